@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A backend computes blocks of replicates of a plan and returns their moments.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/moments.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// Consecutive replicates, computed together. `first` is a multiple of `node`, and `node` is 1 or
+/// leaf_replicates.
+struct Block {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  int node = leaf_replicates;
+
+  std::uint64_t nodes() const {
+    return (count + static_cast<unsigned>(node) - 1) / static_cast<unsigned>(node);
+  }
+};
+
+/// Computes blocks of one plan. A worker belongs to one thread and owns its scratch memory; the
+/// moments it returns depend on the plan and the replicate numbers alone.
+class Worker {
+ public:
+  virtual ~Worker() = default;
+  /// out[i] becomes the moments of the i-th node of the block; the last may be partial.
+  virtual void run(const Block& block, std::span<Moments> out) = 0;
+};
+
+/// One way to compute.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;    ///< "reference", "cpu"
+  virtual std::string simd() const = 0;    ///< instruction set in use, "none" for reference
+  virtual std::string device() const = 0;  ///< processor it runs on
+  /// Workers that may run side by side, given the number of threads asked for.
+  virtual int workers(int threads) const = 0;
+  /// Scratch memory of one worker [bytes].
+  virtual std::uint64_t worker_bytes(const Plan& plan) const = 0;
+  /// A worker on `plan`, which must outlive it.
+  virtual std::unique_ptr<Worker> worker(const Plan& plan) const = 0;
+};
+
+/// The backends of this build, "auto" not among them.
+std::vector<std::string> backend_names();
+
+/// The backend called `name`, or the fastest one here for "auto". Throws std::invalid_argument with
+/// one line for one that this build or machine does not have.
+std::unique_ptr<Backend> make_backend(const std::string& name);
+
+}  // namespace headlab

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/law/design/design.h"
+
+namespace headlab {
+
+/// Rows of a data file, drawn with replacement: the file is the population.
+struct FileDesign {
+  static constexpr const char* name = "file";
+  static constexpr const char* summary = "rows of a CSV or NPY file, drawn with replacement";
+
+  std::string path = {};                       ///< relative to the scenario file
+  std::vector<double> columns = {};            ///< 0-based, empty: all but the regression's
+  bool standardise = false;                    ///< to mean 0 and variance 1, constant columns to 0
+  std::vector<std::vector<double>> rows = {};  ///< [N][d], read by the scenario reader
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("path", path, "CSV or NPY, relative to the scenario file");
+    visit.optional("columns", columns, within(0, 1e6), "0-based, default all");
+    visit.optional("standardise", standardise, "columns to mean 0 and variance 1");
+  }
+
+  int dimension() const { return rows.empty() ? 0 : static_cast<int>(rows[0].size()); }
+  void check() const {
+    if (rows.empty()) throw ParameterError("path", "file has no rows");
+  }
+
+  struct Sampler {
+    static constexpr BaseDraw base = BaseDraw::none;
+    static constexpr bool chooses = true;
+    int d = 0;
+    std::uint32_t count = 0;
+    std::int64_t rows = 0;  ///< [N][d]
+
+    HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t word, float* x,
+                                        int stride) const {
+      const std::uint32_t row = choose(word, count);
+      const float* from = table + rows + static_cast<std::int64_t>(row) * d;
+      for (int j = 0; j < d; ++j) x[j * stride] = from[j];
+      return row;
+    }
+  };
+
+  Sampler sampler(Table& table) const {
+    return {.d = dimension(),
+            .count = static_cast<std::uint32_t>(rows.size()),
+            .rows = table.add(rows)};
+  }
+};
+
+}  // namespace headlab

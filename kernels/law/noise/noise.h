@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What every noise law is made of.
+///
+/// The noise on a training point is e = scale(x) * unit(words): `unit` draws from the four random
+/// integers of the point with mean 0 and variance 1, `scale` is the standard deviation s(x), the
+/// same for all x where `constant_scale`.
+#pragma once
+
+#include "kernels/draws.h"
+#include "kernels/hd.h"
+#include "kernels/law/regression/regression.h"
+#include "kernels/math.h"
+#include "kernels/parameter.h"
+#include "kernels/philox.h"
+#include "kernels/table.h"
+
+namespace headlab {
+
+/// The scale of homoscedastic noise.
+struct ConstantScale {
+  static constexpr bool constant_scale = true;
+  double sd = 0;
+  template <class T>
+  HEADLAB_HD T scale(const T*, const T*, int) const {
+    return T(sd);
+  }
+};
+
+}  // namespace headlab

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numbers>
+
+#include "kernels/law/regression/regression.h"
+
+namespace headlab {
+
+/// m(x) = sum_j amplitude_j cos(frequency_j.x + phase_j): the form of `cosines`, `random_cosines`
+/// and `single_index`. Frequencies and phases are kept in turns (divided by 2 pi).
+struct CosineSum {
+  int terms = 0;
+  int d = 0;
+  std::int64_t amplitudes = 0;   ///< [terms]
+  std::int64_t frequencies = 0;  ///< [terms][d], turns
+  std::int64_t phases = 0;       ///< [terms], turns
+
+  template <class T>
+  HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
+    T sum = 0;
+    for (int j = 0; j < terms; ++j) {
+      const T turns = table[phases + j] + dot(table + frequencies + j * d, x, d, stride);
+      sum = math::fused(table[amplitudes + j], math::cos_turns(turns), sum);
+    }
+    return sum;
+  }
+};
+
+/// Puts a cosine sum, in radians, into the table. frequency is [terms][d].
+inline CosineSum cosine_sum(Table& table, const std::vector<double>& amplitude,
+                            const std::vector<std::vector<double>>& frequency,
+                            const std::vector<double>& phase) {
+  const double turn = 1 / (2 * std::numbers::pi);
+  CosineSum sum{.terms = static_cast<int>(amplitude.size()),
+                .d = frequency.empty() ? 0 : static_cast<int>(frequency[0].size())};
+  auto in_turns = frequency;
+  for (auto& row : in_turns) {
+    for (auto& u : row) u *= turn;
+  }
+  auto phase_in_turns = phase;
+  for (auto& p : phase_in_turns) p *= turn;
+  sum.amplitudes = table.add(amplitude);
+  sum.frequencies = table.add(in_turns);
+  sum.phases = table.add(phase_in_turns);
+  return sum;
+}
+
+}  // namespace headlab

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/law/regression/regression.h"
+
+namespace headlab {
+
+/// m at a row of the design's data file is a column of that file; elsewhere it is not known, so
+/// queries must be rows too.
+struct FileRegression {
+  static constexpr const char* name = "file";
+  static constexpr const char* summary = "a column of the design's data file";
+
+  int column = 0;                   ///< 0-based
+  std::vector<double> values = {};  ///< [N], read by the scenario reader
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("column", column, within(0, 1e6), "0-based column of the design's file");
+  }
+  void check(int) const {}
+
+  struct Function {
+    std::int64_t values = 0;
+    template <class T>
+    HEADLAB_HD T operator()(const T* table, const T*, int, std::uint32_t row) const {
+      return table[values + row];
+    }
+  };
+
+  Function function(Table& table, int) const { return {.values = table.add(values)}; }
+};
+
+}  // namespace headlab

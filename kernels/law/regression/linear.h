@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/law/regression/regression.h"
+
+namespace headlab {
+
+/// m(x) = coefficients.x
+struct LinearRegression {
+  static constexpr const char* name = "linear";
+  static constexpr const char* summary = "m(x) = coefficients.x";
+
+  std::vector<double> coefficients = {};  ///< [d]
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("coefficients", coefficients, within(-1e6, 1e6), "[d]");
+  }
+  void check(int d) const { require_dimension("coefficients", coefficients.size(), d); }
+
+  struct Function {
+    int d = 0;
+    std::int64_t coefficients = 0;
+    template <class T>
+    HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
+      return dot(table + coefficients, x, d, stride);
+    }
+  };
+
+  Function function(Table& table, int d) const {
+    return {.d = d, .coefficients = table.add(coefficients)};
+  }
+};
+
+}  // namespace headlab

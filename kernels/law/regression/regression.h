@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What every regression law is made of.
+///
+/// A law yields a function object m(x): called with the plan's table and the point in float32 (fast
+/// backends) or float64 (reference, truth at the queries); element j of the point stands at
+/// x[j * stride], `row` is the row of the data file it was drawn from, else 0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/hd.h"
+#include "kernels/math.h"
+#include "kernels/parameter.h"
+#include "kernels/table.h"
+
+namespace headlab {
+
+/// u.x for a vector u of the table.
+template <class T>
+HEADLAB_HD T dot(const T* u, const T* x, int d, int stride) {
+  T sum = 0;
+  for (int j = 0; j < d; ++j) sum = math::fused(u[j], x[j * stride], sum);
+  return sum;
+}
+
+/// Throws unless an array has one element for each of the d coordinates of the design.
+inline void require_dimension(const std::string& key, std::size_t size, int d) {
+  if (size != static_cast<std::size_t>(d)) {
+    throw ParameterError(
+        key, "has " + std::to_string(size) + " elements, the design has dim " + std::to_string(d));
+  }
+}
+
+}  // namespace headlab

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/law/regression/regression.h"
+
+namespace headlab {
+
+/// m(x) = height where direction.x > threshold, else 0.
+struct StepRegression {
+  static constexpr const char* name = "step";
+  static constexpr const char* summary = "m(x) = height where direction.x > threshold, else 0";
+
+  std::vector<double> direction = {};  ///< [d]
+  double threshold = 0;
+  double height = 1;
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("direction", direction, within(-1e6, 1e6), "[d], used as given");
+    visit.optional("threshold", threshold, within(-1e6, 1e6), "default 0");
+    visit.optional("height", height, within(-1e6, 1e6), "default 1");
+  }
+  void check(int d) const { require_dimension("direction", direction.size(), d); }
+
+  struct Function {
+    int d = 0;
+    std::int64_t direction = 0;
+    double threshold = 0;
+    double height = 1;
+    template <class T>
+    HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
+      return dot(table + direction, x, d, stride) > T(threshold) ? T(height) : T(0);
+    }
+  };
+
+  Function function(Table& table, int d) const {
+    return {.d = d, .direction = table.add(direction), .threshold = threshold, .height = height};
+  }
+};
+
+}  // namespace headlab

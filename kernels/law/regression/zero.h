@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/law/regression/regression.h"
+
+namespace headlab {
+
+/// m(x) = 0: what is left is noise alone.
+struct ZeroRegression {
+  static constexpr const char* name = "zero";
+  static constexpr const char* summary = "m(x) = 0";
+
+  template <class Visitor>
+  void parameters(Visitor&) {}
+  void check(int) const {}
+
+  struct Function {
+    template <class T>
+    HEADLAB_HD T operator()(const T*, const T*, int, std::uint32_t) const {
+      return T(0);
+    }
+  };
+
+  Function function(Table&, int) const { return {}; }
+};
+
+}  // namespace headlab

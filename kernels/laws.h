@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The registry of laws: what a scenario may name under design, regression, noise and kernel.
+/// To add a law write its file under kernels/law/, add it to the variant of its family here (kernel
+/// laws: in kernel_laws.inc), test it, and give it a row in docs/scenario.md.
+#pragma once
+
+#include <type_traits>
+#include <variant>
+
+#include "kernels/hd.h"
+#include "kernels/law/design/file.h"
+#include "kernels/law/design/mixture.h"
+#include "kernels/law/design/normal.h"
+#include "kernels/law/design/sphere.h"
+#include "kernels/law/design/student_t.h"
+#include "kernels/law/design/uniform.h"
+#include "kernels/law/noise/heteroscedastic.h"
+#include "kernels/law/noise/laplace.h"
+#include "kernels/law/noise/normal.h"
+#include "kernels/law/noise/student_t.h"
+#include "kernels/law/regression/additive.h"
+#include "kernels/law/regression/bumps.h"
+#include "kernels/law/regression/cosines.h"
+#include "kernels/law/regression/file.h"
+#include "kernels/law/regression/linear.h"
+#include "kernels/law/regression/random_cosines.h"
+#include "kernels/law/regression/single_index.h"
+#include "kernels/law/regression/step.h"
+#include "kernels/law/regression/zero.h"
+#include "kernels/math.h"
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+using DesignLaw = std::variant<NormalDesign, MixtureDesign, UniformDesign, StudentDesign,
+                               SphereDesign, FileDesign>;
+using RegressionLaw =
+    std::variant<ZeroRegression, LinearRegression, CosinesRegression, RandomCosinesRegression,
+                 AdditiveRegression, SingleIndexRegression, BumpsRegression, StepRegression,
+                 FileRegression>;
+using NoiseLaw = std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise>;
+
+#include "kernels/kernel_laws.inc"
+
+namespace detail {
+/// std::variant of the distinct types among Ts, in order: several laws may share one function form.
+template <class Variant, class... Ts>
+struct Distinct {
+  using type = Variant;
+};
+template <class... Kept, class T, class... Rest>
+struct Distinct<std::variant<Kept...>, T, Rest...>
+    : Distinct<std::conditional_t<(std::is_same_v<T, Kept> || ...), std::variant<Kept...>,
+                                  std::variant<Kept..., T>>,
+               Rest...> {};
+
+template <class Laws>
+struct Forms;
+template <class... Laws>
+struct Forms<std::variant<Laws...>> {
+  template <template <class> class Form>
+  using of = typename Distinct<std::variant<>, Form<Laws>...>::type;
+};
+template <class Law>
+using SamplerOf = typename Law::Sampler;
+template <class Law>
+using FunctionOf = decltype(std::declval<const Law&>().function(std::declval<Table&>(), 0));
+}  // namespace detail
+
+/// What a plan holds of each law: plain numbers that a kernel can take by value.
+using DesignSampler = detail::Forms<DesignLaw>::of<detail::SamplerOf>;
+using RegressionFunction = detail::Forms<RegressionLaw>::of<detail::FunctionOf>;
+using NoiseSampler = detail::Forms<NoiseLaw>::of<detail::SamplerOf>;
+
+}  // namespace headlab

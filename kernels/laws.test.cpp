@@ -1,0 +1,759 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/laws.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/design_point.h"
+#include "kernels/philox.h"
+
+namespace headlab {
+namespace {
+
+// Bounds of this file. Seeds are fixed, so a test passes or fails for good; the bounds say how
+// likely a right law was to fail when the seed was chosen.
+//   z of a mean over N draws, from the known variance of what is averaged: P(|z| > 4.5) = 7e-6.
+//   sqrt(N) times the Kolmogorov distance: P(> 2.5) = 2 exp(-2 2.5^2) = 7e-6.
+constexpr double z_bound = 4.5;
+constexpr double kolmogorov_bound = 2.5;
+
+/// Half the spacing of floats in [1, 2): the largest relative error of one rounding.
+constexpr double u32 = 0x1p-24;
+
+struct Points {
+  int d = 0;
+  std::vector<double> x;           ///< [N][d]
+  std::vector<std::uint32_t> row;  ///< [N]
+  std::size_t count() const { return row.size(); }
+  const double* operator[](std::size_t i) const { return &x[i * static_cast<std::size_t>(d)]; }
+};
+
+template <class Law>
+Points draw(const Law& law, int count, std::uint64_t seed = 1) {
+  law.check();
+  Table table;
+  const DesignSampler sampler = law.sampler(table);
+  Points points{.d = law.dimension(), .x = {}, .row = {}};
+  std::vector<float> x(static_cast<std::size_t>(point_buffer(points.d)));
+  for (int i = 0; i < count; ++i) {
+    points.row.push_back(draw_design_point(sampler, table.rounded(), points.d, seed,
+                                           Purpose::design, Purpose::design_choice, 0,
+                                           static_cast<std::uint64_t>(i), x.data()));
+    points.x.insert(points.x.end(), x.begin(), x.begin() + points.d);
+  }
+  return points;
+}
+
+/// First moments, and for y = x - mean the second and fourth: what a law of X says about its draws.
+struct KnownMoments {
+  std::vector<double> mean;                    ///< [d]
+  std::function<double(int, int)> covariance;  ///< E y_i y_j
+  std::function<double(int, int)> fourth;      ///< E y_i^2 y_j^2
+};
+
+/// Largest |z| over the means of all x_i and all y_i y_j.
+double worst_z(const Points& points, const KnownMoments& known) {
+  const int d = points.d;
+  const auto count = static_cast<double>(points.count());
+  double worst = 0;
+  for (int i = 0; i < d; ++i) {
+    double first = 0;
+    for (std::size_t p = 0; p < points.count(); ++p) first += points[p][i] - known.mean[i];
+    worst = std::max(worst, std::abs(first) / std::sqrt(count * known.covariance(i, i)));
+    for (int j = 0; j <= i; ++j) {
+      const double s = known.covariance(i, j);
+      double second = 0;
+      for (std::size_t p = 0; p < points.count(); ++p) {
+        second += (points[p][i] - known.mean[i]) * (points[p][j] - known.mean[j]) - s;
+      }
+      const double variance = known.fourth(i, j) - s * s;
+      worst = std::max(worst, std::abs(second) / std::sqrt(count * variance));
+    }
+  }
+  return worst;
+}
+
+/// The same law with variances 2 % larger: what a check must tell from the right one.
+KnownMoments perturbed(KnownMoments known) {
+  const auto covariance = known.covariance;
+  known.covariance = [covariance](int i, int j) { return 1.02 * covariance(i, j); };
+  return known;
+}
+
+using Matrix = std::vector<std::vector<double>>;
+
+NormalDesign normal_design(int dim, std::vector<double> mean = {}, Matrix covariance = {},
+                           std::optional<double> ar1 = {}) {
+  return {.dim = dim, .mean = std::move(mean), .covariance = std::move(covariance), .ar1 = ar1};
+}
+
+Matrix identity(int d) {
+  return ar1_covariance(d, 0.0);
+}
+
+/// Moments of sum_c p_c N(m_c, S_c). With D = m_c - mean, by Isserlis:
+/// E y_i^2 y_j^2 = (D_i^2 + S_ii)(D_j^2 + S_jj) + 2 S_ij^2 + 4 D_i D_j S_ij in a component.
+KnownMoments gaussian_mixture(std::vector<double> p, Matrix m, std::vector<Matrix> s) {
+  const std::size_t d = m[0].size();
+  std::vector<double> mean(d, 0.0);
+  for (std::size_t c = 0; c < p.size(); ++c) {
+    for (std::size_t i = 0; i < d; ++i) mean[i] += p[c] * m[c][i];
+  }
+  auto covariance = [=](int i, int j) {
+    double sum = 0;
+    for (std::size_t c = 0; c < p.size(); ++c) {
+      sum += p[c] * ((m[c][i] - mean[i]) * (m[c][j] - mean[j]) + s[c][i][j]);
+    }
+    return sum;
+  };
+  auto fourth = [=](int i, int j) {
+    double sum = 0;
+    for (std::size_t c = 0; c < p.size(); ++c) {
+      const double a = m[c][i] - mean[i];
+      const double b = m[c][j] - mean[j];
+      sum += p[c] * ((a * a + s[c][i][i]) * (b * b + s[c][j][j]) + 2 * s[c][i][j] * s[c][i][j] +
+                     4 * a * b * s[c][i][j]);
+    }
+    return sum;
+  };
+  return {mean, covariance, fourth};
+}
+
+/// Coordinates that are independent with mean 0, E x^2 = second and E x^4 = fourth.
+KnownMoments independent(int d, double second, double fourth) {
+  return {std::vector<double>(d, 0.0), [=](int i, int j) { return i == j ? second : 0.0; },
+          [=](int i, int j) { return i == j ? fourth : second * second; }};
+}
+
+/// Uniform on the unit sphere: E x_i^4 = 3/(d(d+2)), E x_i^2 x_j^2 = 1/(d(d+2)).
+KnownMoments uniform_direction(int d) {
+  const double pair = 1.0 / (d * (d + 2.0));
+  return {std::vector<double>(d, 0.0), [=](int i, int j) { return i == j ? 1.0 / d : 0.0; },
+          [=](int i, int j) { return i == j ? 3 * pair : pair; }};
+}
+
+/// sqrt(N) sup |F_N - F|.
+double kolmogorov(std::vector<double> sample, const std::function<double(double)>& distribution) {
+  std::ranges::sort(sample);
+  const auto count = static_cast<double>(sample.size());
+  double distance = 0;
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const double f = distribution(sample[i]);
+    const auto below = static_cast<double>(i);
+    distance = std::max({distance, f - below / count, (below + 1) / count - f});
+  }
+  return std::sqrt(count) * distance;
+}
+
+// Design ------------------------------------------------------------------------------------------
+
+// 2 % in a variance of normals is 0.02 sqrt(N/2) = 8.9 standard errors.
+constexpr int design_draws = 400000;
+
+TEST(DesignLaws, StandardNormalHasItsMoments) {
+  const Points points = draw(normal_design(3), design_draws);
+  const KnownMoments known = gaussian_mixture({1}, {{0, 0, 0}}, {identity(3)});
+  EXPECT_LE(worst_z(points, known), z_bound);
+  EXPECT_GT(worst_z(points, perturbed(known)), z_bound);
+}
+
+TEST(DesignLaws, NormalHasTheGivenMeanAndCovariance) {
+  const Matrix s = {{2.0, 0.6, -0.3}, {0.6, 1.0, 0.2}, {-0.3, 0.2, 0.5}};
+  const Points points = draw(normal_design(3, {1, -2, 0.5}, s), design_draws);
+  const KnownMoments known = gaussian_mixture({1}, {{1, -2, 0.5}}, {s});
+  EXPECT_LE(worst_z(points, known), z_bound);
+  EXPECT_GT(worst_z(points, perturbed(known)), z_bound);
+  EXPECT_GT(worst_z(points, gaussian_mixture({1}, {{1, -2, 0.52}}, {s})), z_bound);
+}
+
+TEST(DesignLaws, NormalAr1HasPowersOfItsCorrelation) {
+  const Points points = draw(normal_design(3, {}, {}, -0.7), design_draws);
+  const Matrix s = {{1, -0.7, 0.49}, {-0.7, 1, -0.7}, {0.49, -0.7, 1}};
+  EXPECT_LE(worst_z(points, gaussian_mixture({1}, {{0, 0, 0}}, {s})), z_bound);
+  EXPECT_GT(worst_z(points, gaussian_mixture({1}, {{0, 0, 0}}, {ar1_covariance(3, -0.68)})),
+            z_bound);
+}
+
+TEST(DesignLaws, MixtureHasItsMoments) {
+  const MixtureDesign law{.weights = {0.25, 0.0, 0.75},
+                          .means = {{3, 0}, {100, 100}, {-1, 1}},
+                          .covariances = {{{1, 0.5}, {0.5, 2}}, identity(2), identity(2)}};
+  const Points points = draw(law, design_draws);
+  EXPECT_LE(worst_z(points, gaussian_mixture(law.weights, law.means, law.covariances)), z_bound);
+  EXPECT_GT(worst_z(points, perturbed(gaussian_mixture(law.weights, law.means, law.covariances))),
+            z_bound);
+  EXPECT_GT(worst_z(points, gaussian_mixture({0.26, 0.0, 0.74}, law.means, law.covariances)),
+            z_bound);
+}
+
+TEST(DesignLaws, UniformHasItsMomentsAndDistribution) {
+  const Points points = draw(UniformDesign{.dim = 3}, design_draws);
+  EXPECT_LE(worst_z(points, independent(3, 1.0 / 3, 1.0 / 5)), z_bound);
+  EXPECT_GT(worst_z(points, perturbed(independent(3, 1.0 / 3, 1.0 / 5))), z_bound);
+  std::vector<double> last;
+  for (std::size_t i = 0; i < points.count(); ++i) last.push_back(points[i][2]);
+  EXPECT_LE(kolmogorov(last, [](double x) { return (x + 1) / 2; }), kolmogorov_bound);
+  EXPECT_GT(kolmogorov(last, [](double x) { return (x / 1.01 + 1) / 2; }), kolmogorov_bound);
+}
+
+TEST(DesignLaws, SphereHasUnitNormAndUniformDirection) {
+  for (const int d : {1, 3, 6}) {
+    const Points points = draw(SphereDesign{.dim = d}, design_draws / 2);
+    // The sum of squares is off by d roundings, its root by half of that and one, the quotient and
+    // the product by one each.
+    const double bound = (0.5 * d + 3) * u32 * 1.001;
+    double worst = 0;
+    for (std::size_t i = 0; i < points.count(); ++i) {
+      double norm2 = 0;
+      for (int j = 0; j < d; ++j) norm2 += points[i][j] * points[i][j];
+      worst = std::max(worst, std::abs(std::sqrt(norm2) - 1));
+    }
+    EXPECT_LE(worst, bound) << d;
+    KnownMoments known = uniform_direction(d);
+    if (d == 1) known.fourth = [](int, int) { return 2.0; };  // x^2 = 1: any positive variance
+    EXPECT_LE(worst_z(points, known), z_bound) << d;
+    EXPECT_GT(worst_z(points, perturbed(known)), z_bound) << d;
+  }
+}
+
+/// Distribution of |x|^2 for elliptical t: |x|^2/d ~ F(d, df), so |x|^2/(df + |x|^2) is
+/// Beta(a = d/2, b = df/2), in closed form where a = 2 or b = 2.
+std::function<double(double)> squared_norm_of_t(int d, double df) {
+  return [=](double norm2) {
+    const double z = norm2 / (df + norm2);
+    const double complement = df / (df + norm2);
+    const double a = 0.5 * d;
+    const double b = 0.5 * df;
+    if (d == 4) return 1 - std::pow(complement, b) * (1 + b * z);
+    EXPECT_EQ(df, 4) << "no closed form";
+    return std::pow(z, a) * (1 + a * complement);
+  };
+}
+
+std::vector<double> squared_norms(const Points& points) {
+  std::vector<double> norms;
+  for (std::size_t i = 0; i < points.count(); ++i) {
+    double norm2 = 0;
+    for (int j = 0; j < points.d; ++j) norm2 += points[i][j] * points[i][j];
+    norms.push_back(norm2);
+  }
+  return norms;
+}
+
+Points directions(Points points) {
+  const std::vector<double> norms = squared_norms(points);
+  for (std::size_t i = 0; i < points.x.size(); ++i) {
+    points.x[i] /= std::sqrt(norms[i / static_cast<std::size_t>(points.d)]);
+  }
+  return points;
+}
+
+TEST(DesignLaws, StudentIsElliptical) {
+  const struct {
+    int d;
+    double df;
+  } cases[] = {{4, 3}, {4, 0.5}, {4, 40}, {3, 4}, {5, 4}, {1, 4}, {2, 4}};
+  for (const auto& [d, df] : cases) {
+    const Points points = draw(StudentDesign{.dim = d, .df = df}, design_draws / 4);
+    EXPECT_LE(kolmogorov(squared_norms(points), squared_norm_of_t(d, df)), kolmogorov_bound)
+        << d << " " << df;
+    if (d == 1) continue;
+    EXPECT_LE(worst_z(directions(points), uniform_direction(d)), z_bound) << d;
+  }
+  const Points points = draw(StudentDesign{.dim = 4, .df = 3}, design_draws / 2);
+  EXPECT_GT(kolmogorov(squared_norms(points), squared_norm_of_t(4, 3.3)), kolmogorov_bound);
+  EXPECT_GT(worst_z(directions(points), perturbed(uniform_direction(4))), z_bound);
+}
+
+TEST(DesignLaws, StudentPairsAreDependentAsTheyShould) {
+  // Independent t coordinates have the right marginals, yet |x|^2/(df + |x|^2) is no Beta.
+  const Points points = draw(StudentDesign{.dim = 1, .df = 3}, design_draws);
+  std::vector<double> norms;
+  for (std::size_t i = 0; i < points.count(); i += 4) {
+    double norm2 = 0;
+    for (std::size_t j = 0; j < 4; ++j) norm2 += points[i + j][0] * points[i + j][0];
+    norms.push_back(norm2);
+  }
+  EXPECT_GT(kolmogorov(norms, squared_norm_of_t(4, 3)), kolmogorov_bound);
+}
+
+TEST(DesignLaws, StudentStaysInsideFloat) {
+  const Points points = draw(StudentDesign{.dim = 7, .df = 0.01}, 20000);
+  for (const double x : points.x) ASSERT_LE(std::abs(x), 1e15 * (1 + u32));
+}
+
+TEST(DesignLaws, FileRowsAreDrawnAlike) {
+  FileDesign law;
+  law.rows = {{1, 2}, {3, 4}, {5, 6}, {0.1, 8}, {9, 10}};
+  const Points points = draw(law, 100000);
+  std::vector<double> counts(law.rows.size(), 0.0);
+  for (std::size_t i = 0; i < points.count(); ++i) {
+    ASSERT_LT(points.row[i], law.rows.size());
+    const auto& row = law.rows[points.row[i]];
+    ASSERT_EQ(points[i][0], static_cast<float>(row[0]));
+    ASSERT_EQ(points[i][1], static_cast<float>(row[1]));
+    ++counts[points.row[i]];
+  }
+  const auto size = static_cast<double>(law.rows.size());
+  const auto total = static_cast<double>(points.count());
+  auto z = [&](double count, double p) {
+    return std::abs(count - total * p) / std::sqrt(total * p * (1 - p));
+  };
+  for (const double count : counts) {
+    EXPECT_LE(z(count, 1 / size), z_bound);
+    EXPECT_GT(z(count, 1.05 / size), z_bound);
+  }
+}
+
+TEST(DesignPoint, TakesEachCoordinateFromItsOwnWord) {
+  constexpr int d = 7;
+  const std::uint64_t seed = 12345;
+  const std::uint64_t replicate = 99;
+  const std::uint64_t point = 6;
+  Table table;
+  float normal[8];
+  float uniform[8];
+  draw_design_point(normal_design(d).sampler(table), table.rounded(), d, seed, Purpose::design,
+                    Purpose::design_choice, replicate, point, normal);
+  draw_design_point(UniformDesign{.dim = d}.sampler(table), table.rounded(), d, seed,
+                    Purpose::queries, Purpose::queries_choice, replicate, point, uniform);
+  for (int j = 0; j < d; ++j) {
+    const std::uint64_t quad = point * 2 + static_cast<unsigned>(j / 4);
+    const Words of_normal = philox(seed, subsequence(Purpose::design, replicate), quad);
+    const NormalPair z = normal_pair(of_normal.w[j % 4 / 2 * 2], of_normal.w[j % 4 / 2 * 2 + 1]);
+    EXPECT_EQ(normal[j], j % 2 == 0 ? z.first : z.second) << j;
+    const Words of_uniform = philox(seed, subsequence(Purpose::queries, replicate), quad);
+    EXPECT_EQ(uniform[j], uniform_symmetric(of_uniform.w[j % 4])) << j;
+  }
+}
+
+TEST(DesignPoint, ChoosesByTheFirstWordOfItsOwnQuad) {
+  const MixtureDesign law{.weights = {0.5, 0.5}, .means = {{-1000}, {1000}}, .covariances = {}};
+  Table table;
+  const auto sampler = law.sampler(table);
+  for (std::uint64_t point = 0; point < 20; ++point) {
+    float x[4];
+    draw_design_point(sampler, table.rounded(), 1, 3, Purpose::design, Purpose::design_choice, 5,
+                      point, x);
+    const std::uint32_t word = philox(3, subsequence(Purpose::design_choice, 5), point).w[0];
+    EXPECT_EQ(x[0] > 0, word >= 0x80000000u) << point;
+  }
+}
+
+TEST(DesignLaws, RefuseWhatDoesNotFit) {
+  auto message = [](const auto& law) -> std::string {
+    try {
+      law.check();
+    } catch (const ParameterError& error) {
+      return error.key() + ": " + error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(normal_design(2, {1})), "mean: has 1 elements, needs 2");
+  EXPECT_EQ(message(normal_design(2, {}, {{1, 2}, {2, 1}})),
+            "covariance: is not positive definite");
+  EXPECT_EQ(message(normal_design(2, {}, {{1, 0.1}, {0.2, 1}})), "covariance: is not symmetric");
+  EXPECT_EQ(message(normal_design(2, {}, {{1, 0}})), "covariance: must be 2 x 2");
+  EXPECT_EQ(message(MixtureDesign{.weights = {0.5, 0.4}, .means = {{0}, {1}}, .covariances = {}}),
+            "weights: sum to 0.900000, must sum to 1");
+  EXPECT_EQ(
+      message(MixtureDesign{.weights = {0.5, 0.5}, .means = {{0}, {1, 2}}, .covariances = {}}),
+      "means: rows differ in length");
+  EXPECT_EQ(message(FileDesign{}), "path: file has no rows");
+  EXPECT_EQ(message(normal_design(2, {1, 2})), "");
+}
+
+// Noise -------------------------------------------------------------------------------------------
+
+constexpr int noise_draws = 1000000;
+
+template <class Law>
+std::vector<double> unit_noise(const Law& law, int count) {
+  Table table;
+  const auto sampler = law.sampler(table, 1);
+  std::vector<double> units;
+  for (int i = 0; i < count; ++i) {
+    units.push_back(static_cast<double>(
+        sampler.unit(philox(2, subsequence(Purpose::noise, 4), static_cast<std::uint64_t>(i)))));
+  }
+  return units;
+}
+
+/// Largest |z| of mean and variance for draws of the given variance whose square has the variance
+/// (kurtosis - 1) variance^2.
+double noise_z(const std::vector<double>& e, double variance, double kurtosis) {
+  const auto count = static_cast<double>(e.size());
+  double first = 0;
+  double second = 0;
+  for (const double value : e) {
+    first += value;
+    second += value * value - variance;
+  }
+  return std::max(std::abs(first) / std::sqrt(count * variance),
+                  std::abs(second) / (variance * std::sqrt(count * (kurtosis - 1))));
+}
+
+double normal_distribution(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
+
+double laplace_distribution(double x) {
+  const double tail = 0.5 * std::exp(-std::numbers::sqrt2 * std::abs(x));
+  return x < 0 ? tail : 1 - tail;
+}
+
+/// Student t of variance 1 for df = 3 or even df: with tan(w) = t/sqrt(df),
+/// F = 1/2 + (w + sin w cos w)/pi, or 1/2 + (sin w / 2) sum_j (1 3 .. 2j-1)/(2 4 .. 2j) cos^2j w.
+double student_distribution(double x, double df) {
+  const double w = std::atan(x * std::sqrt(df / (df - 2)) / std::sqrt(df));
+  if (df == 3) return 0.5 + (w + std::sin(w) * std::cos(w)) / std::numbers::pi;
+  double sum = 0;
+  double term = 1;
+  for (int j = 1; 2 * j <= df; ++j) {
+    sum += term;
+    term *= (2.0 * j - 1) / (2.0 * j) * std::cos(w) * std::cos(w);
+  }
+  return 0.5 + 0.5 * std::sin(w) * sum;
+}
+
+std::vector<double> first_part(const std::vector<double>& sample) {
+  return {sample.begin(), sample.begin() + 200000};
+}
+
+TEST(NoiseLaws, NormalIsStandardNormal) {
+  const auto e = unit_noise(NormalNoise{.sd = 3}, noise_draws);
+  EXPECT_LE(noise_z(e, 1, 3), z_bound);
+  EXPECT_GT(noise_z(e, 1.02, 3), z_bound);
+  EXPECT_LE(kolmogorov(first_part(e), normal_distribution), kolmogorov_bound);
+  EXPECT_GT(kolmogorov(first_part(e), laplace_distribution), kolmogorov_bound);
+}
+
+TEST(NoiseLaws, HeteroscedasticUnitIsStandardNormal) {
+  const auto e = unit_noise(HeteroscedasticNoise{.sd = 3, .slope = 1, .direction = {1}}, 300000);
+  EXPECT_LE(noise_z(e, 1, 3), z_bound);
+  EXPECT_GT(noise_z(e, 1.02, 3), z_bound);
+  EXPECT_LE(kolmogorov(first_part(e), normal_distribution), kolmogorov_bound);
+}
+
+TEST(NoiseLaws, LaplaceHasUnitVariance) {
+  const auto e = unit_noise(LaplaceNoise{.sd = 3}, noise_draws);
+  EXPECT_LE(noise_z(e, 1, 6), z_bound);
+  EXPECT_GT(noise_z(e, 1.02, 6), z_bound);
+  EXPECT_LE(kolmogorov(first_part(e), laplace_distribution), kolmogorov_bound);
+  EXPECT_GT(kolmogorov(first_part(e), normal_distribution), kolmogorov_bound);
+}
+
+TEST(NoiseLaws, StudentHasUnitVariance) {
+  // Kurtosis 3 + 6/(df - 4).
+  const auto e = unit_noise(StudentNoise{.df = 10, .sd = 3}, noise_draws);
+  EXPECT_LE(noise_z(e, 1, 4), z_bound);
+  EXPECT_GT(noise_z(e, 1.02, 4), z_bound);
+  EXPECT_LE(kolmogorov(first_part(e), [](double x) { return student_distribution(x, 10); }),
+            kolmogorov_bound);
+  const auto heavy = unit_noise(StudentNoise{.df = 3, .sd = 1}, 200000);
+  EXPECT_LE(kolmogorov(heavy, [](double x) { return student_distribution(x, 3); }),
+            kolmogorov_bound);
+  EXPECT_GT(kolmogorov(heavy, [](double x) { return student_distribution(x, 4); }),
+            kolmogorov_bound);
+}
+
+TEST(NoiseLaws, ScaleIsTheStandardDeviation) {
+  Table table;
+  const double x[] = {1, 2, -1};
+  const float x32[] = {1, 2, -1};
+  EXPECT_EQ(NormalNoise{.sd = 0.3}.sampler(table, 3).scale(table.exact(), x, 1), 0.3);
+  EXPECT_EQ(LaplaceNoise{.sd = 0.3}.sampler(table, 3).scale(table.rounded(), x32, 1), 0.3f);
+  EXPECT_EQ((StudentNoise{.df = 5, .sd = 2}.sampler(table, 3).scale(table.exact(), x, 1)), 2.0);
+  // direction.x = 0.5 - 4 - 0.25 = -3.75
+  const HeteroscedasticNoise law{.sd = 0.5, .slope = 2, .direction = {0.5, -2, 0.25}};
+  const auto sampler = law.sampler(table, 3);
+  EXPECT_EQ(sampler.scale(table.exact(), x, 1), 0.5 * (1 + 2 * 3.75));
+  EXPECT_EQ(sampler.scale(table.rounded(), x32, 1), 4.25f);
+  const double strided[] = {1, 9, 2, 9, -1};
+  EXPECT_EQ(sampler.scale(table.exact(), strided, 2), 4.25);
+  EXPECT_THROW(law.check(2), ParameterError);
+}
+
+// Regression --------------------------------------------------------------------------------------
+
+constexpr int m_dim = 5;
+
+/// A point whose coordinates are floats, so that both precisions evaluate m at the same place.
+std::vector<float> some_point(std::uint64_t i) {
+  Table table;
+  std::vector<float> x(static_cast<std::size_t>(point_buffer(m_dim)));
+  draw_design_point(normal_design(m_dim).sampler(table), table.rounded(), m_dim, 17,
+                    Purpose::design, Purpose::design_choice, 0, i, x.data());
+  return x;
+}
+
+/// Largest |m32 - m64| / bound over points, where m64 comes from `exact` and m32 from `law`.
+/// bound(x) is the error that roundings to float32 can make, to first order.
+template <class Law>
+double worst_ratio(const Law& law, const Law& exact,
+                   const std::function<double(const double*)>& bound) {
+  Table table32;
+  Table table64;
+  const auto m32 = law.function(table32, m_dim);
+  const auto m64 = exact.function(table64, m_dim);
+  double worst = 0;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const std::vector<float> x32 = some_point(i);
+    const std::vector<double> x64(x32.begin(), x32.end());
+    const auto got = static_cast<double>(m32(table32.rounded(), x32.data(), 1, 0));
+    const double wanted = m64(table64.exact(), x64.data(), 1, 0);
+    // NaN must not pass as agreement.
+    const double ratio = std::abs(got - wanted) / bound(x64.data());
+    worst = ratio <= worst ? worst : ratio;
+  }
+  return worst;
+}
+
+double dot_size(const std::vector<double>& u, const double* x) {
+  double sum = 0;
+  for (std::size_t j = 0; j < u.size(); ++j) sum += std::abs(u[j] * x[j]);
+  return sum;
+}
+
+/// Of one cosine: the argument is off by d + 1 roundings of its terms (one for the table, d for the
+/// sum), one for the phase's table and one for adding it; the cosine by 1 ulp, so two roundings;
+/// the amplitude by its table and the sum over the terms.
+double cosine_bound(double amplitude, const std::vector<double>& u, double phase, const double* x,
+                    int terms) {
+  const double argument = dot_size(u, x) + std::abs(phase);
+  return std::abs(amplitude) * u32 * ((m_dim + 2) * argument + 2 + 1 + terms);
+}
+
+TEST(RegressionLaws, LinearAgreesBetweenPrecisions) {
+  const LinearRegression law{.coefficients = {0.1, -2.3, 1.7, 0.01, 3}};
+  LinearRegression wrong = law;
+  wrong.coefficients[1] *= 1.00001;
+  auto bound = [&](const double* x) { return (m_dim + 1) * u32 * dot_size(law.coefficients, x); };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, CosinesAgreeBetweenPrecisions) {
+  const CosinesRegression law{.amplitude = {1, -0.5},
+                              .frequency = {{1, 2, 0.3, -4, 1}, {0.1, 0, 0, 9, 0.7}},
+                              .phase = {0.1, -3}};
+  CosinesRegression wrong = law;
+  wrong.phase[0] += 1e-4;
+  auto bound = [&](const double* x) {
+    return cosine_bound(1, law.frequency[0], 0.1, x, 2) +
+           cosine_bound(-0.5, law.frequency[1], -3, x, 2);
+  };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, RandomCosinesAgreeBetweenPrecisions) {
+  const RandomCosinesRegression law{.terms = 8, .length_scale = 0.7, .smoothness = 1.5, .seed = 3};
+  RandomCosinesRegression wrong = law;
+  wrong.length_scale *= 1.0001;
+  Table table;
+  const CosineSum sum = law.function(table, m_dim);
+  auto bound = [&](const double* x) {
+    double total = 0;
+    for (int j = 0; j < law.terms; ++j) {
+      std::vector<double> u(table.exact() + sum.frequencies + j * m_dim,
+                            table.exact() + sum.frequencies + (j + 1) * m_dim);
+      for (double& value : u) value *= 2 * std::numbers::pi;
+      total += cosine_bound(0.5, u, 2 * std::numbers::pi, x, law.terms);
+    }
+    return total;
+  };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, AdditiveAgreesBetweenPrecisions) {
+  const AdditiveRegression law{.amplitude = {1, 0.5, 2, -1, 0.1},
+                               .frequency = {1, 2, 3, 4, 5},
+                               .phase = {0.1, 0.2, 0, -1, 2}};
+  AdditiveRegression wrong = law;
+  wrong.frequency[2] *= 1.0001;
+  auto bound = [&](const double* x) {
+    double sum = 0;
+    for (std::size_t j = 0; j < m_dim; ++j) {
+      sum += cosine_bound(law.amplitude[j], {law.frequency[j]}, law.phase[j], x + j, m_dim);
+    }
+    return sum;
+  };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, SingleIndexAgreesBetweenPrecisions) {
+  const SingleIndexRegression law{.direction = {0.5, 0.5, -0.5, 0.5, 0.1}, .frequency = 4};
+  SingleIndexRegression wrong = law;
+  wrong.frequency = 4.0004;
+  auto bound = [&](const double* x) { return cosine_bound(1, {2, 2, -2, 2, 0.4}, 0, x, 1); };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, BumpsAgreeBetweenPrecisions) {
+  const BumpsRegression law{.heights = {2, -1},
+                            .centres = {{0.1, 0.2, 0, 0, 0}, {1, 1, 1.3, 0, -1}},
+                            .widths = {1.5, 0.9}};
+  BumpsRegression wrong = law;
+  wrong.widths[0] *= 1.0001;
+  // x - c is off by a rounding of c and its own; each square so by twice that and the sum by d; the
+  // product with the rate by two roundings, the exponential by two, the height and sum by three.
+  auto bound = [&](const double* x) {
+    double sum = 0;
+    for (std::size_t b = 0; b < 2; ++b) {
+      const double rate = 1 / (2 * law.widths[b] * law.widths[b]);
+      double r2 = 0;
+      double off = 0;
+      for (std::size_t i = 0; i < m_dim; ++i) {
+        const double c = law.centres[b][i];
+        r2 += (x[i] - c) * (x[i] - c);
+        off += 2 * std::abs(x[i] - c) * (std::abs(c) + std::abs(x[i] - c));
+      }
+      sum += std::abs(law.heights[b]) * std::exp(-r2 * rate) * u32 *
+             (rate * (off + (m_dim + 2) * r2) + 2 + 3);
+    }
+    return sum;
+  };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, StepAgreesBetweenPrecisionsOffItsEdge) {
+  const StepRegression law{.direction = {1, -1, 0.3, 0, 2}, .threshold = 0.25, .height = 0.5};
+  StepRegression wrong = law;
+  wrong.threshold = 0.3;
+  // Near the edge the sign of the rounded difference is not settled.
+  auto bound = [&](const double* x) {
+    double along = 0;
+    for (std::size_t j = 0; j < m_dim; ++j) along += law.direction[j] * x[j];
+    const double off = (m_dim + 1) * u32 * (dot_size(law.direction, x) + law.threshold);
+    return std::abs(along - law.threshold) <= off ? 1.0 : u32;
+  };
+  EXPECT_LE(worst_ratio(law, law, bound), 1);
+  EXPECT_GT(worst_ratio(law, wrong, bound), 1);
+}
+
+TEST(RegressionLaws, FileAndZeroReadTheirRow) {
+  Table table;
+  table.add(std::vector<double>{7, 7, 7});
+  const auto m = FileRegression{.column = 0, .values = {0.1, 0.2, 0.3}}.function(table, 1);
+  const double x = 0;
+  const float x32 = 0;
+  EXPECT_EQ(m(table.exact(), &x, 1, 1), 0.2);
+  EXPECT_EQ(m(table.rounded(), &x32, 1, 2), 0.3f);
+  EXPECT_EQ(ZeroRegression{}.function(table, 1)(table.exact(), &x, 1, 0), 0);
+}
+
+/// Mean over seeds of m(x) m(y), as a z from the known variance. For T terms and correlation
+/// r(D) of the process, E A^2 B^2 = 1 + r(2 D)/2 for A, B = sqrt(2) cos(w.x + p), sqrt(2) cos(w.y +
+/// p), so that Var m(x) m(y) = (1 + r(2D)/2)/T + (1 - 1/T)(1 + 2 r^2) - r^2.
+double correlation_z(std::optional<double> smoothness,
+                     const std::function<double(double)>& correlation) {
+  constexpr int seeds = 20000;
+  constexpr int terms = 4;
+  constexpr double length_scale = 0.5;
+  const double x[] = {0.3, -0.2};
+  const double y[] = {0.6, 0.2};  // |x - y| = 0.5
+  double sum = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    Table table;
+    const RandomCosinesRegression law{
+        .terms = terms, .length_scale = length_scale, .smoothness = smoothness, .seed = seed};
+    const CosineSum m = law.function(table, 2);
+    sum += m(table.exact(), x, 1, 0) * m(table.exact(), y, 1, 0);
+  }
+  const double r = correlation(0.5 / length_scale);
+  const double variance =
+      (1 + correlation(1 / length_scale) / 2) / terms + (1 - 1.0 / terms) * (1 + 2 * r * r) - r * r;
+  return std::abs(sum - seeds * r) / std::sqrt(seeds * variance);
+}
+
+TEST(RegressionLaws, RandomCosinesHaveTheirCovariance) {
+  auto squared_exponential = [](double r) { return std::exp(-r * r / 2); };
+  auto matern_half = [](double r) { return std::exp(-r); };
+  auto matern_three_halves = [](double r) {
+    return (1 + std::numbers::sqrt3 * r) * std::exp(-std::numbers::sqrt3 * r);
+  };
+  EXPECT_LE(correlation_z({}, squared_exponential), z_bound);
+  EXPECT_LE(correlation_z(0.5, matern_half), z_bound);
+  EXPECT_LE(correlation_z(1.5, matern_three_halves), z_bound);
+  EXPECT_GT(correlation_z({}, matern_three_halves), z_bound);
+  EXPECT_GT(correlation_z(0.5, matern_three_halves), z_bound);
+}
+
+// Kernels -----------------------------------------------------------------------------------------
+
+TEST(KernelLaws, GaussianAtHandValues) {
+  const GaussianKernel kernel{.bandwidth = 0.5};
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(0.25), -0.5);  // r = b
+  EXPECT_EQ(kernel.log_weight(4.0), -8.0);
+  EXPECT_EQ(kernel.log_weight(0.25f), -0.5f);
+  EXPECT_EQ(kernel.log_weight(4.0f), -8.0f);
+  EXPECT_NE(GaussianKernel{.bandwidth = 0.51}.log_weight(0.25), -0.5);
+}
+
+TEST(KernelLaws, LaplaceAtHandValues) {
+  const LaplaceKernel kernel{.bandwidth = 0.5};
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(0.25), -1.0);
+  EXPECT_EQ(kernel.log_weight(4.0f), -4.0f);
+}
+
+TEST(KernelLaws, EpanechnikovAtHandValues) {
+  const EpanechnikovKernel kernel{.bandwidth = 2};
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(2.0), std::log(0.5));
+  EXPECT_NEAR(kernel.log_weight(3.0f), std::log(0.25), std::abs(std::log(0.25)) * 2 * u32);
+  EXPECT_EQ(kernel.log_weight(4.0), -inf);  // r = b
+  EXPECT_EQ(kernel.log_weight(5.0), -inf);
+  EXPECT_EQ(kernel.log_weight(4.0f), -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(kernel.log_weight(5.0f), -std::numeric_limits<float>::infinity());
+}
+
+TEST(KernelLaws, SoftmaxIsTheScaledProductUpToTheQuery) {
+  // q = (1, 2), k = (-0.5, 3): q.k = 5.5, |q - k|^2 = 3.25, |k|^2 = 9.25, |q|^2 = 5.
+  const SoftmaxKernel kernel{.temperature = 2};
+  EXPECT_EQ(kernel.log_weight(3.25) + kernel.log_prior(9.25) + 5.0 / 4, 5.5 / 2);
+  EXPECT_EQ(kernel.log_weight(3.25f) + kernel.log_prior(9.25f) + 1.25f, 2.75f);
+  EXPECT_NE(kernel.log_weight(3.25) + 5.0 / 4, 5.5 / 2);
+}
+
+TEST(KernelLaws, SoftmaxStaysFinite) {
+  const SoftmaxKernel kernel{.temperature = 1e-6};
+  EXPECT_TRUE(std::isfinite(kernel.log_weight(1e35f) + kernel.log_prior(1e35f)));
+}
+
+TEST(KernelLaws, AgreeBetweenPrecisions) {
+  auto worst = [](const auto& kernel, const auto& exact) {
+    double ratio = 0;
+    for (double r2 = 0.01; r2 < 1; r2 *= 1.07) {
+      const auto rounded = static_cast<float>(r2);
+      const double wanted = exact.log_weight(static_cast<double>(rounded));
+      const auto got = static_cast<double>(kernel.log_weight(rounded));
+      // One rounding each for the constant, the product and, in Laplace, the root.
+      ratio = std::max(ratio, std::abs(got - wanted) / (3 * u32 * std::abs(wanted)));
+    }
+    return ratio;
+  };
+  EXPECT_LE(worst(GaussianKernel{.bandwidth = 0.3}, GaussianKernel{.bandwidth = 0.3}), 1);
+  EXPECT_LE(worst(LaplaceKernel{.bandwidth = 0.3}, LaplaceKernel{.bandwidth = 0.3}), 1);
+  EXPECT_LE(worst(SoftmaxKernel{.temperature = 0.3}, SoftmaxKernel{.temperature = 0.3}), 1);
+  EXPECT_GT(worst(GaussianKernel{.bandwidth = 0.3}, GaussianKernel{.bandwidth = 0.30001}), 1);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Centred, mergeable float64 moments of the replicates of one condition.
+///
+/// A replicate yields, for each query, a vector of statistics:
+///   estimates  [G]  mu_h (conditional) or f_h (plain); in aggregate mode the ensemble
+///                   sum_h a_h f_h follows as component H
+///   noise      [P]  conditional only: S_gl = sum_i s2(X_i) w_gi w_li for the pairs below
+///   alignment  [1]  conditional and pairwise only: mean over pairs of heads of cos(w_h, w_l)
+/// Pairs: g <= l of all components, row by row (pairwise, P = G(G+1)/2), or g = l (aggregate, P =
+/// G). A node holds the mean of that vector over its replicates and the centred comoments sum_r
+/// (f_g - mean_g)(f_l - mean_l) of the estimates for the same pairs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace headlab {
+
+enum class MomentMode {
+  pairwise,  ///< covariance of every pair of heads
+  aggregate  ///< variances of the heads and of the ensemble only
+};
+
+/// Where each statistic stands.
+struct MomentLayout {
+  int queries = 1;
+  int heads = 1;
+  MomentMode mode = MomentMode::pairwise;
+  bool conditional = true;
+
+  bool pairwise() const { return mode == MomentMode::pairwise; }
+  /// G: components whose moments are kept.
+  std::size_t components() const {
+    return static_cast<std::size_t>(heads) + (pairwise() ? 0u : 1u);
+  }
+  /// P: pairs whose comoments are kept.
+  std::size_t pairs() const {
+    return pairwise() ? components() * (components() + 1) / 2 : components();
+  }
+  /// Index of the pair (g, l), g <= l, among the pairs of a pairwise layout.
+  std::size_t pair(std::size_t g, std::size_t l) const {
+    return g * components() - g * (g + 1) / 2 + l;
+  }
+  bool has_alignment() const { return conditional && pairwise() && heads > 1; }
+
+  std::size_t noise_offset() const { return components(); }
+  std::size_t alignment_offset() const { return components() + (conditional ? pairs() : 0); }
+  /// Statistics of one query.
+  std::size_t per_query() const { return alignment_offset() + (has_alignment() ? 1u : 0u); }
+  /// Statistics of one replicate, [queries][per_query].
+  std::size_t statistics() const { return static_cast<std::size_t>(queries) * per_query(); }
+  /// Comoments of one node, [queries][pairs].
+  std::size_t comoments() const { return static_cast<std::size_t>(queries) * pairs(); }
+
+  bool operator==(const MomentLayout&) const = default;
+};
+
+/// Windows that held too little weight, counted over replicates, queries and heads.
+struct WindowCounts {
+  std::uint64_t empty = 0;   ///< no kernel value above 2^-126
+  std::uint64_t narrow = 0;  ///< effective sample size 1 / sum_i w_i^2 below 2
+  void add(const WindowCounts& other) {
+    empty += other.empty;
+    narrow += other.narrow;
+  }
+  bool operator==(const WindowCounts&) const = default;
+};
+
+/// Moments of a node: consecutive replicates.
+struct Moments {
+  std::uint64_t count = 0;
+  std::vector<double> mean;      ///< [queries][per_query]
+  std::vector<double> comoment;  ///< [queries][pairs]
+  WindowCounts windows;
+};
+
+/// Replicates in a leaf, the smallest node of a long run.
+inline constexpr int leaf_replicates = 8;
+
+/// Moments of up to leaf_replicates replicates from their statistics [count][layout.statistics()],
+/// by two passes. A constant statistic gives a comoment of exactly 0.
+void leaf_moments(const MomentLayout& layout, std::span<const double> statistics, int count,
+                  Moments& out);
+
+/// a <- a with b, b being the later replicates (Chan, Golub and LeVeque 1983). Not commutative in
+/// its rounding: callers merge in the order of the replicates.
+void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b);
+
+}  // namespace headlab

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file One condition, ready to compute: plain numbers, no files and no scenario.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/laws.h"
+#include "kernels/moments.h"
+#include "kernels/philox.h"
+#include "kernels/table.h"
+
+namespace headlab {
+
+/// How the noise enters a replicate's statistics.
+enum class Estimator {
+  conditional,  ///< integrated exactly, given the design points
+  plain         ///< drawn
+};
+
+/// The purposes a run draws for. A pilot study has its own, so that it never shares a draw with the
+/// run it prepares.
+struct Streams {
+  Purpose design = Purpose::design;
+  Purpose design_choice = Purpose::design_choice;
+  Purpose noise = Purpose::noise;
+};
+inline constexpr Streams pilot_streams = {Purpose::pilot_design, Purpose::pilot_design_choice,
+                                          Purpose::pilot_noise};
+
+/// Everything a backend needs to compute replicates of one condition.
+struct Plan {
+  std::uint64_t n = 1;  ///< training points in one replicate
+  int d = 1;            ///< dimension of the design
+  int heads = 1;        ///< H
+  int k = 1;            ///< per-head dimension d_k
+  int queries = 1;      ///< Q
+
+  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> fixed_design_seed;  ///< present: one design for all replicates
+  Streams streams;
+
+  Table table;  ///< numbers the laws below refer to
+  DesignSampler design;
+  RegressionFunction regression;
+  NoiseSampler noise;
+  KernelLaw kernel;
+
+  std::vector<double> projections;   ///< [H][d][k], W_h(i, j)
+  std::vector<double> head_weights;  ///< [H], a_h
+  std::vector<double> query_points;  ///< [Q][d]
+  std::vector<double> truth;         ///< [Q], m at the queries
+
+  Estimator estimator = Estimator::conditional;
+  MomentMode moments = MomentMode::pairwise;
+
+  MomentLayout layout() const {
+    return {.queries = queries,
+            .heads = heads,
+            .mode = moments,
+            .conditional = estimator == Estimator::conditional};
+  }
+};
+
+}  // namespace headlab

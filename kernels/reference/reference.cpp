@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include "kernels/design_point.h"
+#include "kernels/replicate_worker.h"
+
+namespace headlab {
+namespace {
+
+const double log_empty = -126 * std::log(2.0);
+
+class ReferenceWorker : public ReplicateWorker {
+ public:
+  explicit ReferenceWorker(const Plan& plan) : ReplicateWorker(plan.layout()), plan_(plan) {}
+
+ protected:
+  void replicate(std::uint64_t number, std::span<double> statistics,
+                 WindowCounts& windows) override {
+    std::ranges::copy(reference_statistics(plan_, draw_sample(plan_, number), windows),
+                      statistics.begin());
+  }
+
+ private:
+  const Plan& plan_;
+};
+
+class ReferenceBackend : public Backend {
+ public:
+  std::string name() const override { return "reference"; }
+  std::string simd() const override { return "none"; }
+  std::string device() const override { return processor_name(); }
+  int workers(int) const override { return 1; }
+  std::uint64_t worker_bytes(const Plan& plan) const override {
+    return plan.n * 8 *
+               (static_cast<std::uint64_t>(plan.d) + 3 + static_cast<std::uint64_t>(plan.heads)) +
+           plan.layout().statistics() * 8 * leaf_replicates;
+  }
+  std::unique_ptr<Worker> worker(const Plan& plan) const override {
+    return std::make_unique<ReferenceWorker>(plan);
+  }
+};
+
+}  // namespace
+
+Sample draw_sample(const Plan& plan, std::uint64_t replicate) {
+  const auto n = static_cast<std::size_t>(plan.n);
+  const auto d = static_cast<std::size_t>(plan.d);
+  const std::uint64_t design_seed = plan.fixed_design_seed.value_or(plan.seed);
+  const std::uint64_t design_replicate = plan.fixed_design_seed ? 0 : replicate;
+  Sample sample;
+  sample.x.resize(n * d);
+  std::vector<float> point(4 * quads_per_point(plan.d));
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t row = std::visit(
+        [&](const auto& sampler) {
+          return draw_design_point(sampler, plan.table.rounded(), plan.d, design_seed,
+                                   plan.streams.design, plan.streams.design_choice,
+                                   design_replicate, i, point.data());
+        },
+        plan.design);
+    double* x = &sample.x[i * d];
+    std::copy_n(point.begin(), d, x);
+    sample.regression.push_back(std::visit(
+        [&](const auto& m) { return m(plan.table.exact(), x, 1, row); }, plan.regression));
+    const Words words = philox(plan.seed, subsequence(plan.streams.noise, replicate), i);
+    std::visit(
+        [&](const auto& noise) {
+          const double sd = noise.scale(plan.table.exact(), x, 1);
+          sample.noise_sd.push_back(sd);
+          sample.noise.push_back(sd * static_cast<double>(noise.unit(words)));
+        },
+        plan.noise);
+  }
+  return sample;
+}
+
+std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head, int query,
+                               WindowCounts& windows) {
+  const int d = plan.d;
+  const double* w = &plan.projections[static_cast<std::size_t>(head) * d * plan.k];
+  const double* x = &plan.query_points[static_cast<std::size_t>(query) * d];
+  std::vector<double> weights;
+  double largest = -std::numeric_limits<double>::infinity();
+  double nearest = std::numeric_limits<double>::infinity();
+  std::size_t nearest_key = 0;
+  bool counts_empty = true;
+  for (std::size_t i = 0; i < sample.regression.size(); ++i) {
+    const double* key = &sample.x[i * static_cast<std::size_t>(d)];
+    double r2 = 0;
+    double norm2 = 0;
+    for (int j = 0; j < plan.k; ++j) {
+      double projected_difference = 0;
+      double projected_key = 0;
+      for (int c = 0; c < d; ++c) {
+        projected_difference += w[c * plan.k + j] * (x[c] - key[c]);
+        projected_key += w[c * plan.k + j] * key[c];
+      }
+      r2 += projected_difference * projected_difference;
+      norm2 += projected_key * projected_key;
+    }
+    const double log_weight = std::visit(
+        [&](const auto& law) {
+          using Law = std::decay_t<decltype(law)>;
+          counts_empty = Law::counts_empty_windows;
+          double value = law.log_weight(r2);
+          if constexpr (Law::has_key_prior) value += law.log_prior(norm2);
+          return value;
+        },
+        plan.kernel);
+    weights.push_back(log_weight);
+    largest = std::max(largest, log_weight);
+    if (r2 < nearest) {
+      nearest = r2;
+      nearest_key = i;
+    }
+  }
+  if (counts_empty && largest < log_empty) ++windows.empty;
+  if (largest == -std::numeric_limits<double>::infinity()) {
+    std::ranges::fill(weights, 0.0);
+    weights[nearest_key] = 1;
+  } else {
+    double sum = 0;
+    for (double& weight : weights) {
+      weight = std::exp(weight - largest);
+      sum += weight;
+    }
+    for (double& weight : weights) weight /= sum;
+  }
+  double square = 0;
+  for (const double weight : weights) square += weight * weight;
+  if (1 / square < 2) ++windows.narrow;
+  return weights;
+}
+
+std::vector<double> reference_statistics(const Plan& plan, const Sample& sample,
+                                         WindowCounts& windows) {
+  const MomentLayout layout = plan.layout();
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  const std::size_t n = sample.regression.size();
+  std::vector<double> statistics(layout.statistics());
+  for (int q = 0; q < plan.queries; ++q) {
+    double* out = &statistics[static_cast<std::size_t>(q) * layout.per_query()];
+    std::vector<std::vector<double>> weights;
+    for (int h = 0; h < plan.heads; ++h) {
+      weights.push_back(nw_weights(plan, sample, h, q, windows));
+      double estimate = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        const double value = sample.regression[i] + (layout.conditional ? 0.0 : sample.noise[i]);
+        estimate += weights.back()[i] * value;
+      }
+      out[h] = estimate;
+    }
+    if (!layout.pairwise()) {
+      for (std::size_t h = 0; h < heads; ++h) out[heads] += plan.head_weights[h] * out[h];
+    }
+    if (!layout.conditional) continue;
+
+    double* noise = out + layout.noise_offset();
+    auto noise_covariance = [&](const std::vector<double>& a, const std::vector<double>& b) {
+      double sum = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        sum += sample.noise_sd[i] * sample.noise_sd[i] * a[i] * b[i];
+      }
+      return sum;
+    };
+    if (layout.pairwise()) {
+      for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t l = h; l < heads; ++l) {
+          noise[layout.pair(h, l)] = noise_covariance(weights[h], weights[l]);
+        }
+      }
+    } else {
+      std::vector<double> ensemble(n, 0.0);
+      for (std::size_t h = 0; h < heads; ++h) {
+        noise[h] = noise_covariance(weights[h], weights[h]);
+        for (std::size_t i = 0; i < n; ++i) ensemble[i] += plan.head_weights[h] * weights[h][i];
+      }
+      noise[heads] = noise_covariance(ensemble, ensemble);
+    }
+    if (layout.has_alignment()) {
+      auto dot = [&](std::size_t h, std::size_t l) {
+        double sum = 0;
+        for (std::size_t i = 0; i < n; ++i) sum += weights[h][i] * weights[l][i];
+        return sum;
+      };
+      double sum = 0;
+      for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t l = h + 1; l < heads; ++l) {
+          sum += dot(h, l) / std::sqrt(dot(h, h) * dot(l, l));
+        }
+      }
+      out[layout.alignment_offset()] = sum / static_cast<double>(heads * (heads - 1) / 2);
+    }
+  }
+  return statistics;
+}
+
+std::unique_ptr<Backend> make_reference_backend() {
+  return std::make_unique<ReferenceBackend>();
+}
+
+}  // namespace headlab
