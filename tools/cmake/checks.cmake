@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Checks of the tree as a whole; included by tools/CMakeLists.txt.
+if(NOT HEADLAB_TESTS)
+  return()
+endif()
+set(check_dir ${PROJECT_BINARY_DIR}/checks)
+
+# Each header compiles alone: one file per header that includes it twice and nothing else.
+# *-inl.h files are written to be included once per SIMD target and are no headers in this sense.
+file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/engine/*.h
+     ${PROJECT_SOURCE_DIR}/validation/*.h ${PROJECT_SOURCE_DIR}/tools/*.h)
+list(FILTER headers EXCLUDE REGEX "-inl\\.h$")
+set(header_sources)
+foreach(header IN LISTS headers)
+  set(source ${check_dir}/headers/${header}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n#include \"@header@\"\n" @ONLY)
+  list(APPEND header_sources ${source})
+endforeach()
+add_library(header_checks OBJECT ${header_sources})
+target_link_libraries(header_checks PRIVATE
+  headlab_validation headlab_flags hwy::hwy tomlplusplus::tomlplusplus PkgConfig::HEADLAB_NETCDF
+  nlohmann_json::nlohmann_json CLI11::CLI11)
+target_compile_options(header_checks PRIVATE -O0)  # nothing here is run
+
+# The same compiler command on a header that forgets its includes has to fail.
+file(CONFIGURE OUTPUT ${check_dir}/forgetful.h @ONLY
+     CONTENT "#pragma once\ninline std::string forgetful() { return {}; }\n")
+add_test(NAME header_checks_negative_control
+  COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -include ${check_dir}/forgetful.h
+          -x c++ /dev/null)
+
+# Includes follow the arrows; a file that does not is found.
+set(layers_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_layers.cmake)
+add_test(NAME layers
+  COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -P ${layers_script})
+file(CONFIGURE OUTPUT ${check_dir}/against_arrows/kernels/wrong.h @ONLY
+     CONTENT "#include \"engine/run.h\"\n")
+add_test(NAME layers_negative_control
+  COMMAND ${CMAKE_COMMAND} -D ROOT=${check_dir}/against_arrows -P ${layers_script})
+set_tests_properties(layers_negative_control PROPERTIES
+  PASS_REGULAR_EXPRESSION "kernels/wrong.h: #include \"engine/run.h\"")
+set_tests_properties(header_checks_negative_control PROPERTIES
+  PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")
+
+# What `cmake --install` leaves is enough to build and run a program against.
+add_test(NAME install_example
+  COMMAND ${CMAKE_COMMAND}
+    -D BUILD_DIR=${PROJECT_BINARY_DIR} -D EXAMPLE_DIR=${CMAKE_CURRENT_SOURCE_DIR}/example
+    -D WORK_DIR=${check_dir}/install_example -D DATA_DIR=${CMAKE_INSTALL_DATADIR}
+    -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
+    -D CONFIG=${CMAKE_BUILD_TYPE} -D FLAGS=${CMAKE_CXX_FLAGS}
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_install.cmake)
+
+set_tests_properties(header_checks_negative_control layers layers_negative_control install_example
+  PROPERTIES LABELS tools)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# How headlab's own targets are compiled, and the functions that the folders define them with.
+
+add_library(headlab_flags INTERFACE)
+target_compile_options(headlab_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow $<$<BOOL:${HEADLAB_WERROR}>:-Werror>
+  # RunOptions{.threads = 2} leaves the other fields at their defaults on purpose.
+  -Wno-missing-field-initializers
+  # Results are the same bits whatever the optimiser does, so it may not fuse a * b + c where the
+  # source does not say fma: whether it would depends on the target, the level and the inlining.
+  -ffp-contract=off
+  # Nothing reads errno or floating-point traps; without them sqrt and comparisons vectorise. Neither
+  # changes a value.
+  -fno-math-errno -fno-trapping-math
+  # The reference backend is never tuned; the cpu backend raises this for its own files.
+  $<$<CONFIG:Release>:-O2>)
+
+# headlab_library(kernels SOURCES...): the static library headlab_kernels, headlab::kernels outside.
+function(headlab_library name)
+  add_library(headlab_${name} STATIC ${ARGN})
+  add_library(headlab::${name} ALIAS headlab_${name})
+  set_target_properties(headlab_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(headlab_${name} PUBLIC cxx_std_20)
+  # One include root, so that #include "engine/run.h" reads the same here and where it is installed.
+  target_include_directories(headlab_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/headlab>)
+  target_link_libraries(headlab_${name} PRIVATE $<BUILD_INTERFACE:headlab_flags>)
+endfunction()
+
+# headlab_tests(kernels LIBRARIES ... NAMES ...): the program kernels_tests of the files NAME.test.cpp,
+# each of its cases a CTest with the folder as its label. Found when the tests run, not when they are
+# built, so that a build does not execute anything.
+function(headlab_tests folder)
+  if(NOT HEADLAB_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;NAMES")
+  list(TRANSFORM arg_NAMES APPEND .test.cpp)
+  include(GoogleTest)
+  add_executable(${folder}_tests ${arg_NAMES})
+  target_link_libraries(${folder}_tests PRIVATE ${arg_LIBRARIES} headlab_flags GTest::gtest_main
+                        nlohmann_json::nlohmann_json)
+  target_compile_definitions(${folder}_tests PRIVATE
+    HEADLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    HEADLAB_KNOWN_ANSWERS="${PROJECT_SOURCE_DIR}/validation/testdata/known-answers.json"
+    HEADLAB_SCENARIO_DIR="${PROJECT_SOURCE_DIR}/scenarios"
+    HEADLAB_BINARY="${PROJECT_BINARY_DIR}/headlab")
+  gtest_discover_tests(${folder}_tests DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder})
+endfunction()
+
+# headlab_check_listed(kernels): no .cpp file of the folder was forgotten in its CMakeLists.txt, where a
+# test that is not listed would be a test that never fails.
+function(headlab_check_listed folder)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  get_directory_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source IN LISTS sources)
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} NORMALIZE)
+      list(REMOVE_ITEM files ${source})
+    endforeach()
+  endforeach()
+  list(FILTER files EXCLUDE REGEX "/tools/(bench|example)/")
+  if(NOT HEADLAB_TESTS)
+    list(FILTER files EXCLUDE REGEX "\\.test\\.cpp$")
+  endif()
+  if(files)
+    message(FATAL_ERROR "not listed in ${folder}/CMakeLists.txt: ${files}")
+  endif()
+endfunction()

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a scenario with few replicates: example share/headlab/scenarios/quickstart.toml
+#include <iostream>
+
+#include "engine/run.h"
+
+int main(int argc, char** argv) try {
+  const headlab::Study study = headlab::read_study(argc > 1 ? argv[1] : "", {"run.replicates=256"});
+  for (const auto& condition : headlab::run(study).conditions) {
+    const headlab::Figure mse = condition.estimates.mse;
+    std::cout << "MSE " << mse.value << " +- " << mse.mcse << '\n';
+  }
+} catch (const std::exception& error) {
+  std::cerr << "example: " << error.what() << '\n';
+  return 2;
+}
