@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A TOML document as a tree whose every value knows where it was written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace headlab {
+
+/// Where a value was written: "scenario.toml:12:5", or "--set data.n=5".
+struct Location {
+  std::string source;
+  int line = 0;  ///< 0: no line, the source says it all
+  int column = 0;
+  std::string text() const;
+};
+
+/// A TOML value. Copies keep their location.
+struct Value {
+  using Array = std::vector<Value>;
+  struct Entry;
+  using Members = std::vector<Entry>;  ///< in the order of the file
+
+  std::variant<bool, std::int64_t, double, std::string, Array, Members> data;
+  Location location;
+
+  /// The member called `key`, or nullptr where there is none or this is no table.
+  const Value* find(const std::string& key) const;
+  Value* find(const std::string& key);
+
+  /// "a string", "an integer", ...
+  const char* kind() const;
+};
+
+struct Value::Entry {
+  std::string key;
+  Location location;  ///< of the key
+  Value value;
+};
+
+/// Parses a TOML text; throws Refused with FILE:LINE:COL on a syntax error. `source` names it.
+Value parse_toml(const std::string& text, const std::string& source);
+
+/// Parses one TOML value, as behind `--set key=`; every part of it gets `location`. Throws Refused.
+Value parse_value(const std::string& text, const std::string& key, const Location& location);
+
+/// The parts of a dotted path; quotes hold a part together: sweep."data.n" has two. Throws Refused,
+/// as at `location`, where a part is empty or a quote stays open.
+std::vector<std::string> split_path(const std::string& path, const Location& location);
+
+/// Sets the value at a dotted path, creating tables on the way; throws Refused where the path
+/// passes through something that is no table.
+void set_value(Value& root, const std::string& path, Value value);
+
+/// Compact JSON text of a value; numbers keep their shortest exact form.
+std::string to_json(const Value& value);
+
+/// The value on one line of TOML, for humans and for `--set`; numbers in their shortest exact form.
+std::string to_toml(const Value& value);
+
+/// A number in its shortest exact form, whole numbers below 1e16 without exponent or point.
+std::string number_text(double number);
+
+/// `text` with its control characters replaced, cut where it is long: fit to be quoted in an error.
+std::string one_line(const std::string& text, std::size_t most = 2000);
+
+/// Throws Refused("LOCATION: KEY: PROBLEM") on one line; without "KEY: " where key is empty.
+[[noreturn]] void refuse(const Location& location, const std::string& key,
+                         const std::string& problem);
+
+}  // namespace headlab

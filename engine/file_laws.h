@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Fills the laws whose numbers stand in a data file.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "engine/table_file.h"
+#include "kernels/law/design/file.h"
+#include "kernels/law/regression/file.h"
+
+namespace headlab {
+
+/// Data files read so far: the conditions of a sweep share them.
+class DataFiles {
+ public:
+  /// Relative paths are relative to `directory`.
+  explicit DataFiles(std::string directory) : directory_(std::move(directory)) {}
+
+  /// Throws Refused as read_table().
+  const DataTable& at(const std::string& path);
+
+ private:
+  std::string directory_;
+  std::map<std::string, DataTable> tables_;
+};
+
+/// Fills `rows` with the columns asked for, or with all but `left_out`; standardised to mean 0 and
+/// variance 1 (of the population, divided by N) where the law says so, constant columns to 0.
+/// Throws ParameterError.
+void fill_design(FileDesign& design, const DataTable& table, std::optional<int> left_out);
+
+/// Fills `values` with the column as it stands in the file. Throws ParameterError.
+void fill_regression(FileRegression& regression, const DataTable& table);
+
+}  // namespace headlab

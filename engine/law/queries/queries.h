@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What every law of the query points is made of.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace headlab {
+
+/// Query points x, ready for a plan.
+struct QuerySet {
+  std::vector<double> points = {};       ///< [Q][d]
+  std::vector<std::uint32_t> rows = {};  ///< [Q], rows of the design's data file; empty: not known
+};
+
+}  // namespace headlab

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <Eigen/Dense>
+
+#include "engine/law/subspaces/orthonormal.h"
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// The heads as given, matrices[h][i][j] = W_h(i, j).
+struct ExplicitSubspaces {
+  static constexpr const char* name = "explicit";
+  static constexpr const char* summary = "the matrices as given, H x d x k";
+
+  /// Largest element of |W^T W - I| that is taken for rounding.
+  static constexpr double tolerance = 1e-10;
+
+  std::vector<std::vector<std::vector<double>>> matrices = {};  ///< [H][d][k]
+  bool orthonormalise = false;                             ///< replace each by the Q of its QR
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("matrices", matrices, within(-1e6, 1e6), "[H][d][k], orthonormal columns");
+    visit.optional("orthonormalise", orthonormalise, "apply QR to each matrix");
+  }
+
+  void check(const Sizes& sizes) const {
+    if (matrices.size() != static_cast<std::size_t>(sizes.heads)) {
+      throw ParameterError("matrices", "has " + std::to_string(matrices.size()) +
+                                           " matrices, needs one for each of the " +
+                                           std::to_string(sizes.heads) + " heads");
+    }
+    if (sizes.k > sizes.d) {
+      throw ParameterError(
+          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+    }
+    for (std::size_t h = 0; h < matrices.size(); ++h) {
+      check_shape(h, sizes);
+      orthonormalise ? check_rank(h) : check_orthonormal(h);
+    }
+  }
+
+  /// H matrices d x k with orthonormal columns.
+  std::vector<Eigen::MatrixXd> generate(const Sizes&) const {
+    std::vector<Eigen::MatrixXd> frames;
+    for (std::size_t h = 0; h < matrices.size(); ++h) {
+      frames.push_back(orthonormalise ? signed_qr(matrix(h)).q : matrix(h));
+    }
+    return frames;
+  }
+
+ private:
+  Eigen::MatrixXd matrix(std::size_t h) const {
+    const auto& rows = matrices[h];
+    Eigen::MatrixXd w(static_cast<Eigen::Index>(rows.size()),
+                      static_cast<Eigen::Index>(rows[0].size()));
+    for (Eigen::Index i = 0; i < w.rows(); ++i) {
+      for (Eigen::Index j = 0; j < w.cols(); ++j) {
+        w(i, j) = rows[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+      }
+    }
+    return w;
+  }
+
+  static std::string of_head(std::size_t h) { return "matrix of head " + std::to_string(h + 1); }
+
+  void check_shape(std::size_t h, const Sizes& sizes) const {
+    const auto& rows = matrices[h];
+    const std::string wanted = std::to_string(sizes.d) + " x " + std::to_string(sizes.k);
+    if (rows.size() != static_cast<std::size_t>(sizes.d)) {
+      throw ParameterError("matrices", of_head(h) + " has " + std::to_string(rows.size()) +
+                                           " rows, needs d x k = " + wanted);
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].size() != static_cast<std::size_t>(sizes.k)) {
+        throw ParameterError("matrices", of_head(h) + " has " + std::to_string(rows[i].size()) +
+                                             " elements in row " + std::to_string(i + 1) +
+                                             ", needs d x k = " + wanted);
+      }
+    }
+  }
+
+  void check_orthonormal(std::size_t h) const {
+    const Eigen::MatrixXd w = matrix(h);
+    const double deviation =
+        (w.transpose() * w - Eigen::MatrixXd::Identity(w.cols(), w.cols())).cwiseAbs().maxCoeff();
+    if (!(deviation <= tolerance)) {
+      char size[32];
+      std::snprintf(size, sizeof size, "%.2g", deviation);
+      throw ParameterError("matrices", of_head(h) + " has columns that are off orthonormal by " +
+                                           size + " (allowed: 1e-10) - set orthonormalise = true");
+    }
+  }
+
+  void check_rank(std::size_t h) const {
+    const Eigen::MatrixXd w = matrix(h);
+    const Eigen::VectorXd r = signed_qr(w).r;
+    for (Eigen::Index j = 0; j < w.cols(); ++j) {
+      // The part of column j outside the earlier ones, against the rounding of the column itself.
+      const double rounding =
+          static_cast<double>(w.rows()) * std::numeric_limits<double>::epsilon() * w.col(j).norm();
+      if (!(r(j) > rounding)) {
+        throw ParameterError("matrices", of_head(h) + " has rank below k: column " +
+                                             std::to_string(j + 1) + " depends on those before it");
+      }
+    }
+  }
+};
+
+}  // namespace headlab

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <Eigen/Dense>
+
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// Mutually orthogonal heads: head h owns coordinates h k .. (h+1) k - 1.
+struct OrthogonalSubspaces {
+  static constexpr const char* name = "orthogonal";
+  static constexpr const char* summary = "head h owns coordinates h k to (h+1) k - 1";
+
+  template <class Visitor>
+  void parameters(Visitor&) {}
+
+  void check(const Sizes& sizes) const {
+    if (sizes.heads * sizes.k > sizes.d) {
+      throw ParameterError("", "needs H k <= d, here " + std::to_string(sizes.heads) + " x " +
+                                   std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+    }
+  }
+
+  /// H matrices d x k with orthonormal columns.
+  std::vector<Eigen::MatrixXd> generate(const Sizes& sizes) const {
+    std::vector<Eigen::MatrixXd> frames;
+    for (int h = 0; h < sizes.heads; ++h) {
+      frames.emplace_back(Eigen::MatrixXd::Zero(sizes.d, sizes.k));
+      frames.back().middleRows(h * sizes.k, sizes.k).setIdentity();
+    }
+    return frames;
+  }
+};
+
+}  // namespace headlab

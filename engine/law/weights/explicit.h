@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// The a_h as given, with any sum.
+struct ExplicitWeights {
+  static constexpr const char* name = "explicit";
+  static constexpr const char* summary = "a_h as given, with any sum";
+
+  std::vector<double> weights = {};  ///< [H]
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("values", weights, within(-1e6, 1e6), "[H], any sum");
+  }
+
+  void check(const Sizes& sizes) const {
+    if (weights.size() != static_cast<std::size_t>(sizes.heads)) {
+      throw ParameterError("values", "has " + std::to_string(weights.size()) +
+                                         " elements, needs one for each of the " +
+                                         std::to_string(sizes.heads) + " heads");
+    }
+  }
+
+  /// a_h for h = 1..H.
+  std::vector<double> values(const Sizes&) const { return weights; }
+};
+
+}  // namespace headlab

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/moment_tree.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace headlab {
+namespace {
+
+constexpr std::uint64_t whole_nodes = 128;
+
+/// Replicates of a whole node after `count` replicates.
+std::uint64_t node_replicates(std::uint64_t count) {
+  if (count < first_leaf) return 1;
+  std::uint64_t size = leaf_replicates;
+  while (count / size > whole_nodes) size *= 2;
+  return size;
+}
+
+/// One leaf out of nodes of one replicate each, with the bits a backend gives to the whole leaf.
+Moments leaf_of_replicates(const MomentLayout& layout, std::span<const Node> units) {
+  std::vector<double> statistics;
+  Moments leaf;
+  for (const Node& unit : units) {
+    statistics.insert(statistics.end(), unit.moments.mean.begin(), unit.moments.mean.end());
+    leaf.windows.add(unit.moments.windows);
+  }
+  leaf_moments(layout, statistics, static_cast<int>(units.size()), leaf);
+  return leaf;
+}
+
+}  // namespace
+
+void MomentTree::append(Moments moments) {
+  if (moments.count == 0 || moments.count > leaf_replicates) {
+    throw std::invalid_argument("a node to append has 1 to 8 replicates");
+  }
+  if (count_ < first_leaf && moments.count != 1) {
+    throw std::invalid_argument("the first 256 replicates are appended one by one");
+  }
+  const std::uint64_t before = node_replicates(count_);
+  Node last{count_, std::move(moments)};
+  count_ += last.moments.count;
+  const std::uint64_t size = node_replicates(count_);
+  if (size == before) {
+    push(std::move(last), size);
+    return;
+  }
+  auto nodes = std::exchange(nodes_, {});
+  nodes.push_back(std::move(last));
+  if (before == 1) {
+    for (std::size_t i = 0; i < nodes.size(); i += leaf_replicates) {
+      const auto units = std::span(nodes).subspan(i, leaf_replicates);
+      push({units[0].first, leaf_of_replicates(layout_, units)}, size);
+    }
+  } else {
+    for (Node& node : nodes) push(std::move(node), size);
+  }
+}
+
+void MomentTree::push(Node node, std::uint64_t size) {
+  nodes_.push_back(std::move(node));
+  while (nodes_.size() >= 2) {
+    Node& left = nodes_[nodes_.size() - 2];
+    const std::uint64_t half = left.moments.count;
+    const bool siblings = half >= leaf_replicates && nodes_.back().moments.count == half &&
+                          left.first % (2 * half) == 0;
+    if (!siblings || 2 * half > size) return;
+    merge_moments(layout_, left.moments, nodes_.back().moments);
+    nodes_.pop_back();
+  }
+}
+
+std::vector<Node> MomentTree::jackknife_nodes() const {
+  std::vector<Node> nodes = nodes_;
+  const std::uint64_t size = node_replicates(count_);
+  const auto tail = static_cast<std::size_t>(count_ / size);  // nodes before it are whole
+  while (nodes.size() > tail + 1) {
+    merge_moments(layout_, nodes[tail].moments, nodes[tail + 1].moments);
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(tail) + 1);
+  }
+  return nodes;
+}
+
+}  // namespace headlab

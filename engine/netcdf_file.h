@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The little of NetCDF-4 that headlab writes and reads, with errors as exceptions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headlab {
+
+/// A call of the NetCDF library failed; what() is one line.
+class NetcdfError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a variable is, for a reader of the file.
+struct VariableText {
+  std::string long_name;
+  std::string units = "1";  ///< empty: none, for names
+};
+
+/// A group of a file that is open; copies mean the same group.
+class NetcdfGroup {
+ public:
+  /// Part of a variable: first index and length along each dimension.
+  struct Slab {
+    std::vector<std::size_t> start;
+    std::vector<std::size_t> count;
+  };
+
+  NetcdfGroup() = default;
+
+  NetcdfGroup define_group(const std::string& name) const;
+  void define_dimension(const std::string& name, std::size_t size) const;
+
+  void put_attribute(const std::string& name, std::string_view text) const;
+  void put_attribute(const std::string& name, double number) const;
+  void put_attribute(const std::string& name, std::int64_t number) const;
+
+  /// Defines a variable of doubles, NaN wherever nothing is put.
+  void define_doubles(const std::string& name, const std::vector<std::string>& dimensions,
+                      const VariableText& text) const;
+  void put(const std::string& name, const Slab& where, std::span<const double> values) const;
+
+  /// Defines a variable and fills it; values [product of the dimensions].
+  void write(const std::string& name, const std::vector<std::string>& dimensions,
+             const VariableText& text, std::span<const double> values) const;
+  void write(const std::string& name, const std::vector<std::string>& dimensions,
+             const VariableText& text, std::span<const std::int64_t> values) const;
+  void write(const std::string& name, const std::vector<std::string>& dimensions,
+             const VariableText& text, const std::vector<std::string>& values) const;
+
+  NetcdfGroup find_group(const std::string& name) const;
+  std::size_t dimension(const std::string& name) const;
+  std::string text_attribute(const std::string& name) const;
+  std::vector<double> doubles(const std::string& name) const;
+  std::vector<double> doubles(const std::string& name, const Slab& where) const;
+  std::vector<std::int64_t> integers(const std::string& name) const;
+
+ private:
+  friend class NetcdfImage;
+  friend class NetcdfInput;
+  explicit NetcdfGroup(int id) : id_(id) {}
+  int define(const std::string& name, int type, const std::vector<std::string>& dimensions,
+             const VariableText& text) const;
+  int variable(const std::string& name) const;
+  std::size_t size(int variable) const;
+
+  int id_ = -1;
+};
+
+/// A new file, put together in memory and then written in one go: the HDF5 library below crashes
+/// where a disk fills up under it, and its locks fail on network file systems.
+class NetcdfImage {
+ public:
+  NetcdfImage();
+  ~NetcdfImage();
+  NetcdfImage(const NetcdfImage&) = delete;
+  NetcdfImage& operator=(const NetcdfImage&) = delete;
+
+  NetcdfGroup root() const { return NetcdfGroup(id_); }
+  /// Closes the image and writes it to `path`, whole or not at all; throws CouldNotFinish.
+  void save(const std::string& path);
+
+ private:
+  int id_ = -1;
+};
+
+/// An existing file, open for reading.
+class NetcdfInput {
+ public:
+  explicit NetcdfInput(const std::string& path);
+  ~NetcdfInput();
+  NetcdfInput(const NetcdfInput&) = delete;
+  NetcdfInput& operator=(const NetcdfInput&) = delete;
+
+  NetcdfGroup root() const { return NetcdfGroup(id_); }
+
+ private:
+  int id_ = -1;
+};
+
+}  // namespace headlab

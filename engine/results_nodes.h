@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The group of one condition in results.nc: the moments of its nodes.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/netcdf_file.h"
+#include "engine/run.h"
+
+namespace headlab {
+
+const char* name_of(Estimator estimator);
+const char* name_of(MomentMode moments);
+
+/// Adds the group of condition `number` (from 0) to a file; throws NetcdfError. read_nodes() reads
+/// it back.
+void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionResult& condition);
+
+}  // namespace headlab

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "engine/error.h"
+#include "engine/memory.h"
+#include "engine/pilot.h"
+
+namespace headlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Kernel weights in one replicate, and the coordinates drawn for it: what a block should hold a
+/// few milliseconds of.
+double work_per_replicate(const Plan& plan) {
+  return static_cast<double>(plan.n) *
+         (static_cast<double>(plan.heads) * plan.queries + 4.0 * plan.d);
+}
+
+/// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
+/// whatever the order in which they are finished.
+class Dealer {
+ public:
+  Dealer(const Plan& plan, std::uint64_t replicates, int threads)
+      : plan_(plan),
+        replicates_(replicates),
+        ahead_(4 * static_cast<std::uint64_t>(threads)),
+        tree_(plan.layout()) {
+    // Blocks of one size and aligned to it, so that none crosses first_leaf.
+    constexpr double wanted = 4e6;
+    while (block_ < first_leaf &&
+           2.0 * static_cast<double>(block_) * work_per_replicate(plan) < wanted) {
+      block_ *= 2;
+    }
+  }
+
+  /// The next block, or count 0 when there is none or the run is to stop. Waits while the thread
+  /// that holds the oldest block is far behind: memory stays bounded.
+  Block next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || dealt_ - collected_ < ahead_; });
+    const std::uint64_t first = next_first_;
+    if (stopping_ || first >= replicates_) return {};
+    const int node = first < first_leaf ? 1 : leaf_replicates;
+    const std::uint64_t size = std::max(block_, static_cast<std::uint64_t>(node));
+    const std::uint64_t count = std::min(size, replicates_ - first);
+    next_first_ += count;
+    ++dealt_;
+    return {first, count, node};
+  }
+
+  void collect(const Block& block, std::vector<Moments> moments) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.emplace(block.first, std::move(moments));
+      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == tree_.count();
+           it = waiting_.erase(it)) {
+        for (Moments& node : it->second) tree_.append(std::move(node));
+        ++collected_;
+      }
+    }
+    changed_.notify_all();
+  }
+
+  void stop(std::exception_ptr error = nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      if (error && !error_) error_ = error;
+    }
+    changed_.notify_all();
+  }
+
+  void leave() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++left_;
+    }
+    changed_.notify_all();
+  }
+
+  /// True when `threads` threads have left; waits a tenth of a second at most.
+  bool wait_for(int threads) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(100),
+                             [&] { return left_ == threads; });
+  }
+
+  MomentTree tree() {
+    const std::lock_guard lock(mutex_);
+    return tree_;
+  }
+  void rethrow() {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const Plan& plan_;
+  std::uint64_t replicates_;
+  std::uint64_t block_ = 1;  ///< replicates
+  std::uint64_t ahead_;      ///< blocks dealt and not yet collected, at most
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_first_ = 0;
+  std::uint64_t dealt_ = 0;
+  std::uint64_t collected_ = 0;
+  int left_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  std::map<std::uint64_t, std::vector<Moments>> waiting_;  ///< by first replicate
+  MomentTree tree_;
+};
+
+void work(const Plan& plan, const Backend& backend, Dealer& dealer) {
+  try {
+    const std::unique_ptr<Worker> worker = backend.worker(plan);
+    for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
+      std::vector<Moments> moments(block.nodes());
+      worker->run(block, moments);
+      dealer.collect(block, std::move(moments));
+    }
+  } catch (...) {
+    dealer.stop(std::current_exception());
+  }
+  dealer.leave();
+}
+
+int thread_count(int asked) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
+                    const SimulationHooks& hooks) {
+  const int workers = static_cast<int>(
+      std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
+  Dealer dealer(plan, replicates, workers);
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < workers; ++i) {
+      pool.emplace_back([&] { work(plan, backend, dealer); });
+    }
+    // Progress may cost as much as merging all nodes does; it gets a twentieth of the time.
+    auto next_progress = Clock::now();
+    while (!dealer.wait_for(workers)) {
+      if (hooks.stop && hooks.stop()) dealer.stop();
+      if (hooks.progress && Clock::now() >= next_progress) {
+        const auto start = Clock::now();
+        hooks.progress(dealer.tree());
+        next_progress = Clock::now() + 20 * (Clock::now() - start);
+      }
+    }
+  }
+  dealer.rethrow();
+  return dealer.tree();
+}
+
+RunResult run(const Study& study, const RunOptions& options) {
+  std::unique_ptr<Backend> backend;
+  try {
+    backend = make_backend(options.backend);
+  } catch (const std::invalid_argument& error) {
+    throw Refused(error.what());
+  }
+  RunResult result;
+  result.backend = backend->name();
+  result.simd = backend->simd();
+  result.device = backend->device();
+  result.threads = backend->workers(thread_count(options.threads));
+  for (const Scenario& scenario : study.conditions) {
+    check_memory(scenario, *backend, result.threads);
+  }
+
+  const auto start = Clock::now();
+  auto stop = [&] {
+    return (options.stop && options.stop->load()) ||
+           (options.max_seconds && seconds_since(start) >= *options.max_seconds);
+  };
+  // Work in units of kernel weights, to tell how much time is left.
+  auto work_of = [](const Scenario& scenario, const Plan& plan) {
+    return static_cast<double>(scenario.replicates) * work_per_replicate(plan);
+  };
+  double work_done = 0;
+  double work_ahead = 0;
+  std::vector<double> shares;
+  for (const Scenario& scenario : study.conditions) {
+    Plan sizes;
+    sizes.n = scenario.n;
+    sizes.heads = scenario.heads;
+    sizes.d = std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
+    sizes.queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries);
+    shares.push_back(work_of(scenario, sizes));
+    work_ahead += shares.back();
+  }
+
+  for (std::size_t i = 0; i < study.conditions.size(); ++i) {
+    if (stop()) {
+      result.complete = false;
+      break;
+    }
+    Scenario scenario = study.conditions[i];
+    resolve_weights(scenario, *backend, options.threads);
+    Plan plan = make_plan(scenario);
+    const auto condition_start = Clock::now();
+
+    auto tell = [&](const MomentTree& tree) {
+      if (!options.progress) return;
+      const double part =
+          static_cast<double>(tree.count()) / static_cast<double>(scenario.replicates);
+      const double done = work_done + part * shares[i];
+      Progress progress{.condition = i,
+                        .conditions = study.conditions.size(),
+                        .done = tree.count(),
+                        .total = scenario.replicates,
+                        .seconds = seconds_since(start),
+                        .seconds_left = std::numeric_limits<double>::quiet_NaN(),
+                        .mse = {}};
+      if (done > 0) progress.seconds_left = progress.seconds * (work_ahead - done) / done;
+      progress.mse = estimate(tree, plan.head_weights, plan.truth).mse;
+      options.progress(progress);
+    };
+    MomentTree tree = simulate(plan, *backend, options.threads, scenario.replicates,
+                               {.stop = stop, .progress = tell});
+    const double seconds = seconds_since(condition_start);
+    tell(tree);
+    work_done += shares[i];
+
+    const double weights =
+        static_cast<double>(tree.count()) * plan.queries * plan.heads * static_cast<double>(plan.n);
+    Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+    const bool complete = tree.count() == scenario.replicates;
+    result.conditions.push_back({std::move(scenario), std::move(plan), std::move(tree),
+                                 std::move(estimates), seconds, weights / seconds});
+    result.complete = result.complete && complete;
+  }
+  result.interrupted = !result.complete && options.stop && options.stop->load();
+  return result;
+}
+
+}  // namespace headlab

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The loop: conditions -> blocks of replicates -> moments -> estimates.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/estimates.h"
+#include "engine/scenario.h"
+#include "kernels/backend.h"
+
+namespace headlab {
+
+/// What a caller hears while a run goes on, about every tenth of a second.
+struct Progress {
+  std::size_t condition = 0;  ///< of `conditions`, from 0
+  std::size_t conditions = 1;
+  std::uint64_t done = 0;  ///< replicates of this condition
+  std::uint64_t total = 0;
+  double seconds = 0;       ///< since the run began
+  double seconds_left = 0;  ///< of the whole run, NaN while unknown
+  Figure mse;               ///< of this condition so far
+};
+
+struct RunOptions {
+  std::string backend = "auto";
+  int threads = 0;                          ///< 0: all of this machine
+  std::optional<double> max_seconds = {};   ///< stop after the block under way; not an error
+  const std::atomic<bool>* stop = nullptr;  ///< set from a signal handler: stop after the block
+  std::function<void(const Progress&)> progress = {};
+};
+
+/// One condition with its results.
+struct ConditionResult {
+  Scenario scenario;  ///< weights resolved
+  Plan plan;
+  MomentTree tree;
+  Estimates estimates;
+  double seconds = 0;             ///< of the simulation loop
+  double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
+};
+
+struct RunResult {
+  std::vector<ConditionResult> conditions;  ///< those begun
+  bool complete = true;                     ///< every replicate of every condition was computed
+  bool interrupted = false;                 ///< stopped by `stop`
+  std::string backend;
+  std::string simd;
+  std::string device;
+  int threads = 1;
+};
+
+/// What a simulation asks and tells while it goes on; either may be empty.
+struct SimulationHooks {
+  std::function<bool()> stop = {};                       ///< true: finish the blocks under way
+  std::function<void(const MomentTree&)> progress = {};  ///< about every tenth of a second
+};
+
+/// Simulates replicates 0 .. replicates - 1 of a plan. The moments have the same bits for any
+/// number of threads.
+MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
+                    const SimulationHooks& hooks = {});
+
+/// Runs every condition of a study. Throws Refused for a backend that is not there or a size that
+/// does not fit in memory, before anything is simulated.
+RunResult run(const Study& study, const RunOptions& options = {});
+
+}  // namespace headlab

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/error.h"
+
+namespace headlab {
+namespace {
+
+Study small_study(const std::vector<std::string>& sets = {}) {
+  return parse_study(R"(
+    [scenario]
+    name = "small"
+    [data]
+    n = 60
+    design = { law = "normal", dim = 4 }
+    regression = { law = "additive", amplitude = [1, 1, 0, 0], frequency = [1, 2, 1, 1] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 3
+    dim = 1
+    subspaces = { law = "equiangular", angle = 1.0 }
+    kernel = { law = "gaussian", bandwidth = 0.4 }
+    [queries]
+    law = "design"
+    count = 5
+    [run]
+    seed = 3
+    replicates = 1500
+  )",
+                     "small.toml", sets);
+}
+
+std::vector<Node> nodes_of(const std::vector<std::string>& sets, const RunOptions& options) {
+  return run(small_study(sets), options).conditions.at(0).tree.nodes();
+}
+
+void expect_same_bits(const std::vector<Node>& a, const std::vector<Node>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].first, b[i].first);
+    EXPECT_EQ(a[i].moments.mean, b[i].moments.mean);
+    EXPECT_EQ(a[i].moments.comoment, b[i].moments.comoment);
+    EXPECT_EQ(a[i].moments.windows, b[i].moments.windows);
+  }
+}
+
+TEST(Run, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const std::string estimator : {"conditional", "plain"}) {
+    for (const std::string moments : {"pairwise", "aggregate"}) {
+      const std::vector<std::string> sets = {"run.estimator=\"" + estimator + "\"",
+                                             "run.moments=\"" + moments + "\""};
+      const auto one = nodes_of(sets, {.threads = 1});
+      for (const int threads : {2, 3, 8})
+        expect_same_bits(nodes_of(sets, {.threads = threads}), one);
+    }
+  }
+}
+
+TEST(Run, AnotherSeedGivesOtherDrawsAndTheSameQueries) {
+  const RunResult a = run(small_study());
+  const RunResult b = run(small_study({"run.seed=4"}));
+  EXPECT_NE(a.conditions[0].estimates.mse.value, b.conditions[0].estimates.mse.value);
+  EXPECT_EQ(a.conditions[0].plan.query_points, b.conditions[0].plan.query_points);
+}
+
+TEST(Run, TheFirstReplicatesOfALongRunAreThoseOfAShortOne) {
+  const auto shorter = nodes_of({"run.replicates=200"}, {});
+  const auto longer = nodes_of({"run.replicates=255"}, {});
+  for (std::size_t r = 0; r < 200; ++r) {
+    EXPECT_EQ(shorter[r].moments.mean, longer[r].moments.mean);
+  }
+}
+
+TEST(Run, CpuAgreesWithReferenceFarBelowTheStandardError) {
+  for (const std::string estimator : {"conditional", "plain"}) {
+    const std::vector<std::string> sets = {"run.replicates=400",
+                                           "run.estimator=\"" + estimator + "\""};
+    const Estimates fast = run(small_study(sets), {.backend = "cpu"}).conditions[0].estimates;
+    const Estimates exact =
+        run(small_study(sets), {.backend = "reference"}).conditions[0].estimates;
+    // The same draws: what is left is float32 rounding, averaged over 400 replicates.
+    auto close = [](const Figure& a, const Figure& b) {
+      return std::abs(a.value - b.value) <= 0.01 * b.mcse;
+    };
+    EXPECT_TRUE(close(fast.mse, exact.mse));
+    EXPECT_TRUE(close(fast.bias_squared, exact.bias_squared));
+    EXPECT_TRUE(close(fast.variance_term, exact.variance_term));
+    EXPECT_TRUE(close(fast.covariance_term, exact.covariance_term));
+    EXPECT_TRUE(close(fast.output_index, exact.output_index));
+    if (estimator == "conditional") {
+      EXPECT_TRUE(close(fast.weights_index, exact.weights_index));
+    }
+  }
+}
+
+TEST(Run, AFixedDesignLeavesTheConditionalEstimatorNothingToSimulate) {
+  const Estimates e = run(small_study({"data.fixed_design=true"})).conditions[0].estimates;
+  EXPECT_EQ(e.mse.mcse, 0.0);
+  EXPECT_GT(e.variance_term.value, 0.0);
+  // The plain estimator draws the noise and arrives at the same figures.
+  const Estimates plain = run(small_study({"data.fixed_design=true", "run.estimator=\"plain\""}))
+                              .conditions[0]
+                              .estimates;
+  EXPECT_TRUE(std::abs(plain.mse.value - e.mse.value) < 4.5 * plain.mse.mcse);
+  EXPECT_TRUE(std::abs(plain.covariance_term.value - e.covariance_term.value) <
+              4.5 * plain.covariance_term.mcse);
+}
+
+TEST(Run, StopsWhenAskedAndKeepsWhatIsDone) {
+  std::atomic<bool> stop = false;
+  RunOptions options{.threads = 2, .stop = &stop};
+  options.progress = [&](const Progress&) { stop = true; };
+
+  const RunResult result = run(small_study({"run.replicates=100000000"}), options);
+
+  ASSERT_EQ(result.conditions.size(), 1u);
+  EXPECT_FALSE(result.complete);
+  EXPECT_TRUE(result.interrupted);
+  const std::uint64_t kept = result.conditions[0].tree.count();
+  EXPECT_GT(kept, 0u);
+  EXPECT_LT(kept, 100000000u);
+  EXPECT_EQ(result.conditions[0].estimates.replicates, kept);
+}
+
+TEST(Run, StopsAtItsTimeLimitWithoutBeingInterrupted) {
+  const RunResult result = run(small_study({"run.replicates=100000000"}), {.max_seconds = 0.2});
+  EXPECT_FALSE(result.complete);
+  EXPECT_FALSE(result.interrupted);
+}
+
+TEST(Run, TellsProgressInOrder) {
+  std::vector<Progress> heard;
+  RunOptions options;
+  options.progress = [&](const Progress& progress) { heard.push_back(progress); };
+
+  run(small_study({"run.replicates=40000"}), options);
+
+  ASSERT_FALSE(heard.empty());
+  for (std::size_t i = 1; i < heard.size(); ++i) EXPECT_LE(heard[i - 1].done, heard[i].done);
+  EXPECT_EQ(heard.back().done, 40000u);
+  EXPECT_EQ(heard.back().total, 40000u);
+  EXPECT_NEAR(heard.back().seconds_left, 0, 1e-9);
+}
+
+TEST(Run, SmallestRunsWork) {
+  for (const std::string replicates : {"1", "7", "8", "255", "256", "257"}) {
+    const RunResult result = run(small_study({"run.replicates=" + replicates}), {.threads = 3});
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.conditions[0].tree.count(), std::stoull(replicates));
+  }
+  const Estimates one_head =
+      run(small_study({"heads.count=1", "heads.subspaces={ law = \"aligned\" }"}))
+          .conditions[0]
+          .estimates;
+  EXPECT_EQ(one_head.covariance_term.value, 0.0);
+  EXPECT_TRUE(std::isnan(one_head.head_covariance_mean.value));
+  EXPECT_TRUE(std::isnan(one_head.output_index.value));
+  EXPECT_TRUE(std::isnan(one_head.weights_index.value));
+}
+
+TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
+  const std::vector<std::string> unequal = {
+      "heads.kernel={ law = \"softmax\", temperature = 0.3 }"};
+  auto optimal = unequal;
+  optimal.push_back("heads.weights={ law = \"optimal\" }");
+
+  const RunResult uniform = run(small_study(unequal));
+  const RunResult best = run(small_study(optimal));
+
+  double sum = 0;
+  for (const double a : best.conditions[0].plan.head_weights) sum += a;
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_LT(best.conditions[0].estimates.mse.value, uniform.conditions[0].estimates.mse.value);
+}
+
+TEST(Run, RefusesWhatIsNotThere) {
+  EXPECT_THROW(run(small_study(), {.backend = "cuda"}), Refused);
+  EXPECT_THROW(run(small_study(), {.backend = "cpuu"}), Refused);
+}
+
+TEST(Run, RefusesWhatDoesNotFitBeforeItStarts) {
+  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
+  EXPECT_THROW(run(small_study({"data.n=1000000000"})), Refused);
+  unsetenv("HEADLAB_MEMORY_LIMIT");
+}
+
+}  // namespace
+}  // namespace headlab

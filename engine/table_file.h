@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Strict readers of numeric tables: CSV and NPY.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace headlab {
+
+/// Rows of equal length, at least one; every number is finite.
+struct DataTable {
+  std::vector<std::vector<double>> rows;
+  std::vector<std::string> column_names;  ///< from a CSV header, else empty
+  std::size_t columns() const { return rows.empty() ? 0 : rows[0].size(); }
+};
+
+/// Reads a file: NPY where it begins like one or is called *.npy, else CSV. Throws Refused with one
+/// line that begins with the file, and the line number for CSV.
+DataTable read_table(const std::string& path);
+
+/// CSV: commas, decimal points, LF or CRLF, at most one header line (of which no cell is a number).
+/// Empty cells, text, nan, inf and rows of different lengths are refused.
+DataTable parse_csv(const std::string& text, const std::string& source);
+
+/// NPY 1.0 to 3.0: little-endian floats of 4 or 8 bytes or integers of 1 to 8, C or Fortran order,
+/// one axis (a column) or two. Sizes are checked against the length of the file before anything is
+/// allocated.
+DataTable parse_npy(const std::string& bytes, const std::string& source);
+
+/// The content of a regular file of at most `most_bytes`; throws Refused that begins with the path.
+std::string read_file(const std::string& path, std::size_t most_bytes);
+
+}  // namespace headlab
