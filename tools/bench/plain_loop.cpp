@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bench/plain_loop.h"
+
+#include <cmath>
+
+#if defined(HEADLAB_FAST_MATH)
+#define HEADLAB_PLAIN_LOOP plain_loop_fast_math
+#else
+#define HEADLAB_PLAIN_LOOP plain_loop
+#endif
+
+namespace headlab::bench {
+
+void HEADLAB_PLAIN_LOOP(const float* keys, const float* queries, const float* y, std::size_t n,
+                        std::size_t heads, std::size_t k, std::size_t count, float scale,
+                        float* out) {
+  for (std::size_t h = 0; h < heads; ++h) {
+    for (std::size_t q = 0; q < count; ++q) {
+      const float* query = &queries[(h * count + q) * k];
+      float sum = 0;
+      float weighted = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        float r2 = 0;
+        for (std::size_t j = 0; j < k; ++j) {
+          const float difference = keys[(h * k + j) * n + i] - query[j];
+          r2 += difference * difference;
+        }
+        const float w = std::exp(-r2 * scale);
+        sum += w;
+        weighted += w * y[i];
+      }
+      out[h * count + q] = weighted / sum;
+    }
+  }
+}
+
+}  // namespace headlab::bench

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the program itself.
+#include <chrono>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <signal.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/results_netcdf.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Arguments = std::vector<std::string>;
+
+constexpr const char* scenario_text = R"([scenario]
+name = "cli test"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0]]
+[run]
+seed = 7
+replicates = 300
+)";
+
+std::string contents(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int code = -1;  ///< exit code, or -1 where a signal ended the program
+  std::string out;
+  std::string err;
+};
+
+/// An empty working folder with a.toml, and a sweep in s.toml.
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "headlab-cli-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    std::ofstream(folder_ / "a.toml") << scenario_text;
+    std::ofstream(folder_ / "s.toml")
+        << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  pid_t start(const Arguments& arguments) const {
+    const std::string out = (folder_ / ".out").string();
+    const std::string err = (folder_ / ".err").string();
+    const std::string program = HEADLAB_BINARY;
+    std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+    for (const std::string& argument : arguments) {
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    }
+    argv.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(to_out, STDOUT_FILENO);
+      ::dup2(to_err, STDERR_FILENO);
+      if (::chdir(folder_.c_str()) == 0) ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    return child;
+  }
+  Outcome finish(pid_t child) const {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / ".out"),
+            contents(folder_ / ".err")};
+  }
+  Outcome headlab(const Arguments& arguments) const { return finish(start(arguments)); }
+
+  /// The files of the working folder besides those of the test itself.
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      const std::string name = entry.path().lexically_relative(folder_).string();
+      if (name[0] != '.' && name != "a.toml" && name != "s.toml") names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  fs::path folder_;
+};
+
+bool catches(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigCgt:")) {
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1)) & 1u;
+    }
+  }
+  return false;
+}
+
+/// Sends a signal once the program is ready for it.
+void send(pid_t process, int signal) {
+  for (int i = 0; i < 3000 && !catches(process, signal); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(process, signal);
+}
+
+constexpr const char* run_options =
+    "--help, --set, --out, --json, --backend, --threads, --seed, --replicates, --max-time, --quiet";
+
+TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
+  const std::string unknown = std::string(" (allowed: ") + run_options + ")";
+  const std::string time =
+      " is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)";
+  const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
+  const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
+  const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
+  const std::string commands = " (allowed: run, list, doctor, help)";
+  const std::vector<std::pair<Arguments, std::string>> table = {
+      {{}, "no command given (allowed: run, list, doctor, help) - try headlab help"},
+      {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
+      {{"validate"}, "unknown command \"validate\"" + commands},
+      {{"a.toml"}, "unknown command \"a.toml\"" + commands},
+      {{""}, "unknown command \"\"" + commands},
+      {{"--versio"},
+       "unknown option --versio (allowed: --help, --version) - did you mean --version?"},
+      {{"-5"}, "unknown option -5 (allowed: --help, --version)"},
+      {{"--set", "a=1", "run", "a.toml"}, "unknown option --set (allowed: --help, --version)"},
+      {{"run"}, "run: no scenario given - write headlab run SCENARIO.toml"},
+      {{"run", ""}, "run: no scenario given - write headlab run SCENARIO.toml"},
+      {{"run", "a.toml", "s.toml"}, "run: unexpected argument \"s.toml\" - try headlab help run"},
+      {{"run", "a.toml", "doctor"}, "run: unexpected argument \"doctor\" - try headlab help run"},
+      {{"run", "--", "a.toml", "-x"}, "run: unknown option -x" + unknown},
+      {{"run", "a.toml", "--relicates", "5"},
+       "run: unknown option --relicates" + unknown + " - did you mean --replicates?"},
+      {{"run", "a.toml", "--bogus=3"}, "run: unknown option --bogus" + unknown},
+      {{"run", "a.toml", "-q"}, "run: unknown option -q" + unknown},
+      {{"run", "a.toml", "--quiet=5"}, "run: --quiet takes no value"},
+      {{"run", "missing.toml"}, "missing.toml: cannot be opened: No such file or directory"},
+      {{"run", "a.toml", "--seed", "abc"}, "--seed: \"abc\"" + seeds},
+      {{"run", "a.toml", "--seed", "-1"}, "--seed: \"-1\"" + seeds},
+      {{"run", "a.toml", "--seed", "9007199254740992"}, "--seed: \"9007199254740992\"" + seeds},
+      {{"run", "a.toml", "--seed", "1", "--seed", "2"}, "run: --seed is given more than once"},
+      {{"run", "a.toml", "--replicates", "0"}, "--replicates: \"0\"" + replicates},
+      {{"run", "a.toml", "--replicates", "1.5"}, "--replicates: \"1.5\"" + replicates},
+      {{"run", "a.toml", "--replicates", "nan"}, "--replicates: \"nan\"" + replicates},
+      {{"run", "a.toml", "--threads", "0"}, "--threads: \"0\"" + threads},
+      {{"run", "a.toml", "--threads", "many"}, "--threads: \"many\"" + threads},
+      {{"run", "a.toml", "--max-time", "soon"}, "--max-time: \"soon\"" + time},
+      {{"run", "a.toml", "--max-time", "0"}, "--max-time: \"0\"" + time},
+      {{"run", "a.toml", "--max-time", "5d"}, "--max-time: \"5d\"" + time},
+      {{"run", "a.toml", "--max-time", "30m1h"}, "--max-time: \"30m1h\"" + time},
+      {{"run", "a.toml", "--max-time", "1h30"}, "--max-time: \"1h30\"" + time},
+      {{"run", "a.toml", "--backend", "cpuu"},
+       "--backend: \"cpuu\" is unknown (allowed: auto, reference, cpu, cuda) - did you mean "
+       "\"cpu\"?"},
+      {{"run", "a.toml", "--set"}, "run: --set needs a value"},
+      {{"run", "a.toml", "--out"}, "run: --out needs a value"},
+      {{"run", "a.toml", "--json"}, "run: --json needs a value"},
+      {{"run", "a.toml", "--out", ""}, "--out: is empty - give a folder"},
+      {{"run", "a.toml", "--out", "a.toml"},
+       "--out: a.toml: is a file, not a folder - choose a place you may write to"},
+      {{"run", "a.toml", "--json", ""}, "--json: is empty - give a file, or - for standard output"},
+      {{"run", "a.toml", "--json", "."},
+       "--json: .: is a folder, not a file - choose a place you may write to"},
+      {{"run", "a.toml", "--json", "nowhere/x.json"},
+       "--json: nowhere/x.json: there is no folder nowhere - choose a place you may write to"},
+      {{"run", "a.toml", "--json", "-", "--json", "x"}, "run: --json is given more than once"},
+      {{"list", "law"},
+       "list: \"law\" is unknown (allowed: laws, scenarios) - did you mean \"laws\"?"},
+      {{"list", "claims"}, "list: \"claims\" is unknown (allowed: laws, scenarios)"},
+      {{"list", "laws", "scenarios"},
+       "list: unexpected argument \"scenarios\" - try headlab help list"},
+      {{"list", "--json", "-"}, "list: unknown option --json (allowed: --help)"},
+      {{"doctor", "now"}, "doctor: unexpected argument \"now\" - try headlab help doctor"},
+      {{"help", "rnu"}, "help: unknown command \"rnu\"" + commands + " - did you mean \"run\"?"},
+      {{"help", "run", "run"}, "help: unexpected argument \"run\" - try headlab help"},
+  };
+  for (const auto& [arguments, message] : table) {
+    std::string line;
+    for (const std::string& argument : arguments) line += " " + argument;
+    SCOPED_TRACE("headlab" + line);
+    const Outcome outcome = headlab(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, PassesOnWhatTheScenarioReaderRefuses) {
+  const Outcome outcome = headlab({"run", "a.toml", "--set", "data.m=5"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.err.starts_with("headlab: --set data.m=5: data.m: unknown key"))
+      << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+}
+
+TEST_F(CommandLine, RefusesAPlaceItCannotWriteToBeforeAnyWork) {
+  // So many replicates that a run which had begun would not come back.
+  const std::string forever = "--replicates=1000000000000";
+  for (const Arguments& place :
+       {Arguments{"--out", "/proc/headlab"}, Arguments{"--json", "/proc/headlab.json"}}) {
+    Arguments arguments = {"run", "a.toml", forever};
+    arguments.insert(arguments.end(), place.begin(), place.end());
+    const Outcome outcome = headlab(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_TRUE(outcome.err.starts_with("headlab: " + place[0] + ": " + place[1] + ": cannot be "))
+        << outcome.err;
+  }
+}
+
+TEST_F(CommandLine, LeavesNoFolderBehindWhereItRefuses) {
+  const Outcome outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "nowhere/x"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, ExplainsItself) {
+  const Outcome help = headlab({"help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(help.out, headlab({"--help"}).out);
+  for (const char* command : {"run", "list", "doctor", "help"}) {
+    EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
+    const Outcome about = headlab({"help", command});
+    EXPECT_EQ(about.code, 0);
+    EXPECT_NE(about.out.find(std::string("Usage: headlab ") + command), std::string::npos);
+    EXPECT_EQ(about.out, headlab({command, "--help"}).out);
+  }
+  const Outcome version = headlab({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(std::regex_match(version.out, std::regex("headlab [0-9.]+ \\(git [^ ]+\\)\n")))
+      << version.out;
+}
+
+TEST_F(CommandLine, ListsLawsAndScenarios) {
+  const Outcome laws = headlab({"list", "laws"});
+  EXPECT_EQ(laws.code, 0);
+  for (const char* word : {"\ndesign\n", "\nkernel\n", "  gaussian ", "      bandwidth "}) {
+    EXPECT_NE(("\n" + laws.out).find(word), std::string::npos) << word;
+  }
+  const Outcome both = headlab({"list"});
+  EXPECT_EQ(both.out, laws.out + "\n" + headlab({"list", "scenarios"}).out);
+}
+
+TEST_F(CommandLine, TestsItself) {
+  const Outcome doctor = headlab({"doctor"});
+  EXPECT_EQ(doctor.code, 0) << doctor.out;
+  EXPECT_EQ(doctor.err, "");
+  EXPECT_EQ(doctor.out.find("FAIL"), std::string::npos) << doctor.out;
+  for (const char* word : {"reference", "cpu", "cuda", "z = ", "all is well"}) {
+    EXPECT_NE(doctor.out.find(word), std::string::npos) << word;
+  }
+}
+
+TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {
+  const Outcome outcome = headlab({"run", "a.toml"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");  // a short run has nothing to say in a log
+  for (const char* word : {"cli test\n", "bias²", "sum = MSE", " ± ", "chordal", "weights",
+                           "± is one Monte Carlo standard error"}) {
+    EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {
+  const Outcome outcome = headlab({"run", "s.toml", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["complete"], true);
+  ASSERT_EQ(json["conditions"].size(), 2u);
+  EXPECT_EQ(json["conditions"][1]["parameters"]["heads"]["kernel"]["bandwidth"], 0.8);
+  std::vector<std::string> indices;
+  for (const auto& [name, index] : json["conditions"][0]["indices"].items())
+    indices.push_back(name);
+  EXPECT_EQ(indices, (std::vector<std::string>{"chordal", "spectral", "overlap", "qk", "output",
+                                               "weights"}));
+}
+
+TEST_F(CommandLine, WritesTheSameSummaryEverywhere) {
+  const Outcome outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "b.json"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(files(), (std::vector<std::string>{"b.json", "new", "new/deep", "new/deep/results.nc",
+                                               "new/deep/summary.json"}));
+  EXPECT_EQ(contents(folder_ / "b.json"), contents(folder_ / "new/deep/summary.json"));
+  EXPECT_EQ(outcome.err, "headlab: wrote new/deep/results.nc, new/deep/summary.json, b.json\n");
+  EXPECT_EQ(headlab({"run", "a.toml", "--out", "new/deep", "--quiet"}).err, "");
+}
+
+TEST_F(CommandLine, SaysWhereAFullDiskHeldItUp) {
+  const Outcome outcome = headlab({"run", "a.toml", "--json", "/dev/full"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err,
+            "headlab: /dev/full: cannot be written (No space left on device) - free some space, or "
+            "choose another place\n");
+  EXPECT_NE(outcome.out.find("sum = MSE"), std::string::npos);  // not lost
+}
+
+TEST_F(CommandLine, TakesSeedAndReplicatesAsSettings) {
+  Json json = Json::parse(headlab({"run", "a.toml", "--json", "-", "--set", "run.seed=1", "--seed",
+                                   "2", "--replicates", "1e2", "--set", "run.replicates=50"})
+                              .out);
+  EXPECT_EQ(json["headlab"]["seed"], 2);
+  EXPECT_EQ(json["conditions"][0]["replicates"], 100);
+}
+
+/// A summary without what the number of threads and the clock decide.
+Json figures_of(const std::string& text) {
+  Json json = Json::parse(text);
+  json["headlab"].erase("threads");
+  for (Json& condition : json["conditions"]) {
+    condition.erase("seconds");
+    condition.erase("weights_per_second");
+  }
+  return json;
+}
+
+TEST_F(CommandLine, GivesTheSameBitsForAnyNumberOfThreads) {
+  const Arguments arguments = {"run", "s.toml", "--json", "-", "--replicates", "1500", "--threads"};
+  auto with = [&](const char* threads, const char* seed) {
+    Arguments all = arguments;
+    all.insert(all.end(), {threads, "--seed", seed});
+    return figures_of(headlab(all).out);
+  };
+  const Json one = with("1", "7");
+  EXPECT_EQ(one, with("2", "7"));
+  EXPECT_NE(one, with("2", "8"));  // the control: the comparison sees a difference
+}
+
+TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const pid_t child = start({"run", "s.toml", "--replicates", "1000000000000", "--out", "o"});
+    send(child, signal);
+    const Outcome outcome = finish(child);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_TRUE(std::regex_match(
+        outcome.err,
+        std::regex("headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
+                   "condition 1 of 2) in o/results.nc, o/summary.json\n")))
+        << outcome.err;
+    const Json json = Json::parse(contents(folder_ / "o/summary.json"));
+    EXPECT_EQ(json["complete"], false);
+    if (!json["conditions"].empty()) {
+      const StoredCondition stored = read_nodes((folder_ / "o/results.nc").string(), 0);
+      std::uint64_t replicates = 0;
+      for (const Node& node : stored.nodes) replicates += node.moments.count;
+      EXPECT_EQ(json["conditions"][0]["replicates"], replicates);
+    }
+    EXPECT_EQ(files(), (std::vector<std::string>{"o", "o/results.nc", "o/summary.json"}));
+  }
+}
+
+TEST_F(CommandLine, StopsInTimeAndSaysSo) {
+  const Outcome outcome = headlab(
+      {"run", "a.toml", "--replicates", "1000000000000", "--max-time", "0.5", "--json", "b.json"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(std::regex_match(outcome.err,
+                               std::regex("headlab: --max-time reached: kept \\d+ of 1000000000000 "
+                                          "replicates in b\\.json\n")))
+      << outcome.err;
+  const Json json = Json::parse(contents(folder_ / "b.json"));
+  EXPECT_EQ(json["complete"], false);
+  ASSERT_EQ(json["conditions"].size(), 1u);
+  EXPECT_GT(json["conditions"][0]["replicates"], 0);
+  EXPECT_NE(outcome.out.find(" of 1000000000000 replicates"), std::string::npos) << outcome.out;
+}
+
+}  // namespace
+}  // namespace headlab

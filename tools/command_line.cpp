@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command_line.h"
+
+#include <algorithm>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/document.h"
+#include "engine/error.h"
+#include "engine/law_reader.h"
+#include "engine/provenance.h"
+#include "tools/command_doctor.h"
+#include "tools/command_list.h"
+#include "tools/command_run.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr const char* about = "Monte Carlo engine for multi-head Nadaraya-Watson regression";
+
+constexpr int done = 0;
+constexpr int could_not_finish = 1;
+constexpr int refused = 2;
+
+/// What was read from the command line.
+struct Arguments {
+  RunArguments run;
+  std::string list;
+  std::string help;
+};
+
+void add_run(CLI::App& app, RunArguments& run) {
+  CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
+  command->add_option("SCENARIO.toml", run.scenario, "The scenario file")->type_name("");
+  command->add_option("--set", run.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
+  command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--backend", run.backend, "auto (the default), reference, cpu or cuda")
+      ->type_name("NAME");
+  command->add_option("--threads", run.threads, "Threads to use; the default is all")
+      ->type_name("N");
+  command->add_option("--seed", run.seed, "Seed of the simulation, as --set run.seed=S")
+      ->type_name("S");
+  command->add_option("--replicates", run.replicates, "Training sets, as --set run.replicates=R")
+      ->type_name("R");
+  command->add_option("--max-time", run.max_time, "Stop after this time: 45s, 30m, 2h or seconds")
+      ->type_name("TIME");
+  command->add_flag("--quiet", run.quiet, "No progress on standard error")->disable_flag_override();
+}
+
+void add_commands(CLI::App& app, Arguments& arguments) {
+  app.set_version_flag("--version", [] {
+    const Provenance program = provenance();
+    return "headlab " + program.version + " (git " + program.git + ")";
+  });
+  app.footer(
+      "Exit codes: 0 done; 1 could not finish; 2 refused before work starts.\n"
+      "Try: headlab list scenarios, headlab help run");
+  add_run(app, arguments.run);
+  app.add_subcommand("list", "Show the laws a scenario may use, and the scenarios that come along")
+      ->add_option("laws|scenarios", arguments.list, "Which of the two; both by default")
+      ->type_name("");
+  app.add_subcommand("doctor", "Show what this build and machine are, and test them");
+  app.add_subcommand("help", "Explain a command")
+      ->add_option("COMMAND", arguments.help, "The command to explain")
+      ->type_name("");
+  // Leftovers are reported in headlab's own words.
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// The long options of a command.
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// Refuses the first argument that `command` has no use for.
+void refuse_leftovers(const CLI::App& command, const std::string& name) {
+  std::vector<std::string> rest = command.remaining();
+  std::erase(rest, "--");
+  if (rest.empty()) return;
+  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
+    return word.find_first_not_of('-') > 0 && word.find_first_not_of('-') != std::string::npos;
+  });
+  const std::string prefix = name.empty() ? "" : name + ": ";
+  if (option == rest.end()) {
+    throw Refused(prefix + "unexpected argument \"" + one_line(rest.front()) +
+                  "\" - try headlab help" + (name.empty() || name == "help" ? "" : " " + name));
+  }
+  const std::string word = option->substr(0, option->find('='));
+  // Compared without their dashes, which would make all options look alike.
+  const std::vector<std::string> names = options_of(command);
+  std::vector<std::string> bare;
+  for (const std::string& known : names) bare.push_back(known.substr(2));
+  const std::string best = closest(word.substr(word.find_first_not_of('-')), bare);
+  throw Refused(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) + ")" +
+                (best.empty() ? "" : " - did you mean --" + best + "?"));
+}
+
+/// Headlab's words for what the parser refused: CLI11 puts the name of the option first.
+[[noreturn]] void refuse_parse(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  std::string option = text.substr(0, text.find_first_of(": "));
+  if (option[0] != '-') option = "--" + option;
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::string prefix = chosen.empty() ? "" : chosen.front()->get_name() + ": ";
+  if (text.find("At Most") != std::string::npos) {
+    throw Refused(prefix + option + " is given more than once");
+  }
+  if (text.find("missing") != std::string::npos) {
+    throw Refused(prefix + option + " needs a value");
+  }
+  if (text.find("flag override") != std::string::npos) {
+    throw Refused(prefix + option + " takes no value");
+  }
+  throw Refused(prefix + one_line(text));
+}
+
+int command_help(const std::string& topic) {
+  // A parser that has parsed nothing describes all commands alike.
+  CLI::App app(about, "headlab");
+  Arguments unused;
+  add_commands(app, unused);
+  const std::vector<std::string> names = commands_of(app);
+  if (topic.empty()) {
+    std::cout << app.help();
+  } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
+    std::cout << app.get_subcommand(topic)->help("headlab");
+  } else {
+    throw Refused("help: unknown command \"" + one_line(topic) + "\"" + suggestion(topic, names));
+  }
+  return done;
+}
+
+int run_command(CLI::App& app, const Arguments& arguments) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::vector<std::string> names = commands_of(app);
+  if (chosen.empty()) {
+    std::vector<std::string> rest = app.remaining();
+    if (rest.empty()) {
+      throw Refused("no command given (allowed: " + listed(names) + ") - try headlab help");
+    }
+    if (rest.front()[0] == '-') refuse_leftovers(app, "");
+    throw Refused("unknown command \"" + one_line(rest.front()) + "\"" +
+                  suggestion(rest.front(), names));
+  }
+  refuse_leftovers(app, "");
+  const CLI::App& command = *chosen.front();
+  const std::string& name = command.get_name();
+  refuse_leftovers(command, name);
+  if (name == "run") return command_run(arguments.run);
+  if (name == "list") return command_list(arguments.list);
+  if (name == "doctor") return command_doctor();
+  return command_help(arguments.help);
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app(about, "headlab");
+  Arguments arguments;
+  add_commands(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    refuse_parse(app, error);
+  }
+  return run_command(app, arguments);
+}
+
+/// One line for `error`, whatever it contains.
+int report(const char* error, int code) {
+  std::cerr << "headlab: " << error << "\n";
+  return code;
+}
+
+}  // namespace
+
+int command_line(int argc, const char* const* argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const Refused& error) {
+    return report(error.what(), refused);
+  } catch (const CouldNotFinish& error) {
+    return report(error.what(), could_not_finish);
+  } catch (const std::bad_alloc&) {
+    return report(
+        "out of memory - lower run.replicates, the number of queries or heads, or --threads",
+        could_not_finish);
+  } catch (const std::exception& error) {
+    return report(error.what(), could_not_finish);
+  }
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What a user may write on the command line, checked and turned into numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run.h"
+
+namespace headlab::tools {
+
+/// The arguments of `headlab run`, as written.
+struct RunArguments {
+  std::string scenario;
+  std::vector<std::string> sets;
+  std::optional<std::string> out;
+  std::optional<std::string> json;
+  std::string backend = "auto";
+  std::optional<std::string> threads;
+  std::optional<std::string> seed;
+  std::optional<std::string> replicates;
+  std::optional<std::string> max_time;
+  bool quiet = false;
+};
+
+/// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws Refused, naming
+/// `option`.
+double parse_duration(const std::string& option, const std::string& text);
+
+/// A whole number in [low, high], which may be written 2e4; throws Refused, naming `option`.
+std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
+                                 std::uint64_t low, std::uint64_t high);
+
+/// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
+std::vector<std::string> all_sets(const RunArguments& arguments);
+
+/// Backend, threads and time limit; throws Refused, also for a backend that is not there.
+RunOptions run_options(const RunArguments& arguments);
+
+}  // namespace headlab::tools

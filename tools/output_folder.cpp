@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/output_folder.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "engine/document.h"
+#include "engine/error.h"
+
+namespace headlab::tools {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void refuse_path(const std::string& option, const fs::path& path,
+                              const std::string& problem) {
+  throw Refused(option + ": " + one_line(path.string()) + ": " + problem +
+                " - choose a place you may write to");
+}
+
+/// Makes and removes a file in `folder`: permission bits do not tell of a read-only disk.
+void try_folder(const std::string& option, const fs::path& path, const fs::path& folder) {
+  const fs::path probe = folder / (".headlab-" + std::to_string(::getpid()));
+  const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    refuse_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
+  }
+  ::close(descriptor);
+  ::unlink(probe.c_str());
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(const std::string& path) : path_(path) {
+  if (path.empty()) throw Refused("--out: is empty - give a folder");
+  std::error_code error;
+  if (fs::exists(path_, error) && !fs::is_directory(path_, error)) {
+    refuse_path("--out", path_, "is a file, not a folder");
+  }
+  for (fs::path part = path_; !part.empty() && !fs::exists(part, error);
+       part = part.parent_path()) {
+    first_made_ = part;
+    if (part == part.parent_path()) break;
+  }
+  fs::create_directories(path_, error);
+  if (error) refuse_path("--out", path_, "cannot be made (" + error.message() + ")");
+  try_folder("--out", path_, path_);
+}
+
+OutputFolder::~OutputFolder() {
+  if (first_made_.empty()) return;
+  std::error_code error;
+  // Removing stops by itself at the first folder that holds something.
+  for (fs::path part = path_; fs::remove(part, error) && part != first_made_;) {
+    part = part.parent_path();
+  }
+}
+
+void require_writable(const std::string& option, const std::string& path) {
+  if (path.empty()) throw Refused(option + ": is empty - give a file, or - for standard output");
+  std::error_code error;
+  if (fs::is_directory(path, error)) refuse_path(option, path, "is a folder, not a file");
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return;  // a pipe or device
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    refuse_path(option, path, "there is no folder " + one_line(folder.string()));
+  }
+  try_folder(option, path, folder.empty() ? fs::path(".") : folder);
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Finds out that results can be written before anything is simulated.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace headlab::tools {
+
+/// The folder of --out: made and tried at once, so that a long run does not end at its door. What
+/// was made is taken away again where nothing is kept in it.
+class OutputFolder {
+ public:
+  /// Throws Refused where `path` is no folder that can be made and written to.
+  explicit OutputFolder(const std::string& path);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
+};
+
+/// Throws Refused where a file cannot be written at `path`, naming `option`.
+void require_writable(const std::string& option, const std::string& path);
+
+}  // namespace headlab::tools

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How far a run is: a bar on a terminal, a line every 10 s in a log.
+#pragma once
+
+#include <cstddef>
+#include <ostream>
+#include <string>
+
+#include "engine/run.h"
+
+namespace headlab::tools {
+
+/// One line of at most `width` columns; parts are left out from the right where it is narrow.
+std::string progress_bar_line(const Progress& progress, std::size_t width);
+
+/// The same in words, for a log.
+std::string progress_log_line(const Progress& progress);
+
+/// Shows the progress of one run on a stream.
+class ProgressDisplay {
+ public:
+  enum class Kind { none, log, bar };
+  /// `width` gives the columns of the terminal at any moment; bars alone ask for it.
+  ProgressDisplay(Kind kind, std::ostream& out, std::size_t (*width)());
+
+  /// As fits standard error: a bar on a terminal, a log elsewhere, nothing with `quiet`.
+  static ProgressDisplay on_standard_error(bool quiet);
+
+  void show(const Progress& progress);
+  /// Clears the bar and says `last` in its place; a log that has said nothing stays silent.
+  void finish(const std::string& last);
+
+ private:
+  static constexpr double log_interval = 10;  ///< seconds
+
+  Kind kind_;
+  std::ostream* out_;
+  std::size_t (*width_)();
+  bool shown_ = false;
+  double next_log_ = log_interval;
+};
+
+}  // namespace headlab::tools

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The results of a run as a table for a person.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/index_value.h"
+#include "engine/run.h"
+
+namespace headlab::tools {
+
+/// One condition in detail, or one row a condition for a sweep: every figure with its Monte Carlo
+/// standard error. `indices` holds those of result.conditions[i] at [i].
+std::string result_table(const Study& study, const RunResult& result,
+                         const std::vector<ConditionIndices>& indices);
+
+}  // namespace headlab::tools

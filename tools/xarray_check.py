@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens results.nc as a user would and recomputes its figures from the nodes.
+
+xarray_check.py HEADLAB: runs HEADLAB on small studies in a temporary folder. Exit code 77 where
+xarray is not installed.
+"""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import xarray as xr
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+SCENARIO = """
+[scenario]
+name = "xarray check"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0], [1, 0, 0, 0]]
+[run]
+seed = 7
+replicates = 1029
+[sweep]
+"heads.count" = [1, 3]
+"run.estimator" = ["conditional", "plain"]
+"""
+
+PROVENANCE = [
+    "title", "created", "format_version", "headlab_version", "git", "seed", "scenario_text",
+    "set_arguments", "backend", "simd", "device", "compiler", "threads", "complete", "Conventions",
+]
+
+
+def merge(parts):
+    """Moments (count, mean, comoment) of nodes taken together; pairs as (first, second)."""
+    count, mean, comoment, first, second = parts[0]
+    for more, mean_more, comoment_more, _, _ in parts[1:]:
+        total = count + more
+        delta = mean_more - mean
+        product = delta[:, first] * delta[:, second]
+        comoment = comoment + comoment_more + product * (count * more / total)
+        mean = mean + delta * (more / total)
+        count = total
+    return count, mean, comoment
+
+
+def mse_and_correlation(group, parts):
+    """MSE and output correlation, means over queries, of a condition with pairwise moments."""
+    count, mean, comoment = merge(parts)
+    weights = group.head_weights.values
+    heads = len(weights)
+    first, second = group.pair_first.values, group.pair_second.values
+    between = np.zeros((len(mean), heads, heads))
+    noise = np.zeros_like(between)
+    for p, (g, l) in enumerate(zip(first, second)):
+        between[:, g, l] = between[:, l, g] = comoment[:, p] / (count - 1)
+        if group.attrs["estimator"] == "conditional":
+            noise[:, g, l] = noise[:, l, g] = mean[:, heads + p]
+    covariance = between + noise
+    plugin = (mean[:, :heads] @ weights - group.truth.values) ** 2
+    variance_of_mean = np.einsum("g,qgl,l->q", weights, between, weights) / count
+    mse = plugin - variance_of_mean + np.einsum("g,qgl,l->q", weights, covariance, weights)
+    own = np.einsum("qhh->qh", covariance).mean()
+    if heads == 1:
+        return np.array([mse.mean(), np.nan])
+    cross = (covariance.sum(axis=(1, 2)) - np.einsum("qhh->q", covariance)).mean()
+    return np.array([mse.mean(), cross / (heads * (heads - 1)) / own])
+
+
+def recompute(group):
+    """The two figures above with their Monte Carlo standard errors, from the nodes of a group.
+
+    Delete-one jackknife over groups of nodes, weighted by their counts (Busing, Meijer and van der
+    Leeden 1999).
+    """
+    first, second = group.pair_first.values, group.pair_second.values
+    nodes = [
+        (float(group.node_count[i]), group["mean"].values[i], group.comoment.values[i], first, second)
+        for i in range(group.sizes["node"])
+    ]
+    index = group.node_jackknife.values
+    groups = [[node for node, j in zip(nodes, index) if j == g] for g in range(index.max() + 1)]
+    full = mse_and_correlation(group, nodes)
+    counts = np.array([sum(node[0] for node in part) for part in groups])
+    left_out = np.array([
+        mse_and_correlation(group, [n for h, part in enumerate(groups) if h != g for n in part])
+        for g in range(len(groups))
+    ])
+    h = (counts.sum() / counts)[:, None]
+    centre = len(groups) * full - ((1 - 1 / h) * left_out).sum(axis=0)
+    pseudo = h * full - (h - 1) * left_out
+    variance = ((pseudo - centre) ** 2 / (h - 1)).mean(axis=0)
+    return full, np.sqrt(variance)
+
+
+def require(condition, what):
+    if not condition:
+        sys.exit(f"xarray_check: {what}")
+
+
+def close(a, b, tolerance=1e-9):
+    """True within a relative tolerance, or where both are NaN; False for one NaN."""
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return abs(a - b) <= tolerance * max(abs(a), abs(b))
+
+
+def check(path, summary):
+    root = xr.open_dataset(path)
+    require(dict(root.sizes) == dict(condition=4, query=2, head=3, head_2=3, coordinate=4),
+            f"dimensions are {dict(root.sizes)}")
+    for name in PROVENANCE:
+        require(name in root.attrs, f"attribute {name} is missing")
+    require(root.attrs["scenario_text"] == SCENARIO, "the scenario text differs")
+    require(root.attrs["complete"] == 1, "the run is not complete")
+    require(root.attrs["seed"] == 7, "the seed differs")
+    for name, variable in root.variables.items():
+        require(variable.attrs.get("long_name"), f"{name} has no long_name")
+        if variable.dtype.kind in "fi":
+            require("units" in variable.attrs, f"{name} has no units")
+        if variable.dtype.kind == "f":
+            require(np.isnan(variable.encoding["_FillValue"]), f"{name} has no _FillValue")
+    require(list(root["heads.count"].values) == [1, 1, 3, 3], "swept numbers differ")
+    require(list(root["run.estimator"].values) == ["conditional", "plain"] * 2,
+            "swept texts differ")
+    require(root.head_covariance.dims == ("condition", "query", "head", "head_2"), "axes differ")
+    require(np.isnan(root.head_bias.values[0, :, 1:]).all(), "missing heads are not NaN")
+
+    for i, condition in enumerate(summary["conditions"]):
+        group = xr.open_dataset(path, group=f"condition_{i:03d}")
+        require(int(group.node_count.sum()) == 1029, "replicates are lost")
+        figures, errors = recompute(group)
+        for j, name in enumerate(["mse", "output_correlation"]):
+            expected = condition[name]
+            nan_if_null = lambda number: math.nan if number is None else number
+            value, mcse = nan_if_null(expected["value"]), nan_if_null(expected["mcse"])
+            require(float(root[name][i]) == value or math.isnan(value), f"{name} differs in root")
+            require(close(figures[j], value), f"{name} of condition {i}: {figures[j]} is not {value}")
+            require(close(errors[j], mcse, 1e-6), f"its MCSE: {errors[j]} is not {mcse}")
+        # The control: one node changed is seen.
+        group["mean"][0, 0, 0] += 1
+        require(not close(recompute(group)[0][0], condition["mse"]["value"]),
+                "a changed node was not seen")
+
+
+def main(program):
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = pathlib.Path(folder, "study.toml")
+        scenario.write_text(SCENARIO)
+        subprocess.run([program, "run", str(scenario), "--out", folder], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        summary = json.loads(pathlib.Path(folder, "summary.json").read_text())
+        path = pathlib.Path(folder, "results.nc")
+        check(path, summary)
+        header = subprocess.run(["ncdump", "-h", str(path)], check=True, capture_output=True,
+                                text=True).stdout
+        for word in ["group: condition_003", "double mse(condition)",
+                     "double mean(node, query, statistic)"]:
+            require(word in header, f"ncdump does not show {word}")
+    print("results.nc opens in xarray and ncdump, and its figures follow from its nodes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
