@@ -75,21 +75,24 @@ Plan pilot_plan(const Scenario& scenario) {
   return plan;
 }
 
-void resolve_weights(Scenario& scenario, const Backend& backend, int threads) {
+bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
+                     const SimulationHooks& hooks) {
   auto* law = std::get_if<OptimalWeights>(&scenario.weights);
-  if (law == nullptr || law->resolved) return;
+  if (law == nullptr || law->resolved) return true;
   if (scenario.heads == 1) {
     law->resolved = {1.0};
-    return;
+    return true;
   }
   const Plan plan = pilot_plan(scenario);
-  const MomentTree tree = simulate(plan, backend, threads, law->replicates);
+  const MomentTree tree = simulate(plan, backend, threads, law->replicates, hooks);
+  if (tree.count() < law->replicates) return false;
   const Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
   try {
     law->resolved = optimal_weights(mean_squared_errors(estimates, plan.heads));
   } catch (const ParameterError& error) {
     refuse_at(scenario, "heads.weights", std::string("law \"optimal\": ") + error.what());
   }
+  return true;
 }
 
 }  // namespace headlab

@@ -6,6 +6,7 @@
 
 #include <Eigen/Dense>
 
+#include "engine/run.h"
 #include "engine/scenario.h"
 #include "kernels/backend.h"
 
@@ -24,7 +25,8 @@ Plan pilot_plan(const Scenario& scenario);
 /// Replaces weights of law `optimal` that are not resolved yet by those that a pilot study finds,
 /// with M = mean over the queries of C + B B^T; other weights are left alone. The weights depend on
 /// the scenario and the backend, not on `threads` or the run's seed. Throws Refused where
-/// `optimal_weights` finds none.
-void resolve_weights(Scenario& scenario, const Backend& backend, int threads);
+/// `optimal_weights` finds none. False where `hooks` stopped the pilot: nothing is resolved then.
+bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
+                     const SimulationHooks& hooks = {});
 
 }  // namespace headlab

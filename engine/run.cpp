@@ -22,11 +22,17 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Kernel weights in one replicate, and the coordinates drawn for it: what a block should hold a
-/// few milliseconds of.
+/// Cost of one replicate in kernel weights: those it takes, and the coordinates drawn for it.
+double replicate_work(std::uint64_t n, int d, int heads, int queries) {
+  return static_cast<double>(n) * (static_cast<double>(heads) * queries + 4.0 * d);
+}
 double work_per_replicate(const Plan& plan) {
-  return static_cast<double>(plan.n) *
-         (static_cast<double>(plan.heads) * plan.queries + 4.0 * plan.d);
+  return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
+}
+double work_per_replicate(const Scenario& scenario) {
+  const int d = std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
+  const int queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries);
+  return replicate_work(scenario.n, d, scenario.heads, queries);
 }
 
 /// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
@@ -191,30 +197,22 @@ RunResult run(const Study& study, const RunOptions& options) {
     return (options.stop && options.stop->load()) ||
            (options.max_seconds && seconds_since(start) >= *options.max_seconds);
   };
-  // Work in units of kernel weights, to tell how much time is left.
-  auto work_of = [](const Scenario& scenario, const Plan& plan) {
-    return static_cast<double>(scenario.replicates) * work_per_replicate(plan);
-  };
-  double work_done = 0;
+  // Pilots first: a scenario they refuse is refused before anything is simulated for the record.
+  std::vector<Scenario> scenarios = study.conditions;
+  std::vector<double> shares;  // work, to tell how much time is left
   double work_ahead = 0;
-  std::vector<double> shares;
-  for (const Scenario& scenario : study.conditions) {
-    Plan sizes;
-    sizes.n = scenario.n;
-    sizes.heads = scenario.heads;
-    sizes.d = std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
-    sizes.queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries);
-    shares.push_back(work_of(scenario, sizes));
+  for (Scenario& scenario : scenarios) {
+    if (!resolve_weights(scenario, *backend, options.threads, {.stop = stop})) break;
+    shares.push_back(static_cast<double>(scenario.replicates) * work_per_replicate(scenario));
     work_ahead += shares.back();
   }
-
-  for (std::size_t i = 0; i < study.conditions.size(); ++i) {
+  double work_done = 0;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (stop()) {
       result.complete = false;
       break;
     }
-    Scenario scenario = study.conditions[i];
-    resolve_weights(scenario, *backend, options.threads);
+    Scenario& scenario = scenarios[i];
     Plan plan = make_plan(scenario);
     const auto condition_start = Clock::now();
 

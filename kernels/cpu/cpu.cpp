@@ -80,7 +80,7 @@ std::vector<float> draw_design(const Plan& plan, std::uint64_t replicate) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(plan.n); ++i) {
     if (i % tile_points == 0) set.draw_points(replicate, i / tile_points);
     for (std::size_t c = 0; c < d; ++c) {
-      x.push_back(set.point()[c * tile_points + i % tile_points]);
+      x.push_back(set.point()[c].v[i % tile_points]);
     }
   }
   return x;

@@ -13,9 +13,6 @@
 
 namespace headlab {
 
-/// Points in one tile of a training set; arrays over points are padded to whole tiles.
-inline constexpr std::size_t tile_points = 32;
-
 std::unique_ptr<Backend> make_cpu_backend();
 
 /// The design points of a replicate as this backend draws them, x [n][d], for tests of the draws.

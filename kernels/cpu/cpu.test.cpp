@@ -118,9 +118,22 @@ constexpr double c2 = 8;
   return ::testing::AssertionSuccess();
 }
 
+/// Every registered kernel law, as wide as `scale` says.
+template <std::size_t Index = 0>
 std::vector<KernelLaw> all_kernels(double scale) {
-  return {GaussianKernel{.bandwidth = scale}, SoftmaxKernel{.temperature = scale},
-          EpanechnikovKernel{.bandwidth = 3 * scale}, LaplaceKernel{.bandwidth = scale}};
+  if constexpr (Index < std::variant_size_v<KernelLaw>) {
+    std::variant_alternative_t<Index, KernelLaw> law;
+    if constexpr (requires { law.temperature; }) {
+      law.temperature = scale;
+    } else {
+      law.bandwidth = 2 * scale;
+    }
+    std::vector<KernelLaw> laws = all_kernels<Index + 1>(scale);
+    laws.push_back(law);
+    return laws;
+  } else {
+    return {};
+  }
 }
 
 TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {

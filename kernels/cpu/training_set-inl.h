@@ -22,8 +22,7 @@ class TrainingSet {
         priors_(hwy::AllocateAligned<float>(has_prior_ ? tiles_ * heads_ * tile_points : 1)),
         values_(hwy::AllocateAligned<float>(tiles_ * tile_points)),
         scales_(hwy::AllocateAligned<float>(tiles_ * tile_points)),
-        point_(hwy::AllocateAligned<float>(static_cast<std::size_t>(point_buffer(plan.d)) *
-                                           tile_points)) {
+        point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
     // [H k][d], so that one output coordinate reads one row.
     for (std::size_t h = 0; h < heads_; ++h) {
       for (std::size_t j = 0; j < k_; ++j) {
@@ -60,7 +59,7 @@ class TrainingSet {
     fill_up();
   }
 
-  /// Draws the design points of one tile into point() [4 ceil(d/4)][tile_points].
+  /// Draws the design points of one tile into point() [4 ceil(d/4)].
   HWY_ATTR void draw_points(std::uint64_t replicate, std::size_t tile) {
     const std::uint64_t seed = plan_.fixed_design_seed.value_or(plan_.seed);
     const std::uint64_t design = plan_.fixed_design_seed ? 0 : replicate;
@@ -71,27 +70,27 @@ class TrainingSet {
           if constexpr (Sampler::base != BaseDraw::none) {
             draw_base(Sampler::base, seed, subsequence(plan_.streams.design, design), first);
           }
-          std::uint32_t words[tile_points] = {};
+          const float* table = plan_.table.rounded();
           if constexpr (Sampler::chooses) {
             const std::uint64_t stream = subsequence(plan_.streams.design_choice, design);
             for (std::size_t lane = 0; lane < tile_points; ++lane) {
-              words[lane] = philox(seed, stream, first + lane).w[0];
+              const std::uint32_t word = philox(seed, stream, first + lane).w[0];
+              rows_drawn_.v[lane] = sampler(table, word, &point_[0].v[lane], tile_points);
             }
-          }
-          for (std::size_t lane = 0; lane < tile_points; ++lane) {
-            row_[lane] = sampler(plan_.table.rounded(), words[lane], &point_[lane], tile_points);
+          } else {
+            sampler(table, 0, point_.get(), 1);
           }
         },
         plan_.design);
   }
-  const float* point() const { return point_.get(); }
+  const Tile* point() const { return point_.get(); }
 
  private:
   HWY_ATTR void draw_base(BaseDraw base, std::uint64_t seed, std::uint64_t stream,
                           std::uint64_t first) {
     const auto quads = static_cast<std::uint64_t>(quads_per_point(plan_.d));
     for (std::uint64_t quad = 0; quad < quads; ++quad) {
-      float* HWY_RESTRICT to = &point_[4 * quad * tile_points];
+      float* HWY_RESTRICT to = point_[4 * quad].v;
       if (base == BaseDraw::normal) {
         for (std::size_t lane = 0; lane < tile_points; ++lane) {
           const Words words = philox(seed, stream, (first + lane) * quads + quad);
@@ -116,24 +115,22 @@ class TrainingSet {
   /// Values and noise scales of the tile's points.
   HWY_ATTR void evaluate(std::uint64_t replicate, std::size_t tile) {
     const float* table = plan_.table.rounded();
-    const float* x = point_.get();
+    const Tile* x = point_.get();
     float* HWY_RESTRICT value = &values_[tile * tile_points];
     float* HWY_RESTRICT scale = &scales_[tile * tile_points];
     const auto centre = static_cast<float>(centre_);
     std::visit(
         [&](const auto& m) {
-          for (std::size_t lane = 0; lane < tile_points; ++lane) {
-            value[lane] = m(table, x + lane, tile_points, row_[lane]) - centre;
-          }
+          const Tile regression = m(table, x, 1, rows_drawn_);
+          for (std::size_t i = 0; i < tile_points; ++i) value[i] = regression.v[i] - centre;
         },
         plan_.regression);
     const bool draws_noise = plan_.estimator == Estimator::plain;
     const std::uint64_t stream = subsequence(plan_.streams.noise, replicate);
     std::visit(
         [&](const auto& noise) {
-          for (std::size_t lane = 0; lane < tile_points; ++lane) {
-            scale[lane] = noise.scale(table, x + lane, tile_points);
-          }
+          const Tile sd = noise.scale(table, x, 1);
+          std::copy_n(sd.v, tile_points, scale);
           if (!draws_noise) return;
           for (std::size_t lane = 0; lane < tile_points; ++lane) {
             const Words words = philox(plan_.seed, stream, tile * tile_points + lane);
@@ -181,7 +178,7 @@ class TrainingSet {
         for (Float& lanes : row) lanes = hn::Zero(float_tag);
       }
       for (std::size_t c = 0; c < d_; ++c) {
-        const float* x = &point_[c * tile_points + part * lane_count];
+        const float* x = &point_[c].v[part * lane_count];
         for (std::size_t v = 0; v < per_pass; ++v) {
           const Float lanes = hn::Load(float_tag, x + v * lane_count);
           for (std::size_t r = 0; r < Rows; ++r) {
@@ -228,8 +225,8 @@ class TrainingSet {
   Buffer priors_;
   Buffer values_;
   Buffer scales_;
-  Buffer point_;
-  std::uint32_t row_[tile_points] = {};
+  hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
+  TileRows rows_drawn_ = {};
   std::vector<float> rows_;
   double centre_ = 0;
 };

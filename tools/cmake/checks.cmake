@@ -52,5 +52,16 @@ add_test(NAME install_example
     -D CONFIG=${CMAKE_BUILD_TYPE} -D FLAGS=${CMAKE_CXX_FLAGS}
     -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_install.cmake)
 
-set_tests_properties(header_checks_negative_control layers layers_negative_control install_example
+# Result files open in what users read them with. Debian's Python is the one that has Debian's xarray.
+find_program(HEADLAB_PYTHON python3 HINTS /usr/bin)
+mark_as_advanced(HEADLAB_PYTHON)
+if(NOT HEADLAB_PYTHON)
+  message(FATAL_ERROR "python3 not found: apt-get install python3-xarray python3-netcdf4")
+endif()
+add_test(NAME xarray
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/xarray_check.py $<TARGET_FILE:headlab>)
+set_tests_properties(xarray PROPERTIES SKIP_RETURN_CODE 77)
+
+set_tests_properties(
+  header_checks_negative_control layers layers_negative_control install_example xarray
   PROPERTIES LABELS tools)

@@ -29,8 +29,8 @@ if(NOT HEADLAB_RANDOM123_DIR)
   message(FATAL_ERROR "Random123 not found: apt-get install librandom123-dev")
 endif()
 
-# netCDF through pkg-config: Debian 12's CMake package names libraries that libnetcdf-dev does not
-# depend on (libcrypto.so), so it links on some machines only.
+# netCDF through pkg-config: its CMake package would link HDF5, libcurl, libxml2 and more into the
+# program, which libnetcdf alone uses.
 pkg_check_modules(HEADLAB_NETCDF QUIET IMPORTED_TARGET netcdf)
 if(NOT TARGET PkgConfig::HEADLAB_NETCDF)
   message(FATAL_ERROR "netCDF not found: apt-get install libnetcdf-dev")

@@ -4,7 +4,8 @@
 /// A sampler turns base draws into one design point in place: on entry `x` holds 4 ceil(d/4) base
 /// draws, on return the point X in its first d places; element j stands at x[j * stride]. `word` is
 /// one more random integer, for laws that choose (`chooses`). The return value is the row chosen
-/// from a data file, else 0. Float32 with explicit fused multiply-adds: the same bits everywhere.
+/// from a data file, else 0. T is float32, or, for laws that do not choose, also a tile of float32
+/// points side by side. Explicit fused multiply-adds: the same bits everywhere.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "kernels/math.h"
 #include "kernels/parameter.h"
 #include "kernels/table.h"
+#include "kernels/tile.h"
 
 namespace headlab {
 
@@ -25,10 +27,10 @@ enum class BaseDraw {
 };
 
 /// x <- mean + L x for a lower triangular L [d][d], in place from the last coordinate up.
-HEADLAB_HD void affine_in_place(const float* mean, const float* factor, int d, float* x,
-                                int stride) {
+template <class T>
+HEADLAB_HD void affine_in_place(const float* mean, const float* factor, int d, T* x, int stride) {
   for (int i = d - 1; i >= 0; --i) {
-    float sum = mean[i];
+    T sum(mean[i]);
     for (int j = 0; j <= i; ++j) sum = math::fused(factor[i * d + j], x[j * stride], sum);
     x[i * stride] = sum;
   }

@@ -46,8 +46,8 @@ struct NormalDesign {
     std::int64_t mean = 0;    ///< [d]
     std::int64_t factor = 0;  ///< [d][d]
 
-    HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t, float* x,
-                                        int stride) const {
+    template <class T>
+    HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t, T* x, int stride) const {
       if (!standard) affine_in_place(table + mean, table + factor, d, x, stride);
       return 0;
     }

@@ -26,13 +26,15 @@ struct SphereDesign {
     static constexpr bool chooses = false;
     int d = 0;
 
-    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, float* x, int stride) const {
-      float norm2 = 0;
+    template <class T>
+    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x, int stride) const {
+      T norm2(0);
       for (int j = 0; j < d; ++j) norm2 = math::fused(x[j * stride], x[j * stride], norm2);
-      const bool null = !(norm2 > 1e-30f);
-      const float scale = null ? 0.0f : 1.0f / math::sqrt(norm2);
-      for (int j = 0; j < d; ++j) x[j * stride] *= scale;
-      if (null) x[0] = 1.0f;
+      const T least(1e-30f);
+      const T scale =
+          math::where_greater(norm2, least, T(1) / math::sqrt(math::max(norm2, least)), T(0));
+      for (int j = 0; j < d; ++j) x[j * stride] = x[j * stride] * scale;
+      x[0] = math::where_greater(norm2, least, x[0], T(1));
       return 0;
     }
   };

@@ -35,18 +35,21 @@ struct StudentDesign {
     int d = 0;
     float df = 0;
 
-    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, float* x, int stride) const {
-      float g = df;
+    template <class T>
+    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x, int stride) const {
+      T g(df);
       for (int j = 0; j < d; j += 2) {
-        const float a = x[j * stride];
-        const float b = x[(j + 1) * stride];
-        const float r2 = math::max(math::fused(a, a, b * b), 1e-30f);
-        const float degrees = df + static_cast<float>(j);
-        const float excess = math::min(math::expm1(r2 / degrees), 1e30f);
-        const float factor = math::sqrt(g / r2) * math::sqrt(excess);
-        x[j * stride] = math::max(math::min(a * factor, 1e15f), -1e15f);
-        if (j + 1 < d) x[(j + 1) * stride] = math::max(math::min(b * factor, 1e15f), -1e15f);
-        g = math::min(math::fused(g, excess, g), 1e30f);
+        const T a = x[j * stride];
+        const T b = x[(j + 1) * stride];
+        const T r2 = math::max(math::fused(a, a, b * b), T(1e-30f));
+        const T degrees(df + static_cast<float>(j));
+        const T excess = math::min(math::expm1(r2 / degrees), T(1e30f));
+        const T factor = math::sqrt(g / r2) * math::sqrt(excess);
+        x[j * stride] = math::max(math::min(a * factor, T(1e15f)), T(-1e15f));
+        if (j + 1 < d) {
+          x[(j + 1) * stride] = math::max(math::min(b * factor, T(1e15f)), T(-1e15f));
+        }
+        g = math::min(math::fused(g, excess, g), T(1e30f));
       }
       return 0;
     }

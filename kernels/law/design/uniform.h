@@ -23,7 +23,8 @@ struct UniformDesign {
   struct Sampler {
     static constexpr BaseDraw base = BaseDraw::uniform;
     static constexpr bool chooses = false;
-    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, float*, int) const {
+    template <class T>
+    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T*, int) const {
       return 0;
     }
   };

@@ -32,8 +32,8 @@ struct HeteroscedasticNoise {
     HEADLAB_HD float unit(const Words& words) const {
       return normal_pair(words.w[0], words.w[1]).first;
     }
-    template <class T>
-    HEADLAB_HD T scale(const T* table, const T* x, int stride) const {
+    template <class Number, class T>
+    HEADLAB_HD T scale(const Number* table, const T* x, int stride) const {
       const T along = math::abs(dot(table + direction, x, d, stride));
       return T(sd) * math::fused(T(slope), along, T(1));
     }

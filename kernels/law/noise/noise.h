@@ -20,8 +20,8 @@ namespace headlab {
 struct ConstantScale {
   static constexpr bool constant_scale = true;
   double sd = 0;
-  template <class T>
-  HEADLAB_HD T scale(const T*, const T*, int) const {
+  template <class Number, class T>
+  HEADLAB_HD T scale(const Number*, const T*, int) const {
     return T(sd);
   }
 };

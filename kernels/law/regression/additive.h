@@ -33,11 +33,11 @@ struct AdditiveRegression {
     std::int64_t amplitudes = 0;
     std::int64_t frequencies = 0;
     std::int64_t phases = 0;
-    template <class T>
-    HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
-      T sum = 0;
+    template <class Number, class T, class Row>
+    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+      T sum(0);
       for (int j = 0; j < d; ++j) {
-        const T turns = math::fused(table[frequencies + j], x[j * stride], table[phases + j]);
+        const T turns = math::fused(table[frequencies + j], x[j * stride], T(table[phases + j]));
         sum = math::fused(table[amplitudes + j], math::cos_turns(turns), sum);
       }
       return sum;

@@ -43,17 +43,17 @@ struct BumpsRegression {
     std::int64_t heights = 0;
     std::int64_t centres = 0;
     std::int64_t rates = 0;  ///< 1/(2 width^2)
-    template <class T>
-    HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
-      T sum = 0;
+    template <class Number, class T, class Row>
+    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+      T sum(0);
       for (int j = 0; j < bumps; ++j) {
-        const T* centre = table + centres + j * d;
-        T r2 = 0;
+        const Number* centre = table + centres + j * d;
+        T r2(0);
         for (int i = 0; i < d; ++i) {
-          const T difference = x[i * stride] - centre[i];
+          const T difference = x[i * stride] - T(centre[i]);
           r2 = math::fused(difference, difference, r2);
         }
-        sum = math::fused(table[heights + j], math::exp(-r2 * table[rates + j]), sum);
+        sum = math::fused(table[heights + j], math::exp(r2 * T(-table[rates + j])), sum);
       }
       return sum;
     }

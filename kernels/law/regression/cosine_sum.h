@@ -16,11 +16,11 @@ struct CosineSum {
   std::int64_t frequencies = 0;  ///< [terms][d], turns
   std::int64_t phases = 0;       ///< [terms], turns
 
-  template <class T>
-  HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
-    T sum = 0;
+  template <class Number, class T, class Row>
+  HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+    T sum(0);
     for (int j = 0; j < terms; ++j) {
-      const T turns = table[phases + j] + dot(table + frequencies + j * d, x, d, stride);
+      const T turns = T(table[phases + j]) + dot(table + frequencies + j * d, x, d, stride);
       sum = math::fused(table[amplitudes + j], math::cos_turns(turns), sum);
     }
     return sum;

@@ -22,9 +22,9 @@ struct FileRegression {
 
   struct Function {
     std::int64_t values = 0;
-    template <class T>
-    HEADLAB_HD T operator()(const T* table, const T*, int, std::uint32_t row) const {
-      return table[values + row];
+    template <class Number, class T, class Row>
+    HEADLAB_HD T operator()(const Number* table, const T*, int, const Row& row) const {
+      return math::of_row(table + values, row);
     }
   };
 

@@ -21,8 +21,8 @@ struct LinearRegression {
   struct Function {
     int d = 0;
     std::int64_t coefficients = 0;
-    template <class T>
-    HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
+    template <class Number, class T, class Row>
+    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
       return dot(table + coefficients, x, d, stride);
     }
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file What every regression law is made of.
 ///
-/// A law yields a function object m(x): called with the plan's table and the point in float32 (fast
-/// backends) or float64 (reference, truth at the queries); element j of the point stands at
-/// x[j * stride], `row` is the row of the data file it was drawn from, else 0.
+/// A law yields a function object m(x). Element j of the point stands at x[j * stride]; `row` is
+/// the row of the data file it was drawn from, else 0. T is float64 (reference, truth at the
+/// queries), float32, or a tile of float32 points side by side; Number is what the table holds.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,14 @@
 #include "kernels/math.h"
 #include "kernels/parameter.h"
 #include "kernels/table.h"
+#include "kernels/tile.h"
 
 namespace headlab {
 
 /// u.x for a vector u of the table.
-template <class T>
-HEADLAB_HD T dot(const T* u, const T* x, int d, int stride) {
-  T sum = 0;
+template <class Number, class T>
+HEADLAB_HD T dot(const Number* u, const T* x, int d, int stride) {
+  T sum(0);
   for (int j = 0; j < d; ++j) sum = math::fused(u[j], x[j * stride], sum);
   return sum;
 }

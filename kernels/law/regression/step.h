@@ -27,9 +27,10 @@ struct StepRegression {
     std::int64_t direction = 0;
     double threshold = 0;
     double height = 1;
-    template <class T>
-    HEADLAB_HD T operator()(const T* table, const T* x, int stride, std::uint32_t) const {
-      return dot(table + direction, x, d, stride) > T(threshold) ? T(height) : T(0);
+    template <class Number, class T, class Row>
+    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+      return math::where_greater(dot(table + direction, x, d, stride), T(threshold), T(height),
+                                 T(0));
     }
   };
 

@@ -15,8 +15,8 @@ struct ZeroRegression {
   void check(int) const {}
 
   struct Function {
-    template <class T>
-    HEADLAB_HD T operator()(const T*, const T*, int, std::uint32_t) const {
+    template <class Number, class T, class Row>
+    HEADLAB_HD T operator()(const Number*, const T*, int, const Row&) const {
       return T(0);
     }
   };
