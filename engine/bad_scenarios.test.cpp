@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/error.h"
+#include "engine/law_reader.h"
 #include "engine/scenario.h"
 
 namespace headlab {
@@ -47,6 +48,15 @@ struct Case {
   std::vector<std::string> sets;
   std::string refusal;  ///< DIR stands for the directory of the scenario
 };
+
+/// Names of the laws of a family as a message lists them.
+std::string laws_of(const std::string& family) {
+  std::string names;
+  for (const LawDescription& law : describe_laws()) {
+    if (law.family == family) names += (names.empty() ? "" : ", ") + law.name;
+  }
+  return names;
+}
 
 std::string text_with(const std::vector<Edit>& edits) {
   auto lines = good_lines;
@@ -314,7 +324,8 @@ TEST(bad_scenarios, laws_and_their_parameters) {
        "s.toml:12:29: heads.kernel.bandwidth: unknown key (allowed: law, temperature)"},
       {{{12, R"(kernel = { law = "gaussian\nx", bandwidth = 1 })"}},
        {},
-       R"(s.toml:12:18: heads.kernel.law: is "gaussian x" (allowed: gaussian, softmax, epanechnikov, laplace) - did you mean "gaussian"?)"},
+       R"(s.toml:12:18: heads.kernel.law: is "gaussian x" (allowed: )" + laws_of("kernel") +
+           R"() - did you mean "gaussian"?)"},
       {{{13, R"(weights = { law = "explicit", values = [1] })"}},
        {},
        "s.toml:13:40: heads.weights.values: has 1 elements, needs one for each of the 2 heads"},

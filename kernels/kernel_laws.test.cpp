@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "kernels/laws.h"
+
+namespace headlab {
+namespace {
+
+/// Half the spacing of floats in [1, 2): the largest relative error of one rounding.
+constexpr double u32 = 0x1p-24;
+
+TEST(KernelLaws, GaussianAtHandValues) {
+  const GaussianKernel kernel{.bandwidth = 0.5};
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(0.25), -0.5);  // r = b
+  EXPECT_EQ(kernel.log_weight(4.0), -8.0);
+  EXPECT_EQ(kernel.log_weight(0.25f), -0.5f);
+  EXPECT_EQ(kernel.log_weight(4.0f), -8.0f);
+  EXPECT_NE(GaussianKernel{.bandwidth = 0.51}.log_weight(0.25), -0.5);
+}
+
+TEST(KernelLaws, LaplaceAtHandValues) {
+  const LaplaceKernel kernel{.bandwidth = 0.5};
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(0.25), -1.0);
+  EXPECT_EQ(kernel.log_weight(4.0f), -4.0f);
+}
+
+TEST(KernelLaws, EpanechnikovAtHandValues) {
+  const EpanechnikovKernel kernel{.bandwidth = 2};
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(2.0), std::log(0.5));
+  EXPECT_NEAR(kernel.log_weight(3.0f), std::log(0.25), std::abs(std::log(0.25)) * 2 * u32);
+  EXPECT_EQ(kernel.log_weight(4.0), -inf);  // r = b
+  EXPECT_EQ(kernel.log_weight(5.0), -inf);
+  EXPECT_EQ(kernel.log_weight(4.0f), -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(kernel.log_weight(5.0f), -std::numeric_limits<float>::infinity());
+}
+
+TEST(KernelLaws, SoftmaxIsTheScaledProductUpToTheQuery) {
+  // q = (1, 2), k = (-0.5, 3): q.k = 5.5, |q - k|^2 = 3.25, |k|^2 = 9.25, |q|^2 = 5.
+  const SoftmaxKernel kernel{.temperature = 2};
+  EXPECT_EQ(kernel.log_weight(3.25) + kernel.log_prior(9.25) + 5.0 / 4, 5.5 / 2);
+  EXPECT_EQ(kernel.log_weight(3.25f) + kernel.log_prior(9.25f) + 1.25f, 2.75f);
+  EXPECT_NE(kernel.log_weight(3.25) + 5.0 / 4, 5.5 / 2);
+}
+
+TEST(KernelLaws, SoftmaxStaysFinite) {
+  const SoftmaxKernel kernel{.temperature = 1e-6};
+  EXPECT_TRUE(std::isfinite(kernel.log_weight(1e35f) + kernel.log_prior(1e35f)));
+}
+
+TEST(KernelLaws, AgreeBetweenPrecisions) {
+  auto worst = [](const auto& kernel, const auto& exact) {
+    double ratio = 0;
+    for (double r2 = 0.01; r2 < 1; r2 *= 1.07) {
+      const auto rounded = static_cast<float>(r2);
+      const double wanted = exact.log_weight(static_cast<double>(rounded));
+      const auto got = static_cast<double>(kernel.log_weight(rounded));
+      // One rounding each for the constant, the product and, in Laplace, the root.
+      ratio = std::max(ratio, std::abs(got - wanted) / (3 * u32 * std::abs(wanted)));
+    }
+    return ratio;
+  };
+  EXPECT_LE(worst(GaussianKernel{.bandwidth = 0.3}, GaussianKernel{.bandwidth = 0.3}), 1);
+  EXPECT_LE(worst(LaplaceKernel{.bandwidth = 0.3}, LaplaceKernel{.bandwidth = 0.3}), 1);
+  EXPECT_LE(worst(SoftmaxKernel{.temperature = 0.3}, SoftmaxKernel{.temperature = 0.3}), 1);
+  EXPECT_GT(worst(GaussianKernel{.bandwidth = 0.3}, GaussianKernel{.bandwidth = 0.30001}), 1);
+}
+
+}  // namespace
+}  // namespace headlab
