@@ -42,6 +42,16 @@ TEST(KernelLaws, EpanechnikovAtHandValues) {
   EXPECT_EQ(kernel.log_weight(5.0f), -std::numeric_limits<float>::infinity());
 }
 
+TEST(KernelLaws, TriangularAtHandValues) {
+  const TriangularKernel kernel{.bandwidth = 2};
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+  EXPECT_EQ(kernel.log_weight(1.0), std::log(0.5));
+  EXPECT_NEAR(kernel.log_weight(2.25f), std::log(0.25), std::abs(std::log(0.25)) * 2 * u32);
+  EXPECT_EQ(kernel.log_weight(4.0f), -inf);  // r = b
+  EXPECT_EQ(kernel.log_weight(5.0f), -inf);
+  EXPECT_NE(TriangularKernel{.bandwidth = 2.1}.log_weight(1.0), std::log(0.5));
+}
 TEST(KernelLaws, SoftmaxIsTheScaledProductUpToTheQuery) {
   // q = (1, 2), k = (-0.5, 3): q.k = 5.5, |q - k|^2 = 3.25, |k|^2 = 9.25, |q|^2 = 5.
   const SoftmaxKernel kernel{.temperature = 2};
