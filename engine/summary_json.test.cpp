@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/json_text.h"
 #include "engine/testdata/hand_made_result.h"
 
 namespace headlab {
@@ -31,46 +30,6 @@ Json summary(const std::vector<std::string>& sets = {}) {
 }
 
 const Keys figure_keys = {"value", "mcse"};
-
-TEST(JsonText, WritesNumbersInTheirShortestExactForm) {
-  JsonText json;
-  json.numbers(std::vector<double>{0.1, 1, 1e300, 5e-324, 1.0 / 3, -0.0});
-  EXPECT_EQ(json.text(), "[0.1, 1, 1e+300, 5e-324, 0.3333333333333333, -0]");
-}
-
-TEST(JsonText, WritesWhatIsNoNumberAsNull) {
-  JsonText json;
-  json.numbers(std::vector<double>{std::nan(""), INFINITY, -INFINITY});
-  EXPECT_EQ(json.text(), "[null, null, null]");
-}
-
-TEST(JsonText, EscapesStrings) {
-  JsonText json;
-  const std::string text = "quote \" slash \\ line\nbell \a tab\t ± é";
-  json.string(text);
-  EXPECT_EQ(Json::parse(json.text()).get<std::string>(), text);
-}
-
-TEST(JsonText, LaysOutObjectsAndLists) {
-  JsonText json;
-  json.begin_object();
-  json.key("empty");
-  json.begin_array();
-  json.end();
-  json.key("line");
-  json.begin_object(JsonText::Layout::line);
-  json.key("a");
-  json.integer(1);
-  json.key("b");
-  json.boolean(true);
-  json.end();
-  json.key("matrix");
-  json.matrix(std::vector<double>{1, 2, 3, 4}, 2);
-  json.end();
-  EXPECT_EQ(json.text(),
-            "{\n  \"empty\": [],\n  \"line\": {\"a\": 1, \"b\": true},\n"
-            "  \"matrix\": [\n    [1, 2],\n    [3, 4]\n  ]\n}");
-}
 
 TEST(SummaryJson, HasTheDocumentedKeysInOrder) {
   const Json json = summary();
