@@ -7,21 +7,23 @@ set(check_dir ${PROJECT_BINARY_DIR}/checks)
 
 # Each header compiles alone: one file per header that includes it twice and nothing else.
 # *-inl.h files are written to be included once per SIMD target and are no headers in this sense.
-file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/engine/*.h
-     ${PROJECT_SOURCE_DIR}/validation/*.h ${PROJECT_SOURCE_DIR}/tools/*.h)
-list(FILTER headers EXCLUDE REGEX "-inl\\.h$")
-set(header_sources)
-foreach(header IN LISTS headers)
-  set(source ${check_dir}/headers/${header}.cpp)
-  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n#include \"@header@\"\n" @ONLY)
-  list(APPEND header_sources ${source})
-endforeach()
-add_library(header_checks OBJECT ${header_sources})
-target_link_libraries(header_checks PRIVATE
-  headlab_validation headlab_flags hwy::hwy tomlplusplus::tomlplusplus PkgConfig::HEADLAB_NETCDF
-  nlohmann_json::nlohmann_json CLI11::CLI11)
-target_compile_options(header_checks PRIVATE -O0)  # nothing here is run
+if(HEADLAB_HEADER_CHECKS)
+  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+       ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/engine/*.h
+       ${PROJECT_SOURCE_DIR}/validation/*.h ${PROJECT_SOURCE_DIR}/tools/*.h)
+  list(FILTER headers EXCLUDE REGEX "-inl\\.h$")
+  set(header_sources)
+  foreach(header IN LISTS headers)
+    set(source ${check_dir}/headers/${header}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n#include \"@header@\"\n" @ONLY)
+    list(APPEND header_sources ${source})
+  endforeach()
+  add_library(header_checks OBJECT ${header_sources})
+  target_link_libraries(header_checks PRIVATE
+    headlab_validation headlab_flags hwy::hwy tomlplusplus::tomlplusplus PkgConfig::HEADLAB_NETCDF
+    nlohmann_json::nlohmann_json CLI11::CLI11)
+  target_compile_options(header_checks PRIVATE -O0)  # nothing here is run
+endif()
 
 # The same compiler command on a header that forgets its includes has to fail.
 file(CONFIGURE OUTPUT ${check_dir}/forgetful.h @ONLY

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# How headlab's own targets are compiled, and the functions that the folders define them with.
+# How headlab's own targets are compiled, and the functions that the folders define them with. The
+# sanitizer presets add -Wno-maybe-uninitialized, because with -fsanitize GCC 12 sees uninitialised
+# members in <regex> that are none.
 
 add_library(headlab_flags INTERFACE)
 target_compile_options(headlab_flags INTERFACE
