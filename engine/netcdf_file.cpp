@@ -41,7 +41,7 @@ std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
 NetcdfGroup NetcdfGroup::define_group(const std::string& name) const {
   int id = -1;
   check(nc_def_grp(id_, name.c_str(), &id), name);
-  return NetcdfGroup(id);
+  return NetcdfGroup(id, puts_);
 }
 
 void NetcdfGroup::define_dimension(const std::string& name, std::size_t size) const {
@@ -98,7 +98,10 @@ void NetcdfGroup::put(const std::string& name, const Slab& where,
     throw NetcdfError(name + ": size does not fit its dimensions");
   }
   if (values.empty()) return;
-  check(nc_put_vara_double(id_, id, where.start.data(), where.count.data(), values.data()), name);
+  puts_->push_back([group = id_, id, where, name,
+                    copy = std::vector(values.begin(), values.end())] {
+    check(nc_put_vara_double(group, id, where.start.data(), where.count.data(), copy.data()), name);
+  });
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
@@ -115,8 +118,10 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
   const int id = define(name, NC_INT64, dimensions, text);
   if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
   if (values.empty()) return;
-  const std::vector<long long> copy(values.begin(), values.end());
-  check(nc_put_var_longlong(id_, id, copy.data()), name);
+  puts_->push_back(
+      [group = id_, id, name, copy = std::vector<long long>(values.begin(), values.end())] {
+        check(nc_put_var_longlong(group, id, copy.data()), name);
+      });
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
@@ -124,9 +129,11 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
   const int id = define(name, NC_STRING, dimensions, text);
   if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
   if (values.empty()) return;
-  std::vector<const char*> pointers;
-  for (const std::string& value : values) pointers.push_back(value.c_str());
-  check(nc_put_var_string(id_, id, pointers.data()), name);
+  puts_->push_back([group = id_, id, name, values] {
+    std::vector<const char*> pointers;
+    for (const std::string& value : values) pointers.push_back(value.c_str());
+    check(nc_put_var_string(group, id, pointers.data()), name);
+  });
 }
 
 NetcdfGroup NetcdfGroup::find_group(const std::string& name) const {
@@ -211,6 +218,8 @@ NetcdfImage::~NetcdfImage() {
 }
 
 void NetcdfImage::save(const std::string& path) {
+  check(nc_enddef(id_), path);
+  for (const auto& put : puts_) put();
   NC_memio image = {};
   const int id = id_;
   id_ = -1;

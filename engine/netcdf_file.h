@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -23,7 +24,9 @@ struct VariableText {
   std::string units = "1";  ///< empty: none, for names
 };
 
-/// A group of a file that is open; copies mean the same group.
+/// A group of a file that is open; copies mean the same group. What is put into a new file reaches
+/// it when the file is saved, after all definitions: each return from data to definitions would
+/// visit every group there is.
 class NetcdfGroup {
  public:
   /// Part of a variable: first index and length along each dimension.
@@ -64,13 +67,15 @@ class NetcdfGroup {
  private:
   friend class NetcdfImage;
   friend class NetcdfInput;
-  explicit NetcdfGroup(int id) : id_(id) {}
+  using Puts = std::vector<std::function<void()>>;
+  explicit NetcdfGroup(int id, Puts* puts = nullptr) : id_(id), puts_(puts) {}
   int define(const std::string& name, int type, const std::vector<std::string>& dimensions,
              const VariableText& text) const;
   int variable(const std::string& name) const;
   std::size_t size(int variable) const;
 
   int id_ = -1;
+  Puts* puts_ = nullptr;  ///< of the new file, nullptr in one that is read
 };
 
 /// A new file, put together in memory and then written in one go: the HDF5 library below crashes
@@ -82,12 +87,13 @@ class NetcdfImage {
   NetcdfImage(const NetcdfImage&) = delete;
   NetcdfImage& operator=(const NetcdfImage&) = delete;
 
-  NetcdfGroup root() const { return NetcdfGroup(id_); }
+  NetcdfGroup root() { return NetcdfGroup(id_, &puts_); }
   /// Closes the image and writes it to `path`, whole or not at all; throws CouldNotFinish.
   void save(const std::string& path);
 
  private:
   int id_ = -1;
+  NetcdfGroup::Puts puts_;
 };
 
 /// An existing file, open for reading.
