@@ -7,6 +7,8 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "engine/error.h"
@@ -33,6 +35,18 @@ double work_per_replicate(const Scenario& scenario) {
   const int d = std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
   const int queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries);
   return replicate_work(scenario.n, d, scenario.heads, queries);
+}
+
+/// What the results of a condition take until the run ends [bytes]: its nodes, and once more when
+/// they are written.
+double kept_bytes(const Scenario& scenario) {
+  const MomentLayout layout{
+      .queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries),
+      .heads = scenario.heads,
+      .mode = scenario.moments,
+      .conditional = scenario.estimator == Estimator::conditional};
+  const auto nodes = static_cast<double>(std::min(scenario.replicates, first_leaf));
+  return 2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
 }
 
 /// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
@@ -159,11 +173,18 @@ MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::
   {
     std::vector<std::jthread> pool;
     for (int i = 0; i < workers; ++i) {
-      pool.emplace_back([&] { work(plan, backend, dealer); });
+      try {
+        pool.emplace_back([&] { work(plan, backend, dealer); });
+      } catch (const std::system_error& error) {
+        // The bits do not depend on the number of threads, so those that started carry on.
+        if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
+        break;
+      }
     }
+    const auto started = static_cast<int>(pool.size());
     // Progress may cost as much as merging all nodes does; it gets a twentieth of the time.
     auto next_progress = Clock::now();
-    while (!dealer.wait_for(workers)) {
+    while (!dealer.wait_for(started)) {
       if (hooks.stop && hooks.stop()) dealer.stop();
       if (hooks.progress && Clock::now() >= next_progress) {
         const auto start = Clock::now();
@@ -188,8 +209,15 @@ RunResult run(const Study& study, const RunOptions& options) {
   result.simd = backend->simd();
   result.device = backend->device();
   result.threads = backend->workers(thread_count(options.threads));
+  double kept = 0;
   for (const Scenario& scenario : study.conditions) {
     check_memory(scenario, *backend, result.threads);
+    kept += kept_bytes(scenario);
+  }
+  if (study.conditions.size() > 1) {
+    require_memory(static_cast<std::uint64_t>(std::min(kept, 1e18)),
+                   "for the results of " + std::to_string(study.conditions.size()) + " conditions",
+                   "sweep", "or run parts of it");
   }
 
   const auto start = Clock::now();
@@ -216,8 +244,7 @@ RunResult run(const Study& study, const RunOptions& options) {
     Plan plan = make_plan(scenario);
     const auto condition_start = Clock::now();
 
-    auto tell = [&](const MomentTree& tree) {
-      if (!options.progress) return;
+    auto tell = [&](const MomentTree& tree, const Figure& mse) {
       const double part =
           static_cast<double>(tree.count()) / static_cast<double>(scenario.replicates);
       const double done = work_done + part * shares[i];
@@ -229,18 +256,29 @@ RunResult run(const Study& study, const RunOptions& options) {
                         .seconds_left = std::numeric_limits<double>::quiet_NaN(),
                         .mse = {}};
       if (done > 0) progress.seconds_left = progress.seconds * (work_ahead - done) / done;
-      progress.mse = estimate(tree, plan.head_weights, plan.truth).mse;
+      progress.mse = mse;
       options.progress(progress);
     };
-    MomentTree tree = simulate(plan, *backend, options.threads, scenario.replicates,
-                               {.stop = stop, .progress = tell});
+    SimulationHooks hooks{.stop = stop};
+    if (options.progress) {
+      hooks.progress = [&](const MomentTree& tree) {
+        tell(tree, estimate(tree, plan.head_weights, plan.truth).mse);
+      };
+    }
+    MomentTree tree = simulate(plan, *backend, options.threads, scenario.replicates, hooks);
     const double seconds = seconds_since(condition_start);
-    tell(tree);
-    work_done += shares[i];
 
     const double weights =
         static_cast<double>(tree.count()) * plan.queries * plan.heads * static_cast<double>(plan.n);
     Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+    if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
+      throw CouldNotFinish("condition " + std::to_string(i + 1) +
+                           ": the mean squared error is not finite: values of the design, "
+                           "regression or noise leave the range of the numbers in use - try "
+                           "--backend reference");
+    }
+    if (options.progress) tell(tree, estimates.mse);
+    work_done += shares[i];
     const bool complete = tree.count() == scenario.replicates;
     result.conditions.push_back({std::move(scenario), std::move(plan), std::move(tree),
                                  std::move(estimates), seconds, weights / seconds});

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <signal.h>
@@ -28,15 +29,21 @@ extern "C" void ask_to_stop(int) {
   stop_asked = true;
 }
 
-/// Lets SIGINT and SIGTERM stop the run after the block under way. The second of a kind ends the
-/// program at once: the handler is good for one.
+/// Lets SIGINT, SIGTERM and SIGHUP stop the run after the block under way. The second of a kind
+/// ends the program at once: the handler is good for one.
 void stop_on_signals() {
   struct sigaction action = {};
   action.sa_handler = ask_to_stop;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  // A file size limit is then an error of write(), which says so, and not a killed program.
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+/// After the run nothing looks at stop_asked any more: a signal ends the program again.
+void end_on_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
 }
 
 /// "1234 of 20000 replicates", and of which condition where there are several.
@@ -69,12 +76,20 @@ int command_run(const RunArguments& arguments) {
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
-  if (arguments.json && !json_to_standard_output) require_writable("--json", *arguments.json);
+  if (arguments.json && !json_to_standard_output) {
+    std::error_code none;
+    if (std::filesystem::equivalent(*arguments.json, arguments.scenario, none)) {
+      throw Refused("--json " + *arguments.json + ": is the scenario itself - name another file");
+    }
+    require_writable("--json", *arguments.json);
+  }
 
   stop_on_signals();
   options.stop = &stop_asked;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
-  options.progress = [&](const Progress& progress) { display.show(progress); };
+  if (!arguments.quiet) {
+    options.progress = [&](const Progress& progress) { display.show(progress); };
+  }
   RunResult result;
   try {
     result = run(study, options);
@@ -84,6 +99,7 @@ int command_run(const RunArguments& arguments) {
   }
   double seconds = 0;
   for (const ConditionResult& condition : result.conditions) seconds += condition.seconds;
+  end_on_signals();
   display.finish(result.complete ? "done in " + duration_text(seconds) : "");
 
   const Provenance program = provenance();

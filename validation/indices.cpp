@@ -223,6 +223,9 @@ Index query_key_index(const Subspaces& subspaces, double temperature) {
 std::vector<Index> subspace_indices(const Subspaces& subspaces,
                                     std::optional<double> gaussian_bandwidth,
                                     std::optional<double> softmax_temperature) {
+  // One head has nothing to differ from; what follows costs d^2 k.
+  if (subspaces.size() == 1)
+    return {{"chordal", {}, {}}, {"spectral", {}, {}}, {"overlap", {}, {}}, {"qk", {}, {}}};
   const Frames frames(subspaces);
   const MatrixXd moment = frames.moment();
   std::vector<Index> indices{

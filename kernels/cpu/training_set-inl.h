@@ -2,7 +2,7 @@
 // Draws one training set and projects it for every head. Included once per SIMD target.
 
 /// Coordinate of the keys that fill up the last tile: so far from every query that any kernel
-/// gives them no weight, so near that its square stays finite.
+/// gives them no weight, so near that its square is a float (a sum of squares may be infinite).
 inline constexpr float far_away = 1e18f;
 
 /// One training set in tiles of tile_points: projected keys, values and noise scales.
@@ -31,7 +31,16 @@ class TrainingSet {
         }
       }
     }
-    for (const double m : plan.truth) centre_ += m / plan.queries;
+    // The median of m over a few points: one far point or query must not move it.
+    draw_points(0, 0);
+    Tile m = std::visit(
+        [&](const auto& function) {
+          return function(plan.table.rounded(), point_.get(), 1, rows_drawn_);
+        },
+        plan.regression);
+    const auto points = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(plan.n, tile_points));
+    std::nth_element(m.v, m.v + points / 2, m.v + points);
+    centre_ = static_cast<double>(m.v[points / 2]);
   }
 
   std::size_t tiles() const { return tiles_; }
