@@ -168,21 +168,21 @@ std::string NetcdfGroup::text_attribute(const std::string& name) const {
 }
 
 std::vector<double> NetcdfGroup::doubles(const std::string& name) const {
-  const int id = variable(name);
+  const int id = number_variable(name);
   std::vector<double> values(size(id));
   if (!values.empty()) check(nc_get_var_double(id_, id, values.data()), name);
   return values;
 }
 
 std::vector<double> NetcdfGroup::doubles(const std::string& name, const Slab& where) const {
-  const int id = variable(name);
+  const int id = number_variable(name);
   std::vector<double> values(slab_size(id_, id, where, name));
   check(nc_get_vara_double(id_, id, where.start.data(), where.count.data(), values.data()), name);
   return values;
 }
 
 std::vector<std::int64_t> NetcdfGroup::integers(const std::string& name) const {
-  const int id = variable(name);
+  const int id = number_variable(name);
   std::vector<long long> values(size(id));
   if (!values.empty()) check(nc_get_var_longlong(id_, id, values.data()), name);
   return {values.begin(), values.end()};
@@ -191,6 +191,15 @@ std::vector<std::int64_t> NetcdfGroup::integers(const std::string& name) const {
 int NetcdfGroup::variable(const std::string& name) const {
   int id = -1;
   check(nc_inq_varid(id_, name.c_str(), &id), name);
+  return id;
+}
+
+int NetcdfGroup::number_variable(const std::string& name) const {
+  const int id = variable(name);
+  nc_type type = NC_NAT;
+  check(nc_inq_vartype(id_, id, &type), name);
+  // The library finds this out too, but only after it has read the texts, which it then leaks.
+  if (type == NC_STRING || type == NC_CHAR) throw NetcdfError(name + ": is no number");
   return id;
 }
 

@@ -72,6 +72,7 @@ class NetcdfGroup {
   int define(const std::string& name, int type, const std::vector<std::string>& dimensions,
              const VariableText& text) const;
   int variable(const std::string& name) const;
+  int number_variable(const std::string& name) const;
   std::size_t size(int variable) const;
 
   int id_ = -1;
