@@ -22,7 +22,7 @@ struct ExplicitSubspaces {
   static constexpr double tolerance = 1e-10;
 
   std::vector<std::vector<std::vector<double>>> matrices = {};  ///< [H][d][k]
-  bool orthonormalise = false;                             ///< replace each by the Q of its QR
+  bool orthonormalise = false;                                  ///< replace each by the Q of its QR
 
   template <class Visitor>
   void parameters(Visitor& visit) {

@@ -10,8 +10,8 @@
 namespace headlab {
 
 /// a* = M^-1 1 / (1^T M^-1 1), M = C + B B^T averaged over the queries: the weights of sum 1 with
-/// the least mean squared error, estimated once in a pilot study that draws from streams of its own,
-/// then fixed and recorded.
+/// the least mean squared error, estimated once in a pilot study that draws from streams of its
+/// own, then fixed and recorded.
 struct OptimalWeights {
   static constexpr const char* name = "optimal";
   static constexpr const char* summary = "least-MSE weights of sum 1, from a pilot study";
@@ -31,8 +31,8 @@ struct OptimalWeights {
   void check(const Sizes& sizes) const {
     if (source != "pilot") throw ParameterError("source", "is \"" + source + "\" (allowed: pilot)");
     if (replicates < 4 * static_cast<std::uint64_t>(sizes.heads)) {
-      throw ParameterError("replicates", "must be at least 4 H = " +
-                                             std::to_string(4 * sizes.heads));
+      throw ParameterError("replicates",
+                           "must be at least 4 H = " + std::to_string(4 * sizes.heads));
     }
   }
 
