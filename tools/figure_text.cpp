@@ -46,10 +46,10 @@ std::string figure_text(const Figure& figure) {
   }
   const int decimals = 1 - exponent_of_two_digits(mcse);
   const double largest = std::max(std::abs(value), mcse);
-  if (decimals <= most_decimals && largest < 1e9) {
+  const int exponent = static_cast<int>(std::floor(std::log10(largest)));
+  if ((decimals <= most_decimals || exponent >= -1) && largest < 1e9) {
     return pair_text(value, mcse, std::max(decimals, 0));
   }
-  const int exponent = static_cast<int>(std::floor(std::log10(largest)));
   const double scale = std::pow(10.0, -exponent);
   return "(" + pair_text(value * scale, mcse * scale, std::max(decimals + exponent, 0)) + ")e" +
          print("%+03d", exponent);
