@@ -186,6 +186,28 @@ TEST(Run, RefusesWhatIsNotThere) {
   EXPECT_THROW(run(small_study(), {.backend = "cpuu"}), Refused);
 }
 
+TEST(Run, DoesNotPassOnWhatIsNotFinite) {
+  // The square of s(x) leaves float32 for far points of so heavy a tail; float64 holds it.
+  const std::vector<std::string> sets = {
+      "data.design={ law = \"student_t\", dim = 4, df = 0.01 }",
+      "data.noise={ law = \"heteroscedastic\", sd = 1e6, slope = 1e6, direction = [1e6, 0, 0, 0] }",
+      "run.replicates=64"};
+  EXPECT_THROW(run(small_study(sets), {.backend = "cpu"}), CouldNotFinish);
+  EXPECT_TRUE(std::isfinite(
+      run(small_study(sets), {.backend = "reference"}).conditions[0].estimates.mse.value));
+}
+
+TEST(Run, RefusesASweepWhoseResultsDoNotFitTogether) {
+  const std::vector<std::string> one = {"run.replicates=255", "run.seed=0"};
+  std::string seeds;
+  for (int seed = 0; seed < 2000; ++seed) seeds += std::to_string(seed) + ", ";
+  const Study sweep = small_study({"run.replicates=255", "sweep.\"run.seed\"=[" + seeds + "]"});
+  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
+  EXPECT_NO_THROW(run(small_study(one)));
+  EXPECT_THROW(run(sweep), Refused);
+  unsetenv("HEADLAB_MEMORY_LIMIT");
+}
+
 TEST(Run, RefusesWhatDoesNotFitBeforeItStarts) {
   ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
   EXPECT_THROW(run(small_study({"data.n=1000000000"})), Refused);

@@ -66,11 +66,21 @@ TEST(Moments, OfMergedLeavesEqualTheirDefinition) {
     const auto expected = plain_comoments(layout, values, 21);
     ASSERT_EQ(all.comoment.size(), expected.size());
     EXPECT_EQ(all.count, 21u);
-    // Deviations of order 1 of numbers of 1e6 carry 1e6 eps each.
-    const double tolerance = 21 * 4 * 1e6 * 0x1p-53 * 10;
+    // Each of the 21 products has two deviations of at most 4.5, and each deviation, a difference
+    // of numbers near 1e6, carries the rounding of these: of the mean of a leaf, of two merged
+    // means and of the difference itself.
+    constexpr double rounding = 4 * 1e6 * 0x1p-53;
+    constexpr double tolerance = 21 * 2 * 4.5 * rounding;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_TRUE(std::abs(all.comoment[i] - expected[i]) <= tolerance) << i;
     }
+    // Negative control: without the difference of the means the merge is seen to be wrong.
+    Moments shifted = leaf(layout, values, 0, 8);
+    Moments later = leaf(layout, values, 8, 8);
+    later.mean = shifted.mean;
+    merge_moments(layout, shifted, later);
+    merge_moments(layout, shifted, leaf(layout, values, 16, 5));
+    EXPECT_FALSE(std::abs(shifted.comoment[0] - expected[0]) <= tolerance);
   }
 }
 
