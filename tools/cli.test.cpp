@@ -353,9 +353,10 @@ TEST_F(CommandLine, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const pid_t child = start({"run", "s.toml", "--replicates", "1000000000000", "--out", "o"});
     send(child, signal);
+    ::kill(child, signal);  // as timeout(1) does: the same request again
     const Outcome outcome = finish(child);
     EXPECT_EQ(outcome.code, 1);
     EXPECT_TRUE(std::regex_match(

@@ -2,11 +2,13 @@
 #include "tools/command_run.h"
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <signal.h>
+#include <time.h>
 
 #include "engine/atomic_file.h"
 #include "engine/error.h"
@@ -25,16 +27,27 @@ namespace {
 std::atomic<bool> stop_asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
 
-extern "C" void ask_to_stop(int) {
-  stop_asked = true;
+std::atomic<std::int64_t> asked_at = 0;  ///< seconds of the monotonic clock
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+/// The first signal asks to stop. One that comes two seconds later ends the program at once; sooner
+/// it is the same request again: timeout(1) signals the program and then its whole group.
+extern "C" void ask_to_stop(int number) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!stop_asked) {
+    asked_at = now.tv_sec;
+    stop_asked = true;
+  } else if (now.tv_sec - asked_at > 1) {
+    signal(number, SIG_DFL);
+    raise(number);
+  }
 }
 
-/// Lets SIGINT, SIGTERM and SIGHUP stop the run after the block under way. The second of a kind
-/// ends the program at once: the handler is good for one.
+/// Lets SIGINT, SIGTERM and SIGHUP stop the run after the block under way.
 void stop_on_signals() {
   struct sigaction action = {};
   action.sa_handler = ask_to_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
   // A file size limit is then an error of write(), which says so, and not a killed program.
