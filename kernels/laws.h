@@ -4,6 +4,7 @@
 /// laws: in kernel_laws.inc), test it, and give it a row in docs/scenario.md.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 #include <variant>
 
@@ -41,6 +42,11 @@ using RegressionLaw =
 using NoiseLaw = std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise>;
 
 #include "kernels/kernel_laws.inc"
+
+/// The length scale that a kernel law measures distances in.
+inline double length_scale(const KernelLaw& kernel) {
+  return std::visit([](const auto& law) { return law.length_scale(); }, kernel);
+}
 
 namespace detail {
 /// std::variant of the distinct types among Ts, in order: several laws may share one function form.

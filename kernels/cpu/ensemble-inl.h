@@ -53,6 +53,7 @@ class EnsembleLoop {
       noise_products_.resize(constant_scale_ ? 0 : products_.size());
     }
     const auto d = static_cast<std::size_t>(plan.d);
+    const double unit = length_scale(plan.kernel);
     for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
       for (std::size_t h = 0; h < heads_; ++h) {
         for (std::size_t j = 0; j < k_; ++j) {
@@ -60,7 +61,7 @@ class EnsembleLoop {
           for (std::size_t c = 0; c < d; ++c) {
             sum += plan.projections[(h * d + c) * k_ + j] * plan.query_points[q * d + c];
           }
-          queries_.push_back(static_cast<float>(sum));
+          queries_.push_back(static_cast<float>(sum / unit));
         }
       }
     }
@@ -394,7 +395,7 @@ class EnsembleLoop {
   std::size_t heads_;
   std::size_t k_;
   bool constant_scale_ = true;
-  std::vector<float> queries_;                  ///< [Q][H][k], projected
+  std::vector<float> queries_;                  ///< [Q][H][k], projected, in length scales
   hwy::AlignedFreeUniquePtr<float[]> weights_;  ///< [query_group][H][block_keys]
   std::vector<Window> windows_;                 ///< [query_group][H]
   std::vector<Sums> sums_;                      ///< [query_group][H]

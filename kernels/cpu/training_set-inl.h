@@ -23,11 +23,12 @@ class TrainingSet {
         values_(hwy::AllocateAligned<float>(tiles_ * tile_points)),
         scales_(hwy::AllocateAligned<float>(tiles_ * tile_points)),
         point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
-    // [H k][d], so that one output coordinate reads one row.
+    // [H k][d], so that one output coordinate reads one row; in units of the kernel's length scale.
+    const double unit = length_scale(plan.kernel);
     for (std::size_t h = 0; h < heads_; ++h) {
       for (std::size_t j = 0; j < k_; ++j) {
         for (std::size_t c = 0; c < d_; ++c) {
-          rows_.push_back(static_cast<float>(plan.projections[(h * d_ + c) * k_ + j]));
+          rows_.push_back(static_cast<float>(plan.projections[(h * d_ + c) * k_ + j] / unit));
         }
       }
     }

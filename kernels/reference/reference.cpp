@@ -107,8 +107,9 @@ std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head,
         [&](const auto& law) {
           using Law = std::decay_t<decltype(law)>;
           counts_empty = Law::counts_empty_windows;
-          double value = law.log_weight(r2);
-          if constexpr (Law::has_key_prior) value += law.log_prior(norm2);
+          const double unit = law.length_scale() * law.length_scale();
+          double value = law.log_weight(r2 / unit);
+          if constexpr (Law::has_key_prior) value += law.log_prior(norm2 / unit);
           return value;
         },
         plan.kernel);
