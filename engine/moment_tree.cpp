@@ -2,21 +2,15 @@
 #include "engine/moment_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace headlab {
 namespace {
 
 constexpr std::uint64_t whole_nodes = 128;
-
-/// Replicates of a whole node after `count` replicates.
-std::uint64_t node_replicates(std::uint64_t count) {
-  if (count < first_leaf) return 1;
-  std::uint64_t size = leaf_replicates;
-  while (count / size > whole_nodes) size *= 2;
-  return size;
-}
 
 /// One leaf out of nodes of one replicate each, with the bits a backend gives to the whole leaf.
 Moments leaf_of_replicates(const MomentLayout& layout, std::span<const Node> units) {
@@ -32,14 +26,26 @@ Moments leaf_of_replicates(const MomentLayout& layout, std::span<const Node> uni
 
 }  // namespace
 
+std::uint64_t node_replicates(std::uint64_t count) {
+  if (count < first_leaf) return 1;
+  std::uint64_t size = leaf_replicates;
+  while (count / size > whole_nodes) size *= 2;
+  return size;
+}
+
 void MomentTree::append(Moments moments) {
-  if (moments.count == 0 || moments.count > leaf_replicates) {
-    throw std::invalid_argument("a node to append has 1 to 8 replicates");
-  }
-  if (count_ < first_leaf && moments.count != 1) {
-    throw std::invalid_argument("the first 256 replicates are appended one by one");
-  }
   const std::uint64_t before = node_replicates(count_);
+  const std::uint64_t added = moments.count;
+  const bool whole = std::has_single_bit(added) && added >= leaf_replicates;
+  if (added == 0 || added > before || !(added <= leaf_replicates || whole)) {
+    throw std::invalid_argument("a node of " + std::to_string(added) + " replicates after " +
+                                std::to_string(count_) + ": 1 to 8, or 8 2^j up to " +
+                                std::to_string(before) + " can be appended");
+  }
+  if (count_ % (whole ? added : 1) != 0) {
+    throw std::invalid_argument("a node of " + std::to_string(added) + " replicates after " +
+                                std::to_string(count_) + " is not aligned to its size");
+  }
   Node last{count_, std::move(moments)};
   count_ += last.moments.count;
   const std::uint64_t size = node_replicates(count_);

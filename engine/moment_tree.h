@@ -18,6 +18,9 @@ struct Node {
   Moments moments;
 };
 
+/// Replicates of a whole node after `count` replicates; it grows with `count`.
+std::uint64_t node_replicates(std::uint64_t count);
+
 /// Collects nodes in the order of their replicates and merges them along a binary tree aligned to
 /// the replicate number, so that the result depends on the replicates alone: not on threads, blocks
 /// or whether a run was continued. Below 256 replicates every replicate is a node; from there a
@@ -31,8 +34,9 @@ class MomentTree {
   /// Replicates collected so far.
   std::uint64_t count() const { return count_; }
 
-  /// Appends the replicates that follow: one of them while count() < first_leaf, then a leaf of
-  /// leaf_replicates (the last one of a run may be shorter).
+  /// Appends the replicates that follow: one of them while count() < first_leaf, then a node of at
+  /// most node_replicates(count()) that is aligned to its own size (the last leaf of a run may be
+  /// shorter).
   void append(Moments moments);
 
   /// The nodes as kept: enough to go on with the same bits.

@@ -98,6 +98,24 @@ TEST(MomentTree, ALongRunPassesThroughTheBitsOfAShorterOne) {
   }
 }
 
+TEST(MomentTree, LargerNodesGiveTheBitsOfTheirLeaves) {
+  // From 2064 replicates on a whole node has 32, so nodes of 32 may come at once.
+  MomentTree tree = grow(2080);
+  while (tree.count() < 2400) {
+    std::vector<Moments> leaves;
+    for (std::uint64_t i = 0; i < 4; ++i) leaves.push_back(node(tree.count() + 8 * i, 8));
+    tree.append(merge_siblings(layout, leaves));
+  }
+  const auto expected = grow(2400).nodes();
+  const auto nodes = tree.nodes();
+  ASSERT_EQ(nodes.size(), expected.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].first, expected[i].first);
+    EXPECT_EQ(nodes[i].moments.mean, expected[i].moments.mean);
+    EXPECT_EQ(nodes[i].moments.comoment, expected[i].moments.comoment);
+  }
+}
+
 TEST(MomentTree, MeanAndVarianceAreThoseOfAllReplicates) {
   const std::uint64_t replicates = 1037;
   long double sum = 0;
@@ -120,6 +138,13 @@ TEST(MomentTree, RefusesANodeThatIsNone) {
   MomentTree tree(layout);
   EXPECT_THROW(tree.append(Moments{}), std::invalid_argument);
   EXPECT_THROW(tree.append(node(0, 8)), std::invalid_argument) << "the first come one by one";
+
+  MomentTree grown = grow(264);
+  EXPECT_THROW(grown.append(node(264, 16)), std::invalid_argument) << "a whole node has 8";
+  EXPECT_THROW(grown.append(node(264, 9)), std::invalid_argument);
+  MomentTree later = grow(2088);
+  EXPECT_THROW(later.append(node(2088, 32)), std::invalid_argument) << "not aligned to 32";
+  EXPECT_NO_THROW(later.append(node(2088, 8)));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "engine/estimates.h"
 #include "engine/scenario.h"
+#include "engine/simulate.h"
 #include "kernels/backend.h"
 
 namespace headlab {
@@ -53,18 +54,8 @@ struct RunResult {
   std::string simd;
   std::string device;
   int threads = 1;
+  std::vector<std::string> notes;  ///< of the backend, one line each
 };
-
-/// What a simulation asks and tells while it goes on; either may be empty.
-struct SimulationHooks {
-  std::function<bool()> stop = {};                       ///< true: finish the blocks under way
-  std::function<void(const MomentTree&)> progress = {};  ///< about every tenth of a second
-};
-
-/// Simulates replicates 0 .. replicates - 1 of a plan. The moments have the same bits for any
-/// number of threads.
-MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
-                    const SimulationHooks& hooks = {});
 
 /// Runs every condition of a study. Throws Refused for a backend that is not there or a size that
 /// does not fit in memory, before anything is simulated.

@@ -3,6 +3,7 @@
 /// draw must match to the bit.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <variant>
 
@@ -19,7 +20,7 @@ HEADLAB_HD constexpr int point_buffer(int d) {
 }
 
 /// Draws design point `point` of `replicate` into x [4 ceil(d/4)], whose first d places are X, and
-/// returns the row of the data file it is (0 for other designs).
+/// returns the row of the data file it is (0 for other designs). Place j stands at x[j * stride].
 ///
 /// Base draw j of the point comes from word j % 4 of quad point * ceil(d/4) + j / 4 of the stream
 /// (seed, `base`, replicate): normals two by two from words 0, 1 and 2, 3 of a quad, uniforms one
@@ -29,30 +30,30 @@ HEADLAB_HD constexpr int point_buffer(int d) {
 template <class Sampler>
 HEADLAB_HD std::uint32_t draw_design_point(const Sampler& sampler, const float* table, int d,
                                            std::uint64_t seed, Purpose base, Purpose choice,
-                                           std::uint64_t replicate, std::uint64_t point, float* x) {
+                                           std::uint64_t replicate, std::uint64_t point, float* x,
+                                           std::ptrdiff_t stride = 1) {
   const auto quads = static_cast<std::uint64_t>(quads_per_point(d));
   if constexpr (Sampler::base != BaseDraw::none) {
     const std::uint64_t stream = subsequence(base, replicate);
     for (std::uint64_t quad = 0; quad < quads; ++quad) {
       const Words words = philox(seed, stream, point * quads + quad);
-      float* to = x + 4 * quad;
+      float* to = x + static_cast<std::ptrdiff_t>(4 * quad) * stride;
       if constexpr (Sampler::base == BaseDraw::normal) {
         for (int pair = 0; pair < 4; pair += 2) {
           const NormalPair z = normal_pair(words.w[pair], words.w[pair + 1]);
-          to[pair] = z.first;
-          to[pair + 1] = z.second;
+          to[pair * stride] = z.first;
+          to[(pair + 1) * stride] = z.second;
         }
       } else {
-        for (int j = 0; j < 4; ++j) to[j] = uniform_symmetric(words.w[j]);
+        for (int j = 0; j < 4; ++j) to[j * stride] = uniform_symmetric(words.w[j]);
       }
     }
   }
   std::uint32_t word = 0;
   if constexpr (Sampler::chooses) {
-    const auto stride = static_cast<std::uint64_t>(quads_per_point(1));
-    word = philox(seed, subsequence(choice, replicate), point * stride).w[0];
+    word = philox(seed, subsequence(choice, replicate), point).w[0];
   }
-  return sampler(table, word, x, 1);
+  return sampler(table, word, x, stride);
 }
 
 /// The same for whichever sampler a plan holds.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/moments.h"
 
+#include <utility>
+
 namespace headlab {
 namespace {
 
@@ -45,6 +47,15 @@ void leaf_moments(const MomentLayout& layout, std::span<const double> statistics
                 &out.comoment[static_cast<std::size_t>(q) * layout.pairs()]);
     }
   }
+}
+
+Moments merge_siblings(const MomentLayout& layout, std::span<Moments> nodes) {
+  for (std::size_t step = 1; step < nodes.size(); step *= 2) {
+    for (std::size_t i = 0; i + step < nodes.size(); i += 2 * step) {
+      merge_moments(layout, nodes[i], nodes[i + step]);
+    }
+  }
+  return std::move(nodes[0]);
 }
 
 void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b) {

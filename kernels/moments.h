@@ -16,6 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "kernels/hd.h"
+
 namespace headlab {
 
 enum class MomentMode {
@@ -30,29 +32,35 @@ struct MomentLayout {
   MomentMode mode = MomentMode::pairwise;
   bool conditional = true;
 
-  bool pairwise() const { return mode == MomentMode::pairwise; }
+  HEADLAB_HD bool pairwise() const { return mode == MomentMode::pairwise; }
   /// G: components whose moments are kept.
-  std::size_t components() const {
+  HEADLAB_HD std::size_t components() const {
     return static_cast<std::size_t>(heads) + (pairwise() ? 0u : 1u);
   }
   /// P: pairs whose comoments are kept.
-  std::size_t pairs() const {
+  HEADLAB_HD std::size_t pairs() const {
     return pairwise() ? components() * (components() + 1) / 2 : components();
   }
   /// Index of the pair (g, l), g <= l, among the pairs of a pairwise layout.
-  std::size_t pair(std::size_t g, std::size_t l) const {
+  HEADLAB_HD std::size_t pair(std::size_t g, std::size_t l) const {
     return g * components() - g * (g + 1) / 2 + l;
   }
-  bool has_alignment() const { return conditional && pairwise() && heads > 1; }
+  HEADLAB_HD bool has_alignment() const { return conditional && pairwise() && heads > 1; }
 
-  std::size_t noise_offset() const { return components(); }
-  std::size_t alignment_offset() const { return components() + (conditional ? pairs() : 0); }
+  HEADLAB_HD std::size_t noise_offset() const { return components(); }
+  HEADLAB_HD std::size_t alignment_offset() const {
+    return components() + (conditional ? pairs() : 0);
+  }
   /// Statistics of one query.
-  std::size_t per_query() const { return alignment_offset() + (has_alignment() ? 1u : 0u); }
+  HEADLAB_HD std::size_t per_query() const {
+    return alignment_offset() + (has_alignment() ? 1u : 0u);
+  }
   /// Statistics of one replicate, [queries][per_query].
-  std::size_t statistics() const { return static_cast<std::size_t>(queries) * per_query(); }
+  HEADLAB_HD std::size_t statistics() const {
+    return static_cast<std::size_t>(queries) * per_query();
+  }
   /// Comoments of one node, [queries][pairs].
-  std::size_t comoments() const { return static_cast<std::size_t>(queries) * pairs(); }
+  HEADLAB_HD std::size_t comoments() const { return static_cast<std::size_t>(queries) * pairs(); }
 
   bool operator==(const MomentLayout&) const = default;
 };
@@ -83,6 +91,9 @@ inline constexpr int leaf_replicates = 8;
 /// by two passes. A constant statistic gives a comoment of exactly 0.
 void leaf_moments(const MomentLayout& layout, std::span<const double> statistics, int count,
                   Moments& out);
+
+/// Merges 2^m nodes of one size, siblings first, as the tree over all replicates does.
+Moments merge_siblings(const MomentLayout& layout, std::span<Moments> nodes);
 
 /// a <- a with b, b being the later replicates (Chan, Golub and LeVeque 1983). Not commutative in
 /// its rounding: callers merge in the order of the replicates.

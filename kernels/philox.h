@@ -7,6 +7,16 @@
 #include <cstdint>
 
 #include <Random123/philox.h>
+#if defined(__CUDACC__)
+// The two headers give the same names to their constants and to the 32 by 32 bit product.
+#undef PHILOX_W32_0
+#undef PHILOX_W32_1
+#undef PHILOX_M4x32_0
+#undef PHILOX_M4x32_1
+#define mulhilo32 curand_mulhilo32
+#include <curand_philox4x32_x.h>
+#undef mulhilo32
+#endif
 
 #include "kernels/hd.h"
 
@@ -38,7 +48,15 @@ HEADLAB_HD std::uint64_t subsequence(Purpose purpose, std::uint64_t replicate) {
 
 /// The integers at offsets 4 quad .. 4 quad + 3 of cuRAND's stream (seed, subsequence): Philox4x32
 /// with 10 rounds, counter {lo quad, hi quad, lo subsequence, hi subsequence}, key {lo, hi seed}.
+/// A device computes them with cuRAND's own function, a host with Random123's.
 HEADLAB_HD Words philox(std::uint64_t seed, std::uint64_t subsequence, std::uint64_t quad) {
+#if defined(__CUDA_ARCH__)
+  const uint4 out = curand_Philox4x32_10(
+      make_uint4(static_cast<unsigned>(quad), static_cast<unsigned>(quad >> 32),
+                 static_cast<unsigned>(subsequence), static_cast<unsigned>(subsequence >> 32)),
+      make_uint2(static_cast<unsigned>(seed), static_cast<unsigned>(seed >> 32)));
+  return {{out.x, out.y, out.z, out.w}};
+#else
   const philox4x32_ctr_t counter = {
       {static_cast<std::uint32_t>(quad), static_cast<std::uint32_t>(quad >> 32),
        static_cast<std::uint32_t>(subsequence), static_cast<std::uint32_t>(subsequence >> 32)}};
@@ -46,6 +64,7 @@ HEADLAB_HD Words philox(std::uint64_t seed, std::uint64_t subsequence, std::uint
       {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
   const philox4x32_ctr_t out = philox4x32_R(10, counter, key);
   return {{out.v[0], out.v[1], out.v[2], out.v[3]}};
+#endif
 }
 
 /// Counters that one point of `coordinates` numbers takes: ceil(coordinates / 4). The draw of

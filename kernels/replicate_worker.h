@@ -23,6 +23,9 @@ class ReplicateWorker : public Worker {
                          WindowCounts& windows) = 0;
 
  private:
+  /// Moments of `count` replicates, a leaf's at most.
+  Moments leaf(std::uint64_t first, std::uint64_t count);
+
   MomentLayout layout_;
   std::vector<double> statistics_;  ///< [leaf_replicates][statistics]
 };

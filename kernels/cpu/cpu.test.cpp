@@ -11,13 +11,27 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include "kernels/parity.h"
 #include "kernels/reference/reference.h"
 #include "kernels/test_plans.h"
 
 namespace headlab {
 namespace {
 
-constexpr double eps32 = 0x1p-24;
+using test::all_kernels;
+using test::one_replicate;
+
+/// constant: m(X), the value less its centre, exp2 and the product with the value (about 8
+/// together), and the float32 sums over a block, at most 64 additions in a lane and log2 16 across
+/// the lanes. of_exponent: r^2 is a sum of k squares of rounded differences, scaled twice (2 + 2 +
+/// k/2), and the projected key carries a sum of d products; both are bounded by the exponent of
+/// absolute values.
+constexpr test::Rounding cpu_rounding = {.constant = 8 + 64 + 4, .of_exponent = 8};
+
+::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
+                                              const std::vector<double>& statistics) {
+  return test::close_to_reference(plan, replicate, statistics, cpu_rounding);
+}
 
 /// Runs `check` once for every SIMD target of this machine.
 template <class Check>
@@ -30,110 +44,6 @@ void on_every_target(const Check& check) {
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-
-/// Statistics of one replicate [layout.statistics()] with its window counts.
-Moments one_replicate(const Backend& backend, const Plan& plan, std::uint64_t replicate) {
-  std::vector<Moments> out(1);
-  backend.worker(plan)->run({.first = replicate, .count = 1, .node = 1}, out);
-  return out[0];
-}
-
-/// Largest |log weight| of a key at any query, of the projected distances and norms: what the
-/// float32 exponents are as large as.
-double largest_exponent(const Plan& plan, const Sample& sample) {
-  double largest = 0;
-  const auto d = static_cast<std::size_t>(plan.d);
-  const auto k = static_cast<std::size_t>(plan.k);
-  for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
-    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(plan.n); ++i) {
-        double r2 = 0;
-        for (std::size_t j = 0; j < k; ++j) {
-          double length = 0;
-          for (std::size_t c = 0; c < d; ++c) {
-            length += std::abs(plan.projections[(h * d + c) * k + j]) *
-                      (std::abs(plan.query_points[q * d + c]) + std::abs(sample.x[i * d + c]));
-          }
-          r2 += length * length;
-        }
-        const double scale = std::visit(
-            [](const auto& law) {
-              if constexpr (requires { law.temperature; }) {
-                return law.temperature;
-              } else {
-                return law.bandwidth * law.bandwidth;
-              }
-            },
-            plan.kernel);
-        largest = std::max(largest, r2 / (2 * scale));
-      }
-    }
-  }
-  return largest;
-}
-
-/// How far the statistics of the cpu backend may lie from those of the reference, relative to the
-/// scale of the statistic: eps32 (c1 + c2 max|exponent|).
-///   c1: rounding that does not depend on the exponent. m(X), the value less its centre, exp2 and
-///       the product with the value (about 8 together), and the float32 sums over a block, at most
-///       64 additions in a lane and log2 16 across the lanes.
-///   c2: rounding that the exponent multiplies. r^2 is a sum of k squares of rounded differences,
-///       scaled twice (2 + 2 + k/2), and the projected key carries a sum of d products; both are
-///       bounded here by max|exponent| of the absolute values.
-constexpr double c1 = 8 + 64 + 4;
-constexpr double c2 = 8;
-
-::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
-                                              const std::vector<double>& statistics) {
-  const MomentLayout layout = plan.layout();
-  const Sample sample = draw_sample(plan, replicate);
-  WindowCounts windows;
-  const auto expected = reference_statistics(plan, sample, windows);
-  const double relative = eps32 * (c1 + c2 * largest_exponent(plan, sample));
-
-  double largest_value = 0;
-  double largest_variance = 0;
-  for (std::size_t i = 0; i < sample.regression.size(); ++i) {
-    largest_value =
-        std::max(largest_value, std::abs(sample.regression[i]) + std::abs(sample.noise[i]) + 1);
-    largest_variance = std::max(largest_variance, sample.noise_sd[i] * sample.noise_sd[i]);
-  }
-  double sum_of_weights = 0;
-  for (const double a : plan.head_weights) sum_of_weights += std::abs(a);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const std::size_t s = i % layout.per_query();
-    double scale = largest_value * std::max(1.0, sum_of_weights);
-    if (s >= layout.noise_offset()) {
-      scale = 2 * largest_variance * std::max(1.0, sum_of_weights * sum_of_weights);
-    }
-    if (layout.has_alignment() && s == layout.alignment_offset()) scale = 2;
-    const double error = std::abs(statistics[i] - expected[i]);
-    if (!(error <= relative * scale)) {
-      return ::testing::AssertionFailure()
-             << "statistic " << s << " of query " << i / layout.per_query() << ": " << statistics[i]
-             << ", reference " << expected[i] << ", error " << error << " > " << relative * scale;
-    }
-  }
-  return ::testing::AssertionSuccess();
-}
-
-/// Every registered kernel law, as wide as `scale` says.
-template <std::size_t Index = 0>
-std::vector<KernelLaw> all_kernels(double scale) {
-  if constexpr (Index < std::variant_size_v<KernelLaw>) {
-    std::variant_alternative_t<Index, KernelLaw> law;
-    if constexpr (requires { law.temperature; }) {
-      law.temperature = scale;
-    } else {
-      law.bandwidth = 2 * scale;
-    }
-    std::vector<KernelLaw> laws = all_kernels<Index + 1>(scale);
-    laws.push_back(law);
-    return laws;
-  } else {
-    return {};
-  }
 }
 
 TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {

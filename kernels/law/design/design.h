@@ -8,6 +8,7 @@
 /// points side by side. Explicit fused multiply-adds: the same bits everywhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -28,7 +29,8 @@ enum class BaseDraw {
 
 /// x <- mean + L x for a lower triangular L [d][d], in place from the last coordinate up.
 template <class T>
-HEADLAB_HD void affine_in_place(const float* mean, const float* factor, int d, T* x, int stride) {
+HEADLAB_HD void affine_in_place(const float* mean, const float* factor, int d, T* x,
+                                std::ptrdiff_t stride) {
   for (int i = d - 1; i >= 0; --i) {
     T sum(mean[i]);
     for (int j = 0; j <= i; ++j) sum = math::fused(factor[i * d + j], x[j * stride], sum);

@@ -38,7 +38,7 @@ struct FileDesign {
     std::int64_t rows = 0;  ///< [N][d]
 
     HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t word, float* x,
-                                        int stride) const {
+                                        std::ptrdiff_t stride) const {
       const std::uint32_t row = choose(word, count);
       const float* from = table + rows + static_cast<std::int64_t>(row) * d;
       for (int j = 0; j < d; ++j) x[j * stride] = from[j];

@@ -62,7 +62,7 @@ struct MixtureDesign {
     std::int64_t factors = 0;     ///< [c][d][d]
 
     HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t word, float* x,
-                                        int stride) const {
+                                        std::ptrdiff_t stride) const {
       const std::int64_t c = categorical(word, table + cumulative, components);
       affine_in_place(table + means + c * d, table + factors + c * d * d, d, x, stride);
       return 0;

@@ -47,7 +47,8 @@ struct NormalDesign {
     std::int64_t factor = 0;  ///< [d][d]
 
     template <class T>
-    HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t, T* x, int stride) const {
+    HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t, T* x,
+                                        std::ptrdiff_t stride) const {
       if (!standard) affine_in_place(table + mean, table + factor, d, x, stride);
       return 0;
     }

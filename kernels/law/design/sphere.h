@@ -27,7 +27,8 @@ struct SphereDesign {
     int d = 0;
 
     template <class T>
-    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x, int stride) const {
+    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x,
+                                        std::ptrdiff_t stride) const {
       T norm2(0);
       for (int j = 0; j < d; ++j) norm2 = math::fused(x[j * stride], x[j * stride], norm2);
       const T least(1e-30f);

@@ -36,7 +36,8 @@ struct StudentDesign {
     float df = 0;
 
     template <class T>
-    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x, int stride) const {
+    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x,
+                                        std::ptrdiff_t stride) const {
       T g(df);
       for (int j = 0; j < d; j += 2) {
         const T a = x[j * stride];

@@ -24,7 +24,7 @@ struct UniformDesign {
     static constexpr BaseDraw base = BaseDraw::uniform;
     static constexpr bool chooses = false;
     template <class T>
-    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T*, int) const {
+    HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T*, std::ptrdiff_t) const {
       return 0;
     }
   };

@@ -33,7 +33,7 @@ struct HeteroscedasticNoise {
       return normal_pair(words.w[0], words.w[1]).first;
     }
     template <class Number, class T>
-    HEADLAB_HD T scale(const Number* table, const T* x, int stride) const {
+    HEADLAB_HD T scale(const Number* table, const T* x, std::ptrdiff_t stride) const {
       const T along = math::abs(dot(table + direction, x, d, stride));
       return T(sd) * math::fused(T(slope), along, T(1));
     }

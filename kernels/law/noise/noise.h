@@ -6,6 +6,8 @@
 /// same for all x where `constant_scale`.
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/draws.h"
 #include "kernels/hd.h"
 #include "kernels/law/regression/regression.h"
@@ -21,7 +23,7 @@ struct ConstantScale {
   static constexpr bool constant_scale = true;
   double sd = 0;
   template <class Number, class T>
-  HEADLAB_HD T scale(const Number*, const T*, int) const {
+  HEADLAB_HD T scale(const Number*, const T*, std::ptrdiff_t) const {
     return T(sd);
   }
 };

@@ -34,7 +34,8 @@ struct AdditiveRegression {
     std::int64_t frequencies = 0;
     std::int64_t phases = 0;
     template <class Number, class T, class Row>
-    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+    HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
+                            const Row&) const {
       T sum(0);
       for (int j = 0; j < d; ++j) {
         const T turns = math::fused(table[frequencies + j], x[j * stride], T(table[phases + j]));

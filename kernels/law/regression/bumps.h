@@ -44,7 +44,8 @@ struct BumpsRegression {
     std::int64_t centres = 0;
     std::int64_t rates = 0;  ///< 1/(2 width^2)
     template <class Number, class T, class Row>
-    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+    HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
+                            const Row&) const {
       T sum(0);
       for (int j = 0; j < bumps; ++j) {
         const Number* centre = table + centres + j * d;

@@ -17,7 +17,8 @@ struct CosineSum {
   std::int64_t phases = 0;       ///< [terms], turns
 
   template <class Number, class T, class Row>
-  HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+  HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
+                          const Row&) const {
     T sum(0);
     for (int j = 0; j < terms; ++j) {
       const T turns = T(table[phases + j]) + dot(table + frequencies + j * d, x, d, stride);

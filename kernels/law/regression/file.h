@@ -23,7 +23,7 @@ struct FileRegression {
   struct Function {
     std::int64_t values = 0;
     template <class Number, class T, class Row>
-    HEADLAB_HD T operator()(const Number* table, const T*, int, const Row& row) const {
+    HEADLAB_HD T operator()(const Number* table, const T*, std::ptrdiff_t, const Row& row) const {
       return math::of_row(table + values, row);
     }
   };

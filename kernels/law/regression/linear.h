@@ -22,7 +22,8 @@ struct LinearRegression {
     int d = 0;
     std::int64_t coefficients = 0;
     template <class Number, class T, class Row>
-    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+    HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
+                            const Row&) const {
       return dot(table + coefficients, x, d, stride);
     }
   };

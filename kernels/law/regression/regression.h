@@ -6,6 +6,7 @@
 /// queries), float32, or a tile of float32 points side by side; Number is what the table holds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ namespace headlab {
 
 /// u.x for a vector u of the table.
 template <class Number, class T>
-HEADLAB_HD T dot(const Number* u, const T* x, int d, int stride) {
+HEADLAB_HD T dot(const Number* u, const T* x, int d, std::ptrdiff_t stride) {
   T sum(0);
   for (int j = 0; j < d; ++j) sum = math::fused(u[j], x[j * stride], sum);
   return sum;

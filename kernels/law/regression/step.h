@@ -28,7 +28,8 @@ struct StepRegression {
     double threshold = 0;
     double height = 1;
     template <class Number, class T, class Row>
-    HEADLAB_HD T operator()(const Number* table, const T* x, int stride, const Row&) const {
+    HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
+                            const Row&) const {
       return math::where_greater(dot(table + direction, x, d, stride), T(threshold), T(height),
                                  T(0));
     }

@@ -16,7 +16,7 @@ struct ZeroRegression {
 
   struct Function {
     template <class Number, class T, class Row>
-    HEADLAB_HD T operator()(const Number*, const T*, int, const Row&) const {
+    HEADLAB_HD T operator()(const Number*, const T*, std::ptrdiff_t, const Row&) const {
       return T(0);
     }
   };

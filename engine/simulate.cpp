@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/simulate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace headlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double work_per_replicate(const Plan& plan) {
+  return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
+}
+
+/// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
+/// whatever the order in which they are finished.
+class Dealer {
+ public:
+  Dealer(const Plan& plan, const Backend& backend, std::uint64_t replicates, int threads)
+      : replicates_(replicates),
+        ahead_(4 * static_cast<std::uint64_t>(threads)),
+        tree_(plan.layout()) {
+    while (2.0 * static_cast<double>(block_) * work_per_replicate(plan) < backend.block_work() &&
+           block_ < most_replicates) {
+      block_ *= 2;
+    }
+  }
+
+  /// The next block, or count 0 when there is none or the run is to stop. Waits while the thread
+  /// that holds the oldest block is far behind: memory stays bounded.
+  Block next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || dealt_ - collected_ < ahead_; });
+    const std::uint64_t first = next_first_;
+    if (stopping_ || first >= replicates_) return {};
+    const Block block = block_from(first);
+    next_first_ += block.count;
+    ++dealt_;
+    return block;
+  }
+
+  void collect(const Block& block, std::vector<Moments> moments) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.emplace(block.first, std::move(moments));
+      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == tree_.count();
+           it = waiting_.erase(it)) {
+        for (Moments& node : it->second) tree_.append(std::move(node));
+        ++collected_;
+      }
+    }
+    changed_.notify_all();
+  }
+
+  void stop(std::exception_ptr error = nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      if (error && !error_) error_ = error;
+    }
+    changed_.notify_all();
+  }
+
+  void leave() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++left_;
+    }
+    changed_.notify_all();
+  }
+
+  /// True when `threads` threads have left; waits a tenth of a second at most.
+  bool wait_for(int threads) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(100),
+                             [&] { return left_ == threads; });
+  }
+
+  MomentTree tree() {
+    const std::lock_guard lock(mutex_);
+    return tree_;
+  }
+  void rethrow() {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  static constexpr std::uint64_t most_replicates = 1 << 16;  ///< of a block
+  static constexpr std::uint64_t most_nodes = 32;            ///< of a block
+
+  /// Blocks are powers of two aligned to their size, so that none crosses first_leaf, and hand in
+  /// nodes as large as the tree takes them there: what a block returns stays small.
+  Block block_from(std::uint64_t first) const {
+    const std::uint64_t left = replicates_ - first;
+    if (first < first_leaf) return {first, std::min({block_, first_leaf, left}), 1};
+    const std::uint64_t largest = node_replicates(first);
+    std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * most_nodes);
+    while (first % size != 0 || (size > left && size > leaf_replicates)) size /= 2;
+    return {first, std::min(size, left), static_cast<int>(std::min(size, largest))};
+  }
+
+  std::uint64_t replicates_;
+  std::uint64_t block_ = 1;  ///< replicates, where they may be so many
+  std::uint64_t ahead_;      ///< blocks dealt and not yet collected, at most
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_first_ = 0;
+  std::uint64_t dealt_ = 0;
+  std::uint64_t collected_ = 0;
+  int left_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  std::map<std::uint64_t, std::vector<Moments>> waiting_;  ///< by first replicate
+  MomentTree tree_;
+};
+
+void work(const Plan& plan, const Backend& backend, Dealer& dealer) {
+  try {
+    const std::unique_ptr<Worker> worker = backend.worker(plan);
+    for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
+      std::vector<Moments> moments(block.nodes());
+      worker->run(block, moments);
+      dealer.collect(block, std::move(moments));
+    }
+  } catch (...) {
+    dealer.stop(std::current_exception());
+  }
+  dealer.leave();
+}
+
+}  // namespace
+
+double replicate_work(std::uint64_t n, int d, int heads, int queries) {
+  return static_cast<double>(n) * (static_cast<double>(heads) * queries + 4.0 * d);
+}
+
+int thread_count(int asked) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
+                    const SimulationHooks& hooks) {
+  const int workers = static_cast<int>(
+      std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
+  Dealer dealer(plan, backend, replicates, workers);
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < workers; ++i) {
+      try {
+        pool.emplace_back([&] { work(plan, backend, dealer); });
+      } catch (const std::system_error& error) {
+        // The bits do not depend on the number of threads, so those that started carry on.
+        if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
+        break;
+      }
+    }
+    const auto started = static_cast<int>(pool.size());
+    // Progress may cost as much as merging all nodes does; it gets a twentieth of the time.
+    auto next_progress = Clock::now();
+    while (!dealer.wait_for(started)) {
+      if (hooks.stop && hooks.stop()) dealer.stop();
+      if (hooks.progress && Clock::now() >= next_progress) {
+        const auto start = Clock::now();
+        hooks.progress(dealer.tree());
+        next_progress = Clock::now() + 20 * (Clock::now() - start);
+      }
+    }
+  }
+  dealer.rethrow();
+  return dealer.tree();
+}
+
+}  // namespace headlab

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How near a backend has to come to the reference, for the tests of the backends.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/backend.h"
+#include "kernels/reference/reference.h"
+
+namespace headlab::test {
+
+inline constexpr double eps32 = 0x1p-24;
+
+/// Statistics of one replicate [layout.statistics()] with its window counts.
+inline Moments one_replicate(const Backend& backend, const Plan& plan, std::uint64_t replicate) {
+  std::vector<Moments> out(1);
+  backend.worker(plan)->run({.first = replicate, .count = 1, .node = 1}, out);
+  return out[0];
+}
+
+/// Largest |log weight| of a key at any query, of the projected distances and norms: what the
+/// float32 exponents are as large as.
+inline double largest_exponent(const Plan& plan, const Sample& sample) {
+  double largest = 0;
+  const auto d = static_cast<std::size_t>(plan.d);
+  const auto k = static_cast<std::size_t>(plan.k);
+  for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
+    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(plan.n); ++i) {
+        double r2 = 0;
+        for (std::size_t j = 0; j < k; ++j) {
+          double length = 0;
+          for (std::size_t c = 0; c < d; ++c) {
+            length += std::abs(plan.projections[(h * d + c) * k + j]) *
+                      (std::abs(plan.query_points[q * d + c]) + std::abs(sample.x[i * d + c]));
+          }
+          r2 += length * length;
+        }
+        const double scale = std::visit(
+            [](const auto& law) {
+              if constexpr (requires { law.temperature; }) {
+                return law.temperature;
+              } else {
+                return law.bandwidth * law.bandwidth;
+              }
+            },
+            plan.kernel);
+        largest = std::max(largest, r2 / (2 * scale));
+      }
+    }
+  }
+  return largest;
+}
+
+/// What float32 may do to a backend's statistics, in units of eps32 relative to the scale of a
+/// statistic: `constant` whatever the exponents, `of_exponent` times the largest |exponent|.
+struct Rounding {
+  double constant;
+  double of_exponent;
+};
+
+/// True where statistics [layout.statistics()] lie as near to the reference as rounding explains.
+/// NaN is never near.
+inline ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
+                                                     const std::vector<double>& statistics,
+                                                     const Rounding& rounding) {
+  const MomentLayout layout = plan.layout();
+  const Sample sample = draw_sample(plan, replicate);
+  WindowCounts windows;
+  const auto expected = reference_statistics(plan, sample, windows);
+  const double relative =
+      eps32 * (rounding.constant + rounding.of_exponent * largest_exponent(plan, sample));
+
+  double largest_value = 0;
+  double largest_variance = 0;
+  for (std::size_t i = 0; i < sample.regression.size(); ++i) {
+    largest_value =
+        std::max(largest_value, std::abs(sample.regression[i]) + std::abs(sample.noise[i]) + 1);
+    largest_variance = std::max(largest_variance, sample.noise_sd[i] * sample.noise_sd[i]);
+  }
+  double sum_of_weights = 0;
+  for (const double a : plan.head_weights) sum_of_weights += std::abs(a);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::size_t s = i % layout.per_query();
+    double scale = largest_value * std::max(1.0, sum_of_weights);
+    if (s >= layout.noise_offset()) {
+      scale = 2 * largest_variance * std::max(1.0, sum_of_weights * sum_of_weights);
+    }
+    if (layout.has_alignment() && s == layout.alignment_offset()) scale = 2;
+    const double error = std::abs(statistics[i] - expected[i]);
+    if (!(error <= relative * scale)) {
+      return ::testing::AssertionFailure()
+             << "statistic " << s << " of query " << i / layout.per_query() << ": " << statistics[i]
+             << ", reference " << expected[i] << ", error " << error << " > " << relative * scale;
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+/// Every registered kernel law, as wide as `scale` says.
+template <std::size_t Index = 0>
+std::vector<KernelLaw> all_kernels(double scale) {
+  if constexpr (Index < std::variant_size_v<KernelLaw>) {
+    std::variant_alternative_t<Index, KernelLaw> law;
+    if constexpr (requires { law.temperature; }) {
+      law.temperature = scale;
+    } else {
+      law.bandwidth = 2 * scale;
+    }
+    std::vector<KernelLaw> laws = all_kernels<Index + 1>(scale);
+    laws.push_back(law);
+    return laws;
+  } else {
+    return {};
+  }
+}
+
+}  // namespace headlab::test
