@@ -13,8 +13,8 @@
 
 namespace headlab {
 
-/// Consecutive replicates, computed together. `first` is a multiple of `node`, and `node` is 1 or
-/// leaf_replicates.
+/// Consecutive replicates, computed together. `node` is 1 or leaf_replicates times a power of two;
+/// `first` is a multiple of it, and so is `count` unless `node` is leaf_replicates.
 struct Block {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
@@ -38,12 +38,16 @@ class Worker {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;    ///< "reference", "cpu"
+  virtual std::string name() const = 0;    ///< "reference", "cpu", "cuda"
   virtual std::string simd() const = 0;    ///< instruction set in use, "none" for reference
   virtual std::string device() const = 0;  ///< processor it runs on
   /// Workers that may run side by side, given the number of threads asked for.
   virtual int workers(int threads) const = 0;
-  /// Scratch memory of one worker [bytes].
+  /// Kernel weights that are worth dealing to a worker at once.
+  virtual double block_work() const { return 4e6; }
+  /// What happened that the user should know, one line each.
+  virtual std::vector<std::string> notes() const { return {}; }
+  /// Scratch memory of one worker on the host [bytes].
   virtual std::uint64_t worker_bytes(const Plan& plan) const = 0;
   /// A worker on `plan`, which must outlive it.
   virtual std::unique_ptr<Worker> worker(const Plan& plan) const = 0;

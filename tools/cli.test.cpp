@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/results_netcdf.h"
+#include "kernels/cuda/status.h"
 
 namespace headlab {
 namespace {
@@ -275,6 +276,42 @@ TEST_F(CommandLine, TestsItself) {
   for (const char* word : {"reference", "cpu", "cuda", "z = ", "all is well"}) {
     EXPECT_NE(doctor.out.find(word), std::string::npos) << word;
   }
+}
+
+TEST_F(CommandLine, SaysWhatItHasOfCuda) {
+  const cuda::Status status = cuda::status();
+  const std::string doctor = headlab({"doctor"}).out;
+  const std::string build = status.built
+                                ? "built with CUDA " + status.toolkit + " for " + status.code
+                                : std::string("has no CUDA backend");
+  for (const std::string& line : {"this build  " + build, "next        " + status.next,
+                                  status.driver.empty() ? "driver      no NVIDIA driver found"
+                                                        : "driver      " + status.driver}) {
+    EXPECT_NE(doctor.find("\n  " + line + "\n"), std::string::npos) << line << "\n" << doctor;
+  }
+  if (!status.built) {
+    EXPECT_NE(doctor.find("\n  cuda        not here: this build has no CUDA backend"),
+              std::string::npos)
+        << doctor;
+  }
+  for (const cuda::GpuStatus& gpu : status.gpus) {
+    EXPECT_NE(doctor.find("GPU " + std::to_string(gpu.number)), std::string::npos) << doctor;
+  }
+}
+
+TEST_F(CommandLine, RefusesCudaInOneLineWhereItIsNot) {
+  const cuda::Status status = cuda::status();
+  if (status.built && status.problem.empty()) GTEST_SKIP() << "there is a GPU here";
+  const std::string problem =
+      status.built ? status.problem + ", or use --backend cpu"
+                   : "this build has no CUDA backend - configure with cmake --preset cuda (needs "
+                     "the CUDA toolkit) or use --backend cpu";
+  const Outcome outcome = headlab({"run", "a.toml", "--backend", "cuda"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "headlab: --backend cuda: " + problem + "\n");
+  // What was asked for is not replaced in silence; auto is what may choose.
+  EXPECT_EQ(headlab({"run", "a.toml", "--backend", "auto", "--quiet"}).code, 0);
 }
 
 TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {

@@ -12,21 +12,50 @@
 #include "engine/memory.h"
 #include "engine/provenance.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/status.h"
 #include "tools/figure_text.h"
 #include "tools/self_test.h"
 
 namespace headlab::tools {
 namespace {
 
-void print_backend(const std::string& name) {
+/// Says whether a backend is here; true when it is.
+bool print_backend(const std::string& name) {
   std::cout << "  " << left(name, 12);
   try {
     const auto backend = make_backend(name);
     std::cout << "here, SIMD " << backend->simd() << ", on " << backend->device() << "\n";
+    return true;
   } catch (const std::invalid_argument& error) {
     const std::string problem = error.what();
     std::cout << "not here: " << problem.substr(problem.find(": ") + 2) << "\n";
+  } catch (const std::exception& error) {
+    std::cout << "here, but fails: " << error.what() << "\n";
+    return true;  // to be tested, so that the failure counts
   }
+  return false;
+}
+
+void print_cuda(const cuda::Status& status) {
+  auto line = [](const std::string& name, const std::string& text) {
+    std::cout << "  " << left(name, 12) << text << "\n";
+  };
+  std::cout << "\nCUDA\n";
+  if (status.built) {
+    line("this build", "built with CUDA " + status.toolkit + " for " + status.code);
+    line("runtime", "CUDA " + status.runtime);
+  } else {
+    line("this build", "has no CUDA backend");
+    line("toolkit", status.compiler.empty() ? "no nvcc found" : status.compiler);
+  }
+  line("driver", status.driver.empty() ? "no NVIDIA driver found" : status.driver);
+  for (const cuda::GpuStatus& gpu : status.gpus) {
+    line("GPU " + std::to_string(gpu.number),
+         gpu.name + ", " + cuda::sm_name(gpu.capability) + ", " + format_bytes(gpu.memory) + ", " +
+             std::to_string(gpu.multiprocessors) + " multiprocessors: " +
+             (gpu.problem.empty() ? "usable" : "not usable, " + gpu.problem));
+  }
+  line("next", status.next);
 }
 
 /// Tests one backend; true when every check passed.
@@ -56,9 +85,12 @@ int command_doctor() {
             << "memory: " << format_bytes(available_bytes()) << " available\n"
             << "\nbackends\n";
   std::vector<std::string> names = backend_names();
-  const std::vector<std::string> tested = names;
   if (std::find(names.begin(), names.end(), "cuda") == names.end()) names.emplace_back("cuda");
-  for (const std::string& name : names) print_backend(name);
+  std::vector<std::string> tested;
+  for (const std::string& name : names) {
+    if (print_backend(name)) tested.push_back(name);
+  }
+  print_cuda(cuda::status());
 
   std::cout << "\nself-test against closed forms\n";
   bool passed = true;

@@ -114,6 +114,7 @@ int command_run(const RunArguments& arguments) {
   for (const ConditionResult& condition : result.conditions) seconds += condition.seconds;
   end_on_signals();
   display.finish(result.complete ? "done in " + duration_text(seconds) : "");
+  for (const std::string& note : result.notes) std::cerr << "headlab: " << note << "\n";
 
   const Provenance program = provenance();
   const std::vector<ConditionIndices> indices = condition_indices(result);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks of the tree as a whole; included by tools/CMakeLists.txt.
+set_property(DIRECTORY APPEND PROPERTY HEADLAB_OTHER_BUILDS cmake/spilling.cu)  # tests with CUDA
 if(NOT HEADLAB_TESTS)
   return()
 endif()
@@ -63,6 +64,24 @@ endif()
 add_test(NAME xarray
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/xarray_check.py $<TARGET_FILE:headlab>)
 set_tests_properties(xarray PROPERTIES SKIP_RETURN_CODE 77)
+
+# The inner loops of the GPU run from registers; a kernel that does not is found.
+if(HEADLAB_CUDA)
+  add_library(spilling OBJECT cmake/spilling.cu)
+  target_link_libraries(spilling PRIVATE headlab_flags)
+  headlab_keep_ptxas_log(spilling)
+  function(headlab_add_spill_test name target)
+    set(objects $<FILTER:$<TARGET_OBJECTS:${target}>,INCLUDE,\\.cu\\.o$>)
+    add_test(NAME ${name}
+      COMMAND ${CMAKE_COMMAND} -D "OBJECTS=$<JOIN:${objects},|>" -D SCRATCH=${check_dir}/${name}.txt
+              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_spills.cmake)
+    set_tests_properties(${name} PROPERTIES LABELS cuda)
+  endfunction()
+  headlab_add_spill_test(cuda_spills headlab_kernels)
+  headlab_add_spill_test(cuda_spills_negative_control spilling)
+  set_tests_properties(cuda_spills_negative_control PROPERTIES
+    PASS_REGULAR_EXPRESSION "kernels with local memory:.*weigh_kernel")
+endif()
 
 set_tests_properties(
   header_checks_negative_control layers layers_negative_control install_example xarray

@@ -4,18 +4,26 @@
 # members in <regex> that are none.
 
 add_library(headlab_flags INTERFACE)
-target_compile_options(headlab_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow $<$<BOOL:${HEADLAB_WERROR}>:-Werror>
+set(headlab_warnings -Wall -Wextra -Wconversion -Wshadow
   # RunOptions{.threads = 2} leaves the other fields at their defaults on purpose.
-  -Wno-missing-field-initializers
+  -Wno-missing-field-initializers)
+if(HEADLAB_WERROR)
+  list(APPEND headlab_warnings -Werror)
+endif()
+set(headlab_arithmetic
   # Results are the same bits whatever the optimiser does, so it may not fuse a * b + c where the
   # source does not say fma: whether it would depends on the target, the level and the inlining.
   -ffp-contract=off
   # Nothing reads errno or floating-point traps; without them sqrt and comparisons vectorise. Neither
   # changes a value.
-  -fno-math-errno -fno-trapping-math
+  -fno-math-errno -fno-trapping-math)
+target_compile_options(headlab_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wpedantic;${headlab_warnings};${headlab_arithmetic}>"
+  # The host's half of a .cu file goes the same way, without -Wpedantic: nvcc's own lines offend it.
+  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xptxas=-v;$<$<BOOL:${HEADLAB_WERROR}>:-Werror=all-warnings>>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${headlab_warnings};${headlab_arithmetic},$<COMMA>>>"
   # The reference backend is never tuned; the cpu backend raises this for its own files.
-  $<$<CONFIG:Release>:-O2>)
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O2>)
 
 # headlab_library(kernels SOURCES...): the static library headlab_kernels, headlab::kernels outside.
 function(headlab_library name)
@@ -51,10 +59,15 @@ function(headlab_tests folder)
   gtest_discover_tests(${folder}_tests DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder})
 endfunction()
 
-# headlab_check_listed(kernels): no .cpp file of the folder was forgotten in its CMakeLists.txt, where a
-# test that is not listed would be a test that never fails.
+# headlab_check_listed(kernels): no .cpp or .cu file of the folder was forgotten in its CMakeLists.txt,
+# where a test that is not listed would be a test that never fails. Files of other builds than this one
+# are listed in the folder's property HEADLAB_OTHER_BUILDS.
 function(headlab_check_listed folder)
-  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS
+       ${PROJECT_SOURCE_DIR}/${folder}/*.cpp ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
+  get_directory_property(others DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} HEADLAB_OTHER_BUILDS)
+  list(TRANSFORM others PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+  list(REMOVE_ITEM files ${others})
   get_directory_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
     get_target_property(sources ${target} SOURCES)
@@ -63,7 +76,7 @@ function(headlab_check_listed folder)
       list(REMOVE_ITEM files ${source})
     endforeach()
   endforeach()
-  list(FILTER files EXCLUDE REGEX "/tools/(bench|example)/")
+  list(FILTER files EXCLUDE REGEX "/tools/(bench|cmake|example)/")
   if(NOT HEADLAB_TESTS)
     list(FILTER files EXCLUDE REGEX "\\.test\\.cpp$")
   endif()

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What the CUDA backend says when something is missing or fails: one line, problem - what to
+/// do. Plain functions of plain facts, so that every line is tested without a GPU.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace headlab::cuda {
+
+/// Compute capability: 9.0 is the one called sm_90.
+struct Capability {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const Capability&) const = default;
+};
+
+/// The code for one architecture that a build carries: machine code, or PTX that the driver
+/// compiles when the program starts.
+struct Code {
+  Capability capability;
+  bool ptx = false;
+  char suffix = 0;  ///< 'a': that GPU alone; 'f': its major version alone
+};
+
+/// What this build was made with, as tools/cmake/cuda.cmake found it.
+struct BuildFacts {
+  std::string toolkit;              ///< "13.0"
+  std::vector<Code> code;           ///< what it carries
+  std::vector<Capability> offered;  ///< what its nvcc can compile for
+  Capability least;                 ///< what the kernels need
+};
+
+/// From the texts of the build: "13.0", "sm_80 sm_90 compute_90", "75 80 86 90", "80". Throws
+/// std::invalid_argument for what it cannot read.
+BuildFacts parse_build_facts(const std::string& toolkit, const std::string& code,
+                             const std::string& offered, const std::string& least);
+
+/// "sm_90".
+std::string sm_name(Capability gpu);
+/// "sm_80, sm_90, PTX of compute_90".
+std::string code_names(const BuildFacts& build);
+/// 13000 -> "13.0", CUDA's way to number its versions.
+std::string cuda_version(int number);
+
+/// Whether the code runs: machine code on its major version from its minor version up, PTX on
+/// everything newer.
+bool runs_on(const Code& code, Capability gpu);
+
+/// Why the build has no code for a GPU, and how to get it; empty where it has.
+std::string code_problem(const BuildFacts& build, Capability gpu);
+
+/// What can be wrong before any device is seen.
+enum class Missing { driver, newer_driver, device, service, matching_driver, other };
+
+struct StartFacts {
+  int driver = 0;                      ///< CUDA version the driver supports, 0 without a driver
+  int runtime = 0;                     ///< CUDA version of this build
+  std::optional<std::string> visible;  ///< CUDA_VISIBLE_DEVICES, where it is set
+  std::string error;                   ///< the runtime's own words
+};
+
+std::string start_problem(Missing what, const StartFacts& facts);
+
+/// Kinds of failed calls that differ in what to do.
+enum class Failure {
+  out_of_memory,
+  busy,        ///< another program holds the device
+  lost,        ///< the device no longer answers
+  ecc,         ///< memory errors that could not be corrected
+  fault,       ///< a kernel did what it must not: addresses, instructions
+  timeout,     ///< stopped by a display's watchdog
+  no_code,     ///< no code in this build for this device
+  old_driver,  ///< the driver cannot compile this build's PTX
+  shape,       ///< a launch or an argument that cannot be
+  other
+};
+
+struct FailedCall {
+  Failure failure = Failure::other;
+  std::string what;         ///< "cudaMalloc of 1048576 bytes", "weigh_kernel"
+  std::string error;        ///< "out of memory (cudaErrorMemoryAllocation)"
+  int device = -1;          ///< -1 where there is none yet
+  std::string device_name;  ///< "NVIDIA H200"; may be empty
+  std::string
+      last_kernel;  ///< launched last before the call, where that is not `what`; may be empty
+};
+
+/// "CUDA: WHAT failed on GPU 0 (NVIDIA H200): ERROR - what to do".
+std::string failure_text(const FailedCall& call);
+
+}  // namespace headlab::cuda

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What the kernels are given, by value.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/choice.h"
+#include "kernels/cuda/shape.h"
+#include "kernels/laws.h"
+#include "kernels/moments.h"
+#include "kernels/philox.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// Training sets as they lie in device memory: slices of slice_replicates replicates, each of
+/// padded_n points, every slice a set of matrices with its points side by side.
+struct Points {
+  std::uint64_t n = 1;
+  std::int64_t padded_n = 0;
+  int slice_replicates = 1;
+  std::int64_t slice_points = 0;
+  int d = 1;
+  int draw_rows = 4;  ///< 4 ceil(d/4): what one point's draw needs
+  int key_rows = 1;   ///< H times the padded dimension
+
+  float* x = nullptr;       ///< [slices][draw_rows][slice_points]
+  float* keys = nullptr;    ///< [slices][key_rows][slice_points], projected and scaled
+  float* values = nullptr;  ///< [slices][slice_points], m(X) or Y, less the centre
+  float* scales = nullptr;  ///< [slices][slice_points], s(X)
+
+  /// Where the first point of a replicate stands in its slice.
+  HEADLAB_HD std::int64_t in_slice(std::int64_t replicate) const {
+    return replicate % slice_replicates * padded_n;
+  }
+  HEADLAB_HD std::int64_t slice(std::int64_t replicate) const {
+    return replicate / slice_replicates;
+  }
+  /// Row 0 of a replicate's keys; row r is r * slice_points further.
+  HEADLAB_HD const float* keys_of(std::int64_t replicate) const {
+    return keys + slice(replicate) * key_rows * slice_points + in_slice(replicate);
+  }
+  HEADLAB_HD const float* values_of(std::int64_t replicate) const {
+    return values + slice(replicate) * slice_points + in_slice(replicate);
+  }
+  HEADLAB_HD const float* scales_of(std::int64_t replicate) const {
+    return scales + slice(replicate) * slice_points + in_slice(replicate);
+  }
+};
+
+struct DrawArguments {
+  Points points;
+  std::uint64_t seed = 0;
+  std::uint64_t design_seed = 0;
+  bool fixed_design = false;
+  Purpose design_purpose = Purpose::design;
+  Purpose choice_purpose = Purpose::design_choice;
+  Purpose noise_purpose = Purpose::noise;
+  bool draws_noise = false;
+  std::uint64_t first_replicate = 0;
+  std::int64_t replicates = 0;
+  Choice<DesignSampler> design;
+  Choice<RegressionFunction> regression;
+  Choice<NoiseSampler> noise;
+  const float* table = nullptr;
+  float value_centre = 0;
+  const float* centre = nullptr;  ///< [d], subtracted from X before it is projected
+};
+
+/// How a kernel law gives the exponent of 2. Forms that multiply (dots, tensor) do not ask: they
+/// have log2 w = product + norm_factor |key|^2 + shift.
+enum class Exponent {
+  minus_distance,  ///< Gaussian: keys are scaled so that log2 w = -r^2
+  law,             ///< log2 w = log_weight(r^2) log2(e)
+  product          ///< softmax: log2 w = product + shift
+};
+
+/// Two query arrays, because a product has the factors of the law in its query.
+struct Queries {
+  int count = 1;
+  int padded = 1;                   ///< row length
+  const float* points = nullptr;    ///< [H][padded_k][padded], projected and scaled like the keys
+  const float* products = nullptr;  ///< the same times the factor of a product
+  const float* shifts = nullptr;    ///< [H][padded], added to the exponents of a product
+  const double* weights = nullptr;  ///< [H], a_h
+};
+
+struct WeighArguments {
+  Points points;
+  Queries queries;
+  Tiling tiling;
+  TotalsLayout totals;
+  int padded_k = 1;
+  Exponent exponent = Exponent::law;
+  float norm_factor = 0;
+  Choice<KernelLaw> kernel;
+  bool scaled = false;           ///< squares of s w instead of w
+  const double* sums = nullptr;  ///< [replicates][Q][totals.size()]: what the second pass needs
+  double* partials = nullptr;    ///< [replicates][chunks][Q][row]
+};
+
+struct CollectArguments {
+  const double* partials = nullptr;  ///< [replicates][chunks][Q][row]
+  std::int64_t chunks = 1;
+  int queries = 1;
+  int row = 1;
+  int from = 0;              ///< first number of a row that is taken
+  int count = 1;             ///< numbers taken
+  int to = 0;                ///< where they go
+  double* totals = nullptr;  ///< [replicates][Q][size]
+  int size = 1;
+  const std::uint32_t* keep = nullptr;  ///< [replicates][Q], not 0: leave as it is
+  std::int64_t rows = 0;                ///< replicates x Q
+};
+
+/// Counters of one node: empty windows, narrow windows.
+struct WindowCounters {
+  unsigned long long* counts = nullptr;  ///< [nodes][2]
+  std::int64_t first = 0;                ///< place of the batch's first replicate in the block
+  int node_replicates = 1;
+  HEADLAB_HD unsigned long long* of(std::int64_t replicate) const {
+    return counts + (first + replicate) / node_replicates * 2;
+  }
+};
+
+struct RobustArguments {
+  WeighArguments weigh;
+  double* totals = nullptr;         ///< [replicates][Q][totals.size()]
+  std::uint32_t* robust = nullptr;  ///< [replicates][Q], 1 where this path was taken
+  bool everything = false;          ///< not only what is unsafe
+  bool counts_empty = false;
+  WindowCounters windows;
+};
+
+struct StatisticsArguments {
+  TotalsLayout totals;
+  MomentLayout layout;
+  const double* sums = nullptr;          ///< [replicates][Q][totals.size()]
+  const double* head_weights = nullptr;  ///< [H]
+  double centre = 0;
+  double noise_factor = 1;       ///< s^2 where s is constant, 1 where the sums have it
+  double* statistics = nullptr;  ///< [replicates][Q][per_query], of this batch
+  std::int64_t replicates = 0;
+  WindowCounters windows;
+};
+
+/// Nodes of a block: moments of leaf_replicates replicates each, merged two by two.
+struct MomentArguments {
+  int queries = 1;
+  int components = 1;
+  int pairs = 1;
+  int per_query = 1;
+  bool pairwise = false;
+  const double* statistics = nullptr;  ///< [replicates][Q][per_query]
+  double* nodes = nullptr;             ///< [leaves][Q][per_query + pairs]: means, comoments
+  std::int64_t leaves = 0;
+  std::int64_t replicates = 0;  ///< of all leaves; the last may be short
+  std::int64_t stride = 1;      ///< leaves of a node to be merged with the next one
+};
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

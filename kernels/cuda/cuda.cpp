@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/cuda.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/runtime.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+/// Two workers share a device, each with its own stream: while one of them draws, copies or is
+/// waited for, the other's kernels run.
+constexpr int workers_of_device = 2;
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(const Options& options) : options_(options), devices_(usable_devices()) {
+    // One shape for all, so that results do not depend on which device a block went to.
+    options_.shape.shared_bytes =
+        std::min(options_.shape.shared_bytes, devices_.front().shared_memory);
+  }
+
+  std::string name() const override { return "cuda"; }
+  std::string simd() const override {
+    const DeviceInfo& device = devices_.front();
+    return "sm_" + std::to_string(device.major) + std::to_string(device.minor);
+  }
+  std::string device() const override {
+    const std::string& model = devices_.front().name;
+    return devices_.size() == 1 ? model : std::to_string(devices_.size()) + " x " + model;
+  }
+  int workers(int) const override { return workers_of_device * static_cast<int>(devices_.size()); }
+  double block_work() const override { return 4e9; }
+
+  std::vector<std::string> notes() const override {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+  std::uint64_t worker_bytes(const Plan& plan) const override {
+    // On the host: the blocks that are under way, each of up to 32 nodes, and one node staged.
+    const MomentLayout layout = plan.layout();
+    return 8 * (4 * 32 + 2) * static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
+  }
+
+  std::unique_ptr<Worker> worker(const Plan& plan) const override {
+    const auto at = next_++ % static_cast<unsigned>(devices_.size());
+    return make_worker(plan, devices_[at].number, options_, [this](const std::string& note) {
+      const std::lock_guard lock(mutex_);
+      if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+    });
+  }
+
+ private:
+  Options options_;
+  std::vector<DeviceInfo> devices_;
+  mutable std::atomic<unsigned> next_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const Options& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

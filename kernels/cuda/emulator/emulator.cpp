@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fiber is a stack and the registers to go on with. Threads run in order until they wait; a fiber
+// that waits switches straight to the next that can run, and only the end of a block or an error
+// leads back to `emulate`. When nobody can run, all of them are at the barrier, or something is
+// wrong.
+
+// longjmp to a stack that lies elsewhere is what fibers do; its fortified form refuses that.
+#undef _FORTIFY_SOURCE
+
+#include "kernels/cuda/emulator/emulator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <new>
+#include <setjmp.h>
+#include <stdexcept>
+#include <string>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace headlab::emulated_cuda {
+namespace {
+
+constexpr unsigned warp = 32;
+
+std::atomic<Order> thread_order = Order::ascending;
+std::atomic<Order> block_order = Order::ascending;
+
+// ---- Fibers ----
+
+/// Pages of a fiber, touched as they are needed, with one below that must not be.
+class Stack {
+ public:
+  static constexpr std::size_t bytes = 512 * 1024;
+
+  Stack() : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+    base_ = mmap(nullptr, page_ + bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (base_ == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+    mprotect(base_, page_, PROT_NONE);
+  }
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  ~Stack() {
+#if defined(__SANITIZE_ADDRESS__)
+    ASAN_UNPOISON_MEMORY_REGION(bottom(), bytes);
+#endif
+    munmap(base_, page_ + bytes);
+  }
+
+  void* bottom() const {
+    return static_cast<char*>(base_) + page_;
+  }
+
+ private:
+  std::size_t page_;
+  void* base_;
+};
+
+/// Where to go on: of a fiber, or of `emulate` itself.
+struct Context {
+  ucontext_t registers{};
+  jmp_buf jump{};
+  bool begun = true;
+  const void* stack = nullptr;  ///< for the sanitizers, like the rest
+  std::size_t stack_bytes = 0;
+  void* fake_stack = nullptr;
+  void* sanitizer_fiber = nullptr;
+};
+
+thread_local constinit Context* came_from = nullptr;
+
+/// The first thing to do on a stack that was switched to.
+void arrive([[maybe_unused]] Context& here) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(here.fake_stack, &came_from->stack, &came_from->stack_bytes);
+#endif
+}
+
+/// Leaves `from` until somebody switches back to it. swapcontext alone would do, but asks the
+/// kernel for the signal mask every time; the sanitizers understand nothing else.
+[[gnu::noinline]] void switch_stacks(Context& from, Context& to) {
+  came_from = &from;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.stack_bytes);
+  swapcontext(&from.registers, &to.registers);
+  arrive(from);
+#elif defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(to.sanitizer_fiber, 0);
+  swapcontext(&from.registers, &to.registers);
+#else
+  if (_setjmp(from.jump) == 0) {
+    if (to.begun) {
+      _longjmp(to.jump, 1);
+    }
+    to.begun = true;
+    setcontext(&to.registers);
+  }
+#endif
+}
+
+struct Copy {
+  float* to;
+  const float* from;
+  std::uint64_t group;
+};
+
+/// What a lane brings to an operation of its warp. It lies on the lane's stack while it waits.
+struct WarpCall {
+  const char* name;
+  std::size_t bytes = 0;
+  int mask = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* result = nullptr;
+};
+
+enum class State { ready, at_barrier, at_warp, ended };
+
+struct Fiber : Context {
+  unsigned thread = 0;
+  State state = State::ended;
+  bool inside = false;  ///< the kernel has begun and not ended
+  const WarpCall* call = nullptr;
+  std::deque<Copy> copies;      ///< begun and not made yet
+  std::uint64_t committed = 0;  ///< groups of copies
+  Stack pages;
+
+  Fiber(unsigned number, void (*entry)()) : thread(number) {
+    getcontext(&registers);
+    registers.uc_stack.ss_sp = pages.bottom();
+    registers.uc_stack.ss_size = Stack::bytes;
+    makecontext(&registers, entry, 0);
+    // AddressSanitizer would forget what it knows of a stack named here at each switch.
+    registers.uc_stack = {};
+    begun = false;
+    stack = pages.bottom();
+    stack_bytes = Stack::bytes;
+#if defined(__SANITIZE_THREAD__)
+    sanitizer_fiber = __tsan_create_fiber(0);
+#endif
+  }
+#if defined(__SANITIZE_THREAD__)
+  ~Fiber() {
+    __tsan_destroy_fiber(sanitizer_fiber);
+  }
+#endif
+};
+
+// ---- Operations of a warp ----
+
+using Calls = const WarpCall* [warp];
+
+void shuffle(const Calls& calls) {
+  for (unsigned lane = 0; lane < warp; ++lane) {
+    const WarpCall& call = *calls[lane];
+    std::memcpy(call.result, calls[lane ^ static_cast<unsigned>(call.mask)]->a, call.bytes);
+  }
+}
+
+/// The 19 leading bits; what is not a number stays so.
+float tf32(float x) {
+  return std::isnan(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u);
+}
+
+void multiply_add(const Calls& calls) {
+  float a[16][8];
+  float b[8][8];
+  for (unsigned lane = 0; lane < warp; ++lane) {
+    const unsigned g = lane / 4;
+    const unsigned c = lane % 4;
+    const auto* a_part = static_cast<const float*>(calls[lane]->a);
+    const auto* b_part = static_cast<const float*>(calls[lane]->b);
+    for (unsigned i = 0; i < 4; ++i) {
+      a[g + 8 * (i % 2)][c + 4 * (i / 2)] = tf32(a_part[i]);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      b[c + 4 * i][g] = tf32(b_part[i]);
+    }
+  }
+  for (unsigned lane = 0; lane < warp; ++lane) {
+    auto* d = static_cast<float*>(calls[lane]->result);
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = lane / 4 + 8 * (i / 2);
+      const unsigned column = 2 * (lane % 4) + i % 2;
+      for (unsigned k = 0; k < 8; ++k) {
+        d[i] += a[row][k] * b[k][column];
+      }
+    }
+  }
+}
+
+// ---- The machine ----
+
+/// Unwinds a fiber whose block has failed.
+struct Stopped {};
+
+/// Everything of one host thread. Fibers stay from block to block and from launch to launch.
+class Machine {
+ public:
+  void run(const Grid& grid, const std::function<void()>& kernel);
+  /// Throws outside of a kernel.
+  Fiber& running(const char* caller) const;
+  void wait_at_barrier();
+  void wait_at_warp(const WarpCall& call);
+  [[noreturn]] void run_fiber();
+
+  std::uint64_t shared_bytes() const { return grid_.shared_bytes; }
+
+ private:
+  void run_block();
+  Fiber& at(unsigned position) const;
+  Context& next();
+  void perform(unsigned first);
+  void leave(Fiber& self);
+  void wait(Fiber& self);
+  bool release_barrier();
+  std::logic_error deadlock() const;
+  std::logic_error error(const std::string& what) const;
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  Context host_;
+  Grid grid_;
+  bool descending_ = false;
+  const std::function<void()>* kernel_ = nullptr;
+  Fiber* running_ = nullptr;
+  unsigned position_ = 0;  ///< in the order of threads: all before it are waiting or have ended
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+};
+
+Machine& machine() {
+  thread_local Machine here;
+  return here;
+}
+
+void fiber_entry() {
+  machine().run_fiber();
+}
+
+std::logic_error Machine::error(const std::string& what) const {
+  return std::logic_error("emulated kernel, block (" + std::to_string(detail::place.block_x) +
+                          ", " + std::to_string(detail::place.block_y) + "): " + what);
+}
+
+Fiber& Machine::running(const char* caller) const {
+  if (running_ == nullptr) {
+    throw std::logic_error(std::string(caller) + " outside of a kernel - call it under emulate");
+  }
+  return *running_;
+}
+
+Fiber& Machine::at(unsigned position) const {
+  return *fibers_[descending_ ? grid_.threads - 1 - position : position];
+}
+
+bool Machine::release_barrier() {
+  for (unsigned t = 0; t < grid_.threads; ++t) {
+    if (fibers_[t]->state != State::at_barrier) {
+      return false;
+    }
+  }
+  for (unsigned t = 0; t < grid_.threads; ++t) {
+    fibers_[t]->state = State::ready;
+  }
+  position_ = 0;
+  return true;
+}
+
+/// Why nobody can run: names a thread that waits and one that it waits for in vain.
+std::logic_error Machine::deadlock() const {
+  const auto find = [&](unsigned begin, unsigned end, auto holds) {
+    while (begin < end && !holds(fibers_[begin]->state)) {
+      ++begin;
+    }
+    return begin;
+  };
+  const auto said = [&](unsigned t) {
+    const Fiber& fiber = *fibers_[t];
+    const std::string who = "thread " + std::to_string(t);
+    return fiber.state == State::ended        ? who + " has ended"
+           : fiber.state == State::at_barrier ? who + " waits at synchronise_block"
+                                              : who + " waits at " + fiber.call->name;
+  };
+  const unsigned all = grid_.threads;
+  unsigned waits = find(0, all, [](State s) { return s == State::at_warp; });
+  if (waits < all) {
+    const unsigned first = waits - waits % warp;
+    const unsigned absent = find(first, first + warp, [](State s) { return s != State::at_warp; });
+    return error(said(waits) + " but " + said(absent) +
+                 " - all 32 lanes of a warp have to call it");
+  }
+  waits = find(0, all, [](State s) { return s == State::at_barrier; });
+  const unsigned absent = find(0, all, [](State s) { return s != State::at_barrier; });
+  return error(said(waits) + " but " + said(absent) + " - every thread of a block has to call it");
+}
+
+/// Who goes on; the host when all have ended or something failed.
+Context& Machine::next() {
+  running_ = nullptr;
+  if (failure_ || stopping_) {
+    return host_;
+  }
+  do {
+    while (position_ < grid_.threads) {
+      Fiber& fiber = at(position_++);
+      if (fiber.state == State::ready) {
+        running_ = &fiber;
+        detail::place.thread = fiber.thread;
+        return fiber;
+      }
+    }
+  } while (release_barrier());
+  for (unsigned t = 0; t < grid_.threads; ++t) {
+    if (fibers_[t]->state != State::ended) {
+      failure_ = std::make_exception_ptr(deadlock());
+      break;
+    }
+  }
+  return host_;
+}
+
+void Machine::leave(Fiber& self) {
+  Context& to = next();
+  if (&to != &self) {
+    switch_stacks(self, to);
+  }
+}
+
+void Machine::wait(Fiber& self) {
+  leave(self);
+  if (stopping_) {
+    throw Stopped{};
+  }
+}
+
+void Machine::wait_at_barrier() {
+  Fiber& self = running("synchronise_block");
+  self.state = State::at_barrier;
+  wait(self);
+}
+
+void Machine::wait_at_warp(const WarpCall& call) {
+  Fiber& self = running(call.name);
+  self.state = State::at_warp;
+  self.call = &call;
+  const unsigned lane = self.thread % warp;
+  // Lanes come in order, so the last of them finds the others here, or there is a deadlock.
+  if (lane == (descending_ ? 0 : warp - 1)) {
+    perform(self.thread - lane);
+  }
+  wait(self);
+}
+
+void Machine::perform(unsigned first) {
+  Calls calls;
+  for (unsigned lane = 0; lane < warp; ++lane) {
+    if (fibers_[first + lane]->state != State::at_warp) {
+      return;
+    }
+    calls[lane] = fibers_[first + lane]->call;
+  }
+  for (const WarpCall* call : calls) {
+    if (std::strcmp(call->name, calls[0]->name) != 0 || call->bytes != calls[0]->bytes) {
+      throw error("warp " + std::to_string(first / warp) + " calls " + calls[0]->name + " and " +
+                  call->name + " (or types of two sizes) - all 32 lanes have to call the same");
+    }
+  }
+  (calls[0]->b == nullptr ? shuffle : multiply_add)(calls);
+  for (unsigned lane = 0; lane < warp; ++lane) {
+    fibers_[first + lane]->state = State::ready;
+  }
+  // The warp goes on before the others do.
+  position_ = descending_ ? grid_.threads - first - warp : first;
+}
+
+void Machine::run_fiber() {
+  arrive(*running_);
+  Fiber* self = running_;
+  for (;;) {
+    self->inside = true;
+    try {
+      (*kernel_)();
+    } catch (const Stopped&) {
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    self->inside = false;
+    self->state = State::ended;
+    leave(*self);
+  }
+}
+
+void Machine::run_block() {
+  for (unsigned t = 0; t < grid_.threads; ++t) {
+    Fiber& fiber = *fibers_[t];
+    fiber.state = State::ready;
+    fiber.copies.clear();
+    fiber.committed = 0;
+  }
+  position_ = 0;
+  switch_stacks(host_, next());
+  if (!failure_) {
+    return;
+  }
+  stopping_ = true;
+  for (unsigned t = 0; t < grid_.threads; ++t) {
+    Fiber& fiber = *fibers_[t];
+    if (fiber.inside) {
+      running_ = &fiber;
+      switch_stacks(host_, fiber);
+    }
+  }
+  stopping_ = false;
+  std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Machine::run(const Grid& grid, const std::function<void()>& kernel) {
+  const auto refuse = [](bool wrong, const char* why) {
+    if (wrong) {
+      throw std::logic_error(std::string("emulate: ") + why);
+    }
+  };
+  refuse(kernel_ != nullptr, "a kernel cannot launch another");
+  refuse(grid.threads == 0 || grid.threads % warp != 0 || grid.threads > 1024,
+         "a block has 32, 64, ... 1024 threads");
+  refuse(grid.blocks_x == 0 || grid.blocks_x > 0x7fffffff, "a grid has 1 to 2^31 - 1 blocks in x");
+  refuse(grid.blocks_y == 0 || grid.blocks_y > 65535, "a grid has 1 to 65535 blocks in y");
+  refuse(grid.shared_bytes > most_shared_bytes, "a block has 227 KiB of shared memory at most");
+
+  while (fibers_.size() < grid.threads) {
+    fibers_.push_back(std::make_unique<Fiber>(static_cast<unsigned>(fibers_.size()), &fiber_entry));
+  }
+#if defined(__SANITIZE_THREAD__)
+  host_.sanitizer_fiber = __tsan_get_current_fiber();
+#endif
+  const auto shared = std::make_unique_for_overwrite<unsigned char[]>(grid.shared_bytes);
+  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= 16);
+
+  struct Reset {
+    Machine& machine;
+    ~Reset() {
+      machine.kernel_ = nullptr;
+      machine.running_ = nullptr;
+      detail::place = {};
+    }
+  } const reset{*this};
+  grid_ = grid;
+  kernel_ = &kernel;
+  descending_ = thread_order == Order::descending;
+  const bool last_block_first = block_order == Order::descending;
+  const std::uint64_t blocks = std::uint64_t{grid.blocks_x} * grid.blocks_y;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t block = last_block_first ? blocks - 1 - i : i;
+    std::memset(shared.get(), 0xff, grid.shared_bytes);
+    detail::place = {.thread = 0,
+                     .threads = grid.threads,
+                     .block_x = static_cast<unsigned>(block % grid.blocks_x),
+                     .block_y = static_cast<unsigned>(block / grid.blocks_x),
+                     .shared = shared.get()};
+    run_block();
+  }
+}
+
+}  // namespace
+
+// ---- What kernels and tests call ----
+
+void emulate(const Grid& grid, const std::function<void()>& kernel) {
+  machine().run(grid, kernel);
+}
+
+void set_thread_order(Order order) {
+  thread_order = order;
+}
+
+void set_block_order(Order order) {
+  block_order = order;
+}
+
+void synchronise_block() {
+  machine().wait_at_barrier();
+}
+
+void detail::shuffle_xor(const void* value, void* result, std::size_t bytes, int mask) {
+  if (mask < 0 || mask >= static_cast<int>(warp)) {
+    throw std::logic_error("shuffle_xor: the mask is 0 to 31, not " + std::to_string(mask));
+  }
+  machine().wait_at_warp(
+      {.name = "shuffle_xor", .bytes = bytes, .mask = mask, .a = value, .result = result});
+}
+
+void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
+  machine().wait_at_warp({.name = "multiply_add_tf32", .a = a, .b = b, .result = d});
+}
+
+float exp2_unit(float t) {
+  const float y = std::exp2(t);
+  return y < std::numeric_limits<float>::min() ? 0.0f : y;
+}
+
+void copy_async(float* shared, const float* global) {
+  Fiber& self = machine().running("copy_async");
+  const auto to = reinterpret_cast<std::uintptr_t>(shared);
+  const auto base = reinterpret_cast<std::uintptr_t>(detail::place.shared);
+  if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0) {
+    throw std::logic_error("copy_async: both ends have to be aligned to 16 bytes");
+  }
+  if (to < base || to - base + 16 > machine().shared_bytes()) {
+    throw std::logic_error("copy_async: not in the shared memory of the block");
+  }
+  self.copies.push_back({shared, global, self.committed});
+}
+
+void commit_copies() {
+  ++machine().running("commit_copies").committed;
+}
+
+void detail::wait_copies(std::uint64_t pending) {
+  Fiber& self = machine().running("wait_copies");
+  while (!self.copies.empty() && self.copies.front().group + pending < self.committed) {
+    std::memcpy(self.copies.front().to, self.copies.front().from, 16);
+    self.copies.pop_front();
+  }
+}
+
+}  // namespace headlab::emulated_cuda

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices made of host memory. A stream does at once what it is asked to; an array of a device is
+// an allocation of exactly its size, so that AddressSanitizer sees where it ends.
+#include "kernels/cuda/runtime.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "kernels/cuda/emulator/control.h"
+
+namespace headlab::emulated_cuda {
+namespace {
+
+/// As cudaMalloc has it.
+constexpr std::align_val_t alignment{256};
+
+struct Array {
+  std::uint64_t bytes;
+  int device;
+};
+
+/// What the emulated machine is and holds, for all host threads.
+struct Machine {
+  int devices = 1;
+  std::uint64_t memory = std::uint64_t{1} << 30;
+  int failing_allocation = 0;
+  std::set<int> lost;
+  std::map<const unsigned char*, Array> arrays;
+  std::uint64_t in_use = 0;
+  std::uint64_t peak = 0;
+  int streams = 0;
+
+  std::uint64_t free(int device) const {
+    std::uint64_t used = 0;
+    for (const auto& [data, array] : arrays) {
+      used += array.device == device ? array.bytes : 0;
+    }
+    return memory - std::min(memory, used);
+  }
+};
+
+std::mutex mutex;
+thread_local constinit int current_device = 0;
+
+Machine& machine() {
+  static Machine one;
+  return one;
+}
+
+DeviceError device_error(int device, const std::string& what) {
+  return DeviceError("cuda device " + std::to_string(device) + " (emulated): " + what);
+}
+
+int device_of(const void* stream) {
+  return *static_cast<const int*>(stream);
+}
+
+void check_thread(const void* stream, const std::string& what) {
+  if (device_of(stream) != current_device) {
+    throw device_error(device_of(stream), what + ": this thread uses device " +
+                                              std::to_string(current_device) +
+                                              " - call use_device first");
+  }
+}
+
+/// Throws unless the bytes are in one array of the stream's device.
+void check_range(const void* stream, const void* data, std::uint64_t bytes,
+                 const std::string& what) {
+  check_thread(stream, what);
+  if (bytes == 0) {
+    return;
+  }
+  const std::lock_guard lock(mutex);
+  const auto* begin = static_cast<const unsigned char*>(data);
+  auto array = machine().arrays.upper_bound(begin);
+  if (array != machine().arrays.begin()) {
+    --array;
+    const auto offset = static_cast<std::uint64_t>(begin - array->first);
+    if (array->second.device == device_of(stream) && offset <= array->second.bytes &&
+        bytes <= array->second.bytes - offset) {
+      return;
+    }
+  }
+  throw device_error(device_of(stream), what + ": " + std::to_string(bytes) +
+                                            " bytes that are not in one array of this device");
+}
+
+}  // namespace
+
+// ---- Devices and memory ----
+
+std::vector<DeviceInfo> usable_devices() {
+  const std::lock_guard lock(mutex);
+  if (machine().devices == 0) {
+    throw Unavailable("cuda: no device (emulated) - use the cpu backend");
+  }
+  std::vector<DeviceInfo> devices;
+  for (int number = 0; number < machine().devices; ++number) {
+    devices.push_back({.number = number,
+                       .name = "emulated",
+                       .major = 9,
+                       .minor = 0,
+                       .multiprocessors = 2,
+                       .memory = machine().memory,
+                       .shared_memory = most_shared_bytes});
+  }
+  return devices;
+}
+
+void use_device(int number) {
+  const std::lock_guard lock(mutex);
+  if (number < 0 || number >= machine().devices) {
+    throw device_error(number, "no such device - there are " + std::to_string(machine().devices));
+  }
+  current_device = number;
+}
+
+std::uint64_t free_memory() {
+  const std::lock_guard lock(mutex);
+  return machine().free(current_device);
+}
+
+double highest_clock(int) {
+  return 1e9;
+}
+
+Memory::Memory(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex);
+  Machine& m = machine();
+  const bool fails = m.failing_allocation > 0 && --m.failing_allocation == 0;
+  if (fails || bytes == 0 || bytes > m.free(current_device)) {
+    return;
+  }
+  data_ = ::operator new(bytes, alignment, std::nothrow);
+  if (data_ == nullptr) {
+    return;
+  }
+  std::memset(data_, 0xff, bytes);
+  m.arrays[static_cast<unsigned char*>(data_)] = {bytes, current_device};
+  m.in_use += bytes;
+  m.peak = std::max(m.peak, m.in_use);
+}
+
+Memory::Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  // The old array goes with `taken`.
+  Memory taken(std::move(other));
+  std::swap(data_, taken.data_);
+  return *this;
+}
+
+Memory::~Memory() {
+  if (data_ == nullptr) {
+    return;
+  }
+  const std::lock_guard lock(mutex);
+  const auto array = machine().arrays.find(static_cast<unsigned char*>(data_));
+  machine().in_use -= array->second.bytes;
+  machine().arrays.erase(array);
+  ::operator delete(data_, alignment);
+}
+
+// ---- Streams ----
+
+Stream::Stream() : stream_(new int(current_device)) {
+  const std::lock_guard lock(mutex);
+  ++machine().streams;
+}
+
+Stream::~Stream() {
+  delete static_cast<int*>(stream_);
+  const std::lock_guard lock(mutex);
+  --machine().streams;
+}
+
+void Stream::copy_to_device(void* device, const void* host, std::uint64_t bytes) {
+  check_range(stream_, device, bytes, "copy to the device");
+  if (bytes > 0) {
+    std::memcpy(device, host, bytes);
+  }
+}
+
+void Stream::copy_to_host(void* host, const void* device, std::uint64_t bytes) {
+  check_range(stream_, device, bytes, "copy to the host");
+  if (bytes > 0) {
+    std::memcpy(host, device, bytes);
+  }
+}
+
+void Stream::clear(void* device, std::uint64_t bytes) {
+  check_range(stream_, device, bytes, "clear");
+  if (bytes > 0) {
+    std::memset(device, 0, bytes);
+  }
+}
+
+void Stream::synchronise() {
+  check_thread(stream_, "synchronise");
+  const std::lock_guard lock(mutex);
+  if (machine().lost.contains(device_of(stream_))) {
+    throw device_error(device_of(stream_), "lost (a test said so) - run again on another device");
+  }
+}
+
+void Stream::multiply(const float* w, const float* x, float* keys, int outputs, int d,
+                      std::int64_t points) {
+  const auto rows = static_cast<std::uint64_t>(outputs);
+  const auto depth = static_cast<std::uint64_t>(d);
+  const auto columns = static_cast<std::uint64_t>(points);
+  check_range(stream_, w, rows * depth * sizeof(float), "multiply, w");
+  check_range(stream_, x, depth * columns * sizeof(float), "multiply, x");
+  check_range(stream_, keys, rows * columns * sizeof(float), "multiply, keys");
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t column = 0; column < columns; ++column) {
+      float sum = 0;
+      for (std::uint64_t c = 0; c < depth; ++c) {
+        sum = std::fma(w[row * depth + c], x[c * columns + column], sum);
+      }
+      keys[row * columns + column] = sum;
+    }
+  }
+}
+
+void Stream::check_launch(const char* kernel) {
+  check_thread(stream_, std::string("launch of ") + kernel);
+}
+
+// ---- Time ----
+
+// A stream does at once what it is asked to, so that the wall clock is its time.
+Mark::Mark(Stream& stream) {
+  check_thread(stream.handle(), "mark");
+  event_ = new std::chrono::steady_clock::time_point(std::chrono::steady_clock::now());
+}
+
+Mark::Mark(Mark&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+Mark::~Mark() {
+  delete static_cast<std::chrono::steady_clock::time_point*>(event_);
+}
+
+double Mark::seconds_since(const Mark& earlier) const {
+  using Time = std::chrono::steady_clock::time_point;
+  return std::chrono::duration<double>(*static_cast<const Time*>(event_) -
+                                       *static_cast<const Time*>(earlier.event_))
+      .count();
+}
+
+// ---- What tests control ----
+
+void control::reset() {
+  const std::lock_guard lock(mutex);
+  const Machine fresh;
+  Machine& m = machine();
+  m.devices = fresh.devices;
+  m.memory = fresh.memory;
+  m.failing_allocation = 0;
+  m.lost.clear();
+  m.peak = m.in_use;
+}
+
+void control::set_devices(int count) {
+  const std::lock_guard lock(mutex);
+  machine().devices = count;
+}
+
+void control::set_memory(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex);
+  machine().memory = bytes;
+}
+
+void control::fail_allocation(int k) {
+  const std::lock_guard lock(mutex);
+  machine().failing_allocation = k;
+}
+
+void control::lose_device(int number) {
+  const std::lock_guard lock(mutex);
+  machine().lost.insert(number);
+}
+
+std::uint64_t control::bytes_in_use() {
+  const std::lock_guard lock(mutex);
+  return machine().in_use;
+}
+
+std::uint64_t control::peak_bytes() {
+  const std::lock_guard lock(mutex);
+  return machine().peak;
+}
+
+int control::open_streams() {
+  const std::lock_guard lock(mutex);
+  return machine().streams;
+}
+
+}  // namespace headlab::emulated_cuda

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Launches a kernel on a stream: on the device under nvcc, on the host where emulated.
+#pragma once
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// Blocks in a grid, threads in a block and bytes of shared memory.
+struct Launch {
+  unsigned blocks_x = 1;
+  unsigned blocks_y = 1;
+  unsigned threads = 128;
+  std::uint64_t shared_bytes = 0;
+};
+
+#if defined(__CUDACC__)
+template <class... Arguments>
+void launch(Stream& stream, const char* name, const Launch& shape, void (*kernel)(Arguments...),
+            const Arguments&... arguments) {
+  // Above 48 KiB a kernel has to ask once more.
+  if (shape.shared_bytes > 48 * 1024) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(shape.shared_bytes));
+  }
+  kernel<<<dim3(shape.blocks_x, shape.blocks_y), shape.threads, shape.shared_bytes,
+           static_cast<cudaStream_t>(stream.handle())>>>(arguments...);
+  stream.check_launch(name);
+}
+#elif defined(HEADLAB_EMULATE_CUDA)
+template <class... Arguments>
+void launch(Stream& stream, const char* name, const Launch& shape, void (*kernel)(Arguments...),
+            const Arguments&... arguments) {
+  emulate({shape.blocks_x, shape.blocks_y, shape.threads, shape.shared_bytes},
+          [&] { kernel(arguments...); });
+  stream.check_launch(name);
+}
+#endif
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

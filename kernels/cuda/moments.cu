@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// From sums to moments, in float64 and in a fixed order: chunks one after the other, replicates of
+// a leaf one after the other, leaves two by two along the tree. One thread computes one number, so
+// no order is left to the machine. It is little beside the kernel values: about one number for n of
+// them.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+constexpr unsigned moment_threads = 128;
+
+Launch launch_over(std::int64_t numbers) {
+  return {.blocks_x = static_cast<unsigned>((numbers + moment_threads - 1) / moment_threads),
+          .threads = moment_threads};
+}
+HEADLAB_DEVICE std::int64_t number_of_thread() {
+  return static_cast<std::int64_t>(block_index_x()) * block_threads() + thread_index();
+}
+
+HEADLAB_KERNEL void collect_kernel(const CollectArguments a) {
+  const std::int64_t at = number_of_thread();
+  if (at >= a.rows * a.count) return;
+  const std::int64_t row = at / a.count;
+  const std::int64_t i = at % a.count;
+  if (a.keep != nullptr && a.keep[row] != 0) return;
+  const std::int64_t replicate = row / a.queries;
+  const std::int64_t query = row % a.queries;
+  double sum = 0;
+  for (std::int64_t chunk = 0; chunk < a.chunks; ++chunk) {
+    sum += a.partials[((replicate * a.chunks + chunk) * a.queries + query) * a.row + a.from + i];
+  }
+  a.totals[row * a.size + a.to + i] = sum;
+}
+
+/// One statistic of one query of one replicate, as kernels/moments.h orders them.
+HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
+  const MomentLayout& layout = a.layout;
+  const auto per_query = static_cast<std::int64_t>(layout.per_query());
+  const std::int64_t at = number_of_thread();
+  if (at >= a.replicates * layout.queries * per_query) return;
+  const std::int64_t row = at / per_query;
+  const int s = static_cast<int>(at % per_query);
+  const TotalsLayout& totals = a.totals;
+  const double* sums = a.sums + row * totals.size();
+  const int heads = totals.heads;
+  auto weight = [&](int h) { return sums[totals.weight(h)]; };
+  auto estimate = [&](int h) { return a.centre + sums[totals.value(h)] / weight(h); };
+
+  double result = 0;
+  const int noise_offset = static_cast<int>(layout.noise_offset());
+  if (s < heads) {
+    result = estimate(s);
+    if (weight(s) * weight(s) < 2 * sums[totals.square(s, s)]) {
+      add_atomically(a.windows.of(row / layout.queries) + 1, 1);
+    }
+  } else if (s < noise_offset) {
+    for (int h = 0; h < heads; ++h) result += a.head_weights[h] * estimate(h);
+  } else if (layout.has_alignment() && s == static_cast<int>(layout.alignment_offset())) {
+    for (int g = 0; g < heads; ++g) {
+      for (int l = g + 1; l < heads; ++l) {
+        result += sums[totals.square(g, l)] /
+                  math::sqrt(sums[totals.square(g, g)] * sums[totals.square(l, l)]);
+      }
+    }
+    result /= static_cast<double>(heads) * (heads - 1) / 2;
+  } else if (layout.pairwise()) {
+    int g = 0;
+    int rest = s - noise_offset;
+    while (rest >= heads - g) rest -= heads - g++;
+    const int l = g + rest;
+    result = a.noise_factor * sums[totals.noise(g, l)] / (weight(g) * weight(l));
+  } else if (s - noise_offset < heads) {
+    const int h = s - noise_offset;
+    result = a.noise_factor * sums[totals.noise(h, h)] / (weight(h) * weight(h));
+  } else if (totals.ensemble) {
+    result = a.noise_factor * sums[totals.ensemble_noise()];
+  } else {
+    for (int g = 0; g < heads; ++g) {
+      const double of_g = a.head_weights[g] / weight(g);
+      result += of_g * of_g * sums[totals.noise(g, g)];
+      for (int l = g + 1; l < heads; ++l) {
+        result += 2 * of_g * (a.head_weights[l] / weight(l)) * sums[totals.noise(g, l)];
+      }
+    }
+    // A sum of squares, but for the rounding of the products it is taken from.
+    result = result > 0 ? a.noise_factor * result : 0.0;
+  }
+  a.statistics[at] = result;
+}
+
+/// Component pair `index` of a layout.
+struct Components {
+  int g, l;
+};
+HEADLAB_DEVICE Components components_of(const MomentArguments& a, int index) {
+  if (!a.pairwise) return {index, index};
+  int g = 0;
+  while (index >= a.components - g) index -= a.components - g++;
+  return {g, g + index};
+}
+
+/// One mean or comoment of a leaf, with the operations of leaf_moments in kernels/moments.cpp.
+HEADLAB_KERNEL void leaf_kernel(const MomentArguments a) {
+  const std::int64_t numbers = a.per_query + a.pairs;
+  const std::int64_t at = number_of_thread();
+  if (at >= a.leaves * a.queries * numbers) return;
+  const int i = static_cast<int>(at % numbers);
+  const std::int64_t query = at / numbers % a.queries;
+  const std::int64_t leaf = at / numbers / a.queries;
+  const std::int64_t first = leaf * leaf_replicates;
+  const auto left = static_cast<int>(a.replicates - first);
+  const int count = left < leaf_replicates ? left : leaf_replicates;
+
+  const std::int64_t step = static_cast<std::int64_t>(a.queries) * a.per_query;
+  const double* from = a.statistics + first * step + query * a.per_query;
+  auto mean = [&](int s) {
+    double sum = 0;
+    for (int r = 1; r < count; ++r) sum += from[r * step + s] - from[s];
+    return count == 1 ? from[s] : from[s] + sum / count;
+  };
+  double result = 0;
+  if (i < a.per_query) {
+    result = mean(i);
+  } else {
+    const Components pair = components_of(a, i - a.per_query);
+    const double mean_g = mean(pair.g);
+    const double mean_l = mean(pair.l);
+    for (int r = 0; count > 1 && r < count; ++r) {
+      result += (from[r * step + pair.g] - mean_g) * (from[r * step + pair.l] - mean_l);
+    }
+  }
+  a.nodes[at] = result;
+}
+
+/// Comoments of two whole nodes, with the operations of merge_moments; their means in a launch of
+/// their own afterwards, because every comoment needs them as they were.
+HEADLAB_KERNEL void merge_kernel(const MomentArguments a, const bool means) {
+  const std::int64_t numbers = a.per_query + a.pairs;
+  const std::int64_t width = means ? a.per_query : a.pairs;
+  const std::int64_t at = number_of_thread();
+  const std::int64_t merges = a.leaves / (2 * a.stride);
+  if (at >= merges * a.queries * width) return;
+  const std::int64_t query = at / width % a.queries;
+  const std::int64_t node = at / width / a.queries * 2 * a.stride;
+  double* left = a.nodes + (node * a.queries + query) * numbers;
+  const double* right = left + a.stride * a.queries * numbers;
+  const auto count = static_cast<double>(a.stride * leaf_replicates);
+  const int i = static_cast<int>(at % width);
+  if (means) {
+    left[i] += (right[i] - left[i]) * (count / (count + count));
+    return;
+  }
+  const Components pair = components_of(a, i);
+  const double scale = count * count / (count + count);
+  double comoment = left[a.per_query + i];
+  comoment += scale * (right[pair.g] - left[pair.g]) * (right[pair.l] - left[pair.l]);
+  left[a.per_query + i] = comoment + right[a.per_query + i];
+}
+
+}  // namespace
+
+void collect(Stream& stream, const CollectArguments& a) {
+  launch(stream, "collect", launch_over(a.rows * a.count), collect_kernel, a);
+}
+
+void statistics(Stream& stream, const StatisticsArguments& a) {
+  launch(stream, "statistics",
+         launch_over(a.replicates * static_cast<std::int64_t>(a.layout.statistics())),
+         statistics_kernel, a);
+}
+
+void leaves(Stream& stream, const MomentArguments& a) {
+  launch(stream, "leaves", launch_over(a.leaves * a.queries * (a.per_query + a.pairs)), leaf_kernel,
+         a);
+}
+
+void merge_leaves(Stream& stream, const MomentArguments& a) {
+  const std::int64_t merges = a.leaves / (2 * a.stride) * a.queries;
+  launch(stream, "merge comoments", launch_over(merges * a.pairs), merge_kernel, a, false);
+  launch(stream, "merge means", launch_over(merges * a.per_query), merge_kernel, a, true);
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/runtime.h"
+
+#include <cstdlib>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <optional>
+#include <utility>
+
+#include "kernels/cuda/advice.h"
+#include "kernels/cuda/survey.h"
+
+namespace headlab::cuda {
+namespace {
+
+/// cuBLAS chooses its way by the workspace too, so it has one size everywhere: what the manual
+/// recommends for Hopper, the most it recommends.
+constexpr std::uint64_t workspace_bytes = std::uint64_t{32} << 20;
+
+/// cuBLAS, loaded where a GPU is used: it is half a gigabyte, and linking it would add a tenth of a
+/// second to the start of every program, on machines without a GPU too.
+struct Cublas {
+  decltype(&cublasCreate_v2) create = nullptr;
+  decltype(&cublasDestroy_v2) destroy = nullptr;
+  decltype(&cublasSetStream_v2) set_stream = nullptr;
+  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
+  decltype(&cublasSetMathMode) set_math_mode = nullptr;
+  decltype(&cublasSetAtomicsMode) set_atomics_mode = nullptr;
+  decltype(&cublasSgemm_v2_64) multiply = nullptr;
+  decltype(&cublasGetStatusName) status_name = nullptr;
+  std::string problem;  ///< empty where all of it is there
+};
+
+template <class Function>
+void find(void* library, const char* name, Function& function, std::string& problem) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) problem = std::string("cuBLAS has no ") + name;
+}
+
+Cublas load_cublas() {
+  Cublas blas;
+  // The system's if it knows one, otherwise where this build found it or toolkits are installed.
+  const std::string name = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
+  void* library = nullptr;
+  for (const std::string& file :
+       {name, HEADLAB_CUBLAS_FOLDER "/" + name, "/usr/local/cuda/lib64/" + name}) {
+    if (library == nullptr) library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library == nullptr) {
+    blas.problem = "cuBLAS (" + name + ") cannot be loaded - install the CUDA libraries, or set " +
+                   "LD_LIBRARY_PATH to their folder";
+    return blas;
+  }
+  find(library, "cublasCreate_v2", blas.create, blas.problem);
+  find(library, "cublasDestroy_v2", blas.destroy, blas.problem);
+  find(library, "cublasSetStream_v2", blas.set_stream, blas.problem);
+  find(library, "cublasSetWorkspace_v2", blas.set_workspace, blas.problem);
+  find(library, "cublasSetMathMode", blas.set_math_mode, blas.problem);
+  find(library, "cublasSetAtomicsMode", blas.set_atomics_mode, blas.problem);
+  find(library, "cublasSgemm_v2_64", blas.multiply, blas.problem);
+  find(library, "cublasGetStatusName", blas.status_name, blas.problem);
+  return blas;
+}
+
+const Cublas& cublas() {
+  static const Cublas library = load_cublas();
+  return library;
+}
+
+/// The kernel that this thread launched last; a fault shows in a later call.
+thread_local std::string last_kernel;
+
+Failure failure_of(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return Failure::out_of_memory;
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceAlreadyInUse:
+      return Failure::busy;
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorExternalDevice:
+    case cudaErrorUnknown:
+      return Failure::lost;
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+      return Failure::ecc;
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+      return Failure::fault;
+    case cudaErrorLaunchTimeout:
+      return Failure::timeout;
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorInvalidKernelImage:
+    case cudaErrorInvalidPtx:
+      return Failure::no_code;
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled:
+      return Failure::old_driver;
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorLaunchOutOfResources:
+      return Failure::shape;
+    default:
+      return Failure::other;
+  }
+}
+
+Failure failure_of(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return Failure::out_of_memory;
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return Failure::no_code;
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return Failure::fault;
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return Failure::shape;
+    default:
+      return Failure::other;
+  }
+}
+
+std::string text_of(cudaError_t error) {
+  return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+}
+
+std::string text_of(cublasStatus_t status) {
+  return std::string("cuBLAS says ") + cublas().status_name(status);
+}
+
+[[noreturn]] void fail(FailedCall call) {
+  // Also forgets the error, so that the next call is not blamed for it.
+  cudaGetLastError();
+  if (cudaGetDevice(&call.device) != cudaSuccess) call.device = -1;
+  for (const GpuStatus& gpu : survey().gpus) {
+    if (gpu.number == call.device) call.device_name = gpu.name;
+  }
+  if (last_kernel != call.what) call.last_kernel = last_kernel;
+  throw DeviceError(failure_text(call));
+}
+
+template <class Status>
+void check(Status status, const std::string& what) {
+  if (static_cast<int>(status) == 0) return;
+  FailedCall call;
+  call.failure = failure_of(status);
+  call.what = what;
+  call.error = text_of(status);
+  fail(std::move(call));
+}
+
+std::string of_bytes(const char* what, std::uint64_t bytes) {
+  return std::string(what) + " of " + std::to_string(bytes) + " bytes";
+}
+
+std::optional<std::string> visible_devices() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Missing missing_of(cudaError_t error, const Survey& found) {
+  if (error == cudaErrorStubLibrary) return Missing::other;
+  if (found.driver == 0) return Missing::driver;
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
+      return Missing::newer_driver;
+    case cudaErrorNoDevice:
+      return Missing::device;
+    case cudaErrorSystemNotReady:
+      return Missing::service;
+    case cudaErrorSystemDriverMismatch:
+      return Missing::matching_driver;
+    default:
+      return Missing::other;
+  }
+}
+
+GpuStatus look_at(int number) {
+  GpuStatus gpu;
+  gpu.number = number;
+  cudaDeviceProp properties{};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, number);
+      error != cudaSuccess) {
+    cudaGetLastError();
+    gpu.name = "unknown";
+    gpu.problem = text_of(error) + " - see nvidia-smi";
+    return gpu;
+  }
+  gpu.name = properties.name;
+  gpu.capability = {properties.major, properties.minor};
+  gpu.multiprocessors = properties.multiProcessorCount;
+  gpu.memory = properties.totalGlobalMem;
+  gpu.shared_memory = properties.sharedMemPerBlockOptin;
+  gpu.problem = code_problem(build_facts(), gpu.capability);
+  int mode = cudaComputeModeDefault;
+  if (gpu.problem.empty() &&
+      cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, number) == cudaSuccess &&
+      mode == cudaComputeModeProhibited) {
+    gpu.problem = "its compute mode forbids use - nvidia-smi -c DEFAULT";
+  }
+  return gpu;
+}
+
+Survey look_around() {
+  Survey found;
+  cudaRuntimeGetVersion(&found.runtime);
+  if (cudaDriverGetVersion(&found.driver) != cudaSuccess) found.driver = 0;
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    found.problem = start_problem(
+        count == 0 && error == cudaSuccess ? Missing::device : missing_of(error, found),
+        {.driver = found.driver,
+         .runtime = found.runtime,
+         .visible = visible_devices(),
+         .error = text_of(error)});
+    return found;
+  }
+  for (int number = 0; number < count; ++number) found.gpus.push_back(look_at(number));
+  found.problem = no_usable_gpu(found.gpus);
+  if (found.problem.empty()) found.problem = cublas().problem;
+  return found;
+}
+
+}  // namespace
+
+const Survey& survey() {
+  static const Survey found = look_around();
+  return found;
+}
+
+const BuildFacts& build_facts() {
+  static const BuildFacts facts = parse_build_facts(HEADLAB_CUDA_TOOLKIT, HEADLAB_CUDA_CODE,
+                                                    HEADLAB_CUDA_OFFERED, HEADLAB_CUDA_LEAST);
+  return facts;
+}
+
+std::vector<DeviceInfo> usable_devices() {
+  if (!survey().problem.empty()) throw Unavailable(survey().problem);
+  std::vector<DeviceInfo> devices;
+  for (const GpuStatus& gpu : usable_together(survey().gpus)) {
+    DeviceInfo device;
+    device.number = gpu.number;
+    device.name = gpu.name;
+    device.major = gpu.capability.major;
+    device.minor = gpu.capability.minor;
+    device.multiprocessors = gpu.multiprocessors;
+    device.memory = gpu.memory;
+    device.shared_memory = gpu.shared_memory;
+    devices.push_back(device);
+  }
+  return devices;
+}
+
+void use_device(int number) {
+  check(cudaSetDevice(number), "starting GPU " + std::to_string(number));
+}
+
+std::uint64_t free_memory() {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return free;
+}
+
+double highest_clock(int number) {
+  int kilohertz = 0;
+  check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, number), "asking for the clock");
+  return 1e3 * kilohertz;
+}
+
+Memory::Memory(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const cudaError_t error = cudaMalloc(&data_, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // or the next launch would be blamed for it
+    data_ = nullptr;
+    return;
+  }
+  check(error, of_bytes("cudaMalloc", bytes));
+}
+
+Memory::Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(data_, other.data_);
+  return *this;
+}
+
+// What fails while something is given back has failed before, and was reported there.
+Memory::~Memory() {
+  if (data_ != nullptr) cudaFree(data_);
+}
+
+Stream::Stream() {
+  if (!cublas().problem.empty()) throw Unavailable(cublas().problem);
+  cudaStream_t stream = nullptr;
+  cublasHandle_t blas = nullptr;
+  try {
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+    check(cublas().create(&blas), "starting cuBLAS");
+    // The stream first: setting it would put the workspace back to cuBLAS's own.
+    check(cublas().set_stream(blas, stream), "giving cuBLAS its stream");
+    workspace_ = Memory(workspace_bytes);
+    if (workspace_.empty()) {
+      check(cudaErrorMemoryAllocation, of_bytes("cudaMalloc", workspace_bytes));
+    }
+    check(cublas().set_workspace(blas, workspace_.as<void>(), workspace_bytes),
+          "giving cuBLAS its workspace");
+    check(cublas().set_math_mode(blas, CUBLAS_PEDANTIC_MATH), "setting cuBLAS to full float32");
+    check(cublas().set_atomics_mode(blas, CUBLAS_ATOMICS_NOT_ALLOWED), "forbidding cuBLAS atomics");
+  } catch (...) {
+    if (blas != nullptr) cublas().destroy(blas);
+    if (stream != nullptr) cudaStreamDestroy(stream);
+    throw;
+  }
+  stream_ = stream;
+  blas_ = blas;
+}
+
+Stream::~Stream() {
+  // The workspace is given back after this, and the queue may still use it.
+  cudaStreamSynchronize(static_cast<cudaStream_t>(stream_));
+  cublas().destroy(static_cast<cublasHandle_t>(blas_));
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
+}
+
+void Stream::copy_to_device(void* device, const void* host, std::uint64_t bytes) {
+  check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
+                        static_cast<cudaStream_t>(stream_)),
+        of_bytes("a copy to the GPU", bytes));
+}
+
+void Stream::copy_to_host(void* host, const void* device, std::uint64_t bytes) {
+  check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost,
+                        static_cast<cudaStream_t>(stream_)),
+        of_bytes("a copy from the GPU", bytes));
+}
+
+void Stream::clear(void* device, std::uint64_t bytes) {
+  check(cudaMemsetAsync(device, 0, bytes, static_cast<cudaStream_t>(stream_)),
+        of_bytes("clearing memory", bytes));
+}
+
+void Stream::synchronise() {
+  check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_)), "waiting for the GPU");
+}
+
+void Stream::multiply(const float* w, const float* x, float* keys, int outputs, int d,
+                      std::int64_t points) {
+  // Row by row here is column by column there, of the transposes: keys' = x' w'.
+  const float one = 1, zero = 0;
+  check(cublas().multiply(static_cast<cublasHandle_t>(blas_), CUBLAS_OP_N, CUBLAS_OP_N, points,
+                          outputs, d, &one, x, points, w, d, &zero, keys, points),
+        "the projection of " + std::to_string(points) + " points to " + std::to_string(outputs) +
+            " coordinates");
+}
+
+void Stream::check_launch(const char* kernel) {
+  check(cudaGetLastError(), kernel);
+  last_kernel = kernel;
+}
+
+Mark::Mark(Stream& stream) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event), "creating an event");
+  event_ = event;
+  // A destructor does not run for what was not constructed.
+  const cudaError_t error = cudaEventRecord(event, static_cast<cudaStream_t>(stream.handle()));
+  if (error != cudaSuccess) {
+    cudaEventDestroy(event);
+    check(error, "recording an event");
+  }
+}
+
+Mark::Mark(Mark&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+Mark::~Mark() {
+  if (event_ != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(event_));
+}
+
+double Mark::seconds_since(const Mark& earlier) const {
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_)), "waiting for an event");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(earlier.event_),
+                             static_cast<cudaEvent_t>(event_)),
+        "measuring time");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+}  // namespace headlab::cuda

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How a plan is cut into blocks of threads: chosen from the plan alone, so that the bits of
+/// a result depend on nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/hd.h"
+#include "kernels/plan.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// Keys that are staged in shared memory together; n is padded to whole tiles.
+inline constexpr int tile_keys = 64;
+/// Floats from one row of a staged tile to the next. Eight more than a tile: the four rows that the
+/// lanes of a tensor-core fragment read then fall into different banks.
+inline constexpr int tile_stride = tile_keys + 8;
+/// Floats from one head's row of kernel values to the next, and from one query to the next: 4
+/// modulo 32 places, so that eight neighbouring queries hit different banks.
+inline constexpr int weight_stride = tile_keys + 4;
+HEADLAB_HD constexpr int weight_query_stride(int head_rows) {
+  const int row = head_rows * weight_stride;
+  return row + (36 - row % 32) % 32;
+}
+
+/// How exponents are computed. The number is the padded per-head dimension.
+enum class Form {
+  distances2,  ///< squared differences in registers, any kernel law
+  distances4,
+  distances8,
+  dots4,  ///< products of query and key, and the norms apart: Gaussian and softmax
+  dots8,
+  tensor16,  ///< the same on the tensor cores
+  tensor32,
+  tensor64,
+  any  ///< one query a thread, any dimension
+};
+/// Queries of one thread: those of the forms that keep four, and of any.
+inline constexpr int thread_queries = 4;
+int queries_of_thread(Form form);
+
+/// Steps of four keys that a thread of the ensemble's pass has in a tile, at most.
+inline constexpr int ensemble_steps = 4;
+
+/// How a kernel's blocks of threads divide the work of a replicate.
+struct Tiling {
+  int threads = 128;
+  int group_heads = 1;    ///< heads whose keys are staged together
+  int head_groups = 1;    ///< ceil(H / group_heads)
+  int query_blocks = 1;   ///< threads side by side along the queries
+  int block_queries = 1;  ///< queries of a block of threads: query_blocks x queries of a thread
+  int query_groups = 1;   ///< ceil(Q / block_queries)
+  int splits = 1;         ///< threads that share the keys of one head and its queries
+  std::int64_t chunk_keys = tile_keys;  ///< keys of a block of threads, a multiple of tile_keys
+  std::int64_t chunks = 1;              ///< of a replicate
+  std::uint64_t shared_bytes = 0;
+};
+
+/// What the sums of one replicate and query hold, in float64: sum w [H], sum w (value - centre)
+/// [H], then sum w_g w_l for the pairs of heads or for g = l alone, the same with s w in place of w
+/// where the noise varies, then the ensemble's noise where a pass of its own computes it.
+struct TotalsLayout {
+  int heads = 1;
+  bool pairs = false;
+  bool scaled = false;
+  bool ensemble = false;
+
+  HEADLAB_HD int squares() const { return pairs ? heads * (heads + 1) / 2 : heads; }
+  HEADLAB_HD int weight(int h) const { return h; }
+  HEADLAB_HD int value(int h) const { return heads + h; }
+  HEADLAB_HD int pair(int g, int l) const { return g * heads - g * (g + 1) / 2 + l; }
+  HEADLAB_HD int square(int g, int l) const { return 2 * heads + (pairs ? pair(g, l) : g); }
+  /// Where the squares that the noise enters stand.
+  HEADLAB_HD int noise(int g, int l) const { return square(g, l) + (scaled ? squares() : 0); }
+  HEADLAB_HD int ensemble_noise() const { return 2 * heads + (scaled ? 2 : 1) * squares(); }
+  /// Numbers that the first pass over the keys gives.
+  HEADLAB_HD int row() const { return 2 * heads + squares(); }
+  HEADLAB_HD int size() const { return ensemble_noise() + (ensemble ? 1 : 0); }
+};
+
+struct Shape {
+  Form form = Form::any;
+  int padded_k = 1;
+  std::int64_t padded_n = tile_keys;
+  int slice_replicates = 1;  ///< whose keys come out of one matrix product
+  std::int64_t slice_points = tile_keys;
+  TotalsLayout totals;
+  /// Heads of the triangles of pairs that a thread sums: 2, 4, 8, or 16 for tiles of 8 by 8.
+  int pair_tile = 0;
+  /// More heads than the pair sums are written for: every query takes the robust path.
+  bool robust_only = false;
+  Tiling weigh;     ///< sums or pairs
+  Tiling ensemble;  ///< second pass of the aggregate moments
+};
+
+/// What a test may force; the draws have to be the same bits whatever it is.
+struct ShapeChoice {
+  bool no_tensor_cores = false;
+  bool no_products = false;                ///< not for softmax, which has no other form
+  std::int64_t slice_points = 1 << 16;     ///< points of a matrix product, about
+  int keys_of_thread = 256;                ///< summed in float32 before float64, at most
+  std::uint64_t shared_bytes = 160 << 10;  ///< of a block of threads, at most
+};
+
+/// Points that keys and queries are measured from [d]: the median of the queries, coordinate by
+/// coordinate. What is far from all of them needs no accuracy.
+std::vector<double> centre_of(const Plan& plan);
+
+/// norm_share of a law that has a product form, see kernels/law/kernel/gaussian.inc.
+std::optional<double> norm_share_of(const KernelLaw& kernel);
+
+/// Factor from lengths of the design to the units in which keys are kept.
+double key_unit(const KernelLaw& kernel);
+
+/// Projected queries in these units [H][k][Q], relative to the centre but for softmax: a shift of
+/// its keys is a factor that normalisation removes, a shift of its queries is not.
+std::vector<double> projected_queries(const Plan& plan);
+
+Shape choose_shape(const Plan& plan, const ShapeChoice& choice = {});
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What of CUDA is in this build and on this machine; in every build, with CUDA or without.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/advice.h"
+
+namespace headlab::cuda {
+
+/// A GPU, and why it cannot be used.
+struct GpuStatus {
+  int number = 0;
+  std::string name;
+  Capability capability;
+  int multiprocessors = 0;
+  std::uint64_t memory = 0;         ///< [bytes]
+  std::uint64_t shared_memory = 0;  ///< that a block may have [bytes]
+  std::string problem;              ///< empty where it can be used
+};
+
+struct Status {
+  bool built = false;    ///< this build has the backend
+  std::string toolkit;   ///< "13.0" it was built with; empty without the backend
+  std::string code;      ///< "sm_80, sm_90, PTX of compute_90"; empty without the backend
+  std::string runtime;   ///< "13.0"; empty without the backend
+  std::string driver;    ///< "580.95.05, CUDA 13.0", as far as it is known; empty without one
+  std::string compiler;  ///< where an nvcc is; empty where none was found
+  std::string problem;   ///< why there is no GPU to use: one line, "problem - what to do"
+  std::vector<GpuStatus> gpus;
+  std::string next;  ///< what to do next, one line
+};
+
+/// Looks at the build and the machine. Never throws for what is missing.
+Status status();
+
+/// Why none of the GPUs can be used, given those there are; empty where one can.
+std::string no_usable_gpu(const std::vector<GpuStatus>& gpus);
+
+/// Those to be used together: of the model of the first that can be used, so that results have the
+/// same bits whichever of them computes a block.
+std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus);
+
+/// What to do next, one line.
+std::string next_step(const Status& status);
+
+/// "built by GCC 12.2.0, glibc 2.36, CUDA 13.0 for sm_80, sm_90, PTX of compute_90": what
+/// programs that are carried to another machine say of themselves when they start.
+std::string build_text();
+
+/// The driver's version in the text of /proc/driver/nvidia/version; empty where there is none.
+std::string driver_release(const std::string& text);
+
+}  // namespace headlab::cuda

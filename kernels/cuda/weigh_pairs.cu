@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums for the pairs of heads in one pass: a tile of kernel values [query][head][key] is left in
+// shared memory, and each thread adds the products of a tile of heads by heads for one query:
+// sum w_g w_l, and on the diagonal sum w and sum w value.
+//
+// Ladder: v1 every pair from global memory: robust.cu. v2 tiles of heads in registers: each kernel
+// value that is loaded takes part in up to eight products. (H + 1) / 2 + 2 slots a kernel value for
+// H up to 8. The rank-n update is left to the CUDA cores: one TF32 product has 2^-11 of relative
+// error in a weight, three of them cost what the float32 products do at H = 8.
+// Not timed on a GPU yet.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/weigh.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+/// Sums that one thread keeps: for heads_tile 2, 4, 8 a triangle of products and two sums a head;
+/// for 16 a tile of 8 by 8 heads, or on the diagonal what 8 has.
+template <int PairTile>
+struct PairSums {
+  static constexpr int side = PairTile == 16 ? 8 : PairTile;
+  static constexpr int triangle = side * (side + 1) / 2;
+  static constexpr int count = PairTile == 16 ? side * side : triangle + 2 * side;
+  float sum[count];
+
+  /// a, b: rows of `side` heads at four keys.
+  HEADLAB_DEVICE void add_square(const float* a, const float* b, const float* scales, bool scaled) {
+    Four x[side];
+    load(a, scales, scaled, x);
+    HEADLAB_UNROLL
+    for (int v = 0; v < side; ++v) {
+      Four y = *reinterpret_cast<const Four*>(b + v * weight_stride);
+      if (scaled) scale(y, scales);
+      HEADLAB_UNROLL
+      for (int u = 0; u < side; ++u) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < 4; ++c) {
+          sum[u * side + v] = math::fused(x[u].v[c], y.v[c], sum[u * side + v]);
+        }
+      }
+    }
+  }
+  HEADLAB_DEVICE void add_triangle(const float* a, const float* values, const float* scales,
+                                   bool scaled) {
+    Four x[side];
+    load(a, scales, scaled, x);
+    const Four y = *reinterpret_cast<const Four*>(values);
+    int at = 0;
+    HEADLAB_UNROLL
+    for (int u = 0; u < side; ++u) {
+      HEADLAB_UNROLL
+      for (int v = u; v < side; ++v, ++at) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < 4; ++c) sum[at] = math::fused(x[u].v[c], x[v].v[c], sum[at]);
+      }
+    }
+    HEADLAB_UNROLL
+    for (int u = 0; u < side; ++u) {
+      HEADLAB_UNROLL
+      for (int c = 0; c < 4; ++c) {
+        sum[triangle + u] += x[u].v[c];
+        sum[triangle + side + u] = math::fused(x[u].v[c], y.v[c], sum[triangle + side + u]);
+      }
+    }
+  }
+
+ private:
+  HEADLAB_DEVICE static void scale(Four& x, const float* scales) {
+    HEADLAB_UNROLL
+    for (int c = 0; c < 4; ++c) x.v[c] *= scales[c];
+  }
+  HEADLAB_DEVICE static void load(const float* rows, const float* scales, bool scaled,
+                                  Four (&x)[side]) {
+    HEADLAB_UNROLL
+    for (int u = 0; u < side; ++u) {
+      x[u] = *reinterpret_cast<const Four*>(rows + u * weight_stride);
+      if (scaled) scale(x[u], scales);
+    }
+  }
+};
+
+/// Tile `index` of the triangle of tiles: (first, second) with first <= second, column by column.
+struct TilePair {
+  int first, second;
+};
+HEADLAB_DEVICE TilePair tile_pair(int index) {
+  int second = 0;
+  while (index > second) index -= ++second;
+  return {index, second};
+}
+
+/// Blocks of threads on a multiprocessor: as many as leave each thread the registers it needs.
+template <int PairTile>
+inline constexpr int blocks_side_by_side = PairTile == 16  ? 1
+                                           : PairTile == 8 ? 2
+                                                           : 3;
+
+template <class Form, int PairTile>
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128, blocks_side_by_side<PairTile>)
+    weigh_pairs_kernel(const WeighArguments a) {
+  using Sums = PairSums<PairTile>;
+  constexpr int side = Sums::side;
+  auto* shared = reinterpret_cast<float*>(shared_memory());
+  const Tiling& tiling = a.tiling;
+  const Part part = part_of(tiling, 1);
+  const Place place = Form::place(tiling);
+  const int thread = static_cast<int>(thread_index());
+  const int threads = static_cast<int>(block_threads());
+  const int heads = a.totals.heads;
+
+  const int tiles = (heads + side - 1) / side;
+  const int tile_pairs = tiles * (tiles + 1) / 2;
+  const WeightTile weights = {shared + 2 * stage_rows(tiling.group_heads, a.padded_k) * tile_stride,
+                              weight_query_stride(tiles * side)};
+  // Heads that a tile has and the ensemble has not weigh nothing.
+  const int missing = (tiles * side - heads) * tile_keys;
+  for (int at = thread; at < tiling.block_queries * missing; at += threads) {
+    weights.weights[at / missing * weights.query_stride +
+                    (heads + at % missing / tile_keys) * weight_stride + at % tile_keys] = 0;
+  }
+
+  // Second role of a thread: a query and a tile of pairs, and every splits-th four keys.
+  const int items = tiling.block_queries * tile_pairs;
+  int splits = tile_keys / 4;
+  while (splits > 1 && splits * items > threads) splits /= 2;
+  const int item = thread % items;
+  const int split = thread / items;
+  const TilePair pair = tile_pair(item / tiling.block_queries);
+  const bool on_diagonal = PairTile != 16 || pair.first == pair.second;
+  const float* rows = weights.weights + item % tiling.block_queries * weights.query_stride;
+
+  Form form;
+  int loaded = -1;
+  Sums sums;
+  HEADLAB_UNROLL
+  for (float& sum : sums.sum) sum = 0;
+  for_each_stage<Form>(
+      a, shared, part, 0, tiling.head_groups, [&](const Stage& stage, int group, int) {
+        store_weights(a, form, loaded, place, stage, group, group * tiling.group_heads,
+                      part.first_query, weights);
+        if (group + 1 < tiling.head_groups) return;
+        synchronise_block();
+        if (split >= splits) return;
+        for (int key = 4 * split; key < tile_keys; key += 4 * splits) {
+          const float* first = rows + pair.first * side * weight_stride + key;
+          if (on_diagonal) {
+            sums.add_triangle(first, stage.values + key, stage.scales + key, a.scaled);
+          } else if constexpr (PairTile == 16) {
+            sums.add_square(first, rows + pair.second * side * weight_stride + key,
+                            stage.scales + key, a.scaled);
+          }
+        }
+      });
+
+  // The splits meet in shared memory, in their order: [splits][items][count].
+  if (split < splits) {
+    float* out = shared + (split * items + item) * Sums::count;
+    HEADLAB_UNROLL
+    for (int i = 0; i < Sums::count; ++i) out[i] = sums.sum[i];
+  }
+  synchronise_block();
+  for (int at = thread; at < items * Sums::count; at += threads) {
+    const int of_item = at / Sums::count;
+    const int query = part.first_query + of_item % tiling.block_queries;
+    if (query >= a.queries.count) continue;
+    const TilePair of_pair = tile_pair(of_item / tiling.block_queries);
+    const bool diagonal = of_pair.first == of_pair.second;
+    const int index = at % Sums::count;
+    int place_in_row = -1;
+    if (!diagonal) {
+      const int g = of_pair.first * side + index / side;
+      const int l = of_pair.second * side + index % side;
+      if (g < heads && l < heads) place_in_row = a.totals.square(g, l);
+    } else if (index < Sums::triangle) {
+      int u = 0;
+      int rest = index;
+      while (rest >= side - u) rest -= side - u++;
+      const int g = of_pair.first * side + u;
+      const int l = g + rest;
+      if (l < heads) place_in_row = a.totals.square(g, l);
+    } else if (index < Sums::triangle + 2 * side) {
+      const int h = of_pair.first * side + (index - Sums::triangle) % side;
+      if (h < heads) {
+        place_in_row = index < Sums::triangle + side ? a.totals.weight(h) : a.totals.value(h);
+      }
+    }
+    if (place_in_row < 0) continue;
+    double sum = 0;
+    for (int s = 0; s < splits; ++s) {
+      sum += static_cast<double>(shared[s * items * Sums::count + at]);
+    }
+    const std::int64_t row =
+        (part.replicate * tiling.chunks + part.chunk) * a.queries.count + query;
+    a.partials[row * a.totals.row() + place_in_row] = sum;
+  }
+}
+
+}  // namespace
+
+void weigh_pairs(Stream& stream, Form form, int pair_tile, const WeighArguments& a,
+                 std::int64_t replicates) {
+  with_form(form, [&]<class F>() {
+    const Launch shape = launch_of(a, replicates, 1);
+    switch (pair_tile) {
+      case 2:
+        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 2>, a);
+      case 4:
+        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 4>, a);
+      case 8:
+        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 8>, a);
+      default:
+        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 16>, a);
+    }
+  });
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

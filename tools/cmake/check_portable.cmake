@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D PROGRAM=FILE -P check_portable.cmake: prints the shared libraries and the glibc that a
+# program needs; fails where it needs more than the C library and CUDA's.
+cmake_minimum_required(VERSION 3.25)
+find_program(OBJDUMP objdump REQUIRED)
+execute_process(COMMAND ${OBJDUMP} -p ${PROGRAM} OUTPUT_VARIABLE headers COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "NEEDED +[^\n]+" needed "${headers}")
+list(TRANSFORM needed REPLACE "NEEDED +" "")
+string(REGEX MATCHALL "GLIBC_[0-9]+\\.[0-9]+" versions "${headers}")
+list(REMOVE_DUPLICATES versions)
+list(SORT versions COMPARE NATURAL ORDER DESCENDING)
+if(NOT versions)
+  message(FATAL_ERROR "${PROGRAM}: objdump shows no glibc it needs")
+endif()
+list(GET versions 0 newest)
+message("${PROGRAM}\nneeds ${newest} and ${needed}")
+list(FILTER needed EXCLUDE REGEX "^(lib(c|m|dl|rt|pthread|cublas|cublasLt)\\.so|ld-linux)")
+if(needed)
+  message(FATAL_ERROR "cannot be carried to another machine, needs ${needed}")
+endif()
