@@ -66,14 +66,16 @@ struct Rounding {
 };
 
 /// True where statistics [layout.statistics()] lie as near to the reference as rounding explains.
-/// NaN is never near.
+/// NaN is never near. `exact` becomes what the reference gives.
 inline ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
                                                      const std::vector<double>& statistics,
-                                                     const Rounding& rounding) {
+                                                     const Rounding& rounding,
+                                                     std::vector<double>* exact = nullptr) {
   const MomentLayout layout = plan.layout();
   const Sample sample = draw_sample(plan, replicate);
   WindowCounts windows;
   const auto expected = reference_statistics(plan, sample, windows);
+  if (exact != nullptr) *exact = expected;
   const double relative =
       eps32 * (rounding.constant + rounding.of_exponent * largest_exponent(plan, sample));
 

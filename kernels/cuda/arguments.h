@@ -112,13 +112,14 @@ struct CollectArguments {
   std::int64_t rows = 0;                ///< replicates x Q
 };
 
-/// Counters of one node: empty windows, narrow windows.
+/// Counters of one node: empty windows, narrow windows, queries that took the robust path.
+inline constexpr int window_counters = 3;
 struct WindowCounters {
-  unsigned long long* counts = nullptr;  ///< [nodes][2]
+  unsigned long long* counts = nullptr;  ///< [nodes][3]
   std::int64_t first = 0;                ///< place of the batch's first replicate in the block
   int node_replicates = 1;
   HEADLAB_HD unsigned long long* of(std::int64_t replicate) const {
-    return counts + (first + replicate) / node_replicates * 2;
+    return counts + (first + replicate) / node_replicates * window_counters;
   }
 };
 

@@ -2,14 +2,21 @@
 /// \file How near the CUDA backend has to come to the reference, for its tests.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/parity.h"
 
 namespace headlab::test {
 
 /// constant: m(X), the value less its centre, exp2 and the product with the value (about 10
-/// together; the exponential unit has 2^-22.5), and the float32 sums of a thread over 256 keys.
-/// of_exponent: as for the cpu backend, and half as much again for split products on the tensor
-/// cores, which lose up to 2^-20 of |query| |key|, an eighth of the exponent of absolute values.
-inline constexpr Rounding cuda_rounding = {.constant = 10 + 256, .of_exponent = 12};
+/// together; the exponential unit has 2^-22.5), and the float32 sums of a thread, over 256 keys at
+/// most. of_exponent: as for the cpu backend, and half as much again for split products on the
+/// tensor cores, which lose up to 2^-20 of |query| |key|, an eighth of the exponent of absolute
+/// values.
+inline Rounding cuda_rounding(const Plan& plan) {
+  return {.constant = 10 + static_cast<double>(std::min<std::uint64_t>(plan.n, 256)),
+          .of_exponent = 12};
+}
 
 }  // namespace headlab::test

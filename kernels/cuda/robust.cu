@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/weigh.h"
+#include "kernels/cuda/weigh-inl.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -125,6 +125,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(robust_threads, 1)
   synchronise_block();
   if (thread == 0) r.robust[row] = safe ? 0 : 1;
   if (safe) return;
+  if (thread == 0) add_atomically(r.windows.of(replicate) + 2, 1);
 
   auto* of_warps = reinterpret_cast<double*>(shared_memory());
   auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + robust_warps);

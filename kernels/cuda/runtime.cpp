@@ -40,16 +40,21 @@ void find(void* library, const char* name, Function& function, std::string& prob
 
 Cublas load_cublas() {
   Cublas blas;
-  // The system's if it knows one, otherwise where this build found it or toolkits are installed.
-  const std::string name = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
+  // That of this build's toolkit, or the other major version that has the same calls: a machine
+  // with a newer driver than its libraries has only that.
+  const std::string own = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
+  const std::string other = CUBLAS_VER_MAJOR == 12 ? "libcublas.so.13" : "libcublas.so.12";
   void* library = nullptr;
-  for (const std::string& file :
-       {name, HEADLAB_CUBLAS_FOLDER "/" + name, "/usr/local/cuda/lib64/" + name}) {
-    if (library == nullptr) library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  for (const std::string& name : {own, other}) {
+    // The system's if it knows one, otherwise where this build found it or toolkits are installed.
+    for (const std::string& file :
+         {name, HEADLAB_CUBLAS_FOLDER "/" + name, "/usr/local/cuda/lib64/" + name}) {
+      if (library == nullptr) library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
   }
   if (library == nullptr) {
-    blas.problem = "cuBLAS (" + name + ") cannot be loaded - install the CUDA libraries, or set " +
-                   "LD_LIBRARY_PATH to their folder";
+    blas.problem = "cuBLAS (" + own + " or " + other + ") cannot be loaded - install the CUDA " +
+                   "libraries, or set LD_LIBRARY_PATH to their folder";
     return blas;
   }
   find(library, "cublasCreate_v2", blas.create, blas.problem);

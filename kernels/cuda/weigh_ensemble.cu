@@ -4,7 +4,7 @@
 // need H n numbers a query. For few heads the sums of all pairs in one pass cost less: shape.cpp.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/weigh.h"
+#include "kernels/cuda/weigh-inl.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

@@ -10,7 +10,7 @@
 // Not timed on a GPU yet.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/weigh.h"
+#include "kernels/cuda/weigh-inl.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

@@ -2,11 +2,11 @@
 // Sums of the plain estimator, and the first pass of the aggregate moments of many heads: sum w,
 // sum w value and sum w^2 for every head and query, in registers.
 //
-// Slots of a kernel value beside weigh.h's: an addition and two multiply-adds (of which sum w^2,
-// the effective sample size, is the third).
+// Slots of a kernel value beside weigh-inl.h's: an addition and two multiply-adds (of which sum
+// w^2, the effective sample size, is the third).
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/weigh.h"
+#include "kernels/cuda/weigh-inl.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

@@ -156,7 +156,11 @@ struct Batch {
 class CudaWorker : public Worker {
  public:
   CudaWorker(const Plan& plan, int device, const Options& options, const Note& note)
-      : plan_(plan), device_(device), note_(note), layout_(plan.layout()) {
+      : plan_(plan),
+        device_(device),
+        note_(note),
+        layout_(plan.layout()),
+        robust_queries_(options.robust_queries) {
     use_device(device);
     stream_.emplace();
     shape_ = choose_shape(plan, options.shape);
@@ -216,7 +220,7 @@ class CudaWorker : public Worker {
     const std::int64_t count = batch_.replicates;
     const WindowCounters windows = {.counts = windows_.as<unsigned long long>(),
                                     .node_replicates = unit_replicates_};
-    stream_->clear(windows_.as<void>(), 16);
+    stream_->clear(windows_.as<void>(), 8 * window_counters);
     auto moments = [&] {
       totals(0, count, windows, {.sum = true});
       statistics(*stream_, statistics_arguments(0, count, windows));
@@ -298,7 +302,7 @@ class CudaWorker : public Worker {
     const std::uint64_t leaves = unit / leaf_replicates;
     statistics_ = Memory(8 * unit * layout_.statistics());
     nodes_ = Memory(8 * leaves * (layout_.statistics() + layout_.comoments()));
-    windows_ = Memory(16 * unit);
+    windows_ = Memory(8 * window_counters * unit);
     std::int64_t replicates = std::min<std::int64_t>(wanted, unit_replicates_);
     bool enough = !statistics_.empty() && !nodes_.empty() && !windows_.empty();
     while (enough && !try_allocate(replicates)) {
@@ -502,7 +506,7 @@ class CudaWorker : public Worker {
              std::vector<Moments>& out) {
     Stream& stream = *stream_;
     const std::uint64_t units = (count + unit - 1) / unit;
-    stream.clear(windows_.as<void>(), 16 * units);
+    stream.clear(windows_.as<void>(), 8 * window_counters * units);
     for (std::uint64_t done = 0; done < count;) {
       const auto part = static_cast<std::int64_t>(
           std::min(static_cast<std::uint64_t>(batch_.replicates), count - done));
@@ -514,8 +518,8 @@ class CudaWorker : public Worker {
       done += static_cast<std::uint64_t>(part);
     }
 
-    std::vector<unsigned long long> counts(2 * units);
-    stream.copy_to_host(counts.data(), windows_.as<void>(), 16 * units);
+    std::vector<unsigned long long> counts(window_counters * units);
+    stream.copy_to_host(counts.data(), windows_.as<void>(), 8 * window_counters * units);
     const std::size_t first_out = out.size();
     out.resize(first_out + units);
     const std::span<Moments> moments = std::span(out).subspan(first_out);
@@ -526,18 +530,22 @@ class CudaWorker : public Worker {
     }
     for (std::uint64_t i = 0; i < units; ++i) {
       moments[i].count = std::min(unit, count - i * unit);
-      moments[i].windows = {.empty = counts[2 * i], .narrow = counts[2 * i + 1]};
+      const unsigned long long* of_unit = &counts[window_counters * i];
+      moments[i].windows = {.empty = of_unit[0], .narrow = of_unit[1]};
+      if (robust_queries_ != nullptr) *robust_queries_ += of_unit[2];
     }
   }
 
   void copy_replicates(std::span<Moments> out) {
     const std::size_t size = layout_.statistics();
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i].mean.resize(size);
-      out[i].comoment.assign(layout_.comoments(), 0.0);
-      stream_->copy_to_host(out[i].mean.data(), statistics_.as<double>() + i * size, 8 * size);
-    }
+    std::vector<double> all(out.size() * size);
+    stream_->copy_to_host(all.data(), statistics_.as<double>(), 8 * all.size());
     stream_->synchronise();
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double* from = &all[i * size];
+      out[i].mean.assign(from, from + size);
+      out[i].comoment.assign(layout_.comoments(), 0.0);
+    }
   }
 
   void copy_nodes(std::uint64_t count, std::uint64_t unit, std::span<Moments> out) {
@@ -570,6 +578,7 @@ class CudaWorker : public Worker {
   int device_;
   Note note_;
   MomentLayout layout_;
+  std::atomic<std::uint64_t>* robust_queries_;
   std::optional<Stream> stream_;  ///< made once the device is chosen
   Shape shape_;
   std::optional<double> norm_share_;  ///< of the kernel law, where it has a product form

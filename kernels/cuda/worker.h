@@ -2,6 +2,7 @@
 /// \file Computes blocks of replicates of one plan on one device.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,9 @@ struct Options {
   /// Statistics kept on the device before their moments are taken, at most, but for one leaf.
   std::uint64_t statistics_bytes = 64 << 20;
   ShapeChoice shape;
+  /// Counts queries of replicates that were done again on the robust path. What reaches it by
+  /// mistake comes out right, so tests have to ask.
+  std::atomic<std::uint64_t>* robust_queries = nullptr;
 };
 
 /// Hears what the user should know.

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel weights per second of the CUDA backend: the fused kernel alone, and whole jobs (draws,
+// projection, sums, moments). One weight is one kernel value and its share of the sums: replicates
+// x queries x heads x n. Needs a GPU and its driver, cuBLAS and the C library, nothing else.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/simulate.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/status.h"
+#include "kernels/test_plans.h"
+#include "tools/bench/gpu_limits.h"
+
+namespace headlab::bench {
+namespace {
+
+constexpr const char* usage =
+    "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--repeats N] [--replicates R] [--json FILE]\n"
+    "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
+    "  --only        kernels (the steps of a batch), jobs (draws to moments), or given-x: the "
+    "steps\n"
+    "                of the plain estimator alone, of which projection and sums are attention's "
+    "work\n"
+    "  --repeats     measurements that a median is taken of, by default 21\n"
+    "  --replicates  of a whole job, by default 10000\n"
+    "  --json        where the figures are written as well, rewritten after each row\n";
+
+/// Bad command line: exit 2.
+class Usage : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Arguments {
+  std::vector<int> dims = {1, 2, 4, 8, 16, 32, 64};
+  int repeats = 21;
+  std::uint64_t replicates = 10000;
+  std::string only;
+  bool help = false;
+  std::string json;
+};
+
+int positive(const std::string& text) {
+  std::size_t used = 0;
+  int value = 0;
+  try {
+    value = std::stoi(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used == 0 || used != text.size() || value < 1) {
+    throw Usage("\"" + text + "\" is no positive integer");
+  }
+  return value;
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    auto value = [&]() -> std::string {
+      if (i + 1 == argc) throw Usage(option + " needs a value");
+      return argv[++i];
+    };
+    if (option == "--dims") {
+      arguments.dims.clear();
+      const std::string list = value() + ",";
+      for (std::size_t at = 0, comma; (comma = list.find(',', at)) != std::string::npos;
+           at = comma + 1) {
+        arguments.dims.push_back(positive(list.substr(at, comma - at)));
+      }
+    } else if (option == "--repeats") {
+      arguments.repeats = positive(value());
+    } else if (option == "--replicates") {
+      arguments.replicates = static_cast<std::uint64_t>(positive(value()));
+    } else if (option == "--only") {
+      arguments.only = value();
+      if (arguments.only != "kernels" && arguments.only != "jobs" && arguments.only != "given-x") {
+        throw Usage("--only " + arguments.only + ": allowed are kernels, jobs, given-x");
+      }
+    } else if (option == "--json") {
+      arguments.json = value();
+    } else if (option == "--help") {
+      arguments.help = true;
+    } else {
+      throw Usage(option + ": no such option");
+    }
+  }
+  return arguments;
+}
+
+/// d = 32, or 64 where a head has as many dimensions. The bandwidth grows with sqrt(d_k), so that
+/// exponents are as large for every d_k.
+Plan bench_plan(int k, Estimator estimator, MomentMode mode) {
+  Plan plan = test::make_plan({.n = 4096, .d = std::max(32, k), .heads = 8, .k = k, .queries = 64},
+                              GaussianKernel{.bandwidth = 0.8 * std::sqrt(static_cast<double>(k))},
+                              estimator, mode);
+  plan.regression = ZeroRegression{}.function(plan.table, plan.d);
+  plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, plan.d);
+  return plan;
+}
+
+/// A backend whose workers are kept when they are given back: a job finds memory and handles ready.
+class WarmBackend : public Backend {
+ public:
+  explicit WarmBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  std::string name() const override { return backend_->name(); }
+  std::string simd() const override { return backend_->simd(); }
+  std::string device() const override { return backend_->device(); }
+  int workers(int threads) const override { return backend_->workers(threads); }
+  double block_work() const override { return backend_->block_work(); }
+  std::uint64_t worker_bytes(const Plan& plan) const override {
+    return backend_->worker_bytes(plan);
+  }
+  std::unique_ptr<Worker> worker(const Plan& plan) const override {
+    std::unique_ptr<Worker> one;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        one = std::move(idle_.back());
+        idle_.pop_back();
+      }
+    }
+    if (!one) one = backend_->worker(plan);
+    return std::make_unique<Lent>(*this, std::move(one));
+  }
+
+ private:
+  class Lent : public Worker {
+   public:
+    Lent(const WarmBackend& owner, std::unique_ptr<Worker> worker)
+        : owner_(owner), worker_(std::move(worker)) {}
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent() override {
+      const std::lock_guard lock(owner_.mutex_);
+      owner_.idle_.push_back(std::move(worker_));
+    }
+    void run(const Block& block, std::span<Moments> out) override { worker_->run(block, out); }
+
+   private:
+    const WarmBackend& owner_;
+    std::unique_ptr<Worker> worker_;
+  };
+
+  std::unique_ptr<Backend> backend_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Worker>> idle_;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Job {
+  double warm = 0;   ///< median [s]
+  double first = 0;  ///< the first one, with the memory and the handles it takes [s]
+};
+
+/// Whole jobs of one plan. At most `repeats` of them, and no more after two seconds.
+Job time_jobs(const Plan& plan, std::uint64_t replicates, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  const WarmBackend backend(cuda::make_cuda_backend());
+  const auto start = Clock::now();
+  Job job;
+  std::vector<double> seconds;
+  while (static_cast<int>(seconds.size()) <= repeats &&
+         (seconds.size() < 4 || Clock::now() - start < std::chrono::seconds(2))) {
+    const auto before = Clock::now();
+    if (simulate(plan, backend, 0, replicates).count() != replicates) {
+      throw std::logic_error("a job lost replicates");
+    }
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - before).count());
+  }
+  job.first = seconds.front();
+  seconds.erase(seconds.begin());
+  job.warm = median(std::move(seconds));
+  return job;
+}
+
+/// Rewrites the file in one step, so that a reader never sees half of it.
+void write_json(const std::string& file, const nlohmann::ordered_json& report) {
+  if (file.empty()) return;
+  const std::string scratch = file + ".part";
+  {
+    std::ofstream out(scratch);
+    out << report.dump(1) << '\n';
+    if (!out.flush()) throw std::runtime_error("cannot write " + scratch);
+  }
+  if (std::rename(scratch.c_str(), file.c_str()) != 0) {
+    throw std::runtime_error("cannot write " + file);
+  }
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.help) {
+    std::cout << usage;
+    return 0;
+  }
+  const std::vector<cuda::DeviceInfo> devices = cuda::usable_devices();
+  const cuda::DeviceInfo& device = devices.front();
+  const double clock = cuda::highest_clock(device.number);
+  const MultiprocessorRates rates = multiprocessor_rates(device.major, device.minor);
+  nlohmann::ordered_json report = {{"device", device.name},
+                                   {"devices", devices.size()},
+                                   {"capability", 10 * device.major + device.minor},
+                                   {"multiprocessors", device.multiprocessors},
+                                   {"highest_clock_hz", clock},
+                                   {"build", cuda::build_text()},
+                                   {"n", 4096},
+                                   {"heads", 8},
+                                   {"queries", 64},
+                                   {"replicates", arguments.replicates},
+                                   {"repeats", arguments.repeats},
+                                   {"rows", nlohmann::ordered_json::array()}};
+  std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
+              device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
+  std::printf("n 4096, H 8, 64 queries, %llu replicates; 1e12 weights/s\n",
+              static_cast<unsigned long long>(arguments.replicates));
+  std::printf("%4s %-12s %-10s %7s %4s %7s %4s %7s  %-16s %s\n", "d_k", "estimator", "moments",
+              "fused", "%", "job", "%", "limit", "binds",
+              "us of a batch: draw, projection, fused, sums");
+  for (const int k : arguments.dims) {
+    for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
+      for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+        const bool first = estimator == Estimator::plain && mode == MomentMode::pairwise;
+        if (arguments.only == "given-x" && !first) continue;
+        const Plan plan = bench_plan(k, estimator, mode);
+        const Limit limit =
+            limit_of(rates, device.multiprocessors, clock, k, plan.heads, estimator, mode);
+        nlohmann::ordered_json row = {
+            {"d_k", k},
+            {"estimator", estimator == Estimator::plain ? "plain" : "conditional"},
+            {"moments", mode == MomentMode::pairwise ? "pairwise" : "aggregate"},
+            {"limit", limit.weights_per_second},
+            {"binds", limit.binds}};
+        cuda::KernelTimes times;
+        double fused = NAN, fused_percent = NAN, job_rate = NAN, job_percent = NAN;
+        if (arguments.only != "jobs") {
+          times = cuda::time_kernels(plan, device.number, {}, arguments.repeats);
+          fused = times.weights / times.weigh;
+          fused_percent = 100 * fused / limit.weights_per_second;
+          row["fused"] = fused;
+          row["fused_percent"] = fused_percent;
+          row["given_x"] = times.weights / (times.project + times.weigh);
+          row["batch_replicates"] = times.replicates;
+          row["draw_seconds"] = times.draw;
+          row["project_seconds"] = times.project;
+          row["weigh_seconds"] = times.weigh;
+          row["moments_seconds"] = times.moments;
+        }
+        if (arguments.only.empty() || arguments.only == "jobs") {
+          const Job job = time_jobs(plan, arguments.replicates, arguments.repeats);
+          job_rate = static_cast<double>(arguments.replicates) * static_cast<double>(plan.n) *
+                     plan.heads * plan.queries / job.warm;
+          // Every device of the machine takes part in a whole job.
+          job_percent =
+              100 * job_rate / (limit.weights_per_second * static_cast<double>(devices.size()));
+          row["job"] = job_rate;
+          row["job_percent"] = job_percent;
+          row["job_seconds"] = job.warm;
+          row["first_job_seconds"] = job.first;
+        }
+        std::printf("%4d %-12s %-10s %7.3f %4.0f %7.3f %4.0f %7.3f  %-16s %.1f %.1f %.1f %.1f\n", k,
+                    row["estimator"].get<std::string>().c_str(),
+                    row["moments"].get<std::string>().c_str(), fused / 1e12, fused_percent,
+                    job_rate / 1e12, job_percent, limit.weights_per_second / 1e12,
+                    limit.binds.c_str(), 1e6 * times.draw, 1e6 * times.project, 1e6 * times.weigh,
+                    1e6 * times.moments);
+        std::fflush(stdout);
+        report["rows"].push_back(std::move(row));
+        write_json(arguments.json, report);
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace headlab::bench
+
+int main(int argc, char** argv) {
+  try {
+    return headlab::bench::run(headlab::bench::parse(argc, argv));
+  } catch (const headlab::bench::Usage& error) {
+    std::cerr << "headlab_cuda_bench: " << error.what() << '\n' << headlab::bench::usage;
+    return 2;
+  } catch (const headlab::cuda::Unavailable& missing) {
+    std::cerr << "headlab_cuda_bench: " << missing.what() << " (" << headlab::cuda::build_text()
+              << ")\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "headlab_cuda_bench: " << error.what() << '\n';
+    return 1;
+  }
+}
