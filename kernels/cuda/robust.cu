@@ -15,6 +15,8 @@ namespace {
 
 constexpr unsigned robust_threads = 128;
 constexpr unsigned robust_warps = robust_threads / warp_threads;
+/// Rows that a block of threads looks at: most need nothing done.
+constexpr unsigned rows_of_block = 8;
 
 /// Below this sum of kernel values a query is done again, with the argument of the cpu backend:
 /// above it what underflowed is below 2^-86 of the sum, and 2^-46 in sums of squares.
@@ -105,31 +107,25 @@ struct Query {
   }
 };
 
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(robust_threads, 1)
-    robust_kernel(const RobustArguments r) {
+/// What a block of threads has in shared memory.
+struct Shared {
+  double* of_warps;           ///< [robust_warps]
+  Nearest* nearest_of_warps;  ///< [robust_warps]
+  std::uint32_t* unsafe;      ///< [rows_of_block]
+  Window* windows;            ///< [H]
+};
+
+/// One row, a query of a replicate, by all threads of a block.
+HEADLAB_DEVICE void do_again(const RobustArguments& r, std::int64_t row, const Shared& shared) {
   const WeighArguments& a = r.weigh;
   const TotalsLayout& layout = a.totals;
-  const std::int64_t row = block_index_x();
   const std::int64_t replicate = row / a.queries.count;
   double* totals = r.totals + row * layout.size();
   const int heads = layout.heads;
   const auto thread = static_cast<std::int64_t>(thread_index());
-
-  bool safe = !r.everything;
-  for (int h = 0; safe && h < heads; ++h) {
-    const double sum = totals[layout.weight(h)];
-    const double square = totals[layout.square(h, h)];
-    safe = sum >= least_safe_sum && sum <= largest_safe_sum && square > 0 && square < 0x1p+120;
-  }
-  // Nobody may overwrite the sums while another thread still looks at them.
-  synchronise_block();
-  if (thread == 0) r.robust[row] = safe ? 0 : 1;
-  if (safe) return;
-  if (thread == 0) add_atomically(r.windows.of(replicate) + 2, 1);
-
-  auto* of_warps = reinterpret_cast<double*>(shared_memory());
-  auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + robust_warps);
-  auto* windows = reinterpret_cast<Window*>(nearest_of_warps + robust_warps);
+  double* of_warps = shared.of_warps;
+  Nearest* nearest_of_warps = shared.nearest_of_warps;
+  Window* windows = shared.windows;
   const Query query = {a, a.points.keys_of(replicate), row % a.queries.count};
   const float* values = a.points.values_of(replicate);
   const float* scales = a.points.scales_of(replicate);
@@ -213,16 +209,56 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(robust_threads, 1)
   if (thread == 0) totals[layout.ensemble_noise()] = square;
 }
 
+/// True where the sums of a row can be used as they are.
+HEADLAB_DEVICE bool is_safe(const TotalsLayout& layout, const double* totals) {
+  for (int h = 0; h < layout.heads; ++h) {
+    const double sum = totals[layout.weight(h)];
+    const double square = totals[layout.square(h, h)];
+    // NaN fails each of these.
+    if (!(sum >= least_safe_sum && sum <= largest_safe_sum && square > 0 && square < 0x1p+120)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(robust_threads, 1)
+    robust_kernel(const RobustArguments r, const std::int64_t rows) {
+  auto* of_warps = reinterpret_cast<double*>(shared_memory());
+  auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + robust_warps);
+  auto* unsafe = reinterpret_cast<std::uint32_t*>(nearest_of_warps + robust_warps);
+  auto* windows = reinterpret_cast<Window*>(unsafe + rows_of_block);
+  const Shared shared = {of_warps, nearest_of_warps, unsafe, windows};
+
+  const std::int64_t first = static_cast<std::int64_t>(block_index_x()) * rows_of_block;
+  const std::int64_t own = first + thread_index();
+  if (thread_index() < rows_of_block && own < rows) {
+    const TotalsLayout& layout = r.weigh.totals;
+    const bool again = r.everything || !is_safe(layout, r.totals + own * layout.size());
+    unsafe[thread_index()] = again ? 1 : 0;
+    r.robust[own] = again ? 1 : 0;
+    if (again) add_atomically(r.windows.of(own / r.weigh.queries.count) + 2, 1);
+  }
+  synchronise_block();
+  for (unsigned i = 0; i < rows_of_block && first + i < rows; ++i) {
+    if (unsafe[i] != 0) do_again(r, first + i, shared);
+    // The windows of one row are read until its end.
+    synchronise_block();
+  }
+}
+
 }  // namespace
 
 void weigh_robust(Stream& stream, const RobustArguments& r, std::int64_t replicates) {
+  const std::int64_t rows = replicates * r.weigh.queries.count;
   const std::uint64_t shared = robust_warps * (sizeof(double) + sizeof(Nearest)) +
+                               rows_of_block * sizeof(std::uint32_t) +
                                static_cast<std::uint64_t>(r.weigh.totals.heads) * sizeof(Window);
   launch(stream, "weigh_robust",
-         {.blocks_x = static_cast<unsigned>(replicates * r.weigh.queries.count),
+         {.blocks_x = static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block),
           .threads = robust_threads,
           .shared_bytes = shared},
-         robust_kernel, r);
+         robust_kernel, r, rows);
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE
