@@ -175,9 +175,12 @@ std::string start_problem(Missing what, const StartFacts& facts) {
       std::string advice = "install a newer driver";
       if (facts.runtime / 1000 == 12) advice += " (525 or later)";
       if (facts.runtime / 1000 == 13) advice += " (580 or later)";
+      // Older toolkits than 12.4 cannot build headlab.
+      if (facts.driver >= 12040) {
+        advice += ", or build with the toolkit of CUDA " + cuda_version(facts.driver);
+      }
       return "the NVIDIA driver supports CUDA " + cuda_version(facts.driver) +
-             " and this build needs CUDA " + cuda_version(facts.runtime) + " - " + advice +
-             ", or build with the toolkit of CUDA " + cuda_version(facts.driver);
+             " and this build needs CUDA " + cuda_version(facts.runtime) + " - " + advice;
     }
     case Missing::device:
       if (facts.visible) {

@@ -49,15 +49,17 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Worker> worker(const Plan& plan) const override {
     const auto at = next_++ % static_cast<unsigned>(devices_.size());
-    return make_worker(plan, devices_[at].number, options_, [this](const std::string& note) {
+    auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
-    });
+    };
+    return make_worker(plan, devices_[at].number, options_, keep, streams_);
   }
 
  private:
   Options options_;
   std::vector<DeviceInfo> devices_;
+  mutable StreamPool streams_;
   mutable std::atomic<unsigned> next_ = 0;
   mutable std::mutex mutex_;
   mutable std::vector<std::string> notes_;

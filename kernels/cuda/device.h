@@ -98,7 +98,8 @@ HEADLAB_DEVICE void wait_copies() {
 /// lane / 4 and c = lane % 4, a = (g, c) (g + 8, c) (g, c + 4) (g + 8, c + 4), b = (c, g) (c + 4,
 /// g), d = (g, 2 c) (g, 2 c + 1) (g + 8, 2 c) (g + 8, 2 c + 1). Every lane of a warp calls it.
 HEADLAB_DEVICE void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),

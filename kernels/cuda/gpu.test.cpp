@@ -382,7 +382,10 @@ TEST_F(GpuBackend, EveryDeviceGivesTheSameBits) {
   const auto expected = run(plan, block);
   for (const DeviceInfo& device : devices_) {
     std::vector<Moments> out(block.nodes());
-    make_worker(plan, device.number, {}, [](const std::string&) {})->run(block, out);
+    StreamPool streams;
+    make_worker(
+        plan, device.number, {}, [](const std::string&) {}, streams)
+        ->run(block, out);
     EXPECT_TRUE(same_bits(out, expected)) << "device " << device.number;
   }
 }

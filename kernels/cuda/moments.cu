@@ -34,12 +34,19 @@ HEADLAB_KERNEL void collect_kernel(const CollectArguments a) {
   a.totals[row * a.size + a.to + i] = sum;
 }
 
-/// One statistic of one query of one replicate, as kernels/moments.h orders them.
+/// True where a statistic is a sum over all pairs of heads: pair_sums_kernel has it.
+HEADLAB_HD bool sums_over_pairs(const MomentLayout& layout, const TotalsLayout& totals) {
+  return layout.has_alignment() || (layout.conditional && !layout.pairwise() && !totals.ensemble);
+}
+
+/// One statistic of one query of one replicate, as kernels/moments.h orders them, but for those
+/// that are sums over all pairs of heads.
 HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   const MomentLayout& layout = a.layout;
   const auto per_query = static_cast<std::int64_t>(layout.per_query());
   const std::int64_t at = number_of_thread();
   if (at >= a.replicates * layout.queries * per_query) return;
+  if (sums_over_pairs(layout, a.totals) && at % per_query == per_query - 1) return;
   const std::int64_t row = at / per_query;
   const int s = static_cast<int>(at % per_query);
   const TotalsLayout& totals = a.totals;
@@ -57,15 +64,7 @@ HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
     }
   } else if (s < noise_offset) {
     for (int h = 0; h < heads; ++h) result += a.head_weights[h] * estimate(h);
-  } else if (layout.has_alignment() && s == static_cast<int>(layout.alignment_offset())) {
-    for (int g = 0; g < heads; ++g) {
-      for (int l = g + 1; l < heads; ++l) {
-        result += sums[totals.square(g, l)] /
-                  math::sqrt(sums[totals.square(g, g)] * sums[totals.square(l, l)]);
-      }
-    }
-    result /= static_cast<double>(heads) * (heads - 1) / 2;
-  } else if (layout.pairwise()) {
+  } else if (layout.pairwise() && s - noise_offset < totals.squares()) {
     int g = 0;
     int rest = s - noise_offset;
     while (rest >= heads - g) rest -= heads - g++;
@@ -76,18 +75,43 @@ HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
     result = a.noise_factor * sums[totals.noise(h, h)] / (weight(h) * weight(h));
   } else if (totals.ensemble) {
     result = a.noise_factor * sums[totals.ensemble_noise()];
-  } else {
-    for (int g = 0; g < heads; ++g) {
-      const double of_g = a.head_weights[g] / weight(g);
-      result += of_g * of_g * sums[totals.noise(g, g)];
-      for (int l = g + 1; l < heads; ++l) {
-        result += 2 * of_g * (a.head_weights[l] / weight(l)) * sums[totals.noise(g, l)];
+  }
+  a.statistics[at] = result;
+}
+
+/// The last statistic of a row where it is a sum over all pairs of heads, by one warp: the
+/// alignment of the heads, or the variance of the ensemble sum_gl a_g a_l S_gl / (W_g W_l).
+HEADLAB_KERNEL void pair_sums_kernel(const StatisticsArguments a) {
+  const std::int64_t row = number_of_thread() / warp_threads;
+  if (row >= a.replicates * a.layout.queries) return;
+  const TotalsLayout& totals = a.totals;
+  const double* sums = a.sums + row * totals.size();
+  const int heads = totals.heads;
+  const int lane = static_cast<int>(thread_index() % warp_threads);
+  const bool alignment = a.layout.has_alignment();
+  double result = 0;
+  for (int g = 0; g < heads; ++g) {
+    const double norm_g = alignment ? sums[totals.square(g, g)] : sums[totals.weight(g)];
+    for (int l = g + lane; l < heads; l += static_cast<int>(warp_threads)) {
+      if (alignment) {
+        if (l == g) continue;
+        result += sums[totals.square(g, l)] / math::sqrt(norm_g * sums[totals.square(l, l)]);
+      } else {
+        const double both =
+            a.head_weights[g] / norm_g * (a.head_weights[l] / sums[totals.weight(l)]);
+        result += (l == g ? 1 : 2) * both * sums[totals.noise(g, l)];
       }
     }
+  }
+  for (int mask = 16; mask > 0; mask /= 2) result += shuffle_xor(result, mask);
+  if (alignment) {
+    result /= static_cast<double>(heads) * (heads - 1) / 2;
+  } else {
     // A sum of squares, but for the rounding of the products it is taken from.
     result = result > 0 ? a.noise_factor * result : 0.0;
   }
-  a.statistics[at] = result;
+  const auto per_query = static_cast<std::int64_t>(a.layout.per_query());
+  if (lane == 0) a.statistics[row * per_query + per_query - 1] = result;
 }
 
 /// Component pair `index` of a layout.
@@ -169,6 +193,9 @@ void statistics(Stream& stream, const StatisticsArguments& a) {
   launch(stream, "statistics",
          launch_over(a.replicates * static_cast<std::int64_t>(a.layout.statistics())),
          statistics_kernel, a);
+  if (!sums_over_pairs(a.layout, a.totals)) return;
+  launch(stream, "pair sums", launch_over(a.replicates * a.layout.queries * warp_threads),
+         pair_sums_kernel, a);
 }
 
 void leaves(Stream& stream, const MomentArguments& a) {

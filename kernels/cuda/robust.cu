@@ -17,6 +17,7 @@ constexpr unsigned robust_threads = 128;
 constexpr unsigned robust_warps = robust_threads / warp_threads;
 /// Rows that a block of threads looks at: most need nothing done.
 constexpr unsigned rows_of_block = 8;
+static_assert(rows_of_block % 4 == 0, "what follows in shared memory is aligned");
 
 /// Below this sum of kernel values a query is done again, with the argument of the cpu backend:
 /// above it what underflowed is below 2^-86 of the sum, and 2^-46 in sums of squares.

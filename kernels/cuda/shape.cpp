@@ -15,7 +15,7 @@ constexpr std::uint64_t comfortable_bytes = 72 << 10;
 /// 2 slots a kernel value then cost less than to compute the values twice.
 constexpr int pairs_for_aggregate = 16;
 /// Largest |query - key|^2 between a query and a key that matters, in the units of the exponent:
-/// the product form then errs by at most 2^-12 in a kernel value, without a preferred sign.
+/// each rounding of the product form then moves an exponent by at most 2^-13, to either side.
 constexpr double largest_norm = 2048;
 /// Kernel values further out than 2^-40 do not matter.
 constexpr double reach = 6.4;
@@ -54,8 +54,7 @@ bool products_are_accurate(const Plan& plan) {
 Form choose_form(const Plan& plan, const ShapeChoice& choice) {
   const auto norm_share = norm_share_of(plan.kernel);
   const bool only_products = norm_share == 0.0;
-  const bool products =
-      only_products || (norm_share && !choice.no_products && products_are_accurate(plan));
+  const bool products = only_products || (norm_share && products_are_accurate(plan));
   if (plan.queries < 3) return Form::any;
   if (plan.k <= 2 && !only_products) return Form::distances2;
   if (plan.k <= 4) return products ? Form::dots4 : Form::distances4;
@@ -86,10 +85,9 @@ int padded_k_of(Form form, int k) {
   return k;
 }
 
+/// Two staged tiles: one is used while the other comes in.
 std::uint64_t stage_bytes(int group_heads, int padded_k) {
-  const auto rows =
-      static_cast<std::uint64_t>(group_heads) * (static_cast<std::uint64_t>(padded_k) + 1) + 2;
-  return 2 * rows * tile_stride * sizeof(float);
+  return 2 * static_cast<std::uint64_t>(stage_floats(group_heads, padded_k)) * sizeof(float);
 }
 
 /// What the tilings of all kernels have in common.
@@ -228,6 +226,10 @@ std::vector<double> centre_of(const Plan& plan) {
 std::optional<double> norm_share_of(const KernelLaw& kernel) {
   return std::visit(
       [](const auto& law) -> std::optional<double> {
+        using Law = std::decay_t<decltype(law)>;
+        static_assert(
+            !Law::has_key_prior || requires { Law::norm_share; },
+            "a law with a prior on its keys needs a product form");
         if constexpr (requires { law.norm_share; }) return law.norm_share;
         return std::nullopt;
       },

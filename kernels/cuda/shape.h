@@ -18,12 +18,28 @@ inline constexpr int tile_keys = 64;
 /// Floats from one row of a staged tile to the next. Eight more than a tile: the four rows that the
 /// lanes of a tensor-core fragment read then fall into different banks.
 inline constexpr int tile_stride = tile_keys + 8;
-/// Floats from one head's row of kernel values to the next, and from one query to the next: 4
-/// modulo 32 places, so that eight neighbouring queries hit different banks.
+/// Rounds up to 4 modulo 32: neighbours so far apart, of 16 bytes each, hit different banks.
+HEADLAB_HD constexpr int spread(int floats) {
+  return floats + (36 - floats % 32) % 32;
+}
+
+/// Floats from the keys of one head in a staged tile to the next: its rows and their norms.
+HEADLAB_HD constexpr int head_stride(int padded_k) {
+  return spread((padded_k + 1) * tile_stride);
+}
+/// Floats of a staged tile: heads, values, noise scales.
+HEADLAB_HD constexpr int stage_floats(int group_heads, int padded_k) {
+  return group_heads * head_stride(padded_k) + 2 * tile_stride;
+}
+
+/// Where a head's row of kernel values begins; tiles of eight heads are spread as well. And floats
+/// from one query's rows to the next.
 inline constexpr int weight_stride = tile_keys + 4;
+HEADLAB_HD constexpr int weight_row(int head) {
+  return head * weight_stride + head / 8 * 4;
+}
 HEADLAB_HD constexpr int weight_query_stride(int head_rows) {
-  const int row = head_rows * weight_stride;
-  return row + (36 - row % 32) % 32;
+  return spread(weight_row(head_rows));
 }
 
 /// How exponents are computed. The number is the padded per-head dimension.

@@ -46,8 +46,8 @@ std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus);
 /// What to do next, one line.
 std::string next_step(const Status& status);
 
-/// "built by GCC 12.2.0, glibc 2.36, CUDA 13.0 for sm_80, sm_90, PTX of compute_90": what
-/// programs that are carried to another machine say of themselves when they start.
+/// "built by GCC 12.2.0, needs glibc 2.36 at most, CUDA 13.0 for sm_80, sm_90, PTX of compute_90":
+/// what programs that are carried to another machine say of themselves when they start.
 std::string build_text();
 
 /// The driver's version in the text of /proc/driver/nvidia/version; empty where there is none.

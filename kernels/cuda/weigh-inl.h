@@ -15,10 +15,10 @@
 /// The next tile's keys travel with asynchronous copies while this one's are used.
 ///
 /// Accuracy. Exponents are float32: in the product form their error is 2^-24 times the largest of
-/// |query|^2 and |key|^2 in units of the kernel, which is why shape.cpp takes that form only for
-/// queries near the centre that keys are measured from. The split products lose at most 2^-20 of
-/// |query| |key|, most of it by cutting the lower parts off at 11 bits. A sum runs over at most
-/// ShapeChoice::keys_of_thread keys in float32 and on in float64.
+/// |query|^2 and |key|^2 in units of the kernel, a few times over, which is why shape.cpp takes
+/// that form only for queries near the centre that keys are measured from. The split products lose
+/// at most 2^-20 of |query| |key|, most of it by cutting the lower parts off at 11 bits. A sum runs
+/// over at most ShapeChoice::keys_of_thread keys in float32 and on in float64.
 #pragma once
 
 #include <cstdint>
@@ -264,9 +264,14 @@ struct TensorDots {
       const float key_low[2] = {upper.low, lower.low};
       HEADLAB_UNROLL
       for (int fragment = 0; fragment < fragments; ++fragment) {
-        multiply_add_tf32(sum[fragment], low[fragment][chunk], key_high);
-        multiply_add_tf32(sum[fragment], high[fragment][chunk], key_low);
-        multiply_add_tf32(sum[fragment], high[fragment][chunk], key_high);
+        // Tensor cores cut their sums off, always towards zero: a sum that starts at zero is small
+        // and its error with it, and what is large is added with rounding.
+        float part[4] = {};
+        multiply_add_tf32(part, low[fragment][chunk], key_high);
+        multiply_add_tf32(part, high[fragment][chunk], key_low);
+        multiply_add_tf32(part, high[fragment][chunk], key_high);
+        HEADLAB_UNROLL
+        for (int e = 0; e < 4; ++e) sum[fragment][e] += part[e];
       }
     }
     HEADLAB_UNROLL
@@ -347,21 +352,21 @@ HEADLAB_DEVICE void to_weights(const WeighArguments& a, float (&w)[Queries][Keys
   }
 }
 
-/// One staged tile in shared memory: the keys of a group of heads, row by row, then values, noise
-/// scales and the heads' norms.
+/// One staged tile in shared memory: the keys of a group of heads, each head row by row with its
+/// norms after them, then values and noise scales.
 struct Stage {
-  float* rows;    ///< [group_heads padded_k][tile_stride]
+  float* heads;   ///< [group_heads][head_stride]
   float* values;  ///< [tile_stride]
   float* scales;  ///< [tile_stride]
-  float* norms;   ///< [group_heads][tile_stride]
+  int padded_k;
+
+  HEADLAB_DEVICE float* rows(int head) const { return heads + head * head_stride(padded_k); }
+  HEADLAB_DEVICE float* norms(int head) const { return rows(head) + padded_k * tile_stride; }
 };
-HEADLAB_HD int stage_rows(int group_heads, int padded_k) {
-  return group_heads * (padded_k + 1) + 2;
-}
 HEADLAB_DEVICE Stage stage_at(float* shared, const WeighArguments& a, int buffer) {
-  float* at = shared + buffer * stage_rows(a.tiling.group_heads, a.padded_k) * tile_stride;
-  float* after = at + a.tiling.group_heads * a.padded_k * tile_stride;
-  return {at, after, after + tile_stride, after + 2 * tile_stride};
+  float* heads = shared + buffer * stage_floats(a.tiling.group_heads, a.padded_k);
+  float* values = heads + a.tiling.group_heads * head_stride(a.padded_k);
+  return {heads, values, values + tile_stride, a.padded_k};
 }
 
 /// Starts the copies of one tile of one group of heads.
@@ -380,7 +385,8 @@ HEADLAB_DEVICE void start_copies(const WeighArguments& a, const Stage& stage,
     const int row = piece / pieces;
     const int at = piece % pieces * 4;
     if (row < rows) {
-      copy_async(stage.rows + row * tile_stride + at, keys + row * points.slice_points + at);
+      copy_async(stage.rows(row / a.padded_k) + row % a.padded_k * tile_stride + at,
+                 keys + row * points.slice_points + at);
     } else if (row == rows) {
       copy_async(stage.values + at, points.values_of(replicate) + first_key + at);
     } else {
@@ -403,11 +409,11 @@ HEADLAB_DEVICE bool prepare(const WeighArguments& a, const Stage& stage, int hea
       const int key = at % tile_keys;
       float norm = 0;
       for (int j = 0; j < a.padded_k; ++j) {
-        const float x = stage.rows[(head * a.padded_k + j) * tile_stride + key];
+        const float x = stage.rows(head)[j * tile_stride + key];
         norm = math::fused(x, x, norm);
       }
       norm = a.norm_factor == 0 ? 0.0f : a.norm_factor * norm;
-      stage.norms[head * tile_stride + key] = key < left ? norm : -__builtin_huge_valf();
+      stage.norms(head)[key] = key < left ? norm : -__builtin_huge_valf();
     }
     return true;
   }
@@ -415,7 +421,8 @@ HEADLAB_DEVICE bool prepare(const WeighArguments& a, const Stage& stage, int hea
   const int first = static_cast<int>(left);
   const int width = tile_keys - first;
   for (int at = thread; at < heads * a.padded_k * width; at += threads) {
-    stage.rows[at / width * tile_stride + first + at % width] = far_away;
+    const int row = at / width;
+    stage.rows(row / a.padded_k)[row % a.padded_k * tile_stride + first + at % width] = far_away;
   }
   return true;
 }
@@ -470,8 +477,8 @@ HEADLAB_DEVICE void store_weights(const WeighArguments& a, Form& form, int& load
     form.load(a, head, place, first_query);
     loaded = head;
   }
-  const float* rows = stage.rows + place.head * a.padded_k * tile_stride;
-  const float* norms = stage.norms + place.head * tile_stride;
+  const float* rows = stage.rows(place.head);
+  const float* norms = stage.norms(place.head);
   const int lanes = Form::step_keys / Form::keys;
   for (int step = place.split / lanes; step < tile_keys / Form::step_keys;
        step += a.tiling.splits / lanes) {
@@ -482,7 +489,7 @@ HEADLAB_DEVICE void store_weights(const WeighArguments& a, Form& form, int& load
     HEADLAB_UNROLL
     for (int i = 0; i < Form::queries; ++i) {
       float* out = tile.weights + (place.column + i * a.tiling.query_blocks) * tile.query_stride +
-                   (first_row + place.head) * weight_stride + key;
+                   weight_row(first_row + place.head) + key;
       if constexpr (Form::keys == 4) {
         *reinterpret_cast<Four*>(out) = {w[i][0], w[i][1], w[i][2], w[i][3]};
       } else {

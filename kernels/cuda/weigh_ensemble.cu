@@ -10,13 +10,14 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
 template <class Form>
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, 3) weigh_ensemble_kernel(const WeighArguments a) {
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, (Form::keys == 2 ? 2 : 3))
+    weigh_ensemble_kernel(const WeighArguments a) {
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Tiling& tiling = a.tiling;
   const Part part = part_of(tiling, 1);
   const Place place = Form::place(tiling);
   const int thread = static_cast<int>(thread_index());
-  const WeightTile weights = {shared + 2 * stage_rows(tiling.group_heads, a.padded_k) * tile_stride,
+  const WeightTile weights = {shared + 2 * stage_floats(tiling.group_heads, a.padded_k),
                               weight_query_stride(tiling.group_heads)};
 
   // Second role of a thread: a query, and every splits-th four keys.
@@ -46,7 +47,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, 3) weigh_ensemble_kernel(const We
           for (int step = 0; step < ensemble_steps; ++step) {
             const int key = 4 * (split + step * splits);
             if (key >= tile_keys) continue;
-            const Four w = *reinterpret_cast<const Four*>(rows + h * weight_stride + key);
+            const Four w = *reinterpret_cast<const Four*>(rows + weight_row(h) + key);
             HEADLAB_UNROLL
             for (int c = 0; c < 4; ++c) {
               ensemble[step][c] = math::fused(factor, w.v[c], ensemble[step][c]);

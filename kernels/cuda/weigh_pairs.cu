@@ -91,13 +91,14 @@ HEADLAB_DEVICE TilePair tile_pair(int index) {
 }
 
 /// Blocks of threads on a multiprocessor: as many as leave each thread the registers it needs.
-template <int PairTile>
-inline constexpr int blocks_side_by_side = PairTile == 16  ? 1
-                                           : PairTile == 8 ? 2
-                                                           : 3;
+template <class Form, int PairTile>
+inline constexpr int blocks_side_by_side = PairTile == 16                     ? 1
+                                           : PairTile == 8 || Form::keys == 2 ? 2
+                                                                              : 3;
 
 template <class Form, int PairTile>
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128, blocks_side_by_side<PairTile>)
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128,
+                                          (blocks_side_by_side<Form, PairTile>))
     weigh_pairs_kernel(const WeighArguments a) {
   using Sums = PairSums<PairTile>;
   constexpr int side = Sums::side;
@@ -111,13 +112,13 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128, blocks_sid
 
   const int tiles = (heads + side - 1) / side;
   const int tile_pairs = tiles * (tiles + 1) / 2;
-  const WeightTile weights = {shared + 2 * stage_rows(tiling.group_heads, a.padded_k) * tile_stride,
+  const WeightTile weights = {shared + 2 * stage_floats(tiling.group_heads, a.padded_k),
                               weight_query_stride(tiles * side)};
   // Heads that a tile has and the ensemble has not weigh nothing.
   const int missing = (tiles * side - heads) * tile_keys;
   for (int at = thread; at < tiling.block_queries * missing; at += threads) {
     weights.weights[at / missing * weights.query_stride +
-                    (heads + at % missing / tile_keys) * weight_stride + at % tile_keys] = 0;
+                    weight_row(heads + at % missing / tile_keys) + at % tile_keys] = 0;
   }
 
   // Second role of a thread: a query and a tile of pairs, and every splits-th four keys.
@@ -143,12 +144,12 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128, blocks_sid
         synchronise_block();
         if (split >= splits) return;
         for (int key = 4 * split; key < tile_keys; key += 4 * splits) {
-          const float* first = rows + pair.first * side * weight_stride + key;
+          const float* first = rows + weight_row(pair.first * side) + key;
           if (on_diagonal) {
             sums.add_triangle(first, stage.values + key, stage.scales + key, a.scaled);
           } else if constexpr (PairTile == 16) {
-            sums.add_square(first, rows + pair.second * side * weight_stride + key,
-                            stage.scales + key, a.scaled);
+            sums.add_square(first, rows + weight_row(pair.second * side) + key, stage.scales + key,
+                            a.scaled);
           }
         }
       });

@@ -30,8 +30,8 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, (Form::keys == 2 ? 3 : 4))
   float square[Form::queries] = {};
   for_each_stage<Form>(a, shared, part, part.head_group, 1, [&](const Stage& stage, int, int) {
     if (!active) return;
-    const float* rows = stage.rows + place.head * a.padded_k * tile_stride;
-    const float* norms = stage.norms + place.head * tile_stride;
+    const float* rows = stage.rows(place.head);
+    const float* norms = stage.norms(place.head);
     const int lanes = Form::step_keys / Form::keys;
     for (int step = place.split / lanes; step < tile_keys / Form::step_keys;
          step += a.tiling.splits / lanes) {

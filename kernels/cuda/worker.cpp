@@ -15,8 +15,13 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Points of a batch, about: kernel values of a millisecond or so, enough to fill any device.
-constexpr std::int64_t batch_points = 1 << 18;
+/// Kernel values of a batch, about: a fraction of a millisecond of work, to which a dozen launches
+/// add little. Not timed on a GPU yet.
+constexpr std::int64_t batch_weights = std::int64_t{1} << 29;
+/// Memory for the points and keys of a batch, where its size is free [bytes].
+constexpr std::int64_t batch_memory = std::int64_t{1} << 29;
+/// What a smaller batch leaves for what the driver loads when it is first used [bytes].
+constexpr std::uint64_t reserve = 256 << 20;
 
 /// Data on the device, copied there once.
 template <class T>
@@ -155,14 +160,16 @@ struct Batch {
 
 class CudaWorker : public Worker {
  public:
-  CudaWorker(const Plan& plan, int device, const Options& options, const Note& note)
+  CudaWorker(const Plan& plan, int device, const Options& options, const Note& note,
+             StreamPool& streams)
       : plan_(plan),
         device_(device),
         note_(note),
+        streams_(streams),
         layout_(plan.layout()),
         robust_queries_(options.robust_queries) {
     use_device(device);
-    stream_.emplace();
+    stream_ = streams.take(device);
     shape_ = choose_shape(plan, options.shape);
     norm_share_ = norm_share_of(plan.kernel);
     const FirstPoints first = first_points(plan);
@@ -175,11 +182,11 @@ class CudaWorker : public Worker {
            unit_replicates_ < 1 << 16) {
       unit_replicates_ *= 2;
     }
-    const std::int64_t wanted = options.batch_replicates > 0
-                                    ? options.batch_replicates
-                                    : std::max<std::int64_t>(1, batch_points / shape_.padded_n);
-    allocate(wanted);
+    allocate(options.batch_replicates > 0 ? options.batch_replicates : good_batch());
   }
+  ~CudaWorker() override { streams_.give_back(device_, std::move(stream_)); }
+  CudaWorker(const CudaWorker&) = delete;
+  CudaWorker& operator=(const CudaWorker&) = delete;
 
   void run(const Block& block, std::span<Moments> out) override {
     use_device(device_);
@@ -280,8 +287,11 @@ class CudaWorker : public Worker {
     const QueryArrays queries =
         query_arrays(plan_, shape_, norm_share_, first, projections, centre);
     const float* table = plan_.table.rounded();
-    table_ = Constant<float>(stream, std::vector<float>(table, table + plan_.table.size()));
-    centre_ = Constant<float>(stream, converted<float>(centre));
+    // Copies read these until the stream is synchronised.
+    const std::vector<float> numbers(table, table + plan_.table.size());
+    const std::vector<float> rounded_centre = converted<float>(centre);
+    table_ = Constant<float>(stream, numbers);
+    centre_ = Constant<float>(stream, rounded_centre);
     projections_ = Constant<float>(stream, projections);
     head_weights_ = Constant<double>(stream, plan_.head_weights);
     query_points_ = Constant<float>(stream, queries.points);
@@ -296,6 +306,12 @@ class CudaWorker : public Worker {
     stream.synchronise();
   }
 
+  std::int64_t good_batch() const {
+    const std::int64_t weights = shape_.padded_n * plan_.heads * plan_.queries;
+    const std::int64_t bytes = 4 * shape_.padded_n * (point_buffer(plan_.d) + key_rows() + 2);
+    return std::max<std::int64_t>(1, std::min(batch_weights / weights, batch_memory / bytes));
+  }
+
   /// Takes memory for a batch of `wanted` replicates, or for a half, a quarter ... of them.
   void allocate(std::int64_t wanted) {
     const auto unit = static_cast<std::uint64_t>(unit_replicates_);
@@ -305,7 +321,8 @@ class CudaWorker : public Worker {
     windows_ = Memory(8 * window_counters * unit);
     std::int64_t replicates = std::min<std::int64_t>(wanted, unit_replicates_);
     bool enough = !statistics_.empty() && !nodes_.empty() && !windows_.empty();
-    while (enough && !try_allocate(replicates)) {
+    const std::int64_t largest = replicates;
+    while (enough && !try_allocate(replicates, replicates == largest)) {
       if (replicates == 1) {
         enough = false;
       } else {
@@ -319,14 +336,14 @@ class CudaWorker : public Worker {
                         std::to_string(free_memory() >> 20) +
                         " MiB free - lower data.n or the number of queries, or use --backend cpu");
     }
-    if (replicates < std::min<std::int64_t>(wanted, unit_replicates_)) {
+    if (replicates < largest) {
       note_("cuda device " + std::to_string(device_) + ": out of memory for batches of " +
-            std::to_string(wanted) + " replicates, going on with " + std::to_string(replicates) +
+            std::to_string(largest) + " replicates, going on with " + std::to_string(replicates) +
             " (same results)");
     }
   }
 
-  bool try_allocate(std::int64_t replicates) {
+  bool try_allocate(std::int64_t replicates, bool first) {
     batch_ = {};
     const std::int64_t slices = slices_of(replicates);
     const auto points = static_cast<std::uint64_t>(slices * shape_.slice_points) * sizeof(float);
@@ -342,12 +359,13 @@ class CudaWorker : public Worker {
         take(batch_.values, points) && take(batch_.scales, points) &&
         take(batch_.partials, 8 * rows * static_cast<std::uint64_t>(partials_of_query())) &&
         take(batch_.totals, 8 * rows * totals) && take(batch_.robust, 4 * rows);
-    if (all) {
+    // The smallest batch is tried however little it leaves.
+    if (all && (first || replicates == 1 || free_memory() >= reserve)) {
       batch_.replicates = replicates;
-    } else {
-      batch_ = {};
+      return true;
     }
-    return all;
+    batch_ = {};
+    return false;
   }
 
   Points points() const {
@@ -577,9 +595,10 @@ class CudaWorker : public Worker {
   const Plan& plan_;
   int device_;
   Note note_;
+  StreamPool& streams_;
   MomentLayout layout_;
   std::atomic<std::uint64_t>* robust_queries_;
-  std::optional<Stream> stream_;  ///< made once the device is chosen
+  std::unique_ptr<Stream> stream_;
   Shape shape_;
   std::optional<double> norm_share_;  ///< of the kernel law, where it has a product form
   float value_centre_ = 0;            ///< subtracted from the values: what is left has the digits
@@ -595,18 +614,49 @@ class CudaWorker : public Worker {
 
 }  // namespace
 
+StreamPool::~StreamPool() {
+  for (auto& [device, stream] : idle_) {
+    try {
+      use_device(device);
+    } catch (const std::exception&) {
+      // A device that was lost has nothing to clean up.
+    }
+    stream.reset();
+  }
+}
+
+std::unique_ptr<Stream> StreamPool::take(int device) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::ranges::find_if(idle_, [&](const auto& entry) { return entry.first == device; });
+  if (found == idle_.end()) return std::make_unique<Stream>();
+  std::unique_ptr<Stream> stream = std::move(found->second);
+  idle_.erase(found);
+  return stream;
+}
+
+void StreamPool::give_back(int device, std::unique_ptr<Stream> stream) {
+  const std::lock_guard lock(mutex_);
+  idle_.emplace_back(device, std::move(stream));
+}
+
 std::unique_ptr<Worker> make_worker(const Plan& plan, int device, const Options& options,
-                                    const Note& note) {
-  return std::make_unique<CudaWorker>(plan, device, options, note);
+                                    const Note& note, StreamPool& streams) {
+  return std::make_unique<CudaWorker>(plan, device, options, note, streams);
 }
 
 std::vector<float> draw_design(const Plan& plan, std::uint64_t replicate, const Options& options) {
-  CudaWorker worker(plan, usable_devices().front().number, options, [](const std::string&) {});
+  StreamPool streams;
+  CudaWorker worker(
+      plan, usable_devices().front().number, options, [](const std::string&) {}, streams);
   return worker.design(replicate);
 }
 
 KernelTimes time_kernels(const Plan& plan, int device, const Options& options, int repeats) {
-  return CudaWorker(plan, device, options, [](const std::string&) {}).time(repeats);
+  StreamPool streams;
+  return CudaWorker(
+             plan, device, options, [](const std::string&) {}, streams)
+      .time(repeats);
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

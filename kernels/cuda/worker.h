@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/cuda/shape.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -28,8 +31,23 @@ struct Options {
 /// Hears what the user should know.
 using Note = std::function<void(const std::string&)>;
 
+/// Streams that wait for their next worker: one takes longer to make, for its cuBLAS handle, than a
+/// small condition of a sweep to compute.
+class StreamPool {
+ public:
+  ~StreamPool();
+  /// A stream of the device in use, `device`.
+  std::unique_ptr<Stream> take(int device);
+  void give_back(int device, std::unique_ptr<Stream> stream);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<int, std::unique_ptr<Stream>>> idle_;
+};
+
+/// A worker on a device; `streams` outlives it.
 std::unique_ptr<Worker> make_worker(const Plan& plan, int device, const Options& options,
-                                    const Note& note);
+                                    const Note& note, StreamPool& streams);
 
 /// Median times of the steps of one warm batch on the device itself [s].
 struct KernelTimes {

@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,7 @@ namespace {
 
 constexpr const char* usage =
     "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--repeats N] [--replicates R] [--json FILE]\n"
+    "headlab_cuda_bench --list   starts the devices it would use, and measures nothing\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
     "  --only        kernels (the steps of a batch), jobs (draws to moments), or given-x: the "
     "steps\n"
@@ -38,8 +41,13 @@ constexpr const char* usage =
     "  --replicates  of a whole job, by default 10000\n"
     "  --json        where the figures are written as well, rewritten after each row\n";
 
-/// Bad command line: exit 2.
+/// Bad command line: exit 2, with the usage.
 class Usage : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A file that cannot be written: exit 2.
+class Unwritable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -49,6 +57,7 @@ struct Arguments {
   std::uint64_t replicates = 10000;
   std::string only;
   bool help = false;
+  bool list = false;
   std::string json;
 };
 
@@ -92,6 +101,9 @@ Arguments parse(int argc, char** argv) {
       }
     } else if (option == "--json") {
       arguments.json = value();
+      if (arguments.json.empty()) throw Usage("--json needs a file");
+    } else if (option == "--list") {
+      arguments.list = true;
     } else if (option == "--help") {
       arguments.help = true;
     } else {
@@ -193,17 +205,27 @@ Job time_jobs(const Plan& plan, std::uint64_t replicates, int repeats) {
   return job;
 }
 
+/// Refuses what renaming would destroy: a device, a link, a folder.
+void check_target(const std::string& file) {
+  std::error_code ignored;
+  const auto status = std::filesystem::symlink_status(file, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw Unwritable("--json " + file + ": is there already and no regular file");
+  }
+}
+
 /// Rewrites the file in one step, so that a reader never sees half of it.
 void write_json(const std::string& file, const nlohmann::ordered_json& report) {
   if (file.empty()) return;
+  check_target(file);
   const std::string scratch = file + ".part";
-  {
-    std::ofstream out(scratch);
-    out << report.dump(1) << '\n';
-    if (!out.flush()) throw std::runtime_error("cannot write " + scratch);
-  }
-  if (std::rename(scratch.c_str(), file.c_str()) != 0) {
-    throw std::runtime_error("cannot write " + file);
+  std::ofstream out(scratch);
+  if (!out) throw Unwritable("--json " + file + ": cannot be written");
+  out << report.dump(1) << '\n';
+  out.close();
+  if (!out || std::rename(scratch.c_str(), file.c_str()) != 0) {
+    std::remove(scratch.c_str());
+    throw Unwritable("--json " + file + ": cannot be written");
   }
 }
 
@@ -212,6 +234,7 @@ int run(const Arguments& arguments) {
     std::cout << usage;
     return 0;
   }
+  check_target(arguments.json);
   const std::vector<cuda::DeviceInfo> devices = cuda::usable_devices();
   const cuda::DeviceInfo& device = devices.front();
   const double clock = cuda::highest_clock(device.number);
@@ -230,6 +253,15 @@ int run(const Arguments& arguments) {
                                    {"rows", nlohmann::ordered_json::array()}};
   std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
               device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
+  if (arguments.list) {
+    // What is missing shows here: a driver that is too old, cuBLAS, a device in use.
+    for (const cuda::DeviceInfo& one : devices) {
+      cuda::use_device(one.number);
+      const cuda::Stream stream;
+    }
+    return 0;
+  }
+  write_json(arguments.json, report);
   std::printf("n 4096, H 8, 64 queries, %llu replicates; 1e12 weights/s\n",
               static_cast<unsigned long long>(arguments.replicates));
   std::printf("%4s %-12s %-10s %7s %4s %7s %4s %7s  %-16s %s\n", "d_k", "estimator", "moments",
@@ -299,6 +331,9 @@ int main(int argc, char** argv) {
     return headlab::bench::run(headlab::bench::parse(argc, argv));
   } catch (const headlab::bench::Usage& error) {
     std::cerr << "headlab_cuda_bench: " << error.what() << '\n' << headlab::bench::usage;
+    return 2;
+  } catch (const headlab::bench::Unwritable& error) {
+    std::cerr << "headlab_cuda_bench: " << error.what() << '\n';
     return 2;
   } catch (const headlab::cuda::Unavailable& missing) {
     std::cerr << "headlab_cuda_bench: " << missing.what() << " (" << headlab::cuda::build_text()

@@ -13,11 +13,14 @@ largest one against float64, relative to the largest mean.
 
 The Gaussian kernel is a dot product in d_k + 1 dimensions, exp(q.k / b^2 - |k|^2 / (2 b^2)) up to a
 factor that cancels, padded to a multiple of 8 as the fused attention kernels want it.
+
+Exit status: 0 measured, 1 a program of headlab's failed, 2 nothing to measure with.
 """
 import argparse
 import json
 import math
 import os
+import stat
 import statistics
 import subprocess
 import sys
@@ -32,11 +35,35 @@ class Stop(Exception):
     """One line, exit 2."""
 
 
+class Failed(Exception):
+    """A program of headlab's failed: one line, exit 1."""
+
+
 def find_program(given, name, *places):
-    for path in [given] if given else [os.path.join(HERE, place, name) for place in places]:
-        if path and os.access(path, os.X_OK):
+    for path in [given] if given is not None else [os.path.join(HERE, place, name) for place in places]:
+        if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
-    raise Stop(f"{given or name}: not there - build it first, see docs/benchmarks.md")
+    raise Stop(f"{name if given is None else given}: no program there - build it first, see docs/gpu.md")
+
+
+def run_program(*command):
+    """Runs a program of headlab's to its end."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from error
+    if done.returncode != 0:
+        said = done.stderr.strip() or done.stdout.strip() or f"{command[0]}: ended with status {done.returncode} and no word"
+        raise Failed(said.splitlines()[0])
+
+
+def figures(program, file, pick):
+    """What `pick` finds in a JSON file that the program wrote."""
+    try:
+        with open(file, encoding="utf-8") as report:
+            return pick(json.load(report))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise Failed(f"{program}: no figures of it in {os.path.basename(file)}") from error
 
 
 class Work:
@@ -172,12 +199,11 @@ def timed(torch, device, run, seconds):
 def headlab_cuda(program, dims, scratch):
     """Weights a second from given X, by d_k."""
     file = os.path.join(scratch, "given-x.json")
-    done = subprocess.run([program, "--only", "given-x", "--dims", ",".join(map(str, dims)), "--repeats", "11",
-                           "--json", file], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Stop((done.stderr or done.stdout).strip().splitlines()[-1])
-    with open(file, encoding="utf-8") as report:
-        return {row["d_k"]: row["given_x"] for row in json.load(report)["rows"]}
+    run_program(program, "--only", "given-x", "--dims", ",".join(map(str, dims)), "--repeats", "11", "--json", file)
+    rates = figures(program, file, lambda report: {row["d_k"]: row["given_x"] for row in report["rows"]})
+    if set(rates) != set(dims):
+        raise Failed(f"{program}: no figures of it for every d_k")
+    return rates
 
 
 def headlab_cpu(program, dims, threads, scratch):
@@ -205,12 +231,9 @@ replicates = 256
 estimator = "plain"
 moments = "aggregate"
 """)
-        done = subprocess.run([program, "run", scenario, "--backend", "cpu", "--threads", str(threads), "--out", out],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Stop((done.stderr or done.stdout).strip().splitlines()[-1])
-        with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
-            rates[k] = json.load(file)["conditions"][0]["weights_per_second"]
+        run_program(program, "run", scenario, "--backend", "cpu", "--threads", str(threads), "--out", out)
+        rates[k] = figures(program, os.path.join(out, "summary.json"),
+                           lambda summary: summary["conditions"][0]["weights_per_second"])
         # The next round writes the same folder.
         for name in os.listdir(out):
             os.remove(os.path.join(out, name))
@@ -219,7 +242,7 @@ moments = "aggregate"
 
 
 def measure(arguments, torch):
-    device, dims = arguments.device, [int(k) for k in arguments.dims.split(",")]
+    device, dims = arguments.device, arguments.dims
     begin = time.monotonic()
     if device == "cuda":
         program = find_program(arguments.bench, "headlab_cuda_bench", ".", "../../build/cuda")
@@ -286,35 +309,74 @@ def table_of(report):
     return lines + ["left out: " + why for why in report["left_out"]]
 
 
+def write_json(path, report):
+    """In one step. Only a file is replaced: renaming would destroy a device, a link, a folder."""
+    scratch = path + ".part"
+    try:
+        if not path:
+            raise Stop("--json needs a file")
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            raise Stop(f"--json {path}: is there already and no regular file")
+        with open(scratch, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+        if report is not None:
+            os.replace(scratch, path)
+    except OSError as error:
+        raise Stop(f"--json {path}: {error.strerror}") from error
+    finally:
+        if os.path.isfile(scratch):
+            os.remove(scratch)
+
+
+def number(kind, least):
+    def convert(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value < math.inf:
+            raise argparse.ArgumentTypeError(f"{text!r}: allowed is {'an integer' if kind is int else 'a number'} from {least}")
+        return value
+    return convert
+
+
+def dimensions(text):
+    return list(dict.fromkeys(number(int, 1)(k) for k in text.split(",")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--dims", default="1,2,4,8,16,32,64")
-    parser.add_argument("--rounds", type=int, default=5, help="at most, by default %(default)s")
-    parser.add_argument("--seconds", type=float, default=600, help="no new round that would end later")
-    parser.add_argument("--each", type=float, default=0.2, help="seconds for a peer in a round")
-    parser.add_argument("--replicates", type=int, default=0, help="of a call: 128 on a GPU, 2 on a CPU")
+    parser.add_argument("--dims", type=dimensions, default="1,2,4,8,16,32,64")
+    parser.add_argument("--rounds", type=number(int, 1), default=5, help="at most, by default %(default)s")
+    parser.add_argument("--seconds", type=number(float, 0), default=600, help="no new round that would end later")
+    parser.add_argument("--each", type=number(float, 0), default=0.2, help="seconds for a peer in a round")
+    parser.add_argument("--replicates", type=number(int, 0), default=0, help="of a call: 128 on a GPU, 2 on a CPU")
     parser.add_argument("--bench", help="headlab_cuda_bench, by default that of build/cuda")
     parser.add_argument("--headlab", help="headlab, by default that of build/release")
     parser.add_argument("--json", help="where the figures are written as well")
     arguments = parser.parse_args()
     try:
+        if arguments.json is not None:
+            write_json(arguments.json, None)  # only whether it could be
+        # gpu-check tells by the word PyTorch that there is nothing to compare with.
         try:
             import torch  # pylint: disable=import-outside-toplevel
-        except ImportError as error:
-            raise Stop(f"PyTorch is not installed for {sys.executable} ({error})") from error
+        except (ImportError, OSError) as error:
+            raise Stop(f"PyTorch is not installed for {sys.executable} ({' '.join(str(error).split())})") from error
         if arguments.device == "cuda" and not torch.cuda.is_available():
             raise Stop(f"PyTorch {torch.__version__} finds no GPU: it has none, or was built without CUDA (--device cpu runs on the processor)")
         report = measure(arguments, torch)
-    except Stop as reason:
+        report["table"] = table_of(report)
+        print("\n".join(report["table"]))
+        if arguments.json is not None:
+            write_json(arguments.json, report)
+    except (Stop, Failed) as reason:
         print(f"peers.py: {reason}", file=sys.stderr)
-        return 2
-    report["table"] = table_of(report)
-    if arguments.json:
-        with open(arguments.json + ".part", "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-        os.replace(arguments.json + ".part", arguments.json)
-    print("\n".join(report["table"]))
+        return 1 if isinstance(reason, Failed) else 2
+    except KeyboardInterrupt:
+        print("peers.py: stopped", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -176,6 +176,13 @@ void shuffle(const Calls& calls) {
   }
 }
 
+/// The float next to x in the direction of zero: tensor cores cut their sums off and do not round.
+float towards_zero(double x) {
+  const auto nearest = static_cast<float>(x);
+  return std::abs(static_cast<double>(nearest)) > std::abs(x) ? std::nextafter(nearest, 0.0f)
+                                                              : nearest;
+}
+
 /// The 19 leading bits; what is not a number stays so.
 float tf32(float x) {
   return std::isnan(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u);
@@ -201,9 +208,11 @@ void multiply_add(const Calls& calls) {
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned row = lane / 4 + 8 * (i / 2);
       const unsigned column = 2 * (lane % 4) + i % 2;
+      double sum = static_cast<double>(d[i]);
       for (unsigned k = 0; k < 8; ++k) {
-        d[i] += a[row][k] * b[k][column];
+        sum += static_cast<double>(a[row][k]) * static_cast<double>(b[k][column]);
       }
+      d[i] = towards_zero(sum);
     }
   }
 }

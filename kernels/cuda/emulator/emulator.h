@@ -97,8 +97,9 @@ void wait_copies() {
   detail::wait_copies(pending);
 }
 
-/// Of a and b the low 13 bits are cut off. Products are exact; d + a0 b0 + a1 b1 ... is summed in
-/// float from the left, where the tensor cores round in their own way.
+/// Of a and b the low 13 bits are cut off. Products are exact, and so is d + a0 b0 + a1 b1 ...,
+/// which is then cut off to a float; tensor cores cut every term, at one or two bits beyond the
+/// largest.
 void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]);
 
 inline void add_atomically(unsigned long long* sum, unsigned long long amount) {
