@@ -9,9 +9,8 @@
 ///   v2  keys in shared memory, four queries a thread: each key that is loaded is used four times;
 ///       2 k + 4 slots                                                     (distances2, 4, 8)
 ///   v3  product form, norms once a tile: k + 5 slots                              (dots4, 8)
-///   v4  the product on the tensor cores in three TF32 products, hi hi + hi lo + lo hi: 6 slots,
-///   and
-///       3 k / 8 fragments for 128 values                              (tensor16, 32, 64)
+///   v4  the product on the tensor cores, in three TF32 products hi hi + hi lo + lo hi: k / 8 + 6
+///       slots, and 3 k / 8 fragments for 128 values                    (tensor16, 32, 64)
 /// The next tile's keys travel with asynchronous copies while this one's are used.
 ///
 /// Accuracy. Exponents are float32: in the product form their error is 2^-24 times the largest of
