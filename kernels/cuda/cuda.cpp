@@ -59,7 +59,7 @@ class CudaBackend : public Backend {
  private:
   Options options_;
   std::vector<DeviceInfo> devices_;
-  mutable StreamPool streams_;
+  std::shared_ptr<StreamPool> streams_ = std::make_shared<StreamPool>();
   mutable std::atomic<unsigned> next_ = 0;
   mutable std::mutex mutex_;
   mutable std::vector<std::string> notes_;

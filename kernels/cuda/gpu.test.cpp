@@ -382,7 +382,7 @@ TEST_F(GpuBackend, EveryDeviceGivesTheSameBits) {
   const auto expected = run(plan, block);
   for (const DeviceInfo& device : devices_) {
     std::vector<Moments> out(block.nodes());
-    StreamPool streams;
+    const auto streams = std::make_shared<StreamPool>();
     make_worker(
         plan, device.number, {}, [](const std::string&) {}, streams)
         ->run(block, out);

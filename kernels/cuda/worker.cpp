@@ -161,15 +161,14 @@ struct Batch {
 class CudaWorker : public Worker {
  public:
   CudaWorker(const Plan& plan, int device, const Options& options, const Note& note,
-             StreamPool& streams)
+             std::shared_ptr<StreamPool> streams)
       : plan_(plan),
         device_(device),
-        note_(note),
-        streams_(streams),
+        streams_(std::move(streams)),
         layout_(plan.layout()),
         robust_queries_(options.robust_queries) {
     use_device(device);
-    stream_ = streams.take(device);
+    stream_ = streams_->take(device);
     shape_ = choose_shape(plan, options.shape);
     norm_share_ = norm_share_of(plan.kernel);
     const FirstPoints first = first_points(plan);
@@ -182,9 +181,9 @@ class CudaWorker : public Worker {
            unit_replicates_ < 1 << 16) {
       unit_replicates_ *= 2;
     }
-    allocate(options.batch_replicates > 0 ? options.batch_replicates : good_batch());
+    allocate(options.batch_replicates > 0 ? options.batch_replicates : good_batch(), note);
   }
-  ~CudaWorker() override { streams_.give_back(device_, std::move(stream_)); }
+  ~CudaWorker() override { streams_->give_back(device_, std::move(stream_)); }
   CudaWorker(const CudaWorker&) = delete;
   CudaWorker& operator=(const CudaWorker&) = delete;
 
@@ -313,7 +312,7 @@ class CudaWorker : public Worker {
   }
 
   /// Takes memory for a batch of `wanted` replicates, or for a half, a quarter ... of them.
-  void allocate(std::int64_t wanted) {
+  void allocate(std::int64_t wanted, const Note& note) {
     const auto unit = static_cast<std::uint64_t>(unit_replicates_);
     const std::uint64_t leaves = unit / leaf_replicates;
     statistics_ = Memory(8 * unit * layout_.statistics());
@@ -337,9 +336,9 @@ class CudaWorker : public Worker {
                         " MiB free - lower data.n or the number of queries, or use --backend cpu");
     }
     if (replicates < largest) {
-      note_("cuda device " + std::to_string(device_) + ": out of memory for batches of " +
-            std::to_string(largest) + " replicates, going on with " + std::to_string(replicates) +
-            " (same results)");
+      note("cuda device " + std::to_string(device_) + ": out of memory for batches of " +
+           std::to_string(largest) + " replicates, going on with " + std::to_string(replicates) +
+           " (same results)");
     }
   }
 
@@ -594,8 +593,7 @@ class CudaWorker : public Worker {
 
   const Plan& plan_;
   int device_;
-  Note note_;
-  StreamPool& streams_;
+  std::shared_ptr<StreamPool> streams_;
   MomentLayout layout_;
   std::atomic<std::uint64_t>* robust_queries_;
   std::unique_ptr<Stream> stream_;
@@ -641,19 +639,19 @@ void StreamPool::give_back(int device, std::unique_ptr<Stream> stream) {
 }
 
 std::unique_ptr<Worker> make_worker(const Plan& plan, int device, const Options& options,
-                                    const Note& note, StreamPool& streams) {
-  return std::make_unique<CudaWorker>(plan, device, options, note, streams);
+                                    const Note& note, std::shared_ptr<StreamPool> streams) {
+  return std::make_unique<CudaWorker>(plan, device, options, note, std::move(streams));
 }
 
 std::vector<float> draw_design(const Plan& plan, std::uint64_t replicate, const Options& options) {
-  StreamPool streams;
+  const auto streams = std::make_shared<StreamPool>();
   CudaWorker worker(
       plan, usable_devices().front().number, options, [](const std::string&) {}, streams);
   return worker.design(replicate);
 }
 
 KernelTimes time_kernels(const Plan& plan, int device, const Options& options, int repeats) {
-  StreamPool streams;
+  const auto streams = std::make_shared<StreamPool>();
   return CudaWorker(
              plan, device, options, [](const std::string&) {}, streams)
       .time(repeats);

@@ -45,9 +45,9 @@ class StreamPool {
   std::vector<std::pair<int, std::unique_ptr<Stream>>> idle_;
 };
 
-/// A worker on a device; `streams` outlives it.
+/// A worker on a device.
 std::unique_ptr<Worker> make_worker(const Plan& plan, int device, const Options& options,
-                                    const Note& note, StreamPool& streams);
+                                    const Note& note, std::shared_ptr<StreamPool> streams);
 
 /// Median times of the steps of one warm batch on the device itself [s].
 struct KernelTimes {
