@@ -90,6 +90,7 @@ TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesignAndEveryGrid) {
     const std::vector<double> reference = draw_sample(plan, 41).x;
     for (const std::int64_t slice_points : {128, 1000}) {
       Options options;
+      options.batch_replicates = 1;
       options.shape.slice_points = slice_points;
 
       const std::vector<float> drawn = draw_design(plan, 41, options);
