@@ -20,6 +20,7 @@ headlab_find(Eigen3 Eigen3::Eigen libeigen3-dev)
 headlab_find(hwy hwy::hwy libhwy-dev)
 headlab_find(tomlplusplus tomlplusplus::tomlplusplus libtomlplusplus-dev)
 headlab_find(CLI11 CLI11::CLI11 libcli11-dev)
+headlab_find(Boost Boost::headers libboost-math-dev)
 headlab_find(nlohmann_json nlohmann_json::nlohmann_json nlohmann-json3-dev)
 
 # Random123 is headers alone, without a CMake package.
