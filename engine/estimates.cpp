@@ -100,24 +100,6 @@ class QueryComponents {
   bool uniform_ = false;
 };
 
-/// Standard error of a figure from its values with one node left out. Delete-m_j jackknife of
-/// Busing, Meijer and van der Leeden (1999), written in differences to the full value, so that a
-/// constant figure has error exactly 0.
-double jackknife_error(double full, std::span<const double> left_out,
-                       std::span<const double> counts, double total) {
-  double shift = 0;
-  for (std::size_t j = 0; j < counts.size(); ++j) {
-    shift += (1 - counts[j] / total) * (left_out[j] - full);
-  }
-  double variance = 0;
-  for (std::size_t j = 0; j < counts.size(); ++j) {
-    const double others = total / counts[j] - 1;
-    const double deviation = shift - others * (left_out[j] - full);
-    variance += deviation * deviation / others;
-  }
-  return std::sqrt(variance / static_cast<double>(counts.size()));
-}
-
 /// Part of a node that belongs to one query.
 Moments query_moments(const MomentLayout& layout, const Moments& node, int query) {
   const auto q = static_cast<std::ptrdiff_t>(query);
@@ -130,10 +112,18 @@ Moments query_moments(const MomentLayout& layout, const Moments& node, int query
   return part;
 }
 
-}  // namespace
+Figure one_minus(const Figure& figure) {
+  return {1 - figure.value, figure.mcse};
+}
+Sampled one_minus(const Sampled& sample) {
+  return 1 - sample;
+}
 
-Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                   std::span<const double> truth) {
+/// Estimates in which make(value, left_out) becomes of a figure and its values [nodes] with one
+/// node left out, which are empty where there can be no standard error.
+template <class Number, class Make>
+EstimatesOf<Number> estimate_as(const MomentTree& tree, std::span<const double> head_weights,
+                                std::span<const double> truth, const Make& make) {
   const MomentLayout layout = tree.layout();
   MomentLayout single = layout;
   single.queries = 1;
@@ -141,20 +131,17 @@ Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
   const std::vector<Node> nodes = tree.jackknife_nodes();
   const std::size_t heads = head_weights.size();
   const std::size_t size = components.size();
-  const auto total = static_cast<double>(tree.count());
 
-  Estimates estimates;
+  EstimatesOf<Number> estimates;
   estimates.replicates = tree.count();
-  estimates.nodes = static_cast<int>(nodes.size());
   if (nodes.empty()) return estimates;
-  std::vector<double> counts;
   for (const Node& node : nodes) {
-    counts.push_back(static_cast<double>(node.moments.count));
+    estimates.node_counts.push_back(static_cast<double>(node.moments.count));
     estimates.windows.add(node.moments.windows);
   }
   const bool with_error = tree.count() >= least_replicates_for_mcse && nodes.size() > 1;
   auto figure = [&](double value, std::span<const double> left_out) {
-    return Figure{value, with_error ? jackknife_error(value, left_out, counts, total) : undefined};
+    return make(value, with_error ? left_out : std::span<const double>(), estimates.node_counts);
   };
 
   // Means over the queries, of all replicates and with each node left out.
@@ -192,7 +179,7 @@ Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
       for (std::size_t j = 0; j < nodes.size(); ++j) mean_left_out[c][j] += share * left_out[c][j];
     }
     mse_by_query.push_back(full[mse]);
-    QueryEstimates& at = estimates.queries.emplace_back();
+    QueryEstimatesOf<Number>& at = estimates.queries.emplace_back();
     at.mse = figure(full[mse], left_out[mse]);
     for (std::size_t h = 0; h < heads; ++h) {
       at.head_bias.push_back(figure(full[component_count + h], left_out[component_count + h]));
@@ -228,8 +215,8 @@ Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
         ratio(mean_left_out[head_covariance_mean][j], mean_left_out[head_variance_mean][j]);
   }
   estimates.output_correlation = figure(correlation, correlations);
-  estimates.output_index = {1 - correlation, estimates.output_correlation.mcse};
-  estimates.weights_index = {1 - mean[alignment], top(alignment).mcse};
+  estimates.output_index = one_minus(estimates.output_correlation);
+  estimates.weights_index = one_minus(top(alignment));
 
   if (layout.queries > 1) {
     double square = 0;
@@ -237,6 +224,27 @@ Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
   return estimates;
+}
+
+}  // namespace
+
+Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
+                   std::span<const double> truth) {
+  return estimate_as<Figure>(
+      tree, head_weights, truth,
+      [](double value, std::span<const double> left_out, std::span<const double> counts) {
+        return Figure{value, left_out.empty() ? undefined
+                                              : jackknife_error(value, left_out, counts)};
+      });
+}
+
+SampledEstimates sampled_estimates(const MomentTree& tree, std::span<const double> head_weights,
+                                   std::span<const double> truth) {
+  return estimate_as<Sampled>(
+      tree, head_weights, truth,
+      [](double value, std::span<const double> left_out, std::span<const double>) {
+        return Sampled(value, {left_out.begin(), left_out.end()});
+      });
 }
 
 }  // namespace headlab

@@ -76,7 +76,7 @@ void write_counts(const NetcdfGroup& root, const RunResult& result) {
   write("replicates_planned", "training sets asked for",
         [](Result of) { return of.scenario.replicates; });
   write("jackknife_nodes", "nodes behind the standard errors",
-        [&](Result of) { return whole(of.estimates.nodes); });
+        [&](Result of) { return whole(of.estimates.nodes()); });
   write("seed", "seed of the simulation", [](Result of) { return of.plan.seed; });
   write("n", "training points in one training set", [](Result of) { return of.plan.n; });
   write("d", "dimension of the design", [&](Result of) { return whole(of.plan.d); });

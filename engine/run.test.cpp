@@ -110,6 +110,25 @@ TEST(Run, TheFirstReplicatesOfALongRunAreThoseOfAShortOne) {
   }
 }
 
+TEST(Run, GoesOnWhereItEndedWithTheBitsOfOneRun) {
+  const Plan plan = make_plan(small_study().conditions.at(0));
+  const std::unique_ptr<Backend> backend = make_backend("cpu");
+  const MomentTree whole = simulate(plan, *backend, 2, 3000);
+  for (const std::uint64_t first : {1, 37, 255, 256, 264, 1000, 2048}) {
+    MomentTree part = simulate(plan, *backend, 2, first);
+    part = continue_simulation(std::move(part), plan, *backend, 1, 1512 + (first > 1512 ? 1000 : 0));
+    part = continue_simulation(std::move(part), plan, *backend, 2, 3000);
+    expect_same_bits(part.nodes(), whole.nodes());
+  }
+  // One replicate further is no place to stop at.
+  EXPECT_THROW(continue_simulation(simulate(plan, *backend, 1, 1001), plan, *backend, 1, 2000),
+               std::invalid_argument);
+  Plan other = plan;
+  other.moments = MomentMode::aggregate;
+  EXPECT_THROW(continue_simulation(simulate(plan, *backend, 1, 8), other, *backend, 1, 16),
+               std::invalid_argument);
+}
+
 TEST(Run, CpuAgreesWithReferenceFarBelowTheStandardError) {
   for (const std::string estimator : {"conditional", "plain"}) {
     const std::vector<std::string> sets = {"run.replicates=400",

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -29,10 +30,12 @@ double work_per_replicate(const Plan& plan) {
 /// whatever the order in which they are finished.
 class Dealer {
  public:
-  Dealer(const Plan& plan, const Backend& backend, std::uint64_t replicates, int threads)
+  Dealer(MomentTree begun, const Plan& plan, const Backend& backend, std::uint64_t replicates,
+         int threads)
       : replicates_(replicates),
         ahead_(4 * static_cast<std::uint64_t>(threads)),
-        tree_(plan.layout()) {
+        next_first_(begun.count()),
+        tree_(std::move(begun)) {
     while (2.0 * static_cast<double>(block_) * work_per_replicate(plan) < backend.block_work() &&
            block_ < most_replicates) {
       block_ *= 2;
@@ -105,7 +108,11 @@ class Dealer {
   /// nodes as large as the tree takes them there: what a block returns stays small.
   Block block_from(std::uint64_t first) const {
     const std::uint64_t left = replicates_ - first;
-    if (first < first_leaf) return {first, std::min({block_, first_leaf, left}), 1};
+    if (first < first_leaf) {
+      std::uint64_t size = std::min(block_, first_leaf);
+      while (first % size != 0) size /= 2;
+      return {first, std::min(size, left), 1};
+    }
     const std::uint64_t largest = node_replicates(first);
     std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * most_nodes);
     while (first % size != 0 || (size > left && size > leaf_replicates)) size /= 2;
@@ -115,10 +122,10 @@ class Dealer {
   std::uint64_t replicates_;
   std::uint64_t block_ = 1;  ///< replicates, where they may be so many
   std::uint64_t ahead_;      ///< blocks dealt and not yet collected, at most
+  std::uint64_t next_first_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t next_first_ = 0;
   std::uint64_t dealt_ = 0;
   std::uint64_t collected_ = 0;
   int left_ = 0;
@@ -155,9 +162,23 @@ int thread_count(int asked) {
 
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
                     const SimulationHooks& hooks) {
+  return continue_simulation(MomentTree(plan.layout()), plan, backend, threads, replicates, hooks);
+}
+
+MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend& backend,
+                               int threads, std::uint64_t replicates,
+                               const SimulationHooks& hooks) {
+  if (begun.layout() != plan.layout()) {
+    throw std::invalid_argument("a run can be continued with its own plan alone");
+  }
+  if (begun.count() >= first_leaf && begun.count() % leaf_replicates != 0) {
+    throw std::invalid_argument("a run of " + std::to_string(begun.count()) +
+                                " replicates cannot be continued: it ends within a leaf");
+  }
+  if (begun.count() >= replicates) return begun;
   const int workers = static_cast<int>(
       std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
-  Dealer dealer(plan, backend, replicates, workers);
+  Dealer dealer(std::move(begun), plan, backend, replicates, workers);
   {
     std::vector<std::jthread> pool;
     for (int i = 0; i < workers; ++i) {

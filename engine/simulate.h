@@ -22,6 +22,12 @@ struct SimulationHooks {
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
                     const SimulationHooks& hooks = {});
 
+/// Goes on where `begun`, a tree of the same plan and backend, ends: the moments have the bits they
+/// would have in one go. Its count must be below `first_leaf` or a multiple of 8.
+MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend& backend,
+                               int threads, std::uint64_t replicates,
+                               const SimulationHooks& hooks = {});
+
 /// Cost of one replicate in kernel weights: those it takes, and the coordinates drawn for it.
 double replicate_work(std::uint64_t n, int d, int heads, int queries);
 
