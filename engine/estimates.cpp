@@ -233,8 +233,8 @@ Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
   return estimate_as<Figure>(
       tree, head_weights, truth,
       [](double value, std::span<const double> left_out, std::span<const double> counts) {
-        return Figure{value, left_out.empty() ? undefined
-                                              : jackknife_error(value, left_out, counts)};
+        return Figure{value,
+                      left_out.empty() ? undefined : jackknife_error(value, left_out, counts)};
       });
 }
 

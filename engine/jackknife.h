@@ -34,8 +34,7 @@ struct Sampled {
 
   Sampled() = default;
   Sampled(double constant) : value(constant) {}  // NOLINT: constants mix with samples
-  Sampled(double full, std::vector<double> without)
-      : value(full), left_out(std::move(without)) {}
+  Sampled(double full, std::vector<double> without) : value(full), left_out(std::move(without)) {}
 
   /// The figure with its standard error over nodes of these replicates; 0 for a constant.
   Figure figure(std::span<const double> counts) const;

@@ -63,7 +63,8 @@ TEST(Jackknife, ADifferenceOnTheSameDrawsKnowsTheyAreTheSame) {
   const SampledEstimates a = sampled(result.conditions[0]);
   const SampledEstimates b = sampled(result.conditions[1]);
   const double paired = (a.mse - b.mse).figure(a.node_counts).mcse;
-  const double apart = std::hypot(a.mse.figure(a.node_counts).mcse, b.mse.figure(b.node_counts).mcse);
+  const double apart =
+      std::hypot(a.mse.figure(a.node_counts).mcse, b.mse.figure(b.node_counts).mcse);
   EXPECT_GT(paired, 0);
   EXPECT_LT(paired, 0.1 * apart);
   // Other draws are not paired: the same arithmetic then finds what independence gives.

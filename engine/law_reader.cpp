@@ -206,6 +206,19 @@ void TableReader::allow(const std::vector<std::string>& keys) const {
   }
 }
 
+std::vector<std::string> TableReader::words(const char* key) const {
+  const Value* value = table_.find(key);
+  if (value == nullptr) return {};
+  std::vector<std::string> all;
+  const auto* array = std::get_if<Value::Array>(&value->data);
+  if (array == nullptr) {
+    read_value(*value, path(key), finite(), all.emplace_back());
+    return all;
+  }
+  for (const Value& one : *array) read_value(one, path(key), finite(), all.emplace_back());
+  return all;
+}
+
 const Value& TableReader::need(const char* key, const std::string& doc) const {
   const Value* value = table_.find(key);
   if (value == nullptr) refuse(table_.location, path(key), "is missing - " + doc);

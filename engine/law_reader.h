@@ -139,6 +139,9 @@ class TableReader {
     optional(key, member, default_range(member), doc);
   }
 
+  /// A word or an array of words; absent: none.
+  std::vector<std::string> words(const char* key) const;
+
   /// One of the words given; absent: left alone.
   template <class Enum>
   void choice(const char* key, Enum& member,

@@ -170,7 +170,8 @@ class ConditionReader {
     const TableReader claim(*table, "claim");
     claim.allow({"name", "form", "index", "expected", "margin"});
     std::string word;
-    for (const char* key : {"name", "form", "index", "expected"}) claim.optional(key, word, "");
+    for (const char* key : {"name", "form"}) claim.optional(key, word, "");
+    for (const char* key : {"index", "expected"}) claim.words(key);
     double margin = 0;
     claim.optional("margin", margin, at_least(0), "");
   }

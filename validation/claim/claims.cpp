@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "engine/document.h"
+#include "engine/error.h"
+#include "engine/law_reader.h"
+#include "validation/claim/claim.h"
+
+namespace headlab {
+
+// One function a claim, in the file of its name.
+Claim identity_claim();
+Claim decomposition_claim();
+Claim variance_floor_claim();
+
+const std::vector<Claim>& claims() {
+  static const std::vector<Claim> all = {identity_claim(), decomposition_claim(),
+                                         variance_floor_claim()};
+  return all;
+}
+
+const Claim& find_claim(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Claim& claim : claims()) {
+    if (claim.name == name) return claim;
+    names.push_back(claim.name);
+  }
+  throw Refused("unknown claim \"" + one_line(name) + "\"" + suggestion(name, names));
+}
+
+const ClaimForm& find_form(const Claim& claim, const std::string& form) {
+  std::vector<std::string> names;
+  for (const ClaimForm& one : claim.forms) {
+    if (one.name == form) return one;
+    names.push_back(one.name);
+  }
+  throw Refused("claim \"" + claim.name + "\" has no form \"" + one_line(form) + "\"" +
+                suggestion(form, names));
+}
+
+}  // namespace headlab

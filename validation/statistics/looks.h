@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How often an experiment may be looked at.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace headlab {
+
+/// Looks at these shares of the replicates, fixed beforehand. Each may spend alpha / looks, so that
+/// whichever look decides, the chance of a wrong decision is at most alpha (Bonferroni; it holds
+/// however the looks depend on one another). Simply adding replicates until a test at alpha decides
+/// would raise .01 to .08 and more.
+inline constexpr std::array<double, 3> look_shares = {1.0 / 16, 1.0 / 4, 1.0};
+
+/// Replicates at look `look` of a study of `replicates`, a multiple of 128.
+inline std::uint64_t look_replicates(std::size_t look, std::uint64_t replicates) {
+  const double share = look_shares.at(look) * static_cast<double>(replicates);
+  return (static_cast<std::uint64_t>(share) + 127) / 128 * 128;
+}
+
+/// The least replicates of a study: a first look of 256, so that its MCSE has many degrees of
+/// freedom.
+inline constexpr std::uint64_t least_study = 4096;
+
+}  // namespace headlab
