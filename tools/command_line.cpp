@@ -16,6 +16,7 @@
 #include "tools/command_doctor.h"
 #include "tools/command_list.h"
 #include "tools/command_run.h"
+#include "tools/command_validate.h"
 
 namespace headlab::tools {
 namespace {
@@ -29,9 +30,25 @@ constexpr int refused = 2;
 /// What was read from the command line.
 struct Arguments {
   RunArguments run;
+  ValidateArguments validate;
   std::string list;
   std::string help;
 };
+
+/// What everything that simulates takes.
+void add_simulation(CLI::App& command, RunArguments& run) {
+  command.add_option("--backend", run.backend, "auto (the default), reference, cpu or cuda")
+      ->type_name("NAME");
+  command.add_option("--threads", run.threads, "Threads to use; the default is all")
+      ->type_name("N");
+  command.add_option("--seed", run.seed, "Seed of the simulation, instead of the scenario's")
+      ->type_name("S");
+  command.add_option("--replicates", run.replicates, "Training sets, instead of the scenario's")
+      ->type_name("R");
+  command.add_option("--max-time", run.max_time, "Stop after this time: 45s, 30m, 2h or seconds")
+      ->type_name("TIME");
+  command.add_flag("--quiet", run.quiet, "No progress on standard error")->disable_flag_override();
+}
 
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
@@ -42,17 +59,25 @@ void add_run(CLI::App& app, RunArguments& run) {
   command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
   command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
       ->type_name("FILE|-");
-  command->add_option("--backend", run.backend, "auto (the default), reference, cpu or cuda")
-      ->type_name("NAME");
-  command->add_option("--threads", run.threads, "Threads to use; the default is all")
-      ->type_name("N");
-  command->add_option("--seed", run.seed, "Seed of the simulation, as --set run.seed=S")
-      ->type_name("S");
-  command->add_option("--replicates", run.replicates, "Training sets, as --set run.replicates=R")
-      ->type_name("R");
-  command->add_option("--max-time", run.max_time, "Stop after this time: 45s, 30m, 2h or seconds")
-      ->type_name("TIME");
-  command->add_flag("--quiet", run.quiet, "No progress on standard error")->disable_flag_override();
+  add_simulation(*command, run);
+}
+
+void add_validate(CLI::App& app, ValidateArguments& validate) {
+  CLI::App* command = app.add_subcommand("validate", "Test claims of the theory by simulation");
+  command->add_option("CLAIM", validate.claims, "Claims to test; all by default")->type_name("");
+  command
+      ->add_option("--level", validate.level,
+                   "quick (the default) or full: 100 times the replicates")
+      ->type_name("LEVEL");
+  command->add_flag("--calibrate", validate.calibrate, "Measure how often verdicts are wrong")
+      ->disable_flag_override();
+  command->add_option("--out", validate.run.out, "Write verdicts.json and report.md here")
+      ->type_name("DIR");
+  command
+      ->add_option("--json", validate.run.json,
+                   "Write the verdicts to a file, or - for standard output")
+      ->type_name("FILE|-");
+  add_simulation(*command, validate.run);
 }
 
 void add_commands(CLI::App& app, Arguments& arguments) {
@@ -61,9 +86,12 @@ void add_commands(CLI::App& app, Arguments& arguments) {
     return "headlab " + program.version + " (git " + program.git + ")";
   });
   app.footer(
-      "Exit codes: 0 done; 1 could not finish; 2 refused before work starts.\n"
+      "Exit codes: 0 done; 1 could not finish; 2 refused before work starts; 3 a verdict of "
+      "validate\n"
+      "differs from the expected one.\n"
       "Try: headlab list scenarios, headlab help run");
   add_run(app, arguments.run);
+  add_validate(app, arguments.validate);
   app.add_subcommand("list", "Show the laws a scenario may use, and the scenarios that come along")
       ->add_option("laws|scenarios", arguments.list, "Which of the two; both by default")
       ->type_name("");
@@ -169,6 +197,7 @@ int run_command(CLI::App& app, const Arguments& arguments) {
   const std::string& name = command.get_name();
   refuse_leftovers(command, name);
   if (name == "run") return command_run(arguments.run);
+  if (name == "validate") return command_validate(arguments.validate);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   return command_help(arguments.help);

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/command_run.h"
 
-#include <atomic>
-#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <signal.h>
-#include <time.h>
 
 #include "engine/atomic_file.h"
 #include "engine/error.h"
@@ -19,45 +15,11 @@
 #include "tools/figure_text.h"
 #include "tools/output_folder.h"
 #include "tools/progress.h"
+#include "tools/stop_signal.h"
 #include "tools/table.h"
 
 namespace headlab::tools {
 namespace {
-
-std::atomic<bool> stop_asked = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
-
-std::atomic<std::int64_t> asked_at = 0;  ///< seconds of the monotonic clock
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);
-
-/// The first signal asks to stop. One that comes two seconds later ends the program at once; sooner
-/// it is the same request again: timeout(1) signals the program and then its whole group.
-extern "C" void ask_to_stop(int number) {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (!stop_asked) {
-    asked_at = now.tv_sec;
-    stop_asked = true;
-  } else if (now.tv_sec - asked_at > 1) {
-    signal(number, SIG_DFL);
-    raise(number);
-  }
-}
-
-/// Lets SIGINT, SIGTERM and SIGHUP stop the run after the block under way.
-void stop_on_signals() {
-  struct sigaction action = {};
-  action.sa_handler = ask_to_stop;
-  sigemptyset(&action.sa_mask);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-  // A file size limit is then an error of write(), which says so, and not a killed program.
-  signal(SIGXFSZ, SIG_IGN);
-}
-
-/// After the run nothing looks at stop_asked any more: a signal ends the program again.
-void end_on_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
-}
 
 /// "1234 of 20000 replicates", and of which condition where there are several.
 std::string kept(const Study& study, const RunResult& result) {
@@ -70,11 +32,6 @@ std::string kept(const Study& study, const RunResult& result) {
             std::to_string(study.conditions.size());
   }
   return text;
-}
-
-/// Flushes standard output, which may be a full disk.
-void finish_standard_output() {
-  if (!std::cout.flush()) throw CouldNotFinish("standard output: cannot be written");
 }
 
 }  // namespace
@@ -97,8 +54,7 @@ int command_run(const RunArguments& arguments) {
     require_writable("--json", *arguments.json);
   }
 
-  stop_on_signals();
-  options.stop = &stop_asked;
+  options.stop = stop_on_signals();
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   if (!arguments.quiet) {
     options.progress = [&](const Progress& progress) { display.show(progress); };

@@ -67,16 +67,19 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   return static_cast<std::uint64_t>(number);
 }
 
+std::uint64_t parse_seed(const std::string& text) {
+  return parse_whole_number("--seed", text, 0, most_seed);
+}
+
+std::uint64_t parse_replicates(const std::string& text) {
+  return parse_whole_number("--replicates", text, 1, most_replicates);
+}
+
 std::vector<std::string> all_sets(const RunArguments& arguments) {
   std::vector<std::string> sets = arguments.sets;
-  if (arguments.seed) {
-    const auto seed = parse_whole_number("--seed", *arguments.seed, 0, most_seed);
-    sets.push_back("run.seed=" + std::to_string(seed));
-  }
+  if (arguments.seed) sets.push_back("run.seed=" + std::to_string(parse_seed(*arguments.seed)));
   if (arguments.replicates) {
-    const auto replicates =
-        parse_whole_number("--replicates", *arguments.replicates, 1, most_replicates);
-    sets.push_back("run.replicates=" + std::to_string(replicates));
+    sets.push_back("run.replicates=" + std::to_string(parse_replicates(*arguments.replicates)));
   }
   return sets;
 }

@@ -33,6 +33,12 @@ double parse_duration(const std::string& option, const std::string& text);
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high);
 
+/// The seed of --seed; throws Refused.
+std::uint64_t parse_seed(const std::string& text);
+
+/// The number of --replicates; throws Refused.
+std::uint64_t parse_replicates(const std::string& text);
+
 /// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
 std::vector<std::string> all_sets(const RunArguments& arguments);
 

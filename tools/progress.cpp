@@ -84,18 +84,24 @@ ProgressDisplay ProgressDisplay::on_standard_error(bool quiet) {
   return {kind, std::cerr, &terminal_width};
 }
 
-void ProgressDisplay::show(const Progress& progress) {
+void ProgressDisplay::show(double seconds, const std::function<std::string(std::size_t)>& bar,
+                           const std::function<std::string()>& log) {
   if (kind_ == Kind::bar) {
     // One column stays free: a full line would wrap on some terminals.
     const std::size_t width = width_();
-    *out_ << "\r" << progress_bar_line(progress, width > 0 ? width - 1 : 0) << "\x1b[K"
-          << std::flush;
+    *out_ << "\r" << bar(width > 0 ? width - 1 : 0) << "\x1b[K" << std::flush;
     shown_ = true;
-  } else if (kind_ == Kind::log && progress.seconds >= next_log_) {
-    *out_ << "headlab: " << progress_log_line(progress) << std::endl;
+  } else if (kind_ == Kind::log && seconds >= next_log_) {
+    *out_ << "headlab: " << log() << std::endl;
     shown_ = true;
-    next_log_ = progress.seconds + log_interval;
+    next_log_ = seconds + log_interval;
   }
+}
+
+void ProgressDisplay::show(const Progress& progress) {
+  show(
+      progress.seconds, [&](std::size_t width) { return progress_bar_line(progress, width); },
+      [&] { return progress_log_line(progress); });
 }
 
 void ProgressDisplay::finish(const std::string& last) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <ostream>
 #include <string>
 
@@ -27,6 +28,9 @@ class ProgressDisplay {
   static ProgressDisplay on_standard_error(bool quiet);
 
   void show(const Progress& progress);
+  /// The same for any command: `bar` of a number of columns, or `log`, at `seconds` since it began.
+  void show(double seconds, const std::function<std::string(std::size_t)>& bar,
+            const std::function<std::string()>& log);
   /// Clears the bar and says `last` in its place; a log that has said nothing stays silent.
   void finish(const std::string& last);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "tools/columns.h"
 #include "tools/figure_text.h"
 
 namespace headlab::tools {
@@ -84,43 +85,6 @@ std::string header(const RunResult& result) {
                       }});
   return heads + (heads.empty() ? "" : "\n") + computation + "\n";
 }
-
-/// Columns of text under their headings, two spaces apart.
-class Columns {
- public:
-  void add(const std::string& heading, std::vector<std::string> cells, bool to_the_right = false) {
-    std::size_t width = display_width(heading);
-    for (const std::string& cell : cells) width = std::max(width, display_width(cell));
-    headings_ += (headings_.empty() ? "" : "  ") +
-                 (to_the_right ? right(heading, width) : left(heading, width));
-    rows_.resize(std::max(rows_.size(), cells.size()));
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      rows_[i] +=
-          (started_ ? "  " : "") + (to_the_right ? right(cells[i], width) : left(cells[i], width));
-    }
-    started_ = true;
-  }
-  void add_figures(const std::string& heading, std::vector<std::string> cells) {
-    align_figures(cells);
-    add(heading, std::move(cells));
-  }
-
-  std::string text(const std::string& margin) const {
-    std::string all = trimmed(margin + headings_) + "\n";
-    for (const std::string& row : rows_) all += trimmed(margin + row) + "\n";
-    return all;
-  }
-
- private:
-  static std::string trimmed(std::string line) {
-    line.erase(line.find_last_not_of(' ') + 1);
-    return line;
-  }
-
-  std::string headings_;
-  std::vector<std::string> rows_;
-  bool started_ = false;
-};
 
 std::string components_table(const Estimates& estimates) {
   const std::vector<std::pair<std::string, Figure>> rows = {

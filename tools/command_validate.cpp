@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command_validate.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "engine/atomic_file.h"
+#include "engine/error.h"
+#include "engine/law_reader.h"
+#include "engine/provenance.h"
+#include "tools/figure_text.h"
+#include "tools/output_folder.h"
+#include "tools/progress.h"
+#include "tools/stop_signal.h"
+#include "tools/verdict_table.h"
+#include "validation/verdicts_json.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr int verdict_differs = 3;
+
+bool is_full(const std::string& level) {
+  if (level == "full") return true;
+  if (level == "quick") return false;
+  throw Refused("--level: \"" + one_line(level) + "\" is unknown" +
+                suggestion(level, {"quick", "full"}));
+}
+
+void show(ProgressDisplay& display, const ValidationProgress& progress) {
+  const std::string words = progress.claim.empty() ? "" : progress.claim + ": " + progress.form;
+  const std::string count =
+      std::to_string(progress.done) + " of " + std::to_string(progress.total) + " studies";
+  display.show(
+      progress.seconds,
+      [&](std::size_t width) {
+        constexpr std::size_t bar_width = 20;
+        const double share =
+            static_cast<double>(progress.done) / static_cast<double>(progress.total);
+        std::string line = "▕" + left(bar(share, bar_width), bar_width) + "▏ " + count;
+        if (display_width(line) + 2 + display_width(words) <= width) line += "  " + words;
+        return display_width(line) <= width ? line : "";
+      },
+      [&] { return count + ", " + words; });
+}
+
+/// Certificates as scenario files of their own, so that each can be run again by one command.
+void name_certificates(Validation& validation, const OutputFolder& folder,
+                       std::vector<std::pair<std::string, std::string>>& files) {
+  for (VerdictRow& row : validation.rows) {
+    if (!row.certificate) continue;
+    std::string name = row.claim + "_" + row.index + "_" + row.kernel + ".toml";
+    const std::string path = folder.file(name);
+    row.replay = "headlab run " + path;
+    files.emplace_back(path, row.certificate->scenario);
+  }
+}
+
+}  // namespace
+
+int command_validate(const ValidateArguments& arguments) {
+  const RunOptions run = run_options(arguments.run);
+  ValidateOptions options{.backend = run.backend,
+                          .threads = run.threads,
+                          .full = is_full(arguments.level),
+                          .max_seconds = run.max_seconds};
+  if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
+  if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
+  for (const std::string& name : arguments.claims) find_claim(name);
+  std::optional<OutputFolder> folder;
+  if (arguments.run.out) folder.emplace(*arguments.run.out);
+  const std::optional<std::string>& json = arguments.run.json;
+  if (json && *json != "-") require_writable("--json", *json);
+
+  options.stop = stop_on_signals();
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
+  options.progress = [&](const ValidationProgress& progress) { show(display, progress); };
+  Validation validation;
+  try {
+    validation = validate(arguments.claims, options);
+  } catch (...) {
+    display.finish("");
+    throw;
+  }
+  end_on_signals();
+  display.finish(validation.complete ? "done in " + duration_text(validation.seconds) : "");
+
+  std::vector<std::pair<std::string, std::string>> files;
+  if (folder) name_certificates(validation, *folder, files);
+  const std::string verdicts = verdicts_json(validation, provenance());
+  if (folder) {
+    files.emplace_back(folder->file("verdicts.json"), verdicts);
+    files.emplace_back(folder->file("report.md"), verdict_report(validation));
+  }
+  if (json && *json != "-") files.emplace_back(*json, verdicts);
+  std::cout << (json == "-" ? verdicts : verdict_table(validation));
+  finish_standard_output();
+  for (const auto& [path, text] : files) write_atomically(path, text);
+  if (!files.empty() && !arguments.run.quiet) {
+    std::string names;
+    for (const auto& [path, text] : files) names += (names.empty() ? "" : ", ") + path;
+    std::cerr << "headlab: wrote " << names << "\n";
+  }
+  if (validation.interrupted) {
+    std::cerr << "headlab: interrupted: verdicts not reached are unresolved\n";
+    return 1;
+  }
+  if (!validation.complete) {
+    std::cerr << "headlab: --max-time reached: verdicts not reached are unresolved\n";
+  }
+  const bool expected = std::all_of(validation.rows.begin(), validation.rows.end(),
+                                    [](const VerdictRow& row) { return row.as_expected(); });
+  return expected ? 0 : verdict_differs;
+}
+
+}  // namespace headlab::tools
