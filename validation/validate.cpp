@@ -312,9 +312,10 @@ Validation validate(const std::vector<std::string>& names, const ValidateOptions
   for (const Claim& claim : claims()) {
     if (!names.empty() && std::find(names.begin(), names.end(), claim.name) == names.end())
       continue;
-    for (const ClaimScenario& file : claim_scenarios()) {
-      if (read_claim_section(parse_study(file.text, file.file)).name == claim.name) {
-        validator.add(file);
+    for (const ClaimForm& form : claim.forms) {
+      for (const ClaimScenario& file : claim_scenarios()) {
+        const ClaimSection section = read_claim_section(parse_study(file.text, file.file));
+        if (section.name == claim.name && section.form == form.name) validator.add(file);
       }
     }
   }

@@ -12,11 +12,14 @@ namespace headlab {
 // One function a claim, in the file of its name.
 Claim identity_claim();
 Claim decomposition_claim();
+Claim isomorphism_claim();
 Claim variance_floor_claim();
+Claim weights_claim();
 
 const std::vector<Claim>& claims() {
   static const std::vector<Claim> all = {identity_claim(), decomposition_claim(),
-                                         variance_floor_claim()};
+                                         variance_floor_claim(), weights_claim(),
+                                         isomorphism_claim()};
   return all;
 }
 

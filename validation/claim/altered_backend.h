@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A world that no scenario describes: the reference backend, with every training set and its
+/// heads altered before the weights are taken.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "kernels/reference/reference.h"
+#include "kernels/replicate_worker.h"
+
+namespace headlab {
+
+/// Alters the plan and the training set of one replicate, as a function of the replicate's number
+/// and the plan's seed alone. Heads, weights, mode and estimator must stay as many and as they are.
+using Alteration = std::function<void(std::uint64_t replicate, Plan& plan, Sample& sample)>;
+
+class AlteredBackend : public Backend {
+ public:
+  explicit AlteredBackend(Alteration alteration) : alteration_(std::move(alteration)) {}
+
+  std::string name() const override { return "reference"; }
+  std::string simd() const override { return "none"; }
+  std::string device() const override { return processor_name(); }
+  int workers(int threads) const override { return threads; }
+  std::uint64_t worker_bytes(const Plan& plan) const override {
+    return make_reference_backend()->worker_bytes(plan);
+  }
+  std::unique_ptr<Worker> worker(const Plan& plan) const override {
+    return std::make_unique<AlteredWorker>(plan, alteration_);
+  }
+
+ private:
+  class AlteredWorker : public ReplicateWorker {
+   public:
+    AlteredWorker(const Plan& plan, const Alteration& alteration)
+        : ReplicateWorker(plan.layout()), plan_(plan), alteration_(alteration) {}
+
+   protected:
+    void replicate(std::uint64_t number, std::span<double> statistics,
+                   WindowCounts& windows) override {
+      Plan altered = plan_;
+      Sample sample = draw_sample(plan_, number);
+      alteration_(number, altered, sample);
+      std::ranges::copy(reference_statistics(altered, sample, windows), statistics.begin());
+    }
+
+   private:
+    const Plan& plan_;
+    const Alteration& alteration_;
+  };
+
+  Alteration alteration_;
+};
+
+}  // namespace headlab
