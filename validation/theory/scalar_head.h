@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A head whose kernel sees one scalar U = w.X of a design point, and the grids on which its
+/// finite-n integrals converge.
+///
+/// With L = -log K, every integrand is a function of s K = exp(sigma - L), sigma = log s: as a
+/// function of u at fixed sigma, and of sigma at fixed u, it changes where L(u) is near sigma, over a
+/// unit of either.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <Eigen/Dense>
+
+#include "validation/theory/model.h"
+#include "validation/theory/panels.h"
+
+namespace headlab {
+
+/// How fine a grid is and how far it reaches: errors of about exp(-digits) are aimed at.
+struct Resolution {
+  double digits;
+  /// Nodes of a scalar's grid, beyond which panels are widened instead.
+  Eigen::Index most_nodes = 6000;
+
+  double reach() const;   ///< of the design, in standard deviations
+  double widest() const;  ///< panel on a Gaussian density, in standard deviations
+};
+
+/// N(mean, sd^2), a component's law of a scalar.
+struct ScalarLaw {
+  double mean = 0;
+  double sd = 1;
+};
+
+/// One head: -log K as a function of u = direction.X, up to a constant.
+struct ScalarHead {
+  Eigen::VectorXd direction;  ///< w [d], a unit vector
+  bool softmax = false;
+  double centre = 0;            ///< Gaussian: w.x
+  double rate = 1;              ///< Gaussian: 1/b; softmax: |a|, a = P x / t
+  std::vector<double> weights;  ///< of the design's components
+  std::vector<ScalarLaw> laws;  ///< of U, a component each
+
+  /// L = rate^2 (u - centre)^2 / 2 (Gaussian), -rate u (softmax).
+  Eigen::ArrayXd minus_log_kernel(const Eigen::ArrayXd& u) const;
+  /// Length over which L changes by about one.
+  double scale(double u) const;
+  /// |dL/du| where L = level; 0 below the least value of L.
+  double steepness(double level) const;
+  /// P(L > level).
+  double survival(double level) const;
+};
+
+/// The head of a model at one query. Gaussian kernels must have k = 1.
+ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, std::size_t head);
+
+/// The range of sigma outside which a head's integrals over n points are below exp(-digits).
+struct SigmaRange {
+  double from;
+  double to;
+  double knee;  ///< below it, integrands are powers of s
+};
+SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution& resolution);
+
+/// Nodes in sigma. `smoothing`, in standard deviations of the scalar, is the least over which
+/// expectations average before sigma is integrated over: beyond it panels need not resolve single
+/// design points.
+Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t n,
+                  double smoothing, const Resolution& resolution);
+
+/// A head as seen from a grid of u: its own scalar is offset + slope u there.
+struct Sight {
+  const ScalarHead& head;
+  double highest_sigma;  ///< beyond which the head's integrals do not reach
+  double offset = 0;
+  double slope = 1;
+};
+
+/// Nodes of U ~ law, weighted by its density, that resolve every head in sight. A law without
+/// spread has one node.
+/// \param widest bound on panels, in units of u
+Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, double widest,
+                   const Resolution& resolution);
+
+}  // namespace headlab
