@@ -17,9 +17,11 @@
 namespace headlab {
 namespace {
 
-/// Digits (natural) aimed at by each refinement: a third more range and resolution every time.
-constexpr double refinements[] = {20, 28, 38, 50};
-constexpr double enough = 1e-10;           ///< change and certificate at which refinement stops
+/// Natural digits aimed at by each refinement.
+constexpr double refinements[] = {18, 26, 36, 48};
+/// Change, of the resolution before the last, and certificate at which refinement stops.
+constexpr double enough_change = 1e-7;
+constexpr double enough_certificate = 1e-9;
 constexpr double tolerated_certificate = 1e-7;
 
 /// A figure of one resolution and its certificate.
@@ -38,7 +40,10 @@ double refine(const Compute& compute, const std::string& what) {
     const Refined next = compute(Resolution{.digits = refinements[i]});
     change = next.value - last.value;
     last = next;
-    if (std::abs(change) <= enough * last.scale && std::abs(last.certificate) <= enough) break;
+    if (std::abs(change) <= enough_change * last.scale &&
+        std::abs(last.certificate) <= enough_certificate) {
+      break;
+    }
   }
   if (!(std::abs(last.certificate) <= tolerated_certificate)) {
     char figure[32];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <boost/math/quadrature/gauss.hpp>
@@ -30,7 +31,8 @@ void divide(double from, double to, const std::function<double(double)>& width,
 }  // namespace
 
 double panel_width(double digits) {
-  return std::numbers::pi / std::sinh(std::max(digits, 1.0) / (2 * panel_order));
+  if (digits <= 0) return std::numeric_limits<double>::infinity();
+  return std::numbers::pi / std::sinh(digits / (2 * panel_order));
 }
 
 Nodes panel_nodes(double from, double to, const std::vector<double>& breaks,
