@@ -31,7 +31,7 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
     const double spread = law.sd > 0 ? 1 / law.sd : 0;
     const ResponseMoments response(model, truth, model.design.components[c],
                                    head.direction * spread);
-    const Nodes u = scalar_nodes(law, {{head, range.to}}, law.sd * resolution.widest(), resolution);
+    const Nodes u = scalar_nodes(law, {{head, range}}, law.sd * resolution.widest(), resolution);
     const ArrayXd level = head.minus_log_kernel(u.points);
     const VectorXd probability = head.weights[c] * u.weights;
     VectorXd mean(u.points.size());

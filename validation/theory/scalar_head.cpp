@@ -133,17 +133,41 @@ SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution
     const double middle = (low + high) / 2;
     (is_enough(middle) ? high : low) = middle;
   }
-  return {.from = -resolution.digits - 7 - log_mean,
-          .to = high + std::log(resolution.digits + 10),
-          .knee = std::min(-log_mean, least) - 5};
+  const double margin = std::log(resolution.digits + 10);
+  SigmaRange range = {.from = -resolution.digits - 7 - log_mean,
+                      .to = high + margin,
+                      .knee = std::min(-log_mean, least) - 5,
+                      .loss = ArrayXd::LinSpaced(100, 0, 1)};
+  range.loss = range.loss.unaryExpr([&](double share) {
+    const double sigma = range.from + share * (range.to - range.from);
+    return -points * std::log(std::max(head.survival(sigma - margin), 1e-300));
+  });
+  return range;
+}
+
+double SigmaRange::loss_at(double sigma) const {
+  const double steps = static_cast<double>(loss.size() - 1);
+  const double step = std::floor(std::clamp((sigma - from) / (to - from), 0.0, 1.0) * steps);
+  return loss(static_cast<Eigen::Index>(step));
+}
+
+double SigmaRange::loss_of_level(double level) const {
+  // At sigma below the level e^(-sK) is within exp(sigma - level) of 1.
+  const double step = (to - from) / static_cast<double>(loss.size() - 1);
+  double least = loss(loss.size() - 1) + std::max(level - to, 0.0);
+  for (Eigen::Index j = 0; j + 1 < loss.size(); ++j) {
+    const double sigma = from + step * static_cast<double>(j + 1);
+    least = std::min(least, loss(j) + std::max(level - sigma, 0.0));
+  }
+  return least;
 }
 
 Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t n,
                   double smoothing, const Resolution& resolution) {
-  const double unit = panel_width(resolution.digits);
   const double points = static_cast<double>(n);
   const auto width = [&](double sigma) {
-    if (sigma < range.knee) return 3 * unit;
+    if (sigma < range.knee) return 3 * panel_width(resolution.digits);
+    const double unit = panel_width(resolution.digits - range.loss_at(sigma));
     // Averaging over the design makes the integrand smooth over `smoothing` times the steepness,
     // but for phi^n, and for the end of the support of L at 0.
     double wide = unit * std::max(1.0, 0.4 * head.steepness(sigma) * smoothing);
@@ -166,10 +190,8 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
     for (const Sight& sight : sights) {
       const double v = sight.offset + sight.slope * u;
       const double level = sight.head.minus_log_kernel(ArrayXd::Constant(1, v))(0);
-      const double excess = std::max(level - sight.highest_sigma, 0.0);
-      const double resolved =
-          panel_width(resolution.digits - z * z / 2 - excess) * sight.head.scale(v);
-      least = std::min(least, resolved / std::abs(sight.slope));
+      const double digits = resolution.digits - z * z / 2 - sight.range.loss_of_level(level);
+      least = std::min(least, panel_width(digits) * sight.head.scale(v) / std::abs(sight.slope));
     }
     return stretch * least;
   };

@@ -21,7 +21,7 @@ namespace headlab {
 struct Resolution {
   double digits;
   /// Nodes of a scalar's grid, beyond which panels are widened instead.
-  Eigen::Index most_nodes = 6000;
+  Eigen::Index most_nodes = 50000;
 
   double reach() const;   ///< of the design, in standard deviations
   double widest() const;  ///< panel on a Gaussian density, in standard deviations
@@ -55,24 +55,30 @@ struct ScalarHead {
 /// The head of a model at one query. Gaussian kernels must have k = 1.
 ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, std::size_t head);
 
-/// The range of sigma outside which a head's integrals over n points are below exp(-digits).
+/// Where in sigma a head's integrals over n points lie.
 struct SigmaRange {
-  double from;
+  double from;  ///< below and above, integrals are smaller than exp(-digits)
   double to;
   double knee;  ///< below it, integrands are powers of s
+  /// phi(s)^n <= exp(-loss[j]) from the j-th of equal steps of [from, to] on; increasing.
+  Eigen::ArrayXd loss;
+
+  double loss_at(double sigma) const;
+  /// Least -log of the share in the integrals of what happens where L = level.
+  double loss_of_level(double level) const;
 };
 SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution& resolution);
 
-/// Nodes in sigma. `smoothing`, in standard deviations of the scalar, is the least over which
-/// expectations average before sigma is integrated over: beyond it panels need not resolve single
-/// design points.
+/// Nodes in sigma. `smoothing`, in the units of the scalar, is the least standard deviation over
+/// which expectations average before sigma is integrated over: beyond it panels need not resolve
+/// single design points.
 Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t n,
                   double smoothing, const Resolution& resolution);
 
 /// A head as seen from a grid of u: its own scalar is offset + slope u there.
 struct Sight {
   const ScalarHead& head;
-  double highest_sigma;  ///< beyond which the head's integrals do not reach
+  const SigmaRange& range;
   double offset = 0;
   double slope = 1;
 };

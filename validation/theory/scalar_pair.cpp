@@ -197,12 +197,12 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     // One grid of v for all u, fine enough for the conditional density; or, where that is narrow, a
     // grid of v for each u, and u sees both kernels.
     const double density_panel = law.sd * resolution.widest();
-    const Nodes v = scalar_nodes(v_law, {{second, tau_reach.to}}, density_panel, resolution);
-    const Nodes v_narrow = scalar_nodes(law.given(u_law.mean), {{second, tau_reach.to}},
+    const Nodes v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, resolution);
+    const Nodes v_narrow = scalar_nodes(law.given(u_law.mean), {{second, tau_reach}},
                                         density_panel, resolution);
     const bool narrow = law.sd == 0 || v.points.size() > 10 * v_narrow.points.size();
-    std::vector<Sight> sights = {{first, sigma_reach.to}};
-    if (narrow) sights.push_back({second, tau_reach.to, law.offset, law.slope});
+    std::vector<Sight> sights = {{first, sigma_reach}};
+    if (narrow) sights.push_back({second, tau_reach, law.offset, law.slope});
     const double u_panel = narrow ? u_law.sd * resolution.widest()
                                   : density_panel / std::max(std::abs(law.slope), 1e-300);
     const Nodes u = scalar_nodes(u_law, sights, u_panel, resolution);
@@ -238,7 +238,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     }
     for (Index i = 0; i < u.points.size(); ++i) {
       const ScalarLaw given = law.given(u.points(i));
-      const Nodes own = scalar_nodes(given, {{second, tau_reach.to}}, density_panel, resolution);
+      const Nodes own = scalar_nodes(given, {{second, tau_reach}}, density_panel, resolution);
       JointLaw joint(1, own.points.size(), response);
       z(0) = standardised(u.points(i), u_law);
       for (Index j = 0; j < own.points.size(); ++j) {
