@@ -24,35 +24,42 @@ constexpr double enough_change = 1e-7;
 constexpr double enough_certificate = 1e-9;
 constexpr double tolerated_certificate = 1e-7;
 
-/// A figure of one resolution and its certificate.
-struct Refined {
-  double value;
-  double scale;  ///< that changes are relative to
-  double certificate;
+/// Nodes of a scalar's grid.
+constexpr Eigen::Index most_nodes = 50000;
+
+/// What one resolution gives.
+template <class Result>
+struct Attempt {
+  Result result;     ///< its change is not yet known
+  double figure;     ///< what changes
+  double scale;      ///< that changes are relative to
+  bool coarsened;    ///< finer is out of reach
 };
 
-/// Refines until neither the value nor the certificate moves, and returns the last change.
-template <class Compute>
-double refine(const Compute& compute, const std::string& what) {
-  Refined last = compute(Resolution{.digits = refinements[0]});
-  double change = 0;
-  for (std::size_t i = 1; i < std::size(refinements); ++i) {
-    const Refined next = compute(Resolution{.digits = refinements[i]});
-    change = next.value - last.value;
-    last = next;
-    if (std::abs(change) <= enough_change * last.scale &&
-        std::abs(last.certificate) <= enough_certificate) {
-      break;
-    }
+/// Refines until neither the figure nor the certificate moves or a limit is met, and returns the
+/// last result with its change, or the one before where the limit made the last one worse.
+template <class Result, class Compute>
+Result refine(const Compute& compute, const std::string& what) {
+  Attempt<Result> best = compute(Resolution{refinements[0], most_nodes});
+  for (std::size_t i = 1; i < std::size(refinements) && !best.coarsened; ++i) {
+    Attempt<Result> next = compute(Resolution{refinements[i], most_nodes});
+    const double change = next.figure - best.figure;
+    const bool worse = next.coarsened && std::abs(next.result.certificate) >
+                                             std::abs(best.result.certificate);
+    if (!worse) best = next;
+    best.result.change = change;
+    const bool settled = std::abs(change) <= enough_change * best.scale &&
+                         std::abs(best.result.certificate) <= enough_certificate;
+    if (settled || worse) break;
   }
-  if (!(std::abs(last.certificate) <= tolerated_certificate)) {
+  if (!(std::abs(best.result.certificate) <= tolerated_certificate)) {
     char figure[32];
-    std::snprintf(figure, sizeof figure, "%.2g", last.certificate);
+    std::snprintf(figure, sizeof figure, "%.2g", best.result.certificate);
     throw Refused("exact finite-n theory does not converge for " + what +
                   ": weights sum to one but for " + figure +
                   " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
   }
-  return change;
+  return best.result;
 }
 
 bool same_subspace(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
@@ -73,19 +80,17 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
 
 FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size_t h) {
   if (const auto obstacle = finite_n_obstacle(model, h, h)) throw Refused(*obstacle);
-  const double truth = model.truth[query];
-  FiniteNHead result;
   const ScalarHead head = scalar_head(model, model.queries[query], h);
-  result.change = refine(
-      [&](const Resolution& resolution) {
-        const HeadMoments moments = scalar_head_moments(model, truth, head, resolution);
-        result.bias = moments.mean;
-        result.variance = moments.square - moments.mean * moments.mean;
-        result.certificate = moments.certificate;
-        return Refined{result.variance, moments.square, moments.certificate};
-      },
-      "head " + std::to_string(h + 1));
-  return result;
+  const auto attempt = [&](const Resolution& resolution) {
+    const HeadMoments moments = scalar_head_moments(
+        model, model.truth[query], head, sigma_range(head, model.n, resolution), resolution);
+    const double variance = moments.square - moments.mean * moments.mean;
+    return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.certificate},
+                                variance,
+                                moments.square,
+                                false};
+  };
+  return refine<FiniteNHead>(attempt, "head " + std::to_string(h + 1));
 }
 
 FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h,
@@ -94,22 +99,19 @@ FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size
   if (same_subspace(model.projections[h], model.projections[l])) {
     return {first.variance, first.change, first.certificate};
   }
-  const double truth = model.truth[query];
-  FiniteNPair result;
   const ScalarHead scalar_h = scalar_head(model, model.queries[query], h);
   const ScalarHead scalar_l = scalar_head(model, model.queries[query], l);
   const double scale = std::sqrt((first.variance + first.bias * first.bias) *
                                  (second.variance + second.bias * second.bias));
-  result.change = refine(
-      [&](const Resolution& resolution) {
-        const PairMoments moments =
-            scalar_pair_moments(model, truth, scalar_h, scalar_l, resolution);
-        result.covariance = moments.product - first.bias * second.bias;
-        result.certificate = moments.certificate;
-        return Refined{result.covariance, scale, moments.certificate};
-      },
-      "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
-  return result;
+  const auto attempt = [&](const Resolution& resolution) {
+    const PairMoments moments =
+        scalar_pair_moments(model, model.truth[query], scalar_h, scalar_l, resolution);
+    const double covariance = moments.product - first.bias * second.bias;
+    return Attempt<FiniteNPair>{
+        {covariance, 0, moments.certificate}, covariance, scale, moments.coarsened};
+  };
+  return refine<FiniteNPair>(attempt,
+                             "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
 }
 
 FiniteN finite_n(const TheoryModel& model, std::size_t query, int threads) {

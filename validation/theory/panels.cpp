@@ -48,7 +48,9 @@ Nodes panel_nodes(double from, double to, const std::vector<double>& breaks,
   const auto& abscissa = Rule::abscissa();  // the half of the rule from 0 upward
   const auto& weights = Rule::weights();
   const auto panels = static_cast<Eigen::Index>(edges.size() - 1);
-  Nodes nodes = {Eigen::ArrayXd(panels * panel_order), Eigen::ArrayXd(panels * panel_order)};
+  Nodes nodes;
+  nodes.points.resize(panels * panel_order);
+  nodes.weights.resize(panels * panel_order);
   Eigen::Index next = 0;
   const auto add = [&](double point, double weight) {
     nodes.points(next) = point;

@@ -14,6 +14,7 @@ namespace headlab {
 struct Nodes {
   Eigen::ArrayXd points;
   Eigen::ArrayXd weights;
+  bool coarsened = false;  ///< panels are wider than was asked for, to keep within a limit
 };
 
 /// Points in one panel.

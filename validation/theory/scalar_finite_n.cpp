@@ -14,8 +14,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
-                                const Resolution& resolution) {
-  const SigmaRange range = sigma_range(head, model.n, resolution);
+                                const SigmaRange& range, const Resolution& resolution) {
   double smoothing = head.laws[0].sd;
   for (const ScalarLaw& law : head.laws) smoothing = std::min(smoothing, law.sd);
   const Nodes sigma = sigma_nodes(head, range, model.n, smoothing, resolution);

@@ -25,12 +25,13 @@ struct HeadMoments {
   double certificate = 0;
 };
 HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
-                                const Resolution& resolution);
+                                const SigmaRange& range, const Resolution& resolution);
 
 /// Two heads' product moment about m(x), with E f_h f_l - 1 for responses that are all one.
 struct PairMoments {
   double product = 0;
   double certificate = 0;
+  bool coarsened = false;  ///< a grid met the limit of the resolution
 };
 PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const ScalarHead& first,
                                 const ScalarHead& second, const Resolution& resolution);

@@ -181,7 +181,7 @@ Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t
 
 Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, double widest,
                    const Resolution& resolution) {
-  if (!(law.sd > 0)) return {ArrayXd::Constant(1, law.mean), ArrayXd::Ones(1)};
+  if (!(law.sd > 0)) return {.points = ArrayXd::Constant(1, law.mean), .weights = ArrayXd::Ones(1)};
   const double reach = resolution.reach() * law.sd;
   double stretch = 1;
   const auto width = [&](double u) {
@@ -204,6 +204,7 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
     stretch *= 1.2 * static_cast<double>(nodes.points.size()) /
                static_cast<double>(resolution.most_nodes);
     nodes = panel_nodes(law.mean - reach, law.mean + reach, breaks, width);
+    nodes.coarsened = true;
   }
   nodes.weights *= (-((nodes.points - law.mean) / law.sd).square() / 2).exp() /
                    (law.sd * std::sqrt(2 * std::numbers::pi));

@@ -16,6 +16,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
+/// Of a matrix over the design, [u][v]: 128 MB.
+constexpr double most_entries = 1.6e7;
+
 /// Law of V given U in one component of the design: N(offset + slope u, sd^2).
 struct Conditional {
   double offset = 0;
@@ -187,6 +190,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
   const Nodes tau = sigma_nodes(second, tau_reach, model.n,
                                 least_conditional_sd(model, first, second), resolution);
   PairSums sums(sigma.points.size(), tau.points.size());
+  bool coarsened = false;
   for (std::size_t c = 0; c < first.laws.size(); ++c) {
     const GaussianLaw& component = model.design.components[c];
     const ScalarLaw& u_law = first.laws[c];
@@ -197,15 +201,31 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     // One grid of v for all u, fine enough for the conditional density; or, where that is narrow, a
     // grid of v for each u, and u sees both kernels.
     const double density_panel = law.sd * resolution.widest();
-    const Nodes v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, resolution);
-    const Nodes v_narrow = scalar_nodes(law.given(u_law.mean), {{second, tau_reach}},
-                                        density_panel, resolution);
-    const bool narrow = law.sd == 0 || v.points.size() > 10 * v_narrow.points.size();
+    bool narrow = law.sd < 0.02 * v_law.sd || v_law.sd == 0;
+    Nodes v;
+    if (!narrow) {
+      v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, resolution);
+      narrow = v.points.size() > 10 * scalar_nodes(law.given(u_law.mean), {{second, tau_reach}},
+                                                   density_panel, resolution)
+                                          .points.size();
+    }
     std::vector<Sight> sights = {{first, sigma_reach}};
     if (narrow) sights.push_back({second, tau_reach, law.offset, law.slope});
     const double u_panel = narrow ? u_law.sd * resolution.widest()
                                   : density_panel / std::max(std::abs(law.slope), 1e-300);
-    const Nodes u = scalar_nodes(u_law, sights, u_panel, resolution);
+    Nodes u = scalar_nodes(u_law, sights, u_panel, resolution);
+    const double entries = static_cast<double>(u.points.size()) *
+                           static_cast<double>(v.points.size());
+    if (!narrow && entries > most_entries) {
+      const double share = std::sqrt(most_entries / entries);
+      const auto fewer = [&](const Nodes& nodes) {
+        return Resolution{resolution.digits, static_cast<Index>(
+                              share * static_cast<double>(nodes.points.size()))};
+      };
+      u = scalar_nodes(u_law, sights, u_panel, fewer(u));
+      v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, fewer(v));
+    }
+    coarsened = coarsened || u.coarsened || v.coarsened;
     const VectorXd probability = first.weights[c] * u.weights;
     const KernelTable table = kernel_table(first.minus_log_kernel(u.points), sigma.points);
 
@@ -257,7 +277,10 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     }
     sums.add(table, probability, given_first, response);
   }
-  return sums.integrate(static_cast<double>(model.n), sigma.weights, tau.weights);
+  PairMoments moments =
+      sums.integrate(static_cast<double>(model.n), sigma.weights, tau.weights);
+  moments.coarsened = coarsened;
+  return moments;
 }
 
 }  // namespace headlab
