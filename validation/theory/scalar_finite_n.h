@@ -12,6 +12,11 @@
 /// that this moves means alone and spares the covariance a cancellation.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include <Eigen/Dense>
+
 #include "validation/theory/model.h"
 #include "validation/theory/scalar_head.h"
 
@@ -24,6 +29,16 @@ struct HeadMoments {
   double square = 0;
   double certificate = 0;
 };
+/// Nodes of the design, [node]: L there, the probability, and that times E[m - m(x)] and
+/// E[(m - m(x))^2 + s2].
+struct DesignNodes {
+  Eigen::ArrayXd level;
+  Eigen::VectorXd probability;
+  Eigen::VectorXd mean;
+  Eigen::VectorXd square;
+};
+HeadMoments head_moments(std::uint64_t n, const Nodes& sigma,
+                         const std::vector<DesignNodes>& design);
 HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
                                 const SigmaRange& range, const Resolution& resolution);
 

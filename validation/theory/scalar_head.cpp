@@ -5,7 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 #include <variant>
+
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/non_central_chi_squared.hpp>
 
 namespace headlab {
 namespace {
@@ -29,14 +33,23 @@ double log_mean_kernel(const ScalarHead& head) {
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
     const double mean = head.laws[c].mean;
     const double spread = std::pow(head.rate * head.laws[c].sd, 2);
-    const double distance = head.rate * (mean - head.centre);
+    const double distance =
+        head.rate * (head.dimension > 1 ? head.distance : mean - head.centre);
     logs(static_cast<Eigen::Index>(c)) =
         std::log(head.weights[c]) +
         (head.softmax ? head.rate * mean + spread / 2
-                      : -0.5 * (std::log1p(spread) + distance * distance / (1 + spread)));
+                      : -0.5 * (head.dimension * std::log1p(spread) +
+                                distance * distance / (1 + spread)));
   }
   const double largest = logs.maxCoeff();
   return largest + std::log((logs - largest).exp().sum());
+}
+
+/// The interval outside which a law has no mass that counts.
+std::pair<double, double> reach(int dimension, const ScalarLaw& law,
+                                const Resolution& resolution) {
+  const double from = law.mean - resolution.reach() * law.sd;
+  return {dimension > 1 ? std::max(from, 0.0) : from, law.mean + resolution.reach() * law.sd};
 }
 
 /// Least and largest L over the reach of the design.
@@ -44,8 +57,7 @@ std::pair<double, double> levels(const ScalarHead& head, const Resolution& resol
   double least = std::numeric_limits<double>::infinity();
   double largest = -least;
   for (const ScalarLaw& law : head.laws) {
-    const double from = law.mean - resolution.reach() * law.sd;
-    const double to = law.mean + resolution.reach() * law.sd;
+    const auto [from, to] = reach(head.dimension, law, resolution);
     ArrayXd ends(3);
     ends << from, to, std::clamp(head.centre, from, to);
     const ArrayXd level = head.minus_log_kernel(ends);
@@ -65,6 +77,10 @@ double Resolution::widest() const {
   return 60 / digits;
 }
 
+ArrayXd ScalarLaw::density(const ArrayXd& points) const {
+  return (-((points - mean) / sd).square() / 2).exp() / (sd * std::sqrt(2 * std::numbers::pi));
+}
+
 ArrayXd ScalarHead::minus_log_kernel(const ArrayXd& u) const {
   if (softmax) return -rate * u;
   return (rate * (u - centre)).square() / 2;
@@ -79,6 +95,14 @@ double ScalarHead::steepness(double level) const {
 }
 
 double ScalarHead::survival(double level) const {
+  if (dimension > 1) {
+    if (level <= 0) return 1;
+    const double square = 2 * level / (rate * rate);
+    return distance > 0
+               ? cdf(complement(boost::math::non_central_chi_squared(dimension, distance * distance),
+                                square))
+               : cdf(complement(boost::math::chi_squared(dimension), square));
+  }
   double probability = 0;
   for (std::size_t c = 0; c < laws.size(); ++c) {
     if (softmax) {
@@ -117,6 +141,16 @@ ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, s
         {scalar.direction.dot(component.mean), std::sqrt(std::max(variance, 0.0))});
   }
   return scalar;
+}
+
+ScalarHead radial_head(int k, double distance, double bandwidth) {
+  ScalarHead head;
+  head.dimension = k;
+  head.distance = distance;
+  head.rate = 1 / bandwidth;
+  head.weights = {1.0};
+  head.laws = {{std::sqrt(distance * distance + k - 1), 1.0}};
+  return head;
 }
 
 SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution& resolution) {
@@ -182,7 +216,7 @@ Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t
 Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, double widest,
                    const Resolution& resolution) {
   if (!(law.sd > 0)) return {.points = ArrayXd::Constant(1, law.mean), .weights = ArrayXd::Ones(1)};
-  const double reach = resolution.reach() * law.sd;
+  const auto [from, to] = reach(sights.at(0).head.dimension, law, resolution);
   double stretch = 1;
   const auto width = [&](double u) {
     const double z = (u - law.mean) / law.sd;
@@ -199,16 +233,18 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
   for (const Sight& sight : sights) {
     breaks.push_back((sight.head.centre - sight.offset) / sight.slope);
   }
-  Nodes nodes = panel_nodes(law.mean - reach, law.mean + reach, breaks, width);
+  Nodes nodes = panel_nodes(from, to, breaks, width);
   while (nodes.points.size() > resolution.most_nodes) {
     stretch *= 1.2 * static_cast<double>(nodes.points.size()) /
                static_cast<double>(resolution.most_nodes);
-    nodes = panel_nodes(law.mean - reach, law.mean + reach, breaks, width);
+    nodes = panel_nodes(from, to, breaks, width);
     nodes.coarsened = true;
   }
-  nodes.weights *= (-((nodes.points - law.mean) / law.sd).square() / 2).exp() /
-                   (law.sd * std::sqrt(2 * std::numbers::pi));
   return nodes;
+}
+
+ArrayXd masses(const Nodes& nodes, const ScalarLaw& law) {
+  return law.sd > 0 ? (nodes.weights * law.density(nodes.points)).eval() : nodes.weights;
 }
 
 }  // namespace headlab

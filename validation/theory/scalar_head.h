@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A head whose kernel sees one scalar U = w.X of a design point, and the grids on which its
-/// finite-n integrals converge.
+/// \file A head whose kernel sees one scalar of a design point, U = w.X or the radius
+/// R = |W^T(x - X)|, and the grids on which its finite-n integrals converge.
 ///
 /// With L = -log K, every integrand is a function of s K = exp(sigma - L), sigma = log s: as a
 /// function of u at fixed sigma, and of sigma at fixed u, it changes where L(u) is near sigma, over a
@@ -27,16 +27,21 @@ struct Resolution {
   double widest() const;  ///< panel on a Gaussian density, in standard deviations
 };
 
-/// N(mean, sd^2), a component's law of a scalar.
+/// N(mean, sd^2), a component's law of a scalar; of a radius, only where its mass is.
 struct ScalarLaw {
   double mean = 0;
   double sd = 1;
+
+  /// Density at each of `points`, sd > 0.
+  Eigen::ArrayXd density(const Eigen::ArrayXd& points) const;
 };
 
-/// One head: -log K as a function of u = direction.X, up to a constant.
+/// One head: -log K as a function of u = direction.X or u = |W^T(x - X)|, up to a constant.
 struct ScalarHead {
-  Eigen::VectorXd direction;  ///< w [d], a unit vector
+  Eigen::VectorXd direction;  ///< w [d], a unit vector; not for radii
   bool softmax = false;
+  int dimension = 1;            ///< k > 1: u is a radius, and X ~ N(0, I)
+  double distance = 0;          ///< radius: |W^T x|
   double centre = 0;            ///< Gaussian: w.x
   double rate = 1;              ///< Gaussian: 1/b; softmax: |a|, a = P x / t
   std::vector<double> weights;  ///< of the design's components
@@ -52,8 +57,13 @@ struct ScalarHead {
   double survival(double level) const;
 };
 
-/// The head of a model at one query. Gaussian kernels must have k = 1.
+/// The head of a model at one query, U = w.X. Gaussian kernels must have k = 1.
 ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, std::size_t head);
+
+/// A Gaussian head of k >= 2 dimensions as a function of the radius, X ~ N(0, I).
+/// \param distance |W^T x| >= 0
+/// \param bandwidth b > 0
+ScalarHead radial_head(int k, double distance, double bandwidth);
 
 /// Where in sigma a head's integrals over n points lie.
 struct SigmaRange {
@@ -83,10 +93,13 @@ struct Sight {
   double slope = 1;
 };
 
-/// Nodes of U ~ law, weighted by its density, that resolve every head in sight. A law without
-/// spread has one node.
+/// Nodes over the reach of a law, weighted by length, that resolve every head in sight. A law
+/// without spread has one node of weight one.
 /// \param widest bound on panels, in units of u
 Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, double widest,
                    const Resolution& resolution);
+
+/// Probabilities of a law's nodes.
+Eigen::ArrayXd masses(const Nodes& nodes, const ScalarLaw& law);
 
 }  // namespace headlab

@@ -214,10 +214,12 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     const double u_panel = narrow ? u_law.sd * resolution.widest()
                                   : density_panel / std::max(std::abs(law.slope), 1e-300);
     Nodes u = scalar_nodes(u_law, sights, u_panel, resolution);
+    // Beyond ten times what memory holds, little serves to show by how much weights fail to sum.
     const double entries = static_cast<double>(u.points.size()) *
                            static_cast<double>(v.points.size());
     if (!narrow && entries > most_entries) {
-      const double share = std::sqrt(most_entries / entries);
+      const double share = std::sqrt(
+          (entries > 10 * most_entries ? most_entries / 50 : most_entries) / entries);
       const auto fewer = [&](const Nodes& nodes) {
         return Resolution{resolution.digits, static_cast<Index>(
                               share * static_cast<double>(nodes.points.size()))};
@@ -226,16 +228,12 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
       v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, fewer(v));
     }
     coarsened = coarsened || u.coarsened || v.coarsened;
-    const VectorXd probability = first.weights[c] * u.weights;
+    const VectorXd probability = first.weights[c] * masses(u, u_law);
     const KernelTable table = kernel_table(first.minus_log_kernel(u.points), sigma.points);
 
     VectorXd z(2);
     if (!narrow) {
       JointLaw joint(u.points.size(), v.points.size(), response);
-      // v.weights carry the density of V, which the conditional one replaces.
-      const ArrayXd lengths =
-          v.weights / ((-((v.points - v_law.mean) / v_law.sd).square() / 2).exp() /
-                       (v_law.sd * std::sqrt(2 * std::numbers::pi)));
       for (Index i = 0; i < u.points.size(); ++i) {
         const ScalarLaw given = law.given(u.points(i));
         z(0) = standardised(u.points(i), u_law);
@@ -243,7 +241,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
           z(1) = standardised(v.points(j), given);
           const double density =
               std::exp(-z(1) * z(1) / 2) / (given.sd * std::sqrt(2 * std::numbers::pi));
-          joint.set(i, j, probability(i) * lengths(j) * density, z, response);
+          joint.set(i, j, probability(i) * v.weights(j) * density, z, response);
         }
       }
       const KernelTable second_table =
@@ -259,11 +257,12 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     for (Index i = 0; i < u.points.size(); ++i) {
       const ScalarLaw given = law.given(u.points(i));
       const Nodes own = scalar_nodes(given, {{second, tau_reach}}, density_panel, resolution);
+      const ArrayXd own_masses = masses(own, given);
       JointLaw joint(1, own.points.size(), response);
       z(0) = standardised(u.points(i), u_law);
       for (Index j = 0; j < own.points.size(); ++j) {
         z(1) = standardised(own.points(j), given);
-        joint.set(0, j, probability(i) * own.weights(j), z, response);
+        joint.set(0, j, probability(i) * own_masses(j), z, response);
       }
       const GivenFirst row = joint.given_first(
           kernel_table(second.minus_log_kernel(own.points), tau.points), response);
