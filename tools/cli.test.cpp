@@ -130,7 +130,9 @@ void send(pid_t process, int signal) {
 }
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --backend, --threads, --seed, --replicates, --max-time, --quiet";
+    "--help, --set, --out, --json, --backend, --threads, --seed, --replicates, --max-time, "
+    "--quiet, "
+    "--compare";
 
 TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string unknown = std::string(" (allowed: ") + run_options + ")";
@@ -139,9 +141,9 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
-  const std::string commands = " (allowed: run, list, doctor, help)";
+  const std::string commands = " (allowed: run, theory, list, doctor, help)";
   const std::vector<std::pair<Arguments, std::string>> table = {
-      {{}, "no command given (allowed: run, list, doctor, help) - try headlab help"},
+      {{}, "no command given (allowed: run, theory, list, doctor, help) - try headlab help"},
       {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
       {{"validate"}, "unknown command \"validate\"" + commands},
       {{"a.toml"}, "unknown command \"a.toml\"" + commands},
@@ -190,6 +192,15 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"run", "a.toml", "--json", "nowhere/x.json"},
        "--json: nowhere/x.json: there is no folder nowhere - choose a place you may write to"},
       {{"run", "a.toml", "--json", "-", "--json", "x"}, "run: --json is given more than once"},
+      {{"theory"}, "theory: no scenario given - write headlab theory SCENARIO.toml"},
+      {{"theory", "a.toml", "--source", "exakt"},
+       "--source: \"exakt\" is unknown (allowed: auto, exact, first_order) - did you mean "
+       "\"exact\"?"},
+      {{"theory", "a.toml", "--threads", "0"}, "--threads: \"0\"" + threads},
+      {{"theory", "a.toml", "--json", "a.toml"},
+       "--json a.toml: is the scenario itself - name another file"},
+      {{"theory", "a.toml", "--seed", "1"},
+       "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads)"},
       {{"list", "law"},
        "list: \"law\" is unknown (allowed: laws, scenarios) - did you mean \"laws\"?"},
       {{"list", "claims"}, "list: \"claims\" is unknown (allowed: laws, scenarios)"},
@@ -245,7 +256,7 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "list", "doctor", "help"}) {
+  for (const char* command : {"run", "theory", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const Outcome about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);
@@ -426,6 +437,94 @@ TEST_F(CommandLine, StopsInTimeAndSaysSo) {
   ASSERT_EQ(json["conditions"].size(), 1u);
   EXPECT_GT(json["conditions"][0]["replicates"], 0);
   EXPECT_NE(outcome.out.find(" of 1000000000000 replicates"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CommandLine, ComputesClosedForms) {
+  const Arguments many = {"--set", "data.n=20000", "--source", "first_order"};
+  Arguments arguments = {"theory", "a.toml"};
+  arguments.insert(arguments.end(), many.begin(), many.end());
+  const Outcome table = headlab(arguments);
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.err, "");
+  for (const char* word : {"cli test\n", "sum = MSE", "output correlation C/V", "chordal",
+                           "theory: first order in 1/n, "}) {
+    EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
+  }
+  EXPECT_EQ(table.out.find("±"), std::string::npos);
+
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Json json = Json::parse(headlab(arguments).out);
+  const Json& condition = json["conditions"][0];
+  EXPECT_EQ(condition["source"], "first_order");
+  EXPECT_TRUE(condition["replicates"].is_null());
+  EXPECT_TRUE(condition["mse"]["remainder"].is_null());
+  const double value = condition["head_variance_mean"]["value"];
+  const double remainder = condition["head_variance_mean"]["remainder"];
+  EXPECT_GT(value, 0);
+  EXPECT_GT(std::abs(remainder), 1e-6 * value);
+  EXPECT_LT(std::abs(remainder), 0.1 * value);
+  EXPECT_EQ(condition["queries"][0]["head_covariance_remainder"].size(), 2u);
+  EXPECT_EQ(json.dump().find("mcse"), std::string::npos);
+  // The same keys as a simulation's, in the same order, but for what only one of them has.
+  const Json run = Json::parse(headlab({"run", "a.toml", "--json", "-"}).out);
+  std::vector<std::string> keys, expected = {"source", "certificate"};
+  for (const auto& [key, one] : condition.items()) keys.push_back(key);
+  for (const auto& [key, one] : run["conditions"][0].items()) expected.push_back(key);
+  EXPECT_EQ(keys, expected);
+}
+
+TEST_F(CommandLine, SetsTheoryBesideTheSimulation) {
+  const Arguments arguments = {"run", "a.toml", "--compare", "--set", "data.n=4000"};
+  const Outcome table = headlab(arguments);
+  EXPECT_EQ(table.code, 0) << table.err;
+  for (const char* word : {"simulation", "theory", "largest z: bias of head ", "V, mean over heads",
+                           "z = (simulation - theory)/MCSE"}) {
+    EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
+  }
+  Arguments as_json = arguments;
+  as_json.insert(as_json.end(), {"--json", "-"});
+  const Json json = Json::parse(headlab(as_json).out);
+  const Json& theory = json["conditions"][0]["theory"];
+  for (const char* figure : {"variance_term", "covariance_term", "output_correlation"}) {
+    EXPECT_LT(std::abs(theory["z"][figure].get<double>()), 5) << figure;
+  }
+  ASSERT_EQ(theory["largest_z"].size(), 3u);
+  for (const Json& largest : theory["largest_z"]) {
+    EXPECT_LT(std::abs(largest["z"].get<double>()), 5) << largest;
+  }
+  const Json simulated = Json::parse(headlab({"run", "a.toml", "--json", "-"}).out);
+  EXPECT_FALSE(simulated["conditions"][0].contains("theory"));
+}
+
+TEST_F(CommandLine, ComparesToRoundingWhereNothingIsRandom) {
+  const Json json =
+      Json::parse(headlab({"run", "a.toml", "--compare", "--set", "data.fixed_design=true",
+                           "--backend", "reference", "--json", "-"})
+                      .out);
+  const Json& condition = json["conditions"][0];
+  EXPECT_EQ(condition["theory"]["source"], "exact");
+  EXPECT_TRUE(condition["theory"]["z"]["mse"].is_null());
+  EXPECT_NEAR(condition["theory"]["mse"]["value"], condition["mse"]["value"], 1e-15);
+}
+
+TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
+  // So many replicates that a run which had begun would not come back.
+  const std::string forever = "--replicates=1000000000000";
+  const Outcome compare =
+      headlab({"run", "a.toml", forever, "--compare", "--set", "data.design.law=\"sphere\""});
+  EXPECT_EQ(compare.code, 2);
+  EXPECT_EQ(compare.out, "");
+  EXPECT_EQ(std::count(compare.err.begin(), compare.err.end(), '\n'), 1);
+  EXPECT_NE(compare.err.find("data.design: closed forms need a normal or mixture design; law "
+                             "\"sphere\" is neither - simulate with headlab run"),
+            std::string::npos)
+      << compare.err;
+  const Outcome narrow =
+      headlab({"theory", "s.toml", "--source", "first_order", "--set", "data.n=12"});
+  EXPECT_EQ(narrow.code, 2);
+  EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
+      << narrow.err;
+  EXPECT_TRUE(files().empty());
 }
 
 }  // namespace

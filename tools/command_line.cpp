@@ -16,6 +16,7 @@
 #include "tools/command_doctor.h"
 #include "tools/command_list.h"
 #include "tools/command_run.h"
+#include "tools/command_theory.h"
 #include "tools/command_validate.h"
 
 namespace headlab::tools {
@@ -30,6 +31,7 @@ constexpr int refused = 2;
 /// What was read from the command line.
 struct Arguments {
   RunArguments run;
+  TheoryArguments theory;
   ValidateArguments validate;
   std::string list;
   std::string help;
@@ -59,7 +61,26 @@ void add_run(CLI::App& app, RunArguments& run) {
   command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
   command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
       ->type_name("FILE|-");
+  command->add_flag("--compare", run.compare, "Set closed forms beside the simulation, with z")
+      ->disable_flag_override();
   add_simulation(*command, run);
+}
+
+void add_theory(CLI::App& app, TheoryArguments& theory) {
+  CLI::App* command = app.add_subcommand("theory", "Compute a scenario from closed forms alone");
+  command->add_option("SCENARIO.toml", theory.scenario, "The scenario file")->type_name("");
+  command->add_option("--set", theory.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--source", theory.source,
+                   "exact, first_order or auto (the default): exact where it applies")
+      ->type_name("FORM");
+  command
+      ->add_option("--json", theory.json, "Write the figures to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--threads", theory.threads, "Threads to use; the default is all")
+      ->type_name("N");
 }
 
 void add_validate(CLI::App& app, ValidateArguments& validate) {
@@ -91,6 +112,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       "differs from the expected one.\n"
       "Try: headlab list scenarios, headlab help run");
   add_run(app, arguments.run);
+  add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
   app.add_subcommand("list", "Show the laws a scenario may use, and the scenarios that come along")
       ->add_option("laws|scenarios", arguments.list, "Which of the two; both by default")
@@ -197,6 +219,7 @@ int run_command(CLI::App& app, const Arguments& arguments) {
   const std::string& name = command.get_name();
   refuse_leftovers(command, name);
   if (name == "run") return command_run(arguments.run);
+  if (name == "theory") return command_theory(arguments.theory);
   if (name == "validate") return command_validate(arguments.validate);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();

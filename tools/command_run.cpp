@@ -2,7 +2,6 @@
 #include "tools/command_run.h"
 
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "engine/provenance.h"
 #include "engine/results_netcdf.h"
 #include "engine/summary_json.h"
+#include "tools/computed_conditions.h"
 #include "tools/condition_indices.h"
 #include "tools/figure_text.h"
 #include "tools/output_folder.h"
@@ -47,11 +47,12 @@ int command_run(const RunArguments& arguments) {
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
-    std::error_code none;
-    if (std::filesystem::equivalent(*arguments.json, arguments.scenario, none)) {
-      throw Refused("--json " + *arguments.json + ": is the scenario itself - name another file");
-    }
-    require_writable("--json", *arguments.json);
+    require_json_writable(*arguments.json, arguments.scenario);
+  }
+  // Before the simulation: where no closed form applies nothing is simulated.
+  std::vector<Theory> theories;
+  if (arguments.compare) {
+    theories = compute_theories(study, TheorySource::automatic, thread_count(options.threads));
   }
 
   options.stop = stop_on_signals();
@@ -74,7 +75,9 @@ int command_run(const RunArguments& arguments) {
 
   const Provenance program = provenance();
   const std::vector<ConditionIndices> indices = condition_indices(result);
-  const std::string summary = summary_json(study, result, indices, program);
+  std::vector<ComputedCondition> theory;
+  if (arguments.compare) theory = compared_conditions(result, theories);
+  const std::string summary = summary_json(study, result, indices, program, theory);
   // Where a file cannot be written after hours of work, standard output still gets the results.
   std::string files;
   std::exception_ptr problem;
@@ -92,7 +95,10 @@ int command_run(const RunArguments& arguments) {
   } catch (const CouldNotFinish&) {
     problem = std::current_exception();
   }
-  std::cout << (json_to_standard_output ? summary : result_table(study, result, indices));
+  std::cout << (json_to_standard_output
+                    ? summary
+                    : result_table(study, result, indices) +
+                          (theory.empty() ? "" : "\n" + comparison_table(study, theory)));
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
 

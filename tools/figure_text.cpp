@@ -55,6 +55,14 @@ std::string figure_text(const Figure& figure) {
          print("%+03d", exponent);
 }
 
+std::string computed_text(const Figure& figure) {
+  const auto [value, remainder] = figure;
+  if (std::isnan(value)) return none;
+  const std::string text = print("%.6g", value);
+  return std::isnan(remainder) || remainder == 0 ? text
+                                                 : text + " (" + print("%+.1e", remainder) + ")";
+}
+
 std::string duration_text(double seconds) {
   if (std::isnan(seconds)) return none;
   if (seconds < 9.95) return print("%.1f s", std::max(seconds, 0.0));

@@ -15,6 +15,10 @@ namespace headlab::tools {
 /// "(1.23 ± 0.12)e-09" where that would be long; "–" for what is undefined.
 std::string figure_text(const Figure& figure);
 
+/// "0.123457 (-1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
+/// "–" for what is undefined.
+std::string computed_text(const Figure& figure);
+
 /// Up to four significant digits; "–" for NaN.
 std::string short_number(double number);
 

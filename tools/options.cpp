@@ -75,6 +75,10 @@ std::uint64_t parse_replicates(const std::string& text) {
   return parse_whole_number("--replicates", text, 1, most_replicates);
 }
 
+int parse_threads(const std::optional<std::string>& text) {
+  return text ? static_cast<int>(parse_whole_number("--threads", *text, 1, most_threads)) : 0;
+}
+
 std::vector<std::string> all_sets(const RunArguments& arguments) {
   std::vector<std::string> sets = arguments.sets;
   if (arguments.seed) sets.push_back("run.seed=" + std::to_string(parse_seed(*arguments.seed)));
@@ -97,10 +101,7 @@ RunOptions run_options(const RunArguments& arguments) {
   } catch (const std::invalid_argument& error) {
     throw Refused(error.what());
   }
-  if (arguments.threads) {
-    options.threads =
-        static_cast<int>(parse_whole_number("--threads", *arguments.threads, 1, most_threads));
-  }
+  options.threads = parse_threads(arguments.threads);
   if (arguments.max_time) options.max_seconds = parse_duration("--max-time", *arguments.max_time);
   return options;
 }

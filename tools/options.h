@@ -23,6 +23,16 @@ struct RunArguments {
   std::optional<std::string> replicates;
   std::optional<std::string> max_time;
   bool quiet = false;
+  bool compare = false;
+};
+
+/// The arguments of `headlab theory`, as written.
+struct TheoryArguments {
+  std::string scenario;
+  std::vector<std::string> sets;
+  std::string source = "auto";
+  std::optional<std::string> json;
+  std::optional<std::string> threads;
 };
 
 /// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws Refused, naming
@@ -38,6 +48,9 @@ std::uint64_t parse_seed(const std::string& text);
 
 /// The number of --replicates; throws Refused.
 std::uint64_t parse_replicates(const std::string& text);
+
+/// The number given to --threads, 0 (all of this machine) without one; throws Refused.
+int parse_threads(const std::optional<std::string>& text);
 
 /// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
 std::vector<std::string> all_sets(const RunArguments& arguments);

@@ -70,4 +70,12 @@ void require_writable(const std::string& option, const std::string& path) {
   try_folder(option, path, folder.empty() ? fs::path(".") : folder);
 }
 
+void require_json_writable(const std::string& path, const std::string& scenario) {
+  std::error_code none;
+  if (std::filesystem::equivalent(path, scenario, none)) {
+    throw Refused("--json " + path + ": is the scenario itself - name another file");
+  }
+  require_writable("--json", path);
+}
+
 }  // namespace headlab::tools

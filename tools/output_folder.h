@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Finds out that results can be written before anything is simulated.
+/// \file Where results go, and finding out that they can before anything is simulated.
 #pragma once
 
 #include <filesystem>
@@ -26,5 +26,8 @@ class OutputFolder {
 
 /// Throws Refused where a file cannot be written at `path`, naming `option`.
 void require_writable(const std::string& option, const std::string& path);
+
+/// Throws Refused where the file of --json cannot be written at `path`, or is the scenario itself.
+void require_json_writable(const std::string& path, const std::string& scenario);
 
 }  // namespace headlab::tools

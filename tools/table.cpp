@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -60,33 +61,43 @@ std::string common(const RunResult& result, const std::vector<Describe>& texts) 
   return line;
 }
 
-/// What the conditions are: a line on the heads and a line on the computation.
-std::string header(const RunResult& result) {
-  if (result.conditions.empty()) return "";
+/// A line on the heads, with its end unless nothing is common to all conditions.
+std::string heads_line(const RunResult& result) {
   using Condition = const ConditionResult&;
   const std::string heads =
       common(result, {[](Condition c) { return "n " + std::to_string(c.plan.n); },
                       [](Condition c) { return "H " + std::to_string(c.plan.heads); },
                       [](Condition c) { return "d_k " + std::to_string(c.plan.k); },
                       [](Condition c) { return kernel_text(c.plan); }});
+  return heads + (heads.empty() ? "" : "\n");
+}
+
+std::string queries_text(const ConditionResult& condition) {
+  return std::to_string(condition.plan.queries) +
+         (condition.plan.queries == 1 ? " query" : " queries");
+}
+
+/// What the conditions are: a line on the heads and a line on the simulation.
+std::string header(const RunResult& result) {
+  if (result.conditions.empty()) return "";
+  using Condition = const ConditionResult&;
   const std::string computation =
       common(result, {[](Condition c) {
                         const bool conditional = c.plan.estimator == Estimator::conditional;
                         return std::string(conditional ? "conditional" : "plain") + " estimator";
                       },
-                      [](Condition c) {
-                        return std::to_string(c.plan.queries) +
-                               (c.plan.queries == 1 ? " query" : " queries");
-                      },
-                      [](Condition c) { return replicates_text(c) + " replicates"; },
+                      queries_text, [](Condition c) { return replicates_text(c) + " replicates"; },
                       [&](Condition) {
                         const bool plain = result.simd.empty() || result.simd == "none";
                         return result.backend + (plain ? "" : "/" + result.simd);
                       }});
-  return heads + (heads.empty() ? "" : "\n") + computation + "\n";
+  return heads_line(result) + computation + "\n";
 }
 
-std::string components_table(const Estimates& estimates) {
+/// How a Figure is written: figure_text or computed_text.
+using FigureText = std::string (*)(const Figure&);
+
+std::string components_table(const Estimates& estimates, FigureText text_of) {
   const std::vector<std::pair<std::string, Figure>> rows = {
       {"bias²", estimates.bias_squared},
       {"variance", estimates.variance_term},
@@ -95,7 +106,7 @@ std::string components_table(const Estimates& estimates) {
   std::vector<std::string> names, figures, shares, bars;
   for (const auto& [name, figure] : rows) {
     names.push_back(name);
-    figures.push_back(figure_text(figure));
+    figures.push_back(text_of(figure));
     const double share = figure.value / estimates.mse.value;
     const bool known = std::isfinite(share) && estimates.mse.value > 0;
     const long tenths = known ? std::lround(1000 * share) : 0;
@@ -112,10 +123,10 @@ std::string components_table(const Estimates& estimates) {
   return columns.text("  ");
 }
 
-std::string heads_table(const Estimates& estimates) {
-  std::vector<std::string> figures = {figure_text(estimates.head_variance_mean),
-                                      figure_text(estimates.head_covariance_mean),
-                                      figure_text(estimates.output_correlation)};
+std::string heads_table(const Estimates& estimates, FigureText text_of) {
+  std::vector<std::string> figures = {text_of(estimates.head_variance_mean),
+                                      text_of(estimates.head_covariance_mean),
+                                      text_of(estimates.output_correlation)};
   Columns columns;
   columns.add("", {"variance V, mean over heads", "covariance C, mean over pairs",
                    "output correlation C/V"});
@@ -123,12 +134,12 @@ std::string heads_table(const Estimates& estimates) {
   return columns.text("  ").substr(1);  // without the empty line of headings
 }
 
-std::string indices_table(const ConditionIndices& indices) {
+std::string indices_table(const ConditionIndices& indices, FigureText text_of) {
   std::vector<std::string> names, figures, ceilings;
   for (const IndexValue& index : indices) {
     names.push_back(index.name);
     const bool exact = !index.simulated && !std::isnan(index.figure.value);
-    figures.push_back(exact ? short_number(index.figure.value) : figure_text(index.figure));
+    figures.push_back(exact ? short_number(index.figure.value) : text_of(index.figure));
     ceilings.push_back(short_number(index.ceiling));
   }
   Columns columns;
@@ -173,16 +184,17 @@ std::string footer(const RunResult& result) {
   return "\n" + windows_text(result) + speed_text(result) + meaning_of_error;
 }
 
-std::string single_table(const ConditionResult& condition, const ConditionIndices& indices) {
+std::string single_table(const ConditionResult& condition, const ConditionIndices& indices,
+                         FigureText text_of) {
   const Estimates& estimates = condition.estimates;
-  std::string text = components_table(estimates);
+  std::string text = components_table(estimates, text_of);
   if (std::holds_alternative<DesignQueries>(condition.scenario.queries) &&
       !std::isnan(estimates.mse_query_se)) {
     text += "  (over the queries drawn, the standard error of the MSE is " +
             short_number(estimates.mse_query_se) + ")\n";
   }
-  text += "\n" + heads_table(estimates);
-  if (!indices.empty()) text += "\n" + indices_table(indices);
+  text += "\n" + heads_table(estimates, text_of);
+  if (!indices.empty()) text += "\n" + indices_table(indices, text_of);
   return text;
 }
 
@@ -194,9 +206,9 @@ std::string heading_of(const std::string& key, const std::vector<std::string>& k
   return same == 1 ? last(key) : key;
 }
 
-std::string sweep_table(const Study& study, const RunResult& result) {
-  const auto& conditions = result.conditions;
-  Columns columns;
+/// A column for each swept key.
+void add_swept(const Study& study, const std::vector<ConditionResult>& conditions,
+               Columns& columns) {
   for (std::size_t s = 0; s < study.swept.size(); ++s) {
     std::vector<std::string> values;
     for (const ConditionResult& condition : conditions) {
@@ -204,6 +216,12 @@ std::string sweep_table(const Study& study, const RunResult& result) {
     }
     columns.add(heading_of(study.swept[s], study.swept), values, true);
   }
+}
+
+std::string sweep_table(const Study& study, const RunResult& result, FigureText text_of) {
+  const auto& conditions = result.conditions;
+  Columns columns;
+  add_swept(study, conditions, columns);
   const std::vector<std::pair<std::string, Figure Estimates::*>> figures = {
       {"bias²", &Estimates::bias_squared},
       {"variance", &Estimates::variance_term},
@@ -213,7 +231,7 @@ std::string sweep_table(const Study& study, const RunResult& result) {
   for (const auto& [heading, figure] : figures) {
     std::vector<std::string> cells;
     for (const ConditionResult& condition : conditions) {
-      cells.push_back(figure_text(condition.estimates.*figure));
+      cells.push_back(text_of(condition.estimates.*figure));
     }
     columns.add_figures(heading, cells);
   }
@@ -228,6 +246,93 @@ std::string sweep_table(const Study& study, const RunResult& result) {
   return columns.text("  ");
 }
 
+/// Which forms were used, and how far weights are from summing to one in a quadrature.
+std::string forms_text(const std::vector<ComputedCondition>& theory) {
+  std::vector<std::string> forms;
+  double certificate = std::numeric_limits<double>::quiet_NaN();
+  double seconds = 0;
+  for (const ComputedCondition& computed : theory) {
+    if (std::find(forms.begin(), forms.end(), computed.form) == forms.end()) {
+      forms.push_back(computed.form);
+    }
+    certificate = std::fmax(certificate, std::abs(computed.certificate));
+    seconds += computed.condition.seconds;
+  }
+  std::string text = "theory: ";
+  for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
+  if (!std::isnan(certificate)) {
+    text += ", weights sum to one but for " + short_number(certificate);
+  }
+  return text + ", " + duration_text(seconds) +
+         "\n(in parentheses: the second-order term of first order, the change on refinement of "
+         "exact "
+         "forms)\n";
+}
+
+std::string z_text(double z) {
+  if (std::isnan(z)) return "–";
+  const std::string text = short_number(std::round(100 * z) / 100);
+  return text;
+}
+
+/// Simulation and theory of one condition side by side.
+std::string comparison_of_one(const SideBySide& comparison) {
+  static const std::vector<std::pair<std::string, std::string>> names = {
+      {"mse", "MSE"},
+      {"bias_squared", "bias²"},
+      {"variance_term", "variance"},
+      {"covariance_term", "covariance"},
+      {"head_variance_mean", "V, mean over heads"},
+      {"head_covariance_mean", "C, mean over pairs"},
+      {"output_correlation", "correlation C/V"}};
+  std::vector<std::string> labels, simulated, computed, z;
+  auto add = [&](const std::string& label, const ComparedFigure& figure) {
+    labels.push_back(label);
+    simulated.push_back(figure_text(figure.simulated));
+    computed.push_back(computed_text(figure.computed));
+    z.push_back(z_text(figure.z));
+  };
+  for (const ComparedFigure& figure : comparison.figures) {
+    const auto name = std::find_if(names.begin(), names.end(),
+                                   [&](const auto& entry) { return entry.first == figure.name; });
+    add(name == names.end() ? figure.name : name->second, figure);
+  }
+  for (const ComparedFigure& figure : comparison.largest) add("largest z: " + figure.name, figure);
+  Columns columns;
+  columns.add("", labels);
+  columns.add_figures("simulation", simulated);
+  columns.add_figures("theory", computed);
+  columns.add("z", z, true);
+  return columns.text("  ");
+}
+
+/// A row a condition: MSE both ways, and the largest |z|.
+std::string comparison_of_many(const Study& study, const std::vector<ComputedCondition>& theory) {
+  std::vector<ConditionResult> conditions;
+  for (const ComputedCondition& computed : theory) conditions.push_back(computed.condition);
+  Columns columns;
+  add_swept(study, conditions, columns);
+  std::vector<std::string> simulated, computed;
+  std::vector<std::vector<std::string>> z(4);
+  for (const ComputedCondition& one : theory) {
+    const ComparedFigure& mse = one.simulated.figures.front();
+    simulated.push_back(figure_text(mse.simulated));
+    computed.push_back(computed_text(mse.computed));
+    z[0].push_back(z_text(mse.z));
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& largest = one.simulated.largest;
+      z[i + 1].push_back(i < largest.size() ? z_text(largest[i].z) : "–");
+    }
+  }
+  columns.add_figures("MSE", simulated);
+  columns.add_figures("theory", computed);
+  columns.add("z", z[0], true);
+  columns.add("largest z: bias", z[1], true);
+  columns.add("V", z[2], true);
+  columns.add("C", z[3], true);
+  return columns.text("  ");
+}
+
 }  // namespace
 
 std::string result_table(const Study& study, const RunResult& result,
@@ -237,11 +342,30 @@ std::string result_table(const Study& study, const RunResult& result,
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
   if (study.swept.empty() && result.conditions.size() == 1) {
     text += single_table(result.conditions.front(),
-                         indices.empty() ? ConditionIndices{} : indices.front());
+                         indices.empty() ? ConditionIndices{} : indices.front(), figure_text);
   } else {
-    text += sweep_table(study, result);
+    text += sweep_table(study, result, figure_text);
   }
   return text + footer(result);
+}
+
+std::string theory_table(const Study& study, const std::vector<ComputedCondition>& theory) {
+  RunResult result;
+  for (const ComputedCondition& computed : theory) result.conditions.push_back(computed.condition);
+  std::string text = one_line(study.conditions.front().name) + "\n" + heads_line(result) +
+                     common(result, {queries_text}) + "\n\n";
+  if (study.swept.empty() && theory.size() == 1) {
+    text += single_table(theory.front().condition, theory.front().indices, computed_text);
+  } else {
+    text += sweep_table(study, result, computed_text);
+  }
+  return text + "\n" + forms_text(theory);
+}
+
+std::string comparison_table(const Study& study, const std::vector<ComputedCondition>& theory) {
+  const bool one = study.swept.empty() && theory.size() == 1;
+  return (one ? comparison_of_one(theory.front().simulated) : comparison_of_many(study, theory)) +
+         "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n";
 }
 
 }  // namespace headlab::tools

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/computed.h"
 #include "engine/index_value.h"
 #include "engine/run.h"
 
@@ -14,5 +15,13 @@ namespace headlab::tools {
 /// standard error. `indices` holds those of result.conditions[i] at [i].
 std::string result_table(const Study& study, const RunResult& result,
                          const std::vector<ConditionIndices>& indices);
+
+/// The same of closed forms, with their remainders and which forms they are. `theory` has one entry
+/// a condition of the study.
+std::string theory_table(const Study& study, const std::vector<ComputedCondition>& theory);
+
+/// Simulation and closed forms side by side, with z: one condition in detail, or one row a
+/// condition for a sweep.
+std::string comparison_table(const Study& study, const std::vector<ComputedCondition>& theory);
 
 }  // namespace headlab::tools

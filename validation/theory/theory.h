@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Closed forms of a scenario: the same figures as a simulation's, without one.
+/// \file Closed forms of a scenario: which one applies, and the same figures as a simulation's from
+/// it.
 #pragma once
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "engine/estimates.h"
 #include "engine/scenario.h"
+#include "validation/theory/head_theory.h"
 
 namespace headlab {
 
@@ -15,6 +18,9 @@ enum class TheorySource {
   exact,       ///< of a fixed design, or at finite n
   first_order  ///< in 1/n
 };
+
+/// Where a form stops being worth anything: a larger remainder, relative to its figure, is refused.
+inline constexpr double largest_remainder = 0.1;
 
 /// A closed-form figure. The remainder is, for the first order, the signed second-order term; for
 /// exact forms the change on refinement of the quadrature; NaN where there is none.
@@ -25,16 +31,32 @@ struct TheoryFigure {
 
 struct Theory {
   std::string source;  ///< "exact" or "first_order"
-  std::string form;    ///< in words: "exact at finite n, Gaussian kernel, d_k = 1"
+  std::string form;    ///< in words: "exact for the fixed design"
   /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
   double certificate = std::numeric_limits<double>::quiet_NaN();
   EstimatesOf<TheoryFigure> figures;
+
+  // What the figures are made of.
+  Plan plan;                      ///< conditional and pairwise, with the head weights used
+  std::vector<HeadTheory> heads;  ///< [Q]
+  double weights_index = std::numeric_limits<double>::quiet_NaN();  ///< known for a fixed design
+  WindowCounts windows;                                             ///< likewise
+  double seconds = 0;                                               ///< it took
 };
 
 /// Computes the closed forms of a scenario, pairs of heads in parallel on `threads` threads (0: all
-/// of this machine). Throws Refused with one line where none applies: which assumption fails and
-/// which other form would do; also where a remainder exceeds 10 % of its figure.
+/// of this machine). Weights of law `optimal` that no pilot has resolved become those that are
+/// optimal for the closed forms themselves. Throws Refused with one line where no form applies:
+/// which assumption fails and which other form would do; also where a remainder exceeds 10 % of its
+/// figure.
 Theory compute_theory(const Scenario& scenario, TheorySource source = TheorySource::automatic,
                       int threads = 0);
+
+/// Computes the figures of `theory` for other head weights [H]: those of plan and figures change.
+void set_head_weights(Theory& theory, const std::vector<double>& head_weights);
+
+/// The figures as what writes the results of simulations takes them, with the remainder in place of
+/// the MCSE.
+Estimates as_estimates(const EstimatesOf<TheoryFigure>& figures);
 
 }  // namespace headlab

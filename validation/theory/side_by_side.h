@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A simulation beside the closed forms of the same condition.
+#pragma once
+
+#include "engine/computed.h"
+
+namespace headlab {
+
+/// Computes z = (simulated - computed)/MCSE for the figures of the summary, and the largest |z|
+/// over queries of the heads' biases, variances and (pairs of heads) covariances. z is NaN where
+/// the MCSE is 0 or unknown: such figures differ by rounding alone. Squared biases have none
+/// either, because near 0 their z is not normal: the biases are tested instead. \param computed
+/// remainders in place of MCSEs, as as_estimates() has them
+SideBySide side_by_side(const Estimates& simulated, const Estimates& computed);
+
+}  // namespace headlab

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/side_by_side.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace headlab {
+namespace {
+
+/// Two heads at two queries; every figure is 1 with standard error 0.1.
+Estimates ones() {
+  const Figure one{1, 0.1};
+  Estimates e;
+  for (Figure* figure : {&e.mse, &e.bias_squared, &e.variance_term, &e.covariance_term,
+                         &e.head_variance_mean, &e.head_covariance_mean, &e.output_correlation}) {
+    *figure = one;
+  }
+  e.queries.assign(2, {one, {one, one}, {one, one, one, one}});
+  return e;
+}
+
+TEST(SideBySide, CountsInStandardErrors) {
+  Estimates computed = ones();
+  computed.mse.value = 0.7;
+  computed.queries[1].head_bias[0].value = 1.4;
+  computed.queries[0].head_bias[1].value = 0.8;
+  computed.queries[1].head_covariance[3].value = 1.1;
+  computed.queries[1].head_covariance[2].value = 0.5;
+  const SideBySide c = side_by_side(ones(), computed);
+  EXPECT_EQ(c.figures[0].name, "mse");
+  EXPECT_NEAR(c.figures[0].z, 3, 1e-12);
+  EXPECT_TRUE(std::isnan(c.figures[1].z));  // of bias squared
+  EXPECT_EQ(c.figures[2].z, 0);
+  ASSERT_EQ(c.largest.size(), 3u);
+  EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 2");
+  EXPECT_NEAR(c.largest[0].z, -4, 1e-12);
+  EXPECT_EQ(c.largest[1].name, "variance of head 2 at query 2");
+  EXPECT_NEAR(c.largest[1].z, -1, 1e-12);
+  EXPECT_EQ(c.largest[2].name, "covariance of heads 1 and 2 at query 2");
+  EXPECT_NEAR(c.largest[2].z, 5, 1e-12);
+}
+
+TEST(SideBySide, HasNoZWithoutAStandardError) {
+  Estimates simulated = ones();
+  simulated.mse.mcse = 0;
+  simulated.variance_term.mcse = std::nan("");
+  for (auto& query : simulated.queries) {
+    for (Figure& figure : query.head_bias) figure.mcse = 0;
+  }
+  simulated.queries[1].head_bias[1].mcse = 0.1;
+  Estimates computed = ones();
+  computed.queries[1].head_bias[1].value = 1.1;
+  const SideBySide c = side_by_side(simulated, computed);
+  EXPECT_TRUE(std::isnan(c.figures[0].z));
+  EXPECT_TRUE(std::isnan(c.figures[2].z));
+  EXPECT_EQ(c.largest[0].name, "bias of head 2 at query 2");
+  // A figure that is no number never counts as agreement.
+  computed.mse.value = std::nan("");
+  EXPECT_TRUE(std::isnan(side_by_side(ones(), computed).figures[0].z));
+}
+
+TEST(SideBySide, DoesWithoutMatrices) {
+  Estimates simulated = ones();
+  for (auto& query : simulated.queries) query.head_covariance.clear();
+  const SideBySide c = side_by_side(simulated, ones());
+  ASSERT_EQ(c.largest.size(), 1u);
+  EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 1");
+  EXPECT_TRUE(side_by_side(Estimates(), ones()).largest.empty());
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/theory.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/error.h"
+#include "engine/run.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+const std::string text = R"([scenario]
+name = "theory"
+[data]
+n = 4000
+design = { law = "normal", dim = 3 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 3
+dim = 1
+subspaces = { law = "haar" }
+kernel = { law = "gaussian", bandwidth = 0.6 }
+weights = { law = "explicit", values = [0.6, 0.1, 0.2] }
+[queries]
+law = "points"
+points = [[0, 0, 0], [0.5, -0.2, 0.4]]
+[run]
+seed = 7
+replicates = 20
+)";
+
+Scenario scenario_of(const std::vector<std::string>& sets = {}) {
+  return parse_study(text, "theory.toml", sets).conditions.at(0);
+}
+
+Theory first_order_of(const std::vector<std::string>& sets = {}) {
+  return compute_theory(scenario_of(sets), TheorySource::first_order, 1);
+}
+
+std::string refusal(const std::vector<std::string>& sets, TheorySource source) {
+  try {
+    compute_theory(scenario_of(sets), source, 1);
+  } catch (const Refused& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Every figure at the top of the estimates.
+const std::vector<Figure Estimates::*> figures = {&Estimates::mse,
+                                                  &Estimates::bias_squared,
+                                                  &Estimates::variance_term,
+                                                  &Estimates::covariance_term,
+                                                  &Estimates::head_variance_mean,
+                                                  &Estimates::head_covariance_mean,
+                                                  &Estimates::output_correlation,
+                                                  &Estimates::output_index};
+
+TEST(Theory, IsTheSimulationOfAFixedDesign) {
+  const std::vector<std::string> sets = {"data.fixed_design=true", "data.n=40",
+                                         "data.design.law=\"sphere\""};
+  const Theory theory = compute_theory(scenario_of(sets), TheorySource::automatic, 1);
+  EXPECT_EQ(theory.source, "exact");
+  EXPECT_EQ(theory.form, "exact for the fixed design");
+  const Estimates computed = as_estimates(theory.figures);
+  const Study study = parse_study(text, "theory.toml", sets);
+  const Estimates simulated = run(study, {.backend = "reference"}).conditions.at(0).estimates;
+  for (const auto figure : figures) {
+    EXPECT_NEAR((computed.*figure).value, (simulated.*figure).value, 1e-14);
+    EXPECT_EQ((computed.*figure).mcse, 0);
+  }
+  EXPECT_NEAR(computed.weights_index.value, simulated.weights_index.value, 1e-14);
+  EXPECT_EQ(20 * computed.windows.narrow, simulated.windows.narrow);
+  // Negative control: another design.
+  const Theory other = compute_theory(
+      scenario_of({sets[0], sets[1], sets[2], "data.design_seed=1"}), TheorySource::exact, 1);
+  EXPECT_GT(std::abs(other.figures.mse.value - computed.mse.value), 1e-6);
+}
+
+TEST(Theory, DecomposesTheErrorByHand) {
+  const Theory theory = first_order_of();
+  EXPECT_EQ(theory.form, "first order in 1/n");
+  const EstimatesOf<TheoryFigure>& e = theory.figures;
+  const VectorXd a = (VectorXd(3) << 0.6, 0.1, 0.2).finished();
+  double mse = 0, bias = 0, own = 0, all = 0;
+  for (std::size_t q = 0; q < 2; ++q) {
+    const HeadTheory& at = theory.heads[q];
+    const double b = a.dot(at.bias) + (a.sum() - 1) * theory.plan.truth[q];
+    const double variance = a.dot(at.covariance * a);
+    bias += b * b / 2;
+    all += variance / 2;
+    own += at.covariance.diagonal().dot(a.cwiseAbs2()) / 2;
+    mse += (b * b + variance) / 2;
+    EXPECT_NEAR(e.queries[q].mse.value, b * b + variance, 1e-15);
+  }
+  EXPECT_NEAR(e.mse.value, mse, 1e-15);
+  EXPECT_NEAR(e.bias_squared.value, bias, 1e-15);
+  EXPECT_NEAR(e.variance_term.value, own, 1e-16);
+  EXPECT_NEAR(e.covariance_term.value, all - own, 1e-16);
+  // Negative control: the term (A - 1) m is no rounding.
+  EXPECT_GT(
+      std::abs(first_order_of({"heads.weights.values=[0.6, 0.1, 0.3]"}).figures.bias_squared.value -
+               bias),
+      1e-3);
+  EXPECT_TRUE(std::isnan(e.mse.remainder));  // of a bias nothing is known
+  EXPECT_TRUE(std::isnan(e.weights_index.value));
+}
+
+TEST(Theory, CarriesRemaindersThroughEveryFigure) {
+  Theory theory = first_order_of();
+  for (HeadTheory& at : theory.heads) at.bias_remainder.setConstant(1e-3);
+  set_head_weights(theory, theory.plan.head_weights);
+  const Estimates before = as_estimates(theory.figures);
+  const double step = 1e-6;
+  for (HeadTheory& at : theory.heads) {
+    at.bias += step * at.bias_remainder;
+    at.covariance += step * at.covariance_remainder;
+  }
+  set_head_weights(theory, theory.plan.head_weights);
+  const Estimates after = as_estimates(theory.figures);
+  for (const auto figure : figures) {
+    const double slope = ((after.*figure).value - (before.*figure).value) / step;
+    const double remainder = (before.*figure).mcse;
+    EXPECT_NE(remainder, 0);
+    EXPECT_NEAR(slope, remainder, 1e-4 * std::abs(remainder) + 1e-9);
+  }
+  EXPECT_EQ(before.queries[1].head_covariance[5].mcse, theory.heads[1].covariance_remainder(1, 2));
+}
+
+TEST(Theory, FindsTheWeightsThatAPilotLooksFor) {
+  const Theory theory = first_order_of({"heads.weights={law=\"optimal\"}"});
+  const double least = theory.figures.mse.value;
+  const std::vector<double>& best = theory.plan.head_weights;
+  EXPECT_NEAR(best[0] + best[1] + best[2], 1, 1e-14);
+  for (std::size_t h = 0; h < 3; ++h) {
+    Theory moved = theory;
+    std::vector<double> a = best;
+    a[h] += 1e-3;
+    a[(h + 1) % 3] -= 1e-3;
+    set_head_weights(moved, a);
+    EXPECT_LT(least, moved.figures.mse.value) << h;
+  }
+  EXPECT_EQ(first_order_of({"heads.weights={law=\"optimal\"}", "heads.count=1"}).plan.head_weights,
+            (std::vector<double>{1.0}));
+}
+
+TEST(Theory, HasNoCovarianceOfASingleHead) {
+  const Estimates e =
+      as_estimates(first_order_of({"heads.count=1", "heads.weights={law=\"uniform\"}"}).figures);
+  EXPECT_EQ(e.covariance_term.value, 0);
+  EXPECT_EQ(e.covariance_term.mcse, 0);
+  EXPECT_TRUE(std::isnan(e.head_covariance_mean.value));
+  EXPECT_TRUE(std::isnan(e.output_correlation.value));
+  EXPECT_GT(e.mse.value, 0);
+}
+
+TEST(Theory, RefusesWhatItsRemainderMakesWorthless) {
+  EXPECT_EQ(refusal({}, TheorySource::first_order), "");
+  const std::string narrow = refusal({"data.n=30"}, TheorySource::first_order);
+  EXPECT_TRUE(
+      narrow.starts_with("first order in 1/n: the second-order term of the variance of head "))
+      << narrow;
+  EXPECT_NE(narrow.find(" % of it (allowed: 10 %) - "), std::string::npos) << narrow;
+  // Also without noise, where it is a warning of the same size.
+  EXPECT_NE(refusal({"data.n=30", "data.noise.sd=0"}, TheorySource::first_order), "");
+  EXPECT_EQ(
+      refusal({"data.noise.sd=0", "data.regression={law=\"zero\"}"}, TheorySource::first_order),
+      "");
+  // And where numbers leave their range.
+  EXPECT_NE(refusal({"queries.points=[[900, 0, 0]]"}, TheorySource::first_order), "");
+}
+
+TEST(Theory, NamesTheAssumptionThatFails) {
+  EXPECT_NE(refusal({"data.design.law=\"sphere\""}, TheorySource::automatic)
+                .find("closed forms need a normal or mixture design; law \"sphere\" is neither"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"data.fixed_design=true"}, TheorySource::first_order),
+            "--set data.fixed_design=true: data.fixed_design: first order is over training sets "
+            "that each draw their own design - use --source exact");
+  EXPECT_EQ(refusal({"data.fixed_design=true", "data.design.law=\"sphere\""}, TheorySource::exact),
+            "");
+}
+
+}  // namespace
+}  // namespace headlab
