@@ -53,7 +53,8 @@ void name_certificates(Validation& validation, const OutputFolder& folder,
     if (!row.certificate) continue;
     std::string name = row.claim + "_" + row.index + "_" + row.kernel + ".toml";
     const std::string path = folder.file(name);
-    row.replay = "headlab run " + path;
+    row.replay = "headlab run " + path + " --seed " + std::to_string(row.certificate->seed) +
+                 " --replicates " + std::to_string(row.certificate->replicates);
     files.emplace_back(path, row.certificate->scenario);
   }
 }
