@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -23,7 +22,6 @@ constexpr double refinements[] = {18, 26, 36, 48};
 /// Change, of the resolution before the last, and certificate at which refinement stops.
 constexpr double enough_change = 1e-7;
 constexpr double enough_certificate = 1e-9;
-constexpr double tolerated_certificate = 1e-7;
 
 /// Terms of a radial head's regression: their squares are integrated pair by pair.
 constexpr Eigen::Index most_cosines = 32;
@@ -34,10 +32,10 @@ constexpr Eigen::Index most_nodes = 25000;
 /// What one resolution gives.
 template <class Result>
 struct Attempt {
-  Result result;     ///< its change is not yet known
-  double figure;     ///< what changes
-  double scale;      ///< that changes are relative to
-  bool coarsened;    ///< finer is out of reach
+  Result result;   ///< its change is not yet known
+  double figure;   ///< what changes
+  double scale;    ///< that changes are relative to
+  bool coarsened;  ///< finer is out of reach
 };
 
 /// Refines until neither the figure nor the certificate moves or a limit is met, and returns the
@@ -48,21 +46,15 @@ Result refine(const Compute& compute, const std::string& what) {
   for (std::size_t i = 1; i < std::size(refinements) && !best.coarsened; ++i) {
     Attempt<Result> next = compute(Resolution{refinements[i], most_nodes});
     const double change = next.figure - best.figure;
-    const bool worse = next.coarsened && std::abs(next.result.certificate) >
-                                             std::abs(best.result.certificate);
+    const bool worse =
+        next.coarsened && std::abs(next.result.certificate) > std::abs(best.result.certificate);
     if (!worse) best = next;
     best.result.change = change;
     const bool settled = std::abs(change) <= enough_change * best.scale &&
                          std::abs(best.result.certificate) <= enough_certificate;
     if (settled || worse) break;
   }
-  if (!(std::abs(best.result.certificate) <= tolerated_certificate)) {
-    char figure[32];
-    std::snprintf(figure, sizeof figure, "%.2g", best.result.certificate);
-    throw Refused("exact finite-n theory does not converge for " + what +
-                  ": weights sum to one but for " + figure +
-                  " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
-  }
+  require_certificate(best.result.certificate, what);
   return best.result;
 }
 
@@ -87,7 +79,8 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
   if (model.projections[h].cols() == 1) return std::nullopt;
   const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
   const std::string otherwise =
-      " - use --source first_order, heads.dim = 1, the softmax kernel, or simulate with headlab run";
+      " - use --source first_order, heads.dim = 1, the softmax kernel, or simulate with headlab "
+      "run";
   if (!model.standard_design) {
     return many + "needs the design N(0, I)" + otherwise;
   }
@@ -128,8 +121,8 @@ FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size
   return refine<FiniteNHead>(attempt, "head " + std::to_string(h + 1));
 }
 
-FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h,
-                          std::size_t l, const FiniteNHead& first, const FiniteNHead& second) {
+FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h, std::size_t l,
+                          const FiniteNHead& first, const FiniteNHead& second) {
   if (const auto obstacle = finite_n_obstacle(model, h, l)) throw Refused(*obstacle);
   if (same_subspace(model.projections[h], model.projections[l])) {
     return {first.variance, first.change, first.certificate};

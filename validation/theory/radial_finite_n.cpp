@@ -47,8 +47,8 @@ Waves centred_regression(const TheoryModel& model, double truth) {
 /// (Re sum_j a_j e_j)^2 = Re sum_{i,j} (a_i a_j e_i e_j + a_i conj(a_j) e_i conj(e_j))/2.
 Waves squared(const Waves& waves) {
   const Index terms = waves.amplitude.size();
-  Waves square = {VectorXcd(terms * (terms + 1)), MatrixXd(terms * (terms + 1),
-                                                           waves.frequency.cols())};
+  Waves square = {VectorXcd(terms * (terms + 1)),
+                  MatrixXd(terms * (terms + 1), waves.frequency.cols())};
   Index next = 0;
   for (Index i = 0; i < terms; ++i) {
     for (Index j = 0; j <= i; ++j) {
@@ -85,9 +85,9 @@ struct RadialGrid {
   MatrixXcd waves(const MatrixXd& frequency) const {
     MatrixXcd table(radius.points.size(), frequency.rows());
     for (Index j = 0; j < frequency.rows(); ++j) {
-      table.col(j) = radial_wave(frame.transpose() * frequency.row(j).transpose(), q,
-                                 radius.points) *
-                     radius.weights;
+      table.col(j) =
+          radial_wave(frame.transpose() * frequency.row(j).transpose(), q, radius.points) *
+          radius.weights;
     }
     return table;
   }
@@ -122,10 +122,9 @@ struct Share {
     const ArrayXd fall = -rest.col(rest.cols() - 1).real().array();
     rest.rowwise() += waves.colwise().sum();
     weights = grid.sigma.weights * power_of_phi(fall, n - 2).col(0);
-    const VectorXd others =
-        (grid.sigma.weights * power_of_phi(fall, n - 1).col(0)).matrix();
-    of_squares = (table.first * others).cast<Complex>().transpose() *
-                 grid.waves(with_constant(squares));
+    const VectorXd others = (grid.sigma.weights * power_of_phi(fall, n - 1).col(0)).matrix();
+    of_squares =
+        (table.first * others).cast<Complex>().transpose() * grid.waves(with_constant(squares));
   }
 
   static MatrixXd with_constant(const MatrixXd& frequency) {
@@ -201,8 +200,11 @@ PairMoments orthogonal_pair_moments(const TheoryModel& model, std::size_t query,
                          (squares.transpose() * products.head(squares.size())).sum().real());
   if (model.n == 1) return moments;
 
-  // int E[K_h e_i e^(..)] E[K_l e_j e^(..)], whose factors are one head's each; e_j or its conjugate.
-  const auto one = [](const Share& share) { return share.weights.matrix().cast<Complex>().asDiagonal(); };
+  // int E[K_h e_i e^(..)] E[K_l e_j e^(..)], whose factors are one head's each; e_j or its
+  // conjugate.
+  const auto one = [](const Share& share) {
+    return share.weights.matrix().cast<Complex>().asDiagonal();
+  };
   const MatrixXcd plain_h = of_h.first.transpose() * (one(of_h) * of_h.rest);
   const MatrixXcd plain_l = of_l.rest.transpose() * (one(of_l) * of_l.first);
   const MatrixXcd conjugate_h = of_h.first.transpose() * (one(of_h) * of_h.rest.conjugate());

@@ -3,8 +3,8 @@
 /// zero or a sum of cosines. The kernel sees R = |U - q|, U = W^T X, q = W^T x, and
 ///
 ///     E[g(R) e^(iv.U)] = int g(r) J_v(r) dr,
-///     J_v(r) = r^(k-1) (2 pi)^(-k/2) |S^(k-2)| e^(iv.q - (r^2+q^2)/2) int_0^pi e^(z cos a) sin^(k-2) a da,
-///     z = r sqrt(q.q - v.v - 2i q.v)
+///     J_v(r) = r^(k-1) (2 pi)^(-k/2) |S^(k-2)| e^(iv.q - (r^2+q^2)/2) int_0^pi e^(z cos a)
+///     sin^(k-2) a da, z = r sqrt(q.q - v.v - 2i q.v)
 ///
 /// which is the Bessel form r^(k-1) e^(..) z^(-nu) I_nu(z), nu = k/2 - 1. Heads on orthogonal
 /// subspaces have independent radii, so that every expectation of two factors.

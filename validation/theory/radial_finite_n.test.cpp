@@ -60,7 +60,7 @@ TEST(RadialFiniteN, AgreesWithSimulation) {
   for (const auto& c : cases) {
     const Study scenario = study(c.n, c.k, c.regression, c.x);
     const QueryEstimates simulated =
-        run(scenario, {.backend = "reference"}).conditions.at(0).estimates.queries.at(0);
+        run(scenario, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
     const FiniteN exact = finite_n(theory_model(scenario.conditions.at(0)), 0);
     EXPECT_LE(std::abs(exact.certificate), 1e-9);
     for (Eigen::Index h = 0; h < 2; ++h) {
@@ -77,9 +77,7 @@ TEST(RadialFiniteN, AgreesWithSimulation) {
   }
 }
 
-TEST(RadialFiniteN, IsTheScalarFormAtOneDimensionMore) {
-  // A head that sees a second coordinate on which nothing depends, at bandwidth b in both, differs
-  // from k = 1; the noise covariance of orthogonal heads does not.
+TEST(RadialFiniteN, IsTheFloorForNoiseAloneOnOrthogonalSubspaces) {
   const Study two = study(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]");
   const FiniteN exact = finite_n(theory_model(two.conditions.at(0)), 0);
   EXPECT_NEAR(exact.covariance(0, 1), 0.25 / 10, 1e-10);
