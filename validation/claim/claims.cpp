@@ -13,6 +13,7 @@ namespace headlab {
 Claim identity_claim();
 Claim decomposition_claim();
 Claim allocation_claim();
+Claim hdi_claim();
 Claim isomorphism_claim();
 Claim scaling_law_claim();
 Claim variance_floor_claim();
@@ -20,8 +21,8 @@ Claim weights_claim();
 
 const std::vector<Claim>& claims() {
   static const std::vector<Claim> all = {
-      identity_claim(),    decomposition_claim(), variance_floor_claim(), weights_claim(),
-      isomorphism_claim(), allocation_claim(),    scaling_law_claim()};
+      identity_claim(), decomposition_claim(), variance_floor_claim(), hdi_claim(),
+      weights_claim(),  isomorphism_claim(),   allocation_claim(),     scaling_law_claim()};
   return all;
 }
 
