@@ -161,7 +161,7 @@ std::vector<Finding> between(Experiment& experiment) {
       };
       const auto certificate = [&] {
         Certificate made = pair_certificate(text, base.seed, observe(0), observe(1));
-        made.closed_form = closed_form(pair);
+        made.closed_form = closed_form(pair, has_signal(base) ? "mse" : "n mse / s^2");
         return made;
       };
       std::ostringstream what;

@@ -21,9 +21,10 @@ namespace headlab {
 std::string inversion_scenario(const Scenario& base, const Inversion& inversion,
                                std::uint64_t replicates);
 
-/// Returns what the closed forms say of both: the index, and the error they were judged by.
+/// Returns what the closed forms say of both: the index, and the error they were judged by, under
+/// the name of its units.
 std::vector<std::pair<std::string, std::pair<double, double>>> closed_form(
-    const Inversion& inversion);
+    const Inversion& inversion, const std::string& error);
 
 /// Puts the estimates of both conditions of `scenario` side by side. The difference is first -
 /// second, paired node by node; z is in units of its MCSE, to be compared to Student's t with
