@@ -51,7 +51,9 @@ void name_certificates(Validation& validation, const OutputFolder& folder,
                        std::vector<std::pair<std::string, std::string>>& files) {
   for (VerdictRow& row : validation.rows) {
     if (!row.certificate) continue;
-    std::string name = row.claim + "_" + row.index + "_" + row.kernel + ".toml";
+    std::string name = row.claim + "_" + row.form + "_" + row.index + "_" + row.kernel +
+                       (row.signal ? "_signal" : "") + ".toml";
+    std::replace(name.begin(), name.end(), ' ', '_');
     const std::string path = folder.file(name);
     row.replay = "headlab run " + path + " --seed " + std::to_string(row.certificate->seed) +
                  " --replicates " + std::to_string(row.certificate->replicates);

@@ -16,6 +16,7 @@ Claim variance_floor_claim();
 Claim angles_claim();
 Claim log_correlation_claim();
 Claim temperature_claim();
+Claim hdi_claim();
 Claim weights_claim();
 Claim output_projection_claim();
 Claim self_attention_claim();
@@ -24,11 +25,19 @@ Claim allocation_claim();
 Claim scaling_law_claim();
 
 const std::vector<Claim>& claims() {
-  static const std::vector<Claim> all = {
-      identity_claim(),    decomposition_claim(),     variance_floor_claim(),
-      angles_claim(),      log_correlation_claim(),   temperature_claim(),
-      weights_claim(),     output_projection_claim(), self_attention_claim(),
-      isomorphism_claim(), allocation_claim(),        scaling_law_claim()};
+  static const std::vector<Claim> all = {identity_claim(),
+                                         decomposition_claim(),
+                                         variance_floor_claim(),
+                                         angles_claim(),
+                                         log_correlation_claim(),
+                                         temperature_claim(),
+                                         hdi_claim(),
+                                         weights_claim(),
+                                         output_projection_claim(),
+                                         self_attention_claim(),
+                                         isomorphism_claim(),
+                                         allocation_claim(),
+                                         scaling_law_claim()};
   return all;
 }
 

@@ -51,6 +51,15 @@ const Plant plants[] = {
        scale_bandwidth(plan, 1e3);
        plan.query_points.assign(plan.query_points.size(), 0.0);
      }},
+    {"hdi", "hdi_path_gaussian_centre", "chordal", Verdict::supported, Verdict::refuted,
+     "heads at right angles see the same",
+     [](Plan& plan) {
+       const std::size_t size = plan.projections.size() / static_cast<std::size_t>(plan.heads);
+       if (plan.projections[size] != 0) return;
+       for (std::size_t i = size; i < plan.projections.size(); ++i) {
+         plan.projections[i] = plan.projections[i - size];
+       }
+     }},
     {"weights", "weights_gain", "", Verdict::supported, Verdict::refuted,
      "weights on the wrong heads",
      [](Plan& plan) {
