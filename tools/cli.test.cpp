@@ -142,7 +142,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string commands = " (allowed: run, theory, validate, list, doctor, help)";
   const std::vector<std::pair<Arguments, std::string>> table = {
-      {{}, "no command given (allowed: run, theory, validate, list, doctor, help) - try headlab help"},
+      {{},
+       "no command given (allowed: run, theory, validate, list, doctor, help) - try headlab help"},
       {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
       {{"replay"}, "unknown command \"replay\"" + commands},
       {{"a.toml"}, "unknown command \"a.toml\"" + commands},
@@ -476,8 +477,8 @@ TEST_F(CommandLine, SetsTheoryBesideTheSimulation) {
   const Arguments arguments = {"run", "a.toml", "--compare", "--set", "data.n=4000"};
   const Outcome table = headlab(arguments);
   EXPECT_EQ(table.code, 0) << table.err;
-  for (const char* word : {"simulation", "theory", "largest z: bias of head ", "V, mean over heads",
-                           "z = (simulation - theory)/MCSE"}) {
+  for (const char* word : {"simulation", "theory", "largest |z|: bias of head ",
+                           "V, mean over heads", "z = (simulation - theory)/MCSE"}) {
     EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
   }
   Arguments as_json = arguments;
