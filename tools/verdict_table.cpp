@@ -19,7 +19,7 @@ std::string form_text(const VerdictRow& row) {
 }
 
 std::string setting_text(const VerdictRow& row) {
-  return row.kernel + (row.signal ? "" : ", noise alone");
+  return row.kernel + ", " + (row.signal ? row.regression : "noise alone");
 }
 
 std::string verdict_cell(const VerdictRow& row) {
@@ -109,7 +109,7 @@ std::string verdict_table(const Validation& validation) {
   Columns columns;
   columns.add("claim", claims);
   columns.add("form", forms);
-  columns.add("kernel", settings);
+  columns.add("kernel, truth", settings);
   columns.add("verdict", verdicts);
   columns.add_figures("effect ± MCSE", effects);
   columns.add("allowed", allowed);
@@ -126,7 +126,7 @@ std::string verdict_table(const Validation& validation) {
 
 std::string verdict_report(const Validation& validation) {
   std::string text = "# Verdicts\n\n" + summary_lines(validation) +
-                     "\n| claim | form | kernel | verdict | effect ± MCSE | allowed |\n"
+                     "\n| claim | form | kernel, truth | verdict | effect ± MCSE | allowed |\n"
                      "|---|---|---|---|---|---|\n";
   for (const VerdictRow& row : validation.rows) {
     text += "| " + row.claim + " | " + form_text(row) + " | " + setting_text(row) + " | " +

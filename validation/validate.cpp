@@ -143,8 +143,9 @@ VerdictRow blank_row(const Experiment& experiment, const ClaimForm& form) {
   VerdictRow row;
   row.claim = experiment.section().name;
   row.form = form.name;
-  row.kernel = std::visit([](const auto& law) { return std::string(law.name); },
-                          experiment.scenario().kernel);
+  const auto name = [](const auto& law) { return std::string(law.name); };
+  row.kernel = std::visit(name, experiment.scenario().kernel);
+  row.regression = std::visit(name, experiment.scenario().regression);
   row.signal = !std::holds_alternative<ZeroRegression>(experiment.scenario().regression);
   row.statement = form.statement;
   row.assumptions = form.assumptions;

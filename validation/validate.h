@@ -28,7 +28,8 @@ struct VerdictRow {
   std::string form;
   std::string index;  ///< empty where the form is about none
   std::string kernel;
-  bool signal = false;  ///< m is not zero
+  std::string regression;  ///< law of m
+  bool signal = false;     ///< m is not zero
   std::string statement;
   std::string assumptions;
   std::string refuted_by;

@@ -37,6 +37,7 @@ Json row_json(const VerdictRow& row) {
                {"form", row.form},
                {"index", row.index.empty() ? Json() : Json(row.index)},
                {"kernel", row.kernel},
+               {"regression", row.regression},
                {"signal", row.signal},
                {"statement", row.statement},
                {"assumptions", row.assumptions},

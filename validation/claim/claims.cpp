@@ -12,14 +12,16 @@ namespace headlab {
 // One function a claim, in the file of its name.
 Claim identity_claim();
 Claim decomposition_claim();
+Claim allocation_claim();
 Claim isomorphism_claim();
+Claim scaling_law_claim();
 Claim variance_floor_claim();
 Claim weights_claim();
 
 const std::vector<Claim>& claims() {
-  static const std::vector<Claim> all = {identity_claim(), decomposition_claim(),
-                                         variance_floor_claim(), weights_claim(),
-                                         isomorphism_claim()};
+  static const std::vector<Claim> all = {
+      identity_claim(),    decomposition_claim(), variance_floor_claim(), weights_claim(),
+      isomorphism_claim(), allocation_claim(),    scaling_law_claim()};
   return all;
 }
 

@@ -25,7 +25,7 @@ constexpr double enough_certificate = 1e-9;
 constexpr double tolerated_certificate = 1e-7;
 
 /// Nodes of a scalar's grid.
-constexpr Eigen::Index most_nodes = 50000;
+constexpr Eigen::Index most_nodes = 25000;
 
 /// What one resolution gives.
 template <class Result>
@@ -88,7 +88,7 @@ FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size
     return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.certificate},
                                 variance,
                                 moments.square,
-                                false};
+                                moments.coarsened};
   };
   return refine<FiniteNHead>(attempt, "head " + std::to_string(h + 1));
 }

@@ -24,6 +24,23 @@ Nodes head_sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uin
 
 }  // namespace
 
+std::vector<DesignNodes> noise_nodes(const ScalarHead& head, const SigmaRange& range, double s2,
+                                     const Resolution& resolution) {
+  std::vector<DesignNodes> design;
+  for (std::size_t c = 0; c < head.laws.size(); ++c) {
+    const Nodes u = scalar_nodes(head.laws[c], {{head, range}},
+                                 head.laws[c].sd * resolution.widest(), resolution);
+    const ArrayXd probability =
+        head.weights[c] * (head.dimension > 1 ? u.weights * radial_density(head, u.points)
+                                              : masses(u, head.laws[c]));
+    design.push_back({.level = head.minus_log_kernel(u.points),
+                      .probability = probability,
+                      .mean = ArrayXd::Zero(probability.size()),
+                      .square = s2 * probability});
+  }
+  return design;
+}
+
 HeadMoments head_moments(std::uint64_t points, const Nodes& sigma,
                          const std::vector<DesignNodes>& design) {
   // Expectations over the design, [sigma]; "second" is (sK)^2 e^(-sK).
@@ -56,15 +73,23 @@ HeadMoments head_moments(std::uint64_t points, const Nodes& sigma,
   return moments;
 }
 
+HeadMoments noise_head_moments(std::uint64_t n, double s2, const ScalarHead& head,
+                               const SigmaRange& range, const Resolution& resolution) {
+  return head_moments(n, head_sigma_nodes(head, range, n, resolution),
+                      noise_nodes(head, range, s2, resolution));
+}
+
 HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
                                 const SigmaRange& range, const Resolution& resolution) {
   std::vector<DesignNodes> design;
+  bool coarsened = false;
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
     const ScalarLaw& law = head.laws[c];
     const double spread = law.sd > 0 ? 1 / law.sd : 0;
     const ResponseMoments response(model, truth, model.design.components[c],
                                    head.direction * spread);
     const Nodes u = scalar_nodes(law, {{head, range}}, law.sd * resolution.widest(), resolution);
+    coarsened = coarsened || u.coarsened;
     DesignNodes nodes = {.level = head.minus_log_kernel(u.points),
                          .probability = head.weights[c] * masses(u, law),
                          .mean = VectorXd(u.points.size()),
@@ -77,7 +102,10 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
     }
     design.push_back(std::move(nodes));
   }
-  return head_moments(model.n, head_sigma_nodes(head, range, model.n, resolution), design);
+  HeadMoments moments =
+      head_moments(model.n, head_sigma_nodes(head, range, model.n, resolution), design);
+  moments.coarsened = coarsened;
+  return moments;
 }
 
 }  // namespace headlab

@@ -28,6 +28,7 @@ struct HeadMoments {
   double mean = 0;
   double square = 0;
   double certificate = 0;
+  bool coarsened = false;  ///< a grid met the limit of the resolution
 };
 /// Nodes of the design, [node]: L there, the probability, and that times E[m - m(x)] and
 /// E[(m - m(x))^2 + s2].
@@ -37,8 +38,13 @@ struct DesignNodes {
   Eigen::VectorXd mean;
   Eigen::VectorXd square;
 };
+/// All nodes of a design under a head with constant s2 and m = 0; radial heads too.
+std::vector<DesignNodes> noise_nodes(const ScalarHead& head, const SigmaRange& range, double s2,
+                                     const Resolution& resolution);
 HeadMoments head_moments(std::uint64_t n, const Nodes& sigma,
                          const std::vector<DesignNodes>& design);
+HeadMoments noise_head_moments(std::uint64_t n, double s2, const ScalarHead& head,
+                               const SigmaRange& range, const Resolution& resolution);
 HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
                                 const SigmaRange& range, const Resolution& resolution);
 

@@ -153,6 +153,17 @@ ScalarHead radial_head(int k, double distance, double bandwidth) {
   return head;
 }
 
+ArrayXd radial_density(const ScalarHead& head, const ArrayXd& radius) {
+  const double noncentrality = head.distance * head.distance;
+  return radius.unaryExpr([&](double r) {
+    const double density =
+        noncentrality > 0
+            ? pdf(boost::math::non_central_chi_squared(head.dimension, noncentrality), r * r)
+            : pdf(boost::math::chi_squared(head.dimension), r * r);
+    return 2 * r * density;
+  });
+}
+
 SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution& resolution) {
   const double points = static_cast<double>(n);
   const auto [least, largest] = levels(head, resolution);

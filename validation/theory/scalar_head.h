@@ -65,6 +65,9 @@ ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, s
 /// \param bandwidth b > 0
 ScalarHead radial_head(int k, double distance, double bandwidth);
 
+/// Density of a radial head's |W^T(x - X)| at each of `radius`: noncentral chi.
+Eigen::ArrayXd radial_density(const ScalarHead& head, const Eigen::ArrayXd& radius);
+
 /// Where in sigma a head's integrals over n points lie.
 struct SigmaRange {
   double from;  ///< below and above, integrals are smaller than exp(-digits)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A budget D = H d_k can be spent on one full-dimensional head, on D one-dimensional ones, or in
+// between. Seed claim: in between is best. What the bandwidth does when d_k changes is part of the
+// claim, so there is one form for each rule:
+//   fixed     the same bandwidth for every d_k
+//   sqrt_dim  softmax at temperature sqrt(d_k), as in Transformers
+//   rate      b = n^(-1/(2 beta + d_k)), beta = 2 derivatives
+//   tuned     the best bandwidth of each allocation, found in a pilot with another seed
+#include "validation/claim/claim.h"
+#include "validation/claim/experiment.h"
+
+namespace headlab {
+namespace {
+
+/// Conditions: one-dimensional heads, the allocation in between, one full head.
+std::vector<Finding> interior_is_best(Experiment& experiment) {
+  const Sampled& between = experiment.observed(1).mse;
+  Finding finding;
+  for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
+    const Scenario& other = experiment.scenario(end);
+    finding.comparisons.push_back(at_least_zero(
+        "MSE of " + std::to_string(other.heads) + " heads of d_k " + std::to_string(other.k) +
+            " over that of " + std::to_string(experiment.scenario(1).heads) + " of d_k " +
+            std::to_string(experiment.scenario(1).k) + ", less 1",
+        experiment.observed(end).mse - between, between.value, experiment.margin(),
+        experiment.node_counts()));
+  }
+  return {std::move(finding)};
+}
+
+ClaimForm form(const std::string& rule, const std::string& assumption) {
+  return {.name = rule,
+          .statement =
+              "Under a budget D = H d_k, some 1 < d_k < D has a smaller MSE than D heads of "
+              "d_k = 1 and than one head of d_k = D.",
+          .assumptions = assumption + " The allocation in between is fixed beforehand by a pilot.",
+          .refuted_by =
+              "An end of the range with a smaller MSE than the allocation in between, "
+              "beyond the zone.",
+          .examine = interior_is_best};
+}
+
+}  // namespace
+
+Claim allocation_claim() {
+  return {.name = "allocation",
+          .forms = {form("fixed", "The bandwidth is the same for every d_k."),
+                    form("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
+                    form("rate", "Bandwidth n^(-1/(4 + d_k))."),
+                    form("tuned", "Every allocation has its own best bandwidth.")}};
+}
+
+}  // namespace headlab

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every claim with an error planted in the simulated world, so that what is claimed of the world as
+// it should be no longer holds there: the verdict has to turn.
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "validation/claim/claim.h"
+#include "validation/claim/claim_scenarios.h"
+#include "validation/validate.h"
+
+namespace headlab {
+namespace {
+
+/// Verdict on one built-in scenario, for one index where it has several.
+Verdict verdict_on(const std::string& file, const std::string& index,
+                   const std::function<void(Plan&)>& planted) {
+  for (const ClaimScenario& scenario : claim_scenarios()) {
+    if (scenario.file != "scenarios/claims/" + file + ".toml") continue;
+    const Validation result = validate_scenario(scenario.text, {.threads = 2, .planted = planted});
+    for (const VerdictRow& row : result.rows) {
+      if (row.index == index) return row.verdict;
+    }
+  }
+  ADD_FAILURE() << "no scenario " << file << " with index \"" << index << "\"";
+  return Verdict::unresolved;
+}
+
+/// An error in the world, and the verdict it turns.
+struct Plant {
+  std::string claim;
+  std::string scenario;  ///< file name without folder and ending
+  std::string index;
+  Verdict honest;
+  Verdict planted;
+  std::string error;
+  void (*plant)(Plan&);
+};
+
+void scale_bandwidth(Plan& plan, double factor) {
+  if (auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel)) gaussian->bandwidth *= factor;
+}
+
+const Plant plants[] = {
+    {"identity", "identity_equal_norms", "", Verdict::identity, Verdict::refuted, "b^2 is not t",
+     [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
+    {"identity", "identity_unequal_norms", "", Verdict::refuted, Verdict::supported,
+     "a query at the origin, where both kernels weigh all keys alike up to the window",
+     [](Plan& plan) {
+       scale_bandwidth(plan, 1e3);
+       plan.query_points.assign(plan.query_points.size(), 0.0);
+     }},
+    {"weights", "weights_gain", "", Verdict::supported, Verdict::refuted,
+     "weights on the wrong heads",
+     [](Plan& plan) {
+       if (plan.head_weights[0] != plan.head_weights[1]) plan.head_weights = {-1, 1, 1};
+     }},
+    {"isomorphism", "isomorphism_by_bandwidth", "", Verdict::supported, Verdict::refuted,
+     "the many heads have other bandwidths than the few",
+     [](Plan& plan) {
+       if (plan.heads == 64) scale_bandwidth(plan, 0.6);
+     }},
+    {"allocation", "allocation_tuned_additive", "", Verdict::supported, Verdict::refuted,
+     "the allocation in between is mistuned",
+     [](Plan& plan) {
+       if (plan.k == 3) scale_bandwidth(plan, 4);
+     }},
+    {"scaling_law", "scaling_law_growth_tuned", "", Verdict::supported, Verdict::refuted,
+     "the large training sets are small ones", [](Plan& plan) { plan.n = 30; }},
+};
+
+class Planted : public testing::TestWithParam<Plant> {};
+
+TEST_P(Planted, ErrorTurnsTheVerdict) {
+  const Plant& plant = GetParam();
+  EXPECT_STREQ(verdict_text(verdict_on(plant.scenario, plant.index, nullptr)),
+               verdict_text(plant.honest));
+  EXPECT_STREQ(verdict_text(verdict_on(plant.scenario, plant.index, plant.plant)),
+               verdict_text(plant.planted))
+      << plant.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(Claims, Planted, testing::ValuesIn(plants),
+                         [](const testing::TestParamInfo<Plant>& test) {
+                           return test.param.scenario +
+                                  (test.param.index.empty() ? "" : "_" + test.param.index);
+                         });
+
+TEST(Claims, EachHasAPlantedErrorAndAScenarioForEveryForm) {
+  std::set<std::string> planted;
+  for (const Plant& plant : plants) planted.insert(plant.claim);
+  std::set<std::pair<std::string, std::string>> forms;
+  for (const ClaimScenario& scenario : claim_scenarios()) {
+    const ClaimSection section = read_claim_section(parse_study(scenario.text, scenario.file));
+    forms.insert({section.name, section.form});
+  }
+  for (const Claim& claim : claims()) {
+    EXPECT_TRUE(planted.contains(claim.name)) << claim.name;
+    for (const ClaimForm& form : claim.forms) {
+      EXPECT_TRUE(forms.contains({claim.name, form.name})) << claim.name << ", " << form.name;
+      EXPECT_FALSE(form.statement.empty() || form.assumptions.empty() || form.refuted_by.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headlab
