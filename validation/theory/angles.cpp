@@ -2,10 +2,7 @@
 #include "validation/theory/angles.h"
 
 #include <cmath>
-#include <cstdio>
-#include <string>
 
-#include "engine/error.h"
 #include "validation/theory/scalar_finite_n.h"
 
 namespace headlab {
@@ -17,12 +14,11 @@ using Eigen::VectorXd;
 /// log Z((P_h + P_l)/b^2), by the k-dimensional blocks of [W_h W_l].
 double log_mass(const MatrixXd& first, const MatrixXd& second, const VectorXd& query,
                 double bandwidth) {
-  const MatrixXd sum = (first * first.transpose() + second * second.transpose()) /
-                       (bandwidth * bandwidth);
+  const MatrixXd sum =
+      (first * first.transpose() + second * second.transpose()) / (bandwidth * bandwidth);
   const MatrixXd one = MatrixXd::Identity(sum.rows(), sum.cols());
   const Eigen::LLT<MatrixXd> root(one + sum);
-  const double log_determinant =
-      2 * MatrixXd(root.matrixL()).diagonal().array().log().sum();
+  const double log_determinant = 2 * MatrixXd(root.matrixL()).diagonal().array().log().sum();
   return -0.5 * (log_determinant + query.dot(root.solve(sum * query)));
 }
 
@@ -55,13 +51,7 @@ double noise_covariance_ratio(double cosine, double first, double second, double
   const PairMoments moments =
       scalar_pair_moments(model, 0, plane_head(1, first, bandwidth),
                           plane_head(cosine, second, bandwidth), Resolution{22, 25000});
-  if (!(std::abs(moments.certificate) <= 1e-7)) {
-    char figure[32];
-    std::snprintf(figure, sizeof figure, "%.2g", moments.certificate);
-    throw Refused(std::string("exact finite-n theory does not converge: weights sum to one but "
-                              "for ") +
-                  figure + " (allowed: 1e-7) - take a larger n or bandwidth");
-  }
+  require_certificate(moments.certificate, "a pair of heads");
   return static_cast<double>(n) * moments.product;
 }
 

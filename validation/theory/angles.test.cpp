@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
 #include <vector>
 
 #include <Eigen/Dense>
@@ -43,10 +44,9 @@ TEST(Angles, OverlapCorrelationIsTheLimitOfExactTheoryOffTheCentre) {
   v << cosine, 0.8;
   const VectorXd x = Eigen::Vector2d(1, (-0.5 - cosine) / 0.8);
   const std::uint64_t n = 10000000;
-  const double exact =
-      noise_covariance_ratio(cosine, 1, -0.5, 0.5, n) /
-      std::sqrt(noise_covariance_ratio(1, 1, 1, 0.5, n) *
-                noise_covariance_ratio(1, -0.5, -0.5, 0.5, n));
+  const double exact = noise_covariance_ratio(cosine, 1, -0.5, 0.5, n) /
+                       std::sqrt(noise_covariance_ratio(1, 1, 1, 0.5, n) *
+                                 noise_covariance_ratio(1, -0.5, -0.5, 0.5, n));
   EXPECT_NEAR(overlap_correlation(w, v, x, 0.5), exact, 1e-5);
   EXPECT_GT(std::abs(overlap_correlation(w, v, VectorXd::Zero(2), 0.5) - exact), 1e-2);
 }
@@ -115,11 +115,9 @@ TEST(Angles, TheTheoremFailsOffTheCentre) {
 }
 
 TEST(Angles, CovarianceAveragedOverQueriesIncreasesWithTheCosine) {
-  const Averaged right = query_averaged_covariance_ratio(0, 1, 4);
   const Averaged sixty = query_averaged_covariance_ratio(0.5, 1, 4);
-  EXPECT_NEAR(right.value, 1, 1e-9);
   EXPECT_LT(std::abs(sixty.change), 1e-3);
-  EXPECT_GT(sixty.value, right.value + 0.01);
+  EXPECT_GT(sixty.value, 1.01);
 }
 
 }  // namespace

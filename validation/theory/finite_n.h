@@ -49,8 +49,8 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
 FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size_t h);
 
 /// Computes Cov(f_h, f_l) exactly at n points, h != l, from the two heads' own results.
-FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h,
-                          std::size_t l, const FiniteNHead& first, const FiniteNHead& second);
+FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h, std::size_t l,
+                          const FiniteNHead& first, const FiniteNHead& second);
 
 /// Computes all heads and pairs at one query, pairs in parallel; the same bits for any number of
 /// threads. Throws as the functions above.

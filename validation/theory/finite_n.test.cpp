@@ -43,20 +43,18 @@ struct Setting {
 
 Study study(const Setting& setting, const json& matrices, const json& x) {
   const std::string dim = std::to_string(x.size());
-  const std::string design = setting.design + (setting.design.find("mixture") == std::string::npos
-                                                   ? ", dim = " + dim
-                                                   : "");
-  return parse_study("[scenario]\nname = \"known\"\n[data]\nn = " + std::to_string(setting.n) +
-                         "\ndesign = { " + design + " }\nregression = " + setting.regression +
-                         "\nnoise = " + setting.noise +
-                         "\n[heads]\ncount = " + std::to_string(matrices.size()) +
-                         "\ndim = " + std::to_string(matrices[0][0].size()) +
-                         "\nsubspaces = { law = \"explicit\", matrices = " + matrices.dump() +
-                         " }\nkernel = { " + setting.kernel +
-                         " }\n[queries]\nlaw = \"points\"\npoints = [" + x.dump() +
-                         "]\n[run]\nseed = 1\nreplicates = " + std::to_string(setting.replicates) +
-                         "\n",
-                     "known.toml");
+  const std::string design =
+      setting.design +
+      (setting.design.find("mixture") == std::string::npos ? ", dim = " + dim : "");
+  return parse_study(
+      "[scenario]\nname = \"known\"\n[data]\nn = " + std::to_string(setting.n) + "\ndesign = { " +
+          design + " }\nregression = " + setting.regression + "\nnoise = " + setting.noise +
+          "\n[heads]\ncount = " + std::to_string(matrices.size()) +
+          "\ndim = " + std::to_string(matrices[0][0].size()) +
+          "\nsubspaces = { law = \"explicit\", matrices = " + matrices.dump() + " }\nkernel = { " +
+          setting.kernel + " }\n[queries]\nlaw = \"points\"\npoints = [" + x.dump() +
+          "]\n[run]\nseed = 1\nreplicates = " + std::to_string(setting.replicates) + "\n",
+      "known.toml");
 }
 
 TheoryModel model_of(const Study& study) {
@@ -157,7 +155,8 @@ TEST(FiniteN, IsTheNoiseVarianceAtOnePoint) {
 TEST(FiniteN, TendsToTheVarianceAsHeadsAlign) {
   const double variance = finite_n(noise_model(Plane(0, 0.5, 0.5), 0.3, 25), 0).covariance(0, 0);
   // The double integral at an angle of 1.4e-5, and the short cut for identical heads.
-  const double near = finite_n(noise_model(Plane(1 - 1e-10, 0.5, 0.5), 0.3, 25), 0).covariance(0, 1);
+  const double near =
+      finite_n(noise_model(Plane(1 - 1e-10, 0.5, 0.5), 0.3, 25), 0).covariance(0, 1);
   EXPECT_TRUE(close(near, variance, 1e-9));
   TheoryModel aligned = noise_model(Plane(0, 0.5, 0.5), 0.3, 25);
   aligned.projections[1] = -aligned.projections[0];
@@ -185,9 +184,8 @@ TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
   // The first term alone, for responses that are all one, is E sum_i w_hi w_li: noise alone.
   const TheoryModel model = noise_model(Plane(0.5, 0.2, 0.1), 0.5, 10);
   const Resolution resolution = {26, 50000};
-  const PairMoments pair =
-      scalar_pair_moments(model, 0, scalar_head(model, model.queries[0], 0),
-                          scalar_head(model, model.queries[0], 1), resolution);
+  const PairMoments pair = scalar_pair_moments(model, 0, scalar_head(model, model.queries[0], 0),
+                                               scalar_head(model, model.queries[0], 1), resolution);
   EXPECT_TRUE(close(pair.certificate, 0, 1e-11));
   EXPECT_FALSE(close(pair.product - 1, 0, 0.5));
 }
@@ -231,7 +229,8 @@ const std::vector<HardCase>& hard_cases() {
        {.kernel = gaussian(0.5),
         .design = "law = \"mixture\", weights = [0.4, 0.6], means = [[1.0, 0.0], [-1.0, 1.0]], "
                   "covariances = [[[0.5, 0.2], [0.2, 0.3]], [[0.2, 0.0], [0.0, 0.4]]]",
-        .regression = "{ law = \"bumps\", heights = [2.0], centres = [[0.5, 0.5]], widths = [0.7] }",
+        .regression =
+            "{ law = \"bumps\", heights = [2.0], centres = [[0.5, 0.5]], widths = [0.7] }",
         .n = 15},
        Plane(-0.3, 0.5, 0.2)},
   };
@@ -245,7 +244,7 @@ TEST(FiniteN, AgreesWithSimulationInHardCases) {
     setting.replicates = 20000;
     const Study scenario = study(setting, hard.plane.matrices, hard.plane.x);
     const QueryEstimates simulated =
-        run(scenario, {.backend = "reference"}).conditions.at(0).estimates.queries.at(0);
+        run(scenario, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
 
     const FiniteN exact = finite_n(model_of(scenario), 0);
 

@@ -55,6 +55,10 @@ class CosineSumFunction : public IntegrableFunction {
   std::unique_ptr<ConditionalMoments> along(const GaussianLaw& base,
                                             const Eigen::MatrixXd& slope) const override;
 
+  const Eigen::VectorXd& amplitude() const { return amplitude_; }
+  const Eigen::MatrixXd& frequency() const { return frequency_; }
+  const Eigen::VectorXd& phase() const { return phase_; }
+
  private:
   Eigen::VectorXd amplitude_;
   Eigen::MatrixXd frequency_;

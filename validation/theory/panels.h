@@ -21,9 +21,10 @@ struct Nodes {
 inline constexpr int panel_order = 15;
 
 /// Width of a panel, in units of w, that integrates exp(-exp(u/w)) and its like to about
-/// exp(-digits): functions bounded in the strip |Im u| < w pi/2, where Gauss-Legendre of N points on
-/// a panel of half width h w errs by rho^(-2N) with (rho - 1/rho)/2 = (pi/2)/h (Trefethen, Is Gauss
-/// quadrature better than Clenshaw-Curtis?, SIAM Review 50, 2008, theorem 4.5). Infinite at 0.
+/// exp(-digits): functions bounded in the strip |Im u| < w pi/2, where Gauss-Legendre of N points
+/// on a panel of half width h w errs by rho^(-2N) with (rho - 1/rho)/2 = (pi/2)/h (Trefethen, Is
+/// Gauss quadrature better than Clenshaw-Curtis?, SIAM Review 50, 2008, theorem 4.5). Infinite at
+/// 0.
 double panel_width(double digits);
 
 /// Divides [from, to] at `breaks` and then in halves, until no panel is wider than the least of

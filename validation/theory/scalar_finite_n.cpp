@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
+#include "engine/error.h"
 #include "validation/theory/scalar_tables.h"
 
 namespace headlab {
@@ -31,8 +33,8 @@ std::vector<DesignNodes> noise_nodes(const ScalarHead& head, const SigmaRange& r
     const Nodes u = scalar_nodes(head.laws[c], {{head, range}},
                                  head.laws[c].sd * resolution.widest(), resolution);
     const ArrayXd probability =
-        head.weights[c] * (head.dimension > 1 ? u.weights * radial_density(head, u.points)
-                                              : masses(u, head.laws[c]));
+        head.weights[c] *
+        (head.dimension > 1 ? u.weights * radial_density(head, u.points) : masses(u, head.laws[c]));
     design.push_back({.level = head.minus_log_kernel(u.points),
                       .probability = probability,
                       .mean = ArrayXd::Zero(probability.size()),
@@ -106,6 +108,15 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
       head_moments(model.n, head_sigma_nodes(head, range, model.n, resolution), design);
   moments.coarsened = coarsened;
   return moments;
+}
+
+void require_certificate(double certificate, const std::string& what) {
+  if (std::abs(certificate) <= 1e-7) return;
+  char figure[32];
+  std::snprintf(figure, sizeof figure, "%.2g", certificate);
+  throw Refused("exact finite-n theory does not converge for " + what +
+                ": weights sum to one but for " + figure +
+                " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
 }
 
 }  // namespace headlab

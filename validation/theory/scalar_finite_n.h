@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <Eigen/Dense>
@@ -56,5 +57,9 @@ struct PairMoments {
 };
 PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const ScalarHead& first,
                                 const ScalarHead& second, const Resolution& resolution);
+
+/// Throws Refused, with the figure, unless |certificate| <= 1e-7.
+/// \param what the integral is of, as in "heads 1 and 2"
+void require_certificate(double certificate, const std::string& what);
 
 }  // namespace headlab

@@ -33,21 +33,18 @@ double log_mean_kernel(const ScalarHead& head) {
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
     const double mean = head.laws[c].mean;
     const double spread = std::pow(head.rate * head.laws[c].sd, 2);
-    const double distance =
-        head.rate * (head.dimension > 1 ? head.distance : mean - head.centre);
+    const double distance = head.rate * (head.dimension > 1 ? head.distance : mean - head.centre);
     logs(static_cast<Eigen::Index>(c)) =
-        std::log(head.weights[c]) +
-        (head.softmax ? head.rate * mean + spread / 2
-                      : -0.5 * (head.dimension * std::log1p(spread) +
-                                distance * distance / (1 + spread)));
+        std::log(head.weights[c]) + (head.softmax ? head.rate * mean + spread / 2
+                                                  : -0.5 * (head.dimension * std::log1p(spread) +
+                                                            distance * distance / (1 + spread)));
   }
   const double largest = logs.maxCoeff();
   return largest + std::log((logs - largest).exp().sum());
 }
 
 /// The interval outside which a law has no mass that counts.
-std::pair<double, double> reach(int dimension, const ScalarLaw& law,
-                                const Resolution& resolution) {
+std::pair<double, double> reach(int dimension, const ScalarLaw& law, const Resolution& resolution) {
   const double from = law.mean - resolution.reach() * law.sd;
   return {dimension > 1 ? std::max(from, 0.0) : from, law.mean + resolution.reach() * law.sd};
 }
@@ -99,15 +96,15 @@ double ScalarHead::survival(double level) const {
     if (level <= 0) return 1;
     const double square = 2 * level / (rate * rate);
     return distance > 0
-               ? cdf(complement(boost::math::non_central_chi_squared(dimension, distance * distance),
-                                square))
+               ? cdf(complement(
+                     boost::math::non_central_chi_squared(dimension, distance * distance), square))
                : cdf(complement(boost::math::chi_squared(dimension), square));
   }
   double probability = 0;
   for (std::size_t c = 0; c < laws.size(); ++c) {
     if (softmax) {
-      const double u = rate > 0 ? -level / rate
-                                : std::copysign(std::numeric_limits<double>::infinity(), -level);
+      const double u =
+          rate > 0 ? -level / rate : std::copysign(std::numeric_limits<double>::infinity(), -level);
       probability += weights[c] * upper_tail(-standardised(u, laws[c]));
     } else if (level <= 0) {
       probability += weights[c];
@@ -135,8 +132,7 @@ ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, s
   }
   scalar.weights = model.design.weights;
   for (const GaussianLaw& component : model.design.components) {
-    const double variance =
-        scalar.direction.dot(component.covariance * scalar.direction);
+    const double variance = scalar.direction.dot(component.covariance * scalar.direction);
     scalar.laws.push_back(
         {scalar.direction.dot(component.mean), std::sqrt(std::max(variance, 0.0))});
   }
@@ -246,8 +242,8 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
   }
   Nodes nodes = panel_nodes(from, to, breaks, width);
   while (nodes.points.size() > resolution.most_nodes) {
-    stretch *= 1.2 * static_cast<double>(nodes.points.size()) /
-               static_cast<double>(resolution.most_nodes);
+    stretch *=
+        1.2 * static_cast<double>(nodes.points.size()) / static_cast<double>(resolution.most_nodes);
     nodes = panel_nodes(from, to, breaks, width);
     nodes.coarsened = true;
   }

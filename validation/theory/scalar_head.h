@@ -3,8 +3,8 @@
 /// R = |W^T(x - X)|, and the grids on which its finite-n integrals converge.
 ///
 /// With L = -log K, every integrand is a function of s K = exp(sigma - L), sigma = log s: as a
-/// function of u at fixed sigma, and of sigma at fixed u, it changes where L(u) is near sigma, over a
-/// unit of either.
+/// function of u at fixed sigma, and of sigma at fixed u, it changes where L(u) is near sigma, over
+/// a unit of either.
 #pragma once
 
 #include <cstdint>

@@ -141,9 +141,8 @@ struct PairSums {
   PairMoments integrate(double n, const ArrayXd& sigma_weights, const ArrayXd& tau_weights) const {
     const auto rows = fall_fall.rows();
     const auto columns = fall_fall.cols();
-    const Eigen::ArrayXXd fall = (fall_u.replicate(1, columns) +
-                                  fall_v.transpose().replicate(rows, 1) - fall_fall)
-                                     .array();
+    const Eigen::ArrayXXd fall =
+        (fall_u.replicate(1, columns) + fall_v.transpose().replicate(rows, 1) - fall_fall).array();
     const auto total = [&](const Eigen::ArrayXXd& integrand) {
       return sigma_weights.matrix().dot(integrand.matrix() * tau_weights.matrix());
     };
@@ -168,9 +167,9 @@ double least_conditional_sd(const TheoryModel& model, const ScalarHead& given,
                             const ScalarHead& head) {
   double least = head.laws[0].sd;
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
-    least = std::min(least, conditional(given, head, model.design.components[c], given.laws[c],
-                                        head.laws[c])
-                                .sd);
+    least = std::min(
+        least,
+        conditional(given, head, model.design.components[c], given.laws[c], head.laws[c]).sd);
   }
   return least;
 }
@@ -215,14 +214,14 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
                                   : density_panel / std::max(std::abs(law.slope), 1e-300);
     Nodes u = scalar_nodes(u_law, sights, u_panel, resolution);
     // Beyond ten times what memory holds, little serves to show by how much weights fail to sum.
-    const double entries = static_cast<double>(u.points.size()) *
-                           static_cast<double>(v.points.size());
+    const double entries =
+        static_cast<double>(u.points.size()) * static_cast<double>(v.points.size());
     if (!narrow && entries > most_entries) {
-      const double share = std::sqrt(
-          (entries > 10 * most_entries ? most_entries / 50 : most_entries) / entries);
+      const double share =
+          std::sqrt((entries > 10 * most_entries ? most_entries / 50 : most_entries) / entries);
       const auto fewer = [&](const Nodes& nodes) {
-        return Resolution{resolution.digits, static_cast<Index>(
-                              share * static_cast<double>(nodes.points.size()))};
+        return Resolution{resolution.digits,
+                          static_cast<Index>(share * static_cast<double>(nodes.points.size()))};
       };
       u = scalar_nodes(u_law, sights, u_panel, fewer(u));
       v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, fewer(v));
@@ -244,8 +243,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
           joint.set(i, j, probability(i) * v.weights(j) * density, z, response);
         }
       }
-      const KernelTable second_table =
-          kernel_table(second.minus_log_kernel(v.points), tau.points);
+      const KernelTable second_table = kernel_table(second.minus_log_kernel(v.points), tau.points);
       sums.add(table, probability, joint.given_first(second_table, response), response);
       continue;
     }
@@ -276,8 +274,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     }
     sums.add(table, probability, given_first, response);
   }
-  PairMoments moments =
-      sums.integrate(static_cast<double>(model.n), sigma.weights, tau.weights);
+  PairMoments moments = sums.integrate(static_cast<double>(model.n), sigma.weights, tau.weights);
   moments.coarsened = coarsened;
   return moments;
 }

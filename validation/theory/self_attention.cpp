@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <string>
 
 #include <Eigen/Dense>
 
-#include "engine/error.h"
 #include "validation/theory/scalar_finite_n.h"
 #include "validation/theory/scalar_tables.h"
 
@@ -38,9 +35,8 @@ SelfAttentionHead self_attention_head(std::uint64_t n, int k, double distance, d
   range.to = std::log(resolution.digits + 10);
   range.knee = std::min(others.knee, -5.0);
   const double unit = panel_width(resolution.digits);
-  const Nodes sigma = panel_nodes(range.from, range.to, {range.knee}, [&](double at) {
-    return at < range.knee ? 3 * unit : unit;
-  });
+  const Nodes sigma = panel_nodes(range.from, range.to, {range.knee},
+                                  [&](double at) { return at < range.knee ? 3 * unit : unit; });
   const DesignNodes design = noise_nodes(head, others, 1, resolution).at(0);
   const KernelTable table = kernel_table(design.level, sigma.points);
 
@@ -61,13 +57,7 @@ SelfAttentionHead self_attention_head(std::uint64_t n, int k, double distance, d
   result.self_weight = (own * s).sum();
   result.variance_share = (own * s * s).sum() + count * (rest * second).sum();
   result.certificate = result.self_weight + count * (rest * first).sum() - 1;
-  if (!(std::abs(result.certificate) <= 1e-7)) {
-    char figure[32];
-    std::snprintf(figure, sizeof figure, "%.2g", result.certificate);
-    throw Refused(std::string("the self-weight's integral does not converge: weights sum to one "
-                              "but for ") +
-                  figure + " (allowed: 1e-7) - simulate, or take a larger bandwidth");
-  }
+  require_certificate(result.certificate, "the self-weight");
   return result;
 }
 

@@ -65,8 +65,7 @@ TEST(SelfAttention, AgreesWithDirectSimulation) {
   for (const Case& c : {Case{10, 1, 0.5, 0.4}, Case{2, 2, 0, 0.5}, Case{20, 4, 1, 0.8}}) {
     const auto n = static_cast<std::uint64_t>(c.n);
     const SelfAttentionHead head = self_attention_head(n, c.k, c.distance, c.bandwidth);
-    const double covariance =
-        self_attention_covariance(n, head.self_weight, head.self_weight);
+    const double covariance = self_attention_covariance(n, head.self_weight, head.self_weight);
     const Simulated simulated = simulate(c.n, c.k, c.distance, c.bandwidth);
 
     EXPECT_LE(std::abs(head.certificate), 1e-11);
