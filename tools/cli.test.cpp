@@ -130,9 +130,8 @@ void send(pid_t process, int signal) {
 }
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --backend, --threads, --seed, --replicates, --max-time, "
-    "--quiet, "
-    "--compare";
+    "--help, --set, --out, --json, --compare, --backend, --threads, --seed, --replicates, "
+    "--max-time, --quiet";
 
 TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string unknown = std::string(" (allowed: ") + run_options + ")";
@@ -141,11 +140,12 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
-  const std::string commands = " (allowed: run, theory, list, doctor, help)";
+  const std::string commands = " (allowed: run, theory, validate, list, doctor, help)";
   const std::vector<std::pair<Arguments, std::string>> table = {
-      {{}, "no command given (allowed: run, theory, list, doctor, help) - try headlab help"},
+      {{},
+       "no command given (allowed: run, theory, validate, list, doctor, help) - try headlab help"},
       {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
-      {{"validate"}, "unknown command \"validate\"" + commands},
+      {{"replay"}, "unknown command \"replay\"" + commands},
       {{"a.toml"}, "unknown command \"a.toml\"" + commands},
       {{""}, "unknown command \"\"" + commands},
       {{"--versio"},
@@ -256,7 +256,7 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "list", "doctor", "help"}) {
+  for (const char* command : {"run", "theory", "validate", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const Outcome about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);
@@ -477,8 +477,8 @@ TEST_F(CommandLine, SetsTheoryBesideTheSimulation) {
   const Arguments arguments = {"run", "a.toml", "--compare", "--set", "data.n=4000"};
   const Outcome table = headlab(arguments);
   EXPECT_EQ(table.code, 0) << table.err;
-  for (const char* word : {"simulation", "theory", "largest z: bias of head ", "V, mean over heads",
-                           "z = (simulation - theory)/MCSE"}) {
+  for (const char* word : {"simulation", "theory", "largest |z|: bias of head ",
+                           "V, mean over heads", "z = (simulation - theory)/MCSE"}) {
     EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
   }
   Arguments as_json = arguments;

@@ -297,7 +297,8 @@ std::string comparison_of_one(const SideBySide& comparison) {
                                    [&](const auto& entry) { return entry.first == figure.name; });
     add(name == names.end() ? figure.name : name->second, figure);
   }
-  for (const ComparedFigure& figure : comparison.largest) add("largest z: " + figure.name, figure);
+  for (const ComparedFigure& figure : comparison.largest)
+    add("largest |z|: " + figure.name, figure);
   Columns columns;
   columns.add("", labels);
   columns.add_figures("simulation", simulated);
@@ -327,7 +328,7 @@ std::string comparison_of_many(const Study& study, const std::vector<ComputedCon
   columns.add_figures("MSE", simulated);
   columns.add_figures("theory", computed);
   columns.add("z", z[0], true);
-  columns.add("largest z: bias", z[1], true);
+  columns.add("largest |z|: bias", z[1], true);
   columns.add("V", z[2], true);
   columns.add("C", z[3], true);
   return columns.text("  ");
