@@ -51,6 +51,10 @@ const Plant plants[] = {
        scale_bandwidth(plan, 1e3);
        plan.query_points.assign(plan.query_points.size(), 0.0);
      }},
+    {"decomposition", "decomposition_exact", "", Verdict::supported, Verdict::refuted,
+     "a bandwidth 5 % off", [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
+    {"variance_floor", "variance_floor", "", Verdict::supported, Verdict::refuted,
+     "a bandwidth 5 % off", [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
     {"weights", "weights_gain", "", Verdict::supported, Verdict::refuted,
      "weights on the wrong heads",
      [](Plan& plan) {

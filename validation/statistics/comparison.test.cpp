@@ -73,10 +73,9 @@ TEST(Comparison, PValueOfAnEqualityHasBothTails) {
 }
 
 TEST(Comparison, WhatIsNoNumberNeitherSupportsNorRefutes) {
-  for (const Comparison& c :
-       {equal(nan, 0.1, 1), equal(0, nan, 1), equal(nan, nan, 1), equal(0, 0.1, nan),
-        equal(0, 0.1, 1, nan), equal(infinity, 0.1, 1), at_least(nan, 0.1, 1), at_least(5, nan, 1),
-        equal(0, -0.1, 1)}) {
+  for (const Comparison& c : {equal(nan, 0.1, 1), equal(0, nan, 1), equal(nan, nan, 1),
+                              equal(0, 0.1, nan), equal(0, 0.1, 1, nan), equal(infinity, 0.1, 1),
+                              at_least(nan, 0.1, 1), at_least(5, nan, 1), equal(0, -0.1, 1)}) {
     EXPECT_FALSE(supports(c, alpha));
     EXPECT_EQ(p_value_against(c), 1);
   }
