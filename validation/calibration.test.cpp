@@ -122,11 +122,15 @@ TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {
     kinds.insert(one.measured);
     EXPECT_EQ(one.trials, 6U);
     EXPECT_FALSE(one.what.empty());
-    if (one.measured == Measured::power) EXPECT_GE(one.count, 5U) << one.what;
+    if (one.measured == Measured::power) {
+      EXPECT_GE(one.count, 5U) << one.what;
+    }
     if (one.measured == Measured::false_alarm || one.measured == Measured::false_support) {
       EXPECT_LE(one.count, 1U) << one.what;
     }
-    if (one.measured == Measured::coverage) EXPECT_GE(one.count, 3U) << one.what;
+    if (one.measured == Measured::coverage) {
+      EXPECT_GE(one.count, 3U) << one.what;
+    }
   }
   EXPECT_EQ(kinds.size(), 5U);
 }

@@ -13,6 +13,7 @@
 #include "validation/claim/claim.h"
 #include "validation/claim/experiment.h"
 #include "validation/indices.h"
+#include "validation/statistics/looks.h"
 #include "validation/validate.h"
 
 namespace headlab {
@@ -79,8 +80,6 @@ constexpr const char* path_of_angles = R"([sweep]
 
 /// Trials of a study at level quick.
 constexpr std::uint64_t trials = 2000;
-/// The least that verdicts may be taken from, where intervals are at their worst.
-constexpr std::uint64_t least_replicates = 4096;
 /// A margin far below any standard error here: the claim is true to the letter and has no room.
 constexpr double no_margin = 1e-6;
 constexpr double edge_margin = 0.2;
@@ -128,7 +127,7 @@ ClosedForms always(Theory theory) {
 }
 
 Theory exact_theory(const std::string& world, int threads, std::size_t condition = 0) {
-  const Study study = parse_study(claim_scenario(world, least_replicates, 0), "calibration");
+  const Study study = parse_study(claim_scenario(world, least_study, 0), "calibration");
   return compute_theory(study.conditions.at(condition), TheorySource::exact, threads);
 }
 
@@ -246,8 +245,8 @@ std::vector<Number> named_figures(const EstimatesOf<Number>& estimates) {
 CalibrationStudy intervals(const std::string& name, const std::string& world,
                            const std::string& estimator, const Theory& theory,
                            const std::string& backend_name, bool controls) {
-  const Study parsed = parse_study(claim_scenario(world, least_replicates, 0), "calibration",
-                                   {"run.estimator=" + estimator});
+  const Study parsed = parse_study(claim_scenario(world, least_study, 0), "calibration",
+                                   {"run.estimator=\"" + estimator + "\""});
   const Plan plan = make_plan(parsed.conditions.at(0));
   const std::shared_ptr<const Backend> backend =
       make_backend(backend_name == "auto" ? "cpu" : backend_name);
@@ -268,7 +267,7 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   study.trial = [=](std::uint64_t seed) {
     Plan world_of_seed = plan;
     world_of_seed.seed = seed;
-    const MomentTree tree = simulate(world_of_seed, *backend, 1, least_replicates);
+    const MomentTree tree = simulate(world_of_seed, *backend, 1, least_study);
     const Estimates seen = estimate(tree, plan.head_weights, plan.truth);
     const double t = student_quantile(0.975, seen.nodes() - 1);
     const std::vector<Figure> figures = named_figures(seen);
@@ -332,33 +331,32 @@ std::vector<CalibrationStudy> calibration_studies(const std::string& backend, in
   };
 
   std::vector<CalibrationStudy> all;
-  all.push_back(closed(gaussian_world, least_replicates, no_margin, gaussian,
+  all.push_back(closed(gaussian_world, least_study, no_margin, gaussian,
                        {alarm(gaussian_name, "true, no margin")}));
-  all.push_back(closed(softmax_world, least_replicates, no_margin, softmax,
+  all.push_back(closed(softmax_world, least_study, no_margin, softmax,
                        {alarm(softmax_name, "true, no margin")}));
-  all.push_back(
-      along_path(false, least_replicates, no_margin, {alarm(path_name, "true, no margin")}));
+  all.push_back(along_path(false, least_study, no_margin, {alarm(path_name, "true, no margin")}));
   // At its edge a claim is just true and just false: neither error may be more frequent than alpha.
   all.push_back(
-      closed(gaussian_world, least_replicates, edge_margin, with_mse_at_edge(gaussian, edge_margin),
+      closed(gaussian_world, least_study, edge_margin, with_mse_at_edge(gaussian, edge_margin),
              {alarm(gaussian_name, "MSE " + edge), support(gaussian_name, "MSE " + edge)}));
-  all.push_back(closed(softmax_world, least_replicates, edge_margin,
+  all.push_back(closed(softmax_world, least_study, edge_margin,
                        with_covariance_at_edge(softmax, edge_margin),
                        {alarm(softmax_name, "C " + edge), support(softmax_name, "C " + edge)}));
-  all.push_back(along_path(true, least_replicates, -flipped_effect,
+  all.push_back(along_path(true, least_study, -flipped_effect,
                            {alarm(path_name, path_edge), support(path_name, path_edge)}));
 
   all.push_back(
-      closed(gaussian_world, least_replicates, planted_margin, without_covariance(gaussian),
+      closed(gaussian_world, least_study, planted_margin, without_covariance(gaussian),
              {power("covariance term dropped, Gaussian kernel",
                     "C/V " + number(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(
-      closed(softmax_world, least_replicates, planted_margin, without_covariance(softmax),
+      closed(softmax_world, least_study, planted_margin, without_covariance(softmax),
              {power("covariance term dropped, softmax",
                     "C/V " + number(softmax.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(closed(noise_world, 32768, planted_margin, with_variances_times(noise, 1.02),
                        {power("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
-  all.push_back(along_path(true, least_replicates, planted_margin,
+  all.push_back(along_path(true, least_study, planted_margin,
                            {power("sign of one pair flipped in an index",
                                   percent(-flipped_effect) + " in the MSE" + margin)}));
 

@@ -162,7 +162,7 @@ class Validator {
     if (options.replicates && *options.replicates < least_study) {
       throw Refused("--replicates " + std::to_string(*options.replicates) +
                     ": too few for a verdict (allowed: at least " + std::to_string(least_study) +
-                    ", of which the first look takes a sixteenth)");
+                    ")");
     }
     std::shared_ptr<const Backend> backend;
     try {

@@ -152,9 +152,10 @@ TEST(ReplicatesToResolve, HasNoAnswerAtTheEdgeNorWithinTheTheorysError) {
 }
 
 TEST(Looks, AreMultiplesOfLeavesAndEndWithAllReplicates) {
-  EXPECT_EQ(look_replicates(0, least_study), 256U);
-  EXPECT_EQ(look_replicates(1, least_study), 1024U);
+  EXPECT_EQ(look_replicates(0, least_study), least_look);
+  EXPECT_EQ(look_replicates(1, least_study), least_look);
   EXPECT_EQ(look_replicates(2, least_study), least_study);
+  EXPECT_EQ(look_replicates(0, 1 << 20), 1U << 16);
   for (std::size_t look = 0; look < look_shares.size(); ++look) {
     EXPECT_EQ(look_replicates(look, 100001) % 128, 0U);
   }
