@@ -13,6 +13,7 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/provenance.h"
+#include "tools/command_calibrate.h"
 #include "tools/command_doctor.h"
 #include "tools/command_list.h"
 #include "tools/command_run.h"
@@ -220,7 +221,10 @@ int run_command(CLI::App& app, const Arguments& arguments) {
   refuse_leftovers(command, name);
   if (name == "run") return command_run(arguments.run);
   if (name == "theory") return command_theory(arguments.theory);
-  if (name == "validate") return command_validate(arguments.validate);
+  if (name == "validate") {
+    return arguments.validate.calibrate ? command_calibrate(arguments.validate)
+                                        : command_validate(arguments.validate);
+  }
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   return command_help(arguments.help);

@@ -6,9 +6,7 @@
 #include <iostream>
 #include <optional>
 
-#include "engine/atomic_file.h"
 #include "engine/error.h"
-#include "engine/law_reader.h"
 #include "engine/provenance.h"
 #include "tools/figure_text.h"
 #include "tools/output_folder.h"
@@ -21,13 +19,6 @@ namespace headlab::tools {
 namespace {
 
 constexpr int verdict_differs = 3;
-
-bool is_full(const std::string& level) {
-  if (level == "full") return true;
-  if (level == "quick") return false;
-  throw Refused("--level: \"" + one_line(level) + "\" is unknown" +
-                suggestion(level, {"quick", "full"}));
-}
 
 void show(ProgressDisplay& display, const ValidationProgress& progress) {
   const std::string words = progress.claim.empty() ? "" : progress.claim + ": " + progress.form;
@@ -48,12 +39,15 @@ void show(ProgressDisplay& display, const ValidationProgress& progress) {
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
 void name_certificates(Validation& validation, const OutputFolder& folder,
-                       std::vector<std::pair<std::string, std::string>>& files) {
+                       std::vector<TextFile>& files) {
   for (VerdictRow& row : validation.rows) {
     if (!row.certificate) continue;
-    std::string name = row.claim + "_" + row.index + "_" + row.kernel + ".toml";
+    std::string name = row.claim + "_" + row.form + "_" + row.index + "_" + row.kernel +
+                       (row.signal ? "_signal" : "") + ".toml";
+    std::replace(name.begin(), name.end(), ' ', '_');
     const std::string path = folder.file(name);
-    row.replay = "headlab run " + path;
+    row.replay = "headlab run " + path + " --seed " + std::to_string(row.certificate->seed) +
+                 " --replicates " + std::to_string(row.certificate->replicates);
     files.emplace_back(path, row.certificate->scenario);
   }
 }
@@ -87,7 +81,7 @@ int command_validate(const ValidateArguments& arguments) {
   end_on_signals();
   display.finish(validation.complete ? "done in " + duration_text(validation.seconds) : "");
 
-  std::vector<std::pair<std::string, std::string>> files;
+  std::vector<TextFile> files;
   if (folder) name_certificates(validation, *folder, files);
   const std::string verdicts = verdicts_json(validation, provenance());
   if (folder) {
@@ -97,12 +91,7 @@ int command_validate(const ValidateArguments& arguments) {
   if (json && *json != "-") files.emplace_back(*json, verdicts);
   std::cout << (json == "-" ? verdicts : verdict_table(validation));
   finish_standard_output();
-  for (const auto& [path, text] : files) write_atomically(path, text);
-  if (!files.empty() && !arguments.run.quiet) {
-    std::string names;
-    for (const auto& [path, text] : files) names += (names.empty() ? "" : ", ") + path;
-    std::cerr << "headlab: wrote " << names << "\n";
-  }
+  write_files(files, arguments.run.quiet);
   if (validation.interrupted) {
     std::cerr << "headlab: interrupted: verdicts not reached are unresolved\n";
     return 1;

@@ -88,6 +88,13 @@ std::vector<std::string> all_sets(const RunArguments& arguments) {
   return sets;
 }
 
+bool is_full(const std::string& level) {
+  if (level == "full") return true;
+  if (level == "quick") return false;
+  throw Refused("--level: \"" + one_line(level) + "\" is unknown" +
+                suggestion(level, {"quick", "full"}));
+}
+
 RunOptions run_options(const RunArguments& arguments) {
   RunOptions options;
   const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};

@@ -52,6 +52,9 @@ std::uint64_t parse_replicates(const std::string& text);
 /// The number given to --threads, 0 (all of this machine) without one; throws Refused.
 int parse_threads(const std::optional<std::string>& text);
 
+/// True for --level full, false for quick; throws Refused for another.
+bool is_full(const std::string& level);
+
 /// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
 std::vector<std::string> all_sets(const RunArguments& arguments);
 

@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <iostream>
 #include <system_error>
 #include <unistd.h>
 
+#include "engine/atomic_file.h"
 #include "engine/document.h"
 #include "engine/error.h"
 
@@ -76,6 +78,15 @@ void require_json_writable(const std::string& path, const std::string& scenario)
     throw Refused("--json " + path + ": is the scenario itself - name another file");
   }
   require_writable("--json", path);
+}
+
+void write_files(const std::vector<TextFile>& files, bool quiet) {
+  std::string names;
+  for (const auto& [path, text] : files) {
+    write_atomically(path, text);
+    names += (names.empty() ? "" : ", ") + path;
+  }
+  if (!files.empty() && !quiet) std::cerr << "headlab: wrote " << names << "\n";
 }
 
 }  // namespace headlab::tools

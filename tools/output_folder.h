@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace headlab::tools {
 
@@ -23,6 +25,13 @@ class OutputFolder {
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
 };
+
+/// A path and the text that goes there.
+using TextFile = std::pair<std::string, std::string>;
+
+/// Writes files whole or not at all and says on standard error which, unless `quiet`. Throws
+/// CouldNotFinish.
+void write_files(const std::vector<TextFile>& files, bool quiet);
 
 /// Throws Refused where a file cannot be written at `path`, naming `option`.
 void require_writable(const std::string& option, const std::string& path);

@@ -7,6 +7,7 @@
 #include "engine/document.h"
 #include "tools/columns.h"
 #include "tools/figure_text.h"
+#include "validation/calibration_record.h"
 
 namespace headlab::tools {
 namespace {
@@ -89,7 +90,9 @@ std::string counts(const Validation& validation) {
 std::string summary_lines(const Validation& validation) {
   return counts(validation) + "; " + std::to_string(validation.comparisons) +
          " comparisons, family-wise alpha " + number_text(verdict_alpha) + ", " +
-         duration_text(validation.seconds) + " on " + validation.backend + "\n";
+         duration_text(validation.seconds) + " on " + validation.backend +
+         "\nhow often such verdicts are wrong: " + calibration_sentence() +
+         " - measured, docs/calibration.md\n";
 }
 
 }  // namespace

@@ -173,29 +173,34 @@ class Validator {
     laboratory_ = {.backend = backend,
                    .threads = options.threads,
                    .stop = [this] { return stop(); },
-                   .planted = options.planted};
+                   .planted = options.planted,
+                   .closed_forms = options.closed_forms};
     result_.backend = backend->name();
     result_.simd = backend->simd();
     result_.device = backend->device();
     result_.threads = backend->workers(thread_count(options.threads));
   }
 
-  void add(const ClaimScenario& file) {
+  /// Adds a study of `form`, by default of the form that its [claim] section names.
+  void add(const ClaimScenario& file, const ClaimForm* form = nullptr) {
     std::vector<std::string> sets;
     if (options_.seed) sets.push_back("run.seed=" + std::to_string(*options_.seed));
     if (options_.replicates) {
       sets.push_back("run.replicates=" + std::to_string(*options_.replicates));
     }
-    studies_.push_back(parse_study(file.text, file.file, sets));
-    const ClaimSection section = read_claim_section(studies_.back());
-    find_form(find_claim(section.name), section.form);
+    Study study = parse_study(file.text, file.file, sets);
+    if (form == nullptr) {
+      const ClaimSection section = read_claim_section(study);
+      form = &find_form(find_claim(section.name), section.form);
+    }
+    studies_.push_back({std::move(study), form});
   }
 
   Validation run() {
     for (std::size_t i = 0; i < studies_.size(); ++i) {
-      const ClaimSection section = read_claim_section(studies_[i]);
+      const ClaimSection section = read_claim_section(studies_[i].study);
       tell(i, section.name, section.form);
-      examine(std::move(studies_[i]), section);
+      examine(std::move(studies_[i].study), section, *studies_[i].form);
     }
     tell(studies_.size(), "", "");
     decide(pending_, result_);
@@ -205,6 +210,11 @@ class Validator {
   }
 
  private:
+  struct FormStudy {
+    Study study;
+    const ClaimForm* form;
+  };
+
   bool stop() const {
     return (options_.stop && options_.stop->load()) ||
            (options_.max_seconds && seconds_since(start_) >= *options_.max_seconds);
@@ -220,9 +230,8 @@ class Validator {
   }
 
   /// Looks at one scenario until its verdicts are decided.
-  void examine(Study study, const ClaimSection& section) {
+  void examine(Study study, const ClaimSection& section, const ClaimForm& form) {
     const auto began = Clock::now();
-    const ClaimForm& form = find_form(find_claim(section.name), section.form);
     const double factor = options_.full && !options_.replicates ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
         factor * static_cast<double>(study.conditions.front().replicates));
@@ -284,7 +293,7 @@ class Validator {
   const ValidateOptions& options_;
   const Clock::time_point start_ = Clock::now();
   Laboratory laboratory_;
-  std::vector<Study> studies_;
+  std::vector<FormStudy> studies_;
   std::vector<Pending> pending_;
   Validation result_;
 };
@@ -326,6 +335,13 @@ Validation validate(const std::vector<std::string>& names, const ValidateOptions
 Validation validate_scenario(const std::string& text, const ValidateOptions& options) {
   Validator validator(options);
   validator.add({"scenario", text.c_str()});
+  return validator.run();
+}
+
+Validation validate_form(const ClaimForm& form, const std::string& text,
+                         const ValidateOptions& options) {
+  Validator validator(options);
+  validator.add({"scenario", text.c_str()}, &form);
   return validator.run();
 }
 

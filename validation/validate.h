@@ -72,6 +72,7 @@ struct ValidateOptions {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const ValidationProgress&)> progress = {};
   std::function<void(Plan&)> planted = {};  ///< see Laboratory
+  ClosedForms closed_forms = {};            ///< see Laboratory
 };
 
 struct Validation {
@@ -94,5 +95,9 @@ Validation validate(const std::vector<std::string>& names, const ValidateOptions
 
 /// The same for one scenario text with a [claim] section, which tests plant errors in.
 Validation validate_scenario(const std::string& text, const ValidateOptions& options = {});
+
+/// The same for a form that need not be one of a claim's.
+Validation validate_form(const ClaimForm& form, const std::string& text,
+                         const ValidateOptions& options = {});
 
 }  // namespace headlab

@@ -12,16 +12,32 @@ namespace headlab {
 // One function a claim, in the file of its name.
 Claim identity_claim();
 Claim decomposition_claim();
-Claim allocation_claim();
-Claim isomorphism_claim();
-Claim scaling_law_claim();
 Claim variance_floor_claim();
+Claim angles_claim();
+Claim log_correlation_claim();
+Claim temperature_claim();
+Claim hdi_claim();
 Claim weights_claim();
+Claim output_projection_claim();
+Claim self_attention_claim();
+Claim isomorphism_claim();
+Claim allocation_claim();
+Claim scaling_law_claim();
 
 const std::vector<Claim>& claims() {
-  static const std::vector<Claim> all = {
-      identity_claim(),    decomposition_claim(), variance_floor_claim(), weights_claim(),
-      isomorphism_claim(), allocation_claim(),    scaling_law_claim()};
+  static const std::vector<Claim> all = {identity_claim(),
+                                         decomposition_claim(),
+                                         variance_floor_claim(),
+                                         angles_claim(),
+                                         log_correlation_claim(),
+                                         temperature_claim(),
+                                         hdi_claim(),
+                                         weights_claim(),
+                                         output_projection_claim(),
+                                         self_attention_claim(),
+                                         isomorphism_claim(),
+                                         allocation_claim(),
+                                         scaling_law_claim()};
   return all;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every claim with an error planted in the simulated world, so that what is claimed of the world as
 // it should be no longer holds there: the verdict has to turn.
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -42,6 +43,30 @@ void scale_bandwidth(Plan& plan, double factor) {
   if (auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel)) gaussian->bandwidth *= factor;
 }
 
+void scale_temperature(Plan& plan, double factor) {
+  if (auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel)) softmax->temperature *= factor;
+}
+
+/// Where the first two heads are at right angles to one another.
+bool at_right_angles(const Plan& plan) {
+  const std::size_t size = plan.projections.size() / static_cast<std::size_t>(plan.heads);
+  double dot = 0;
+  for (std::size_t i = 0; i < size; ++i) dot += plan.projections[i] * plan.projections[size + i];
+  return std::abs(dot) < 1e-12;
+}
+
+/// Every head looks where the first one does.
+void align(Plan& plan) {
+  const std::size_t size = plan.projections.size() / static_cast<std::size_t>(plan.heads);
+  for (std::size_t i = size; i < plan.projections.size(); ++i) {
+    plan.projections[i] = plan.projections[i - size];
+  }
+}
+
+void align_right_angles(Plan& plan) {
+  if (at_right_angles(plan)) align(plan);
+}
+
 const Plant plants[] = {
     {"identity", "identity_equal_norms", "", Verdict::identity, Verdict::refuted, "b^2 is not t",
      [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
@@ -51,6 +76,36 @@ const Plant plants[] = {
        scale_bandwidth(plan, 1e3);
        plan.query_points.assign(plan.query_points.size(), 0.0);
      }},
+    {"hdi", "hdi_path_gaussian_centre", "chordal", Verdict::supported, Verdict::refuted,
+     "heads at right angles see the same", align_right_angles},
+    {"decomposition", "decomposition_exact", "", Verdict::supported, Verdict::refuted,
+     "a bandwidth 5 % off", [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
+    {"decomposition", "decomposition_conditional", "", Verdict::supported, Verdict::refuted,
+     "another design", [](Plan& plan) { plan.fixed_design_seed = 1; }},
+    {"variance_floor", "variance_floor", "", Verdict::supported, Verdict::refuted,
+     "heads that look the same where they are many",
+     [](Plan& plan) {
+       if (plan.heads == 64) align(plan);
+     }},
+    {"angles", "angles_centre", "", Verdict::supported, Verdict::refuted,
+     "heads at right angles see the same", align_right_angles},
+    {"angles", "angles_off_centre", "", Verdict::refuted, Verdict::supported,
+     "the query is moved to the centre",
+     [](Plan& plan) { plan.query_points.assign(plan.query_points.size(), 0.0); }},
+    {"log_correlation", "log_correlation", "", Verdict::supported, Verdict::refuted,
+     "a temperature 20 % off", [](Plan& plan) { scale_temperature(plan, 1.2); }},
+    {"temperature", "temperature_sqrt_dim", "", Verdict::supported, Verdict::refuted,
+     "a temperature 5 % off", [](Plan& plan) { scale_temperature(plan, 1.05); }},
+    {"output_projection", "output_projection_own", "", Verdict::supported, Verdict::refuted,
+     "orthogonal heads with a wider window",
+     [](Plan& plan) {
+       if (at_right_angles(plan)) scale_bandwidth(plan, 1.1);
+     }},
+    {"self_attention", "self_attention", "", Verdict::supported, Verdict::refuted,
+     "a bandwidth 10 % off", [](Plan& plan) { scale_bandwidth(plan, 1.1); }},
+    {"weights", "weights_optimism", "", Verdict::supported, Verdict::refuted,
+     "heads of other covariance than the optimum is told for",
+     [](Plan& plan) { scale_bandwidth(plan, 1.2); }},
     {"weights", "weights_gain", "", Verdict::supported, Verdict::refuted,
      "weights on the wrong heads",
      [](Plan& plan) {

@@ -36,6 +36,9 @@ ClaimSection read_claim_section(const Study& study);
 /// Thrown where time is up: the look under way is given up, those before it stand.
 class TimeIsUp {};
 
+/// Gives the closed forms of a scenario.
+using ClosedForms = std::function<Theory(const Scenario&, TheorySource)>;
+
 /// Where and how an experiment simulates.
 struct Laboratory {
   std::shared_ptr<const Backend> backend;
@@ -43,6 +46,8 @@ struct Laboratory {
   std::function<bool()> stop = {};  ///< true: give up the look under way
   /// For tests: makes the world that is simulated differ from the one the claim speaks of.
   std::function<void(Plan&)> planted = {};
+  /// Instead of compute_theory: computed once for many experiments, or false ones of a test.
+  ClosedForms closed_forms = {};
 };
 
 /// One claim scenario, simulated further from look to look. Every condition shares its draws with

@@ -89,20 +89,21 @@ ClaimForm growth(const std::string& rule, const std::string& assumption) {
 Claim scaling_law_claim() {
   return {
       .name = "scaling_law",
-      .forms = {growth("fixed", "The bandwidth is the same for every d_k and n."),
-                growth("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
-                growth("rate", "Bandwidth n^(-1/(4 + d_k))."),
-                growth("tuned", "Every allocation has its own best bandwidth, from a pilot."),
-                {.name = "one step a decade",
-                 .statement = "d_k* is 1, 2, 3 at n = 10^2, 10^3, 10^4: linear in log n.",
-                 .assumptions = "One bandwidth for every d_k and n; random cosines.",
-                 .refuted_by = "A neighbouring d_k with a smaller MSE, beyond the zone.",
-                 .examine = steps},
-                {.name = "linear in D",
-                 .statement = "H* is linear in D: d_k* = 1, the best at D = 6, is the best at 12 and 24.",
-                 .assumptions = "One bandwidth for every d_k, n = 500; random cosines in d = 24.",
-                 .refuted_by = "A neighbouring d_k with a smaller MSE at some D, beyond the zone.",
-                 .examine = independent_of_budget}}};
+      .forms = {
+          growth("fixed", "The bandwidth is the same for every d_k and n."),
+          growth("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
+          growth("rate", "Bandwidth n^(-1/(4 + d_k))."),
+          growth("tuned", "Every allocation has its own best bandwidth, from a pilot."),
+          {.name = "one step a decade",
+           .statement = "d_k* is 1, 2, 3 at n = 10^2, 10^3, 10^4: linear in log n.",
+           .assumptions = "One bandwidth for every d_k and n; random cosines.",
+           .refuted_by = "A neighbouring d_k with a smaller MSE, beyond the zone.",
+           .examine = steps},
+          {.name = "linear in D",
+           .statement = "H* is linear in D: d_k* = 1, the best at D = 6, is the best at 12 and 24.",
+           .assumptions = "One bandwidth for every d_k, n = 500; random cosines in d = 24.",
+           .refuted_by = "A neighbouring d_k with a smaller MSE at some D, beyond the zone.",
+           .examine = independent_of_budget}}};
 }
 
 }  // namespace headlab

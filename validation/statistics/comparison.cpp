@@ -61,7 +61,11 @@ double p_value_against(const Comparison& c) {
   if (!known(c)) return 1;
   const double excess = -slack(c) - c.theory_error;
   if (c.effect.mcse == 0) return excess > 0 ? 0 : 1;
-  return student_tail(excess / c.effect.mcse, c.df);
+  const double beyond_near_end = student_tail(excess / c.effect.mcse, c.df);
+  if (c.statement == Statement::at_least) return beyond_near_end;
+  // An effect of this size arises beyond either end: at a margin of 0 both tails are as likely.
+  const double to_far_end = std::abs(c.effect.value) + c.margin + c.theory_error;
+  return std::min(1.0, beyond_near_end + student_tail(to_far_end / c.effect.mcse, c.df));
 }
 
 bool limited_by_theory(const Comparison& c) {

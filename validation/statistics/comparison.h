@@ -46,7 +46,10 @@ Comparison at_least_zero(std::string what, const Sampled& sample, double scale, 
 bool supports(const Comparison& comparison, double alpha);
 
 /// P-value of the test that the claim is true, against an effect beyond margin and theory error:
-/// small is evidence against the claim. 1 for an effect or MCSE that is not a number.
+/// small is evidence against the claim. With the bound b = margin + theory error, T of Student's t,
+/// for `equal` P(T > (|effect| - b) / MCSE) + P(T > (|effect| + b) / MCSE), which is the chance of
+/// so large an effect where the truth is at b; for `at_least` P(T > (-effect - b) / MCSE). 1 for an
+/// effect or MCSE that is not a number.
 double p_value_against(const Comparison& comparison);
 
 /// True where the closed form's own error fills the margin, so that no simulation can support the

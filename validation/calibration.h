@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How often verdicts and intervals are wrong, measured on claims whose truth is known.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "validation/statistics/intervals.h"
+
+namespace headlab {
+
+/// What is counted, and what its rate must be.
+enum class Measured {
+  false_alarm,    ///< a true claim is refuted: at most verdict_alpha
+  false_support,  ///< a claim false by no more than its margin is supported: at most verdict_alpha
+  power,          ///< a planted false claim is refuted: at least 99 %
+  coverage,       ///< a nominal 95 % interval holds the true figure: 95 %
+  control         ///< the same with an MCSE 30 % too small: must be seen not to be 95 %
+};
+
+/// "false alarm", "false support", "power", "coverage", "control".
+const char* measured_text(Measured measured);
+
+/// One rate: how often something happened in runs that differ in their seed alone.
+struct CalibrationRate {
+  Measured measured = Measured::false_alarm;
+  std::string what;    ///< the claim, or the figure
+  std::string effect;  ///< how far the claim is from the truth
+  std::uint64_t count = 0;
+  std::uint64_t trials = 0;
+  Interval interval = {};  ///< Clopper-Pearson, simultaneous over all rates of the table
+
+  double rate() const { return static_cast<double>(count) / static_cast<double>(trials); }
+  /// What the interval has to be, in words.
+  std::string requirement() const;
+  /// True where the interval does not contradict the required rate, or, for a control, where it
+  /// does. False without trials.
+  bool pass() const;
+};
+
+/// Runs that differ in their seed alone, and the rates they count.
+struct CalibrationStudy {
+  std::vector<CalibrationRate> rates;
+  std::uint64_t trials = 0;  ///< at level quick
+  /// One run on one thread; which of the rates it adds to.
+  std::function<std::vector<bool>(std::uint64_t seed)> trial;
+};
+
+struct CalibrationProgress {
+  std::uint64_t done = 0;  ///< runs
+  std::uint64_t total = 0;
+  double seconds = 0;
+};
+
+struct CalibrateOptions {
+  std::string backend = "auto";  ///< auto: cpu, which suits runs as small as these
+  int threads = 0;
+  bool full = false;  ///< ten times the runs
+  std::uint64_t seed = 0;
+  std::optional<double> max_seconds = {};
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const CalibrationProgress&)> progress = {};
+};
+
+struct Calibration {
+  std::vector<CalibrationRate> rates;
+  bool complete = true;
+  bool interrupted = false;
+  double seconds = 0;
+  std::string backend;
+  std::string simd;
+  std::string device;
+  int threads = 1;
+
+  /// True where every rate with trials passes.
+  bool pass() const;
+  /// All rates of one kind together.
+  CalibrationRate total(Measured measured) const;
+};
+
+/// Confidence of all intervals of a table at once (Bonferroni).
+inline constexpr double calibration_confidence = 0.95;
+
+/// Repeats studies with seeds that follow from `options.seed`. Counts are the same for any number
+/// of threads. Throws Refused for a backend that is not there.
+Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOptions& options = {});
+
+}  // namespace headlab

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Puts a proposed inversion to the simulation: two conditions of one scenario, on the same
+/// draws, as anyone can run them again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/estimates.h"
+#include "engine/scenario.h"
+#include "kernels/backend.h"
+#include "validation/claim/certificate.h"
+#include "validation/search/search.h"
+
+namespace headlab {
+
+/// Returns the scenario whose two conditions are the more diverse and the plainer head set, in this
+/// order, and that is `base` otherwise; see head_sets_scenario().
+std::string inversion_scenario(const Scenario& base, const Inversion& inversion,
+                               std::uint64_t replicates);
+
+/// Returns what the closed forms say of both: the index, and the error they were judged by, under
+/// the name of its units.
+std::vector<std::pair<std::string, std::pair<double, double>>> closed_form(
+    const Inversion& inversion, const std::string& error);
+
+/// Puts the estimates of both conditions of `scenario` side by side. The difference is first -
+/// second, paired node by node; z is in units of its MCSE, to be compared to Student's t with
+/// nodes - 1 degrees of freedom.
+Certificate pair_certificate(std::string scenario, std::uint64_t seed,
+                             const SampledEstimates& first, const SampledEstimates& second);
+
+/// Simulates both conditions from the first replicate on, with the seed of `base`.
+Certificate confirm(const Scenario& base, const Inversion& inversion, std::uint64_t replicates,
+                    const Backend& backend, int threads);
+
+}  // namespace headlab

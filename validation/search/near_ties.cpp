@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/search/near_ties.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <boost/math/interpolators/barycentric_rational.hpp>
+#include <boost/math/tools/roots.hpp>
+
+#include "engine/document.h"
+#include "engine/scenario.h"
+#include "validation/indices.h"
+#include "validation/search/head_sets.h"
+#include "validation/search/predict.h"
+#include "validation/theory/finite_n.h"
+#include "validation/theory/model.h"
+
+namespace headlab {
+namespace {
+
+/// Heads in the plane, the first along the first axis and the others at these cosines to it.
+TheoryModel plane_model(std::uint64_t n, double bandwidth, const std::vector<double>& cosines) {
+  std::string matrices = "[[1], [0]]";
+  for (double c : cosines) {
+    const double sine = std::sqrt((1 - c) * (1 + c));
+    matrices += ", [[" + number_text(c) + "], [" + number_text(sine) + "]]";
+  }
+  const std::string text =
+      "[scenario]\nname = \"pairs of directions\"\n[data]\nn = " + std::to_string(n) +
+      "\ndesign = { law = \"normal\", dim = 2 }\nregression = { law = \"zero\" }\n"
+      "noise = { law = \"normal\", sd = 1 }\n[heads]\ncount = " +
+      std::to_string(cosines.size() + 1) +
+      "\ndim = 1\nsubspaces = { law = \"explicit\", matrices = [" + matrices +
+      "] }\nkernel = { law = \"gaussian\", bandwidth = " + number_text(bandwidth) +
+      " }\n[queries]\nlaw = \"points\"\npoints = [[0, 0]]\n[run]\nreplicates = 8\n";
+  return theory_model(parse_study(text, "near ties").conditions.at(0));
+}
+
+/// The cosine in [0, 1] at which a function that does not fall reaches `level`.
+double cosine_at(const std::function<double(double)>& rising, double level) {
+  const auto excess = [&](double cosine) { return rising(cosine) - level; };
+  if (excess(0) >= 0) return 0;
+  if (excess(1) <= 0) return 1;
+  const auto [low, high] =
+      boost::math::tools::bisect(excess, 0.0, 1.0, boost::math::tools::eps_tolerance<double>(50));
+  return 0.5 * (low + high);
+}
+
+}  // namespace
+
+std::function<double(double)> exact_noise(std::uint64_t n, double bandwidth, int nodes) {
+  if (n < 2 || nodes < 2) throw std::invalid_argument("exact noise needs n >= 2 and nodes >= 2");
+  std::vector<double> squares, cosines;
+  for (int i = nodes - 1; i >= 0; --i) {
+    squares.push_back(0.5 + 0.5 * std::cos(std::numbers::pi * i / (nodes - 1)));
+    cosines.push_back(std::sqrt(squares.back()));
+  }
+  squares.front() = 0, cosines.front() = 0;
+  squares.back() = 1, cosines.back() = 1;
+  const TheoryModel model = plane_model(n, bandwidth, cosines);
+  const double scale = static_cast<double>(n);
+  const FiniteNHead head = finite_n_head(model, 0, 0);
+  const auto leading = [=](double cosine) {
+    return gaussian_noise_factor({cosine}, bandwidth, n).value;
+  };
+  // Over its leading order, which rises steeply where C is hard to interpolate.
+  std::vector<double> values{1.0};  // independent directions: s^2/n exactly
+  for (std::size_t j = 1; j + 1 < cosines.size(); ++j) {
+    values.push_back(scale * finite_n_pair(model, 0, 0, j + 1, head, head).covariance /
+                     leading(cosines[j]));
+  }
+  values.push_back(scale * head.variance / leading(1));
+  // Of the highest order: the interpolating polynomial.
+  const auto order = squares.size() - 1;
+  const auto curve = std::make_shared<boost::math::barycentric_rational<double>>(
+      std::move(squares), std::move(values), order);
+  return [=](double cosine) { return (*curve)(cosine * cosine) * leading(cosine); };
+}
+
+NearTies overlap_near_ties(std::uint64_t n, double bandwidth, int haar_draws) {
+  const auto noise = exact_noise(n, bandwidth);
+  const auto correlation = [&](double cosine) { return overlap({cosine}, bandwidth); };
+  const double own = noise(1);
+  const std::vector<HeadSet> sets = head_sets({3, 1, 3}, haar_draws);
+  NearTies ties{.n = n, .head_sets = sets.size()};
+  for (const HeadSet& set : sets) {
+    const Subspaces subspaces = set.subspaces();
+    double rho = 0, covariance = 0;  // means over the three pairs
+    for (const auto& [h, l] : {std::pair(0U, 1U), std::pair(0U, 2U), std::pair(1U, 2U)}) {
+      const double cosine = principal_cosines(subspaces[h], subspaces[l])[0];
+      rho += correlation(cosine) / 3;
+      covariance += noise(cosine) / 3;
+    }
+    const double same_index = noise(cosine_at(correlation, rho));
+    const double same_error = correlation(cosine_at(noise, covariance));
+    const double error_gap =
+        std::abs(covariance - same_index) / (0.5 * own + std::min(covariance, same_index));
+    if (error_gap > ties.error_gap) {
+      ties.error_gap = error_gap;
+      ties.furthest = set.toml();
+    }
+    ties.index_gap = std::max(ties.index_gap, std::abs(rho - same_error));
+  }
+  return ties;
+}
+
+}  // namespace headlab

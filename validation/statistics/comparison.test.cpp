@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/statistics/comparison.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "validation/statistics/intervals.h"
+#include "validation/statistics/looks.h"
+
+namespace headlab {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double alpha = 0.01;
+
+Comparison equal(double effect, double mcse, double margin, double theory_error = 0) {
+  return {.what = "effect",
+          .statement = Statement::equal,
+          .effect = {effect, mcse},
+          .df = 31,
+          .margin = margin,
+          .theory_error = theory_error};
+}
+
+Comparison at_least(double effect, double mcse, double zone) {
+  Comparison c = equal(effect, mcse, zone);
+  c.statement = Statement::at_least;
+  return c;
+}
+
+double t(double level) {
+  return student_quantile(1 - level, 31);
+}
+
+TEST(Comparison, TwoOneSidedTestsSupportUpToTheirBoundaryAndNotBeyond) {
+  const double mcse = 0.1, margin = 1;
+  const double boundary = margin - t(alpha) * mcse;
+  for (const double sign : {-1., 1.}) {
+    EXPECT_TRUE(supports(equal(sign * (boundary - 1e-12), mcse, margin), alpha));
+    EXPECT_FALSE(supports(equal(sign * (boundary + 1e-12), mcse, margin), alpha));
+  }
+  // One test to a side: a two-sided interval at alpha would already have refused this.
+  EXPECT_TRUE(supports(equal(margin - t(alpha / 2) * mcse + 1e-6, mcse, margin), alpha));
+}
+
+TEST(Comparison, AnOrderIsSupportedFromOneSideAlone) {
+  EXPECT_TRUE(supports(at_least(100, 0.1, 1), alpha));
+  EXPECT_FALSE(supports(equal(100, 0.1, 1), alpha));
+  EXPECT_TRUE(supports(at_least(-1 + t(alpha) * 0.1 + 1e-12, 0.1, 1), alpha));
+  EXPECT_FALSE(supports(at_least(-1 + t(alpha) * 0.1 - 1e-12, 0.1, 1), alpha));
+}
+
+TEST(Comparison, TheoryErrorHelpsTheClaimAndNotItsSupport) {
+  EXPECT_TRUE(supports(equal(0, 0.1, 1), alpha));
+  EXPECT_FALSE(supports(equal(0, 0.1, 1, 0.9), alpha));
+  EXPECT_LT(p_value_against(equal(2, 0.1, 1)), 1e-6);
+  EXPECT_NEAR(p_value_against(equal(2, 0.1, 1, 1)), 0.5, 1e-6);
+}
+
+TEST(Comparison, PValueOfAnEqualityHasBothTails) {
+  // With no margin it is the two-sided test of a point: one tail would refute twice too often.
+  EXPECT_NEAR(p_value_against(equal(t(alpha / 2), 1, 0)), alpha, 1e-12);
+  EXPECT_NEAR(p_value_against(equal(-t(alpha / 2), 1, 0)), alpha, 1e-12);
+  EXPECT_NEAR(p_value_against(equal(t(alpha), 1, 0)), 2 * alpha, 1e-12);
+  // With a wide margin the other end is out of reach; an order has one end anyhow.
+  EXPECT_NEAR(p_value_against(equal(50 + t(alpha), 1, 50)), alpha, 1e-12);
+  EXPECT_NEAR(p_value_against(at_least(-t(alpha), 1, 0)), alpha, 1e-12);
+  EXPECT_EQ(p_value_against(equal(0, 1, 0)), 1);
+}
+
+TEST(Comparison, WhatIsNoNumberNeitherSupportsNorRefutes) {
+  for (const Comparison& c : {equal(nan, 0.1, 1), equal(0, nan, 1), equal(nan, nan, 1),
+                              equal(0, 0.1, nan), equal(0, 0.1, 1, nan), equal(infinity, 0.1, 1),
+                              at_least(nan, 0.1, 1), at_least(5, nan, 1), equal(0, -0.1, 1)}) {
+    EXPECT_FALSE(supports(c, alpha));
+    EXPECT_EQ(p_value_against(c), 1);
+  }
+  EXPECT_TRUE(supports(equal(0, 0.1, 1), alpha));
+  EXPECT_EQ(p_value_against(equal(9, 0, 1)), 0);
+}
+
+TEST(Comparison, NoStandardErrorComparesExactly) {
+  EXPECT_TRUE(supports(equal(0.5, 0, 0.5), alpha));
+  EXPECT_FALSE(supports(equal(std::nextafter(0.5, 1.0), 0, 0.5), alpha));
+  EXPECT_EQ(p_value_against(equal(0.5, 0, 0.5)), 1);
+  EXPECT_EQ(p_value_against(equal(std::nextafter(0.5, 1.0), 0, 0.5)), 0);
+  EXPECT_TRUE(supports(at_least(-0.5, 0, 0.5), alpha));
+  EXPECT_FALSE(supports(at_least(std::nextafter(-0.5, -1.0), 0, 0.5), alpha));
+}
+
+TEST(Comparison, TheoryLimitsWhereItsErrorFillsTheMargin) {
+  EXPECT_TRUE(limited_by_theory(equal(0, 0.1, 1, 1)));
+  EXPECT_TRUE(limited_by_theory(equal(0, 0.1, 1, infinity)));
+  EXPECT_FALSE(limited_by_theory(equal(0, 0.1, 1, 0.99)));
+  EXPECT_FALSE(limited_by_theory(equal(0, 0.1, 0, 0)));
+}
+
+TEST(Comparison, EffectsAreInUnitsOfTheirScale) {
+  const std::vector<double> counts = {8, 8, 8};
+  const Sampled sample(3, {3.2, 2.9, 2.9});
+  const Comparison c = equal_to("x", sample, 2, 4, 1, counts, 0.125);
+  EXPECT_DOUBLE_EQ(c.effect.value, 0.25);
+  EXPECT_DOUBLE_EQ(c.effect.mcse, sample.figure(counts).mcse / 4);
+  EXPECT_EQ(c.df, 2);
+  EXPECT_EQ(c.observed, 3);
+  EXPECT_EQ(c.expected, 2);
+  EXPECT_EQ(c.theory_error, 0.125);
+  EXPECT_DOUBLE_EQ(at_least_zero("x", sample, 4, 1, counts).effect.value, 0.75);
+}
+
+TEST(Holm, StepsDownAsByHand) {
+  // Four tests at .05: .01 <= .05/4 and .012 <= .05/3 fall, .03 > .05/2 stops, .04 stays although
+  // .04 <= .05/1.
+  const std::vector<double> p = {0.03, 0.01, 0.04, 0.012};
+  EXPECT_EQ(holm(p, 0.05), (std::vector<bool>{false, true, false, true}));
+}
+
+TEST(Holm, RejectsMoreThanBonferroniAndLessThanEachByItself) {
+  // .02 > .05/3, which Bonferroni asks of all; <= .05/2, which Holm asks of the second.
+  const std::vector<double> p = {0.001, 0.02, 0.06};
+  EXPECT_EQ(holm(p, 0.05), (std::vector<bool>{true, true, false}));
+  EXPECT_GT(p[1], 0.05 / 3);
+  EXPECT_EQ(holm(std::vector<double>{0.03, 0.03}, 0.05), (std::vector<bool>{false, false}));
+}
+
+TEST(Holm, WhatIsNoNumberIsNotRejected) {
+  EXPECT_EQ(holm(std::vector<double>{nan}, 0.05), std::vector<bool>{false});
+  EXPECT_TRUE(holm({}, 0.05).empty());
+}
+
+TEST(ReplicatesToResolve, TwiceThePrecisionTakesFourTimesAsMany) {
+  const double needed = replicates_to_resolve(equal(0.5, 0.4, 1), 1000, alpha, alpha);
+  EXPECT_NEAR(replicates_to_resolve(equal(0.5, 0.8, 1), 1000, alpha, alpha), 4 * needed,
+              1e-9 * needed);
+  // With that many the comparison does come out.
+  const double mcse = 0.4 * std::sqrt(1000 / needed);
+  EXPECT_TRUE(supports(equal(0.5, mcse * (1 - 1e-9), 1), alpha));
+  EXPECT_FALSE(supports(equal(0.5, mcse * (1 + 1e-6), 1), alpha));
+}
+
+TEST(ReplicatesToResolve, HasNoAnswerAtTheEdgeNorWithinTheTheorysError) {
+  EXPECT_EQ(replicates_to_resolve(equal(1, 0.1, 1), 1000, alpha, alpha), infinity);
+  EXPECT_EQ(replicates_to_resolve(equal(0.9, 0.1, 1, 0.2), 1000, alpha, alpha), infinity);
+  EXPECT_EQ(replicates_to_resolve(equal(nan, 0.1, 1), 1000, alpha, alpha), infinity);
+  // A refutation is asked for more than a support where its level is smaller.
+  EXPECT_GT(replicates_to_resolve(equal(1.5, 0.4, 1), 1000, alpha, alpha / 100),
+            replicates_to_resolve(equal(0.5, 0.4, 1), 1000, alpha, alpha / 100));
+}
+
+TEST(Looks, AreMultiplesOfLeavesAndEndWithAllReplicates) {
+  EXPECT_EQ(look_replicates(0, least_study), 256U);
+  EXPECT_EQ(look_replicates(1, least_study), 1024U);
+  EXPECT_EQ(look_replicates(2, least_study), least_study);
+  for (std::size_t look = 0; look < look_shares.size(); ++look) {
+    EXPECT_EQ(look_replicates(look, 100001) % 128, 0U);
+  }
+  EXPECT_GE(look_replicates(2, 100001), 100001U);
+}
+
+}  // namespace
+}  // namespace headlab
