@@ -200,7 +200,9 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"theory", "a.toml", "--json", "a.toml"},
        "--json a.toml: is the scenario itself - name another file"},
       {{"theory", "a.toml", "--seed", "1"},
-       "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads)"},
+       "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads) - did "
+       "you "
+       "mean --set?"},
       {{"list", "law"},
        "list: \"law\" is unknown (allowed: laws, scenarios) - did you mean \"laws\"?"},
       {{"list", "claims"}, "list: \"claims\" is unknown (allowed: laws, scenarios)"},
@@ -519,8 +521,8 @@ TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
                              "\"sphere\" is neither - simulate with headlab run"),
             std::string::npos)
       << compare.err;
-  const Outcome narrow =
-      headlab({"theory", "s.toml", "--source", "first_order", "--set", "data.n=12"});
+  const Outcome narrow = headlab({"theory", "s.toml", "--source", "first_order", "--set",
+                                  "data.n=12", "--set", "queries.points=[[3, 3, 3, 3]]"});
   EXPECT_EQ(narrow.code, 2);
   EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
       << narrow.err;

@@ -71,9 +71,9 @@ TEST(SoftmaxForms, AgreeWithTheIndices) {
 
 TEST(SoftmaxForms, AreInfiniteBelowTheirTemperature) {
   const double infinite = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(mean_inverse_sample_share(3, std::sqrt(2.0)), infinite);
+  EXPECT_EQ(mean_inverse_sample_share(3, 1.414), infinite);
   EXPECT_LT(mean_inverse_sample_share(3, 1.5), infinite);
-  EXPECT_EQ(mean_covariance_ratio({0.5}, std::sqrt(0.75)), infinite);
+  EXPECT_EQ(mean_covariance_ratio({0.5}, 0.866), infinite);
   EXPECT_LT(mean_covariance_ratio({0.5}, 0.87), infinite);
   // Both roots negative would give a positive product again.
   EXPECT_EQ(mean_covariance_ratio({1.0}, 0.1), infinite);

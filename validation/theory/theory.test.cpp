@@ -9,6 +9,7 @@
 
 #include "engine/error.h"
 #include "engine/run.h"
+#include "validation/theory/finite_n.h"
 
 namespace headlab {
 namespace {
@@ -83,6 +84,21 @@ TEST(Theory, IsTheSimulationOfAFixedDesign) {
   const Theory other = compute_theory(
       scenario_of({sets[0], sets[1], sets[2], "data.design_seed=1"}), TheorySource::exact, 1);
   EXPECT_GT(std::abs(other.figures.mse.value - computed.mse.value), 1e-6);
+}
+
+TEST(Theory, IsExactAtFiniteNWhereThatFormApplies) {
+  const std::vector<std::string> sets = {"data.n=12", "heads.count=2",
+                                         "heads.weights={law=\"uniform\"}"};
+  const Theory theory = compute_theory(scenario_of(sets), TheorySource::automatic, 1);
+  EXPECT_EQ(theory.source, "exact");
+  EXPECT_EQ(theory.form, "exact at finite n");
+  EXPECT_LE(theory.certificate, 1e-9);
+  const FiniteN exact = finite_n(theory_model(scenario_of(sets)), 1);
+  EXPECT_EQ(theory.heads[1].covariance, exact.covariance);
+  EXPECT_EQ(theory.figures.queries[1].head_covariance[1].remainder, exact.change(0, 1));
+  // Negative control: first order is another number at this n.
+  const Theory first = compute_theory(scenario_of(sets), TheorySource::first_order, 1);
+  EXPECT_GT(std::abs(first.heads[1].covariance(0, 1) - exact.covariance(0, 1)), 1e-5);
 }
 
 TEST(Theory, DecomposesTheErrorByHand) {
@@ -164,13 +180,16 @@ TEST(Theory, HasNoCovarianceOfASingleHead) {
 
 TEST(Theory, RefusesWhatItsRemainderMakesWorthless) {
   EXPECT_EQ(refusal({}, TheorySource::first_order), "");
-  const std::string narrow = refusal({"data.n=30"}, TheorySource::first_order);
+  const std::string narrow =
+      refusal({"data.n=30", "heads.kernel.bandwidth=0.1"}, TheorySource::first_order);
   EXPECT_TRUE(
       narrow.starts_with("first order in 1/n: the second-order term of the variance of head "))
       << narrow;
   EXPECT_NE(narrow.find(" % of it (allowed: 10 %) - "), std::string::npos) << narrow;
   // Also without noise, where it is a warning of the same size.
-  EXPECT_NE(refusal({"data.n=30", "data.noise.sd=0"}, TheorySource::first_order), "");
+  EXPECT_NE(refusal({"data.n=30", "heads.kernel.bandwidth=0.1", "data.noise.sd=0"},
+                    TheorySource::first_order),
+            "");
   EXPECT_EQ(
       refusal({"data.noise.sd=0", "data.regression={law=\"zero\"}"}, TheorySource::first_order),
       "");
