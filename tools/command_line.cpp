@@ -115,8 +115,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_run(app, arguments.run);
   add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
-  app.add_subcommand("list", "Show the laws a scenario may use, and the scenarios that come along")
-      ->add_option("laws|scenarios", arguments.list, "Which of the two; both by default")
+  app.add_subcommand("list", "Show laws, claims, and the scenarios that come along")
+      ->add_option("laws|claims|scenarios", arguments.list, "Which of them; all by default")
       ->type_name("");
   app.add_subcommand("doctor", "Show what this build and machine are, and test them");
   app.add_subcommand("help", "Explain a command")

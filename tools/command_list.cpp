@@ -12,6 +12,7 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "tools/figure_text.h"
+#include "validation/claim/claim.h"
 
 namespace headlab::tools {
 namespace fs = std::filesystem;
@@ -30,6 +31,16 @@ void list_laws() {
                 << left(parameter.required ? "" : "optional", 10) << parameter.range
                 << (parameter.range.empty() || parameter.doc.empty() ? "" : ": ") << parameter.doc
                 << "\n";
+    }
+  }
+}
+
+void list_claims() {
+  std::cout << "claims, for headlab validate\n";
+  for (const Claim& claim : claims()) {
+    std::cout << "  " << claim.name << "\n";
+    for (const ClaimForm& form : claim.forms) {
+      std::cout << "      " << left(form.name, 24) << form.statement << "\n";
     }
   }
 }
@@ -69,6 +80,7 @@ void list_scenarios() {
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
+    if (it->path().filename() == "claims") it.disable_recursion_pending();  // see list_claims()
     if (it->path().extension() == ".toml") files.push_back(it->path());
   }
   if (files.empty()) {
@@ -97,13 +109,15 @@ void list_scenarios() {
 }  // namespace
 
 int command_list(const std::string& what) {
-  const std::vector<std::string> allowed = {"laws", "scenarios"};
+  const std::vector<std::string> allowed = {"laws", "claims", "scenarios"};
   if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
     throw Refused("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
   }
-  if (what != "scenarios") list_laws();
+  if (what.empty() || what == "laws") list_laws();
   if (what.empty()) std::cout << "\n";
-  if (what != "laws") list_scenarios();
+  if (what.empty() || what == "claims") list_claims();
+  if (what.empty()) std::cout << "\n";
+  if (what.empty() || what == "scenarios") list_scenarios();
   if (!std::cout.flush()) throw CouldNotFinish("standard output: cannot be written");
   return 0;
 }
