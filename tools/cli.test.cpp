@@ -204,8 +204,9 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "you "
        "mean --set?"},
       {{"list", "law"},
-       "list: \"law\" is unknown (allowed: laws, scenarios) - did you mean \"laws\"?"},
-      {{"list", "claims"}, "list: \"claims\" is unknown (allowed: laws, scenarios)"},
+       "list: \"law\" is unknown (allowed: laws, claims, scenarios) - did you mean \"laws\"?"},
+      {{"list", "claim"},
+       "list: \"claim\" is unknown (allowed: laws, claims, scenarios) - did you mean \"claims\"?"},
       {{"list", "laws", "scenarios"},
        "list: unexpected argument \"scenarios\" - try headlab help list"},
       {{"list", "--json", "-"}, "list: unknown option --json (allowed: --help)"},
@@ -271,14 +272,16 @@ TEST_F(CommandLine, ExplainsItself) {
       << version.out;
 }
 
-TEST_F(CommandLine, ListsLawsAndScenarios) {
+TEST_F(CommandLine, ListsLawsClaimsAndScenarios) {
   const Outcome laws = headlab({"list", "laws"});
   EXPECT_EQ(laws.code, 0);
   for (const char* word : {"\ndesign\n", "\nkernel\n", "  gaussian ", "      bandwidth "}) {
     EXPECT_NE(("\n" + laws.out).find(word), std::string::npos) << word;
   }
-  const Outcome both = headlab({"list"});
-  EXPECT_EQ(both.out, laws.out + "\n" + headlab({"list", "scenarios"}).out);
+  const Outcome claims = headlab({"list", "claims"});
+  EXPECT_NE(claims.out.find("\n  angles\n      centre "), std::string::npos) << claims.out;
+  const Outcome all = headlab({"list"});
+  EXPECT_EQ(all.out, laws.out + "\n" + claims.out + "\n" + headlab({"list", "scenarios"}).out);
 }
 
 TEST_F(CommandLine, TestsItself) {

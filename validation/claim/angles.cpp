@@ -103,9 +103,10 @@ Claim angles_claim() {
                      .refuted_by = "Another value, beyond the margin.",
                      .examine = floor_holds},
                     {.name = "floor, any design",
-                     .statement = "The same for every design.",
+                     .statement =
+                         "Heads at right angles have noise covariance s2/n, whatever the design.",
                      .assumptions = "None on the design: uncorrelated coordinates are enough.",
-                     .refuted_by = "The same.",
+                     .refuted_by = "A design with another value, beyond the margin.",
                      .examine = floor_holds}}};
 }
 

@@ -36,7 +36,7 @@ Claim decomposition_claim() {
   return {.name = "decomposition",
           .forms = {
               {.name = "exact finite n",
-               .statement = statement + "of section 7 (1/D as an integral), at every n.",
+               .statement = statement + "that 1/D as an integral gives, at every n.",
                .assumptions = "Normal design; Gaussian kernel with d_k = 1, or softmax.",
                .refuted_by = "A bias, variance, covariance or MSE beyond the margin of its "
                              "closed form.",
@@ -44,7 +44,7 @@ Claim decomposition_claim() {
               {.name = "exact conditional",
                .statement = statement + "mu_h = sum w m, S_hl = sum s^2 w_h w_l given the design.",
                .assumptions = "A fixed design; any law and kernel. The noise is simulated.",
-               .refuted_by = "The same.",
+               .refuted_by = "A figure beyond the margin of its closed form.",
                .examine = exact},
               {.name = "first order",
                .statement = statement + "of the tilt lemma, to first order in 1/n.",

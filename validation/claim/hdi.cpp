@@ -5,9 +5,9 @@
 // - output identity: with HDI_output = 1 - C/V,  MSE = B^2 + V (1 - (1 - 1/H) HDI_output).
 //   That is algebra, and needs C and V of the very simulation it is to explain.
 // - path: turn the heads apart so that every principal angle of every pair grows. Every index
-//   grows, and noise alone makes every C_hl fall, at the centre and averaged over queries x ~ N(0, I): a
-//   theorem (Hermite expansion). With a signal it need not hold, because bias depends on what the
-//   heads look at.
+//   grows, and noise alone makes every C_hl fall, at the centre and averaged over queries x ~ N(0,
+//   I): a theorem (Hermite expansion). With a signal it need not hold, because bias depends on what
+//   the heads look at.
 // - between configurations: of any two head sets the one with the larger index has the smaller
 //   error. An index is one number and C depends on all angles, so this is searched for pairs that
 //   contradict it.

@@ -97,7 +97,8 @@ Claim output_projection_claim() {
                     {.name = "shared outputs",
                      .statement = irrelevant + " where all write to the same outputs.",
                      .assumptions = setting,
-                     .refuted_by = "The same.",
+                     .refuted_by =
+                         "Aligned and orthogonal heads with errors further apart than the margin.",
                      .examine = shared_outputs}}};
 }
 

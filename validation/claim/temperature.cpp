@@ -61,24 +61,26 @@ Claim temperature_claim() {
   const std::string keys = "Keys N(0, I), noise alone, a query of projected length sqrt(d_k)";
   return {
       .name = "temperature",
-      .forms = {{.name = "sqrt(d_k)",
-                 .statement = "At temperature sqrt(d_k) a head averages over n/e keys at a typical "
-                              "query, whatever d_k.",
-                 .assumptions = keys + ", and n so large that n_eff is too.",
-                 .refuted_by = "n V/s2 beyond the margin of e at some d_k.",
-                 .examine = share_is_one_over_e},
-                {.name = "one",
-                 .statement = "The same at temperature 1.",
-                 .assumptions = keys + ".",
-                 .refuted_by = "The same.",
-                 .examine = share_is_one_over_e},
-                {.name = "condensation",
-                 .statement = "E sum w^2 is e^(sigma^2)/n for logits of variance below (log n)/2, "
-                              "and 1 - sigma_c/sigma above sigma_c = sqrt(2 log n).",
-                 .assumptions = "Keys N(0, I); limits for large n, approached like 1/log n above "
-                                "the threshold.",
-                 .refuted_by = "A value beyond the margin.",
-                 .examine = condensation}}};
+      .forms = {
+          {.name = "sqrt(d_k)",
+           .statement = "At temperature sqrt(d_k) a head averages over n/e keys at a typical "
+                        "query, whatever d_k.",
+           .assumptions = keys + ", and n so large that n_eff is too.",
+           .refuted_by = "n V/s2 beyond the margin of e at some d_k.",
+           .examine = share_is_one_over_e},
+          {.name = "one",
+           .statement =
+               "At temperature 1 a head averages over n/e keys at a typical query, whatever d_k.",
+           .assumptions = keys + ".",
+           .refuted_by = "n V/s2 beyond the margin of e at some d_k.",
+           .examine = share_is_one_over_e},
+          {.name = "condensation",
+           .statement = "E sum w^2 is e^(sigma^2)/n for logits of variance below (log n)/2, "
+                        "and 1 - sigma_c/sigma above sigma_c = sqrt(2 log n).",
+           .assumptions = "Keys N(0, I); limits for large n, approached like 1/log n above "
+                          "the threshold.",
+           .refuted_by = "A value beyond the margin.",
+           .examine = condensation}}};
 }
 
 }  // namespace headlab
