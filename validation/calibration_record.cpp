@@ -25,7 +25,7 @@ Interval interval(const CalibrationCount& counted) {
 }  // namespace
 
 std::string calibration_sentence(const CalibrationRecord& record) {
-  return of(record.true_refuted) + " true claims were refuted (at most " +
+  return "in the hardest cases " + of(record.true_refuted) + " true claims were refuted (at most " +
          percent(interval(record.true_refuted).high) + "), " + of(record.false_supported) +
          " claims false by just their margin supported (at most " +
          percent(interval(record.false_supported).high) + "), " + of(record.false_refuted) +
