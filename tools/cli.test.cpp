@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the program itself.
+#include <algorithm>
 #include <chrono>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <signal.h>
 #include <sstream>
@@ -530,6 +532,68 @@ TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
   EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
       << narrow.err;
   EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
+  const Outcome verdicts = headlab({"validate", "angles", "--out", "v", "--json", "-", "--quiet"});
+  ASSERT_EQ(verdicts.code, 0) << verdicts.err;
+  EXPECT_EQ(verdicts.err, "");
+  EXPECT_EQ(verdicts.out, contents(folder_ / "v/verdicts.json"));
+  const Json json = Json::parse(verdicts.out);
+  const auto refuted =
+      std::find_if(json["claims"].begin(), json["claims"].end(),
+                   [](const Json& claim) { return !claim["certificate"].is_null(); });
+  ASSERT_NE(refuted, json["claims"].end());
+  EXPECT_EQ((*refuted)["verdict"], "refuted");
+  const std::string report = contents(folder_ / "v/report.md");
+  EXPECT_NE(report.find((*refuted)["statement"].get<std::string>()), std::string::npos);
+
+  // The words of the replay command, behind "headlab".
+  std::istringstream words((*refuted)["replay"].get<std::string>());
+  Arguments replay{std::istream_iterator<std::string>(words), {}};
+  ASSERT_EQ(replay.front(), "headlab");
+  replay.erase(replay.begin());
+  replay.insert(replay.end(), {"--json", "-", "--quiet"});
+  const Outcome again = headlab(replay);
+  ASSERT_EQ(again.code, 0) << again.err;
+  const Json conditions = Json::parse(again.out)["conditions"];
+  const Json& mse = (*refuted)["certificate"]["mse"];
+  ASSERT_EQ(conditions.size(), 2u);
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(conditions[i]["mse"]["value"], mse[i]["value"]);
+    EXPECT_EQ(conditions[i]["mse"]["mcse"], mse[i]["mcse"]);
+  }
+  // Another seed gives other bits.
+  replay[std::find(replay.begin(), replay.end(), "--seed") - replay.begin() + 1] = "1";
+  EXPECT_NE(Json::parse(headlab(replay).out)["conditions"][0]["mse"]["value"], mse[0]["value"]);
+}
+
+TEST_F(CommandLine, ValidateSaysByItsCodeThatAVerdictIsNotTheExpectedOne) {
+  const Outcome few = headlab({"validate", "decomposition", "--replicates", "4096", "--quiet"});
+  EXPECT_EQ(few.code, 3);
+  EXPECT_NE(few.out.find("unresolved (expected supported)"), std::string::npos) << few.out;
+  EXPECT_NE(few.out.find("replicates would decide"), std::string::npos) << few.out;
+  // What time cut short is no difference.
+  const Outcome cut = headlab({"validate", "decomposition", "--max-time", "0.001", "--quiet"});
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_EQ(cut.err, "headlab: --max-time reached: verdicts not reached are unresolved\n");
+}
+
+TEST_F(CommandLine, ValidateRefusesWhatItCannotDo) {
+  const std::vector<std::pair<Arguments, std::string>> table = {
+      {{"validate", "angels"}, "unknown claim \"angels\" (allowed: "},
+      {{"validate", "--replicates", "10"}, "--replicates 10: too few for a verdict"},
+      {{"validate", "--level", "ful"}, "--level: \"ful\" is unknown (allowed: quick, full) - did"},
+      {{"validate", "--calibrate", "angles"}, "--calibrate"},
+      {{"validate", "--json", "no/such/folder.json"}, "--json"}};
+  for (const auto& [arguments, message] : table) {
+    const Outcome outcome = headlab(arguments);
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_EQ(files(), std::vector<std::string>());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tools/command_validate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -37,17 +38,32 @@ void show(ProgressDisplay& display, const ValidationProgress& progress) {
       [&] { return count + ", " + words; });
 }
 
+/// The parts that are not empty, letters and digits alone, with "_" between.
+std::string file_name(const std::vector<std::string>& parts) {
+  std::string name;
+  for (const std::string& part : parts) {
+    std::string clean;
+    for (const char c : part) {
+      const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0;
+      if (kept) clean += c;
+      if (!kept && !clean.empty() && clean.back() != '_') clean += '_';
+    }
+    if (!clean.empty()) name += (name.empty() ? "" : "_") + clean;
+  }
+  return name;
+}
+
 /// Certificates as scenario files of their own, so that each can be run again by one command.
-void name_certificates(Validation& validation, const OutputFolder& folder,
-                       std::vector<TextFile>& files) {
+void name_certificates(Validation& validation, const std::string& backend,
+                       const OutputFolder& folder, std::vector<TextFile>& files) {
   for (VerdictRow& row : validation.rows) {
     if (!row.certificate) continue;
-    std::string name = row.claim + "_" + row.form + "_" + row.index + "_" + row.kernel +
-                       (row.signal ? "_signal" : "") + ".toml";
-    std::replace(name.begin(), name.end(), ' ', '_');
-    const std::string path = folder.file(name);
+    const std::string path = folder.file(
+        file_name({row.claim, row.form, row.index, row.kernel, row.signal ? "signal" : ""}) +
+        ".toml");
     row.replay = "headlab run " + path + " --seed " + std::to_string(row.certificate->seed) +
                  " --replicates " + std::to_string(row.certificate->replicates);
+    if (backend != "auto") row.replay += " --backend " + backend;
     files.emplace_back(path, row.certificate->scenario);
   }
 }
@@ -82,7 +98,7 @@ int command_validate(const ValidateArguments& arguments) {
   display.finish(validation.complete ? "done in " + duration_text(validation.seconds) : "");
 
   std::vector<TextFile> files;
-  if (folder) name_certificates(validation, *folder, files);
+  if (folder) name_certificates(validation, arguments.run.backend, *folder, files);
   const std::string verdicts = verdicts_json(validation, provenance());
   if (folder) {
     files.emplace_back(folder->file("verdicts.json"), verdicts);

@@ -285,6 +285,7 @@ class Validator {
   std::string replay(const std::string& claim, std::uint64_t seed) const {
     std::string command = "headlab validate " + claim;
     if (options_.full) command += " --level full";
+    if (options_.backend != "auto") command += " --backend " + options_.backend;
     if (options_.seed) command += " --seed " + std::to_string(seed);
     if (options_.replicates) command += " --replicates " + std::to_string(*options_.replicates);
     return command;
