@@ -569,7 +569,7 @@ TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
 }
 
 TEST_F(CommandLine, ValidateSaysByItsCodeThatAVerdictIsNotTheExpectedOne) {
-  const Outcome few = headlab({"validate", "decomposition", "--replicates", "4096", "--quiet"});
+  const Outcome few = headlab({"validate", "decomposition", "--replicates", "8192", "--quiet"});
   EXPECT_EQ(few.code, 3);
   EXPECT_NE(few.out.find("unresolved (expected supported)"), std::string::npos) << few.out;
   EXPECT_NE(few.out.find("replicates would decide"), std::string::npos) << few.out;

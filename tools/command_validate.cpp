@@ -2,7 +2,6 @@
 #include "tools/command_validate.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -38,19 +37,9 @@ void show(ProgressDisplay& display, const ValidationProgress& progress) {
       [&] { return count + ", " + words; });
 }
 
-/// The parts that are not empty, letters and digits alone, with "_" between.
-std::string file_name(const std::vector<std::string>& parts) {
-  std::string name;
-  for (const std::string& part : parts) {
-    std::string clean;
-    for (const char c : part) {
-      const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0;
-      if (kept) clean += c;
-      if (!kept && !clean.empty() && clean.back() != '_') clean += '_';
-    }
-    if (!clean.empty()) name += (name.empty() ? "" : "_") + clean;
-  }
-  return name;
+/// A path as a shell takes it.
+std::string quoted(const std::string& path) {
+  return path.find_first_of(" '\"$&;()<>|*?") == std::string::npos ? path : "\"" + path + "\"";
 }
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
@@ -58,11 +47,12 @@ void name_certificates(Validation& validation, const std::string& backend,
                        const OutputFolder& folder, std::vector<TextFile>& files) {
   for (VerdictRow& row : validation.rows) {
     if (!row.certificate) continue;
-    const std::string path = folder.file(
-        file_name({row.claim, row.form, row.index, row.kernel, row.signal ? "signal" : ""}) +
-        ".toml");
-    row.replay = "headlab run " + path + " --seed " + std::to_string(row.certificate->seed) +
-                 " --replicates " + std::to_string(row.certificate->replicates);
+    const std::string study = std::filesystem::path(row.scenario).stem().string();
+    const std::string path =
+        folder.file(study + (row.index.empty() ? "" : "_" + row.index) + ".toml");
+    row.replay = "headlab run " + quoted(path) + " --seed " +
+                 std::to_string(row.certificate->seed) + " --replicates " +
+                 std::to_string(row.certificate->replicates);
     if (backend != "auto") row.replay += " --backend " + backend;
     files.emplace_back(path, row.certificate->scenario);
   }

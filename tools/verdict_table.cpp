@@ -20,7 +20,8 @@ std::string form_text(const VerdictRow& row) {
 }
 
 std::string setting_text(const VerdictRow& row) {
-  return row.kernel + ", " + (row.signal ? row.regression : "noise alone");
+  return row.kernel + ", " + (row.signal ? row.regression : "noise alone") + ", " +
+         std::to_string(row.queries) + (row.queries == 1 ? " query" : " queries");
 }
 
 std::string verdict_cell(const VerdictRow& row) {
@@ -50,9 +51,11 @@ std::string replicates_needed(const VerdictRow& row) {
 std::vector<std::string> explanation(const VerdictRow& row) {
   std::vector<std::string> lines;
   if (row.comparisons > 0) {
-    lines.push_back("decided by: " + row.decisive.what + ", " + effect_cell(row) + " where " +
-                    allowed_cell(row) + " is allowed, of " + std::to_string(row.comparisons) +
-                    " comparisons at " + std::to_string(row.replicates) + " replicates");
+    lines.push_back((row.verdict == Verdict::refuted ? "decided by: " : "nearest to failing: ") +
+                    row.decisive.what + ", " + effect_cell(row) + " where " + allowed_cell(row) +
+                    " is allowed, of " + std::to_string(row.comparisons) +
+                    (row.comparisons == 1 ? " comparison at " : " comparisons at ") +
+                    std::to_string(row.replicates) + " replicates");
   }
   if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
     lines.push_back(replicates_needed(row));
@@ -91,6 +94,7 @@ std::string summary_lines(const Validation& validation) {
   return counts(validation) + "; " + std::to_string(validation.comparisons) +
          " comparisons, family-wise alpha " + number_text(verdict_alpha) + ", " +
          duration_text(validation.seconds) + " on " + validation.backend +
+         (validation.complete ? "" : "; incomplete: time ended before every verdict was decided") +
          "\nhow often such verdicts are wrong: " + calibration_sentence() +
          " - measured, docs/calibration.md\n";
 }
@@ -112,7 +116,7 @@ std::string verdict_table(const Validation& validation) {
   Columns columns;
   columns.add("claim", claims);
   columns.add("form", forms);
-  columns.add("kernel, truth", settings);
+  columns.add("kernel, truth, queries", settings);
   columns.add("verdict", verdicts);
   columns.add_figures("effect ± MCSE", effects);
   columns.add("allowed", allowed);
@@ -128,9 +132,10 @@ std::string verdict_table(const Validation& validation) {
 }
 
 std::string verdict_report(const Validation& validation) {
-  std::string text = "# Verdicts\n\n" + summary_lines(validation) +
-                     "\n| claim | form | kernel, truth | verdict | effect ± MCSE | allowed |\n"
-                     "|---|---|---|---|---|---|\n";
+  std::string text =
+      "# Verdicts\n\n" + summary_lines(validation) +
+      "\n| claim | form | kernel, truth, queries | verdict | effect ± MCSE | allowed |\n"
+      "|---|---|---|---|---|---|\n";
   for (const VerdictRow& row : validation.rows) {
     text += "| " + row.claim + " | " + form_text(row) + " | " + setting_text(row) + " | " +
             verdict_cell(row) + " | " + effect_cell(row) + " | " + allowed_cell(row) + " |\n";

@@ -22,8 +22,8 @@ struct CalibrationRecord {
   const char* command;
 };
 
-inline constexpr CalibrationRecord calibration_record = {.true_refuted = {23, 2000},
-                                                         .false_supported = {21, 2000},
+inline constexpr CalibrationRecord calibration_record = {.true_refuted = {9, 2000},
+                                                         .false_supported = {14, 2000},
                                                          .false_refuted = {2000, 2000},
                                                          .date = "2026-11-21",
                                                          .command = "headlab validate --calibrate"};

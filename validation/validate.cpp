@@ -38,7 +38,8 @@ struct Pending {
   bool decided = false;  ///< no further look will change it
 };
 
-/// The comparison that speaks most against the claim, relative to its margin and error.
+/// The comparison that speaks most against the claim, relative to its margin and error; one that is
+/// not a number before all others.
 std::size_t most_decisive(const std::vector<Comparison>& comparisons) {
   std::size_t worst = 0;
   double least = std::numeric_limits<double>::infinity();
@@ -49,7 +50,8 @@ std::size_t most_decisive(const std::vector<Comparison>& comparisons) {
     const double room = c.margin - c.theory_error - deviation;
     const double error = c.effect.mcse > 0 ? c.effect.mcse : 1e-300;
     const double distance = room / error;
-    if (!(distance >= least)) {
+    if (std::isnan(distance)) return i;
+    if (distance < least) {
       worst = i;
       least = distance;
     }
@@ -76,13 +78,13 @@ void look(Pending& pending, Finding finding, std::uint64_t replicates, bool last
   const double alpha = verdict_alpha / looks;
   pending.supported = true;
   bool against = false;
-  bool limited = false;
+  bool limited = true;
   for (std::size_t i = 0; i < all.size(); ++i) {
     pending.p_values[i] =
         std::min(pending.p_values[i], std::min(1.0, looks * p_value_against(all[i])));
     pending.supported = pending.supported && supports(all[i], alpha);
     against = against || pending.p_values[i] <= verdict_alpha / presumed_comparisons;
-    limited = limited || limited_by_theory(all[i]);
+    limited = limited && limited_by_theory(all[i]);
   }
   pending.decided = pending.supported || against || limited || last;
   pending.row.complete = pending.decided;
@@ -111,14 +113,16 @@ void decide(std::vector<Pending>& pending, Validation& result) {
       at += one.p_values.size();
     }
     if (one.comparisons.empty()) {
+      if (row.note.empty()) row.note = "Time was up before its first look.";
       result.rows.push_back(std::move(row));
       continue;
     }
     row.comparisons = one.comparisons.size();
     const bool limited =
         std::any_of(one.comparisons.begin(), one.comparisons.end(), limited_by_theory);
+    const bool broken_identity = one.identity && !one.supported && row.complete;
     row.verdict = one.identity && one.supported ? Verdict::identity
-                  : refuted || one.identity     ? Verdict::refuted
+                  : refuted || broken_identity  ? Verdict::refuted
                   : one.supported               ? Verdict::supported
                   : limited                     ? Verdict::limited_by_theory
                                                 : Verdict::unresolved;
@@ -146,6 +150,7 @@ VerdictRow blank_row(const Experiment& experiment, const ClaimForm& form) {
   const auto name = [](const auto& law) { return std::string(law.name); };
   row.kernel = std::visit(name, experiment.scenario().kernel);
   row.regression = std::visit(name, experiment.scenario().regression);
+  row.queries = experiment.plan().queries;
   row.signal = !std::holds_alternative<ZeroRegression>(experiment.scenario().regression);
   row.statement = form.statement;
   row.assumptions = form.assumptions;
@@ -266,8 +271,7 @@ class Validator {
       }
     } catch (const TimeIsUp&) {
       result_.complete = false;
-    } catch (const Refused& error) {
-      // The closed form itself declines: that is what "limited by theory" means.
+    } catch (const ClosedFormDeclines& error) {
       for (Pending& one : pending) {
         one.row.verdict = Verdict::limited_by_theory;
         one.row.note = error.what();

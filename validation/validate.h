@@ -30,6 +30,7 @@ struct VerdictRow {
   std::string kernel;
   std::string regression;  ///< law of m
   bool signal = false;     ///< m is not zero
+  int queries = 1;         ///< of its first condition
   std::string statement;
   std::string assumptions;
   std::string refuted_by;
@@ -50,8 +51,10 @@ struct VerdictRow {
   std::optional<Certificate> certificate;
   std::string replay;
 
-  /// False where the verdict is another than expected. One that time cut short is no difference.
-  bool as_expected() const { return !complete || expected == verdict_text(verdict); }
+  /// False where the verdict is another than expected. One that time left open is no difference.
+  bool as_expected() const {
+    return expected == verdict_text(verdict) || (!complete && verdict == Verdict::unresolved);
+  }
 };
 
 struct ValidationProgress {

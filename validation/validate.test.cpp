@@ -120,9 +120,14 @@ TEST(Validate, WhatIsNoNumberIsUnresolved) {
 }
 
 TEST(Validate, TheoryThatDeclinesOrFillsTheMarginLimits) {
-  const auto declines = [](Experiment&) -> std::vector<Finding> { throw Refused("no form"); };
+  const auto declines = [](Experiment&) -> std::vector<Finding> {
+    throw ClosedFormDeclines("no form");
+  };
   EXPECT_EQ(verdict(declines).verdict, Verdict::limited_by_theory);
   EXPECT_EQ(verdict(declines).note, "no form");
+  // Any other refusal is an error of the claim, which no verdict may hide.
+  const auto broken = [](Experiment&) -> std::vector<Finding> { throw Refused("broken"); };
+  EXPECT_THROW(verdict(broken), Refused);
   const auto coarse = [](Experiment& experiment) -> std::vector<Finding> {
     experiment.observed();
     Comparison c = known(0.2, 0.01, 0.5);
@@ -130,6 +135,22 @@ TEST(Validate, TheoryThatDeclinesOrFillsTheMarginLimits) {
     return {{.comparisons = {c}}};
   };
   EXPECT_EQ(verdict(coarse).verdict, Verdict::limited_by_theory);
+  // Beside it a comparison that a good closed form contradicts still refutes.
+  const auto also_wrong = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    Comparison c = known(0.2, 0.01, 0.5);
+    c.theory_error = 0.6;
+    return {{.comparisons = {c, known(0.2, 0.001, 0.1)}}};
+  };
+  EXPECT_EQ(verdict(also_wrong).verdict, Verdict::refuted);
+  // What is not a number decides nothing and is what the report shows.
+  const auto nothing = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(0.2, 0.001, 0.5), known(std::nan(""), 0.001, 0.5),
+                             known(0.1, 0.001, 0.5)}}};
+  };
+  EXPECT_EQ(verdict(nothing).verdict, Verdict::unresolved);
+  EXPECT_TRUE(std::isnan(verdict(nothing).decisive.effect.value));
 }
 
 TEST(Validate, AnotherVerdictThanExpectedIsADifference) {
@@ -176,10 +197,10 @@ std::string bits(const Validation& validation) {
 }
 
 TEST(Validate, GivesTheSameBitsAgainAndOnAnyNumberOfThreads) {
-  const std::string once = bits(validate({"identity"}, {.threads = 1, .replicates = 4096}));
-  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 1, .replicates = 4096})));
-  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 2, .replicates = 4096})));
-  EXPECT_NE(once, bits(validate({"identity"}, {.threads = 1, .seed = 8, .replicates = 4096})));
+  const std::string once = bits(validate({"identity"}, {.threads = 1, .replicates = 8192}));
+  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 1, .replicates = 8192})));
+  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 2, .replicates = 8192})));
+  EXPECT_NE(once, bits(validate({"identity"}, {.threads = 1, .seed = 8, .replicates = 8192})));
 }
 
 TEST(Validate, ClosedFormsCanBeGiven) {

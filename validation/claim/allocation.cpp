@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A budget D = H d_k can be spent on one full-dimensional head, on D one-dimensional ones, or in
-// between. Seed claim: in between is best. What the bandwidth does when d_k changes is part of the
+// between. Claimed: in between is best. What the bandwidth does when d_k changes is part of the
 // claim, so there is one form for each rule:
 //   fixed     the same bandwidth for every d_k
 //   sqrt_dim  softmax at temperature sqrt(d_k), as in Transformers
@@ -31,9 +31,9 @@ std::vector<Finding> interior_is_best(Experiment& experiment) {
 ClaimForm form(const std::string& rule, const std::string& assumption) {
   return {.name = rule,
           .statement =
-              "Under a budget D = H d_k, some 1 < d_k < D has a smaller MSE than D heads of "
-              "d_k = 1 and than one head of d_k = D.",
-          .assumptions = assumption + " The allocation in between is fixed beforehand by a pilot.",
+              "Under a budget D = H d_k, the d_k in between that a pilot found best has no larger "
+              "MSE than D heads of d_k = 1 and than one head of d_k = D.",
+          .assumptions = assumption + " The pilot had other draws; other d_k are not tested.",
           .refuted_by =
               "An end of the range with a smaller MSE than the allocation in between, "
               "beyond the zone.",

@@ -71,11 +71,14 @@ const Theory& Experiment::theory(std::size_t condition, TheorySource source) {
   const auto key = std::pair(condition, source);
   auto at = theories_.find(key);
   if (at == theories_.end()) {
-    at = theories_
-             .emplace(key, laboratory_.closed_forms
-                               ? laboratory_.closed_forms(scenario(condition), source)
-                               : compute_theory(scenario(condition), source, laboratory_.threads))
-             .first;
+    try {
+      const Theory theory = laboratory_.closed_forms
+                                ? laboratory_.closed_forms(scenario(condition), source)
+                                : compute_theory(scenario(condition), source, laboratory_.threads);
+      at = theories_.emplace(key, theory).first;
+    } catch (const Refused& error) {
+      throw ClosedFormDeclines(error.what());
+    }
   }
   return at->second;
 }

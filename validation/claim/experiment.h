@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/error.h"
 #include "engine/estimates.h"
 #include "engine/scenario.h"
 #include "engine/simulate.h"
@@ -32,6 +33,12 @@ struct ClaimSection {
 
 /// Reads the [claim] section of a study; throws Refused where there is none or it is incomplete.
 ClaimSection read_claim_section(const Study& study);
+
+/// Thrown where no closed form covers a scenario well enough: the verdict is "limited by theory".
+class ClosedFormDeclines : public Refused {
+ public:
+  using Refused::Refused;
+};
 
 /// Thrown where time is up: the look under way is given up, those before it stand.
 class TimeIsUp {};

@@ -77,8 +77,9 @@ std::vector<Finding> independent_of_budget(Experiment& experiment) {
 ClaimForm growth(const std::string& rule, const std::string& assumption) {
   return {.name = "growth, " + rule,
           .statement =
-              "The best per-head dimension grows with n: a small d_k is better at small n, "
-              "a large one at large n.",
+              "Of two per-head dimensions that a pilot chose, the smaller has no larger MSE at "
+              "small n, "
+              "and the larger none at large n: the best d_k grows with n.",
           .assumptions = assumption,
           .refuted_by = "The other order at one of the two n, beyond the zone.",
           .examine = grows};
