@@ -59,8 +59,9 @@ std::string computed_text(const Figure& figure) {
   const auto [value, remainder] = figure;
   if (std::isnan(value)) return none;
   const std::string text = print("%.6g", value);
-  return std::isnan(remainder) || remainder == 0 ? text
-                                                 : text + " (" + print("%+.1e", remainder) + ")";
+  // Below the rounding of the value a remainder is none.
+  const bool shown = std::abs(remainder) > 1e-13 * std::abs(value);
+  return shown ? text + " (" + print("%+.1e", remainder) + ")" : text;
 }
 
 std::string duration_text(double seconds) {

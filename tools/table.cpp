@@ -365,8 +365,14 @@ std::string theory_table(const Study& study, const std::vector<ComputedCondition
 
 std::string comparison_table(const Study& study, const std::vector<ComputedCondition>& theory) {
   const bool one = study.swept.empty() && theory.size() == 1;
+  const bool first_order = std::any_of(
+      theory.begin(), theory.end(),
+      [](const ComputedCondition& computed) { return computed.source == "first_order"; });
   return (one ? comparison_of_one(theory.front().simulated) : comparison_of_many(study, theory)) +
-         "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n";
+         "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
+         (first_order ? "z does not allow for the second-order term of the first order: "
+                        "headlab theory shows it\n"
+                      : "");
 }
 
 }  // namespace headlab::tools
