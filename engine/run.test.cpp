@@ -116,7 +116,8 @@ TEST(Run, GoesOnWhereItEndedWithTheBitsOfOneRun) {
   const MomentTree whole = simulate(plan, *backend, 2, 3000);
   for (const std::uint64_t first : {1, 37, 255, 256, 264, 1000, 2048}) {
     MomentTree part = simulate(plan, *backend, 2, first);
-    part = continue_simulation(std::move(part), plan, *backend, 1, 1512 + (first > 1512 ? 1000 : 0));
+    part =
+        continue_simulation(std::move(part), plan, *backend, 1, 1512 + (first > 1512 ? 1000 : 0));
     part = continue_simulation(std::move(part), plan, *backend, 2, 3000);
     expect_same_bits(part.nodes(), whole.nodes());
   }
