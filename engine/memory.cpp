@@ -260,6 +260,15 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   return (node * (nodes + under_way) + figures + left_out).value;
 }
 
+std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Backend& backend,
+                               int workers) {
+  Bytes sum = bytes(workers) * bytes(backend.worker_bytes(plans));
+  for (const Plan* plan : plans) {
+    sum = sum + bytes(moments_bytes(plan->layout(), replicates, workers));
+  }
+  return sum.value;
+}
+
 std::uint64_t plan_bytes(const Scenario& scenario) {
   return sum_of(plan_parts(scenario)).value;
 }

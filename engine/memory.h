@@ -32,6 +32,11 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
 /// way from the workers, figures of every query.
 std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates, int workers);
 
+/// Memory to simulate plans together [bytes], 2^64 - 1 where it does not fit in 64 bits: the
+/// workers, of which there are at most `workers`, and the moments of every plan.
+std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Backend& backend,
+                               int workers);
+
 /// Memory for the plan of a scenario and to make it [bytes], 2^64 - 1 where it does not fit in 64
 /// bits: projections, queries, and the tables of the laws.
 std::uint64_t plan_bytes(const Scenario& scenario);

@@ -135,8 +135,10 @@ class PointBackend : public Backend {
   std::string simd() const override { return "none"; }
   std::string device() const override { return "none"; }
   int workers(int threads) const override { return threads; }
-  std::uint64_t worker_bytes(const Plan& plan) const override { return 8 * plan.n + 1000; }
-  std::unique_ptr<Worker> worker(const Plan&) const override {
+  std::uint64_t worker_bytes(Plans plans) const override {
+    return plans.size() * (8 * plans[0]->n + 1000);
+  }
+  std::unique_ptr<Worker> worker(Plans) const override {
     throw std::logic_error("nothing is to be computed here");
   }
 };

@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
+#include "engine/condition_groups.h"
 #include "engine/error.h"
 #include "engine/memory.h"
 #include "engine/pilot.h"
@@ -19,12 +24,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double work_per_replicate(const Scenario& scenario) {
-  const int d = std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
-  const int queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries);
-  return replicate_work(scenario.n, d, scenario.heads, queries);
-}
-
 /// What the results of a condition take until the run ends [bytes]: its nodes, and once more when
 /// they are written.
 double kept_bytes(const Scenario& scenario) {
@@ -35,6 +34,32 @@ double kept_bytes(const Scenario& scenario) {
       .conditional = scenario.estimator == Estimator::conditional};
   const auto nodes = static_cast<double>(std::min(scenario.replicates, first_leaf));
   return 2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
+}
+
+/// Throws Refused unless each condition fits in memory, and the results of all. Returns what is
+/// left beside those [bytes].
+std::uint64_t check_study(const Study& study, const Backend& backend, int threads) {
+  double kept = 0;
+  for (const Scenario& scenario : study.conditions) {
+    check_memory(scenario, backend, threads);
+    kept += kept_bytes(scenario);
+  }
+  if (study.conditions.size() > 1) {
+    require_memory(static_cast<std::uint64_t>(std::min(kept, 1e18)),
+                   "for the results of " + std::to_string(study.conditions.size()) + " conditions",
+                   "sweep", "or run parts of it");
+  }
+  const std::uint64_t available = available_bytes();
+  const auto results = static_cast<std::uint64_t>(std::min(kept, 1e18));
+  return results < available ? available - results : 0;
+}
+
+ConditionResult result_of(Scenario scenario, Plan plan, MomentTree tree, double seconds) {
+  Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+  const double weights =
+      static_cast<double>(tree.count()) * plan.queries * plan.heads * static_cast<double>(plan.n);
+  return {std::move(scenario),  std::move(plan), std::move(tree),
+          std::move(estimates), seconds,         weights / seconds};
 }
 
 }  // namespace
@@ -51,16 +76,7 @@ RunResult run(const Study& study, const RunOptions& options) {
   result.simd = backend->simd();
   result.device = backend->device();
   result.threads = backend->workers(thread_count(options.threads));
-  double kept = 0;
-  for (const Scenario& scenario : study.conditions) {
-    check_memory(scenario, *backend, result.threads);
-    kept += kept_bytes(scenario);
-  }
-  if (study.conditions.size() > 1) {
-    require_memory(static_cast<std::uint64_t>(std::min(kept, 1e18)),
-                   "for the results of " + std::to_string(study.conditions.size()) + " conditions",
-                   "sweep", "or run parts of it");
-  }
+  const std::uint64_t available = check_study(study, *backend, result.threads);
 
   const auto start = Clock::now();
   auto stop = [&] {
@@ -69,62 +85,84 @@ RunResult run(const Study& study, const RunOptions& options) {
   };
   // Pilots first: a scenario they refuse is refused before anything is simulated for the record.
   std::vector<Scenario> scenarios = study.conditions;
-  std::vector<double> shares;  // work, to tell how much time is left
+  const bool resolved = std::ranges::all_of(scenarios, [&](Scenario& scenario) {
+    return resolve_weights(scenario, *backend, options.threads, {.stop = stop});
+  });
+  std::vector<Plan> plans;
+  std::vector<double> work;  // of a condition, to tell how much time is left
   double work_ahead = 0;
-  for (Scenario& scenario : scenarios) {
-    if (!resolve_weights(scenario, *backend, options.threads, {.stop = stop})) break;
-    shares.push_back(static_cast<double>(scenario.replicates) * work_per_replicate(scenario));
-    work_ahead += shares.back();
+  for (std::size_t i = 0; resolved && i < scenarios.size(); ++i) {
+    plans.push_back(make_plan(scenarios[i]));
+    work.push_back(static_cast<double>(scenarios[i].replicates) * replicate_work(plans[i]));
+    work_ahead += work[i];
   }
+  std::vector<std::optional<ConditionResult>> results(scenarios.size());
   double work_done = 0;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+  result.complete = resolved;
+  for (const ConditionGroup& group :
+       condition_groups(study, plans, *backend, result.threads, available)) {
     if (stop()) {
       result.complete = false;
       break;
     }
-    Scenario& scenario = scenarios[i];
-    Plan plan = make_plan(scenario);
-    const auto condition_start = Clock::now();
-
-    auto tell = [&](const MomentTree& tree, const Figure& mse) {
-      const double part =
-          static_cast<double>(tree.count()) / static_cast<double>(scenario.replicates);
-      const double done = work_done + part * shares[i];
-      Progress progress{.condition = i,
-                        .conditions = study.conditions.size(),
-                        .done = tree.count(),
-                        .total = scenario.replicates,
+    const std::size_t first = group.front();
+    const std::uint64_t replicates = scenarios[first].replicates;
+    std::vector<const Plan*> together;
+    double group_work = 0;
+    for (const std::size_t i : group) {
+      together.push_back(&plans[i]);
+      group_work += work[i];
+    }
+    auto tell = [&](std::uint64_t count, const Figure& mse) {
+      const double part = static_cast<double>(count) / static_cast<double>(replicates);
+      const double done = work_done + part * group_work;
+      Progress progress{.condition = first,
+                        .last_condition = group.back(),
+                        .together = group.size(),
+                        .conditions = scenarios.size(),
+                        .done = count,
+                        .total = replicates,
                         .seconds = seconds_since(start),
                         .seconds_left = std::numeric_limits<double>::quiet_NaN(),
-                        .mse = {}};
+                        .mse = mse};
       if (done > 0) progress.seconds_left = progress.seconds * (work_ahead - done) / done;
-      progress.mse = mse;
       options.progress(progress);
     };
     SimulationHooks hooks{.stop = stop};
     if (options.progress) {
-      hooks.progress = [&](const MomentTree& tree) {
-        tell(tree, estimate(tree, plan.head_weights, plan.truth).mse);
+      hooks.progress = [&](std::span<const MomentTree> trees) {
+        const Plan& plan = plans[first];
+        tell(trees[0].count(), estimate(trees[0], plan.head_weights, plan.truth).mse);
       };
     }
-    MomentTree tree = simulate(plan, *backend, options.threads, scenario.replicates, hooks);
-    const double seconds = seconds_since(condition_start);
+    const auto group_start = Clock::now();
+    std::vector<MomentTree> trees =
+        simulate(together, *backend, options.threads, replicates, hooks);
+    const double seconds = seconds_since(group_start);
 
-    const double weights =
-        static_cast<double>(tree.count()) * plan.queries * plan.heads * static_cast<double>(plan.n);
-    Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
-    if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
-      throw CouldNotFinish("condition " + std::to_string(i + 1) +
-                           ": the mean squared error is not finite: values of the design, "
-                           "regression or noise leave the range of the numbers in use - try "
-                           "--backend reference");
+    const std::uint64_t count = trees[0].count();
+    for (std::size_t p = 0; p < group.size(); ++p) {
+      const std::size_t i = group[p];
+      results[i] = result_of(std::move(scenarios[i]), std::move(plans[i]), std::move(trees[p]),
+                             seconds * work[i] / group_work);
+      if (count > 1 && !std::isfinite(results[i]->estimates.mse.value)) {
+        throw CouldNotFinish("condition " + std::to_string(i + 1) +
+                             ": the mean squared error is not finite: values of the design, "
+                             "regression or noise leave the range of the numbers in use - try "
+                             "--backend reference");
+      }
     }
-    if (options.progress) tell(tree, estimates.mse);
-    work_done += shares[i];
-    const bool complete = tree.count() == scenario.replicates;
-    result.conditions.push_back({std::move(scenario), std::move(plan), std::move(tree),
-                                 std::move(estimates), seconds, weights / seconds});
-    result.complete = result.complete && complete;
+    if (options.progress) tell(count, results[first]->estimates.mse);
+    work_done += group_work;
+    result.complete = result.complete && count == replicates;
+  }
+  while (!results.empty() && !results.back()) results.pop_back();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) {
+      MomentTree none(plans[i].layout());
+      results[i] = result_of(std::move(scenarios[i]), std::move(plans[i]), std::move(none), 0);
+    }
+    result.conditions.push_back(std::move(*results[i]));
   }
   result.notes = backend->notes();
   result.interrupted = !result.complete && options.stop && options.stop->load();

@@ -19,13 +19,15 @@ namespace headlab {
 
 /// What a caller hears while a run goes on, about every tenth of a second.
 struct Progress {
-  std::size_t condition = 0;  ///< of `conditions`, from 0
+  std::size_t condition = 0;  ///< of `conditions`, from 0; the first of those simulated together
+  std::size_t last_condition = 0;  ///< the last of them
+  std::size_t together = 1;        ///< how many they are
   std::size_t conditions = 1;
-  std::uint64_t done = 0;  ///< replicates of this condition
+  std::uint64_t done = 0;  ///< replicates, of each of them
   std::uint64_t total = 0;
   double seconds = 0;       ///< since the run began
   double seconds_left = 0;  ///< of the whole run, NaN while unknown
-  Figure mse;               ///< of this condition so far
+  Figure mse;               ///< of `condition` so far
 };
 
 struct RunOptions {
@@ -42,14 +44,18 @@ struct ConditionResult {
   Plan plan;
   MomentTree tree;
   Estimates estimates;
-  double seconds = 0;             ///< of the simulation loop
+  /// Of the simulation loop. Where conditions were simulated together it is this one's share of
+  /// their time, in proportion to replicate_work().
+  double seconds = 0;
   double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
 };
 
 struct RunResult {
-  std::vector<ConditionResult> conditions;  ///< those begun
-  bool complete = true;                     ///< every replicate of every condition was computed
-  bool interrupted = false;                 ///< stopped by `stop`
+  /// In the order of the study, up to the last one begun. A run that was stopped may have
+  /// conditions before it without any replicate, because others were simulated together.
+  std::vector<ConditionResult> conditions;
+  bool complete = true;      ///< every replicate of every condition was computed
+  bool interrupted = false;  ///< stopped by `stop`
   std::string backend;
   std::string simd;
   std::string device;
@@ -57,8 +63,8 @@ struct RunResult {
   std::vector<std::string> notes;  ///< of the backend, one line each
 };
 
-/// Runs every condition of a study. Throws Refused for a backend that is not there or a size that
-/// does not fit in memory, before anything is simulated.
+/// Runs every condition of a study, those that share their draws together. Throws Refused for a
+/// backend that is not there or a size that does not fit in memory, before anything is simulated.
 RunResult run(const Study& study, const RunOptions& options = {});
 
 }  // namespace headlab

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,8 @@ class OtherBlocks : public Backend {
   std::string device() const override { return cpu_->device(); }
   int workers(int threads) const override { return threads; }
   double block_work() const override { return block_work_; }
-  std::uint64_t worker_bytes(const Plan& plan) const override { return cpu_->worker_bytes(plan); }
-  std::unique_ptr<Worker> worker(const Plan& plan) const override { return cpu_->worker(plan); }
+  std::uint64_t worker_bytes(Plans plans) const override { return cpu_->worker_bytes(plans); }
+  std::unique_ptr<Worker> worker(Plans plans) const override { return cpu_->worker(plans); }
 
  private:
   double block_work_;
@@ -81,6 +82,75 @@ TEST(Run, GivesTheSameBitsForBlocksOfAnySize) {
       expect_same_bits(simulate(plan, OtherBlocks(block_work), 2, replicates).nodes(), expected);
     }
   }
+}
+
+/// Plans of three ensembles on the training sets of the small study.
+std::vector<Plan> plans_on_shared_draws(const std::string& estimator) {
+  const std::vector<std::vector<std::string>> ensembles = {
+      {},
+      {"heads.kernel.bandwidth=0.8", "heads.dim=2", "heads.subspaces={ law = \"haar\" }"},
+      {"heads.count=2", "queries.count=9", "run.moments=\"aggregate\""}};
+  std::vector<Plan> plans;
+  for (std::vector<std::string> sets : ensembles) {
+    sets.push_back("run.estimator=\"" + estimator + "\"");
+    plans.push_back(make_plan(small_study(sets).conditions.at(0)));
+  }
+  return plans;
+}
+
+TEST(Simulate, GivesAPlanTheSameBitsAloneAndWithOthers) {
+  for (const std::string backend_name : {"reference", "cpu"}) {
+    const auto backend = make_backend(backend_name);
+    for (const std::string estimator : {"conditional", "plain"}) {
+      const std::vector<Plan> plans = plans_on_shared_draws(estimator);
+      std::vector<const Plan*> pointers;
+      for (const Plan& plan : plans) pointers.push_back(&plan);
+      for (const std::uint64_t replicates : {100, 413}) {
+        const auto together = simulate(pointers, *backend, 2, replicates);
+        ASSERT_EQ(together.size(), plans.size());
+        for (std::size_t p = 0; p < plans.size(); ++p) {
+          expect_same_bits(together[p].nodes(),
+                           simulate(plans[p], *backend, 1, replicates).nodes());
+        }
+      }
+    }
+  }
+}
+
+TEST(Simulate, GivesSeveralPlansTheSameBitsForBlocksOfAnySize) {
+  const std::vector<Plan> plans = plans_on_shared_draws("conditional");
+  const std::vector<const Plan*> pointers = {&plans[0], &plans[1], &plans[2]};
+  const auto expected = simulate(pointers, OtherBlocks(1), 1, 2931);
+  for (const double block_work : {1e5, 1e7, 1e12}) {
+    const auto trees = simulate(pointers, OtherBlocks(block_work), 3, 2931);
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      expect_same_bits(trees[p].nodes(), expected[p].nodes());
+    }
+  }
+}
+
+TEST(Simulate, StopsAllPlansAtTheSameReplicate) {
+  const std::vector<Plan> plans = plans_on_shared_draws("conditional");
+  const std::vector<const Plan*> pointers = {&plans[0], &plans[1], &plans[2]};
+  std::atomic<bool> stop = false;
+  SimulationHooks hooks{.stop = [&] { return stop.load(); }};
+  hooks.progress = [&](std::span<const MomentTree> trees) {
+    ASSERT_EQ(trees.size(), 3u);
+    EXPECT_EQ(trees[0].count(), trees[2].count());
+    stop = true;
+  };
+  const auto trees = simulate(pointers, *make_backend("cpu"), 2, 100000000, hooks);
+  EXPECT_GT(trees[0].count(), 0u);
+  EXPECT_LT(trees[0].count(), 100000000u);
+  EXPECT_EQ(trees[1].count(), trees[0].count());
+  EXPECT_EQ(trees[2].count(), trees[0].count());
+}
+
+TEST(Simulate, RefusesPlansThatDoNotShareTheirDraws) {
+  const Plan plan = make_plan(small_study().conditions.at(0));
+  const Plan other = make_plan(small_study({"run.seed=4"}).conditions.at(0));
+  const std::vector<const Plan*> plans = {&plan, &other};
+  EXPECT_THROW(simulate(plans, *make_backend("cpu"), 1, 8), std::invalid_argument);
 }
 
 TEST(Run, GivesTheSameBitsForAnyNumberOfThreads) {
@@ -217,6 +287,77 @@ TEST(Run, SmallestRunsWork) {
   EXPECT_TRUE(std::isnan(one_head.weights_index.value));
 }
 
+TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
+  // Two groups of three: each bandwidth with both n.
+  const RunResult sweep =
+      run(small_study({"run.replicates=300", "sweep.\"heads.kernel.bandwidth\"=[0.2, 0.4, 0.8]",
+                       "sweep.\"data.n\"=[30, 60]"}));
+  ASSERT_EQ(sweep.conditions.size(), 6u);
+  EXPECT_TRUE(sweep.complete);
+  std::size_t i = 0;
+  for (const std::string bandwidth : {"0.2", "0.4", "0.8"}) {
+    for (const std::string n : {"30", "60"}) {
+      const ConditionResult& condition = sweep.conditions[i++];
+      EXPECT_EQ(condition.scenario.swept, (std::vector<std::string>{bandwidth, n}));
+      EXPECT_EQ(condition.plan.n, std::stoull(n));
+      expect_same_bits(
+          condition.tree.nodes(),
+          nodes_of({"run.replicates=300", "heads.kernel.bandwidth=" + bandwidth, "data.n=" + n},
+                   {}));
+    }
+  }
+}
+
+TEST(Run, SharesTheTimeOfAGroupByWork) {
+  const RunResult sweep = run(small_study({"sweep.\"queries.count\"=[5, 50]"}));
+  const ConditionResult& a = sweep.conditions.at(0);
+  const ConditionResult& b = sweep.conditions.at(1);
+  EXPECT_NEAR(b.seconds / a.seconds, replicate_work(b.plan) / replicate_work(a.plan), 1e-9);
+  EXPECT_DOUBLE_EQ(b.weights_per_second * b.seconds, 1500.0 * 50 * 3 * 60);
+}
+
+TEST(Run, StopsTheConditionsOfAGroupTogether) {
+  std::atomic<bool> stop = false;
+  RunOptions options{.threads = 2, .stop = &stop};
+  std::vector<Progress> heard;
+  options.progress = [&](const Progress& progress) {
+    heard.push_back(progress);
+    stop = true;
+  };
+  // The first and the third condition share their draws, and so do the second and the fourth.
+  const RunResult result =
+      run(small_study({"run.replicates=100000000", "sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]",
+                       "sweep.\"data.n\"=[30, 60]"}),
+          options);
+  ASSERT_EQ(result.conditions.size(), 3u);
+  EXPECT_FALSE(result.complete);
+  const std::uint64_t kept = result.conditions[0].tree.count();
+  EXPECT_GT(kept, 0u);
+  EXPECT_EQ(result.conditions[2].tree.count(), kept);
+  // The one between was not begun.
+  EXPECT_EQ(result.conditions[1].tree.count(), 0u);
+  EXPECT_EQ(result.conditions[1].estimates.replicates, 0u);
+  EXPECT_TRUE(std::isnan(result.conditions[1].estimates.mse.value));
+  ASSERT_FALSE(heard.empty());
+  EXPECT_EQ(heard[0].condition, 0u);
+  EXPECT_EQ(heard[0].last_condition, 2u);
+  EXPECT_EQ(heard[0].together, 2u);
+  EXPECT_EQ(heard[0].conditions, 4u);
+}
+
+TEST(Run, NamesTheConditionThatIsNotFinite) {
+  const std::vector<std::string> sets = {
+      "data.design={ law = \"student_t\", dim = 4, df = 0.01 }",
+      "data.noise={ law = \"heteroscedastic\", sd = 1e6, slope = 1e6, direction = [1e6, 0, 0, 0] }",
+      "run.replicates=64", "sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]"};
+  try {
+    run(small_study(sets), {.backend = "cpu"});
+    FAIL();
+  } catch (const CouldNotFinish& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("condition 1: the mean squared error", 0), 0u);
+  }
+}
+
 TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
   const std::vector<std::string> unequal = {
       "heads.kernel={ law = \"softmax\", temperature = 0.3 }"};
@@ -264,7 +405,9 @@ TEST(Run, RefusesASweepWhoseResultsDoNotFitTogether) {
 
 TEST(Run, RefusesWhatDoesNotFitBeforeItStarts) {
   ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
-  EXPECT_THROW(run(small_study({"data.n=1000000000"})), Refused);
+  // The reference holds a whole training set.
+  EXPECT_THROW(run(small_study({"data.n=1000000000"}), {.backend = "reference"}), Refused);
+  EXPECT_THROW(run(small_study({"queries.count=1000000"})), Refused);
   unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 

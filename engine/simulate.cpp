@@ -22,21 +22,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double work_per_replicate(const Plan& plan) {
-  return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
-}
-
 /// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
 /// whatever the order in which they are finished.
 class Dealer {
  public:
-  Dealer(MomentTree begun, const Plan& plan, const Backend& backend, std::uint64_t replicates,
-         int threads)
+  /// `begun` has a tree for each plan, all of one count.
+  Dealer(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
+         std::uint64_t replicates, int threads)
       : replicates_(replicates),
         ahead_(4 * static_cast<std::uint64_t>(threads)),
-        next_first_(begun.count()),
-        tree_(std::move(begun)) {
-    while (2.0 * static_cast<double>(block_) * work_per_replicate(plan) < backend.block_work() &&
+        next_first_(begun.front().count()),
+        trees_(std::move(begun)) {
+    double work = 0;
+    for (const Plan* plan : plans) work += replicate_work(*plan);
+    while (2.0 * static_cast<double>(block_) * work < backend.block_work() &&
            block_ < most_replicates) {
       block_ *= 2;
     }
@@ -55,13 +54,17 @@ class Dealer {
     return block;
   }
 
+  /// `moments` are [plans][block.nodes()].
   void collect(const Block& block, std::vector<Moments> moments) {
     {
       const std::lock_guard lock(mutex_);
       waiting_.emplace(block.first, std::move(moments));
-      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == tree_.count();
+      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == trees_.front().count();
            it = waiting_.erase(it)) {
-        for (Moments& node : it->second) tree_.append(std::move(node));
+        const std::size_t nodes = it->second.size() / trees_.size();
+        for (std::size_t i = 0; i < it->second.size(); ++i) {
+          trees_[i / nodes].append(std::move(it->second[i]));
+        }
         ++collected_;
       }
     }
@@ -92,9 +95,9 @@ class Dealer {
                              [&] { return left_ == threads; });
   }
 
-  MomentTree tree() {
+  std::vector<MomentTree> trees() {
     const std::lock_guard lock(mutex_);
-    return tree_;
+    return trees_;
   }
   void rethrow() {
     if (error_) std::rethrow_exception(error_);
@@ -132,14 +135,14 @@ class Dealer {
   bool stopping_ = false;
   std::exception_ptr error_;
   std::map<std::uint64_t, std::vector<Moments>> waiting_;  ///< by first replicate
-  MomentTree tree_;
+  std::vector<MomentTree> trees_;                          ///< [plans]
 };
 
-void work(const Plan& plan, const Backend& backend, Dealer& dealer) {
+void work(Plans plans, const Backend& backend, Dealer& dealer) {
   try {
-    const std::unique_ptr<Worker> worker = backend.worker(plan);
+    const std::unique_ptr<Worker> worker = backend.worker(plans);
     for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
-      std::vector<Moments> moments(block.nodes());
+      std::vector<Moments> moments(plans.size() * block.nodes());
       worker->run(block, moments);
       dealer.collect(block, std::move(moments));
     }
@@ -149,15 +152,66 @@ void work(const Plan& plan, const Backend& backend, Dealer& dealer) {
   dealer.leave();
 }
 
+/// Goes on where `begun`, a tree for each plan, ends.
+std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
+                                int threads, std::uint64_t replicates,
+                                const SimulationHooks& hooks) {
+  if (begun.front().count() >= replicates) return begun;
+  const int workers = static_cast<int>(
+      std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
+  Dealer dealer(std::move(begun), plans, backend, replicates, workers);
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < workers; ++i) {
+      try {
+        pool.emplace_back([&] { work(plans, backend, dealer); });
+      } catch (const std::system_error& error) {
+        // The bits do not depend on the number of threads, so those that started carry on.
+        if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
+        break;
+      }
+    }
+    const auto started = static_cast<int>(pool.size());
+    // Progress may cost as much as merging all nodes does; it gets a twentieth of the time.
+    auto next_progress = Clock::now();
+    while (!dealer.wait_for(started)) {
+      if (hooks.stop && hooks.stop()) dealer.stop();
+      if (hooks.progress && Clock::now() >= next_progress) {
+        const auto start = Clock::now();
+        hooks.progress(dealer.trees());
+        next_progress = Clock::now() + 20 * (Clock::now() - start);
+      }
+    }
+  }
+  dealer.rethrow();
+  return dealer.trees();
+}
+
 }  // namespace
 
 double replicate_work(std::uint64_t n, int d, int heads, int queries) {
   return static_cast<double>(n) * (static_cast<double>(heads) * queries + 4.0 * d);
 }
 
+double replicate_work(const Plan& plan) {
+  return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
+}
+
 int thread_count(int asked) {
   if (asked > 0) return asked;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
+                                 std::uint64_t replicates, const SimulationHooks& hooks) {
+  std::vector<MomentTree> trees;
+  for (const Plan* plan : plans) {
+    if (!shares_draws(*plan, *plans[0])) {
+      throw std::invalid_argument("plans simulated together must share their draws");
+    }
+    trees.emplace_back(plan->layout());
+  }
+  return advance(std::move(trees), plans, backend, threads, replicates, hooks);
 }
 
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
@@ -175,35 +229,10 @@ MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend
     throw std::invalid_argument("a run of " + std::to_string(begun.count()) +
                                 " replicates cannot be continued: it ends within a leaf");
   }
-  if (begun.count() >= replicates) return begun;
-  const int workers = static_cast<int>(
-      std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
-  Dealer dealer(std::move(begun), plan, backend, replicates, workers);
-  {
-    std::vector<std::jthread> pool;
-    for (int i = 0; i < workers; ++i) {
-      try {
-        pool.emplace_back([&] { work(plan, backend, dealer); });
-      } catch (const std::system_error& error) {
-        // The bits do not depend on the number of threads, so those that started carry on.
-        if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
-        break;
-      }
-    }
-    const auto started = static_cast<int>(pool.size());
-    // Progress may cost as much as merging all nodes does; it gets a twentieth of the time.
-    auto next_progress = Clock::now();
-    while (!dealer.wait_for(started)) {
-      if (hooks.stop && hooks.stop()) dealer.stop();
-      if (hooks.progress && Clock::now() >= next_progress) {
-        const auto start = Clock::now();
-        hooks.progress(dealer.tree());
-        next_progress = Clock::now() + 20 * (Clock::now() - start);
-      }
-    }
-  }
-  dealer.rethrow();
-  return dealer.tree();
+  const Plan* const one = &plan;
+  std::vector<MomentTree> trees;
+  trees.push_back(std::move(begun));
+  return advance(std::move(trees), Plans(&one, 1), backend, threads, replicates, hooks).front();
 }
 
 }  // namespace headlab

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Replicates of one plan on a backend: blocks -> moments. Knows no scenario and no file, so
+/// \file Replicates of plans on a backend: blocks -> moments. Knows no scenario and no file, so
 /// that a program on a bare machine can link it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "engine/moment_tree.h"
 #include "kernels/backend.h"
@@ -13,12 +15,19 @@ namespace headlab {
 
 /// What a simulation asks and tells while it goes on; either may be empty.
 struct SimulationHooks {
-  std::function<bool()> stop = {};                       ///< true: finish the blocks under way
-  std::function<void(const MomentTree&)> progress = {};  ///< about every tenth of a second
+  std::function<bool()> stop = {};  ///< true: finish the blocks under way
+  /// Hears the moments of each plan so far, about every tenth of a second.
+  std::function<void(std::span<const MomentTree>)> progress = {};
 };
 
-/// Simulates replicates 0 .. replicates - 1 of a plan. The moments have the same bits for any
-/// number of threads.
+/// Simulates replicates 0 .. replicates - 1 of plans that share their draws, together, so that a
+/// backend can draw once for all; throws std::invalid_argument where they do not. All plans get the
+/// same number of replicates, also where the run is stopped. The moments of a plan have the same
+/// bits for any number of threads, and those that it has alone.
+std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
+                                 std::uint64_t replicates, const SimulationHooks& hooks = {});
+
+/// The same for one plan.
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
                     const SimulationHooks& hooks = {});
 
@@ -30,6 +39,7 @@ MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend
 
 /// Cost of one replicate in kernel weights: those it takes, and the coordinates drawn for it.
 double replicate_work(std::uint64_t n, int d, int heads, int queries);
+double replicate_work(const Plan& plan);
 
 /// Threads for a number asked, 0 being all of this machine.
 int thread_count(int asked);
