@@ -25,12 +25,14 @@ struct Block {
   }
 };
 
-/// Computes blocks of one plan. A worker belongs to one thread and owns its scratch memory; the
-/// moments it returns depend on the plan and the replicate numbers alone.
+/// Computes blocks of one plan, or of several that share their draws. A worker belongs to one
+/// thread and owns its scratch memory; the moments it returns for a plan depend on that plan and
+/// the replicate numbers alone, so not on the plans beside it.
 class Worker {
  public:
   virtual ~Worker() = default;
-  /// out[i] becomes the moments of the i-th node of the block; the last may be partial.
+  /// out[p * block.nodes() + i] becomes the moments of plan p in the i-th node of the block; the
+  /// last node may be partial.
   virtual void run(const Block& block, std::span<Moments> out) = 0;
 };
 
@@ -47,10 +49,22 @@ class Backend {
   virtual double block_work() const { return 4e6; }
   /// What happened that the user should know, one line each.
   virtual std::vector<std::string> notes() const { return {}; }
+  /// Plans that are worth giving to one worker, at most; more than 1 where it draws once for all.
+  virtual std::size_t plans_together() const { return 1; }
+
   /// Scratch memory of one worker on the host [bytes].
-  virtual std::uint64_t worker_bytes(const Plan& plan) const = 0;
-  /// A worker on `plan`, which must outlive it.
-  virtual std::unique_ptr<Worker> worker(const Plan& plan) const = 0;
+  virtual std::uint64_t worker_bytes(Plans plans) const = 0;
+  std::uint64_t worker_bytes(const Plan& plan) const {
+    const Plan* const one = &plan;
+    return worker_bytes(Plans(&one, 1));
+  }
+
+  /// A worker on plans that share their draws and outlive it.
+  virtual std::unique_ptr<Worker> worker(Plans plans) const = 0;
+  std::unique_ptr<Worker> worker(const Plan& plan) const {
+    const Plan* const one = &plan;
+    return worker(Plans(&one, 1));
+  }
 };
 
 /// The backends of this build, "auto" not among them.

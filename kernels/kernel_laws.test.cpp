@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <variant>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +23,29 @@ T at(const Law& kernel, T r2) {
 template <class T>
 T prior_at(const SoftmaxKernel& kernel, T norm2) {
   return kernel.log_prior(norm2 / static_cast<T>(kernel.temperature));
+}
+
+/// What the backends take for granted: see docs/architecture.md.
+template <std::size_t Index = 0>
+void expect_one_at_the_query_and_falling() {
+  if constexpr (Index < std::variant_size_v<KernelLaw>) {
+    using Law = std::variant_alternative_t<Index, KernelLaw>;
+    SCOPED_TRACE(Law::name);
+    const Law kernel;
+    EXPECT_EQ(kernel.log_weight(0.0), 0.0);
+    EXPECT_EQ(kernel.log_weight(0.0f), 0.0f);
+    double before = 0;
+    for (double u = 1e-12; u < 1e12; u *= 1.1) {
+      EXPECT_TRUE(kernel.log_weight(u) <= before) << u;
+      before = kernel.log_weight(u);
+    }
+    EXPECT_LT(before, -1e3);
+    expect_one_at_the_query_and_falling<Index + 1>();
+  }
+}
+
+TEST(KernelLaws, AreOneAtTheQueryAndFallFromThere) {
+  expect_one_at_the_query_and_falling();
 }
 
 TEST(KernelLaws, GaussianAtHandValues) {

@@ -6,16 +6,20 @@
 namespace headlab {
 namespace {
 
-/// Adds scale * delta_g delta_l to the comoments of one query.
-void add_outer(const MomentLayout& layout, const double* delta, double scale, double* comoment) {
+/// Adds scale * delta_g delta_l, delta = x - centre, to the comoments of one query.
+void add_outer(const MomentLayout& layout, const double* x, const double* centre, double scale,
+               double* comoment) {
   const std::size_t components = layout.components();
   if (!layout.pairwise()) {
-    for (std::size_t g = 0; g < components; ++g) comoment[g] += scale * delta[g] * delta[g];
+    for (std::size_t g = 0; g < components; ++g) {
+      const double delta = x[g] - centre[g];
+      comoment[g] += scale * delta * delta;
+    }
     return;
   }
   for (std::size_t g = 0; g < components; ++g) {
-    const double factor = scale * delta[g];
-    for (std::size_t l = g; l < components; ++l) *comoment++ += factor * delta[l];
+    const double factor = scale * (x[g] - centre[g]);
+    for (std::size_t l = g; l < components; ++l) *comoment++ += factor * (x[l] - centre[l]);
   }
 }
 
@@ -24,27 +28,26 @@ void add_outer(const MomentLayout& layout, const double* delta, double scale, do
 void leaf_moments(const MomentLayout& layout, std::span<const double> statistics, int count,
                   Moments& out) {
   const std::size_t size = layout.statistics();
+  const double* first = statistics.data();
   out.count = static_cast<std::uint64_t>(count);
-  out.mean.assign(statistics.begin(), statistics.begin() + static_cast<std::ptrdiff_t>(size));
   out.comoment.assign(layout.comoments(), 0.0);
-  if (count == 1) return;
+  if (count == 1) {
+    out.mean.assign(first, first + size);
+    return;
+  }
 
   // Mean as the first replicate plus the mean difference to it: exact for constants.
-  for (std::size_t i = 0; i < size; ++i) {
-    double sum = 0;
-    for (int r = 1; r < count; ++r) {
-      sum += statistics[static_cast<std::size_t>(r) * size + i] - statistics[i];
-    }
-    out.mean[i] += sum / count;
+  out.mean.assign(size, 0.0);
+  for (int r = 1; r < count; ++r) {
+    const double* replicate = first + static_cast<std::size_t>(r) * size;
+    for (std::size_t i = 0; i < size; ++i) out.mean[i] += replicate[i] - first[i];
   }
-  std::vector<double> delta(layout.components());
-  for (int r = 0; r < count; ++r) {
-    for (int q = 0; q < layout.queries; ++q) {
-      const std::size_t at = static_cast<std::size_t>(q) * layout.per_query();
-      const double* replicate = &statistics[static_cast<std::size_t>(r) * size + at];
-      for (std::size_t g = 0; g < delta.size(); ++g) delta[g] = replicate[g] - out.mean[at + g];
-      add_outer(layout, delta.data(), 1.0,
-                &out.comoment[static_cast<std::size_t>(q) * layout.pairs()]);
+  for (std::size_t i = 0; i < size; ++i) out.mean[i] = first[i] + out.mean[i] / count;
+  for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
+    const std::size_t at = q * layout.per_query();
+    for (int r = 0; r < count; ++r) {
+      add_outer(layout, first + static_cast<std::size_t>(r) * size + at, &out.mean[at], 1.0,
+                &out.comoment[q * layout.pairs()]);
     }
   }
 }
@@ -66,12 +69,10 @@ void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b) {
   }
   const auto na = static_cast<double>(a.count);
   const auto nb = static_cast<double>(b.count);
-  std::vector<double> delta(layout.components());
-  for (int q = 0; q < layout.queries; ++q) {
-    const std::size_t at = static_cast<std::size_t>(q) * layout.per_query();
-    for (std::size_t g = 0; g < delta.size(); ++g) delta[g] = b.mean[at + g] - a.mean[at + g];
-    add_outer(layout, delta.data(), na * nb / (na + nb),
-              &a.comoment[static_cast<std::size_t>(q) * layout.pairs()]);
+  for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
+    const std::size_t at = q * layout.per_query();
+    add_outer(layout, &b.mean[at], &a.mean[at], na * nb / (na + nb),
+              &a.comoment[q * layout.pairs()]);
   }
   for (std::size_t i = 0; i < a.mean.size(); ++i) {
     a.mean[i] += (b.mean[i] - a.mean[i]) * (nb / (na + nb));

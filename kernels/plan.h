@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/laws.h"
@@ -25,6 +26,7 @@ struct Streams {
   Purpose design = Purpose::design;
   Purpose design_choice = Purpose::design_choice;
   Purpose noise = Purpose::noise;
+  bool operator==(const Streams&) const = default;
 };
 inline constexpr Streams pilot_streams = {Purpose::pilot_design, Purpose::pilot_design_choice,
                                           Purpose::pilot_noise};
@@ -62,5 +64,13 @@ struct Plan {
             .conditional = estimator == Estimator::conditional};
   }
 };
+
+/// Plans that share their draws, at least one.
+using Plans = std::span<const Plan* const>;
+
+/// True where both plans see the same training sets, replicate by replicate: the same points, the
+/// same values of the regression there and the same noise, drawn or integrated. Kernel, heads,
+/// weights, queries and kept moments may differ.
+bool shares_draws(const Plan& a, const Plan& b);
 
 }  // namespace headlab

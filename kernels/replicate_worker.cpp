@@ -2,38 +2,72 @@
 #include "kernels/replicate_worker.h"
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 
 namespace headlab {
 
-ReplicateWorker::ReplicateWorker(const MomentLayout& layout)
-    : layout_(layout), statistics_(leaf_replicates * layout.statistics()) {}
+namespace {
+
+std::vector<MomentLayout> layouts_of(Plans plans) {
+  std::vector<MomentLayout> layouts;
+  for (const Plan* plan : plans) layouts.push_back(plan->layout());
+  return layouts;
+}
+
+}  // namespace
+
+ReplicateWorker::ReplicateWorker(const std::vector<MomentLayout>& layouts)
+    : statistics_(layouts.size()), windows_(layouts.size()) {
+  for (const MomentLayout& layout : layouts) {
+    plans_.push_back({layout, std::vector<double>(leaf_replicates * layout.statistics()), {}});
+  }
+}
+
+ReplicateWorker::ReplicateWorker(Plans plans) : ReplicateWorker(layouts_of(plans)) {}
 
 void ReplicateWorker::run(const Block& block, std::span<Moments> out) {
   const auto node = static_cast<std::uint64_t>(block.node);
   const auto largest = static_cast<std::uint64_t>(leaf_replicates);
-  for (std::uint64_t i = 0; i < block.nodes(); ++i) {
+  const std::uint64_t nodes = block.nodes();
+  for (std::uint64_t i = 0; i < nodes; ++i) {
     const std::uint64_t first = block.first + i * node;
     const std::uint64_t count = std::min(node, block.first + block.count - first);
-    std::vector<Moments> leaves;
     for (std::uint64_t done = 0; done < count; done += largest) {
-      leaves.push_back(leaf(first + done, std::min(largest, count - done)));
+      const auto part = static_cast<std::size_t>(std::min(largest, count - done));
+      compute_leaf(first + done, part);
+      for (std::size_t p = 0; p < plans_.size(); ++p) {
+        merge_leaf(p, done / largest, part, out[p * nodes + i]);
+      }
     }
-    out[i] = merge_siblings(layout_, leaves);
   }
 }
 
-Moments ReplicateWorker::leaf(std::uint64_t first, std::uint64_t count) {
-  Moments moments;
-  WindowCounts windows;
-  for (std::uint64_t r = 0; r < count; ++r) {
-    replicate(first + r,
-              std::span(statistics_).subspan(r * layout_.statistics(), layout_.statistics()),
-              windows);
+void ReplicateWorker::compute_leaf(std::uint64_t first, std::size_t count) {
+  std::ranges::fill(windows_, WindowCounts{});
+  for (std::size_t r = 0; r < count; ++r) {
+    for (std::size_t p = 0; p < plans_.size(); ++p) {
+      const std::size_t size = plans_[p].layout.statistics();
+      statistics_[p] = std::span(plans_[p].leaf).subspan(r * size, size);
+    }
+    replicate(first + r, statistics_, windows_);
   }
-  leaf_moments(layout_, statistics_, static_cast<int>(count), moments);
-  moments.windows = windows;
-  return moments;
+}
+
+void ReplicateWorker::merge_leaf(std::size_t p, std::uint64_t number, std::size_t count,
+                                 Moments& node) {
+  // The leaves before this one stand in parts of 2^j leaves, one for each binary digit 1 of
+  // `number`, the largest in `node`. The leaf becomes the last part; two parts of one size are
+  // siblings and merge, as in merge_siblings but without all leaves in memory.
+  std::vector<Moments>& parts = plans_[p].parts;
+  auto last = static_cast<std::size_t>(std::popcount(number));
+  if (parts.size() < last) parts.resize(last);
+  auto part = [&](std::size_t j) -> Moments& { return j == 0 ? node : parts[j - 1]; };
+  leaf_moments(plans_[p].layout, plans_[p].leaf, static_cast<int>(count), part(last));
+  part(last).windows = windows_[p];
+  for (std::uint64_t digits = number; (digits & 1) != 0; digits >>= 1, --last) {
+    merge_moments(plans_[p].layout, part(last - 1), part(last));
+  }
 }
 
 std::string processor_name() {

@@ -29,6 +29,8 @@ class Table {
   const float* rounded() const { return rounded_.data(); }
   std::size_t size() const { return exact_.size(); }
 
+  bool operator==(const Table&) const = default;
+
  private:
   std::vector<double> exact_;
   std::vector<float> rounded_;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -55,7 +57,7 @@ TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {
       t.push_back(-x);
     }
     std::vector<float> power(t.size(), std::numeric_limits<float>::quiet_NaN());
-    exp2_cpu(t.data(), power.data(), t.size());
+    exp2_cpu(t.data(), 0, true, power.data(), t.size());
     double worst = 0;
     for (std::size_t i = 0; i < t.size(); ++i) {
       const double exact = std::exp2(static_cast<double>(t[i]));
@@ -73,8 +75,26 @@ TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {
 
     const float ends[] = {-std::numeric_limits<float>::infinity(), -1e30f, -127.0f};
     float zeros[] = {1, 1, 1};
-    exp2_cpu(ends, zeros, 3);
+    exp2_cpu(ends, 0, true, zeros, 3);
     for (const float zero : zeros) EXPECT_EQ(zero, 0.0f);
+  });
+}
+
+TEST(Cpu, AWholeNumberInTheExponentOnlyMovesTheResult) {
+  on_every_target([] {
+    std::vector<float> t;
+    for (float x = -60; x <= 60; x += 0.013f) t.push_back(x);
+    std::vector<float> power(t.size());
+    exp2_cpu(t.data(), 0, true, power.data(), t.size());
+    for (const float whole : {-64.0f, -1.0f, 30.0f, 67.0f}) {
+      for (const bool clamp : {false, true}) {
+        std::vector<float> moved(t.size());
+        exp2_cpu(t.data(), whole, clamp, moved.data(), t.size());
+        for (std::size_t i = 0; i < t.size(); ++i) {
+          ASSERT_EQ(moved[i], std::ldexp(power[i], static_cast<int>(whole))) << t[i];
+        }
+      }
+    }
   });
 }
 
@@ -113,6 +133,101 @@ TEST(Cpu, DrawsTheBitsOfTheReferenceForEveryDesign) {
   });
 }
 
+TEST(Cpu, DrawsTheBitsOfTheScalarFunctionsFarOutToo) {
+  constexpr std::uint64_t quads = 3;
+  // Tiles whose counters end just below, cross, and begin just above a multiple of 2^32.
+  constexpr std::uint64_t crossing = (1ull << 32) / quads;
+  const std::uint64_t firsts[] = {0,        crossing - 31,        crossing - 32, crossing - 16,
+                                  crossing, (5ull << 32) / quads, 1ull << 40};
+  const std::uint64_t seeds[] = {0, 1, (1ull << 32) - 1, 1ull << 63, ~0ull};
+  const std::uint64_t streams[] = {0, subsequence(Purpose::pilot_noise, (1ull << 40) - 1)};
+  on_every_target([&] {
+    for (const std::uint64_t seed : seeds) {
+      for (const std::uint64_t stream : streams) {
+        for (const std::uint64_t first : firsts) {
+          Tile normals[4 * quads];
+          Tile uniforms[4 * quads];
+          draw_base_cpu(BaseDraw::normal, seed, stream, first, quads, normals);
+          draw_base_cpu(BaseDraw::uniform, seed, stream, first, quads, uniforms);
+          for (std::size_t i = 0; i < tile_points; ++i) {
+            for (std::uint64_t quad = 0; quad < quads; ++quad) {
+              const Words words = philox(seed, stream, (first + i) * quads + quad);
+              for (std::size_t j = 0; j < 4; ++j) {
+                const NormalPair pair = normal_pair(words.w[j / 2 * 2], words.w[j / 2 * 2 + 1]);
+                ASSERT_EQ(math::to_bits(normals[4 * quad + j].v[i]),
+                          math::to_bits(j % 2 == 0 ? pair.first : pair.second))
+                    << first << " + " << i << " quad " << quad;
+                ASSERT_EQ(math::to_bits(uniforms[4 * quad + j].v[i]),
+                          math::to_bits(uniform_symmetric(words.w[j])))
+                    << first << " + " << i << " quad " << quad;
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Cpu, NormalPairsHaveTheBitsOfTheScalarFunctionAtEveryEdge) {
+  // Around every power of two and three quarters of it, from above and below: the quarter turns and
+  // their halves among them. Around 2/3 2^-k, where the logarithm changes its exponent. Then many.
+  std::vector<std::uint32_t> words;
+  for (int k = 0; k < 32; ++k) {
+    for (const std::uint64_t edge : {1ull << k, 3ull << k >> 1, (1ull << 33) / 3 >> k}) {
+      for (int step = -600; step <= 600; ++step) {
+        const auto word = static_cast<std::uint32_t>(edge) + static_cast<std::uint32_t>(step);
+        words.push_back(word);
+        words.push_back(~word);
+      }
+    }
+  }
+  for (std::uint64_t i = 0; i < 100000; ++i) words.push_back(philox(1, 2, i).w[0]);
+  const std::uint32_t others[] = {0,           1,           0x1fffffffu, 0x20000000u,
+                                  0x40000000u, 0x9fffffffu, 0xe0000000u, 0xffffffffu};
+  on_every_target([&] {
+    for (std::size_t start = 0; start < words.size(); start += tile_points) {
+      alignas(Tile) std::uint32_t a[tile_points] = {};
+      alignas(Tile) std::uint32_t b[tile_points] = {};
+      std::copy_n(&words[start], std::min(tile_points, words.size() - start), a);
+      for (std::size_t i = 0; i < tile_points; ++i) b[i] = others[(start / tile_points + i) % 8];
+      for (const auto& [x, y] : {std::pair(a, b), std::pair(b, a), std::pair(a, a)}) {
+        Tile first(std::numeric_limits<float>::quiet_NaN());
+        Tile second = first;
+        normal_pair_cpu(x, y, first, second);
+        for (std::size_t i = 0; i < tile_points; ++i) {
+          const NormalPair pair = normal_pair(x[i], y[i]);
+          ASSERT_EQ(math::to_bits(first.v[i]), math::to_bits(pair.first)) << x[i] << " " << y[i];
+          ASSERT_EQ(math::to_bits(second.v[i]), math::to_bits(pair.second)) << x[i] << " " << y[i];
+        }
+      }
+    }
+  });
+}
+
+TEST(Cpu, DrawsTheBitsOfEveryNoise) {
+  constexpr std::uint64_t replicate = (1ull << 40) - 1;
+  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 0.7});
+  plan.seed = ~0ull - 5;
+  on_every_target([&] {
+    for (const NoiseLaw& law :
+         {NoiseLaw(NormalNoise{}), NoiseLaw(HeteroscedasticNoise{.direction = {1, 0, 0, 0, 0, 0}}),
+          NoiseLaw(LaplaceNoise{}), NoiseLaw(StudentNoise{})}) {
+      std::visit([&](const auto& noise) { plan.noise = noise.sampler(plan.table, plan.d); }, law);
+      for (const std::uint64_t first : {0ull, (1ull << 32) - 32, (1ull << 32) - 7}) {
+        const Tile drawn = draw_noise_cpu(plan, replicate, first);
+        for (std::size_t i = 0; i < tile_points; ++i) {
+          const Words words =
+              philox(plan.seed, subsequence(plan.streams.noise, replicate), first + i);
+          const float unit =
+              std::visit([&](const auto& noise) { return noise.unit(words); }, plan.noise);
+          ASSERT_EQ(math::to_bits(drawn.v[i]), math::to_bits(unit)) << law.index() << " at " << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(Cpu, StatisticsAreEquivalentToReference) {
   const auto backend = make_cpu_backend();
   const std::vector<test::Shape> shapes = {
@@ -137,6 +252,149 @@ TEST(Cpu, StatisticsAreEquivalentToReference) {
       }
     }
   });
+}
+
+TEST(Cpu, TrainingSetsOfSeveralChunksAreEquivalentToReference) {
+  const auto backend = make_cpu_backend();
+  // The second pass over the ensemble, and windows that are repaired, draw their chunks again.
+  const test::Shape wide = {.n = 5000, .d = 40, .heads = 17, .k = 33, .queries = 2};
+  const test::Shape many = {.n = 40000, .d = 2, .heads = 30, .k = 1, .queries = 2};
+  struct Case {
+    test::Shape shape;
+    KernelLaw kernel;
+    MomentMode moments;
+  };
+  const std::vector<Case> cases = {
+      {wide, GaussianKernel{.bandwidth = 4}, MomentMode::pairwise},
+      {wide, SoftmaxKernel{.temperature = 4}, MomentMode::pairwise},
+      {many, GaussianKernel{.bandwidth = 0.5}, MomentMode::aggregate},
+      {many, EpanechnikovKernel{.bandwidth = 1e-5}, MomentMode::aggregate},
+      {many, LaplaceKernel{.bandwidth = 1e-4}, MomentMode::aggregate},
+  };
+  for (const Case& c : cases) {
+    const Plan plan = test::make_plan(c.shape, c.kernel, Estimator::conditional, c.moments);
+    const Moments found = one_replicate(*backend, plan, 3);
+    EXPECT_TRUE(close_to_reference(plan, 3, found.mean)) << "n " << c.shape.n;
+    EXPECT_EQ(found.windows, one_replicate(*make_reference_backend(), plan, 3).windows);
+  }
+}
+
+/// Moments of plans simulated together are those of each alone, bit by bit.
+void expect_same_bits_together(const Backend& backend, const std::vector<Plan>& all) {
+  std::vector<const Plan*> plans;
+  for (const Plan& plan : all) {
+    EXPECT_TRUE(shares_draws(all[0], plan));
+    plans.push_back(&plan);
+  }
+  const Block block = {.first = 0, .count = 19};
+  std::vector<Moments> together(plans.size() * block.nodes());
+  backend.worker(plans)->run(block, together);
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    std::vector<Moments> alone(block.nodes());
+    backend.worker(*plans[p])->run(block, alone);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_EQ(together[p * block.nodes() + i].mean, alone[i].mean) << "plan " << p;
+      EXPECT_EQ(together[p * block.nodes() + i].comoment, alone[i].comoment) << "plan " << p;
+      EXPECT_EQ(together[p * block.nodes() + i].windows, alone[i].windows) << "plan " << p;
+    }
+  }
+}
+
+TEST(Cpu, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
+  const auto backend = make_cpu_backend();
+  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+    const test::Shape shape = {.n = 300, .d = 6, .heads = 4, .k = 2, .queries = 7};
+    std::vector<Plan> all;
+    all.push_back(test::make_plan(shape, GaussianKernel{.bandwidth = 0.7}, estimator));
+    Plan fewer = all[0];  // two of the same heads, and their own weights
+    fewer.heads = 2;
+    fewer.projections.erase(fewer.projections.begin() + 12, fewer.projections.begin() + 36);
+    fewer.head_weights = {0.3, -0.4};
+    all.push_back(fewer);
+    Plan narrow = all[0];  // windows to be repaired
+    narrow.kernel = GaussianKernel{.bandwidth = 0.02};
+    all.push_back(narrow);
+    Plan aggregate = all[0];
+    aggregate.moments = MomentMode::aggregate;
+    all.push_back(aggregate);
+    Plan elsewhere = all[0];
+    elsewhere.query_points.assign(elsewhere.query_points.size(), 0.25);
+    all.push_back(elsewhere);
+    Plan softmax = all[0];
+    softmax.kernel = SoftmaxKernel{.temperature = 0.5};
+    all.push_back(softmax);
+    Plan taller = test::make_plan({.n = 300, .d = 6, .heads = 2, .k = 3, .queries = 4},
+                                  GaussianKernel{.bandwidth = 0.9}, estimator);
+    taller.table = all[0].table;
+    taller.regression = all[0].regression;
+    all.push_back(taller);
+
+    expect_same_bits_together(*backend, all);
+  }
+}
+
+TEST(Cpu, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {
+  // Strips are shorter the more heads there are, and their ends must not show.
+  const auto backend = make_cpu_backend();
+  const HeteroscedasticNoise varying = {
+      .sd = 0.4, .slope = 1.5, .direction = {1, -1, 0, 0.5, 0, 0}};
+  for (const int heads : {20, 30}) {
+    const test::Shape shape = {.n = 1100, .d = 6, .heads = heads, .k = 1, .queries = 3};
+    for (const bool heavy : {false, true}) {
+      const KernelLaw kernel = heavy ? KernelLaw(SoftmaxKernel{.temperature = 1})
+                                     : KernelLaw(GaussianKernel{.bandwidth = 0.3});
+      for (const bool constant : {true, false}) {
+        Plan plan = test::make_plan(shape, kernel);
+        if (heavy) plan.design = StudentDesign{.dim = 6, .df = 2}.sampler(plan.table);
+        if (!constant) plan.noise = varying.sampler(plan.table, plan.d);
+        std::vector<Plan> all(3, plan);
+        all[1].moments = MomentMode::aggregate;
+        std::visit(
+            [](auto& law) {
+              if constexpr (requires { law.bandwidth; }) {
+                law.bandwidth *= 1.5;
+              } else {
+                law.temperature *= 1.5;
+              }
+            },
+            all[2].kernel);
+        expect_same_bits_together(*backend, all);
+      }
+    }
+  }
+}
+
+TEST(Cpu, LargeNoiseStaysFinite) {
+  const auto backend = make_cpu_backend();
+  for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+    Plan plan = test::make_plan({.n = 2000, .k = 1}, SoftmaxKernel{.temperature = 1},
+                                Estimator::conditional, mode);
+    plan.design = StudentDesign{.dim = 6, .df = 3}.sampler(plan.table);
+    plan.noise =
+        HeteroscedasticNoise{.sd = 1e5, .slope = 0.5, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
+            plan.table, plan.d);
+    for (std::uint64_t replicate = 0; replicate < 30; ++replicate) {
+      for (const double value : one_replicate(*backend, plan, replicate).mean) {
+        ASSERT_TRUE(std::isfinite(value)) << replicate;
+      }
+    }
+  }
+}
+
+TEST(Cpu, TiesAreNotNarrowWindowsHoweverTheyAreSummed) {
+  // Two equal points in a window of two: an effective sample of exactly 2.
+  const auto backend = make_cpu_backend();
+  const FileDesign file{.rows = {{1, 2, 3, 0, 0, 0}}};
+  for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+      Plan plan = test::make_plan({.n = 2, .heads = 20, .k = 1, .queries = 5},
+                                  SoftmaxKernel{.temperature = 1}, estimator, mode);
+      plan.design = file.sampler(plan.table);
+      std::vector<Moments> out(1);
+      backend->worker(plan)->run({.first = 0, .count = 64, .node = 64}, out);
+      EXPECT_EQ(out[0].windows, WindowCounts{});
+    }
+  }
 }
 
 TEST(Cpu, TheComparisonSeesABandwidthOffByOnePercent) {
@@ -196,6 +454,47 @@ TEST(Cpu, FarAndHeavyTailedPointsGiveNoNaN) {
       }
     }
   });
+}
+
+TEST(Cpu, MemoryDoesNotGrowWithTheTrainingSet) {
+  const auto backend = make_cpu_backend();
+  auto bytes = [&](std::uint64_t n, int heads) {
+    return backend->worker_bytes(test::make_plan({.n = n, .heads = heads}, GaussianKernel{}));
+  };
+  EXPECT_EQ(bytes(10'000'000, 3), bytes(1'000'000, 3));
+  EXPECT_LT(bytes(10'000'000, 3), 20u << 20);
+  EXPECT_LT(bytes(100, 3), bytes(10'000, 3));
+  EXPECT_LT(bytes(10'000, 3), bytes(10'000, 30));
+}
+
+TEST(Cpu, SoftmaxKeepsItsDigitsWhereKeysAreFarOut) {
+  // Exponents of 10^4 leave weights 10^-3 of themselves uncertain. From distances they would be
+  // differences of squares of 10^8, of which float32 knows the tens.
+  const auto backend = make_cpu_backend();
+  const auto reference = make_reference_backend();
+  Plan plan = test::make_plan({.n = 500}, SoftmaxKernel{.temperature = 1});
+  plan.design = NormalDesign{.dim = 6, .mean = {1e4, 1e4, 1e4, 1e4, 1e4, 1e4}}.sampler(plan.table);
+  const Moments fast = one_replicate(*backend, plan, 0);
+  const Moments exact = one_replicate(*reference, plan, 0);
+  for (std::size_t i = 0; i < exact.mean.size(); ++i) {
+    EXPECT_NEAR(fast.mean[i], exact.mean[i], 0.02) << i;
+  }
+}
+
+TEST(Cpu, SoftmaxFindsTheLargestOfHugeExponents) {
+  // One key decides: the value there is the estimate, on both.
+  const auto backend = make_cpu_backend();
+  const auto reference = make_reference_backend();
+  Plan plan = test::make_plan({.n = 200}, SoftmaxKernel{.temperature = 1e-3});
+  plan.design = StudentDesign{.dim = 6, .df = 0.5}.sampler(plan.table);
+  plan.regression = StepRegression{.direction = {1, 0, 1, 0, 0, 0}}.function(plan.table, 6);
+  for (std::uint64_t replicate = 0; replicate < 20; ++replicate) {
+    const Moments fast = one_replicate(*backend, plan, replicate);
+    const Moments exact = one_replicate(*reference, plan, replicate);
+    for (std::size_t i = 0; i < exact.mean.size(); ++i) {
+      EXPECT_NEAR(fast.mean[i], exact.mean[i], 1e-4) << replicate << " " << i;
+    }
+  }
 }
 
 TEST(Cpu, MomentsDoNotDependOnTheBlock) {

@@ -2,406 +2,775 @@
 // The Nadaraya-Watson loop: every head's weights at every query, summed to the statistics of one
 // replicate. Included once per SIMD target.
 //
-// Work goes query group by query group (up to query_group queries share each key that is loaded),
-// within it block by block of keys, within it head by head. Kernel values of a block stay in a
-// buffer small enough for the first caches, where the products of all pairs of heads are taken.
-// Sums over a block are float32, sums over blocks float64.
+// Keys come in blocks, blocks in strips that stay in the first cache. For each strip, head and up
+// to six queries the exponents are computed into a buffer (multiply_tile), then turned into weights
+// and summed row by row (sum_row). Where covariances of heads are wanted, the weights stay in the
+// buffer, where the products of all pairs of heads are taken (add_products). Sums over a block are
+// float32 in SIMD lanes, over blocks float64.
+//
+// The ladder, in 10^9 weights a second, the best of many runs, for the machine is shared. One core
+// of an AMD EPYC (Zen 3) with AVX2, 51.8e9 multiply-adds a second; n = 4096, d = 32, H = 8, Q = 64,
+// d_k = 4 unless named. The limit (docs/benchmarks.md) is 3.24 for the plain estimator and 2.53 for
+// conditional pairwise moments. Whole jobs, plain / pairwise / aggregate:
+//   1. One loop over keys for four queries: distances, exp2, sums of w, w value and w^2; all
+//      weights stored; the aggregate noise from a second pass.          1.02 / 0.79 / 0.57
+//   2. All of what follows.                                             1.90 / 1.49 / 1.43
+// Core loop alone (kernel values and sums), plain / pairwise:
+//   a. Exponents in one loop, six queries by two vectors; weights in another. 2.49 / 1.72
+//      (One loop for both spilled registers and was no faster.) Products in place of distances
+//      where they are accurate; the shift of an exponent inside the rounding constant of exp2; no
+//      clamp where the longest key of a strip allows none; w^2 only where a window may be narrow.
+//   b. Products of heads in triangles of four and 2 x 4 rectangles. - / 1.83
+//      (2 x 6 strips loaded columns twice and left 2 x 2 rests, which wait for their own sums.)
+//   c. Steps of four coordinates: 1.17 to 1.44 at d_k = 16, 0.87 to 0.93 at 32.
+//   d. Aggregate noise from the products of pairs while H <= 2 (d_k + 12); beyond, a second pass.
+// Tried and dropped: strips of 128 keys with the running sums of all pairs in the first cache
+// (pairwise 1.4: too short a loop); rows padded against cache aliasing (no change); exponents and
+// weights of two queries in registers for d_k = 1 and 2 (3.05 to 3.28 at d_k = 1, 2.81 to 2.86 at
+// 2, slower where weights are stored).
+//
+// What binds now: weights from exponents alone reach 4.2, 12.4 multiply-adds each, which is their
+// limit; the exponents at d_k = 4 take 8 more where 4 would do, for stores and loads of the buffer.
 
-inline constexpr std::size_t query_group = 4;
-inline constexpr std::size_t block_tiles = 8;
-inline constexpr std::size_t block_keys = block_tiles * tile_points;
+inline constexpr double log2_e = 1.4426950408889634;
 
 /// Below this sum of unshifted kernel values a window is done again with the largest exponent
 /// subtracted. Above it nothing that matters underflows: what is lost is below 2^-86 of the sum,
 /// and in sums of squares below 2^-46.
 inline constexpr double least_safe_sum = 0x1p-40;
+/// Exponents without a bound of their own (softmax) begin at most this large, and may become this
+/// large: then sums of (s w)^2 stay below 2^128 for a noise scale s up to 2^28.
+inline constexpr float largest_first_exponent = 16;
+inline constexpr float largest_exponent = 32;
+/// Exponents from here on need no clamp.
+inline constexpr double least_plain_exponent = -124;
+
+/// Inner products of queries and keys in place of distances cost an exponent no more than eps times
+/// this, which is where (|query| + reach)^2, in length scales, may not be above it.
+inline constexpr double largest_product_norm = 64;
+inline constexpr double product_reach = 3;
 
 inline constexpr std::int64_t no_key = -1;
 
-/// How the exponents of one head and query are taken.
-struct Window {
-  float shift = 0;                 ///< log weight that becomes weight 1
-  std::int64_t only_key = no_key;  ///< all other keys have weight zero
-};
+/// Tiles over which sums are float32: 64 additions in every lane.
+inline constexpr std::size_t block_tiles = 64 * lane_count / tile_points;
 
 /// Sums over the keys of one head and query.
 struct Sums {
   double weight = 0;          ///< sum w
   double weighted_value = 0;  ///< sum w (value - centre)
-  double weight_squared = 0;  ///< sum w^2
+  double weight_squared = 0;  ///< sum w^2, where it is needed
   double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies
 };
 
-template <class Law>
-class EnsembleLoop {
+/// One head at one query.
+struct Window {
+  Sums sums;
+  float whole = 0;        ///< added to the exponents; a constant factor 2^whole of all weights
+  float reach2 = 0;       ///< blocks whose keys are no longer, |key|^2, need no clamp
+  float norm = 0;         ///< softmax: |exponent| <= norm |key|
+  bool repaired = false;  ///< exponents are taken relative to `shift`
+  bool again = false;     ///< to be summed once more
+  float shift = 0;
+  float nearest = 0;               ///< least squared distance that was probed
+  std::int64_t only_key = no_key;  ///< all other keys have weight zero
+};
+
+/// What the training set is gone through for, in this order; most replicates need the first alone.
+enum class Pass {
+  sums,      ///< the sums of all windows
+  probe,     ///< the largest exponent and the nearest key of windows that held too little weight
+  repair,    ///< their sums again, relative to that exponent
+  ensemble,  ///< the noise of the ensemble, where it is cheaper than the products of all pairs
+};
+inline constexpr Pass all_passes[] = {Pass::sums, Pass::probe, Pass::repair, Pass::ensemble};
+
+/// The conditions of a sweep that have one kernel law, d_k and set of queries in common.
+class Ensembles {
  public:
-  EnsembleLoop(const Plan& plan, const Law& law)
-      : plan_(plan),
-        law_(law),
-        layout_(plan.layout()),
-        heads_(static_cast<std::size_t>(plan.heads)),
-        k_(static_cast<std::size_t>(plan.k)),
-        weights_(hwy::AllocateAligned<float>(query_group * heads_ * block_keys)),
-        windows_(query_group * heads_),
-        sums_(query_group * heads_),
-        second_sums_(query_group * heads_),
-        factors_(query_group * heads_) {
-    constant_scale_ =
-        std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
-    if (layout_.conditional && layout_.pairwise()) {
-      products_.resize(query_group * layout_.pairs());
-      noise_products_.resize(constant_scale_ ? 0 : products_.size());
+  virtual ~Ensembles() = default;
+  /// True if this pass over the training set is needed.
+  virtual bool begin(Pass pass) = 0;
+  /// The next chunk of the training set in the pass that was begun.
+  virtual void add(const TrainingSet& set) = 0;
+  /// Writes the statistics [layout.statistics()] of each condition to its place, see
+  /// kernels/moments.h, and counts its windows.
+  virtual void finish(double centre, std::span<const std::span<double>> statistics,
+                      std::span<WindowCounts> counts) = 0;
+};
+
+template <std::size_t LawIndex>
+class EnsembleLoop : public Ensembles {
+ public:
+  /// Of plans[i] for each i of `members`. Registers their subspaces, each once, and evaluates a
+  /// head that several of them have once.
+  EnsembleLoop(Plans plans, const std::vector<std::size_t>& members, Subspaces& subspaces)
+      : plan_(*plans[members.front()]),
+        queries_(static_cast<std::size_t>(plan_.queries)),
+        k_(static_cast<std::size_t>(plan_.k)),
+        conditional_(plan_.estimator == Estimator::conditional),
+        constant_scale_(
+            std::visit([](const auto& noise) { return noise.constant_scale; }, plan_.noise)) {
+    for (const std::size_t index : members) add_member(*plans[index], index, subspaces);
+    // Keys of a strip in the first cache, 16 KiB, and the weights of all its heads in the second.
+    const std::size_t rows = conditional_ ? heads_.size() : 1;
+    const std::size_t keys = std::min(4096 / k_, 12288 / rows);
+    strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, block_tiles);
+    buffer_ = hwy::AllocateAligned<float>(most_rows * rows * strip_keys());
+    std::fill_n(buffer_.get(), most_rows * rows * strip_keys(), 0.0f);
+    sums_ = LaneSums(queries_ * heads_.size() * 4);
+    windows_.resize(queries_ * heads_.size());
+    for (std::size_t h = 0; h < heads_.size(); ++h) place_queries(heads_[h], h);
+  }
+
+  bool begin(Pass pass) override {
+    pass_ = pass;
+    switch (pass) {
+      case Pass::sums:
+        forget_all();
+        return true;
+      case Pass::probe:
+        return find_unsafe();
+      case Pass::repair:
+        forget_again();
+        return !again_.empty();
+      case Pass::ensemble:
+        for (Member& member : members_) set_factors(member);
+        return std::ranges::any_of(members_, &Member::recomputes);
     }
-    const auto d = static_cast<std::size_t>(plan.d);
-    const double unit = length_scale(plan.kernel);
-    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-      for (std::size_t h = 0; h < heads_; ++h) {
-        for (std::size_t j = 0; j < k_; ++j) {
-          double sum = 0;
-          for (std::size_t c = 0; c < d; ++c) {
-            sum += plan.projections[(h * d + c) * k_ + j] * plan.query_points[q * d + c];
-          }
-          queries_.push_back(static_cast<float>(sum / unit));
-        }
-      }
+    return false;
+  }
+
+  HWY_ATTR void add(const TrainingSet& set) override {
+    if (constant_scale_) {
+      const double sd = static_cast<double>(set.scales(0)[0]);
+      constant_variance_ = sd * sd;
+    }
+    for (std::size_t tile = 0; tile < set.tiles(); tile += block_tiles) {
+      add_block(set, tile, std::min(block_tiles, set.tiles() - tile));
     }
   }
 
-  /// Statistics of one replicate [layout.statistics()], see kernels/moments.h.
-  HWY_ATTR void replicate(const TrainingSet& set, std::span<double> statistics,
-                          WindowCounts& counts) {
-    const auto queries = static_cast<std::size_t>(plan_.queries);
-    std::size_t q = 0;
-    for (; q + query_group <= queries; q += query_group) {
-      group<query_group>(set, q, statistics, counts);
+  HWY_ATTR void finish(double centre, std::span<const std::span<double>> statistics,
+                       std::span<WindowCounts> counts) override {
+    for (const Member& member : members_) {
+      for (std::size_t q = 0; q < queries_; ++q) {
+        double* out = &statistics[member.index][q * member.layout.per_query()];
+        finish(member, q, centre, out, counts[member.index]);
+      }
     }
-    for (; q < queries; ++q) group<1>(set, q, statistics, counts);
   }
 
  private:
-  const float* query(std::size_t q, std::size_t head) const {
-    return &queries_[(q * heads_ + head) * k_];
-  }
-  float* weights(std::size_t g, std::size_t head) {
-    return &weights_[(g * heads_ + head) * block_keys];
-  }
+  using Law = std::variant_alternative_t<LawIndex, KernelLaw>;
 
-  /// A group of queries at the fast exponents, and again one by one where those were not safe.
-  template <std::size_t Group>
-  HWY_ATTR void group(const TrainingSet& set, std::size_t first, std::span<double> statistics,
-                      WindowCounts& counts) {
-    std::ranges::fill(windows_, Window{});
-    if constexpr (Law::has_key_prior) {
-      for (std::size_t g = 0; g < Group; ++g) {
-        for (std::size_t h = 0; h < heads_; ++h) {
-          windows_[g * heads_ + h].shift = probe(set, query(first + g, h), h).largest;
-        }
-      }
-    }
-    sum_keys<Group, Law::has_key_prior>(set, first);
-    bool safe[Group];
-    for (std::size_t g = 0; g < Group; ++g) {
-      safe[g] = true;
-      for (std::size_t h = 0; h < heads_; ++h) {
-        safe[g] = safe[g] && sums_[g * heads_ + h].weight >= least_safe_sum;
-      }
-      if (safe[g]) finish(set, first, g, statistics, counts);
-    }
-    for (std::size_t g = 0; g < Group; ++g) {
-      if (!safe[g]) robust(set, first + g, statistics, counts);
-    }
-  }
-
-  /// One query with the largest exponent of each head subtracted.
-  HWY_ATTR void robust(const TrainingSet& set, std::size_t q, std::span<double> statistics,
-                       WindowCounts& counts) {
-    const auto log_empty = static_cast<float>(-126 / log2_e);
-    for (std::size_t h = 0; h < heads_; ++h) {
-      const Probe found = probe(set, query(q, h), h);
-      windows_[h] = {.shift = found.largest};
-      if (Law::counts_empty_windows && found.largest < log_empty) ++counts.empty;
-      if (found.largest == -std::numeric_limits<float>::infinity()) {
-        windows_[h] = {.only_key = nearest_key(set, query(q, h), h, found.nearest)};
-      }
-    }
-    sum_keys<1, true>(set, q);
-    finish(set, q, 0, statistics, counts);
-  }
-
-  static constexpr double log2_e = 1.4426950408889634;
-
-  /// Squared distances of Group queries to lane_count keys.
-  template <std::size_t Group>
-  HWY_ATTR HWY_INLINE void distances(const float* keys, const float* const* query,
-                                     Float* r2) const {
-    for (std::size_t g = 0; g < Group; ++g) r2[g] = hn::Zero(float_tag);
-    for (std::size_t j = 0; j < k_; ++j) {
-      const Float key = hn::Load(float_tag, keys + j * tile_points);
-      for (std::size_t g = 0; g < Group; ++g) {
-        const Float difference = hn::Sub(key, hn::Set(float_tag, query[g][j]));
-        r2[g] = hn::MulAdd(difference, difference, r2[g]);
-      }
-    }
-  }
-
-  HWY_ATTR HWY_INLINE Float log_weight(Float r2, const float* prior) const {
-    Lanes value = law_.log_weight(Lanes(r2));
-    if constexpr (Law::has_key_prior) value = value + Lanes(hn::Load(float_tag, prior));
-    return value.v;
-  }
-
-  /// Largest log weight and least squared distance over all keys.
-  struct Probe {
-    float largest;
-    float nearest;
+  /// A distinct head.
+  struct Head {
+    std::size_t subspace;
+    Law law;
+    double unit;                 ///< 1 / length scale^2
+    bool products;               ///< exponents from inner products, else from distances
+    float factor = 0;            ///< of r^2 in the exponent, where that is linear in it
+    std::vector<float> queries;  ///< [Q][k], projected
+    std::vector<float> scaled;   ///< [Q][k], for inner products
   };
-  HWY_ATTR Probe probe(const TrainingSet& set, const float* query, std::size_t head) const {
-    Float largest = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
-    Float nearest = hn::Set(float_tag, std::numeric_limits<float>::infinity());
-    for (std::size_t tile = 0; tile < set.tiles(); ++tile) {
-      for (std::size_t v = 0; v < tile_points; v += lane_count) {
-        Float r2;
-        distances<1>(set.keys(tile, head) + v, &query, &r2);
-        nearest = hn::Min(nearest, r2);
-        largest = hn::Max(largest, log_weight(r2, set.priors(tile, head) + v));
+  /// A condition.
+  struct Member {
+    const Plan& plan;
+    std::size_t index;  ///< among the plans of the worker
+    MomentLayout layout;
+    std::vector<std::size_t> heads;      ///< [H], where they are in heads_
+    bool recomputes = false;             ///< second pass for the noise of the ensemble
+    LaneSums running;                    ///< [most_rows][H(H+1)/2], of the block under way
+    LaneSums running_noise;              ///< the same for noise_products
+    LaneSums running_ensemble;           ///< [most_rows], the same for ensemble_noise
+    std::vector<double> products;        ///< [Q][H(H+1)/2], sum_i w_hi w_li
+    std::vector<double> noise_products;  ///< [Q][H(H+1)/2], sum_i s_i^2 w_hi w_li
+    std::vector<double> ensemble_noise;  ///< [Q]
+    std::vector<float> factors;          ///< [Q][H], a_h / sum w
+
+    std::size_t pairs() const { return heads.size() * (heads.size() + 1) / 2; }
+  };
+  /// Keys that are worked on together.
+  struct Strip {
+    const TrainingSet& set;
+    std::size_t tile;  ///< the first
+    std::size_t tiles;
+    std::size_t points;  ///< that there are
+
+    /// Whole vectors that hold them.
+    std::size_t keys() const { return (points + lane_count - 1) / lane_count * lane_count; }
+    float largest_norm(std::size_t subspace) const {
+      float largest = 0;
+      for (std::size_t t = tile; t < tile + tiles; ++t) {
+        largest = std::max(largest, set.largest_norm(t, subspace));
       }
+      return largest;
     }
-    return {hn::GetLane(hn::MaxOfLanes(float_tag, largest)),
-            hn::GetLane(hn::MinOfLanes(float_tag, nearest))};
+  };
+
+  static constexpr bool linear = requires { Law::norm_share; };
+  static constexpr bool softmax = Law::has_key_prior;
+
+  std::size_t strip_keys() const { return strip_tiles_ * tile_points; }
+  Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
+  const Window& window(std::size_t q, std::size_t h) const {
+    return windows_[q * heads_.size() + h];
+  }
+  /// Running sums of w, w value, w^2 and s^2 w^2.
+  float* running(std::size_t q, std::size_t h) { return sums_.at(4 * (q * heads_.size() + h)); }
+  /// Exponents, then weights of one head at query r of a group.
+  float* row(std::size_t r, std::size_t h) {
+    return &buffer_[(conditional_ ? r * heads_.size() + h : r) * strip_keys()];
   }
 
-  /// The first key at squared distance `nearest`.
-  HWY_ATTR std::int64_t nearest_key(const TrainingSet& set, const float* query, std::size_t head,
-                                    float nearest) const {
-    const Float wanted = hn::Set(float_tag, nearest);
-    for (std::size_t tile = 0; tile < set.tiles(); ++tile) {
-      for (std::size_t v = 0; v < tile_points; v += lane_count) {
-        Float r2;
-        distances<1>(set.keys(tile, head) + v, &query, &r2);
-        const std::intptr_t lane = hn::FindFirstTrue(float_tag, hn::Eq(r2, wanted));
-        if (lane >= 0) return static_cast<std::int64_t>(tile * tile_points + v) + lane;
-      }
+  // Construction
+
+  void add_member(const Plan& plan, std::size_t index, Subspaces& subspaces) {
+    Member member{.plan = plan, .index = index, .layout = plan.layout()};
+    // This target's own law has the members of the plan's.
+    const Law law = __builtin_bit_cast(Law, *std::get_if<LawIndex>(&plan.kernel));
+    const auto count = static_cast<std::size_t>(plan.heads);
+    for (std::size_t h = 0; h < count; ++h) {
+      const double* w = &plan.projections[h * static_cast<std::size_t>(plan.d) * k_];
+      member.heads.push_back(add_head(subspaces.add(w, k_), law, w));
     }
-    return 0;
+    if (conditional_) {
+      // In multiply-adds a weight: half the pairs, or all that makes a weight.
+      member.recomputes = !member.layout.pairwise() && count > 2 * (k_ + 12);
+      const bool all_pairs = !member.recomputes;
+      if (all_pairs && (constant_scale_ || member.layout.pairwise())) {
+        member.products.resize(queries_ * member.pairs());
+        member.running = LaneSums(most_rows * member.pairs());
+      }
+      if (all_pairs && !constant_scale_) {
+        member.noise_products.resize(queries_ * member.pairs());
+        member.running_noise = LaneSums(most_rows * member.pairs());
+      }
+      member.running_ensemble = LaneSums(most_rows);
+      member.ensemble_noise.resize(queries_);
+      member.factors.resize(queries_ * count);
+      sums_squares_ = sums_squares_ || !member.layout.pairwise();
+    }
+    members_.push_back(std::move(member));
   }
 
-  /// Kernel values of one head for a block of keys, into weights(); adds their sums to all_sums
-  /// [query_group][H]. Shifted: exponents are taken relative to the window's shift.
-  template <std::size_t Group, bool Shifted>
-  HWY_ATTR void weigh(const TrainingSet& set, std::size_t first, std::size_t head,
-                      std::size_t tile_begin, std::size_t tile_end, Sums* all_sums) {
-    const float* queries[Group];
-    Float weight[Group];
-    Float weighted_value[Group];
-    Float weight_squared[Group];
-    for (std::size_t g = 0; g < Group; ++g) {
-      queries[g] = query(first + g, head);
-      weight[g] = weighted_value[g] = weight_squared[g] = hn::Zero(float_tag);
+  std::size_t add_head(std::size_t subspace, const Law& law, const double* w) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      if (heads_[h].subspace == subspace && std::memcmp(&heads_[h].law, &law, sizeof law) == 0) {
+        return h;
+      }
     }
-    const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
-    for (std::size_t tile = tile_begin; tile < tile_end; ++tile) {
-      const float* keys = set.keys(tile, head);
-      const float* values = set.values(tile);
-      const float* priors = set.priors(tile, head);
-      float* out = weights(0, head) + (tile - tile_begin) * tile_points;
-      for (std::size_t v = 0; v < tile_points; v += lane_count) {
-        Float r2[Group];
-        distances<Group>(keys + v, queries, r2);
-        const Float value = hn::Load(float_tag, values + v);
-        for (std::size_t g = 0; g < Group; ++g) {
-          Float exponent = log_weight(r2[g], priors + v);
-          Float w;
-          if constexpr (Shifted) {
-            // Subtracted before the change of base, so that the largest becomes exactly 0.
-            const Window& window = windows_[g * heads_ + head];
-            exponent = hn::Sub(exponent, hn::Set(float_tag, window.shift));
-            w = exp2(hn::Mul(exponent, to_base_2));
-            if (window.only_key != no_key) {
-              w = one_at(window.only_key - static_cast<std::int64_t>(tile * tile_points + v));
-            }
-          } else {
-            w = exp2(hn::Mul(exponent, to_base_2));
-          }
-          weight[g] = hn::Add(weight[g], w);
-          weighted_value[g] = hn::MulAdd(w, value, weighted_value[g]);
-          weight_squared[g] = hn::MulAdd(w, w, weight_squared[g]);
-          hn::Store(w, float_tag, out + g * heads_ * block_keys + v);
+    Head head{.subspace = subspace,
+              .law = law,
+              .unit = 1 / (law.length_scale() * law.length_scale()),
+              .products = softmax};
+    const auto d = static_cast<std::size_t>(plan_.d);
+    double largest = 0;
+    for (std::size_t q = 0; q < queries_; ++q) {
+      double norm2 = 0;
+      for (std::size_t j = 0; j < k_; ++j) {
+        double sum = 0;
+        for (std::size_t c = 0; c < d; ++c) sum += w[c * k_ + j] * plan_.query_points[q * d + c];
+        head.queries.push_back(static_cast<float>(sum));
+        head.scaled.push_back(static_cast<float>(sum * head.unit * log2_e));
+        norm2 += sum * sum;
+      }
+      largest = std::max(largest, norm2);
+    }
+    if constexpr (linear) {
+      const double far = std::sqrt(largest * head.unit) + product_reach;
+      head.products = softmax || far * far <= largest_product_norm;
+      head.factor = static_cast<float>(-0.5 * head.unit * log2_e);
+    }
+    heads_.push_back(std::move(head));
+    return heads_.size() - 1;
+  }
+
+  /// What is known of a head's windows before any key is seen.
+  void place_queries(const Head& head, std::size_t h) {
+    // The longest distance at which an exponent needs no clamp.
+    double reach = 0;
+    if constexpr (!softmax) {
+      double beyond = 1e9 * head.law.length_scale();
+      for (int step = 0; step < 100; ++step) {
+        const double middle = (reach + beyond) / 2;
+        const bool plain =
+            head.law.log_weight(middle * middle * head.unit) * log2_e >= least_plain_exponent;
+        (plain ? reach : beyond) = middle;
+      }
+    }
+    for (std::size_t q = 0; q < queries_; ++q) {
+      double norm2 = 0;
+      for (std::size_t j = 0; j < k_; ++j) {
+        const double x = static_cast<double>(head.queries[q * k_ + j]);
+        norm2 += x * x;
+      }
+      const double norm = std::sqrt(norm2);
+      Window& at = window(q, h);
+      if constexpr (softmax) {
+        at.norm = static_cast<float>(norm * head.unit * log2_e);
+      } else {
+        at.reach2 = reach > norm ? static_cast<float>((reach - norm) * (reach - norm)) : -1.0f;
+        if (head.products) {
+          at.whole = static_cast<float>(-std::round(0.5 * norm2 * head.unit * log2_e));
         }
       }
     }
-    for (std::size_t g = 0; g < Group; ++g) {
-      Sums& sums = all_sums[g * heads_ + head];
-      sums.weight += total(weight[g]);
-      sums.weighted_value += total(weighted_value[g]);
-      sums.weight_squared += total(weight_squared[g]);
+  }
+
+  // Passes
+
+  void forget_all() {
+    sums_squares_ = sums_squares_ || squares_next_;
+    for (Window& at : windows_) {
+      at.sums = {};
+      at.repaired = false;
+      at.only_key = no_key;
     }
+    for (Member& member : members_) {
+      std::ranges::fill(member.products, 0.0);
+      std::ranges::fill(member.noise_products, 0.0);
+      std::ranges::fill(member.ensemble_noise, 0.0);
+    }
+    largest_norm_.assign(heads_.size(), 0.0f);
+    again_.clear();
   }
 
-  /// 1 in lane `lane`, 0 elsewhere; 0 everywhere where there is no such lane.
-  HWY_ATTR static HWY_INLINE Float one_at(std::int64_t lane) {
-    const bool here = lane >= 0 && lane < static_cast<std::int64_t>(lane_count);
-    const Float wanted = hn::Set(float_tag, here ? static_cast<float>(lane) : -1.0f);
-    return hn::IfThenElseZero(hn::Eq(hn::Iota(float_tag, 0), wanted), hn::Set(float_tag, 1.0f));
-  }
-
-  HWY_ATTR static HWY_INLINE double total(Float lanes) {
-    return static_cast<double>(hn::GetLane(hn::SumOfLanes(float_tag, lanes)));
-  }
-
-  /// All sums over the keys for a group of queries.
-  template <std::size_t Group, bool Shifted>
-  HWY_ATTR void sum_keys(const TrainingSet& set, std::size_t first) {
-    std::ranges::fill(sums_, Sums{});
-    std::ranges::fill(products_, 0.0);
-    std::ranges::fill(noise_products_, 0.0);
-    for (std::size_t tile = 0; tile < set.tiles(); tile += block_tiles) {
-      const std::size_t end = std::min(tile + block_tiles, set.tiles());
-      for (std::size_t h = 0; h < heads_; ++h) {
-        weigh<Group, Shifted>(set, first, h, tile, end, sums_.data());
-      }
-      if (!layout_.conditional) continue;
-      const std::size_t keys = (end - tile) * tile_points;
-      for (std::size_t g = 0; g < Group; ++g) {
-        if (layout_.pairwise()) add_products(g, keys, &products_[g * layout_.pairs()]);
-        if (constant_scale_) continue;
-        for (std::size_t h = 0; h < heads_; ++h) {
-          const double noise = scale_by_noise(set, tile, keys, weights(g, h));
-          sums_[g * heads_ + h].noise += noise;
+  /// Finds the windows to be done again; true if some of them need a probe.
+  bool find_unsafe() {
+    bool probes = false;
+    std::size_t uncounted = 0;
+    for (std::size_t q = 0; q < queries_; ++q) {
+      bool again = false;
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        Window& at = window(q, h);
+        const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
+        at.repaired = !(at.sums.weight >= least_safe_sum) || bound > largest_exponent;
+        // sum w^2 <= max w sum w: such a window is not narrow.
+        const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));
+        if (!at.repaired && !wide && !sums_squares_) ++uncounted;
+        at.again = at.repaired || (!wide && !sums_squares_);
+        if (at.repaired) {
+          at.shift = -std::numeric_limits<float>::infinity();
+          at.nearest = std::numeric_limits<float>::infinity();
         }
-        if (layout_.pairwise()) add_products(g, keys, &noise_products_[g * layout_.pairs()]);
+        probes = probes || at.repaired;
+        again = again || at.again;
       }
+      if (again) again_.push_back(q);
     }
-    if (layout_.conditional && !layout_.pairwise()) {
-      sum_ensemble_noise<Group, Shifted>(set, first);
+    // Where many windows are narrow, squares are summed in the first pass from now on.
+    if (16 * uncounted > windows_.size()) squares_next_ = true;
+    return probes;
+  }
+
+  void forget_again() {
+    for (const std::size_t q : again_) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        Window& at = window(q, h);
+        if (conditional_ || at.again) at.sums = {};
+        if (at.shift != -std::numeric_limits<float>::infinity()) at.only_key = no_key;
+      }
+      for (Member& member : members_) {
+        const std::size_t pairs = member.pairs();
+        if (!member.products.empty()) std::fill_n(&member.products[q * pairs], pairs, 0.0);
+        if (!member.noise_products.empty()) {
+          std::fill_n(&member.noise_products[q * pairs], pairs, 0.0);
+        }
+      }
     }
   }
 
-  /// products(h, l) += sum_i w_hi w_li over the block in weights(), h <= l.
-  HWY_ATTR void add_products(std::size_t g, std::size_t keys, double* products) {
-    for (std::size_t h = 0; h < heads_; ++h) {
-      std::size_t l = h;
-      for (; l + 4 <= heads_; l += 4)
-        add_products_of<4>(g, h, l, keys, products + layout_.pair(h, l));
-      for (; l < heads_; ++l) add_products_of<1>(g, h, l, keys, products + layout_.pair(h, l));
-    }
-  }
-  template <std::size_t Count>
-  HWY_ATTR HWY_INLINE void add_products_of(std::size_t g, std::size_t h, std::size_t l,
-                                           std::size_t keys, double* products) {
-    Float sum[Count];
-    for (Float& lanes : sum) lanes = hn::Zero(float_tag);
-    const float* a = weights(g, h);
-    const float* b = weights(g, l);
-    for (std::size_t i = 0; i < keys; i += lane_count) {
-      const Float w = hn::Load(float_tag, a + i);
-      for (std::size_t c = 0; c < Count; ++c) {
-        sum[c] = hn::MulAdd(w, hn::Load(float_tag, b + c * block_keys + i), sum[c]);
+  void set_factors(Member& member) {
+    if (!member.recomputes) return;
+    const std::size_t count = member.heads.size();
+    for (std::size_t q = 0; q < queries_; ++q) {
+      for (std::size_t h = 0; h < count; ++h) {
+        member.factors[q * count + h] = static_cast<float>(member.plan.head_weights[h] /
+                                                           window(q, member.heads[h]).sums.weight);
       }
     }
-    for (std::size_t c = 0; c < Count; ++c) products[c] += total(sum[c]);
   }
 
-  /// w_i <- s(X_i) w_i over a block; returns sum_i (s w)^2.
-  HWY_ATTR double scale_by_noise(const TrainingSet& set, std::size_t tile, std::size_t keys,
-                                 float* w) const {
-    const float* scales = set.scales(tile);
-    Float square = hn::Zero(float_tag);
-    for (std::size_t i = 0; i < keys; i += lane_count) {
+  /// A block of keys: strip by strip, then the running sums are drained.
+  HWY_ATTR void add_block(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
+    strips_.clear();
+    for (std::size_t t = 0; t < tiles; t += strip_tiles_) {
+      const std::size_t count = std::min(strip_tiles_, tiles - t);
+      const std::size_t before = (tile + t) * tile_points;
+      strips_.push_back(
+          {set, tile + t, count, std::min(count * tile_points, set.points() - before)});
+    }
+    switch (pass_) {
+      case Pass::probe:
+        for (const Strip& strip : strips_) probe(strip);
+        return;
+      case Pass::repair:
+        for (const std::size_t q : again_) add_queries<1>(q);
+        return;
+      case Pass::sums:
+        take_norms();
+        break;
+      case Pass::ensemble:
+        break;
+    }
+    if (conditional_) {
+      for_row_tiles(queries_,
+                    [&]<std::size_t Rows>(std::size_t q) HWY_ATTR { add_queries<Rows>(q); });
+      return;
+    }
+    for (const Strip& strip : strips_) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        for_row_tiles(queries_,
+                      [&]<std::size_t Rows>(std::size_t q) HWY_ATTR { weigh<Rows>(strip, q, h); });
+      }
+    }
+    for (std::size_t q = 0; q < queries_; ++q) drain(q, 0);
+  }
+
+  /// Rows queries for all strips of a block, heads innermost: their weights are multiplied.
+  template <std::size_t Rows>
+  HWY_ATTR void add_queries(std::size_t q) {
+    for (const Strip& strip : strips_) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        if (pass_ == Pass::repair && !conditional_ && !window(q, h).again) continue;
+        weigh<Rows>(strip, q, h);
+      }
+      if (!conditional_) continue;
+      for (std::size_t r = 0; r < Rows; ++r) add_noise(strip, q + r, r);
+    }
+    for (std::size_t r = 0; r < Rows; ++r) drain(q + r, r);
+  }
+
+  /// Adds the running sums of query q, the r-th of its group, to those of the replicate. What is
+  /// rounded is rounded here, once a block: strips may depend on the conditions beside one.
+  HWY_ATTR void drain(std::size_t q, std::size_t r) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      const std::size_t at = 4 * (q * heads_.size() + h);
+      Sums unused;
+      Sums& sums = pass_ == Pass::ensemble ? unused : window(q, h).sums;
+      sums.weight += sums_.drain(at);
+      sums.weighted_value += sums_.drain(at + 1);
+      if (sums_squares_ || pass_ == Pass::repair) sums.weight_squared += sums_.drain(at + 2);
+      if (conditional_ && !constant_scale_) sums.noise += sums_.drain(at + 3);
+    }
+    if (pass_ == Pass::ensemble) {
+      for (Member& member : members_) {
+        if (member.recomputes) member.ensemble_noise[q] += member.running_ensemble.drain(r);
+      }
+      return;
+    }
+    for (Member& member : members_) {
+      const std::size_t pairs = member.pairs();
+      if (!member.products.empty()) {
+        for (std::size_t pair = 0; pair < pairs; ++pair) {
+          member.products[q * pairs + pair] += member.running.drain(r * pairs + pair);
+        }
+      }
+      if (!member.noise_products.empty()) {
+        for (std::size_t pair = 0; pair < pairs; ++pair) {
+          member.noise_products[q * pairs + pair] += member.running_noise.drain(r * pairs + pair);
+        }
+      }
+    }
+  }
+
+  void take_norms() {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      float norm = 0;
+      for (const Strip& strip : strips_) {
+        norm = std::max(norm, strip.largest_norm(heads_[h].subspace));
+      }
+      if constexpr (softmax) {
+        if (first_key(strips_.front()) == 0) bound_exponents(h, std::sqrt(norm));
+      }
+      largest_norm_[h] = std::max(largest_norm_[h], norm);
+    }
+  }
+
+  /// Softmax exponents have no bound until the first keys are seen.
+  void bound_exponents(std::size_t h, float norm) {
+    for (std::size_t q = 0; q < queries_; ++q) {
+      Window& at = window(q, h);
+      // Beyond 2^20 exp2 could not round; such a window exceeds `largest_exponent` and is repaired.
+      at.whole = -std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, 0x1p20f));
+      const float reach = (at.whole - static_cast<float>(least_plain_exponent)) / at.norm;
+      at.reach2 = reach > 0 ? reach * reach : -1.0f;
+    }
+  }
+
+  /// Exponents of Rows queries to the keys of a strip, into row(to) and those after it.
+  template <std::size_t Rows>
+  HWY_ATTR void exponents(const Strip& strip, std::size_t q, std::size_t h, std::size_t to,
+                          bool products) {
+    const Head& head = heads_[h];
+    const auto stride = static_cast<std::size_t>(row(1, h) - row(0, h));
+    const float* queries[Rows];
+    for (std::size_t r = 0; r < Rows; ++r) {
+      queries[r] = &(products ? head.scaled : head.queries)[(q + r) * k_];
+    }
+    for (std::size_t t = 0; t < strip.tiles; ++t) {
+      const float* keys = strip.set.keys(strip.tile + t, head.subspace);
+      float* out = row(to, h) + t * tile_points;
+      if (products) {
+        const float* norms = strip.set.norms(strip.tile + t, head.subspace);
+        multiply_tile<Rows, false>(keys, k_, queries, softmax ? nullptr : norms, head.factor, out,
+                                   stride, [](Float sum) HWY_ATTR { return sum; });
+      } else if constexpr (linear) {
+        const Float factor = hn::Set(float_tag, head.factor);
+        multiply_tile<Rows, true>(keys, k_, queries, nullptr, 0, out, stride,
+                                  [&](Float r2) HWY_ATTR { return hn::Mul(r2, factor); });
+      } else {
+        const Float unit = hn::Set(float_tag, static_cast<float>(head.unit));
+        const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
+        multiply_tile<Rows, true>(
+            keys, k_, queries, nullptr, 0, out, stride, [&](Float r2) HWY_ATTR {
+              return hn::Mul(head.law.log_weight(Lanes(hn::Mul(r2, unit))).v, to_base_2);
+            });
+      }
+    }
+    // What fills the last tile up weighs nothing.
+    const float never = -std::numeric_limits<float>::infinity();
+    for (std::size_t r = to; r < to + Rows; ++r) {
+      std::fill(row(r, h) + strip.points, row(r, h) + strip.tiles * tile_points, never);
+    }
+  }
+
+  /// Weights of one head at Rows queries for a strip: adds their sums, and leaves them in row()
+  /// where they are needed there.
+  template <std::size_t Rows>
+  HWY_ATTR void weigh(const Strip& strip, std::size_t q, std::size_t h) {
+    const Head& head = heads_[h];
+    exponents<Rows>(strip, q, h, 0, head.products);
+    const bool partial = strip.points < strip.tiles * tile_points;
+    const float norm = strip.largest_norm(head.subspace);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      const Window& at = window(q + r, h);
+      float* sums = running(q + r, h);
+      if (at.repaired) {
+        exponents<1>(strip, q + r, h, r, softmax);
+        shift(at, strip, row(r, h));
+        add_row(true, strip, 0, row(r, h), sums);
+      } else {
+        add_row(partial || norm > at.reach2, strip, at.whole, row(r, h), sums);
+      }
+    }
+  }
+
+  /// Exponents relative to the largest one of the window.
+  static void shift(const Window& at, const Strip& strip, float* exponents) {
+    if (at.only_key == no_key) {
+      for (std::size_t i = 0; i < strip.keys(); ++i) exponents[i] -= at.shift;
+      return;
+    }
+    std::fill_n(exponents, strip.keys(), -std::numeric_limits<float>::infinity());
+    const std::int64_t only = at.only_key - static_cast<std::int64_t>(first_key(strip));
+    if (only >= 0 && only < static_cast<std::int64_t>(strip.points)) exponents[only] = 0;
+  }
+
+  static std::uint64_t first_key(const Strip& strip) {
+    return strip.set.first_point() + strip.tile * tile_points;
+  }
+
+  HWY_ATTR void add_row(bool clamp, const Strip& strip, float whole, float* row, float* sums) {
+    const float* values = strip.set.values(strip.tile);
+    const bool squares = sums_squares_ || pass_ == Pass::repair;
+    auto add = [&]<bool Clamp, bool Squares>() HWY_ATTR {
+      if (conditional_) {
+        sum_row<Clamp, Squares, true>(row, values, strip.keys(), whole, sums);
+      } else {
+        sum_row<Clamp, Squares, false>(row, values, strip.keys(), whole, sums);
+      }
+    };
+    if (clamp) {
+      squares ? add.template operator()<true, true>() : add.template operator()<true, false>();
+    } else {
+      squares ? add.template operator()<false, true>() : add.template operator()<false, false>();
+    }
+  }
+
+  /// What the weights of all heads at query q, which are in row(r), give together.
+  HWY_ATTR void add_noise(const Strip& strip, std::size_t q, std::size_t r) {
+    if (pass_ == Pass::ensemble) {
+      for (Member& member : members_) {
+        if (member.recomputes) add_ensemble_noise(member, strip, q, r);
+      }
+      return;
+    }
+    for (Member& member : members_) {
+      if (!member.products.empty()) multiply_heads(member, member.running, strip, r);
+    }
+    if (constant_scale_) return;
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      scale_by_noise(strip, row(r, h), running(q, h) + 3 * lane_count);
+    }
+    for (Member& member : members_) {
+      if (!member.noise_products.empty()) {
+        multiply_heads(member, member.running_noise, strip, r);
+      }
+    }
+  }
+
+  HWY_ATTR void multiply_heads(const Member& member, LaneSums& sums, const Strip& strip,
+                               std::size_t r) {
+    rows_.clear();
+    for (const std::size_t h : member.heads) rows_.push_back(row(r, h));
+    add_products(rows_, strip.keys(), sums, r * member.pairs());
+  }
+
+  /// w_i <- s(X_i) w_i over a strip; adds (s w)^2 to a running sum.
+  HWY_ATTR static void scale_by_noise(const Strip& strip, float* w, float* sum) {
+    const float* scales = strip.set.scales(strip.tile);
+    Float square = hn::Load(float_tag, sum);
+    for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
       const Float scaled = hn::Mul(hn::Load(float_tag, w + i), hn::Load(float_tag, scales + i));
       square = hn::MulAdd(scaled, scaled, square);
       hn::Store(scaled, float_tag, w + i);
     }
-    return total(square);
+    hn::Store(square, float_tag, sum);
   }
 
-  /// ensemble_noise_[g] = sum_i s2_i (sum_h a_h w_hi)^2: a second pass over the keys, since every
-  /// head's normalisation comes first.
-  template <std::size_t Group, bool Shifted>
-  HWY_ATTR void sum_ensemble_noise(const TrainingSet& set, std::size_t first) {
-    for (std::size_t g = 0; g < Group; ++g) {
-      ensemble_noise_[g] = 0;
-      for (std::size_t h = 0; h < heads_; ++h) {
-        const std::size_t at = g * heads_ + h;
-        factors_[at] = static_cast<float>(plan_.head_weights[h] / sums_[at].weight);
+  /// Adds s_i^2 (sum_h a_h w_hi / sum w_h)^2 over a strip to the member's running sum r.
+  HWY_ATTR void add_ensemble_noise(Member& member, const Strip& strip, std::size_t q,
+                                   std::size_t r) {
+    const std::size_t count = member.heads.size();
+    const float* scales = strip.set.scales(strip.tile);
+    Float square = hn::Load(float_tag, member.running_ensemble.at(r));
+    for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
+      Float ensemble = hn::Zero(float_tag);
+      for (std::size_t h = 0; h < count; ++h) {
+        ensemble = hn::MulAdd(hn::Set(float_tag, member.factors[q * count + h]),
+                              hn::Load(float_tag, row(r, member.heads[h]) + i), ensemble);
       }
+      ensemble = hn::Mul(ensemble, hn::Load(float_tag, scales + i));
+      square = hn::MulAdd(ensemble, ensemble, square);
     }
-    for (std::size_t tile = 0; tile < set.tiles(); tile += block_tiles) {
-      const std::size_t end = std::min(tile + block_tiles, set.tiles());
-      for (std::size_t h = 0; h < heads_; ++h) {
-        weigh<Group, Shifted>(set, first, h, tile, end, second_sums_.data());
-      }
-      for (std::size_t g = 0; g < Group; ++g) {
-        Float square = hn::Zero(float_tag);
-        for (std::size_t i = 0; i < (end - tile) * tile_points; i += lane_count) {
-          Float ensemble = hn::Zero(float_tag);
-          for (std::size_t h = 0; h < heads_; ++h) {
-            ensemble = hn::MulAdd(hn::Set(float_tag, factors_[g * heads_ + h]),
-                                  hn::Load(float_tag, weights(g, h) + i), ensemble);
-          }
-          ensemble = hn::Mul(ensemble, hn::Load(float_tag, set.scales(tile) + i));
-          square = hn::MulAdd(ensemble, ensemble, square);
+    hn::Store(square, float_tag, member.running_ensemble.at(r));
+  }
+
+  /// The largest exponent and the nearest key of the windows that held too little weight.
+  HWY_ATTR void probe(const Strip& strip) {
+    for (const std::size_t q : again_) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        Window& at = window(q, h);
+        if (!at.repaired) continue;
+        exponents<1>(strip, q, h, 0, softmax);
+        Float largest = hn::Set(float_tag, at.shift);
+        for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
+          largest = hn::Max(largest, hn::Load(float_tag, row(0, h) + i));
         }
-        ensemble_noise_[g] += total(square);
+        at.shift = hn::GetLane(hn::MaxOfLanes(float_tag, largest));
+        if (at.shift == -std::numeric_limits<float>::infinity()) find_nearest(strip, q, h);
       }
     }
   }
 
-  /// Statistics of query first + g from its sums.
-  HWY_ATTR void finish(const TrainingSet& set, std::size_t first, std::size_t g,
-                       std::span<double> statistics, WindowCounts& counts) {
-    double* out = &statistics[(first + g) * layout_.per_query()];
-    const Sums* sums = &sums_[g * heads_];
-    for (std::size_t h = 0; h < heads_; ++h) {
-      out[h] = set.centre() + sums[h].weighted_value / sums[h].weight;
-      if (sums[h].weight * sums[h].weight < 2 * sums[h].weight_squared) ++counts.narrow;
+  /// The first of the nearest keys, for a window in which no key has any weight.
+  HWY_ATTR void find_nearest(const Strip& strip, std::size_t q, std::size_t h) {
+    Window& at = window(q, h);
+    const Head& head = heads_[h];
+    const float* query = &head.queries[q * k_];
+    float* distances = row(0, h);
+    for (std::size_t t = 0; t < strip.tiles; ++t) {
+      multiply_tile<1, true>(strip.set.keys(strip.tile + t, head.subspace), k_, &query, nullptr, 0,
+                             distances + t * tile_points, 0, [](Float r2) HWY_ATTR { return r2; });
     }
-    if (!layout_.pairwise()) {
-      out[heads_] = 0;
-      for (std::size_t h = 0; h < heads_; ++h) out[heads_] += plan_.head_weights[h] * out[h];
-    }
-    if (!layout_.conditional) return;
-
-    double* noise = out + layout_.noise_offset();
-    const double sd = static_cast<double>(set.scales(0)[0]);
-    const double s2 = constant_scale_ ? sd * sd : 1.0;
-    if (!layout_.pairwise()) {
-      for (std::size_t h = 0; h < heads_; ++h) {
-        const double square = constant_scale_ ? sums[h].weight_squared : sums[h].noise;
-        noise[h] = s2 * square / (sums[h].weight * sums[h].weight);
+    for (std::size_t i = 0; i < strip.points; ++i) {
+      if (distances[i] < at.nearest || at.only_key == no_key) {
+        at.nearest = distances[i];
+        at.only_key = static_cast<std::int64_t>(first_key(strip) + i);
       }
-      noise[heads_] = ensemble_noise_[g];
+    }
+  }
+
+  // Statistics
+
+  HWY_ATTR void finish(const Member& member, std::size_t q, double centre, double* out,
+                       WindowCounts& counts) {
+    const MomentLayout& layout = member.layout;
+    const std::size_t count = member.heads.size();
+    inverse_.resize(count);  // 1 / sum w
+    for (std::size_t h = 0; h < count; ++h) {
+      const Window& at = window(q, member.heads[h]);
+      inverse_[h] = 1 / at.sums.weight;
+      out[h] = centre + at.sums.weighted_value * inverse_[h];
+      count_window(at, counts);
+    }
+    if (!layout.pairwise()) {
+      out[count] = 0;
+      for (std::size_t h = 0; h < count; ++h) out[count] += member.plan.head_weights[h] * out[h];
+    }
+    if (!conditional_) return;
+
+    double* noise = out + layout.noise_offset();
+    const double s2 = constant_scale_ ? constant_variance_ : 1.0;
+    const std::size_t first = q * member.pairs();
+    const std::vector<double>& scaled = constant_scale_ ? member.products : member.noise_products;
+    if (!layout.pairwise()) {
+      for (std::size_t h = 0; h < count; ++h) {
+        const Sums& sums = window(q, member.heads[h]).sums;
+        const double square = constant_scale_ ? sums.weight_squared : sums.noise;
+        noise[h] = s2 * square * inverse_[h] * inverse_[h];
+      }
+      noise[count] = member.ensemble_noise[q];
+      if (member.recomputes) return;
+      for (std::size_t h = 0; h < count; ++h) inverse_[h] *= member.plan.head_weights[h];
+      for (std::size_t h = 0; h < count; ++h) {
+        for (std::size_t l = h; l < count; ++l) {
+          noise[count] += (h == l ? 1 : 2) * s2 * scaled[first + pair_index(count, h, l)] *
+                          inverse_[h] * inverse_[l];
+        }
+      }
       return;
     }
-    const double* plain = &products_[g * layout_.pairs()];
-    const double* scaled = constant_scale_ ? plain : &noise_products_[g * layout_.pairs()];
-    double cosines = 0;
-    for (std::size_t h = 0; h < heads_; ++h) {
-      for (std::size_t l = h; l < heads_; ++l) {
-        const std::size_t pair = layout_.pair(h, l);
-        noise[pair] = s2 * scaled[pair] / (sums[h].weight * sums[l].weight);
-        if (l > h) {
-          cosines += plain[pair] / std::sqrt(plain[layout_.pair(h, h)] * plain[layout_.pair(l, l)]);
-        }
+    for (std::size_t h = 0, pair = 0; h < count; ++h) {
+      for (std::size_t l = h; l < count; ++l, ++pair) {
+        noise[pair] = s2 * scaled[first + pair] * inverse_[h] * inverse_[l];
       }
     }
-    if (layout_.has_alignment()) {
-      out[layout_.alignment_offset()] = cosines / static_cast<double>(heads_ * (heads_ - 1) / 2);
+    if (!layout.has_alignment()) return;
+    const double* plain = &member.products[first];
+    for (std::size_t h = 0; h < count; ++h) {
+      inverse_[h] = 1 / std::sqrt(plain[pair_index(count, h, h)]);
     }
+    double cosines = 0;
+    for (std::size_t h = 0, pair = 0; h < count; ++h) {
+      ++pair;  // (h, h)
+      for (std::size_t l = h + 1; l < count; ++l, ++pair) {
+        cosines += plain[pair] * inverse_[h] * inverse_[l];
+      }
+    }
+    out[layout.alignment_offset()] = cosines / static_cast<double>(count * (count - 1) / 2);
   }
 
-  const Plan& plan_;
-  Law law_;
-  MomentLayout layout_;
-  std::size_t heads_;
+  void count_window(const Window& at, WindowCounts& counts) const {
+    const auto least = static_cast<float>(-126.0);
+    if (Law::counts_empty_windows && at.repaired && at.shift < least) ++counts.empty;
+    // Two points of equal weight are not narrow, whichever way float32 rounds their squares.
+    const bool counted = sums_squares_ || at.again;
+    const double least_square = 2 * (1 - 1e-5) * at.sums.weight_squared;
+    if (counted && at.sums.weight * at.sums.weight < least_square) ++counts.narrow;
+  }
+
+  Pass pass_ = Pass::sums;
+  const Plan& plan_;  ///< the first member's
+  std::size_t queries_;
   std::size_t k_;
-  bool constant_scale_ = true;
-  std::vector<float> queries_;                  ///< [Q][H][k], projected, in length scales
-  hwy::AlignedFreeUniquePtr<float[]> weights_;  ///< [query_group][H][block_keys]
-  std::vector<Window> windows_;                 ///< [query_group][H]
-  std::vector<Sums> sums_;                      ///< [query_group][H]
-  std::vector<double> products_;                ///< [query_group][P]
-  std::vector<double> noise_products_;          ///< [query_group][P]
-  std::vector<Sums> second_sums_;               ///< of the second pass, not used
-  std::vector<float> factors_;                  ///< [query_group][H], a_h / sum w
-  double ensemble_noise_[query_group] = {};
+  bool conditional_;
+  bool constant_scale_;
+  double constant_variance_ = 0;  ///< of the noise, where it is the same everywhere
+  bool sums_squares_ = false;     ///< in the first pass already
+  bool squares_next_ = false;     ///< from the next replicate on
+  std::size_t strip_tiles_ = 0;
+  std::vector<Head> heads_;
+  std::vector<Member> members_;
+  std::vector<Window> windows_;                ///< [Q][heads_]
+  LaneSums sums_;                              ///< [Q][heads_][4], of the block under way
+  std::vector<Strip> strips_;                  ///< of the block under way
+  std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
+  std::vector<std::size_t> again_;             ///< queries to be done again
+  std::vector<const float*> rows_;             ///< scratch
+  std::vector<double> inverse_;                ///< scratch
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_rows][heads_ or 1][strip_keys]
 };

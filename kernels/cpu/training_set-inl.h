@@ -1,37 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws one training set and projects it for every head. Included once per SIMD target.
+// Draws a training set and projects it to the keys of every subspace, a chunk of points at a time.
+// Included once per SIMD target.
 
-/// Coordinate of the keys that fill up the last tile: so far from every query that any kernel
-/// gives them no weight, so near that its square is a float (a sum of squares may be infinite).
-inline constexpr float far_away = 1e18f;
+/// Subspaces of the heads, each once however many heads and conditions look at it.
+class Subspaces {
+ public:
+  explicit Subspaces(std::size_t d) : d_(d) {}
 
-/// One training set in tiles of tile_points: projected keys, values and noise scales.
+  /// Index of the subspace of W [d][k], new or known.
+  std::size_t add(const double* w, std::size_t k) {
+    std::vector<float> rows;  // [k][d], so that a coordinate of the key reads one row
+    for (std::size_t j = 0; j < k; ++j) {
+      for (std::size_t c = 0; c < d_; ++c) rows.push_back(static_cast<float>(w[c * k + j]));
+    }
+    for (std::size_t s = 0; s < all_.size(); ++s) {
+      if (all_[s].k == k &&
+          std::ranges::equal(rows, std::span(rows_).subspan(all_[s].first * d_, k * d_))) {
+        return s;
+      }
+    }
+    all_.push_back({k, rows_.size() / d_});
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
+    return all_.size() - 1;
+  }
+
+  std::size_t count() const { return all_.size(); }
+  std::size_t k(std::size_t subspace) const { return all_[subspace].k; }
+  /// Coordinates of all subspaces, and how many come before this one's.
+  std::size_t coordinates() const { return rows_.size() / d_; }
+  std::size_t first(std::size_t subspace) const { return all_[subspace].first; }
+  /// Coefficients of one coordinate [d].
+  const float* row(std::size_t coordinate) const { return &rows_[coordinate * d_]; }
+
+ private:
+  struct Subspace {
+    std::size_t k;
+    std::size_t first;
+  };
+  std::size_t d_;
+  std::vector<Subspace> all_;
+  std::vector<float> rows_;  ///< [coordinates][d]
+};
+
+/// One training set in tiles of tile_points: projected keys, values and noise scales. It holds one
+/// chunk of the points at a time; a chunk that is asked for again is drawn again.
 ///
 /// Loops over the lanes of a tile are plain C++ on the shared functors: the compiler vectorises
 /// them for this target, and the bits cannot depend on it.
 class TrainingSet {
  public:
-  explicit TrainingSet(const Plan& plan)
+  /// For the draws of `plan` and the keys of `subspaces`, which must outlive it; in chunks, or all
+  /// points at once.
+  TrainingSet(const Plan& plan, const Subspaces& subspaces, bool in_chunks = true)
       : plan_(plan),
-        heads_(static_cast<std::size_t>(plan.heads)),
-        k_(static_cast<std::size_t>(plan.k)),
-        d_(static_cast<std::size_t>(plan.d)),
-        has_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, plan.kernel)),
-        tiles_((static_cast<std::size_t>(plan.n) + tile_points - 1) / tile_points),
-        keys_(hwy::AllocateAligned<float>(tiles_ * heads_ * k_ * tile_points)),
-        priors_(hwy::AllocateAligned<float>(has_prior_ ? tiles_ * heads_ * tile_points : 1)),
-        values_(hwy::AllocateAligned<float>(tiles_ * tile_points)),
-        scales_(hwy::AllocateAligned<float>(tiles_ * tile_points)),
+        subspaces_(subspaces),
+        n_(plan.n),
+        chunk_tiles_(in_chunks
+                         ? chunk_points(plan.n, subspaces.coordinates() + subspaces.count() + 2) /
+                               tile_points
+                         : (static_cast<std::size_t>(plan.n) + tile_points - 1) / tile_points),
+        keys_(allocate(chunk_tiles_ * subspaces.coordinates() * tile_points)),
+        norms_(allocate(chunk_tiles_ * subspaces.count() * tile_points)),
+        values_(allocate(chunk_tiles_ * tile_points)),
+        scales_(allocate(chunk_tiles_ * tile_points)),
+        largest_(chunk_tiles_ * subspaces.count()),
         point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
-    // [H k][d], so that one output coordinate reads one row; in units of the kernel's length scale.
-    const double unit = length_scale(plan.kernel);
-    for (std::size_t h = 0; h < heads_; ++h) {
-      for (std::size_t j = 0; j < k_; ++j) {
-        for (std::size_t c = 0; c < d_; ++c) {
-          rows_.push_back(static_cast<float>(plan.projections[(h * d_ + c) * k_ + j] / unit));
-        }
-      }
-    }
     // The median of m over a few points: one far point or query must not move it.
     draw_points(0, 0);
     Tile m = std::visit(
@@ -39,38 +72,58 @@ class TrainingSet {
           return function(plan.table.rounded(), point_.get(), 1, rows_drawn_);
         },
         plan.regression);
-    const auto points = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(plan.n, tile_points));
+    const auto points = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n_, tile_points));
     std::nth_element(m.v, m.v + points / 2, m.v + points);
     centre_ = static_cast<double>(m.v[points / 2]);
   }
 
-  std::size_t tiles() const { return tiles_; }
+  std::uint64_t n() const { return n_; }
   /// Constant subtracted from the values, near them: what is left has the digits of float32.
   double centre() const { return centre_; }
-  /// Projected keys of a tile for one head [k][tile_points].
-  const float* keys(std::size_t tile, std::size_t head) const {
-    return &keys_[(tile * heads_ + head) * k_ * tile_points];
+
+  std::size_t chunks() const {
+    const std::uint64_t points = chunk_tiles_ * tile_points;
+    return static_cast<std::size_t>((n_ + points - 1) / points);
   }
-  /// Log of the prior on the keys of a tile for one head [tile_points], for laws that have one.
-  const float* priors(std::size_t tile, std::size_t head) const {
-    return &priors_[(tile * heads_ + head) * tile_points];
+  /// Draws a chunk of a replicate, unless it is there already.
+  void load(std::uint64_t replicate, std::size_t chunk) {
+    if (replicate_ == replicate && chunk_ == chunk) return;
+    replicate_ = replicate;
+    chunk_ = chunk;
+    for (std::size_t tile = 0; tile < tiles(); ++tile) {
+      draw_points(replicate, first_tile() + tile);
+      evaluate(replicate, tile);
+      project(point_.get(), tile);
+    }
+  }
+
+  // Of the chunk that is loaded; tiles count from its beginning.
+  std::uint64_t first_point() const { return first_tile() * tile_points; }
+  std::size_t points() const {
+    return static_cast<std::size_t>(
+        std::min<std::uint64_t>(chunk_tiles_ * tile_points, n_ - first_point()));
+  }
+  std::size_t tiles() const { return (points() + tile_points - 1) / tile_points; }
+  /// Keys of a tile in one subspace [k][tile_points], and from one tile's to the next.
+  const float* keys(std::size_t tile, std::size_t subspace) const {
+    return &keys_[(tile * subspaces_.coordinates() + subspaces_.first(subspace)) * tile_points];
+  }
+  std::size_t tile_stride() const { return subspaces_.coordinates() * tile_points; }
+  /// |key|^2 [tile_points].
+  const float* norms(std::size_t tile, std::size_t subspace) const {
+    return &norms_[(subspace * chunk_tiles_ + tile) * tile_points];
+  }
+  /// The largest |key|^2 of a tile.
+  float largest_norm(std::size_t tile, std::size_t subspace) const {
+    return largest_[subspace * chunk_tiles_ + tile];
   }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
   /// s(X_i) [tile_points].
   const float* scales(std::size_t tile) const { return &scales_[tile * tile_points]; }
 
-  void draw(std::uint64_t replicate) {
-    for (std::size_t tile = 0; tile < tiles_; ++tile) {
-      draw_points(replicate, tile);
-      evaluate(replicate, tile);
-      project(tile);
-    }
-    fill_up();
-  }
-
-  /// Draws the design points of one tile into point() [4 ceil(d/4)].
-  HWY_ATTR void draw_points(std::uint64_t replicate, std::size_t tile) {
+  /// Draws the design points of tile `tile` of the whole set into point() [4 ceil(d/4)].
+  HWY_ATTR void draw_points(std::uint64_t replicate, std::uint64_t tile) {
     const std::uint64_t seed = plan_.fixed_design_seed.value_or(plan_.seed);
     const std::uint64_t design = plan_.fixed_design_seed ? 0 : replicate;
     const std::uint64_t first = tile * tile_points;
@@ -78,7 +131,8 @@ class TrainingSet {
         [&](const auto& sampler) {
           using Sampler = std::decay_t<decltype(sampler)>;
           if constexpr (Sampler::base != BaseDraw::none) {
-            draw_base(Sampler::base, seed, subsequence(plan_.streams.design, design), first);
+            draw_base(Sampler::base, TileStream(seed, subsequence(plan_.streams.design, design)),
+                      first, quads_per_point(plan_.d), point_.get());
           }
           const float* table = plan_.table.rounded();
           if constexpr (Sampler::chooses) {
@@ -95,34 +149,7 @@ class TrainingSet {
   }
   const Tile* point() const { return point_.get(); }
 
- private:
-  HWY_ATTR void draw_base(BaseDraw base, std::uint64_t seed, std::uint64_t stream,
-                          std::uint64_t first) {
-    const auto quads = static_cast<std::uint64_t>(quads_per_point(plan_.d));
-    for (std::uint64_t quad = 0; quad < quads; ++quad) {
-      float* HWY_RESTRICT to = point_[4 * quad].v;
-      if (base == BaseDraw::normal) {
-        for (std::size_t lane = 0; lane < tile_points; ++lane) {
-          const Words words = philox(seed, stream, (first + lane) * quads + quad);
-          const NormalPair a = normal_pair(words.w[0], words.w[1]);
-          const NormalPair b = normal_pair(words.w[2], words.w[3]);
-          to[lane] = a.first;
-          to[tile_points + lane] = a.second;
-          to[2 * tile_points + lane] = b.first;
-          to[3 * tile_points + lane] = b.second;
-        }
-      } else {
-        for (std::size_t lane = 0; lane < tile_points; ++lane) {
-          const Words words = philox(seed, stream, (first + lane) * quads + quad);
-          for (std::size_t j = 0; j < 4; ++j) {
-            to[j * tile_points + lane] = uniform_symmetric(words.w[j]);
-          }
-        }
-      }
-    }
-  }
-
-  /// Values and noise scales of the tile's points.
+  /// Values and noise scales of the tile's points, which point() holds.
   HWY_ATTR void evaluate(std::uint64_t replicate, std::size_t tile) {
     const float* table = plan_.table.rounded();
     const Tile* x = point_.get();
@@ -136,107 +163,73 @@ class TrainingSet {
         },
         plan_.regression);
     const bool draws_noise = plan_.estimator == Estimator::plain;
-    const std::uint64_t stream = subsequence(plan_.streams.noise, replicate);
+    const TileStream stream(plan_.seed, subsequence(plan_.streams.noise, replicate));
+    const std::uint64_t first = (first_tile() + tile) * tile_points;
     std::visit(
         [&](const auto& noise) {
           const Tile sd = noise.scale(table, x, 1);
           std::copy_n(sd.v, tile_points, scale);
           if (!draws_noise) return;
-          for (std::size_t lane = 0; lane < tile_points; ++lane) {
-            const Words words = philox(plan_.seed, stream, tile * tile_points + lane);
-            value[lane] = math::fused(scale[lane], noise.unit(words), value[lane]);
+          const Tile unit = draw_noise(noise, stream, first);
+          for (std::size_t i = 0; i < tile_points; ++i) {
+            value[i] = math::fused(scale[i], unit.v[i], value[i]);
           }
         },
         plan_.noise);
   }
 
-  /// keys = W^T x for all heads at once, several output coordinates a pass over x.
-  HWY_ATTR void project(std::size_t tile) {
-    const std::size_t outputs = heads_ * k_;
-    std::size_t c = 0;
-    for (; c + 4 <= outputs; c += 4) project_rows<4>(tile, c);
-    for (; c < outputs; ++c) project_rows<1>(tile, c);
-    if (!has_prior_) return;
-    for (std::size_t h = 0; h < heads_; ++h) {
-      float* HWY_RESTRICT prior = &priors_[(tile * heads_ + h) * tile_points];
-      const float* key = keys(tile, h);
-      for (std::size_t lane = 0; lane < tile_points; ++lane) {
-        float norm2 = 0;
-        for (std::size_t j = 0; j < k_; ++j) {
-          norm2 = math::fused(key[j * tile_points + lane], key[j * tile_points + lane], norm2);
+  /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
+  HWY_ATTR void project(const Tile* x, std::size_t tile) {
+    float* keys = &keys_[tile * tile_stride()];
+    for_row_tiles(subspaces_.coordinates(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
+      const float* rows[Rows];
+      for (std::size_t r = 0; r < Rows; ++r) rows[r] = subspaces_.row(first + r);
+      multiply_tile<Rows, false>(x->v, static_cast<std::size_t>(plan_.d), rows, nullptr, 0,
+                                 keys + first * tile_points, tile_points, key_in_range);
+    });
+    for (std::size_t s = 0; s < subspaces_.count(); ++s) {
+      const float* key = keys + subspaces_.first(s) * tile_points;
+      float* norms = &norms_[(s * chunk_tiles_ + tile) * tile_points];
+      Float largest = hn::Zero(float_tag);
+      for (std::size_t at = 0; at < tile_points; at += lane_count) {
+        Float norm2 = hn::Zero(float_tag);
+        for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
+          const Float coordinate = hn::Load(float_tag, key + j * tile_points + at);
+          norm2 = hn::MulAdd(coordinate, coordinate, norm2);
         }
-        prior[lane] = norm2;
+        largest = hn::Max(largest, norm2);
+        hn::Store(norm2, float_tag, norms + at);
       }
-      std::visit(
-          [&](const auto& law) {
-            if constexpr (std::decay_t<decltype(law)>::has_key_prior) {
-              for (std::size_t i = 0; i < tile_points; ++i) prior[i] = law.log_prior(prior[i]);
-            }
-          },
-          plan_.kernel);
+      largest_[s * chunk_tiles_ + tile] = hn::GetLane(hn::MaxOfLanes(float_tag, largest));
     }
   }
 
-  template <std::size_t Rows>
-  HWY_ATTR HWY_INLINE void project_rows(std::size_t tile, std::size_t first) {
-    constexpr std::size_t vectors = tile_points / lane_count;
-    constexpr std::size_t per_pass = vectors < 2 ? vectors : 2;
-    float* out = &keys_[(tile * heads_ * k_ + first) * tile_points];
-    for (std::size_t part = 0; part < vectors; part += per_pass) {
-      Float sum[Rows][per_pass];
-      for (auto& row : sum) {
-        for (Float& lanes : row) lanes = hn::Zero(float_tag);
-      }
-      for (std::size_t c = 0; c < d_; ++c) {
-        const float* x = &point_[c].v[part * lane_count];
-        for (std::size_t v = 0; v < per_pass; ++v) {
-          const Float lanes = hn::Load(float_tag, x + v * lane_count);
-          for (std::size_t r = 0; r < Rows; ++r) {
-            const Float w = hn::Set(float_tag, rows_[(first + r) * d_ + c]);
-            sum[r][v] = hn::MulAdd(w, lanes, sum[r][v]);
-          }
-        }
-      }
-      for (std::size_t r = 0; r < Rows; ++r) {
-        for (std::size_t v = 0; v < per_pass; ++v) {
-          hn::Store(sum[r][v], float_tag, out + r * tile_points + (part + v) * lane_count);
-        }
-      }
-    }
-  }
+ private:
+  std::uint64_t first_tile() const { return chunk_ * chunk_tiles_; }
 
-  /// Puts the points beyond n where they weigh nothing.
-  void fill_up() {
-    for (std::size_t i = static_cast<std::size_t>(plan_.n); i < tiles_ * tile_points; ++i) {
-      const std::size_t tile = i / tile_points;
-      const std::size_t lane = i % tile_points;
-      for (std::size_t c = 0; c < heads_ * k_; ++c) {
-        keys_[(tile * heads_ * k_ + c) * tile_points + lane] = far_away;
-      }
-      if (has_prior_) {
-        for (std::size_t h = 0; h < heads_; ++h) {
-          priors_[(tile * heads_ + h) * tile_points + lane] = 0;
-        }
-      }
-      values_[i] = 0;
-      scales_[i] = 0;
-    }
+  /// Keeps products with queries finite, whatever the design draws.
+  HWY_ATTR static HWY_INLINE Float key_in_range(Float key) {
+    constexpr float largest = 1e24f;
+    return hn::Min(hn::Max(key, hn::Set(float_tag, -largest)), hn::Set(float_tag, largest));
   }
 
   using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
+  static Buffer allocate(std::size_t size) {
+    return hwy::AllocateAligned<float>(std::max<std::size_t>(size, 1));
+  }
 
   const Plan& plan_;
-  std::size_t heads_;
-  std::size_t k_;
-  std::size_t d_;
-  bool has_prior_;
-  std::size_t tiles_;
-  Buffer keys_;
-  Buffer priors_;
+  const Subspaces& subspaces_;
+  std::uint64_t n_;
+  std::size_t chunk_tiles_;
+  std::optional<std::uint64_t> replicate_;  ///< that is loaded
+  std::size_t chunk_ = 0;
+  Buffer keys_;   ///< [tile][coordinates][tile_points]
+  Buffer norms_;  ///< [subspace][tile][tile_points]
   Buffer values_;
   Buffer scales_;
+  std::vector<float> largest_;               ///< [subspace][tile]
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   TileRows rows_drawn_ = {};
-  std::vector<float> rows_;
   double centre_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/runtime.h"
+#include "kernels/workers_in_turn.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -41,19 +42,24 @@ class CudaBackend : public Backend {
     return notes_;
   }
 
-  std::uint64_t worker_bytes(const Plan& plan) const override {
-    // On the host: the blocks that are under way, each of up to 32 nodes, and one node staged.
-    const MomentLayout layout = plan.layout();
-    return 8 * (4 * 32 + 2) * static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
+  std::uint64_t worker_bytes(Plans plans) const override {
+    return bytes_in_turn(plans, [](const Plan& plan) {
+      // On the host: the blocks that are under way, each of up to 32 nodes, and one node staged.
+      const MomentLayout layout = plan.layout();
+      return 8 * (4 * 32 + 2) *
+             static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
+    });
   }
 
-  std::unique_ptr<Worker> worker(const Plan& plan) const override {
+  std::unique_ptr<Worker> worker(Plans plans) const override {
     const auto at = next_++ % static_cast<unsigned>(devices_.size());
     auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
-    return make_worker(plan, devices_[at].number, options_, keep, streams_);
+    return workers_in_turn(plans, [&](const Plan& plan) {
+      return make_worker(plan, devices_[at].number, options_, keep, streams_);
+    });
   }
 
  private:

@@ -16,17 +16,21 @@ const double log_empty = -126 * std::log(2.0);
 
 class ReferenceWorker : public ReplicateWorker {
  public:
-  explicit ReferenceWorker(const Plan& plan) : ReplicateWorker(plan.layout()), plan_(plan) {}
+  explicit ReferenceWorker(Plans plans)
+      : ReplicateWorker(plans), plans_(plans.begin(), plans.end()) {}
 
  protected:
-  void replicate(std::uint64_t number, std::span<double> statistics,
-                 WindowCounts& windows) override {
-    std::ranges::copy(reference_statistics(plan_, draw_sample(plan_, number), windows),
-                      statistics.begin());
+  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                 std::span<WindowCounts> windows) override {
+    const Sample sample = draw_sample(*plans_[0], number);
+    for (std::size_t p = 0; p < plans_.size(); ++p) {
+      std::ranges::copy(reference_statistics(*plans_[p], sample, windows[p]),
+                        statistics[p].begin());
+    }
   }
 
  private:
-  const Plan& plan_;
+  std::vector<const Plan*> plans_;
 };
 
 class ReferenceBackend : public Backend {
@@ -35,13 +39,19 @@ class ReferenceBackend : public Backend {
   std::string simd() const override { return "none"; }
   std::string device() const override { return processor_name(); }
   int workers(int) const override { return 1; }
-  std::uint64_t worker_bytes(const Plan& plan) const override {
-    return plan.n * 8 *
-               (static_cast<std::uint64_t>(plan.d) + 3 + static_cast<std::uint64_t>(plan.heads)) +
-           plan.layout().statistics() * 8 * leaf_replicates;
+  std::size_t plans_together() const override { return 16; }
+  std::uint64_t worker_bytes(Plans plans) const override {
+    // The sample, and the weights of the plan under way.
+    std::uint64_t columns = 0;
+    std::uint64_t leaves = 0;
+    for (const Plan* plan : plans) {
+      columns = std::max(columns, static_cast<std::uint64_t>(plan->d + 3 + plan->heads));
+      leaves += plan->layout().statistics() * 8 * leaf_replicates;
+    }
+    return plans[0]->n * 8 * columns + leaves;
   }
-  std::unique_ptr<Worker> worker(const Plan& plan) const override {
-    return std::make_unique<ReferenceWorker>(plan);
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    return std::make_unique<ReferenceWorker>(plans);
   }
 };
 

@@ -200,5 +200,31 @@ TEST(Reference, DrawsOneDesignForAllReplicatesWhereItIsFixed) {
   EXPECT_NE(draw_sample(plan, 0).noise, draw_sample(plan, 1).noise);
 }
 
+TEST(Reference, GivesAPlanTheSameBitsAloneAndWithOthers) {
+  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+    Plan a = test::make_plan({.n = 20}, GaussianKernel{.bandwidth = 0.5}, estimator);
+    Plan b = a;
+    b.kernel = SoftmaxKernel{.temperature = 0.7};
+    b.moments = MomentMode::aggregate;
+    Plan c = a;
+    c.queries = 2;
+    const std::vector<const Plan*> plans = {&a, &b, &c};
+    const auto backend = make_reference_backend();
+    const Block block{.first = 16, .count = 20};
+    std::vector<Moments> together(plans.size() * block.nodes());
+    backend->worker(plans)->run(block, together);
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      std::vector<Moments> alone(block.nodes());
+      backend->worker(*plans[p])->run(block, alone);
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        const Moments& node = together[p * alone.size() + i];
+        EXPECT_EQ(node.mean, alone[i].mean);
+        EXPECT_EQ(node.comoment, alone[i].comoment);
+        EXPECT_EQ(node.windows, alone[i].windows);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headlab

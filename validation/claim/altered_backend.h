@@ -10,6 +10,7 @@
 
 #include "kernels/reference/reference.h"
 #include "kernels/replicate_worker.h"
+#include "kernels/workers_in_turn.h"
 
 namespace headlab {
 
@@ -25,26 +26,28 @@ class AlteredBackend : public Backend {
   std::string simd() const override { return "none"; }
   std::string device() const override { return processor_name(); }
   int workers(int threads) const override { return threads; }
-  std::uint64_t worker_bytes(const Plan& plan) const override {
-    return make_reference_backend()->worker_bytes(plan);
+  std::uint64_t worker_bytes(Plans plans) const override {
+    return make_reference_backend()->worker_bytes(plans);
   }
-  std::unique_ptr<Worker> worker(const Plan& plan) const override {
-    return std::make_unique<AlteredWorker>(plan, alteration_);
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    return workers_in_turn(plans, [&](const Plan& plan) {
+      return std::make_unique<AlteredWorker>(plan, alteration_);
+    });
   }
 
  private:
   class AlteredWorker : public ReplicateWorker {
    public:
     AlteredWorker(const Plan& plan, const Alteration& alteration)
-        : ReplicateWorker(plan.layout()), plan_(plan), alteration_(alteration) {}
+        : ReplicateWorker({plan.layout()}), plan_(plan), alteration_(alteration) {}
 
    protected:
-    void replicate(std::uint64_t number, std::span<double> statistics,
-                   WindowCounts& windows) override {
+    void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                   std::span<WindowCounts> windows) override {
       Plan altered = plan_;
       Sample sample = draw_sample(plan_, number);
       alteration_(number, altered, sample);
-      std::ranges::copy(reference_statistics(altered, sample, windows), statistics.begin());
+      std::ranges::copy(reference_statistics(altered, sample, windows[0]), statistics[0].begin());
     }
 
    private:

@@ -8,6 +8,7 @@
 
 #include "engine/pilot.h"
 #include "kernels/replicate_worker.h"
+#include "kernels/workers_in_turn.h"
 #include "validation/claim/claim.h"
 #include "validation/claim/experiment.h"
 
@@ -24,7 +25,7 @@ class FittingWorker : public ReplicateWorker {
  public:
   FittingWorker(const MomentLayout& layout, const Backend& backend, const Plan& pilot,
                 const Eigen::MatrixXd& covariance)
-      : ReplicateWorker(layout),
+      : ReplicateWorker({layout}),
         pilot_(pilot),
         worker_(backend.worker(pilot_)),
         covariance_(covariance) {
@@ -33,7 +34,8 @@ class FittingWorker : public ReplicateWorker {
   }
 
  protected:
-  void replicate(std::uint64_t number, std::span<double> statistics, WindowCounts&) override {
+  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                 std::span<WindowCounts>) override {
     const Block block{.first = number * fitted_to, .count = fitted_to};
     std::vector<Moments> nodes(block.nodes());
     worker_->run(block, nodes);
@@ -51,8 +53,8 @@ class FittingWorker : public ReplicateWorker {
     }
     const std::vector<double> fitted = optimal_weights(sample);
     const Eigen::Map<const Eigen::VectorXd> a(fitted.data(), heads);
-    statistics[0] = a.dot(sample * a) / best_;
-    statistics[1] = a.dot(covariance_ * a) / best_;
+    statistics[0][0] = a.dot(sample * a) / best_;
+    statistics[0][1] = a.dot(covariance_ * a) / best_;
   }
 
  private:
@@ -73,9 +75,11 @@ class FittingBackend : public Backend {
   std::string simd() const override { return inner_->simd(); }
   std::string device() const override { return inner_->device(); }
   int workers(int threads) const override { return inner_->workers(threads); }
-  std::uint64_t worker_bytes(const Plan&) const override { return inner_->worker_bytes(pilot_); }
-  std::unique_ptr<Worker> worker(const Plan& plan) const override {
-    return std::make_unique<FittingWorker>(plan.layout(), *inner_, pilot_, covariance_);
+  std::uint64_t worker_bytes(Plans) const override { return inner_->worker_bytes(pilot_); }
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    return workers_in_turn(plans, [&](const Plan& plan) {
+      return std::make_unique<FittingWorker>(plan.layout(), *inner_, pilot_, covariance_);
+    });
   }
 
  private:

@@ -36,6 +36,7 @@ struct FileDesign {
     int d = 0;
     std::uint32_t count = 0;
     std::int64_t rows = 0;  ///< [N][d]
+    bool operator==(const Sampler&) const = default;
 
     HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t word, float* x,
                                         std::ptrdiff_t stride) const {

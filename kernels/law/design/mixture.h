@@ -60,6 +60,7 @@ struct MixtureDesign {
     std::int64_t cumulative = 0;  ///< [c]
     std::int64_t means = 0;       ///< [c][d]
     std::int64_t factors = 0;     ///< [c][d][d]
+    bool operator==(const Sampler&) const = default;
 
     HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t word, float* x,
                                         std::ptrdiff_t stride) const {

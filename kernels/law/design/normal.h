@@ -45,6 +45,7 @@ struct NormalDesign {
     bool standard = true;
     std::int64_t mean = 0;    ///< [d]
     std::int64_t factor = 0;  ///< [d][d]
+    bool operator==(const Sampler&) const = default;
 
     template <class T>
     HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t, T* x,

@@ -25,6 +25,7 @@ struct SphereDesign {
     static constexpr BaseDraw base = BaseDraw::normal;
     static constexpr bool chooses = false;
     int d = 0;
+    bool operator==(const Sampler&) const = default;
 
     template <class T>
     HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x,

@@ -34,6 +34,7 @@ struct StudentDesign {
     static constexpr bool chooses = false;
     int d = 0;
     float df = 0;
+    bool operator==(const Sampler&) const = default;
 
     template <class T>
     HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T* x,

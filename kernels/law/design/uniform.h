@@ -23,6 +23,7 @@ struct UniformDesign {
   struct Sampler {
     static constexpr BaseDraw base = BaseDraw::uniform;
     static constexpr bool chooses = false;
+    bool operator==(const Sampler&) const = default;
     template <class T>
     HEADLAB_HD std::uint32_t operator()(const float*, std::uint32_t, T*, std::ptrdiff_t) const {
       return 0;

@@ -24,10 +24,12 @@ struct HeteroscedasticNoise {
 
   struct Sampler {
     static constexpr bool constant_scale = false;
+    static constexpr bool normal = true;
     double sd = 0;
     double slope = 0;
     int d = 0;
     std::int64_t direction = 0;
+    bool operator==(const Sampler&) const = default;
 
     HEADLAB_HD float unit(const Words& words) const {
       return normal_pair(words.w[0], words.w[1]).first;

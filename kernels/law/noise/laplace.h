@@ -20,6 +20,8 @@ struct LaplaceNoise {
 
   /// -log(u)/sqrt(2) with a random sign.
   struct Sampler : ConstantScale {
+    bool operator==(const Sampler&) const = default;
+    static constexpr bool normal = false;
     HEADLAB_HD float unit(const Words& words) const {
       const float size = -0.70710678f * math::log(uniform_open(words.w[0]));
       return (words.w[1] >> 31) != 0 ? -size : size;

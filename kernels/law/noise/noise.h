@@ -3,7 +3,8 @@
 ///
 /// The noise on a training point is e = scale(x) * unit(words): `unit` draws from the four random
 /// integers of the point with mean 0 and variance 1, `scale` is the standard deviation s(x), the
-/// same for all x where `constant_scale`.
+/// same for all x where `constant_scale`. Where `normal`, unit(words) is the first of
+/// normal_pair(words 0 and 1).
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,7 @@ namespace headlab {
 struct ConstantScale {
   static constexpr bool constant_scale = true;
   double sd = 0;
+  bool operator==(const ConstantScale&) const = default;
   template <class Number, class T>
   HEADLAB_HD T scale(const Number*, const T*, std::ptrdiff_t) const {
     return T(sd);

@@ -19,6 +19,8 @@ struct NormalNoise {
   void check(int) const {}
 
   struct Sampler : ConstantScale {
+    bool operator==(const Sampler&) const = default;
+    static constexpr bool normal = true;
     HEADLAB_HD float unit(const Words& words) const {
       return normal_pair(words.w[0], words.w[1]).first;
     }

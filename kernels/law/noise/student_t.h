@@ -24,8 +24,10 @@ struct StudentNoise {
   void check(int) const {}
 
   struct Sampler : ConstantScale {
+    static constexpr bool normal = false;
     float df = 0;
     float to_unit = 0;  ///< sqrt((df-2)/df)
+    bool operator==(const Sampler&) const = default;
     HEADLAB_HD float unit(const Words& words) const {
       const NormalPair z = normal_pair(words.w[0], words.w[1]);
       float t[2] = {z.first, z.second};

@@ -33,6 +33,7 @@ struct AdditiveRegression {
     std::int64_t amplitudes = 0;
     std::int64_t frequencies = 0;
     std::int64_t phases = 0;
+    bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>
     HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
                             const Row&) const {

@@ -43,6 +43,7 @@ struct BumpsRegression {
     std::int64_t heights = 0;
     std::int64_t centres = 0;
     std::int64_t rates = 0;  ///< 1/(2 width^2)
+    bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>
     HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
                             const Row&) const {

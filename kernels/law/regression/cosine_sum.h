@@ -15,6 +15,7 @@ struct CosineSum {
   std::int64_t amplitudes = 0;   ///< [terms]
   std::int64_t frequencies = 0;  ///< [terms][d], turns
   std::int64_t phases = 0;       ///< [terms], turns
+  bool operator==(const CosineSum&) const = default;
 
   template <class Number, class T, class Row>
   HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,

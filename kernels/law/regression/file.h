@@ -22,6 +22,7 @@ struct FileRegression {
 
   struct Function {
     std::int64_t values = 0;
+    bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>
     HEADLAB_HD T operator()(const Number* table, const T*, std::ptrdiff_t, const Row& row) const {
       return math::of_row(table + values, row);

@@ -21,6 +21,7 @@ struct LinearRegression {
   struct Function {
     int d = 0;
     std::int64_t coefficients = 0;
+    bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>
     HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
                             const Row&) const {

@@ -27,6 +27,7 @@ struct StepRegression {
     std::int64_t direction = 0;
     double threshold = 0;
     double height = 1;
+    bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>
     HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
                             const Row&) const {

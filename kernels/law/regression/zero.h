@@ -15,6 +15,7 @@ struct ZeroRegression {
   void check(int) const {}
 
   struct Function {
+    bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>
     HEADLAB_HD T operator()(const Number*, const T*, std::ptrdiff_t, const Row&) const {
       return T(0);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How much of a training set a worker of the CPU backend holds at once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tile.h"
+
+namespace headlab {
+
+/// Points of a chunk are a multiple of this: whole blocks of any SIMD target.
+inline constexpr std::uint64_t chunk_unit = 1024;
+
+/// What they may take, unless one unit takes more.
+inline constexpr std::uint64_t most_chunk_bytes = std::uint64_t{8} << 20;
+
+/// Points that are held at once, when each takes `floats` numbers: all n, up to whole tiles, while
+/// they fit.
+inline std::size_t chunk_points(std::uint64_t n, std::uint64_t floats) {
+  const std::uint64_t fitting = most_chunk_bytes / 4 / floats / chunk_unit * chunk_unit;
+  const std::uint64_t all = (n + tile_points - 1) / tile_points * tile_points;
+  return static_cast<std::size_t>(std::min(std::max(fitting, chunk_unit), all));
+}
+
+}  // namespace headlab

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of weights over keys: of one head, and of the products of pairs of heads. Included once per
+// SIMD target.
+
+/// Index of the pair (h, l), h <= l, among those of `heads` heads, row by row.
+inline std::size_t pair_index(std::size_t heads, std::size_t h, std::size_t l) {
+  return h * heads - h * (h + 1) / 2 + l;
+}
+
+/// Running sums, each a SIMD vector whose lanes are added up when it is drained.
+class LaneSums {
+ public:
+  LaneSums() = default;
+  explicit LaneSums(std::size_t count) : lanes_(hwy::AllocateAligned<float>(count * lane_count)) {
+    std::fill_n(lanes_.get(), count * lane_count, 0.0f);
+  }
+  float* at(std::size_t i) { return &lanes_[i * lane_count]; }
+  /// The i-th sum, which begins at 0 again.
+  HWY_ATTR double drain(std::size_t i) {
+    const Float lanes = hn::Load(float_tag, at(i));
+    hn::Store(hn::Zero(float_tag), float_tag, at(i));
+    return total(lanes);
+  }
+
+ private:
+  hwy::AlignedFreeUniquePtr<float[]> lanes_;
+};
+
+/// Adds the weights of one row of exponents to the running sums of w, w value and, where it is
+/// asked for, w^2, which lie one after another; Store leaves the weights in the place of the
+/// exponents.
+template <bool Clamp, bool Squares, bool Store>
+HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values, std::size_t keys,
+                      float whole, float* HWY_RESTRICT sums) {
+  Float weight = hn::Load(float_tag, sums);
+  Float weighted_value = hn::Load(float_tag, sums + lane_count);
+  Float weight_squared = hn::Load(float_tag, sums + 2 * lane_count);
+  for (std::size_t i = 0; i < keys; i += lane_count) {
+    const Float w = exp2<Clamp>(hn::Load(float_tag, row + i), whole);
+    weight = hn::Add(weight, w);
+    weighted_value = hn::MulAdd(w, hn::Load(float_tag, values + i), weighted_value);
+    if constexpr (Squares) weight_squared = hn::MulAdd(w, w, weight_squared);
+    if constexpr (Store) hn::Store(w, float_tag, row + i);
+  }
+  hn::Store(weight, float_tag, sums);
+  hn::Store(weighted_value, float_tag, sums + lane_count);
+  if constexpr (Squares) hn::Store(weight_squared, float_tag, sums + 2 * lane_count);
+}
+
+/// Adds sum_i rows[r][i] columns[c][i] to the running sum at sums[r][c], for all r and c or, in a
+/// triangle, for r <= c.
+template <std::size_t Rows, std::size_t Columns, bool Triangle>
+HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* const* columns,
+                                       std::size_t keys, float* const (&sums)[Rows][Columns]) {
+  Float sum[Rows][Columns];
+  for (std::size_t r = 0; r < Rows; ++r) {
+    for (std::size_t c = Triangle ? r : 0; c < Columns; ++c) {
+      sum[r][c] = hn::Load(float_tag, sums[r][c]);
+    }
+  }
+  for (std::size_t i = 0; i < keys; i += lane_count) {
+    Float row[Rows];
+    for (std::size_t r = 0; r < Rows; ++r) row[r] = hn::Load(float_tag, rows[r] + i);
+    for (std::size_t c = 0; c < Columns; ++c) {
+      const Float column = Triangle ? row[c] : hn::Load(float_tag, columns[c] + i);
+      for (std::size_t r = 0; r < (Triangle ? c + 1 : Rows); ++r) {
+        sum[r][c] = hn::MulAdd(row[r], column, sum[r][c]);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < Rows; ++r) {
+    for (std::size_t c = Triangle ? r : 0; c < Columns; ++c) {
+      hn::Store(sum[r][c], float_tag, sums[r][c]);
+    }
+  }
+}
+
+/// Running sums of products: sum `first` + pair_index(h, l) grows by sum_i rows[h][i] rows[l][i],
+/// for all h <= l. Four heads with themselves are 10 sums, two with four others 8: both leave
+/// registers for the rows, and are enough to hide the latency of a multiply-add.
+HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_t keys,
+                                  LaneSums& sums, std::size_t first) {
+  const std::size_t heads = rows.size();
+  auto multiply = [&]<std::size_t Rows, std::size_t Columns>(std::size_t h,
+                                                             std::size_t l) HWY_ATTR {
+    constexpr bool triangle = Rows == Columns;  // as it is on the diagonal alone
+    float* to[Rows][Columns];
+    for (std::size_t r = 0; r < Rows; ++r) {
+      for (std::size_t c = triangle ? r : 0; c < Columns; ++c) {
+        to[r][c] = sums.at(first + pair_index(heads, h + r, l + c));
+      }
+    }
+    multiply_rows<Rows, Columns, triangle>(&rows[h], &rows[l], keys, to);
+  };
+  for (std::size_t l = 0; l < heads; l += 4) {
+    const std::size_t columns = std::min<std::size_t>(heads - l, 4);
+    switch (columns) {
+      case 4:
+        for (std::size_t h = 0; h < l; h += 2) multiply.template operator()<2, 4>(h, l);
+        multiply.template operator()<4, 4>(l, l);
+        break;
+      case 3:
+        for (std::size_t h = 0; h < l; h += 2) multiply.template operator()<2, 3>(h, l);
+        multiply.template operator()<3, 3>(l, l);
+        break;
+      case 2:
+        for (std::size_t h = 0; h < l; ++h) multiply.template operator()<1, 2>(h, l);
+        multiply.template operator()<2, 2>(l, l);
+        break;
+      default:
+        for (std::size_t h = 0; h < l; h += 4) multiply.template operator()<4, 1>(h, l);
+        multiply.template operator()<1, 1>(l, l);
+    }
+  }
+}

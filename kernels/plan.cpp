@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/plan.h"
+
+namespace headlab {
+
+bool shares_draws(const Plan& a, const Plan& b) {
+  // Laws refer to the table by offset, so equal laws of equal tables hold equal numbers.
+  return a.n == b.n && a.d == b.d && a.seed == b.seed &&
+         a.fixed_design_seed == b.fixed_design_seed && a.streams == b.streams &&
+         a.estimator == b.estimator && a.design == b.design && a.regression == b.regression &&
+         a.noise == b.noise && a.table == b.table;
+}
+
+}  // namespace headlab
