@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/command_run.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <vector>
 
 #include "engine/atomic_file.h"
 #include "engine/error.h"
@@ -21,14 +24,23 @@
 namespace headlab::tools {
 namespace {
 
-/// "1234 of 20000 replicates", and of which condition where there are several.
+/// "1234 of 20000 replicates", and of which conditions where there are several: those that were
+/// under way when the run stopped, or else the last one.
 std::string kept(const Study& study, const RunResult& result) {
   if (result.conditions.empty()) return "nothing";
-  const ConditionResult& last = result.conditions.back();
-  std::string text = std::to_string(last.estimates.replicates) + " of " +
-                     std::to_string(last.scenario.replicates) + " replicates";
+  std::vector<std::size_t> stopped;
+  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
+    const std::uint64_t replicates = result.conditions[i].estimates.replicates;
+    if (replicates > 0 && replicates < result.conditions[i].scenario.replicates) {
+      stopped.push_back(i);
+    }
+  }
+  if (stopped.empty()) stopped = {result.conditions.size() - 1};
+  const ConditionResult& first = result.conditions[stopped.front()];
+  std::string text = std::to_string(first.estimates.replicates) + " of " +
+                     std::to_string(first.scenario.replicates) + " replicates";
   if (study.conditions.size() > 1) {
-    text += " of condition " + std::to_string(result.conditions.size()) + " of " +
+    text += " of " + conditions_text(stopped.front(), stopped.back(), stopped.size()) + " of " +
             std::to_string(study.conditions.size());
   }
   return text;

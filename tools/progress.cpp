@@ -38,14 +38,29 @@ bool has_mse(const Progress& progress) {
   return !std::isnan(progress.mse.value);
 }
 
+/// Which conditions, for a sweep.
+std::string place(const Progress& progress) {
+  return conditions_text(progress.condition, progress.last_condition, progress.together) + " of " +
+         std::to_string(progress.conditions);
+}
+
+std::string mse_text(const Progress& progress) {
+  const std::string text = "MSE " + figure_text(progress.mse);
+  if (progress.together == 1) return text;
+  return text + " in " + conditions_text(progress.condition, progress.condition, 1);
+}
+
 }  // namespace
+
+std::string conditions_text(std::size_t first, std::size_t last, std::size_t count) {
+  if (count == 1) return "condition " + std::to_string(first + 1);
+  if (last - first + 1 != count) return std::to_string(count) + " conditions";
+  return "conditions " + std::to_string(first + 1) + "-" + std::to_string(last + 1);
+}
 
 std::string progress_bar_line(const Progress& progress, std::size_t width) {
   std::string line;
-  if (progress.conditions > 1) {
-    line = "condition " + std::to_string(progress.condition + 1) + "/" +
-           std::to_string(progress.conditions) + "  ";
-  }
+  if (progress.conditions > 1) line = place(progress) + "  ";
   constexpr std::size_t bar_width = 20;
   line +=
       "▕" + left(bar(share_of(progress), bar_width), bar_width) + "▏" + right(percent(progress), 5);
@@ -53,7 +68,7 @@ std::string progress_bar_line(const Progress& progress, std::size_t width) {
     if (display_width(line) + 2 + display_width(part) <= width) line += "  " + part;
   };
   if (!std::isnan(progress.seconds_left)) add(duration_text(progress.seconds_left) + " left");
-  if (has_mse(progress)) add("MSE " + figure_text(progress.mse));
+  if (has_mse(progress)) add(mse_text(progress));
   add(counts(progress));
   if (display_width(line) > width) line = right(percent(progress), 5);
   return display_width(line) > width ? "" : line;
@@ -61,12 +76,9 @@ std::string progress_bar_line(const Progress& progress, std::size_t width) {
 
 std::string progress_log_line(const Progress& progress) {
   std::string line;
-  if (progress.conditions > 1) {
-    line = "condition " + std::to_string(progress.condition + 1) + " of " +
-           std::to_string(progress.conditions) + ", ";
-  }
+  if (progress.conditions > 1) line = place(progress) + ", ";
   line += percent(progress) + ", " + counts(progress);
-  if (has_mse(progress)) line += ", MSE " + figure_text(progress.mse);
+  if (has_mse(progress)) line += ", " + mse_text(progress);
   if (!std::isnan(progress.seconds_left)) {
     line += ", " + duration_text(progress.seconds_left) + " left";
   }

@@ -154,11 +154,25 @@ Progress some_progress() {
 
 TEST(Progress, DrawsABarThatFits) {
   EXPECT_EQ(progress_bar_line(some_progress(), 120),
-            "condition 2/4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
+            "condition 2 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
             "999 of 1000 replicates");
   for (std::size_t width = 0; width < 130; ++width) {
     EXPECT_LE(display_width(progress_bar_line(some_progress(), width)), width);
   }
+}
+
+TEST(Progress, NamesConditionsThatAdvanceTogether) {
+  Progress progress = some_progress();
+  progress.last_condition = 3;
+  progress.together = 3;
+  EXPECT_EQ(progress_log_line(progress),
+            "conditions 2-4 of 4, 99 %, 999 of 1000 replicates, MSE 0.1234 ± 0.0012 in condition "
+            "2, 1 min 15 s left");
+  EXPECT_EQ(progress_bar_line(progress, 120),
+            "conditions 2-4 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± "
+            "0.0012 in condition 2");
+  progress.together = 2;
+  EXPECT_EQ(progress_log_line(progress).rfind("2 conditions of 4, 99 %", 0), 0u);
 }
 
 TEST(Progress, RedrawsTheBarAndEndsWithAWord) {

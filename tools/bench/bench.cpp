@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel weights per second of the backends beside a plain loop, in one run. One weight is one
-// kernel value and its share of the sums: replicates x queries x heads x n.
+// Kernel weights per second of the backends beside a plain loop and beside what the processor can
+// do, in one run. One weight is one kernel value and its share of the sums: replicates x queries x
+// heads x n.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -10,50 +16,112 @@
 #include "engine/run.h"
 #include "engine/scenario.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu.h"
+#include "tools/bench/peak_fma.h"
 #include "tools/bench/plain_loop.h"
 
 namespace headlab::bench {
 namespace {
 
-constexpr std::size_t n = 4096;
-constexpr std::size_t d = 32;
-constexpr std::size_t heads = 8;
-constexpr std::size_t queries = 64;
+using benchmark::State;
 
-Plan plan_of(int k, const std::string& estimator, const std::string& moments, int points) {
+/// What one benchmark computes.
+struct Work {
+  std::uint64_t n = 4096;
+  int k = 4;
+  int heads = 8;
+  int queries = 64;
+  std::uint64_t replicates = 16;
+  std::string estimator = "plain";
+  std::string moments = "pairwise";
+
+  int d() const { return std::max(32, k); }
+  double weights() const {
+    return static_cast<double>(replicates) * static_cast<double>(n) * heads * queries;
+  }
+};
+
+/// The bandwidth grows with sqrt(k), so that exponents are as large for every k.
+Plan plan_of(const Work& work) {
   const std::string text =
-      "[scenario]\nname = \"bench\"\n[data]\nn = " + std::to_string(points) +
-      "\ndesign = { law = \"normal\", dim = 32 }\n"
-      "regression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n"
-      "[heads]\ncount = 8\ndim = " +
-      std::to_string(k) +
-      "\nsubspaces = { law = \"haar\" }\nkernel = { law = \"gaussian\", bandwidth = 0.8 }\n"
-      "[queries]\nlaw = \"design\"\ncount = 64\n"
-      "[run]\nreplicates = 8\nestimator = \"" +
-      estimator + "\"\nmoments = \"" + moments + "\"\n";
+      "[scenario]\nname = \"bench\"\n[data]\nn = " + std::to_string(work.n) +
+      "\ndesign = { law = \"normal\", dim = " + std::to_string(work.d()) +
+      " }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n" +
+      "[heads]\ncount = " + std::to_string(work.heads) + "\ndim = " + std::to_string(work.k) +
+      "\nsubspaces = { law = \"haar\" }\nkernel = { law = \"gaussian\", bandwidth = " +
+      std::to_string(0.8 * std::sqrt(work.k)) +
+      " }\n[queries]\nlaw = \"design\"\ncount = " + std::to_string(work.queries) +
+      "\n[run]\nreplicates = 8\nestimator = \"" + work.estimator + "\"\nmoments = \"" +
+      work.moments + "\"\n";
   return make_plan(parse_study(text, "bench").conditions.at(0));
 }
 
-void set_rate(benchmark::State& state, double weights) {
-  state.counters["weights/s"] = benchmark::Counter(
-      weights * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+/// `amount` a loop round, as a rate of the wall time. With several threads each adds its own.
+void set_rate(State& state, const char* unit, double amount) {
+  state.counters[unit] = benchmark::Counter(amount * static_cast<double>(state.iterations()),
+                                            benchmark::Counter::kIsRate);
+}
+
+void peak_fma(State& state) {
+  constexpr std::uint64_t rounds = 1'000'000;
+  for (auto _ : state) benchmark::DoNotOptimize(run_fmas(rounds));
+  set_rate(state, "FMA/s", static_cast<double>(rounds * fmas_per_round()));
+}
+
+/// The sums alone.
+void cpu_core(State& state, const Work& work) {
+  const Plan plan = plan_of(work);
+  const auto parts = make_cpu_parts(plan);
+  parts->draw(0);
+  parts->project();
+  for (auto _ : state) {
+    parts->sum();
+    benchmark::ClobberMemory();
+  }
+  set_rate(state, "weights/s", work.weights());
+}
+
+/// Projection and sums from training points that are there. Each thread has its own replicate.
+void cpu_given_x(State& state, const Work& work) {
+  const Plan plan = plan_of(work);
+  const auto parts = make_cpu_parts(plan);
+  parts->draw(static_cast<std::uint64_t>(state.thread_index()));
+  for (auto _ : state) {
+    parts->project();
+    parts->sum();
+    benchmark::ClobberMemory();
+  }
+  set_rate(state, "weights/s", work.weights());
+}
+
+/// The points and the noise of a training set.
+void cpu_draw(State& state, const Work& work) {
+  const Plan plan = plan_of(work);
+  const auto parts = make_cpu_parts(plan);
+  std::uint64_t replicate = 0;
+  for (auto _ : state) {
+    parts->draw(replicate++);
+    benchmark::ClobberMemory();
+  }
+  set_rate(state, "normals/s", static_cast<double>(work.n) * (work.d() + 1));
 }
 
 /// A backend end to end: draws, projection, sums, moments.
-void backend_rate(benchmark::State& state, const std::string& name, const std::string& estimator,
-                  const std::string& moments, int points, std::uint64_t replicates) {
+void whole_job(State& state, const std::string& name, const Work& work, int threads) {
   const auto backend = make_backend(name);
-  const Plan plan = plan_of(static_cast<int>(state.range(0)), estimator, moments, points);
-  const int threads = static_cast<int>(state.range(1));
+  const Plan plan = plan_of(work);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(simulate(plan, *backend, threads, replicates));
+    benchmark::DoNotOptimize(simulate(plan, *backend, threads, work.replicates));
   }
-  set_rate(state, static_cast<double>(replicates) * queries * heads * points);
+  set_rate(state, "weights/s", work.weights());
 }
 
 /// The plain loop from projected keys: it draws nothing and projects nothing.
-void plain_rate(benchmark::State& state, decltype(&plain_loop) loop) {
-  const auto k = static_cast<std::size_t>(state.range(0));
+void plain_rate(State& state, const Work& work, decltype(&plain_loop) loop) {
+  const auto n = static_cast<std::size_t>(work.n);
+  const auto k = static_cast<std::size_t>(work.k);
+  const auto heads = static_cast<std::size_t>(work.heads);
+  const auto queries = static_cast<std::size_t>(work.queries);
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   auto draw = [&](std::size_t size) {
@@ -64,46 +132,114 @@ void plain_rate(benchmark::State& state, decltype(&plain_loop) loop) {
   const auto keys = draw(heads * k * n);
   const auto points = draw(heads * queries * k);
   const auto y = draw(n);
+  const float scale = 0.78f / static_cast<float>(k);
   std::vector<float> out(heads * queries);
   for (auto _ : state) {
-    loop(keys.data(), points.data(), y.data(), n, heads, k, queries, 0.78f, out.data());
+    loop(keys.data(), points.data(), y.data(), n, heads, k, queries, scale, out.data());
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
-  set_rate(state, static_cast<double>(queries) * heads * n);
+  set_rate(state, "weights/s", work.weights());
 }
 
-void register_all() {
-  const std::vector<std::int64_t> dims = {1, 2, 4, 8};
-  auto add = [&](const std::string& label, auto&& function, int threads) {
-    auto* one = benchmark::RegisterBenchmark(label.c_str(), function);
-    for (const std::int64_t k : dims) one->Args({k, threads});
-    one->ArgNames({"k", "threads"})->UseRealTime()->Unit(benchmark::kMillisecond);
-  };
-  add(
-      "plain_loop", [](benchmark::State& s) { plain_rate(s, plain_loop); }, 1);
-  add(
-      "plain_loop_fast_math", [](benchmark::State& s) { plain_rate(s, plain_loop_fast_math); }, 1);
-  for (const int threads : {1, 2}) {
-    for (const std::string estimator : {"plain", "conditional"}) {
-      for (const std::string moments : {"pairwise", "aggregate"}) {
-        add(
-            "cpu/" + estimator + "/" + moments,
-            [=](benchmark::State& s) { backend_rate(s, "cpu", estimator, moments, n, 16); },
-            threads);
+benchmark::internal::Benchmark* add(const std::string& name, std::function<void(State&)> function) {
+  return benchmark::RegisterBenchmark(name.c_str(), std::move(function))
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+/// 1, 2, the powers of two that follow, and all of this machine.
+std::vector<int> thread_counts() {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  std::vector<int> counts = {1, 2};
+  for (int threads = 4; threads < cores; threads *= 2) counts.push_back(threads);
+  if (cores > 2) counts.push_back(cores);
+  return counts;
+}
+
+std::string threads_of(int threads) {
+  return "/threads:" + std::to_string(threads);
+}
+
+void add_parts() {
+  const std::vector<int> dims = {1, 2, 4, 8, 16, 32, 64};
+  for (const int threads : thread_counts()) add("peak_fma", peak_fma)->Threads(threads);
+  add("cpu_draw", [](State& state) { cpu_draw(state, {.replicates = 1}); });
+  for (const int k : dims) {
+    const Work work{.k = k, .replicates = 1};
+    const std::string at = "/k:" + std::to_string(k);
+    add("cpu_core" + at, [=](State& state) { cpu_core(state, work); });
+    for (const int threads : thread_counts()) {
+      add("cpu_given_x" + at, [=](State& state) { cpu_given_x(state, work); })->Threads(threads);
+    }
+    if (k == 64) continue;
+    add("plain_loop" + at, [=](State& state) { plain_rate(state, work, plain_loop); });
+    add("plain_loop_fast_math" + at,
+        [=](State& state) { plain_rate(state, work, plain_loop_fast_math); });
+  }
+}
+
+void add_jobs() {
+  for (const std::string estimator : {"plain", "conditional"}) {
+    for (const std::string moments : {"pairwise", "aggregate"}) {
+      for (const int k : {1, 2, 4, 8, 16, 32}) {
+        for (const int threads : {1, 2}) {
+          const Work work{.k = k, .estimator = estimator, .moments = moments};
+          add("cpu/" + estimator + "/" + moments + "/k:" + std::to_string(k) + threads_of(threads),
+              [=](State& state) { whole_job(state, "cpu", work, threads); });
+        }
       }
     }
   }
-  add(
-      "reference/plain/pairwise",
-      [](benchmark::State& s) { backend_rate(s, "reference", "plain", "pairwise", 256, 1); }, 1);
+  for (const int k : {1, 2, 4, 8}) {
+    const Work work{.n = 256, .k = k, .replicates = 1};
+    add("reference/plain/pairwise/k:" + std::to_string(k) + threads_of(1),
+        [=](State& state) { whole_job(state, "reference", work, 1); });
+  }
+}
+
+/// Whole jobs of the conditional estimator that grow in one direction each.
+void add_scaling() {
+  auto one = [](const std::string& what, std::uint64_t value, const Work& work, int threads = 1) {
+    add("scaling/" + what + ":" + std::to_string(value),
+        [=](State& state) { whole_job(state, "cpu", work, threads); });
+  };
+  for (std::uint64_t n = 100; n <= 1'000'000; n *= 10) {
+    one("n", n,
+        {.n = n, .queries = 8, .replicates = 8, .estimator = "conditional", .moments = "pairwise"});
+  }
+  for (std::uint64_t r = 10; r <= 100'000; r *= 10) {
+    one("R", r,
+        {.n = 100,
+         .queries = 8,
+         .replicates = r,
+         .estimator = "conditional",
+         .moments = "pairwise"});
+  }
+  for (int size = 1; size <= 128; size *= 2) {
+    const auto value = static_cast<std::uint64_t>(size);
+    one("H", value,
+        {.n = 1000,
+         .heads = size,
+         .queries = 16,
+         .estimator = "conditional",
+         .moments = "aggregate"});
+    one("Q", value,
+        {.n = 1000, .queries = size, .estimator = "conditional", .moments = "pairwise"});
+  }
+  for (const int threads : thread_counts()) {
+    one("threads", static_cast<std::uint64_t>(threads),
+        {.replicates = 32, .estimator = "conditional", .moments = "pairwise"}, threads);
+  }
 }
 
 }  // namespace
 }  // namespace headlab::bench
 
 int main(int argc, char** argv) {
-  headlab::bench::register_all();
+  headlab::bench::add_parts();
+  headlab::bench::add_jobs();
+  headlab::bench::add_scaling();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

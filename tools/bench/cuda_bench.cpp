@@ -134,10 +134,8 @@ class WarmBackend : public Backend {
   std::string device() const override { return backend_->device(); }
   int workers(int threads) const override { return backend_->workers(threads); }
   double block_work() const override { return backend_->block_work(); }
-  std::uint64_t worker_bytes(const Plan& plan) const override {
-    return backend_->worker_bytes(plan);
-  }
-  std::unique_ptr<Worker> worker(const Plan& plan) const override {
+  std::uint64_t worker_bytes(Plans plans) const override { return backend_->worker_bytes(plans); }
+  std::unique_ptr<Worker> worker(Plans plans) const override {
     std::unique_ptr<Worker> one;
     {
       const std::lock_guard lock(mutex_);
@@ -146,7 +144,7 @@ class WarmBackend : public Backend {
         idle_.pop_back();
       }
     }
-    if (!one) one = backend_->worker(plan);
+    if (!one) one = backend_->worker(plans);
     return std::make_unique<Lent>(*this, std::move(one));
   }
 

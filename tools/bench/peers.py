@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """headlab beside attention libraries, on the same device in the same run.
 
-tools/bench/peers.py [--device cuda|cpu] [--dims 1,2,4] [--rounds N] [--seconds S] [--json FILE]
+tools/bench/peers.py [--device cuda|cpu] [--threads 1,2] [--dims 1,2,4] [--quick] [--rounds N]
+                     [--seconds S] [--json FILE]
 
 The same work for all: training points X [R][n][d] and Y [R][n] are given; keys are projected for each
 head, every query gets its Nadaraya-Watson mean with the Gaussian kernel. n = 4096, d = 32 (64 for
 d_k = 64), H = 8, 64 queries. On a GPU headlab's part is the projection and the fused kernel of the
-plain estimator (headlab_cuda_bench --only given-x); on a CPU it is a whole job of `headlab run`, which
-draws X as well. Everyone takes turns, `rounds` times; figures are medians. A peer's error is its
-largest one against float64, relative to the largest mean.
+plain estimator (headlab_cuda_bench --only given-x), on a CPU the same (headlab_bench, cpu_given_x); a
+second table for the CPU is of whole jobs, where everyone draws X and Y as well (headlab run). Everyone
+takes turns, `rounds` times; figures are medians. A peer's error is its largest one against float64,
+relative to the largest mean. On a CPU all are bound to as many processors as there are threads, and a
+peer has tried several chunk sizes and layouts before, of which it takes the fastest.
 
 The Gaussian kernel is a dot product in d_k + 1 dimensions, exp(q.k / b^2 - |k|^2 / (2 b^2)) up to a
 factor that cancels, padded to a multiple of 8 as the fused attention kernels want it.
@@ -17,53 +20,16 @@ factor that cancels, padded to a multiple of 8 as the fused attention kernels wa
 Exit status: 0 measured, 1 a program of headlab's failed, 2 nothing to measure with.
 """
 import argparse
-import json
 import math
 import os
-import stat
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
+from common import Failed, Stop, ended, figures, find_program, integers, number, run_program, write_json
+
 N, HEADS, QUERIES = 4096, 8, 64
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class Stop(Exception):
-    """One line, exit 2."""
-
-
-class Failed(Exception):
-    """A program of headlab's failed: one line, exit 1."""
-
-
-def find_program(given, name, *places):
-    for path in [given] if given is not None else [os.path.join(HERE, place, name) for place in places]:
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return os.path.abspath(path)
-    raise Stop(f"{name if given is None else given}: no program there - build it first, see docs/gpu.md")
-
-
-def run_program(*command):
-    """Runs a program of headlab's to its end."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    except OSError as error:
-        raise Failed(f"{command[0]}: {error.strerror}") from error
-    if done.returncode != 0:
-        said = done.stderr.strip() or done.stdout.strip() or f"{command[0]}: ended with status {done.returncode} and no word"
-        raise Failed(said.splitlines()[0])
-
-
-def figures(program, file, pick):
-    """What `pick` finds in a JSON file that the program wrote."""
-    try:
-        with open(file, encoding="utf-8") as report:
-            return pick(json.load(report))
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise Failed(f"{program}: no figures of it in {os.path.basename(file)}") from error
 
 
 class Work:
@@ -159,13 +125,12 @@ def keops(work):
     return run
 
 
-def all_peers(torch, device):
+def all_peers(torch):
     """Name, float32 exponents or not, and what makes it from the work."""
-    peers = [("attention float32", True, lambda w: attention(w, torch.float32))]
-    if device == "cuda":
-        peers += [("attention float16", False, lambda w: attention(w, torch.float16)),
-                  ("attention bfloat16", False, lambda w: attention(w, torch.bfloat16))]
-    peers += [("torch matmul softmax", True, plain_matmul), ("torch cdist", True, plain_cdist)]
+    peers = [("attention float32", True, lambda w: attention(w, torch.float32)),
+             ("attention float16", False, lambda w: attention(w, torch.float16)),
+             ("attention bfloat16", False, lambda w: attention(w, torch.bfloat16)),
+             ("torch matmul softmax", True, plain_matmul), ("torch cdist", True, plain_cdist)]
     try:
         import pykeops  # pylint: disable=import-outside-toplevel,unused-import
         peers.append(("KeOps", True, keops))
@@ -174,25 +139,19 @@ def all_peers(torch, device):
     return peers
 
 
-def timed(torch, device, run, seconds):
+def timed(torch, run, seconds):
     """Median seconds of a call, of as many as fit in the time, after two warm ones."""
     for _ in range(2):
         run()
-    if device == "cuda":
-        torch.cuda.synchronize()
+    torch.cuda.synchronize()
     samples, begin = [], time.perf_counter()
     while len(samples) < 3 or (time.perf_counter() - begin < seconds and len(samples) < 50):
-        if device == "cuda":
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            run()
-            end.record()
-            end.synchronize()
-            samples.append(start.elapsed_time(end) * 1e-3)
-        else:
-            start = time.perf_counter()
-            run()
-            samples.append(time.perf_counter() - start)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        samples.append(start.elapsed_time(end) * 1e-3)
     return statistics.median(samples)
 
 
@@ -206,53 +165,14 @@ def headlab_cuda(program, dims, scratch):
     return rates
 
 
-def headlab_cpu(program, dims, threads, scratch):
-    rates = {}
-    for k in dims:
-        scenario, out = os.path.join(scratch, "peers.toml"), os.path.join(scratch, f"out{k}")
-        with open(scenario, "w", encoding="utf-8") as file:
-            file.write(f"""[scenario]
-name = "peers"
-[data]
-n = {N}
-design = {{ law = "normal", dim = {max(32, k)} }}
-regression = {{ law = "zero" }}
-noise = {{ law = "normal", sd = 1 }}
-[heads]
-count = {HEADS}
-dim = {k}
-subspaces = {{ law = "haar" }}
-kernel = {{ law = "gaussian", bandwidth = {0.8 * math.sqrt(k)} }}
-[queries]
-law = "design"
-count = {QUERIES}
-[run]
-replicates = 256
-estimator = "plain"
-moments = "aggregate"
-""")
-        run_program(program, "run", scenario, "--backend", "cpu", "--threads", str(threads), "--out", out)
-        rates[k] = figures(program, os.path.join(out, "summary.json"),
-                           lambda summary: summary["conditions"][0]["weights_per_second"])
-        # The next round writes the same folder.
-        for name in os.listdir(out):
-            os.remove(os.path.join(out, name))
-        os.rmdir(out)
-    return rates
-
-
 def measure(arguments, torch):
-    device, dims = arguments.device, arguments.dims
+    device, dims = "cuda", arguments.dims
     begin = time.monotonic()
-    if device == "cuda":
-        program = find_program(arguments.bench, "headlab_cuda_bench", ".", "../../build/cuda")
-        name = torch.cuda.get_device_name()
-        # Full float32, which is the default for products.
-        torch.backends.cuda.matmul.allow_tf32 = False
-    else:
-        program = find_program(arguments.headlab, "headlab", "../../build/release")
-        name = f"CPU, {torch.get_num_threads()} threads"
-    peers = all_peers(torch, device)
+    program = find_program(arguments.bench, "headlab_cuda_bench", (".", "build/cuda"), "see docs/gpu.md")
+    name = torch.cuda.get_device_name()
+    # Full float32, which is the default for products.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    peers = all_peers(torch)
     ours = {k: [] for k in dims}
     rates = {k: {peer[0]: [] for peer in peers} for k in dims}
     errors = {k: {} for k in dims}
@@ -261,18 +181,17 @@ def measure(arguments, torch):
     with tempfile.TemporaryDirectory(prefix="peers.") as scratch, torch.no_grad():
         for _ in range(arguments.rounds):
             started = time.monotonic()
-            found = headlab_cuda(program, dims, scratch) if device == "cuda" else \
-                headlab_cpu(program, dims, torch.get_num_threads(), scratch)
+            found = headlab_cuda(program, dims, scratch)
             for k in dims:
                 ours[k].append(found[k])
-                work = Work(torch, device, k, arguments.replicates or (128 if device == "cuda" else 2))
+                work = Work(torch, device, k, arguments.replicates or 128)
                 for peer, _exact, make in peers:
                     if (k, peer) in trouble:
                         continue
                     try:
                         run = make(work)
                         errors[k][peer] = work.error(run())
-                        rates[k][peer].append(work.weights / timed(torch, device, run, arguments.each))
+                        rates[k][peer].append(work.weights / timed(torch, run, arguments.each))
                     except Exception as error:  # a peer that cannot do a shape is left out and named
                         trouble[k, peer] = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}" if str(error) else type(error).__name__
                 del work
@@ -281,7 +200,7 @@ def measure(arguments, torch):
             if time.monotonic() - begin + 1.2 * (time.monotonic() - started) > arguments.seconds:
                 break
     report = {"device": name, "torch": torch.__version__, "rounds": rounds,
-              "headlab_work": "projection and sums from given X" if device == "cuda" else "whole jobs, drawing X too",
+              "headlab_work": "projection and sums from given X",
               "rows": [], "left_out": [f"d_k {k}, {peer}: {why}" for (k, peer), why in trouble.items()]}
     for k in dims:
         mine = statistics.median(ours[k])
@@ -309,75 +228,49 @@ def table_of(report):
     return lines + ["left out: " + why for why in report["left_out"]]
 
 
-def write_json(path, report):
-    """In one step. Only a file is replaced: renaming would destroy a device, a link, a folder."""
-    scratch = path + ".part"
+def measure_gpu(arguments):
+    # gpu-check tells by the word PyTorch that there is nothing to compare with.
     try:
-        if not path:
-            raise Stop("--json needs a file")
-        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-            raise Stop(f"--json {path}: is there already and no regular file")
-        with open(scratch, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-        if report is not None:
-            os.replace(scratch, path)
-    except OSError as error:
-        raise Stop(f"--json {path}: {error.strerror}") from error
-    finally:
-        if os.path.isfile(scratch):
-            os.remove(scratch)
+        import torch  # pylint: disable=import-outside-toplevel
+    except (ImportError, OSError) as error:
+        raise Stop(f"PyTorch is not installed for {sys.executable} ({' '.join(str(error).split())})") from error
+    if not torch.cuda.is_available():
+        raise Stop(f"PyTorch {torch.__version__} finds no GPU: it has none, or was built without CUDA (--device cpu runs on the processor)")
+    report = measure(arguments, torch)
+    report["table"] = table_of(report)
+    return report
 
 
-def number(kind, least):
-    def convert(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = math.nan
-        if not least <= value < math.inf:
-            raise argparse.ArgumentTypeError(f"{text!r}: allowed is {'an integer' if kind is int else 'a number'} from {least}")
-        return value
-    return convert
-
-
-def dimensions(text):
-    return list(dict.fromkeys(number(int, 1)(k) for k in text.split(",")))
+def measure_all(arguments):
+    if arguments.json is not None:
+        write_json(arguments.json, None)  # only whether it could be
+    if arguments.device == "cuda":
+        report = measure_gpu(arguments)
+    else:
+        import cpu_peers  # pylint: disable=import-outside-toplevel
+        report = cpu_peers.measure(arguments)
+    print("\n".join(report["table"]))
+    if arguments.json is not None:
+        write_json(arguments.json, report)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--dims", type=dimensions, default="1,2,4,8,16,32,64")
-    parser.add_argument("--rounds", type=number(int, 1), default=5, help="at most, by default %(default)s")
+    parser.add_argument("--threads", type=integers, default="1,2", help="on a CPU, by default %(default)s")
+    parser.add_argument("--dims", type=integers, help="by default 1,2,4,8,16,32,64")
+    parser.add_argument("--quick", action="store_true", help="d_k 2,4,8 and 2 rounds: less than 3 minutes on a CPU")
+    parser.add_argument("--rounds", type=number(int, 1), help="at most, by default 5")
     parser.add_argument("--seconds", type=number(float, 0), default=600, help="no new round that would end later")
     parser.add_argument("--each", type=number(float, 0), default=0.2, help="seconds for a peer in a round")
-    parser.add_argument("--replicates", type=number(int, 0), default=0, help="of a call: 128 on a GPU, 2 on a CPU")
-    parser.add_argument("--bench", help="headlab_cuda_bench, by default that of build/cuda")
+    parser.add_argument("--replicates", type=number(int, 0), default=0, help="of a call: 128 on a GPU, 4 on a CPU")
+    parser.add_argument("--bench", help="headlab_cuda_bench of build/cuda, on a CPU headlab_bench of build/release")
     parser.add_argument("--headlab", help="headlab, by default that of build/release")
     parser.add_argument("--json", help="where the figures are written as well")
     arguments = parser.parse_args()
-    try:
-        if arguments.json is not None:
-            write_json(arguments.json, None)  # only whether it could be
-        # gpu-check tells by the word PyTorch that there is nothing to compare with.
-        try:
-            import torch  # pylint: disable=import-outside-toplevel
-        except (ImportError, OSError) as error:
-            raise Stop(f"PyTorch is not installed for {sys.executable} ({' '.join(str(error).split())})") from error
-        if arguments.device == "cuda" and not torch.cuda.is_available():
-            raise Stop(f"PyTorch {torch.__version__} finds no GPU: it has none, or was built without CUDA (--device cpu runs on the processor)")
-        report = measure(arguments, torch)
-        report["table"] = table_of(report)
-        print("\n".join(report["table"]))
-        if arguments.json is not None:
-            write_json(arguments.json, report)
-    except (Stop, Failed) as reason:
-        print(f"peers.py: {reason}", file=sys.stderr)
-        return 1 if isinstance(reason, Failed) else 2
-    except KeyboardInterrupt:
-        print("peers.py: stopped", file=sys.stderr)
-        return 130
-    return 0
+    arguments.dims = arguments.dims or ([2, 4, 8] if arguments.quick else [1, 2, 4, 8, 16, 32, 64])
+    arguments.rounds = arguments.rounds or (2 if arguments.quick else 5)
+    return ended("peers.py", measure_all, arguments)
 
 
 if __name__ == "__main__":

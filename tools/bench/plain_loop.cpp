@@ -51,8 +51,12 @@ void HEADLAB_PLAIN_LOOP(const float* keys, const float* queries, const float* y,
       return loop<4>(keys, queries, y, n, heads, count, scale, out);
     case 8:
       return loop<8>(keys, queries, y, n, heads, count, scale, out);
+    case 16:
+      return loop<16>(keys, queries, y, n, heads, count, scale, out);
+    case 32:
+      return loop<32>(keys, queries, y, n, heads, count, scale, out);
     default:
-      throw std::invalid_argument("plain loop: k must be 1, 2, 4 or 8");
+      throw std::invalid_argument("plain loop: k must be 1, 2, 4, 8, 16 or 32");
   }
 }
 

@@ -63,7 +63,9 @@ if(NOT HEADLAB_PYTHON)
 endif()
 add_test(NAME xarray
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/xarray_check.py $<TARGET_FILE:headlab>)
-set_tests_properties(xarray PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME bench_programs
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
+set_tests_properties(xarray bench_programs PROPERTIES SKIP_RETURN_CODE 77)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
@@ -84,5 +86,5 @@ if(HEADLAB_CUDA)
 endif()
 
 set_tests_properties(
-  header_checks_negative_control layers layers_negative_control install_example xarray
+  header_checks_negative_control layers layers_negative_control install_example xarray bench_programs
   PROPERTIES LABELS tools)
