@@ -187,13 +187,15 @@ void normal_pair_tile(const std::uint32_t* a, const std::uint32_t* b, Tile& firs
 }
 
 HWY_ATTR void exp2_array(const float* t, float whole, bool clamp, float* out, std::size_t count) {
+  const Exp2<true> clamped(whole);
+  const Exp2<false> plain(whole);
   float buffer[lane_count] = {};
   for (std::size_t i = 0; i < count; i += lane_count) {
     const std::size_t part = std::min(lane_count, count - i);
     std::copy_n(t + i, part, buffer);
-    const Float exponent = hn::LoadU(float_tag, buffer);
-    hn::StoreU(clamp ? exp2<true>(exponent, whole) : exp2<false>(exponent, whole), float_tag,
-               buffer);
+    Float power[] = {hn::LoadU(float_tag, buffer)};
+    clamp ? clamped(power) : plain(power);
+    hn::StoreU(power[0], float_tag, buffer);
     std::copy_n(buffer, part, out + i);
   }
 }

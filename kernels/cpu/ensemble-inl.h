@@ -114,7 +114,7 @@ class EnsembleLoop : public Ensembles {
     for (const std::size_t index : members) add_member(*plans[index], index, subspaces);
     // Keys of a strip in the first cache, 16 KiB, and the weights of all its heads in the second.
     const std::size_t rows = conditional_ ? heads_.size() : 1;
-    const std::size_t keys = std::min(4096 / k_, 12288 / rows);
+    const std::size_t keys = std::min<std::size_t>(std::min(4096 / k_, 12288 / rows), 512);
     strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, block_tiles);
     buffer_ = hwy::AllocateAligned<float>(most_rows * rows * strip_keys());
     std::fill_n(buffer_.get(), most_rows * rows * strip_keys(), 0.0f);
@@ -197,15 +197,12 @@ class EnsembleLoop : public Ensembles {
     std::size_t tile;  ///< the first
     std::size_t tiles;
     std::size_t points;  ///< that there are
+    std::size_t index;   ///< in the block
 
     /// Whole vectors that hold them.
-    std::size_t keys() const { return (points + lane_count - 1) / lane_count * lane_count; }
-    float largest_norm(std::size_t subspace) const {
-      float largest = 0;
-      for (std::size_t t = tile; t < tile + tiles; ++t) {
-        largest = std::max(largest, set.largest_norm(t, subspace));
-      }
-      return largest;
+    std::size_t keys() const {
+      constexpr std::size_t step = row_vectors * lane_count;
+      return (points + step - 1) / step * step;
     }
   };
 
@@ -216,6 +213,9 @@ class EnsembleLoop : public Ensembles {
   Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
   const Window& window(std::size_t q, std::size_t h) const {
     return windows_[q * heads_.size() + h];
+  }
+  float largest_norm(const Strip& strip, std::size_t h) const {
+    return strip_norms_[strip.index * heads_.size() + h];
   }
   /// Running sums of w, w value, w^2 and s^2 w^2.
   float* running(std::size_t q, std::size_t h) { return sums_.at(4 * (q * heads_.size() + h)); }
@@ -314,6 +314,8 @@ class EnsembleLoop : public Ensembles {
         at.reach2 = reach > norm ? static_cast<float>((reach - norm) * (reach - norm)) : -1.0f;
         if (head.products) {
           at.whole = static_cast<float>(-std::round(0.5 * norm2 * head.unit * log2_e));
+          static_assert(largest_product_norm / 2 * log2_e <
+                        static_cast<double>(largest_plain_whole));
         }
       }
     }
@@ -399,8 +401,18 @@ class EnsembleLoop : public Ensembles {
     for (std::size_t t = 0; t < tiles; t += strip_tiles_) {
       const std::size_t count = std::min(strip_tiles_, tiles - t);
       const std::size_t before = (tile + t) * tile_points;
-      strips_.push_back(
-          {set, tile + t, count, std::min(count * tile_points, set.points() - before)});
+      strips_.push_back({set, tile + t, count, std::min(count * tile_points, set.points() - before),
+                         strips_.size()});
+    }
+    strip_norms_.clear();
+    for (const Strip& strip : strips_) {
+      for (const Head& head : heads_) {
+        float largest = 0;
+        for (std::size_t t = strip.tile; t < strip.tile + strip.tiles; ++t) {
+          largest = std::max(largest, set.largest_norm(t, head.subspace));
+        }
+        strip_norms_.push_back(largest);
+      }
     }
     switch (pass_) {
       case Pass::probe:
@@ -479,9 +491,7 @@ class EnsembleLoop : public Ensembles {
   void take_norms() {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       float norm = 0;
-      for (const Strip& strip : strips_) {
-        norm = std::max(norm, strip.largest_norm(heads_[h].subspace));
-      }
+      for (const Strip& strip : strips_) norm = std::max(norm, largest_norm(strip, h));
       if constexpr (softmax) {
         if (first_key(strips_.front()) == 0) bound_exponents(h, std::sqrt(norm));
       }
@@ -496,7 +506,8 @@ class EnsembleLoop : public Ensembles {
       // Beyond 2^20 exp2 could not round; such a window exceeds `largest_exponent` and is repaired.
       at.whole = -std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, 0x1p20f));
       const float reach = (at.whole - static_cast<float>(least_plain_exponent)) / at.norm;
-      at.reach2 = reach > 0 ? reach * reach : -1.0f;
+      const bool plain = reach > 0 && at.whole >= -largest_plain_whole;
+      at.reach2 = plain ? reach * reach : -1.0f;
     }
   }
 
@@ -505,30 +516,28 @@ class EnsembleLoop : public Ensembles {
   HWY_ATTR void exponents(const Strip& strip, std::size_t q, std::size_t h, std::size_t to,
                           bool products) {
     const Head& head = heads_[h];
-    const auto stride = static_cast<std::size_t>(row(1, h) - row(0, h));
     const float* queries[Rows];
+    float* out[Rows];
     for (std::size_t r = 0; r < Rows; ++r) {
       queries[r] = &(products ? head.scaled : head.queries)[(q + r) * k_];
+      out[r] = row(to + r, h);
     }
-    for (std::size_t t = 0; t < strip.tiles; ++t) {
-      const float* keys = strip.set.keys(strip.tile + t, head.subspace);
-      float* out = row(to, h) + t * tile_points;
-      if (products) {
-        const float* norms = strip.set.norms(strip.tile + t, head.subspace);
-        multiply_tile<Rows, false>(keys, k_, queries, softmax ? nullptr : norms, head.factor, out,
-                                   stride, [](Float sum) HWY_ATTR { return sum; });
-      } else if constexpr (linear) {
-        const Float factor = hn::Set(float_tag, head.factor);
-        multiply_tile<Rows, true>(keys, k_, queries, nullptr, 0, out, stride,
-                                  [&](Float r2) HWY_ATTR { return hn::Mul(r2, factor); });
-      } else {
-        const Float unit = hn::Set(float_tag, static_cast<float>(head.unit));
-        const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
-        multiply_tile<Rows, true>(
-            keys, k_, queries, nullptr, 0, out, stride, [&](Float r2) HWY_ATTR {
-              return hn::Mul(head.law.log_weight(Lanes(hn::Mul(r2, unit))).v, to_base_2);
-            });
-      }
+    const float* keys = strip.set.keys(strip.tile, head.subspace);
+    if (products) {
+      const float* norms = softmax ? nullptr : strip.set.norms(strip.tile, head.subspace);
+      multiply_tiles<Rows, false>(keys, strip.tiles, k_, queries, norms, head.factor, out,
+                                  [](Float sum) HWY_ATTR { return sum; });
+    } else if constexpr (linear) {
+      const Float factor = hn::Set(float_tag, head.factor);
+      multiply_tiles<Rows, true>(keys, strip.tiles, k_, queries, nullptr, 0, out,
+                                 [&](Float r2) HWY_ATTR { return hn::Mul(r2, factor); });
+    } else {
+      const Float unit = hn::Set(float_tag, static_cast<float>(head.unit));
+      const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
+      multiply_tiles<Rows, true>(
+          keys, strip.tiles, k_, queries, nullptr, 0, out, [&](Float r2) HWY_ATTR {
+            return hn::Mul(head.law.log_weight(Lanes(hn::Mul(r2, unit))).v, to_base_2);
+          });
     }
     // What fills the last tile up weighs nothing.
     const float never = -std::numeric_limits<float>::infinity();
@@ -544,7 +553,7 @@ class EnsembleLoop : public Ensembles {
     const Head& head = heads_[h];
     exponents<Rows>(strip, q, h, 0, head.products);
     const bool partial = strip.points < strip.tiles * tile_points;
-    const float norm = strip.largest_norm(head.subspace);
+    const float norm = largest_norm(strip, h);
     for (std::size_t r = 0; r < Rows; ++r) {
       const Window& at = window(q + r, h);
       float* sums = running(q + r, h);
@@ -672,10 +681,8 @@ class EnsembleLoop : public Ensembles {
     const Head& head = heads_[h];
     const float* query = &head.queries[q * k_];
     float* distances = row(0, h);
-    for (std::size_t t = 0; t < strip.tiles; ++t) {
-      multiply_tile<1, true>(strip.set.keys(strip.tile + t, head.subspace), k_, &query, nullptr, 0,
-                             distances + t * tile_points, 0, [](Float r2) HWY_ATTR { return r2; });
-    }
+    multiply_tiles<1, true>(strip.set.keys(strip.tile, head.subspace), strip.tiles, k_, &query,
+                            nullptr, 0, &distances, [](Float r2) HWY_ATTR { return r2; });
     for (std::size_t i = 0; i < strip.points; ++i) {
       if (distances[i] < at.nearest || at.only_key == no_key) {
         at.nearest = distances[i];
@@ -768,6 +775,7 @@ class EnsembleLoop : public Ensembles {
   std::vector<Window> windows_;                ///< [Q][heads_]
   LaneSums sums_;                              ///< [Q][heads_][4], of the block under way
   std::vector<Strip> strips_;                  ///< of the block under way
+  std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
   std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
   std::vector<std::size_t> again_;             ///< queries to be done again
   std::vector<const float*> rows_;             ///< scratch

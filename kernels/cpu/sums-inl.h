@@ -26,21 +26,33 @@ class LaneSums {
   hwy::AlignedFreeUniquePtr<float[]> lanes_;
 };
 
+/// Rows are as long as a multiple of this many vectors. AVX-512's registers hold what two vectors
+/// need at a time, and one chain of operations would leave most of the processor idle.
+inline constexpr std::size_t row_vectors = lane_count == 16 ? 2 : 1;
+
 /// Adds the weights of one row of exponents to the running sums of w, w value and, where it is
 /// asked for, w^2, which lie one after another; Store leaves the weights in the place of the
 /// exponents.
 template <bool Clamp, bool Squares, bool Store>
 HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values, std::size_t keys,
                       float whole, float* HWY_RESTRICT sums) {
+  const Exp2<Clamp> exp2(whole);
   Float weight = hn::Load(float_tag, sums);
   Float weighted_value = hn::Load(float_tag, sums + lane_count);
   Float weight_squared = hn::Load(float_tag, sums + 2 * lane_count);
-  for (std::size_t i = 0; i < keys; i += lane_count) {
-    const Float w = exp2<Clamp>(hn::Load(float_tag, row + i), whole);
-    weight = hn::Add(weight, w);
-    weighted_value = hn::MulAdd(w, hn::Load(float_tag, values + i), weighted_value);
-    if constexpr (Squares) weight_squared = hn::MulAdd(w, w, weight_squared);
-    if constexpr (Store) hn::Store(w, float_tag, row + i);
+  for (std::size_t i = 0; i < keys; i += row_vectors * lane_count) {
+    Float w[row_vectors];
+    for (std::size_t v = 0; v < row_vectors; ++v) {
+      w[v] = hn::Load(float_tag, row + i + v * lane_count);
+    }
+    exp2(w);
+    for (std::size_t v = 0; v < row_vectors; ++v) {
+      const std::size_t at = i + v * lane_count;
+      weight = hn::Add(weight, w[v]);
+      weighted_value = hn::MulAdd(w[v], hn::Load(float_tag, values + at), weighted_value);
+      if constexpr (Squares) weight_squared = hn::MulAdd(w[v], w[v], weight_squared);
+      if constexpr (Store) hn::Store(w[v], float_tag, row + at);
+    }
   }
   hn::Store(weight, float_tag, sums);
   hn::Store(weighted_value, float_tag, sums + lane_count);

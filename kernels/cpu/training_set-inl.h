@@ -104,11 +104,10 @@ class TrainingSet {
         std::min<std::uint64_t>(chunk_tiles_ * tile_points, n_ - first_point()));
   }
   std::size_t tiles() const { return (points() + tile_points - 1) / tile_points; }
-  /// Keys of a tile in one subspace [k][tile_points], and from one tile's to the next.
+  /// Keys of a tile, and of those after it, in one subspace [k][tile_points].
   const float* keys(std::size_t tile, std::size_t subspace) const {
-    return &keys_[(tile * subspaces_.coordinates() + subspaces_.first(subspace)) * tile_points];
+    return &keys_[key_offset(tile, subspace)];
   }
-  std::size_t tile_stride() const { return subspaces_.coordinates() * tile_points; }
   /// |key|^2 [tile_points].
   const float* norms(std::size_t tile, std::size_t subspace) const {
     return &norms_[(subspace * chunk_tiles_ + tile) * tile_points];
@@ -180,15 +179,19 @@ class TrainingSet {
 
   /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
   HWY_ATTR void project(const Tile* x, std::size_t tile) {
-    float* keys = &keys_[tile * tile_stride()];
+    outputs_.clear();
+    for (std::size_t s = 0; s < subspaces_.count(); ++s) {
+      float* key = &keys_[key_offset(tile, s)];
+      for (std::size_t j = 0; j < subspaces_.k(s); ++j) outputs_.push_back(key + j * tile_points);
+    }
     for_row_tiles(subspaces_.coordinates(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
       const float* rows[Rows];
       for (std::size_t r = 0; r < Rows; ++r) rows[r] = subspaces_.row(first + r);
-      multiply_tile<Rows, false>(x->v, static_cast<std::size_t>(plan_.d), rows, nullptr, 0,
-                                 keys + first * tile_points, tile_points, key_in_range);
+      multiply_tiles<Rows, false>(x->v, 1, static_cast<std::size_t>(plan_.d), rows, nullptr, 0,
+                                  &outputs_[first], key_in_range);
     });
     for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      const float* key = keys + subspaces_.first(s) * tile_points;
+      const float* key = keys(tile, s);
       float* norms = &norms_[(s * chunk_tiles_ + tile) * tile_points];
       Float largest = hn::Zero(float_tag);
       for (std::size_t at = 0; at < tile_points; at += lane_count) {
@@ -206,6 +209,10 @@ class TrainingSet {
 
  private:
   std::uint64_t first_tile() const { return chunk_ * chunk_tiles_; }
+  std::size_t key_offset(std::size_t tile, std::size_t subspace) const {
+    const std::size_t before = chunk_tiles_ * subspaces_.first(subspace);
+    return (before + tile * subspaces_.k(subspace)) * tile_points;
+  }
 
   /// Keeps products with queries finite, whatever the design draws.
   HWY_ATTR static HWY_INLINE Float key_in_range(Float key) {
@@ -224,8 +231,9 @@ class TrainingSet {
   std::size_t chunk_tiles_;
   std::optional<std::uint64_t> replicate_;  ///< that is loaded
   std::size_t chunk_ = 0;
-  Buffer keys_;   ///< [tile][coordinates][tile_points]
-  Buffer norms_;  ///< [subspace][tile][tile_points]
+  Buffer keys_;                  ///< [subspace][tile][k][tile_points]
+  std::vector<float*> outputs_;  ///< scratch: a tile's row of each coordinate
+  Buffer norms_;                 ///< [subspace][tile][tile_points]
   Buffer values_;
   Buffer scales_;
   std::vector<float> largest_;               ///< [subspace][tile]

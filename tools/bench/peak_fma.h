@@ -7,7 +7,7 @@
 namespace headlab::bench {
 
 /// Runs `rounds` rounds of independent float32 multiply-adds in registers and returns a sum of the
-/// results. Compiled with -O3 -march=native.
+/// results, with the vectors that the `cpu` backend uses here.
 float run_fmas(std::uint64_t rounds);
 
 /// Multiply-adds of one lane in one round.
