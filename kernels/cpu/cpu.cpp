@@ -183,7 +183,7 @@ Tile draw_noise_tile(const Plan& plan, std::uint64_t replicate, std::uint64_t fi
 }
 
 void normal_pair_tile(const std::uint32_t* a, const std::uint32_t* b, Tile& first, Tile& second) {
-  normal_pairs(a, b, first.v, second.v);
+  normal_pairs<1>({a}, {b}, {first.v}, {second.v});
 }
 
 HWY_ATTR void exp2_array(const float* t, float whole, bool clamp, float* out, std::size_t count) {

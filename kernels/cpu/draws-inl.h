@@ -27,57 +27,63 @@ using WideTag = hn::RepartitionToWide<WordTag>;
 inline constexpr WordTag word_tag;
 inline constexpr WideTag wide_tag;
 
-/// The vectors of one row of a tile.
-template <class Vector>
+/// The vectors of one row of a tile, or of several.
+template <class Vector, std::size_t Count>
 struct Row {
-  Vector v[tile_points / lane_count];
+  Vector v[Count];
 };
-using WordRow = Row<hn::Vec<WordTag>>;
-using FloatRow = Row<Float>;
+template <std::size_t Count>
+using WordRow = Row<hn::Vec<WordTag>, Count>;
+template <std::size_t Count>
+using FloatRow = Row<Float, Count>;
+inline constexpr std::size_t tile_vectors = tile_points / lane_count;
 
 /// The row of function(vector 0), function(vector 1) and so on.
 template <class Function, std::size_t... I>
 HWY_INLINE auto by_vector(const Function& function, std::index_sequence<I...>) {
-  return Row<decltype(function(std::size_t{}))>{{function(I)...}};
+  return Row<decltype(function(std::size_t{})), sizeof...(I)>{{function(I)...}};
 }
-template <class Function>
+template <std::size_t Count, class Function>
 HWY_INLINE auto by_vector(const Function& function) {
-  return by_vector(function, std::make_index_sequence<tile_points / lane_count>());
+  return by_vector(function, std::make_index_sequence<Count>());
 }
 
-HWY_INLINE WordRow load(const std::uint32_t* from) {
-  return by_vector([&](std::size_t i) { return hn::Load(word_tag, from + i * lane_count); });
+/// The rows from[0], from[1] and so on.
+template <std::size_t Rows>
+HWY_INLINE auto load(const std::uint32_t* const (&from)[Rows]) {
+  return by_vector<Rows * tile_vectors>([&](std::size_t i) {
+    return hn::Load(word_tag, from[i / tile_vectors] + i % tile_vectors * lane_count);
+  });
 }
-template <class Vector, class Lane>
-HWY_INLINE void store(const Row<Vector>& row, Lane* to) {
+template <class Vector, class Lane, std::size_t Rows>
+HWY_INLINE void store(const Row<Vector, Rows * tile_vectors>& row, Lane* const (&to)[Rows]) {
   const hn::ScalableTag<Lane> tag;
-  by_vector([&](std::size_t i) {
-    hn::Store(row.v[i], tag, to + i * lane_count);
+  by_vector<Rows * tile_vectors>([&](std::size_t i) {
+    hn::Store(row.v[i], tag, to[i / tile_vectors] + i % tile_vectors * lane_count);
     return i;
   });
 }
 
 /// Both halves of the 64-bit product of each word and a constant.
 struct Product {
-  WordRow high, low;
+  WordRow<tile_vectors> high, low;
 };
-HWY_INLINE Product multiply(const WordRow& a, std::uint32_t constant) {
+HWY_INLINE Product multiply(const WordRow<tile_vectors>& a, std::uint32_t constant) {
   const auto factor = hn::Set(word_tag, constant);
-  const auto wide = [](auto words) { return hn::BitCast(wide_tag, words); };
   const auto words = [](auto lanes) { return hn::BitCast(word_tag, lanes); };
-  const auto even = by_vector([&](std::size_t i) { return hn::MulEven(a.v[i], factor); });
-  const auto odd = by_vector(
-      [&](std::size_t i) { return hn::MulEven(words(hn::ShiftRight<32>(wide(a.v[i]))), factor); });
-  return {by_vector([&](std::size_t i) {
-            return hn::OddEven(words(odd.v[i]), words(hn::ShiftRight<32>(even.v[i])));
-          }),
-          by_vector([&](std::size_t i) {
-            return hn::OddEven(words(hn::ShiftLeft<32>(odd.v[i])), words(even.v[i]));
-          })};
+  const auto even =
+      by_vector<tile_vectors>([&](std::size_t i) { return words(hn::MulEven(a.v[i], factor)); });
+  const auto odd = by_vector<tile_vectors>(
+      [&](std::size_t i) { return words(hn::MulEven(hn::DupOdd(a.v[i]), factor)); });
+  return {by_vector<tile_vectors>(
+              [&](std::size_t i) { return hn::OddEven(odd.v[i], hn::DupOdd(even.v[i])); }),
+          by_vector<tile_vectors>(
+              [&](std::size_t i) { return hn::OddEven(hn::DupEven(odd.v[i]), even.v[i]); })};
 }
-HWY_INLINE WordRow exclusive_or(const WordRow& a, const WordRow& b, std::uint32_t key) {
+HWY_INLINE WordRow<tile_vectors> exclusive_or(const WordRow<tile_vectors>& a,
+                                              const WordRow<tile_vectors>& b, std::uint32_t key) {
   const auto keys = hn::Set(word_tag, key);
-  return by_vector([&](std::size_t i) { return hn::Xor3(a.v[i], b.v[i], keys); });
+  return by_vector<tile_vectors>([&](std::size_t i) { return hn::Xor3(a.v[i], b.v[i], keys); });
 }
 
 /// A stream (seed, subsequence) of Philox4x32-10, for a tile at a time.
@@ -101,16 +107,16 @@ class TileStream {
     }
     const auto same = [](std::uint64_t word) {
       const auto vector = hn::Set(word_tag, static_cast<std::uint32_t>(word));
-      return by_vector([&](std::size_t) { return vector; });
+      return by_vector<tile_vectors>([&](std::size_t) { return vector; });
     };
     const auto steps = hn::Set(word_tag, static_cast<std::uint32_t>(stride));
-    WordRow c0 = by_vector([&](std::size_t i) {
+    WordRow<tile_vectors> c0 = by_vector<tile_vectors>([&](std::size_t i) {
       const auto start = static_cast<std::uint32_t>(first + i * lane_count * stride);
       return hn::Add(hn::Set(word_tag, start), hn::Mul(hn::Iota(word_tag, 0), steps));
     });
-    WordRow c1 = same(first >> 32);
-    WordRow c2 = same(subsequence_);
-    WordRow c3 = same(subsequence_ >> 32);
+    WordRow<tile_vectors> c1 = same(first >> 32);
+    WordRow<tile_vectors> c2 = same(subsequence_);
+    WordRow<tile_vectors> c3 = same(subsequence_ >> 32);
 #pragma GCC unroll 10
     for (std::size_t round = 0; round < rounds; ++round) {
       const Product p0 = multiply(c0, PHILOX_M4x32_0);
@@ -120,10 +126,10 @@ class TileStream {
       c2 = exclusive_or(p0.high, c3, keys_[round][1]);
       c3 = p0.low;
     }
-    store(c0, words.w[0]);
-    store(c1, words.w[1]);
-    store(c2, words.w[2]);
-    store(c3, words.w[3]);
+    store(c0, {words.w[0]});
+    store(c1, {words.w[1]});
+    store(c2, {words.w[2]});
+    store(c3, {words.w[3]});
   }
 
  private:
@@ -133,99 +139,119 @@ class TileStream {
   std::uint32_t keys_[rounds][2];
 };
 
-HWY_INLINE FloatRow fused(const FloatRow& a, const FloatRow& b, const FloatRow& c) {
-  return by_vector([&](std::size_t i) { return hn::MulAdd(a.v[i], b.v[i], c.v[i]); });
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> fused(const FloatRow<Count>& a, const FloatRow<Count>& b,
+                                 const FloatRow<Count>& c) {
+  return by_vector<Count>([&](std::size_t i) { return hn::MulAdd(a.v[i], b.v[i], c.v[i]); });
 }
-HWY_INLINE FloatRow fused(const FloatRow& a, const FloatRow& b, float c) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> fused(const FloatRow<Count>& a, const FloatRow<Count>& b, float c) {
   const Float constant = hn::Set(float_tag, c);
-  return by_vector([&](std::size_t i) { return hn::MulAdd(a.v[i], b.v[i], constant); });
+  return by_vector<Count>([&](std::size_t i) { return hn::MulAdd(a.v[i], b.v[i], constant); });
 }
-HWY_INLINE FloatRow fused(const FloatRow& a, float b, const FloatRow& c) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> fused(const FloatRow<Count>& a, float b, const FloatRow<Count>& c) {
   const Float constant = hn::Set(float_tag, b);
-  return by_vector([&](std::size_t i) { return hn::MulAdd(a.v[i], constant, c.v[i]); });
+  return by_vector<Count>([&](std::size_t i) { return hn::MulAdd(a.v[i], constant, c.v[i]); });
 }
-HWY_INLINE FloatRow fused(const FloatRow& a, float b, float c) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> fused(const FloatRow<Count>& a, float b, float c) {
   const Float factor = hn::Set(float_tag, b);
   const Float constant = hn::Set(float_tag, c);
-  return by_vector([&](std::size_t i) { return hn::MulAdd(a.v[i], factor, constant); });
+  return by_vector<Count>([&](std::size_t i) { return hn::MulAdd(a.v[i], factor, constant); });
 }
-HWY_INLINE FloatRow operator*(const FloatRow& a, const FloatRow& b) {
-  return by_vector([&](std::size_t i) { return hn::Mul(a.v[i], b.v[i]); });
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> operator*(const FloatRow<Count>& a, const FloatRow<Count>& b) {
+  return by_vector<Count>([&](std::size_t i) { return hn::Mul(a.v[i], b.v[i]); });
 }
-HWY_INLINE FloatRow operator*(const FloatRow& a, float b) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> operator*(const FloatRow<Count>& a, float b) {
   const Float constant = hn::Set(float_tag, b);
-  return by_vector([&](std::size_t i) { return hn::Mul(a.v[i], constant); });
+  return by_vector<Count>([&](std::size_t i) { return hn::Mul(a.v[i], constant); });
 }
-HWY_INLINE FloatRow operator+(const FloatRow& a, float b) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> operator+(const FloatRow<Count>& a, float b) {
   const Float constant = hn::Set(float_tag, b);
-  return by_vector([&](std::size_t i) { return hn::Add(a.v[i], constant); });
+  return by_vector<Count>([&](std::size_t i) { return hn::Add(a.v[i], constant); });
 }
-HWY_INLINE FloatRow sqrt(const FloatRow& a) {
-  return by_vector([&](std::size_t i) { return hn::Sqrt(a.v[i]); });
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> sqrt(const FloatRow<Count>& a) {
+  return by_vector<Count>([&](std::size_t i) { return hn::Sqrt(a.v[i]); });
 }
-HWY_INLINE FloatRow operator-(const FloatRow& a) {
-  return by_vector([&](std::size_t i) { return hn::Neg(a.v[i]); });
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> operator-(const FloatRow<Count>& a) {
+  return by_vector<Count>([&](std::size_t i) { return hn::Neg(a.v[i]); });
 }
-HWY_INLINE WordRow operator+(const WordRow& a, std::uint32_t b) {
+template <std::size_t Count>
+HWY_INLINE WordRow<Count> operator+(const WordRow<Count>& a, std::uint32_t b) {
   const auto constant = hn::Set(word_tag, b);
-  return by_vector([&](std::size_t i) { return hn::Add(a.v[i], constant); });
+  return by_vector<Count>([&](std::size_t i) { return hn::Add(a.v[i], constant); });
 }
-HWY_INLINE WordRow operator-(const WordRow& a, const WordRow& b) {
-  return by_vector([&](std::size_t i) { return hn::Sub(a.v[i], b.v[i]); });
+template <std::size_t Count>
+HWY_INLINE WordRow<Count> operator-(const WordRow<Count>& a, const WordRow<Count>& b) {
+  return by_vector<Count>([&](std::size_t i) { return hn::Sub(a.v[i], b.v[i]); });
 }
-HWY_INLINE WordRow operator&(const WordRow& a, std::uint32_t b) {
+template <std::size_t Count>
+HWY_INLINE WordRow<Count> operator&(const WordRow<Count>& a, std::uint32_t b) {
   const auto constant = hn::Set(word_tag, b);
-  return by_vector([&](std::size_t i) { return hn::And(a.v[i], constant); });
+  return by_vector<Count>([&](std::size_t i) { return hn::And(a.v[i], constant); });
 }
-template <int Bits>
-HWY_INLINE WordRow shift_left(const WordRow& a) {
-  return by_vector([&](std::size_t i) { return hn::ShiftLeft<Bits>(a.v[i]); });
+template <int Bits, std::size_t Count>
+HWY_INLINE WordRow<Count> shift_left(const WordRow<Count>& a) {
+  return by_vector<Count>([&](std::size_t i) { return hn::ShiftLeft<Bits>(a.v[i]); });
 }
-template <int Bits>
-HWY_INLINE WordRow shift_right(const WordRow& a) {
-  return by_vector([&](std::size_t i) { return hn::ShiftRight<Bits>(a.v[i]); });
+template <int Bits, std::size_t Count>
+HWY_INLINE WordRow<Count> shift_right(const WordRow<Count>& a) {
+  return by_vector<Count>([&](std::size_t i) { return hn::ShiftRight<Bits>(a.v[i]); });
 }
-HWY_INLINE WordRow to_bits(const FloatRow& a) {
-  return by_vector([&](std::size_t i) { return hn::BitCast(word_tag, a.v[i]); });
+template <std::size_t Count>
+HWY_INLINE WordRow<Count> to_bits(const FloatRow<Count>& a) {
+  return by_vector<Count>([&](std::size_t i) { return hn::BitCast(word_tag, a.v[i]); });
 }
-HWY_INLINE FloatRow from_bits(const WordRow& a) {
-  return by_vector([&](std::size_t i) { return hn::BitCast(float_tag, a.v[i]); });
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> from_bits(const WordRow<Count>& a) {
+  return by_vector<Count>([&](std::size_t i) { return hn::BitCast(float_tag, a.v[i]); });
 }
 /// The float nearest to each word taken as a signed integer.
-HWY_INLINE FloatRow to_float(const WordRow& a) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> to_float(const WordRow<Count>& a) {
   const hn::RebindToSigned<FloatTag> integers;
-  return by_vector(
+  return by_vector<Count>(
       [&](std::size_t i) { return hn::ConvertTo(float_tag, hn::BitCast(integers, a.v[i])); });
 }
 /// yes where the word's first bit is set, else no.
-HWY_INLINE FloatRow where_first_bit(const WordRow& a, const FloatRow& yes, const FloatRow& no) {
-  return by_vector([&](std::size_t i) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> where_first_bit(const WordRow<Count>& a, const FloatRow<Count>& yes,
+                                           const FloatRow<Count>& no) {
+  return by_vector<Count>([&](std::size_t i) {
     return hn::IfNegativeThenElse(hn::BitCast(float_tag, a.v[i]), yes.v[i], no.v[i]);
   });
 }
 /// a >= 0 with the first bit of each word as its sign.
-HWY_INLINE FloatRow with_sign(const FloatRow& a, const WordRow& bits) {
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> with_sign(const FloatRow<Count>& a, const WordRow<Count>& bits) {
   const Float sign = hn::Set(float_tag, -0.0f);
-  return by_vector([&](std::size_t i) {
+  return by_vector<Count>([&](std::size_t i) {
     return hn::Or(a.v[i], hn::And(sign, hn::BitCast(float_tag, bits.v[i])));
   });
 }
 
 /// sqrt(-2 ln u) of `normal_pair`, from u and u - 1 times -2: factors that are powers of two and
 /// signs go through every operation exactly, and are put where they save one.
-HWY_INLINE FloatRow radius(const WordRow& a) {
-  const FloatRow high = to_float(shift_right<16>(a));
-  const FloatRow low = fused(to_float(a & 0xffffu), -0x1p-31f, -0x1p-32f);
-  const FloatRow u = fused(high, -0x1p-15f, low);
+template <std::size_t Count>
+HWY_INLINE FloatRow<Count> radius(const WordRow<Count>& a) {
+  const auto high = to_float(shift_right<16>(a));
+  const auto low = fused(to_float(a & 0xffffu), -0x1p-31f, -0x1p-32f);
+  const auto u = fused(high, -0x1p-15f, low);
   // u - 1 is minus the uniform of the complement of the word.
-  const FloatRow near_one = fused(high + -65536.0f, -0x1p-15f, low);
+  const auto near_one = fused(high + -65536.0f, -0x1p-15f, low);
 
   // u = 2^exponent (1 + f). Where u >= 2/3 the exponent is 0, `distance` not negative.
-  const WordRow distance = to_bits(u) + (0u - 0xbfaaaaabu);
-  const WordRow exponent = distance & 0xff800000u;  // times 2^23
-  const FloatRow f =
+  const auto distance = to_bits(u) + (0u - 0xbfaaaaabu);
+  const auto exponent = distance & 0xff800000u;  // times 2^23
+  const auto f =
       where_first_bit(distance, from_bits(to_bits(u) - exponent) + 2.0f, near_one);  // times -2
-  FloatRow q = fused(f, -0x1.07c964p-3f * -0x1p-9f, 0x1.1e678cp-3f * 0x1p-8f);       // times -1/2
+  auto q = fused(f, -0x1.07c964p-3f * -0x1p-9f, 0x1.1e678cp-3f * 0x1p-8f);           // times -1/2
   q = fused(q, f, -0x1.f332a6p-4f * -0x1p-7f);
   q = fused(q, f, 0x1.1ed662p-3f * 0x1p-6f);
   q = fused(q, f, -0x1.559c46p-3f * -0x1p-5f);
@@ -236,16 +262,18 @@ HWY_INLINE FloatRow radius(const WordRow& a) {
   return sqrt(fused(to_float(exponent), 0x1.62e430p-1f * -0x1p-22f, fused(f * f, q, f)));
 }
 
-/// `normal_pair` of the words a and b of each point.
-HWY_INLINE void normal_pairs(const std::uint32_t* a, const std::uint32_t* b,
-                             float* HWY_RESTRICT first, float* HWY_RESTRICT second) {
-  const FloatRow size = radius(load(a));
-  const WordRow turn = load(b);
+/// `normal_pair` of the words a and b of each point, for several rows of a tile at a time.
+template <std::size_t Rows>
+HWY_INLINE void normal_pairs(const std::uint32_t* const (&a)[Rows],
+                             const std::uint32_t* const (&b)[Rows], float* const (&first)[Rows],
+                             float* const (&second)[Rows]) {
+  const auto size = radius(load(a));
+  const auto turn = load(b);
   // The angle beyond the nearest quarter turn: the last 30 bits, signed.
-  const FloatRow r = to_float(shift_left<2>(turn)) * 0x1p-34f;
-  const FloatRow z = r * r;
-  FloatRow sine = fused(z, -0x1.2da156p+6f, 0x1.465eeap+6f);
-  FloatRow cosine = fused(z, 0x1.d4f7eep+5f, -0x1.55b2b6p+6f);
+  const auto r = to_float(shift_left<2>(turn)) * 0x1p-34f;
+  const auto z = r * r;
+  auto sine = fused(z, -0x1.2da156p+6f, 0x1.465eeap+6f);
+  auto cosine = fused(z, 0x1.d4f7eep+5f, -0x1.55b2b6p+6f);
   sine = fused(sine, z, -0x1.4abbbap+5f);
   cosine = fused(cosine, z, 0x1.03c1b0p+6f);
   sine = fused(sine, z, -0x1.a32beap-23f);
@@ -254,11 +282,11 @@ HWY_INLINE void normal_pairs(const std::uint32_t* a, const std::uint32_t* b,
   cosine = fused(cosine, z, 1.0f);
 
   // The first bit of `quarter` is a half turn, the next a quarter turn.
-  const WordRow quarter = turn + 0x20000000u;
-  const FloatRow signed_size = with_sign(size, quarter);
+  const auto quarter = turn + 0x20000000u;
+  const auto signed_size = with_sign(size, quarter);
   sine = signed_size * sine;
   cosine = signed_size * cosine;
-  const WordRow odd = shift_left<1>(quarter);
+  const auto odd = shift_left<1>(quarter);
   store(where_first_bit(odd, -sine, cosine), first);
   store(where_first_bit(odd, cosine, sine), second);
 }
@@ -278,12 +306,15 @@ class TileStream {
   std::uint64_t subsequence_;
 };
 
-void normal_pairs(const std::uint32_t* a, const std::uint32_t* b, float* HWY_RESTRICT first,
-                  float* HWY_RESTRICT second) {
-  for (std::size_t i = 0; i < tile_points; ++i) {
-    const NormalPair pair = normal_pair(a[i], b[i]);
-    first[i] = pair.first;
-    second[i] = pair.second;
+template <std::size_t Rows>
+void normal_pairs(const std::uint32_t* const (&a)[Rows], const std::uint32_t* const (&b)[Rows],
+                  float* const (&first)[Rows], float* const (&second)[Rows]) {
+  for (std::size_t r = 0; r < Rows; ++r) {
+    for (std::size_t i = 0; i < tile_points; ++i) {
+      const NormalPair pair = normal_pair(a[r][i], b[r][i]);
+      first[r][i] = pair.first;
+      second[r][i] = pair.second;
+    }
   }
 }
 
@@ -298,8 +329,12 @@ HWY_ATTR void draw_base(BaseDraw base, const TileStream& stream, std::uint64_t f
     stream.draw(first * quads + quad, quads, words);
     Tile* to = x + 4 * quad;
     if (base == BaseDraw::normal) {
-      for (std::size_t j = 0; j < 4; j += 2) {
-        normal_pairs(words.w[j], words.w[j + 1], to[j].v, to[j + 1].v);
+      if constexpr (lane_count == 16) {
+        normal_pairs<2>({words.w[0], words.w[2]}, {words.w[1], words.w[3]}, {to[0].v, to[2].v},
+                        {to[1].v, to[3].v});
+      } else {
+        normal_pairs<1>({words.w[0]}, {words.w[1]}, {to[0].v}, {to[1].v});
+        normal_pairs<1>({words.w[2]}, {words.w[3]}, {to[2].v}, {to[3].v});
       }
     } else {
       for (std::size_t j = 0; j < 4; ++j) {
@@ -320,7 +355,7 @@ HWY_ATTR HWY_INLINE Tile draw_noise(const Noise& noise, const TileStream& stream
   Tile unit;
   if constexpr (Noise::normal) {
     Tile unused;
-    normal_pairs(words.w[0], words.w[1], unit.v, unused.v);
+    normal_pairs<1>({words.w[0]}, {words.w[1]}, {unit.v}, {unused.v});
   } else {
     for (std::size_t i = 0; i < tile_points; ++i) {
       unit.v[i] = noise.unit({{words.w[0][i], words.w[1][i], words.w[2][i], words.w[3][i]}});

@@ -3,10 +3,10 @@
 // replicate. Included once per SIMD target.
 //
 // Keys come in blocks, blocks in strips that stay in the first cache. For each strip, head and up
-// to six queries the exponents are computed into a buffer (multiply_tile), then turned into weights
-// and summed row by row (sum_row). Where covariances of heads are wanted, the weights stay in the
-// buffer, where the products of all pairs of heads are taken (add_products). Sums over a block are
-// float32 in SIMD lanes, over blocks float64.
+// to eight queries the exponents are computed into a buffer (multiply_tiles), then turned into
+// weights and summed row by row (sum_row). Where covariances of heads are wanted, the weights stay
+// in the buffer, where the products of all pairs of heads are taken (add_products). Sums over a
+// block are float32 in SIMD lanes, over blocks float64.
 //
 // The ladder, in 10^9 weights a second, the best of many runs, for the machine is shared. One core
 // of an AMD EPYC (Zen 3) with AVX2, 51.8e9 multiply-adds a second; n = 4096, d = 32, H = 8, Q = 64,
@@ -29,8 +29,19 @@
 // weights of two queries in registers for d_k = 1 and 2 (3.05 to 3.28 at d_k = 1, 2.81 to 2.86 at
 // 2, slower where weights are stored).
 //
-// What binds now: weights from exponents alone reach 4.2, 12.4 multiply-adds each, which is their
+// What binds there: weights from exponents alone reach 4.2, 12.4 multiply-adds each, which is their
 // limit; the exponents at d_k = 4 take 8 more where 4 would do, for stores and loads of the buffer.
+//
+// One core of an Intel Xeon (Sapphire Rapids) with AVX-512, 72e9 multiply-adds a second at the
+// time; core loop at d_k = 1 / 4 / 16, limits 5.6 / 4.5 / 2.6:
+//   3. The above, with vectors of 16.                                   3.6 / 2.8 / 1.6
+//   4. Two of AVX-512's own operations round an exponent down and multiply by 2^n: 9 operations for
+//      2^t in place of 11; two vectors at a time.                       3.7 / 3.1 / 1.6
+//   5. Keys of a subspace one after another, and no division a tile.    4.6 / 3.6 / 1.8
+//   6. Eight queries at a time; the longest key of a strip found once.  4.8 / 3.9 / 2.0
+// Tried and dropped there: strips of 128 and 256 keys, or four queries, so that the weights of all
+// heads stay in the first cache where covariances are wanted (no change). What binds now: at d_k of
+// 8 and less both loops are within a fifth of the two units for multiply-adds.
 
 inline constexpr double log2_e = 1.4426950408889634;
 

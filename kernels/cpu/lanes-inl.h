@@ -52,9 +52,10 @@ inline constexpr float least_exponent = -127.0f;
 /// See Exp2.
 inline constexpr float largest_plain_whole = 100.0f;
 
-/// 2^(t + whole) for integers `whole` and t + whole <= 127, within 1.05 ulp (1.25 on the fallback
-/// target, whose MulAdd rounds twice); 0 below t + whole = -126.5 or so. Without Clamp, t + whole
-/// is to be at least -125 and |whole| at most `largest_plain_whole`; the bits are the same.
+/// 2^(t + whole) for integers `whole` and t + whole <= 127, within 1.05 ulp (1.3 with AVX-512,
+/// where f is rounded if -1 < t < 0; 1.25 on the fallback target, whose MulAdd rounds twice); 0
+/// below t + whole = -126.5 or so. Without Clamp, t + whole is to be at least -125 and |whole| at
+/// most `largest_plain_whole`; the bits are the same.
 ///
 /// t = n + f with n integer; 2^f by a polynomial of degree 6 (minimax in relative error, 2^-28.8 or
 /// less, from a Remez exchange).
