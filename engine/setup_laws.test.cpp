@@ -11,6 +11,7 @@
 #include <Eigen/Dense>
 #include <gtest/gtest.h>
 
+#include "engine/subspaces.h"
 #include "kernels/design_point.h"
 
 namespace headlab {
@@ -25,7 +26,7 @@ using Frames = std::vector<Eigen::MatrixXd>;
 template <class Law>
 Frames generate(const Law& law, const Sizes& sizes) {
   law.check(sizes);
-  const Frames frames = law.generate(sizes);
+  const Frames frames = to_matrices(law.generate(sizes));
   EXPECT_EQ(frames.size(), static_cast<std::size_t>(sizes.heads));
   for (const auto& w : frames) {
     EXPECT_EQ(w.rows(), sizes.d);
