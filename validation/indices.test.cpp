@@ -329,7 +329,7 @@ TEST(PrincipalCosines, OfAKnownPair) {
   EXPECT_TRUE(close(cosines[2], 0));
   EXPECT_FALSE(close(cosines[1], 0.8 * (1 + 1e-9)));
   for (double c : cosines) EXPECT_TRUE(c >= 0 && c <= 1);
-  // Wide enough for the divide-and-conquer SVD; the indices take another path to the same angles.
+  // The indices take another path to the same angles.
   const auto wide = random_subspaces(100, 40, 2, 14);
   EXPECT_TRUE(close(overlap(principal_cosines(wide[0], wide[1]), 0.5),
                     1 - *overlap_index(wide, 0.5).value));
