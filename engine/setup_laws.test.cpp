@@ -57,7 +57,8 @@ double off_orthonormal(const Frames& frames) {
 
 /// Cosines of the principal angles, largest first.
 Eigen::VectorXd cosines(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
-  return Eigen::JacobiSVD<Eigen::MatrixXd>(a.transpose() * b).singularValues();
+  const Eigen::MatrixXd product = a.transpose() * b;  // square, so there is nothing to precondition
+  return Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::NoQRPreconditioner>(product).singularValues();
 }
 
 /// "key: problem" of what a check refuses, empty where it does not.

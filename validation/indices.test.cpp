@@ -80,8 +80,9 @@ Subspaces pair_with_sines(const std::vector<double>& sines, Eigen::Index d, std:
   return {a, b * random_frame(k, k, random)};
 }
 
+/// Of a square matrix.
 VectorXd singular_values(const MatrixXd& matrix) {
-  return Eigen::JacobiSVD<MatrixXd>(matrix).singularValues();
+  return Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>(matrix).singularValues();
 }
 
 /// The definitions as written, pair by pair, angle by angle, Pbar in full.
