@@ -6,6 +6,9 @@
 #include <string>
 #include <variant>
 
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+
 #include "engine/estimates.h"
 #include "engine/run.h"
 #include "engine/written_at.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "engine/run.h"
 #include "engine/scenario.h"

@@ -21,18 +21,6 @@ Sizes sizes_of(const Scenario& scenario) {
       .d = design_dimension(scenario), .heads = scenario.heads, .k = scenario.k, .n = scenario.n};
 }
 
-/// [H][d][k] from H matrices d x k.
-std::vector<double> flatten(const std::vector<Eigen::MatrixXd>& frames) {
-  std::vector<double> numbers;
-  numbers.reserve(frames.size() * static_cast<std::size_t>(frames[0].size()));
-  for (const Eigen::MatrixXd& w : frames) {
-    for (Eigen::Index i = 0; i < w.rows(); ++i) {
-      for (Eigen::Index j = 0; j < w.cols(); ++j) numbers.push_back(w(i, j));
-    }
-  }
-  return numbers;
-}
-
 /// A point as the backends see it, in float32, byte by byte: -0 and 0 are the same place.
 template <class Number>
 std::string key_of(const Number* point, int d) {
@@ -103,7 +91,7 @@ std::vector<double> truth_at(const Scenario& scenario, const Plan& plan, QuerySe
 
 }  // namespace
 
-std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario) {
+HeadFrames make_head_frames(const Scenario& scenario) {
   const Sizes sizes = sizes_of(scenario);
   return std::visit(
       [&](const auto& law) {
@@ -134,7 +122,7 @@ Plan make_plan(const Scenario& scenario) {
                  scenario.noise);
   plan.kernel = scenario.kernel;
 
-  plan.projections = flatten(make_subspaces(scenario));
+  plan.projections = make_head_frames(scenario).numbers();
   plan.head_weights = std::visit(
       [&](const auto& law) {
         law.check(sizes);

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Dense>
-
 #include "engine/document.h"
 #include "engine/setup_laws.h"
 #include "kernels/laws.h"
@@ -66,7 +64,8 @@ Study parse_study(const std::string& text, const std::string& source,
 /// (see engine/pilot.h). Throws ParameterError.
 Plan make_plan(const Scenario& scenario);
 
-/// W_h, h = 1..H, of a scenario: d x k with orthonormal columns.
-std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario);
+/// W_h, h = 1..H, of a scenario: d x k with orthonormal columns; make_subspaces() in
+/// engine/subspaces.h has them as matrices. Throws ParameterError.
+HeadFrames make_head_frames(const Scenario& scenario);
 
 }  // namespace headlab

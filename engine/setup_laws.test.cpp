@@ -11,6 +11,7 @@
 #include <Eigen/Dense>
 #include <gtest/gtest.h>
 
+#include "engine/subspaces.h"
 #include "kernels/design_point.h"
 
 namespace headlab {
@@ -25,7 +26,7 @@ using Frames = std::vector<Eigen::MatrixXd>;
 template <class Law>
 Frames generate(const Law& law, const Sizes& sizes) {
   law.check(sizes);
-  const Frames frames = law.generate(sizes);
+  const Frames frames = to_matrices(law.generate(sizes));
   EXPECT_EQ(frames.size(), static_cast<std::size_t>(sizes.heads));
   for (const auto& w : frames) {
     EXPECT_EQ(w.rows(), sizes.d);
@@ -56,7 +57,8 @@ double off_orthonormal(const Frames& frames) {
 
 /// Cosines of the principal angles, largest first.
 Eigen::VectorXd cosines(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
-  return Eigen::JacobiSVD<Eigen::MatrixXd>(a.transpose() * b).singularValues();
+  const Eigen::MatrixXd product = a.transpose() * b;  // square, so there is nothing to precondition
+  return Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::NoQRPreconditioner>(product).singularValues();
 }
 
 /// "key: problem" of what a check refuses, empty where it does not.

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+// Philox uses none of the types that Random123 has for SSE, whose headers are many.
+#define R123_USE_SSE 0
 #include <Random123/philox.h>
 #if defined(__CUDACC__)
 // The two headers give the same names to their constants and to the 32 by 32 bit product.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "engine/subspaces.h"
 #include "validation/indices.h"
 
 namespace headlab::tools {

@@ -23,6 +23,7 @@
 
 #include "engine/document.h"
 #include "engine/error.h"
+#include "engine/subspaces.h"
 #include "validation/claim/claim.h"
 #include "validation/claim/experiment.h"
 #include "validation/search/confirm.h"

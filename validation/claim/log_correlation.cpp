@@ -7,6 +7,7 @@
 // heads keep a geometric-mean correlation of 1/e.
 #include <cmath>
 
+#include "engine/subspaces.h"
 #include "validation/claim/claim.h"
 #include "validation/claim/experiment.h"
 #include "validation/indices.h"

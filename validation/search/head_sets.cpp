@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/document.h"
+#include "engine/subspaces.h"
 
 namespace headlab {
 namespace {
@@ -165,7 +166,8 @@ void add_blocks(const HeadSizes& sizes, std::vector<HeadSet>& sets) {
 }  // namespace
 
 Subspaces HeadSet::subspaces() const {
-  return std::visit([&](const auto& one) { return one.generate(sizes_of(sizes)); }, law);
+  return std::visit([&](const auto& one) { return to_matrices(one.generate(sizes_of(sizes))); },
+                    law);
 }
 
 std::string HeadSet::toml() const {

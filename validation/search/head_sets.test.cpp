@@ -11,6 +11,7 @@
 
 #include "engine/error.h"
 #include "engine/scenario.h"
+#include "engine/subspaces.h"
 
 namespace headlab {
 namespace {

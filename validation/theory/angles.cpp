@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include <Eigen/Cholesky>
+
 #include "validation/theory/scalar_finite_n.h"
 
 namespace headlab {

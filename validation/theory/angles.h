@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace headlab {
 

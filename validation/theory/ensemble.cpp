@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <Eigen/Cholesky>
+
 #include "engine/pilot.h"
 
 namespace headlab {

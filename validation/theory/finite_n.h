@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "validation/theory/model.h"
 

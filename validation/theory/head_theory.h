@@ -2,7 +2,7 @@
 /// \file What every closed form says of the heads at one query.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace headlab {
 

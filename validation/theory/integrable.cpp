@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <Eigen/Eigenvalues>
+
 namespace headlab {
 namespace {
 

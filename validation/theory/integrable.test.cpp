@@ -8,6 +8,8 @@
 #include <numbers>
 #include <vector>
 
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
 #include <gtest/gtest.h>
 
 namespace headlab {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "engine/scenario.h"
 #include "validation/theory/integrable.h"

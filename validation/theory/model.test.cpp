@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/error.h"
+#include "engine/subspaces.h"
 
 namespace headlab {
 namespace {

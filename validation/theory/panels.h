@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace headlab {
 

@@ -10,7 +10,7 @@
 /// subspaces have independent radii, so that every expectation of two factors.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "validation/theory/scalar_finite_n.h"
 

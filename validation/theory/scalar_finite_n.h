@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "validation/theory/model.h"
 #include "validation/theory/scalar_head.h"

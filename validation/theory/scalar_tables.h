@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "validation/theory/model.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 namespace headlab {
 

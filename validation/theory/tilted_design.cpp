@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include <Eigen/Cholesky>
+
 namespace headlab {
 namespace {
 

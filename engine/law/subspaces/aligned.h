@@ -2,10 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include <Eigen/Dense>
-
+#include "engine/law/subspaces/head_frames.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -26,9 +24,12 @@ struct AlignedSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  std::vector<Eigen::MatrixXd> generate(const Sizes& sizes) const {
-    return std::vector<Eigen::MatrixXd>(static_cast<std::size_t>(sizes.heads),
-                                        Eigen::MatrixXd::Identity(sizes.d, sizes.k));
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
+    for (int h = 0; h < sizes.heads; ++h) {
+      for (int j = 0; j < sizes.k; ++j) frames(h, j, j) = 1;
+    }
+    return frames;
   }
 };
 

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdio>
-#include <limits>
 #include <string>
 #include <vector>
 
-#include <Eigen/Dense>
-
+#include "engine/law/subspaces/head_frames.h"
 #include "engine/law/subspaces/orthonormal.h"
 #include "kernels/parameter.h"
 
@@ -47,27 +45,20 @@ struct ExplicitSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  std::vector<Eigen::MatrixXd> generate(const Sizes&) const {
-    std::vector<Eigen::MatrixXd> frames;
-    for (std::size_t h = 0; h < matrices.size(); ++h) {
-      frames.push_back(orthonormalise ? signed_qr(matrix(h)).q : matrix(h));
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
+    for (int h = 0; h < sizes.heads; ++h) {
+      const auto& rows = matrices[static_cast<std::size_t>(h)];
+      for (int i = 0; i < sizes.d; ++i) {
+        const auto& row = rows[static_cast<std::size_t>(i)];
+        for (int j = 0; j < sizes.k; ++j) frames(h, i, j) = row[static_cast<std::size_t>(j)];
+      }
     }
+    if (orthonormalise) orthonormalise_each(frames);
     return frames;
   }
 
  private:
-  Eigen::MatrixXd matrix(std::size_t h) const {
-    const auto& rows = matrices[h];
-    Eigen::MatrixXd w(static_cast<Eigen::Index>(rows.size()),
-                      static_cast<Eigen::Index>(rows[0].size()));
-    for (Eigen::Index i = 0; i < w.rows(); ++i) {
-      for (Eigen::Index j = 0; j < w.cols(); ++j) {
-        w(i, j) = rows[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-      }
-    }
-    return w;
-  }
-
   static std::string of_head(std::size_t h) { return "matrix of head " + std::to_string(h + 1); }
 
   void check_shape(std::size_t h, const Sizes& sizes) const {
@@ -87,9 +78,7 @@ struct ExplicitSubspaces {
   }
 
   void check_orthonormal(std::size_t h) const {
-    const Eigen::MatrixXd w = matrix(h);
-    const double deviation =
-        (w.transpose() * w - Eigen::MatrixXd::Identity(w.cols(), w.cols())).cwiseAbs().maxCoeff();
+    const double deviation = off_orthonormal(matrices[h]);
     if (!(deviation <= tolerance)) {
       char size[32];
       std::snprintf(size, sizeof size, "%.2g", deviation);
@@ -99,16 +88,10 @@ struct ExplicitSubspaces {
   }
 
   void check_rank(std::size_t h) const {
-    const Eigen::MatrixXd w = matrix(h);
-    const Eigen::VectorXd r = signed_qr(w).r;
-    for (Eigen::Index j = 0; j < w.cols(); ++j) {
-      // The part of column j outside the earlier ones, against the rounding of the column itself.
-      const double rounding =
-          static_cast<double>(w.rows()) * std::numeric_limits<double>::epsilon() * w.col(j).norm();
-      if (!(r(j) > rounding)) {
-        throw ParameterError("matrices", of_head(h) + " has rank below k: column " +
-                                             std::to_string(j + 1) + " depends on those before it");
-      }
+    if (const auto column = dependent_column(matrices[h])) {
+      throw ParameterError("matrices", of_head(h) + " has rank below k: column " +
+                                           std::to_string(*column + 1) +
+                                           " depends on those before it");
     }
   }
 };

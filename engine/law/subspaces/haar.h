@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include <Eigen/Dense>
-
+#include "engine/law/subspaces/head_frames.h"
 #include "engine/law/subspaces/orthonormal.h"
 #include "kernels/draws.h"
 #include "kernels/parameter.h"
@@ -35,24 +33,23 @@ struct HaarSubspaces {
 
   /// H matrices d x k with orthonormal columns: the Q of a matrix of independent normals. Row i of
   /// head h is point i of replicate h, so a head does not depend on how many there are.
-  std::vector<Eigen::MatrixXd> generate(const Sizes& sizes) const {
-    std::vector<Eigen::MatrixXd> frames;
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
     const int quads = quads_per_point(sizes.k);
     for (int h = 0; h < sizes.heads; ++h) {
       const std::uint64_t stream = subsequence(Purpose::haar, static_cast<std::uint64_t>(h));
-      Eigen::MatrixXd normals(sizes.d, sizes.k);
       for (int i = 0; i < sizes.d; ++i) {
         for (int j = 0; j < sizes.k; j += 2) {
           const Words words = philox(seed, stream,
                                      static_cast<std::uint64_t>(i) * static_cast<unsigned>(quads) +
                                          static_cast<unsigned>(j / 4));
           const NormalPair z = normal_pair(words.w[j % 4], words.w[j % 4 + 1]);
-          normals(i, j) = z.first;
-          if (j + 1 < sizes.k) normals(i, j + 1) = z.second;
+          frames(h, i, j) = z.first;
+          if (j + 1 < sizes.k) frames(h, i, j + 1) = z.second;
         }
       }
-      frames.push_back(signed_qr(normals).q);
     }
+    orthonormalise_each(frames);
     return frames;
   }
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <string>
 
-#include <Eigen/Dense>
-
+#include "engine/law/subspaces/head_frames.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -25,11 +24,10 @@ struct OrthogonalSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  std::vector<Eigen::MatrixXd> generate(const Sizes& sizes) const {
-    std::vector<Eigen::MatrixXd> frames;
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
     for (int h = 0; h < sizes.heads; ++h) {
-      frames.emplace_back(Eigen::MatrixXd::Zero(sizes.d, sizes.k));
-      frames.back().middleRows(h * sizes.k, sizes.k).setIdentity();
+      for (int j = 0; j < sizes.k; ++j) frames(h, h * sizes.k + j, j) = 1;
     }
     return frames;
   }

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Dense>
+#include <cstddef>
+#include <optional>
+
+#include "engine/law/subspaces/head_frames.h"
+#include "kernels/linear_algebra.h"
 
 namespace headlab {
 
-/// A = Q R with orthonormal columns of Q and a diagonal of R that is not negative.
-struct SignedQr {
-  Eigen::MatrixXd q;  ///< [d][k]
-  Eigen::VectorXd r;  ///< [k], diagonal of R
-};
+/// Replaces every W_h by the Q of its Householder QR with a diagonal of R that is not negative. The
+/// signs make Q unique at full rank: orthonormal columns come back as themselves to rounding, and a
+/// matrix of independent normals gives Haar measure, which the signs of the bare algorithm would
+/// not (Mezzadri, "How to generate random matrices from the classical compact groups", Notices of
+/// the AMS, 2007).
+void orthonormalise_each(HeadFrames& frames);
 
-/// Householder QR of a [d][k] matrix, k <= d. The signs make Q unique at full rank: an orthonormal
-/// A comes back as itself to rounding, and a matrix of independent normals gives Haar measure,
-/// which the signs of the bare algorithm would not (Mezzadri, "How to generate random matrices from
-/// the classical compact groups", Notices of the AMS, 2007).
-inline SignedQr signed_qr(const Eigen::MatrixXd& a) {
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(a);
-  SignedQr out{.q = qr.householderQ() * Eigen::MatrixXd::Identity(a.rows(), a.cols()),
-               .r = qr.matrixQR().diagonal().head(a.cols())};
-  for (Eigen::Index j = 0; j < a.cols(); ++j) {
-    if (out.r(j) < 0) {
-      out.q.col(j) *= -1;
-      out.r(j) *= -1;
-    }
-  }
-  return out;
-}
+/// Largest element of |W^T W - I| for W [d][k].
+double off_orthonormal(const Rows& w);
+
+/// The first column of W [d][k], k <= d, that depends on those before it to rounding.
+std::optional<std::size_t> dependent_column(const Rows& w);
 
 }  // namespace headlab

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Dense>
-
+#include "engine/law/subspaces/head_frames.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -40,15 +39,14 @@ struct PrincipalAngleSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  std::vector<Eigen::MatrixXd> generate(const Sizes& sizes) const {
-    std::vector<Eigen::MatrixXd> frames;
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
     for (int h = 0; h < sizes.heads; ++h) {
-      frames.emplace_back(Eigen::MatrixXd::Zero(sizes.d, sizes.k));
       for (int j = 0; j < sizes.k; ++j) {
         const double angle = h == 0 ? 0.0 : angles[static_cast<std::size_t>(j)];
         const bool right = angle >= std::numbers::pi / 2;
-        frames.back()(j, j) = right ? 0.0 : std::cos(angle);
-        if (h > 0) frames.back()(h * sizes.k + j, j) = right ? 1.0 : std::sin(angle);
+        frames(h, j, j) = right ? 0.0 : std::cos(angle);
+        if (h > 0) frames(h, h * sizes.k + j, j) = right ? 1.0 : std::sin(angle);
       }
     }
     return frames;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// W_h, h = 1..H, in plain numbers: H matrices d x k, which start as zero.
+class HeadFrames {
+ public:
+  explicit HeadFrames(const Sizes& sizes)
+      : heads_(sizes.heads), d_(sizes.d), k_(sizes.k), numbers_(at(heads_, 0, 0)) {}
+
+  int heads() const { return heads_; }
+  int d() const { return d_; }
+  int k() const { return k_; }
+
+  /// W_h(i, j), each from 0.
+  double& operator()(int h, int i, int j) { return numbers_[at(h, i, j)]; }
+  double operator()(int h, int i, int j) const { return numbers_[at(h, i, j)]; }
+
+  const std::vector<double>& numbers() const { return numbers_; }  ///< [H][d][k]
+
+ private:
+  std::size_t at(int h, int i, int j) const {
+    return (static_cast<std::size_t>(h) * static_cast<std::size_t>(d_) +
+            static_cast<std::size_t>(i)) *
+               static_cast<std::size_t>(k_) +
+           static_cast<std::size_t>(j);
+  }
+
+  int heads_;
+  int d_;
+  int k_;
+  std::vector<double> numbers_;
+};
+
+}  // namespace headlab
