@@ -11,7 +11,7 @@
 namespace headlab {
 
 /// Points of a chunk are a multiple of this: whole blocks of any SIMD target.
-inline constexpr std::uint64_t chunk_unit = 1024;
+inline constexpr std::uint64_t chunk_unit = 2048;
 
 /// What they may take, unless one unit takes more.
 inline constexpr std::uint64_t most_chunk_bytes = std::uint64_t{8} << 20;

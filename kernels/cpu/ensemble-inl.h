@@ -63,8 +63,9 @@ inline constexpr double product_reach = 3;
 
 inline constexpr std::int64_t no_key = -1;
 
-/// Tiles over which sums are float32: 64 additions in every lane.
-inline constexpr std::size_t block_tiles = 64 * lane_count / tile_points;
+/// Tiles over which sums are float32: 128 additions in every lane.
+inline constexpr std::size_t block_tiles = 128 * lane_count / tile_points;
+static_assert(chunk_unit % (block_tiles * tile_points) == 0);
 
 /// Sums over the keys of one head and query.
 struct Sums {
@@ -261,7 +262,7 @@ class EnsembleLoop : public Ensembles {
       member.running_ensemble = LaneSums(most_rows);
       member.ensemble_noise.resize(queries_);
       member.factors.resize(queries_ * count);
-      sums_squares_ = sums_squares_ || !member.layout.pairwise();
+      sums_squares_ = sums_squares_ || member.recomputes;
     }
     members_.push_back(std::move(member));
   }
@@ -728,7 +729,9 @@ class EnsembleLoop : public Ensembles {
     if (!layout.pairwise()) {
       for (std::size_t h = 0; h < count; ++h) {
         const Sums& sums = window(q, member.heads[h]).sums;
-        const double square = constant_scale_ ? sums.weight_squared : sums.noise;
+        const double square = !member.recomputes ? scaled[first + pair_index(count, h, h)]
+                              : constant_scale_  ? sums.weight_squared
+                                                 : sums.noise;
         noise[h] = s2 * square * inverse_[h] * inverse_[h];
       }
       noise[count] = member.ensemble_noise[q];

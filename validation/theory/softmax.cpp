@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <Eigen/SVD>
+
 namespace headlab {
 
 double softmax_correlation(const Eigen::VectorXd& a, const Eigen::VectorXd& b) {
