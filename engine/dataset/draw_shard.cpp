@@ -149,11 +149,18 @@ class Drawing {
     put(output_, variable("truth"), 0, plan_.truth);
   }
 
+  /// Points drawn and not yet written.
+  struct Points {
+    std::vector<float> x;
+    std::vector<double> regression, noise_sd, y;
+  };
+
   void work() {
     try {
+      Points points;
       for (std::uint64_t i = next_++; i < parts_ && !stops(); i = next_++) {
         if (i < points_.count()) {
-          draw_points(points_[i]);
+          draw_points(points_[i], points);
         } else {
           weigh((i - points_.count()) * samples_together_);
         }
@@ -173,24 +180,26 @@ class Drawing {
     if (hooks_.done) hooks_.done(work);
   }
 
-  void draw_points(const Part& part) {
+  void draw_points(const Part& part, Points& to) {
     const auto d = static_cast<std::size_t>(plan_.d);
     const auto points = static_cast<std::size_t>(part.points);
     const std::size_t count = points * static_cast<std::size_t>(part.replicates);
-    std::vector<float> x(count * d);
-    std::vector<double> regression(count), noise_sd(count), y(count);
+    to.x.resize(count * d);
+    for (std::vector<double>* values : {&to.regression, &to.noise_sd, &to.y}) {
+      values->resize(count);
+    }
     for (std::size_t r = 0; r < part.replicates; ++r) {
       const auto of = [&](auto& values, std::size_t width) {
         return std::span(values).subspan(r * points * width, points * width);
       };
       sample_points(plan_, range_.first + part.replicate + r, part.point,
-                    {of(x, d), of(regression, 1), of(noise_sd, 1), of(y, 1)});
+                    {of(to.x, d), of(to.regression, 1), of(to.noise_sd, 1), of(to.y, 1)});
     }
     const std::uint64_t first = part.replicate * plan_.n + part.point;
-    put(output_, variable("X"), first * d, x);
-    put(output_, variable("Y"), first, y);
-    put(output_, variable("m"), first, regression);
-    put(output_, variable("noise_sd"), first, noise_sd);
+    put(output_, variable("X"), first * d, to.x);
+    put(output_, variable("Y"), first, to.y);
+    put(output_, variable("m"), first, to.regression);
+    put(output_, variable("noise_sd"), first, to.noise_sd);
     tell(static_cast<double>(count * bytes_a_point(plan_.d)));
   }
 
