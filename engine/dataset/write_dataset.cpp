@@ -187,8 +187,8 @@ std::pair<ShardId, std::vector<FileRecord>> finish_shard(const Dataset& dataset,
     if (descriptor < 0) throw cannot_be_written(shown, errno);
     const std::shared_ptr<void> closing(nullptr, [&](void*) { ::close(descriptor); });
     flush_to_disk(descriptor, shown);
-    flush_folder_of(file);
   }
+  flush_folder_of(path.name() + records.back().name.substr(at.size()));
   path.rename();
   return {id, std::move(records)};
 }
