@@ -250,6 +250,7 @@ TemporaryPath::TemporaryPath(std::string target)
     if (is_left_over(entry.path().string(), target_)) left_over.push_back(entry.path());
   }
   fs::remove_all(name_, error);
+  fs::remove_all(target_, error);
   for (const fs::path& path : left_over) fs::remove_all(path, error);
 }
 
@@ -261,9 +262,6 @@ TemporaryPath::~TemporaryPath() {
 }
 
 void TemporaryPath::rename() {
-  // A file gives way to a file by itself, a folder with something in it does not.
-  std::error_code error;
-  if (fs::is_directory(target_, error)) fs::remove_all(target_, error);
   if (std::rename(name_.c_str(), target_.c_str()) != 0) throw cannot_be_written(target_, errno);
   renamed_ = true;
   flush_folder_of(target_);

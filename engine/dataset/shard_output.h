@@ -24,8 +24,8 @@ struct DatasetAttributes {
 /// A file or folder under the name PATH.tmp-<pid> until it is finished. Where it is not it goes.
 class TemporaryPath {
  public:
-  /// Makes the folder that it is in, and removes what ended processes left of the same target.
-  /// Throws CouldNotFinish.
+  /// Makes the folder that it is in, and removes what is at the target, whose room on the disk may
+  /// be needed, and what ended processes left of the same target. Throws CouldNotFinish.
   explicit TemporaryPath(std::string target);
   ~TemporaryPath();
   TemporaryPath(const TemporaryPath&) = delete;
@@ -33,7 +33,7 @@ class TemporaryPath {
 
   const std::string& target() const { return target_; }
   const std::string& name() const { return name_; }
-  /// Puts it in place of what is at the target. Throws CouldNotFinish.
+  /// Puts it in its place. Throws CouldNotFinish.
   void rename();
 
  private:

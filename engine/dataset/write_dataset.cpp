@@ -117,7 +117,8 @@ void check_memory(const Dataset& dataset, int threads) {
                  "data.n", threads == 1 ? "" : "or use --threads 1");
 }
 
-/// Throws Refused unless the shards fit on the disk of `folder`, and each file is small enough.
+/// Throws Refused unless the shards fit on the disk of `folder`, where they take the place of what
+/// is there of them, and each file is small enough.
 void check_disk(const Dataset& dataset, const std::string& folder,
                 const std::vector<ShardId>& ids) {
   double bytes = 0;
@@ -125,6 +126,11 @@ void check_disk(const Dataset& dataset, const std::string& folder,
   for (const auto& [condition, shard] : ids) {
     const std::uint64_t shard_bytes = dataset.shard_bytes(condition, shard) + shard_overhead_bytes;
     bytes += static_cast<double>(shard_bytes);
+    for (const std::string& file : dataset.shard_files(condition, shard)) {
+      std::error_code none;
+      const std::uintmax_t replaced = fs::file_size(folder + "/" + file, none);
+      if (!none) bytes -= static_cast<double>(replaced);
+    }
     if (dataset.request.format == DatasetFormat::netcdf) {
       largest = std::max(largest, shard_bytes);
       continue;
