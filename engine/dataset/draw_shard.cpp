@@ -19,8 +19,8 @@
 namespace headlab {
 namespace {
 
-/// Bytes that a thread draws before it writes them.
-constexpr std::uint64_t bytes_at_once = std::uint64_t{4} << 20;
+/// Bytes that a thread draws before it writes them: they are still in its cache then.
+constexpr std::uint64_t bytes_at_once = std::uint64_t{1} << 20;
 /// Time for one kernel weight of the reference, as bytes that a disk takes in it.
 constexpr double bytes_a_weight = 64;
 
@@ -68,7 +68,7 @@ class PointParts {
   std::uint64_t pieces_;    ///< of a replicate
 };
 
-/// Numbers that go into consecutive places of a variable, a few MiB at a time.
+/// Numbers that go into consecutive places of a variable, a MiB at a time.
 class Run {
  public:
   Run(ShardOutput& output, std::size_t variable, std::uint64_t first)

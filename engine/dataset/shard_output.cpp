@@ -2,6 +2,7 @@
 #include "engine/dataset/shard_output.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -65,7 +66,7 @@ class SizedFile {
   }
 
   void write(std::uint64_t at, std::span<const std::byte> bytes) {
-    const std::uint64_t begin = at;
+    const std::size_t size = bytes.size();
     while (!bytes.empty()) {
       const ssize_t written =
           ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
@@ -76,15 +77,17 @@ class SizedFile {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
       at += static_cast<std::uint64_t>(written);
     }
-    start_flushing(begin, at - begin);
+    count_written(size);
   }
 
-  /// The disk works while more is drawn, and little of what is written waits in memory. 0 bytes:
-  /// all there are.
-  void start_flushing(std::uint64_t at, std::uint64_t bytes) {
-    ::sync_file_range(descriptor_, static_cast<off_t>(at), static_cast<off_t>(bytes),
-                      SYNC_FILE_RANGE_WRITE);
+  /// Bytes have been written here, or past this descriptor. The disk begins on them once they are
+  /// many: it works while more is drawn, and little waits in memory.
+  void count_written(std::size_t bytes) {
+    if ((waiting_ += bytes) < flushed_at_once) return;
+    waiting_ = 0;
+    start_flushing();
   }
+  void start_flushing() { ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE); }
 
   /// Gives back what was set aside and not needed.
   void release() {
@@ -99,8 +102,11 @@ class SizedFile {
   }
 
  private:
+  static constexpr std::uint64_t flushed_at_once = std::uint64_t{16} << 20;
+
   std::string shown_;
   int descriptor_;
+  std::atomic<std::uint64_t> waiting_ = 0;  ///< bytes written since the disk was last told to begin
 };
 
 /// A folder with one file a variable.
@@ -126,7 +132,10 @@ class NpyShard : public ShardOutput {
     part.file.write(part.header + first * part.number, bytes);
   }
   void close() override {
-    for (Part& part : parts_) part.file.close();
+    for (Part& part : parts_) {
+      part.file.start_flushing();
+      part.file.close();
+    }
   }
 
  private:
@@ -183,22 +192,17 @@ class NetcdfShard : public ShardOutput {
                       from += elements * number;
                     });
     });
-    waiting_ += bytes.size();
-    if (waiting_ < flushed_at_once) return;
-    waiting_ = 0;
-    file_->start_flushing(0, 0);
+    file_->count_written(bytes.size());
   }
 
   void close() override {
     in_words([&] { stream_->close(); });
     file_->release();
-    file_->start_flushing(0, 0);
+    file_->start_flushing();
     file_->close();
   }
 
  private:
-  static constexpr std::uint64_t flushed_at_once = std::uint64_t{32} << 20;
-
   void define(const DatasetAttributes& attributes) {
     const NetcdfGroup root = stream_->root();
     for (const auto& [name, text] : attributes.texts) root.put_attribute(name, text);
@@ -233,7 +237,6 @@ class NetcdfShard : public ShardOutput {
   std::optional<NetcdfStream> stream_;
   std::optional<SizedFile> file_;  ///< the same file, past the library
   std::mutex mutex_;
-  std::uint64_t waiting_ = 0;  ///< bytes put since the disk was last told to begin
 };
 
 }  // namespace

@@ -221,7 +221,7 @@ TEST_F(WriteDataset, HoldsTheSameBytesForAnyThreadsShardsAndFormat) {
 }
 
 TEST_F(WriteDataset, DrawsLongTrainingSetsInPieces) {
-  // More points than are drawn at once: 4 MiB are 116508 points of 3 coordinates.
+  // More points than are drawn at once: 1 MiB are 29127 points of 3 coordinates.
   const std::vector<std::string> sets = {"data.n=250001", "run.replicates=2"};
   write("npy", {.format = DatasetFormat::npy, .shards = 2}, {.threads = 2}, sets);
   write("nc", {.shards = 1}, {.threads = 2}, sets);
