@@ -41,14 +41,7 @@ class OutputFile {
     }
   }
 
-  void sync() {
-    while (::fsync(descriptor_) != 0) {
-      if (errno == EINTR) continue;
-      // Some file systems cannot flush one file; the rename is atomic there all the same.
-      if (errno == EINVAL || errno == EROFS || errno == ENOTSUP) return;
-      fail(errno);
-    }
-  }
+  void sync() { flush_to_disk(descriptor_, target_); }
 
   /// Reports what a network file system keeps back until here.
   void close() {
@@ -63,14 +56,7 @@ class OutputFile {
   }
 
  private:
-  [[noreturn]] void fail(int error) const {
-    const char* const advice = error == ENOSPC || error == EDQUOT || error == EFBIG
-                                   ? " - free some space, or choose another place"
-                               : error == EACCES || error == EPERM || error == EROFS
-                                   ? " - choose a place you may write to"
-                                   : "";
-    throw CouldNotFinish(target_ + ": cannot be written (" + std::strerror(error) + ")" + advice);
-  }
+  [[noreturn]] void fail(int error) const { throw cannot_be_written(target_, error); }
 
   std::string target_;
   std::string name_;
@@ -79,8 +65,27 @@ class OutputFile {
   int descriptor_ = -1;
 };
 
-/// A rename is on the disk once the folder is. Best effort: the file itself is safe already.
-void sync_folder_of(const std::string& path) {
+}  // namespace
+
+CouldNotFinish cannot_be_written(const std::string& path, int error) {
+  const char* const advice = error == ENOSPC || error == EDQUOT || error == EFBIG
+                                 ? " - free some space, or choose another place"
+                             : error == EACCES || error == EPERM || error == EROFS
+                                 ? " - choose a place you may write to"
+                                 : "";
+  return CouldNotFinish(path + ": cannot be written (" + std::strerror(error) + ")" + advice);
+}
+
+void flush_to_disk(int descriptor, const std::string& path) {
+  while (::fsync(descriptor) != 0) {
+    if (errno == EINTR) continue;
+    // Some file systems cannot flush one file; the rename is atomic there all the same.
+    if (errno == EINVAL || errno == EROFS || errno == ENOTSUP) return;
+    throw cannot_be_written(path, errno);
+  }
+}
+
+void flush_folder_of(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -88,8 +93,6 @@ void sync_folder_of(const std::string& path) {
   ::fsync(descriptor);
   ::close(descriptor);
 }
-
-}  // namespace
 
 void write_atomically(const std::string& path, std::string_view bytes) {
   struct stat status = {};
@@ -104,7 +107,7 @@ void write_atomically(const std::string& path, std::string_view bytes) {
   file.sync();
   file.close();
   file.rename();
-  sync_folder_of(path);
+  flush_folder_of(path);
 }
 
 }  // namespace headlab

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/error.h"
+
 namespace headlab {
 
 /// Writes `bytes` to PATH.tmp-<pid>, flushes it to the disk and renames it to `path`: a reader, or
@@ -12,5 +14,15 @@ namespace headlab {
 /// a device) is written to directly. On any failure the temporary is removed and CouldNotFinish
 /// thrown with one line.
 void write_atomically(const std::string& path, std::string_view bytes);
+
+/// What is thrown where writing to `path` failed with the number `error` of errno: one line, with
+/// advice where there is some.
+CouldNotFinish cannot_be_written(const std::string& path, int error);
+
+/// Flushes an open file to the disk; throws CouldNotFinish, naming `path`.
+void flush_to_disk(int descriptor, const std::string& path);
+
+/// Flushes the folder that `path` is in, so that a rename to `path` is on the disk. Best effort.
+void flush_folder_of(const std::string& path);
 
 }  // namespace headlab

@@ -237,6 +237,53 @@ void NetcdfImage::save(const std::string& path) {
   write_atomically(path, {static_cast<const char*>(image.memory), image.size});
 }
 
+NetcdfStream::NetcdfStream(const std::string& path) {
+  check(nc_create(path.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), path);
+}
+
+NetcdfStream::~NetcdfStream() {
+  if (id_ >= 0) nc_abort(id_);
+}
+
+void NetcdfStream::define_array(const std::string& name, Type type,
+                                const std::vector<std::string>& dimensions,
+                                const VariableText& text) {
+  const int number = type == Type::float32   ? NC_FLOAT
+                     : type == Type::float64 ? NC_DOUBLE
+                                             : NC_INT64;
+  const int variable = root().define(name, number, dimensions, text);
+  check(nc_def_var_chunking(id_, variable, NC_CONTIGUOUS, nullptr), name);
+  check(nc_def_var_fill(id_, variable, NC_NOFILL, nullptr), name);
+  arrays_.push_back(name);
+}
+
+void NetcdfStream::begin_data() {
+  check(nc_enddef(id_), "definitions");
+  // The library gives a variable its place in the file when something is first put into it.
+  for (const std::string& name : arrays_) {
+    const int variable = root().variable(name);
+    int rank = 0;
+    check(nc_inq_varndims(id_, variable, &rank), name);
+    const std::vector<std::size_t> first(static_cast<std::size_t>(rank), 0);
+    const std::vector<std::size_t> one(static_cast<std::size_t>(rank), 1);
+    const double zero = 0;  // of any type
+    check(nc_put_vara(id_, variable, first.data(), one.data(), &zero), name);
+  }
+}
+
+void NetcdfStream::put(const std::string& name, const NetcdfGroup::Slab& where,
+                       const void* values) {
+  const int variable = root().variable(name);
+  slab_size(id_, variable, where, name);  // the ranks agree
+  check(nc_put_vara(id_, variable, where.start.data(), where.count.data(), values), name);
+}
+
+void NetcdfStream::close() {
+  const int id = id_;
+  id_ = -1;
+  check(nc_close(id), "closing the file");
+}
+
 NetcdfInput::NetcdfInput(const std::string& path) {
   check(nc_open(path.c_str(), NC_NOWRITE, &id_), path);
 }

@@ -67,6 +67,7 @@ class NetcdfGroup {
  private:
   friend class NetcdfImage;
   friend class NetcdfInput;
+  friend class NetcdfStream;
   using Puts = std::vector<std::function<void()>>;
   explicit NetcdfGroup(int id, Puts* puts = nullptr) : id_(id), puts_(puts) {}
   int define(const std::string& name, int type, const std::vector<std::string>& dimensions,
@@ -95,6 +96,34 @@ class NetcdfImage {
  private:
   int id_ = -1;
   NetcdfGroup::Puts puts_;
+};
+
+/// A new file for data larger than memory, written a part at a time. Its bytes depend on what is
+/// defined and put alone, not on the order of the parts: variables without chunks, compression or
+/// times, laid out in the order of their definitions. The caller sees to it that the disk has room
+/// (see NetcdfImage), and calls one function at a time, of all streams.
+class NetcdfStream {
+ public:
+  enum class Type { float32, float64, int64 };
+
+  /// Makes the file, in place of one that is there.
+  explicit NetcdfStream(const std::string& path);
+  ~NetcdfStream();
+  NetcdfStream(const NetcdfStream&) = delete;
+  NetcdfStream& operator=(const NetcdfStream&) = delete;
+
+  NetcdfGroup root() const { return NetcdfGroup(id_); }
+  void define_array(const std::string& name, Type type, const std::vector<std::string>& dimensions,
+                    const VariableText& text);
+  /// Ends the definitions and lays the variables out, none of them empty.
+  void begin_data();
+  /// Puts a part of a variable; `values` are of its type, as many as the part has.
+  void put(const std::string& name, const NetcdfGroup::Slab& where, const void* values);
+  void close();
+
+ private:
+  int id_ = -1;
+  std::vector<std::string> arrays_;
 };
 
 /// An existing file, open for reading.

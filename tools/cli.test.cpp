@@ -142,10 +142,11 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
-  const std::string commands = " (allowed: run, theory, validate, list, doctor, help)";
+  const std::string commands = " (allowed: run, theory, validate, dataset, list, doctor, help)";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{},
-       "no command given (allowed: run, theory, validate, list, doctor, help) - try headlab help"},
+       "no command given (allowed: run, theory, validate, dataset, list, doctor, help) - try "
+       "headlab help"},
       {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
       {{"replay"}, "unknown command \"replay\"" + commands},
       {{"a.toml"}, "unknown command \"a.toml\"" + commands},
@@ -205,6 +206,35 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads) - did "
        "you "
        "mean --set?"},
+      {{"dataset"}, "dataset: no scenario given - write headlab dataset SCENARIO.toml"},
+      {{"dataset", "a.toml", "--out", "d"},
+       "dataset: no number of training sets given - write --replicates R"},
+      {{"dataset", "a.toml", "--replicates", "5"}, "dataset: no folder given - write --out DIR"},
+      {{"dataset", "a.toml", "--replicates", "0", "--out", "d"},
+       "--replicates: \"0\"" + replicates},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--shards", "0"},
+       "--shards: \"0\"" + replicates},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--shards", "6"},
+       "--shards: is 6, more than there are replicates (allowed: 1 to 5)"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--shards", "2", "--only-shard",
+        "2"},
+       "--only-shard: is 2, but shards are numbered from 0 to 1"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--only-shard", "-1"},
+       "--only-shard: \"-1\" does not fit (allowed: a whole number from 0 to 1099511627774)"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--format", "numpy"},
+       "--format: \"numpy\" is unknown (allowed: netcdf, npy) - did you mean \"npy\"?"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--threads", "0"},
+       "--threads: \"0\"" + threads},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--weights=3"},
+       "dataset: --weights takes no value"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", ""}, "--out: is empty - give a folder"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "a.toml"},
+       "--out: a.toml: is a file, not a folder - choose a place you may write to"},
+      {{"dataset", "missing.toml", "--replicates", "5", "--out", "d"},
+       "missing.toml: cannot be opened: No such file or directory"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--backend", "cpu"},
+       "dataset: unknown option --backend (allowed: --help, --set, --replicates, --out, --shards, "
+       "--only-shard, --format, --estimates, --weights, --threads, --seed, --quiet)"},
       {{"list", "law"},
        "list: \"law\" is unknown (allowed: laws, claims, scenarios) - did you mean \"laws\"?"},
       {{"list", "claim"},
@@ -261,7 +291,7 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "validate", "list", "doctor", "help"}) {
+  for (const char* command : {"run", "theory", "validate", "dataset", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const Outcome about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);
@@ -594,6 +624,91 @@ TEST_F(CommandLine, ValidateRefusesWhatItCannotDo) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
   EXPECT_EQ(files(), std::vector<std::string>());
+}
+
+/// The files of a data set of a.toml in 20 shards.
+const Arguments many_shards = {"dataset", "a.toml", "--replicates", "200000", "--shards", "20",
+                               "--out",   "d",      "--format",     "npy"};
+
+TEST_F(CommandLine, WritesADataSetAndKeepsItTheNextTime) {
+  const Arguments arguments = {"dataset", "s.toml", "--replicates", "10",
+                               "--out",   "new/d",  "--shards",     "2"};
+  const Outcome first = headlab(arguments);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.out, "");
+  EXPECT_TRUE(std::regex_match(
+      first.err, std::regex("headlab: 2 conditions, 4 shards, [0-9.]+ KiB to write\n"
+                            "headlab: wrote 4 shards in [0-9.]+ s and new/d/manifest.json\n")))
+      << first.err;
+  EXPECT_EQ(files(), (std::vector<std::string>{
+                         "new", "new/d", "new/d/condition_000", "new/d/condition_000/shard_000.nc",
+                         "new/d/condition_000/shard_001.nc", "new/d/condition_001",
+                         "new/d/condition_001/shard_000.nc", "new/d/condition_001/shard_001.nc",
+                         "new/d/manifest.json"}));
+  const Outcome second = headlab(arguments);
+  EXPECT_EQ(second.code, 0);
+  EXPECT_EQ(second.err,
+            "headlab: 2 conditions, 4 shards, 0 bytes to write\n"
+            "headlab: kept 4 shards, intact by their SHA-256\n");
+  fs::resize_file(folder_ / "new/d/condition_001/shard_000.nc", 100);
+  const Outcome third = headlab(arguments);
+  EXPECT_NE(third.err.find("headlab: 1 shard missing or changed since they were written: written "
+                           "again\n"),
+            std::string::npos)
+      << third.err;
+  Arguments quiet = arguments;
+  quiet.push_back("--quiet");
+  EXPECT_EQ(headlab(quiet).err, "");
+  quiet.insert(quiet.end(), {"--seed", "8"});
+  const Outcome other = headlab(quiet);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.err,
+            "headlab: new/d/manifest.json: is of another data set "
+            "(conditions/0/parameters/run/seed differs) - choose another folder\n");
+}
+
+TEST_F(CommandLine, InterruptedDataSetsGoOn) {
+  const pid_t child = start(many_shards);
+  send(child, SIGINT);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(std::regex_search(
+      outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 20 - the same command "
+                              "goes on from there\n$")))
+      << outcome.err;
+  for (const std::string& name : files()) EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
+  EXPECT_EQ(headlab(many_shards).code, 0);
+  EXPECT_EQ(Json::parse(contents(folder_ / "d/manifest.json"))["complete"], true);
+}
+
+TEST_F(CommandLine, KilledDataSetsGoOn) {
+  const pid_t child = start(many_shards);
+  // In the midst of a shard, whose files it leaves.
+  const auto half_written = [&] {
+    const std::vector<std::string> names = files();
+    return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+      return name.find(".tmp-") != std::string::npos;
+    });
+  };
+  while (!half_written() && ::waitpid(child, nullptr, WNOHANG) == 0) {
+  }
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(finish(child).code, -1);
+  EXPECT_TRUE(half_written());
+  EXPECT_EQ(headlab(many_shards).code, 0);
+  EXPECT_FALSE(half_written());
+  EXPECT_EQ(Json::parse(contents(folder_ / "d/manifest.json"))["complete"], true);
+}
+
+TEST_F(CommandLine, DataSetsSayWhatKeepsThemFromBeingWritten) {
+  fs::create_directory(folder_ / "d");
+  std::ofstream(folder_ / "d/condition_000") << "in the way";
+  const Outcome outcome = headlab(many_shards);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(
+      outcome.err.ends_with("\nheadlab: d/condition_000: cannot be written (Not a directory)\n"))
+      << outcome.err;
+  EXPECT_EQ(files(), (std::vector<std::string>{"d", "d/condition_000"}));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/law_reader.h"
 #include "engine/provenance.h"
 #include "tools/command_calibrate.h"
+#include "tools/command_dataset.h"
 #include "tools/command_doctor.h"
 #include "tools/command_list.h"
 #include "tools/command_run.h"
@@ -34,6 +35,7 @@ struct Arguments {
   RunArguments run;
   TheoryArguments theory;
   ValidateArguments validate;
+  DatasetArguments dataset;
   std::string list;
   std::string help;
 };
@@ -102,6 +104,36 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
   add_simulation(*command, validate.run);
 }
 
+void add_dataset(CLI::App& app, DatasetArguments& dataset) {
+  CLI::App* command = app.add_subcommand("dataset", "Write the training sets of a scenario");
+  command->add_option("SCENARIO.toml", dataset.run.scenario, "The scenario file")->type_name("");
+  command
+      ->add_option("--set", dataset.run.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--replicates", dataset.run.replicates, "Training sets of each condition")
+      ->type_name("R");
+  command->add_option("--out", dataset.run.out, "Write manifest.json and the shards here")
+      ->type_name("DIR");
+  command
+      ->add_option("--shards", dataset.shards,
+                   "Shards of each condition; by default each has at most 256 MiB")
+      ->type_name("S");
+  command->add_option("--only-shard", dataset.only_shard, "Write this shard alone, from 0 to S - 1")
+      ->type_name("I");
+  command->add_option("--format", dataset.format, "netcdf (the default) or npy")->type_name("NAME");
+  command->add_flag("--estimates", dataset.estimates, "Write the heads' estimates too")
+      ->disable_flag_override();
+  command->add_flag("--weights", dataset.weights, "Write the attention weights too")
+      ->disable_flag_override();
+  command->add_option("--threads", dataset.run.threads, "Threads to use; the default is all")
+      ->type_name("N");
+  command->add_option("--seed", dataset.run.seed, "Seed of the draws, instead of the scenario's")
+      ->type_name("S");
+  command->add_flag("--quiet", dataset.run.quiet, "No progress on standard error")
+      ->disable_flag_override();
+}
+
 void add_commands(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", [] {
     const Provenance program = provenance();
@@ -115,6 +147,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_run(app, arguments.run);
   add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
+  add_dataset(app, arguments.dataset);
   app.add_subcommand("list", "Show laws, claims, and the scenarios that come along")
       ->add_option("laws|claims|scenarios", arguments.list, "Which of them; all by default")
       ->type_name("");
@@ -225,6 +258,7 @@ int run_command(CLI::App& app, const Arguments& arguments) {
     return arguments.validate.calibrate ? command_calibrate(arguments.validate)
                                         : command_validate(arguments.validate);
   }
+  if (name == "dataset") return command_dataset(arguments.dataset);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   return command_help(arguments.help);

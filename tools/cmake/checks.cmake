@@ -90,9 +90,11 @@ if(NOT HEADLAB_PYTHON)
 endif()
 add_test(NAME xarray
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/xarray_check.py $<TARGET_FILE:headlab>)
+add_test(NAME datasets
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dataset_check.py $<TARGET_FILE:headlab>)
 add_test(NAME bench_programs
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
-set_tests_properties(xarray bench_programs PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(xarray datasets bench_programs PROPERTIES SKIP_RETURN_CODE 77)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
@@ -113,5 +115,6 @@ if(HEADLAB_CUDA)
 endif()
 
 set_tests_properties(
-  header_checks_negative_control layers layers_negative_control install_example xarray bench_programs
+  header_checks_negative_control layers layers_negative_control install_example xarray datasets
+  bench_programs
   PROPERTIES LABELS tools)

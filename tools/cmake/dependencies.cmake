@@ -22,6 +22,7 @@ headlab_find(tomlplusplus tomlplusplus::tomlplusplus libtomlplusplus-dev)
 headlab_find(CLI11 CLI11::CLI11 libcli11-dev)
 headlab_find(Boost Boost::headers libboost-math-dev)
 headlab_find(nlohmann_json nlohmann_json::nlohmann_json nlohmann-json3-dev)
+headlab_find(OpenSSL OpenSSL::Crypto libssl-dev)
 
 # Random123 is headers alone, without a CMake package.
 find_path(HEADLAB_RANDOM123_DIR Random123/philox.h)

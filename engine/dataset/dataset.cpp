@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/dataset/dataset.h"
+
+#include <algorithm>
+#include <span>
+#include <variant>
+
+#include "engine/error.h"
+#include "engine/sha256.h"
+
+namespace headlab {
+namespace {
+
+constexpr double most_bytes = 0x1p60;
+
+/// `number` with leading zeros: names sort as numbers do.
+std::string padded(std::uint64_t number, std::uint64_t most) {
+  const std::size_t digits = std::max<std::size_t>(3, std::to_string(most).size());
+  std::string text = std::to_string(number);
+  return std::string(digits - std::min(digits, text.size()), '0') + text;
+}
+
+std::uint64_t bytes_of(const std::vector<DatasetVariable>& variables) {
+  std::uint64_t bytes = 0;
+  for (const DatasetVariable& variable : variables) bytes += variable.bytes();
+  return bytes;
+}
+
+/// The same in numbers that cannot overflow.
+double rough_bytes(const std::vector<DatasetVariable>& variables) {
+  double bytes = 0;
+  for (const DatasetVariable& variable : variables) {
+    double size = static_cast<double>(size_of(variable.type));
+    for (const std::uint64_t length : variable.shape) size *= static_cast<double>(length);
+    bytes += size;
+  }
+  return bytes;
+}
+
+std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request) {
+  const double bytes = rough_bytes(dataset_variables(scenario, request, scenario.replicates));
+  if (bytes > most_bytes) {
+    throw Refused("--replicates: " + std::to_string(scenario.replicates) +
+                  " replicates take more than 2^60 bytes - lower --replicates");
+  }
+  if (!request.shards) {
+    const auto wanted = static_cast<std::uint64_t>(bytes) / most_shard_bytes + 1;
+    return std::min(wanted, scenario.replicates);
+  }
+  if (*request.shards > scenario.replicates) {
+    throw Refused("--shards: is " + std::to_string(*request.shards) +
+                  ", more than there are replicates (allowed: 1 to " +
+                  std::to_string(scenario.replicates) + ")");
+  }
+  return *request.shards;
+}
+
+/// A data file that was edited between two runs gives another sum.
+std::string sum_of_inputs(const Plan& plan) {
+  Sha256 sum;
+  sum.add(std::as_bytes(std::span(plan.table.exact(), plan.table.size())));
+  sum.add(std::as_bytes(std::span(plan.projections)));
+  sum.add(std::as_bytes(std::span(plan.query_points)));
+  return sum.digest();
+}
+
+}  // namespace
+
+const char* name_of(DatasetFormat format) {
+  return format == DatasetFormat::netcdf ? "netcdf" : "npy";
+}
+
+std::size_t size_of(NumberType type) {
+  return type == NumberType::float32 ? 4 : 8;
+}
+
+std::uint64_t DatasetVariable::elements() const {
+  std::uint64_t product = 1;
+  for (const std::uint64_t length : shape) product *= length;
+  return product;
+}
+
+std::vector<DatasetVariable> dataset_variables(const Scenario& scenario,
+                                               const DatasetRequest& request,
+                                               std::uint64_t replicates) {
+  const auto d = static_cast<std::uint64_t>(
+      std::visit([](const auto& law) { return law.dimension(); }, scenario.design));
+  const auto queries = static_cast<std::uint64_t>(
+      std::visit([](const auto& law) { return law.size(); }, scenario.queries));
+  const auto heads = static_cast<std::uint64_t>(scenario.heads);
+  const auto k = static_cast<std::uint64_t>(scenario.k);
+  const std::uint64_t n = scenario.n;
+  using enum NumberType;
+  std::vector<DatasetVariable> variables = {
+      {"replicate", int64, {"replicate"}, {replicates}, "number of the training set"},
+      {"projections", float64, {"head", "d", "k"}, {heads, d, k}, "projections W_h"},
+      {"queries", float64, {"query", "d"}, {queries, d}, "query points x"},
+      {"truth", float64, {"query"}, {queries}, "regression function m(x) at the queries"},
+      {"X", float32, {"replicate", "n", "d"}, {replicates, n, d}, "design points X, as drawn"},
+      {"Y", float64, {"replicate", "n"}, {replicates, n}, "responses Y = m(X) + noise"},
+      {"m", float64, {"replicate", "n"}, {replicates, n}, "regression function m(X)"},
+      {"noise_sd",
+       float64,
+       {"replicate", "n"},
+       {replicates, n},
+       "standard deviation of the noise, s(X)"}};
+  if (request.estimates) {
+    variables.push_back({"head_estimates",
+                         float64,
+                         {"replicate", "query", "head"},
+                         {replicates, queries, heads},
+                         "estimates f_h(x) = sum_i w_i Y_i"});
+  }
+  if (request.weights) {
+    variables.push_back({"attention_weights",
+                         float64,
+                         {"replicate", "query", "head", "n"},
+                         {replicates, queries, heads, n},
+                         "attention weights w_i of a head at a query"});
+  }
+  return variables;
+}
+
+ShardRange shard_range(std::uint64_t replicates, std::uint64_t shards, std::uint64_t shard) {
+  const std::uint64_t each = replicates / shards;
+  const std::uint64_t more = replicates % shards;
+  return {shard * each + std::min(shard, more), each + (shard < more ? 1 : 0)};
+}
+
+ShardRange Dataset::range(std::size_t condition, std::uint64_t shard) const {
+  const DatasetCondition& of = conditions[condition];
+  return shard_range(of.scenario.replicates, of.shards, shard);
+}
+
+std::string Dataset::shard_path(std::size_t condition, std::uint64_t shard) const {
+  return "condition_" + padded(condition, conditions.size() - 1) + "/shard_" +
+         padded(shard, conditions[condition].shards - 1) +
+         (request.format == DatasetFormat::netcdf ? ".nc" : "");
+}
+
+std::vector<std::string> Dataset::shard_files(std::size_t condition, std::uint64_t shard) const {
+  const std::string path = shard_path(condition, shard);
+  if (request.format == DatasetFormat::netcdf) return {path};
+  std::vector<std::string> files;
+  for (const DatasetVariable& variable :
+       dataset_variables(conditions[condition].scenario, request, 1)) {
+    files.push_back(path + "/" + variable.name + ".npy");
+  }
+  return files;
+}
+
+std::uint64_t Dataset::shard_bytes(std::size_t condition, std::uint64_t shard) const {
+  return bytes_of(
+      dataset_variables(conditions[condition].scenario, request, range(condition, shard).count));
+}
+
+Dataset plan_dataset(const Study& study, const DatasetRequest& request) {
+  Dataset dataset{.scenario_file = study.file,
+                  .scenario_text = study.text,
+                  .sets = study.sets,
+                  .request = request,
+                  .conditions = {}};
+  for (const Scenario& scenario : study.conditions) {
+    DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request)};
+    // Those of law "optimal" would ask for a pilot study.
+    condition.scenario.weights = UniformWeights{};
+    condition.inputs_sha256 = sum_of_inputs(make_plan(condition.scenario));
+    dataset.conditions.push_back(std::move(condition));
+  }
+  return dataset;
+}
+
+}  // namespace headlab

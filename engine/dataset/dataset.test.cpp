@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/dataset/dataset.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/error.h"
+
+namespace headlab {
+namespace {
+
+constexpr const char* text = R"(
+[scenario]
+name = "data set"
+[data]
+n = 100
+design = { law = "normal", dim = 5 }
+regression = { law = "zero" }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]]
+[run]
+replicates = 10
+)";
+
+std::string refusal(const DatasetRequest& request, const std::vector<std::string>& sets = {}) {
+  try {
+    plan_dataset(parse_study(text, "test", sets), request);
+  } catch (const Refused& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Dataset, CutsReplicatesIntoShardsThatDifferByOneAtMost) {
+  for (const std::uint64_t replicates : {1, 2, 7, 64, 1000}) {
+    for (std::uint64_t shards = 1; shards <= replicates; shards += 3) {
+      std::uint64_t next = 0;
+      for (std::uint64_t shard = 0; shard < shards; ++shard) {
+        const ShardRange range = shard_range(replicates, shards, shard);
+        EXPECT_EQ(range.first, next);
+        EXPECT_GE(range.count, replicates / shards);
+        EXPECT_LE(range.count, (replicates + shards - 1) / shards);
+        next += range.count;
+      }
+      EXPECT_EQ(next, replicates);
+    }
+  }
+  // As many as there may be, where products leave 64 bits.
+  constexpr std::uint64_t most = (std::uint64_t{1} << 40) - 1;
+  EXPECT_EQ(shard_range(most, most - 1, most - 2).first, most - 1);
+  EXPECT_EQ(shard_range(most, most - 1, most - 2).count, 1u);
+}
+
+TEST(Dataset, KnowsItsVariables) {
+  const Study study = parse_study(text, "test");
+  const auto shapes = [&](const DatasetRequest& request) {
+    std::string line;
+    for (const DatasetVariable& variable : dataset_variables(study.conditions[0], request, 4)) {
+      line += variable.name;
+      for (const std::uint64_t length : variable.shape) line += " " + std::to_string(length);
+      line += variable.type == NumberType::float32 ? " f4; " : "; ";
+    }
+    return line;
+  };
+  const std::string always =
+      "replicate 4; projections 2 5 1; queries 3 5; truth 3; X 4 100 5 f4; Y 4 100; m 4 100; "
+      "noise_sd 4 100; ";
+  EXPECT_EQ(shapes({}), always);
+  EXPECT_EQ(shapes({.estimates = true, .weights = true}),
+            always + "head_estimates 4 3 2; attention_weights 4 3 2 100; ");
+}
+
+TEST(Dataset, NamesAndSizesItsFiles) {
+  const Study study = parse_study(text, "test", {R"(sweep."data.n"=[100, 200])"});
+  Dataset dataset = plan_dataset(study, {.shards = 3});
+  ASSERT_EQ(dataset.conditions.size(), 2u);
+  EXPECT_EQ(dataset.shard_path(1, 2), "condition_001/shard_002.nc");
+  EXPECT_EQ(dataset.shard_files(1, 2), std::vector<std::string>{"condition_001/shard_002.nc"});
+  // 4 replicates: their numbers, X, and Y, m and the scale; 2 x 5 + 3 x 5 + 3 constants.
+  EXPECT_EQ(dataset.shard_bytes(0, 0), 4u * (8 + 100 * (5 * 4 + 3 * 8)) + 8 * (10 + 15 + 3));
+  EXPECT_EQ(dataset.range(0, 1).first, 4u);
+
+  dataset = plan_dataset(study, {.format = DatasetFormat::npy, .shards = 3});
+  EXPECT_EQ(dataset.shard_path(0, 0), "condition_000/shard_000");
+  EXPECT_EQ(dataset.shard_files(0, 0).size(), 8u);
+  EXPECT_EQ(dataset.shard_files(0, 0)[4], "condition_000/shard_000/X.npy");
+}
+
+TEST(Dataset, MakesShardsOfAtMostAQuarterGiBByItself) {
+  for (const std::uint64_t replicates : {1, 1000, 100000, 3000000}) {
+    const std::string set = "run.replicates=" + std::to_string(replicates);
+    const Dataset dataset = plan_dataset(parse_study(text, "test", {set}), {});
+    const std::uint64_t shards = dataset.conditions[0].shards;
+    EXPECT_LE(dataset.shard_bytes(0, 0), most_shard_bytes + 8192);
+    if (shards > 1) {
+      EXPECT_GT(dataset.shard_bytes(0, 0), most_shard_bytes / 2);
+    }
+  }
+}
+
+TEST(Dataset, RefusesWhatCannotBeCut) {
+  EXPECT_EQ(refusal({.shards = 10}), "");
+  EXPECT_EQ(refusal({.shards = 11}),
+            "--shards: is 11, more than there are replicates (allowed: 1 to 10)");
+  EXPECT_EQ(refusal({}, {"run.replicates=1e12", "data.n=1e11"}),
+            "--replicates: 1000000000000 replicates take more than 2^60 bytes - lower "
+            "--replicates");
+}
+
+TEST(Dataset, KnowsItsInputsByTheirSum) {
+  const auto sum = [](const std::vector<std::string>& sets) {
+    return plan_dataset(parse_study(text, "test", sets), {}).conditions[0].inputs_sha256;
+  };
+  EXPECT_EQ(sum({}), sum({"run.seed=5"}));
+  EXPECT_NE(sum({}), sum({"data.regression={law=\"linear\", coefficients=[1, 2, 3, 4, 5]}"}));
+  EXPECT_NE(sum({}), sum({"heads.subspaces.law=\"haar\""}));
+}
+
+}  // namespace
+}  // namespace headlab

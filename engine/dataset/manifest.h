@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file manifest.json: what a data set is, and the SHA-256 of each of its files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/dataset/dataset.h"
+#include "engine/provenance.h"
+
+namespace headlab {
+
+/// Raised whenever a reader of older data sets would misread a new one.
+inline constexpr int dataset_format_version = 1;
+
+/// A finished file.
+struct FileRecord {
+  std::string name;  ///< relative to the folder of the data set
+  std::uint64_t bytes = 0;
+  std::string sha256;
+  bool operator==(const FileRecord&) const = default;
+};
+
+/// A shard by condition and number.
+using ShardId = std::pair<std::size_t, std::uint64_t>;
+
+/// The finished shards.
+using ShardRecords = std::map<ShardId, std::vector<FileRecord>>;
+
+/// The text of manifest.json (docs/datasets.md), the same for the same arguments.
+std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
+                          const Provenance& program);
+
+/// The finished shards that the manifest at `path` names; none where there is no file. Throws
+/// Refused where it is no manifest, or one of another data set than `dataset`.
+ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
+                           const Provenance& program);
+
+/// Adds `records` to the manifest in `folder`, which other processes may do at the same time for
+/// other shards, and removes the shards in `lost` that it still names. Returns all it names then.
+/// Throws Refused and CouldNotFinish.
+ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
+                             const ShardRecords& records, const std::vector<ShardId>& lost,
+                             const Provenance& program);
+
+}  // namespace headlab

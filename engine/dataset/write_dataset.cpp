@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/dataset/write_dataset.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <fcntl.h>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "engine/atomic_file.h"
+#include "engine/dataset/draw_shard.h"
+#include "engine/dataset/manifest.h"
+#include "engine/dataset/shard_output.h"
+#include "engine/error.h"
+#include "engine/memory.h"
+#include "engine/sha256.h"
+#include "engine/simulate.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// Tells a caller how far the work is, from whichever thread does a part of it, one at a time.
+class Teller {
+ public:
+  Teller(const DatasetOptions& options, bool checking, double work, std::uint64_t bytes)
+      : tell_(options.progress), checking_(checking), work_(work), bytes_(bytes) {}
+
+  void add(double work) {
+    if (!tell_) return;
+    const std::lock_guard lock(mutex_);
+    done_ += work;
+    const auto now = Clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(100);
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    tell_({checking_, work_ > 0 ? std::min(1.0, done_ / work_) : 0, seconds, bytes_});
+  }
+
+ private:
+  const std::function<void(const DatasetProgress&)>& tell_;
+  bool checking_;
+  double work_;
+  std::uint64_t bytes_;
+  Clock::time_point start_ = Clock::now();
+  std::mutex mutex_;
+  double done_ = 0;
+  Clock::time_point next_ = start_;
+};
+
+bool is_intact(const std::string& folder, const std::vector<FileRecord>& record,
+               const std::vector<std::string>& files) {
+  if (record.size() != files.size()) return false;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string path = folder + "/" + files[i];
+    std::error_code error;
+    if (record[i].name != files[i] || !fs::is_regular_file(path, error) ||
+        fs::file_size(path, error) != record[i].bytes || sha256_of_file(path) != record[i].sha256) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Which of the recorded shards `ids` are what the manifest says [ids]; several are read at a time.
+/// Means nothing where `stop` was set meanwhile.
+std::vector<char> check_shards(const Dataset& dataset, const std::string& folder,
+                               const std::vector<ShardId>& ids, const ShardRecords& records,
+                               const DatasetOptions& options) {
+  std::vector<char> intact(ids.size(), 1);
+  std::vector<double> bytes;
+  double all = 0;
+  for (const ShardId& id : ids) {
+    bytes.push_back(static_cast<double>(dataset.shard_bytes(id.first, id.second)));
+    all += bytes.back();
+  }
+  Teller teller(options, true, all, static_cast<std::uint64_t>(all));
+  std::atomic<std::size_t> next = 0;
+  auto work = [&] {
+    for (std::size_t i = next++; i < ids.size(); i = next++) {
+      if (options.stop && options.stop->load()) return;
+      const auto files = dataset.shard_files(ids[i].first, ids[i].second);
+      intact[i] = is_intact(folder, records.at(ids[i]), files) ? 1 : 0;
+      teller.add(bytes[i]);
+    }
+  };
+  const std::size_t threads =
+      std::min(ids.size(), static_cast<std::size_t>(thread_count(options.threads)));
+  std::vector<std::future<void>> pool;
+  for (std::size_t i = 1; i < threads; ++i) pool.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& one : pool) one.get();
+  return intact;
+}
+
+/// Throws Refused unless drawing fits in memory.
+void check_memory(const Dataset& dataset, int threads) {
+  double most = 0;
+  for (const DatasetCondition& condition : dataset.conditions) {
+    most = std::max(most, static_cast<double>(plan_bytes(condition.scenario)) +
+                              threads * draw_bytes(condition.scenario, dataset.request));
+  }
+  require_memory(static_cast<std::uint64_t>(std::min(most, 1e18)),
+                 "for " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+                 "data.n", threads == 1 ? "" : "or use --threads 1");
+}
+
+/// Throws Refused unless the shards fit on the disk of `folder`, where they take the place of what
+/// is there of them, and each file is small enough.
+void check_disk(const Dataset& dataset, const std::string& folder,
+                const std::vector<ShardId>& ids) {
+  double bytes = 0;
+  std::uint64_t largest = 0;  // file
+  for (const auto& [condition, shard] : ids) {
+    const std::uint64_t shard_bytes = dataset.shard_bytes(condition, shard) + shard_overhead_bytes;
+    bytes += static_cast<double>(shard_bytes);
+    for (const std::string& file : dataset.shard_files(condition, shard)) {
+      std::error_code none;
+      const std::uintmax_t replaced = fs::file_size(folder + "/" + file, none);
+      if (!none) bytes -= static_cast<double>(replaced);
+    }
+    if (dataset.request.format == DatasetFormat::netcdf) {
+      largest = std::max(largest, shard_bytes);
+      continue;
+    }
+    for (const DatasetVariable& variable :
+         dataset_variables(dataset.conditions[condition].scenario, dataset.request,
+                           dataset.range(condition, shard).count)) {
+      largest = std::max(largest, variable.bytes());
+    }
+  }
+  struct statvfs disk = {};
+  if (::statvfs(folder.c_str(), &disk) == 0) {
+    const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    if (bytes > static_cast<double>(free)) {
+      throw Refused("--out: " + folder + ": needs " +
+                    format_bytes(static_cast<std::uint64_t>(bytes)) + ", " + format_bytes(free) +
+                    " free on the disk - lower --replicates, or choose another place");
+    }
+  }
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      largest > limit.rlim_cur) {
+    throw Refused("--shards: a file has " + format_bytes(largest) + ", over the limit of " +
+                  format_bytes(limit.rlim_cur) + " for a file (ulimit -f) - use more shards");
+  }
+}
+
+DatasetAttributes attributes_of(const Dataset& dataset, std::size_t condition, std::uint64_t shard,
+                                const Provenance& program) {
+  const DatasetCondition& of = dataset.conditions[condition];
+  std::string sets;
+  for (const std::string& set : dataset.sets) sets += (sets.empty() ? "" : "\n") + set;
+  const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  return {.texts = {{"Conventions", "CF-1.8"},
+                    {"title", of.scenario.name},
+                    {"source", "headlab " + program.version},
+                    {"scenario_text", dataset.scenario_text},
+                    {"set_arguments", sets},
+                    {"parameters", to_json(of.scenario.parameters)}},
+          .numbers = {{"format_version", dataset_format_version},
+                      {"seed", number(of.scenario.seed)},
+                      {"condition", number(condition)},
+                      {"conditions", number(dataset.conditions.size())},
+                      {"shard", number(shard)},
+                      {"shards", number(of.shards)},
+                      {"replicates_of_all_shards", number(of.scenario.replicates)}}};
+}
+
+/// Sums the files of a shard that has been written, sees them to the disk and puts them in place.
+std::pair<ShardId, std::vector<FileRecord>> finish_shard(const Dataset& dataset, ShardId id,
+                                                         TemporaryPath& path) {
+  const std::string at = dataset.shard_path(id.first, id.second);
+  std::vector<FileRecord> records;
+  for (const std::string& name : dataset.shard_files(id.first, id.second)) {
+    const std::string file = path.name() + name.substr(at.size());
+    const std::string shown = path.target() + name.substr(at.size());
+    // The disk has been told to begin, and works while the sum is computed.
+    records.push_back({name, fs::file_size(file), sha256_of_file(file)});
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) throw cannot_be_written(shown, errno);
+    const std::shared_ptr<void> closing(nullptr, [&](void*) { ::close(descriptor); });
+    flush_to_disk(descriptor, shown);
+  }
+  flush_folder_of(path.name() + records.back().name.substr(at.size()));
+  path.rename();
+  return {id, std::move(records)};
+}
+
+/// Writes shards one after the other and records them.
+class Writing {
+ public:
+  Writing(const Dataset& dataset, const std::string& folder, const DatasetOptions& options,
+          const Provenance& program, std::vector<ShardId> lost)
+      : dataset_(dataset),
+        folder_(folder),
+        options_(options),
+        program_(program),
+        threads_(thread_count(options.threads)),
+        lost_(std::move(lost)) {}
+
+  /// Returns how many shards were written: less than all where it was stopped.
+  std::uint64_t write(const std::vector<ShardId>& ids, Teller& teller) {
+    const DrawHooks hooks{.stop = [&] { return options_.stop && options_.stop->load(); },
+                          .done = [&](double work) { teller.add(work); }};
+    try {
+      std::optional<std::pair<std::size_t, Plan>> plan;  // of the condition under way
+      for (const ShardId& id : ids) {
+        if (hooks.stop()) break;
+        const auto& [condition, shard] = id;
+        const Scenario& scenario = dataset_.conditions[condition].scenario;
+        if (!plan || plan->first != condition) plan.emplace(condition, make_plan(scenario));
+        const std::string at = folder_ + "/" + dataset_.shard_path(condition, shard);
+        auto path = std::make_shared<TemporaryPath>(at);
+        const ShardRange range = dataset_.range(condition, shard);
+        const auto output = open_shard(dataset_.request.format, path->name(), at,
+                                       dataset_variables(scenario, dataset_.request, range.count),
+                                       attributes_of(dataset_, condition, shard, program_));
+        if (!draw_shard(scenario, plan->second, dataset_.request, range, *output, threads_,
+                        hooks)) {
+          break;
+        }
+        output->close();
+        finishing_.push_back(std::async(
+            std::launch::async, [this, id, path] { return finish_shard(dataset_, id, *path); }));
+        collect(static_cast<std::size_t>(threads_));
+      }
+      collect(0);
+    } catch (...) {
+      salvage();
+      throw;
+    }
+    record();
+    return written_;
+  }
+
+ private:
+  /// Waits for shards until at most `left` are being finished.
+  void collect(std::size_t left) {
+    while (finishing_.size() > left) {
+      std::future<std::pair<ShardId, std::vector<FileRecord>>> first =
+          std::move(finishing_.front());
+      finishing_.pop_front();
+      fresh_.insert(first.get());
+      ++written_;
+      // Each time the whole manifest is written: not for every one of many small shards.
+      if (Clock::now() - recorded_ > std::chrono::seconds(1)) record();
+    }
+  }
+
+  void record() {
+    if (!fresh_.empty() || !lost_.empty()) {
+      update_manifest(folder_, dataset_, fresh_, lost_, program_);
+    }
+    fresh_.clear();
+    lost_.clear();
+    recorded_ = Clock::now();
+  }
+
+  /// What can be kept when something failed. The first failure is the one to tell.
+  void salvage() {
+    while (!finishing_.empty()) {
+      try {
+        collect(finishing_.size() - 1);
+      } catch (const std::exception&) {
+      }
+    }
+    try {
+      record();
+    } catch (const std::exception&) {
+    }
+  }
+
+  const Dataset& dataset_;
+  const std::string& folder_;
+  const DatasetOptions& options_;
+  const Provenance& program_;
+  int threads_;
+  std::vector<ShardId> lost_;  ///< to be taken out of the manifest
+  std::deque<std::future<std::pair<ShardId, std::vector<FileRecord>>>> finishing_;
+  ShardRecords fresh_;  ///< finished and not yet in the manifest
+  std::uint64_t written_ = 0;
+  Clock::time_point recorded_ = Clock::now();
+};
+
+}  // namespace
+
+DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
+                            const DatasetOptions& options, const Provenance& program) {
+  std::vector<ShardId> wanted;
+  for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
+    const std::uint64_t shards = dataset.conditions[i].shards;
+    if (options.only_shard && *options.only_shard >= shards) {
+      throw Refused("--only-shard: is " + std::to_string(*options.only_shard) +
+                    ", but shards are numbered from 0 to " + std::to_string(shards - 1));
+    }
+    const std::uint64_t first = options.only_shard.value_or(0);
+    const std::uint64_t end = options.only_shard ? first + 1 : shards;
+    for (std::uint64_t shard = first; shard < end; ++shard) wanted.emplace_back(i, shard);
+  }
+  check_memory(dataset, thread_count(options.threads));
+
+  const ShardRecords there = read_manifest(folder + "/manifest.json", dataset, program);
+  std::vector<ShardId> recorded, missing, lost;
+  for (const ShardId& id : wanted) (there.contains(id) ? recorded : missing).push_back(id);
+  const std::vector<char> intact = check_shards(dataset, folder, recorded, there, options);
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    if (!intact[i]) lost.push_back(recorded[i]);
+  }
+  DatasetResult result;
+  if (options.stop && options.stop->load()) {
+    result.interrupted = true;
+    return result;
+  }
+  missing.insert(missing.end(), lost.begin(), lost.end());
+  std::ranges::sort(missing);
+  check_disk(dataset, folder, missing);
+
+  result.work = {.conditions = dataset.conditions.size(),
+                 .shards = wanted.size(),
+                 .kept = wanted.size() - missing.size(),
+                 .damaged = lost.size()};
+  double work = 0;
+  for (const auto& [condition, shard] : missing) {
+    result.work.bytes += dataset.shard_bytes(condition, shard);
+    work += shard_work(dataset.conditions[condition].scenario, dataset.request,
+                       dataset.range(condition, shard).count);
+  }
+  if (options.begin) options.begin(result.work);
+  Teller teller(options, false, work, result.work.bytes);
+  result.written = Writing(dataset, folder, options, program, lost).write(missing, teller);
+  result.interrupted = result.written < missing.size();
+  return result;
+}
+
+}  // namespace headlab

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file SHA-256 (FIPS 180-4), the sum that sha256sum prints.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace headlab {
+
+/// The sum of bytes that come piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void add(std::span<const std::byte> bytes);
+  /// 64 hexadecimal digits. To be called once, after all bytes.
+  std::string digest();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+/// The sum of a file, in memory that does not grow with it. Throws CouldNotFinish where the file
+/// cannot be read.
+std::string sha256_of_file(const std::string& path);
+
+}  // namespace headlab
