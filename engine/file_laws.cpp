@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/document.h"
+#include "engine/head_file.h"
 
 namespace headlab {
 
@@ -89,8 +90,19 @@ void require_size(const std::string& key, double number, std::size_t row, const 
 const DataTable& DataFiles::at(const std::string& path) {
   const auto found = tables_.find(path);
   if (found != tables_.end()) return found->second;
-  const auto full = (std::filesystem::path(directory_) / path).lexically_normal().string();
-  return tables_.emplace(path, read_table(full)).first->second;
+  return tables_.emplace(path, read_table(full(path))).first->second;
+}
+
+const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> layer) {
+  const auto key = std::pair(path, layer);
+  const auto found = heads_.find(key);
+  if (found != heads_.end()) return found->second;
+  const HeadLayer read = read_head_layer(full(path), layer);
+  return heads_.emplace(key, shared_heads(read.subspaces)).first->second;
+}
+
+std::string DataFiles::full(const std::string& path) const {
+  return (std::filesystem::path(directory_) / path).lexically_normal().string();
 }
 
 void fill_design(FileDesign& design, const DataTable& table, std::optional<int> left_out) {
