@@ -65,7 +65,9 @@ add_test(NAME xarray
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/xarray_check.py $<TARGET_FILE:headlab>)
 add_test(NAME bench_programs
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
-set_tests_properties(xarray bench_programs PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME heads_of_checkpoints
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/heads_check.py $<TARGET_FILE:headlab>)
+set_tests_properties(xarray bench_programs heads_of_checkpoints PROPERTIES SKIP_RETURN_CODE 77)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
@@ -87,4 +89,5 @@ endif()
 
 set_tests_properties(
   header_checks_negative_control layers layers_negative_control install_example xarray bench_programs
+  heads_of_checkpoints
   PROPERTIES LABELS tools)
