@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/document.h"
+#include "engine/head_file.h"
+#include "engine/law/subspaces/explicit.h"
 
 namespace headlab {
 
@@ -16,6 +18,19 @@ namespace {
 /// What laws allow for coordinates elsewhere: their squares stay inside float32.
 constexpr double largest_number = 1e6;
 constexpr std::size_t most_dimensions = 4096;
+
+/// H matrices [d][k] to share.
+SharedHeads shared_heads(const std::vector<Eigen::MatrixXd>& matrices) {
+  auto law = std::make_shared<ExplicitSubspaces>();
+  for (const Eigen::MatrixXd& w : matrices) {
+    auto& rows = law->matrices.emplace_back();
+    for (Eigen::Index i = 0; i < w.rows(); ++i) {
+      auto& row = rows.emplace_back();
+      for (Eigen::Index j = 0; j < w.cols(); ++j) row.push_back(w(i, j));
+    }
+  }
+  return law;
+}
 
 std::size_t checked_column(const std::string& key, double column, const DataTable& table) {
   if (column != std::floor(column)) {
@@ -89,8 +104,19 @@ void require_size(const std::string& key, double number, std::size_t row, const 
 const DataTable& DataFiles::at(const std::string& path) {
   const auto found = tables_.find(path);
   if (found != tables_.end()) return found->second;
-  const auto full = (std::filesystem::path(directory_) / path).lexically_normal().string();
-  return tables_.emplace(path, read_table(full)).first->second;
+  return tables_.emplace(path, read_table(full(path))).first->second;
+}
+
+const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> layer) {
+  const auto key = std::pair(path, layer);
+  const auto found = heads_.find(key);
+  if (found != heads_.end()) return found->second;
+  const HeadLayer read = read_head_layer(full(path), layer);
+  return heads_.emplace(key, shared_heads(read.subspaces)).first->second;
+}
+
+std::string DataFiles::full(const std::string& path) const {
+  return (std::filesystem::path(directory_) / path).lexically_normal().string();
 }
 
 void fill_design(FileDesign& design, const DataTable& table, std::optional<int> left_out) {

@@ -5,7 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "engine/law/subspaces/file.h"
 #include "engine/table_file.h"
 #include "kernels/law/design/file.h"
 #include "kernels/law/regression/file.h"
@@ -21,9 +23,15 @@ class DataFiles {
   /// Throws Refused as read_table().
   const DataTable& at(const std::string& path);
 
+  /// H matrices of a file of heads; throws Refused as read_head_layer().
+  const SharedHeads& heads(const std::string& path, std::optional<int> layer);
+
  private:
+  std::string full(const std::string& path) const;
+
   std::string directory_;
   std::map<std::string, DataTable> tables_;
+  std::map<std::pair<std::string, std::optional<int>>, SharedHeads> heads_;
 };
 
 /// Fills `rows` with the columns asked for, or with all but `left_out`; standardised to mean 0 and

@@ -150,6 +150,24 @@ std::size_t NetcdfGroup::dimension(const std::string& name) const {
   return length;
 }
 
+bool NetcdfGroup::has_variable(const std::string& name) const {
+  int id = -1;
+  const int status = nc_inq_varid(id_, name.c_str(), &id);
+  if (status != NC_ENOTVAR) check(status, name);
+  return status == NC_NOERR;
+}
+
+std::vector<std::size_t> NetcdfGroup::shape(const std::string& name) const {
+  return shape(variable(name));
+}
+
+bool NetcdfGroup::has_attribute(const std::string& name) const {
+  int id = -1;
+  const int status = nc_inq_attid(id_, NC_GLOBAL, name.c_str(), &id);
+  if (status != NC_ENOTATT) check(status, name);
+  return status == NC_NOERR;
+}
+
 std::string NetcdfGroup::text_attribute(const std::string& name) const {
   nc_type type = NC_NAT;
   std::size_t length = 0;
@@ -203,17 +221,19 @@ int NetcdfGroup::number_variable(const std::string& name) const {
   return id;
 }
 
-std::size_t NetcdfGroup::size(int variable) const {
+std::vector<std::size_t> NetcdfGroup::shape(int variable) const {
   int rank = 0;
   check(nc_inq_varndims(id_, variable, &rank), "variable");
   std::vector<int> ids(static_cast<std::size_t>(rank));
   check(nc_inq_vardimid(id_, variable, ids.data()), "variable");
+  std::vector<std::size_t> lengths;
+  for (const int id : ids) check(nc_inq_dimlen(id_, id, &lengths.emplace_back()), "dimension");
+  return lengths;
+}
+
+std::size_t NetcdfGroup::size(int variable) const {
   std::size_t product = 1;
-  for (const int id : ids) {
-    std::size_t length = 0;
-    check(nc_inq_dimlen(id_, id, &length), "dimension");
-    product *= length;
-  }
+  for (const std::size_t length : shape(variable)) product *= length;
   return product;
 }
 

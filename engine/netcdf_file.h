@@ -59,6 +59,10 @@ class NetcdfGroup {
 
   NetcdfGroup find_group(const std::string& name) const;
   std::size_t dimension(const std::string& name) const;
+  bool has_variable(const std::string& name) const;
+  /// Lengths of the dimensions of a variable.
+  std::vector<std::size_t> shape(const std::string& name) const;
+  bool has_attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
   std::vector<double> doubles(const std::string& name, const Slab& where) const;
@@ -74,6 +78,7 @@ class NetcdfGroup {
              const VariableText& text) const;
   int variable(const std::string& name) const;
   int number_variable(const std::string& name) const;
+  std::vector<std::size_t> shape(int variable) const;
   std::size_t size(int variable) const;
 
   int id_ = -1;

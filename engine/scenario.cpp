@@ -128,12 +128,24 @@ class ConditionReader {
     });
 
     const Sizes sizes{.d = d_, .heads = s_.heads, .k = s_.k, .n = s_.n};
+    checked({subspaces, "heads.subspaces"}, [&] { fill_subspaces(); });
     checked({subspaces, "heads.subspaces"},
             [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces); });
     if (const Value* weights = heads.find("weights")) {
       read_law(*weights, "heads.weights", s_.weights);
       checked({*weights, "heads.weights"},
               [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.weights); });
+    }
+  }
+
+  void fill_subspaces() {
+    auto* law = std::get_if<FileSubspaces>(&s_.subspaces);
+    if (law == nullptr) return;
+    if (law->path.empty()) throw ParameterError("path", "is empty");
+    try {
+      law->given = files_.heads(law->path, law->layer);
+    } catch (const Refused& error) {
+      throw ParameterError("path", error.what());
     }
   }
 

@@ -11,6 +11,7 @@
 #include "engine/law/subspaces/aligned.h"
 #include "engine/law/subspaces/equiangular.h"
 #include "engine/law/subspaces/explicit.h"
+#include "engine/law/subspaces/file.h"
 #include "engine/law/subspaces/haar.h"
 #include "engine/law/subspaces/orthogonal.h"
 #include "engine/law/subspaces/principal_angles.h"
@@ -21,8 +22,9 @@
 
 namespace headlab {
 
-using SubspaceLaw = std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubspaces,
-                                 PrincipalAngleSubspaces, EquiangularSubspaces, ExplicitSubspaces>;
+using SubspaceLaw =
+    std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubspaces, PrincipalAngleSubspaces,
+                 EquiangularSubspaces, ExplicitSubspaces, FileSubspaces>;
 using WeightLaw = std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights>;
 using QueryLaw = std::variant<PointQueries, DesignQueries>;
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/table_file.h"
 
-#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,14 +12,13 @@
 #include <system_error>
 
 #include "engine/document.h"
-#include "engine/error.h"
+#include "engine/npy_file.h"
 
 namespace headlab {
 
 namespace {
 
 constexpr std::size_t most_table_bytes = std::size_t{4} << 30;
-constexpr std::string_view npy_magic = "\x93NUMPY";
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -120,156 +117,6 @@ class CsvReader {
   std::size_t blank_ = 0;  ///< number of the first blank line: only the last may be
 };
 
-/// What the header of an NPY file says.
-struct NpyHeader {
-  char kind = 'f';  ///< f, i or u
-  std::size_t item = 8;
-  bool fortran = false;
-  std::vector<std::uint64_t> shape;
-};
-
-/// Parses the Python dictionary of an NPY header: three known keys, each once.
-class NpyHeaderParser {
- public:
-  NpyHeaderParser(std::string_view text, const std::string& source)
-      : left_(text), source_(source) {}
-
-  NpyHeader parse() {
-    NpyHeader header;
-    unsigned seen = 0;
-    expect('{');
-    while (!accept('}')) {
-      const std::string_view key = quoted();
-      expect(':');
-      const unsigned bit = key == "descr" ? 1 : key == "fortran_order" ? 2 : key == "shape" ? 4 : 0;
-      if (bit == 0 || (seen & bit) != 0) fail();
-      seen |= bit;
-      if (bit == 1) read_type(header);
-      if (bit == 2) header.fortran = boolean();
-      if (bit == 4) header.shape = shape();
-      if (!accept(',')) {
-        expect('}');
-        break;
-      }
-    }
-    skip_space();
-    if (seen != 7 || !left_.empty()) fail();
-    return header;
-  }
-
- private:
-  [[noreturn]] void fail() const { refuse({source_}, "", "has a malformed NPY header"); }
-
-  void skip_space() {
-    while (!left_.empty() && (left_[0] == ' ' || left_[0] == '\n')) left_.remove_prefix(1);
-  }
-  bool accept(char c) {
-    skip_space();
-    if (left_.empty() || left_[0] != c) return false;
-    left_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) fail();
-  }
-
-  std::string_view quoted() {
-    skip_space();
-    if (left_.empty() || (left_[0] != '\'' && left_[0] != '"')) fail();
-    const auto end = left_.find(left_[0], 1);
-    if (end == std::string_view::npos) fail();
-    const auto text = left_.substr(1, end - 1);
-    left_.remove_prefix(end + 1);
-    return text;
-  }
-
-  bool boolean() {
-    skip_space();
-    for (const std::string_view word : {"True", "False"}) {
-      if (left_.starts_with(word)) {
-        left_.remove_prefix(word.size());
-        return word == "True";
-      }
-    }
-    fail();
-  }
-
-  std::vector<std::uint64_t> shape() {
-    std::vector<std::uint64_t> lengths;
-    expect('(');
-    while (!accept(')')) {
-      skip_space();
-      std::uint64_t length = 0;
-      const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), length);
-      if (error != std::errc()) fail();
-      left_.remove_prefix(static_cast<std::size_t>(end - left_.data()));
-      lengths.push_back(length);
-      if (!accept(',')) {
-        expect(')');
-        break;
-      }
-    }
-    return lengths;
-  }
-
-  void read_type(NpyHeader& header) {
-    skip_space();
-    if (left_.starts_with('[')) unknown_type("a record");
-    const std::string type(quoted());
-    const bool ordered = type.size() == 3 && (type[0] == '<' || (type[0] == '|' && type[2] == '1'));
-    if (!ordered) unknown_type(type);
-    header.kind = type[1];
-    header.item = static_cast<std::size_t>(type[2] - '0');
-    const bool sizes_of_float = header.item == 4 || header.item == 8;
-    const bool sizes_of_integer = sizes_of_float || header.item == 1 || header.item == 2;
-    if (!(header.kind == 'f' && sizes_of_float) &&
-        !((header.kind == 'i' || header.kind == 'u') && sizes_of_integer)) {
-      unknown_type(type);
-    }
-  }
-
-  [[noreturn]] void unknown_type(const std::string& type) const {
-    refuse({source_}, "",
-           "holds type " + one_line(type, 40) +
-               " (allowed: little-endian floats of 4 or 8 bytes, integers) - save it with "
-               "array.astype(\"<f8\")");
-  }
-
-  std::string_view left_;
-  const std::string& source_;
-};
-
-template <class T>
-double item_at(const char* from) {
-  T item;
-  std::memcpy(&item, from, sizeof item);
-  return static_cast<double>(item);
-}
-
-double (*item_reader(const NpyHeader& header))(const char*) {
-  static_assert(std::endian::native == std::endian::little);
-  switch (header.item) {
-    case 1:
-      return header.kind == 'i' ? item_at<std::int8_t> : item_at<std::uint8_t>;
-    case 2:
-      return header.kind == 'i' ? item_at<std::int16_t> : item_at<std::uint16_t>;
-    case 4:
-      if (header.kind == 'f') return item_at<float>;
-      return header.kind == 'i' ? item_at<std::int32_t> : item_at<std::uint32_t>;
-    default:
-      if (header.kind == 'f') return item_at<double>;
-      return header.kind == 'i' ? item_at<std::int64_t> : item_at<std::uint64_t>;
-  }
-}
-
-std::uint64_t little_endian(std::string_view bytes) {
-  std::uint64_t number = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    number = number << 8 | static_cast<unsigned char>(bytes[i]);
-  }
-  return number;
-}
-
 }  // namespace
 
 DataTable parse_csv(const std::string& text, const std::string& source) {
@@ -287,49 +134,14 @@ DataTable parse_csv(const std::string& text, const std::string& source) {
 }
 
 DataTable parse_npy(const std::string& bytes, const std::string& source) {
-  const auto fail = [&source](const std::string& problem) { refuse({source}, "", problem); };
-  std::string_view left = bytes;
-  if (!left.starts_with(npy_magic)) fail("is no NPY file: it begins with other bytes");
-  if (left.size() < 8) fail("is cut off in the NPY header");
-  const int major = static_cast<unsigned char>(left[6]);
-  const int minor = static_cast<unsigned char>(left[7]);
-  if (major < 1 || major > 3 || minor != 0) {
-    fail("has NPY format " + std::to_string(major) + "." + std::to_string(minor) +
-         " (allowed: 1.0, 2.0, 3.0)");
-  }
-  left.remove_prefix(8);
-  const std::size_t width = major == 1 ? 2 : 4;
-  if (left.size() < width) fail("is cut off in the NPY header");
-  const std::uint64_t length = little_endian(left.substr(0, width));
-  left.remove_prefix(width);
-  if (length > left.size()) fail("is cut off in the NPY header");
-  const NpyHeader header = NpyHeaderParser(left.substr(0, length), source).parse();
-  left.remove_prefix(length);
-
-  if (header.shape.empty() || header.shape.size() > 2) {
-    fail("has " + std::to_string(header.shape.size()) + " axes (allowed: 1 or 2)");
-  }
-  const std::uint64_t rows = header.shape[0];
-  const std::uint64_t columns = header.shape.size() == 2 ? header.shape[1] : 1;
-  if (rows == 0 || columns == 0) fail("has no rows of numbers");
-  std::uint64_t wanted = 0;
-  if (__builtin_mul_overflow(rows, columns, &wanted) ||
-      __builtin_mul_overflow(wanted, header.item, &wanted) || wanted != left.size()) {
-    fail("has " + std::to_string(left.size()) + " bytes of numbers, its shape " +
-         std::to_string(rows) + " x " + std::to_string(columns) + " needs another length");
-  }
-
-  const auto read = item_reader(header);
+  const NpyArray array = parse_npy_array(bytes, source, 1, 2);
+  const std::size_t columns = array.shape.size() == 2 ? array.shape[1] : 1;
   DataTable table;
-  table.rows.assign(rows, std::vector<double>(columns));
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) {
-      const std::size_t at = header.fortran ? j * rows + i : i * columns + j;
-      table.rows[i][j] = read(left.data() + at * header.item);
-      if (!std::isfinite(table.rows[i][j])) {
-        fail("element [" + std::to_string(i) + "][" + std::to_string(j) + "] is not finite");
-      }
-    }
+  table.rows.reserve(array.shape[0]);
+  for (auto row = array.values.begin(); row != array.values.end();) {
+    const auto end = row + static_cast<std::ptrdiff_t>(columns);
+    table.rows.emplace_back(row, end);
+    row = end;
   }
   return table;
 }
@@ -357,7 +169,7 @@ std::string read_file(const std::string& path, std::size_t most_bytes) {
 
 DataTable read_table(const std::string& path) {
   const std::string content = read_file(path, most_table_bytes);
-  if (content.starts_with(npy_magic) || path.ends_with(".npy")) return parse_npy(content, path);
+  if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
   return parse_csv(content, path);
 }
 

@@ -18,99 +18,17 @@
 
 #include "engine/results_netcdf.h"
 #include "kernels/cuda/status.h"
+#include "tools/command_line_fixture.h"
 
 namespace headlab {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using Arguments = std::vector<std::string>;
 
-constexpr const char* scenario_text = R"([scenario]
-name = "cli test"
-[data]
-n = 20
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0]]
-[run]
-seed = 7
-replicates = 300
-)";
-
-std::string contents(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-struct Outcome {
-  int code = -1;  ///< exit code, or -1 where a signal ended the program
-  std::string out;
-  std::string err;
-};
-
-/// An empty working folder with a.toml, and a sweep in s.toml.
-class CommandLine : public testing::Test {
+class CommandLine : public ProgramTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "headlab-cli-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    std::ofstream(folder_ / "a.toml") << scenario_text;
-    std::ofstream(folder_ / "s.toml")
-        << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  pid_t start(const Arguments& arguments) const {
-    const std::string out = (folder_ / ".out").string();
-    const std::string err = (folder_ / ".err").string();
-    const std::string program = HEADLAB_BINARY;
-    std::vector<char*> argv = {const_cast<char*>(program.c_str())};
-    for (const std::string& argument : arguments) {
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    }
-    argv.push_back(nullptr);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(to_out, STDOUT_FILENO);
-      ::dup2(to_err, STDERR_FILENO);
-      if (::chdir(folder_.c_str()) == 0) ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    return child;
-  }
-  Outcome finish(pid_t child) const {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / ".out"),
-            contents(folder_ / ".err")};
-  }
-  Outcome headlab(const Arguments& arguments) const { return finish(start(arguments)); }
-
-  /// The files of the working folder besides those of the test itself.
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
-      const std::string name = entry.path().lexically_relative(folder_).string();
-      if (name[0] != '.' && name != "a.toml" && name != "s.toml") names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
-  fs::path folder_;
+  CommandLine() : ProgramTest(HEADLAB_BINARY) {}
 };
 
 bool catches(pid_t process, int signal) {
@@ -142,11 +60,10 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
-  const std::string commands = " (allowed: run, theory, validate, dataset, list, doctor, help)";
+  const std::string names = "run, theory, validate, dataset, hdi, import-heads, list, doctor, help";
+  const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
-      {{},
-       "no command given (allowed: run, theory, validate, dataset, list, doctor, help) - try "
-       "headlab help"},
+      {{}, "no command given (allowed: " + names + ") - try headlab help"},
       {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
       {{"replay"}, "unknown command \"replay\"" + commands},
       {{"a.toml"}, "unknown command \"a.toml\"" + commands},
@@ -291,7 +208,8 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "validate", "dataset", "list", "doctor", "help"}) {
+  for (const char* command :
+       {"run", "theory", "validate", "dataset", "hdi", "import-heads", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const Outcome about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);

@@ -16,6 +16,8 @@
 #include "tools/command_calibrate.h"
 #include "tools/command_dataset.h"
 #include "tools/command_doctor.h"
+#include "tools/command_hdi.h"
+#include "tools/command_import_heads.h"
 #include "tools/command_list.h"
 #include "tools/command_run.h"
 #include "tools/command_theory.h"
@@ -36,6 +38,8 @@ struct Arguments {
   TheoryArguments theory;
   ValidateArguments validate;
   DatasetArguments dataset;
+  HdiArguments hdi;
+  ImportHeadsArguments import_heads;
   std::string list;
   std::string help;
 };
@@ -134,6 +138,39 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
       ->disable_flag_override();
 }
 
+void add_hdi(CLI::App& app, HdiArguments& hdi) {
+  CLI::App* command = app.add_subcommand("hdi", "Compare the heads of a file with random ones");
+  command->add_option("FILE", hdi.file, "Heads: NPY of H x d x k, or NetCDF of import-heads")
+      ->type_name("");
+  command->add_option("--json", hdi.json, "Write the figures to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--seed", hdi.seed, "Seed of the random heads; the default is 0")
+      ->type_name("S");
+  command->add_option("--threads", hdi.threads, "Threads to use; the default is all")
+      ->type_name("N");
+}
+
+void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
+  CLI::App* command =
+      app.add_subcommand("import-heads", "Take the heads of a trained model from its checkpoint");
+  command->add_option("CHECKPOINT.safetensors", import.checkpoint, "The checkpoint")->type_name("");
+  command->add_option("--arch", import.architecture, "bert, gpt2 or llama")->type_name("ARCH");
+  command->add_option("--layer", import.layer, "One layer, from 0; the default is all")
+      ->type_name("L|all");
+  command->add_option("--config", import.config, "config.json with the number of heads")
+      ->type_name("FILE");
+  command->add_option("--heads", import.heads, "Heads of a layer, instead of --config")
+      ->type_name("H");
+  command
+      ->add_option("--kv-heads", import.kv_heads,
+                   "Heads with keys of their own, where others share them")
+      ->type_name("G");
+  command->add_option("--out", import.out, "heads.nc, or heads.npy for one layer")
+      ->type_name("FILE");
+  command->add_option("--threads", import.threads, "Threads to use; the default is all")
+      ->type_name("N");
+}
+
 void add_commands(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", [] {
     const Provenance program = provenance();
@@ -148,6 +185,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
   add_dataset(app, arguments.dataset);
+  add_hdi(app, arguments.hdi);
+  add_import_heads(app, arguments.import_heads);
   app.add_subcommand("list", "Show laws, claims, and the scenarios that come along")
       ->add_option("laws|claims|scenarios", arguments.list, "Which of them; all by default")
       ->type_name("");
@@ -259,6 +298,8 @@ int run_command(CLI::App& app, const Arguments& arguments) {
                                         : command_validate(arguments.validate);
   }
   if (name == "dataset") return command_dataset(arguments.dataset);
+  if (name == "hdi") return command_hdi(arguments.hdi);
+  if (name == "import-heads") return command_import_heads(arguments.import_heads);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   return command_help(arguments.help);

@@ -35,6 +35,26 @@ struct TheoryArguments {
   std::optional<std::string> threads;
 };
 
+/// The arguments of `headlab hdi`, as written.
+struct HdiArguments {
+  std::string file;
+  std::optional<std::string> json;
+  std::optional<std::string> seed;
+  std::optional<std::string> threads;
+};
+
+/// The arguments of `headlab import-heads`, as written.
+struct ImportHeadsArguments {
+  std::string checkpoint;
+  std::optional<std::string> architecture;
+  std::string layer = "all";
+  std::optional<std::string> config;
+  std::optional<std::string> heads;
+  std::optional<std::string> kv_heads;
+  std::optional<std::string> out;
+  std::optional<std::string> threads;
+};
+
 /// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws Refused, naming
 /// `option`.
 double parse_duration(const std::string& option, const std::string& text);

@@ -156,6 +156,15 @@ Index spectral(const Frames& frames, const MatrixXd& moment) {
   return {"spectral", std::clamp((std::exp(entropy) - k) / room, 0.0, 1.0), 1.0};
 }
 
+/// The index whose terms over pairs add up to `sum`.
+Index mean_over_pairs(const char* name, const Frames& frames, double sum, double gamma,
+                      double power) {
+  const double heads = static_cast<double>(frames.heads());
+  const double right_angles = static_cast<double>(frames.k()) * std::log1p(1 / (gamma * gamma));
+  const double ceiling = -std::expm1(-power * right_angles);
+  return {name, std::clamp(sum / (0.5 * heads * (heads - 1)), 0.0, ceiling), ceiling};
+}
+
 /// 1 - mean over pairs of prod_j (1 + sin^2 t_j / gamma^2)^(-power).
 Index pair_index(const char* name, const Frames& frames, double gamma, double power) {
   if (frames.heads() == 1) return {name, {}, {}};
@@ -168,10 +177,7 @@ Index pair_index(const char* name, const Frames& frames, double gamma, double po
       sum -= std::expm1(-power * log_spread(frames.frame(l), frames.frame(h), m, gamma));
     }
   }
-  const double pairs = 0.5 * static_cast<double>(heads) * static_cast<double>(heads - 1);
-  const double right_angles = static_cast<double>(k) * std::log1p(1 / (gamma * gamma));
-  const double ceiling = -std::expm1(-power * right_angles);
-  return {name, std::clamp(sum / pairs, 0.0, ceiling), ceiling};
+  return mean_over_pairs(name, frames, sum, gamma, power);
 }
 
 constexpr double gaussian_power = 0.5, softmax_power = 1.0;
@@ -188,9 +194,13 @@ Index query_key_of(const Frames& frames, double temperature) {
 
 std::vector<double> principal_cosines(const MatrixXd& a, const MatrixXd& b) {
   const Frames frames({a, b});
+  return principal_cosines(MatrixXd(frames.products(0)));
+}
+
+std::vector<double> principal_cosines(const MatrixXd& product) {
   // The product is square, so there is nothing to precondition; BDCSVD would be faster from k = 16
   // on, but takes 40 s to compile.
-  const Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner> svd(frames.products(0));
+  const Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner> svd(product);
   std::vector<double> cosines(svd.singularValues().begin(), svd.singularValues().end());
   for (double& c : cosines) c = std::clamp(c, 0.0, 1.0);
   return cosines;
@@ -235,6 +245,38 @@ std::vector<Index> subspace_indices(const Subspaces& subspaces,
   if (gaussian_bandwidth) indices[2] = overlap_of(frames, *gaussian_bandwidth);
   if (softmax_temperature) indices[3] = query_key_of(frames, *softmax_temperature);
   return indices;
+}
+
+SubspacePairs subspace_pairs(const Subspaces& subspaces, double gaussian_bandwidth) {
+  const double gamma = gaussian_scale(gaussian_bandwidth);
+  if (subspaces.size() == 1) {
+    return {{{"chordal", {}, {}}, {"spectral", {}, {}}, {"overlap", {}, {}}}, {}};
+  }
+  const Frames frames(subspaces);
+  const Eigen::Index heads = frames.heads(), k = frames.k();
+  // W^T W / H is the smaller moment where H k <= d, and its blocks are the products.
+  const bool from_products = heads * k <= frames.d();
+  MatrixXd moment;
+  if (from_products) {
+    moment = MatrixXd::Identity(heads * k, heads * k) / static_cast<double>(heads);
+  } else {
+    moment = frames.moment();
+  }
+  SubspacePairs out;
+  double sum = 0;
+  for (Eigen::Index l = 0; l + 1 < heads; ++l) {
+    const MatrixXd products = frames.products(l);
+    for (Eigen::Index h = l + 1; h < heads; ++h) {
+      const MatrixXd& m = out.products.emplace_back(products.middleCols((h - l - 1) * k, k));
+      sum -= std::expm1(-gaussian_power * log_spread(frames.frame(l), frames.frame(h), m, gamma));
+      if (from_products) {
+        moment.block(h * k, l * k, k, k) = m.transpose() / static_cast<double>(heads);
+      }
+    }
+  }
+  out.indices = {chordal(frames, moment), spectral(frames, moment),
+                 mean_over_pairs("overlap", frames, sum, gamma, gaussian_power)};
+  return out;
 }
 
 double output_index_ceiling(int heads) {

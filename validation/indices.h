@@ -91,6 +91,19 @@ std::vector<Index> subspace_indices(const Subspaces& subspaces,
                                     std::optional<double> gaussian_bandwidth,
                                     std::optional<double> softmax_temperature);
 
+/// Indices together with the products that they are computed from.
+struct SubspacePairs {
+  std::vector<Index> indices;  ///< chordal, spectral, overlap
+  /// [H (H-1)/2], W_l^T W_h [k][k] of the pairs (l, h) = (0, 1), (0, 2), .., (H-2, H-1).
+  std::vector<Eigen::MatrixXd> products;
+};
+
+/// Computes what subspace_indices() does for a Gaussian kernel, to rounding, and keeps the pairs.
+SubspacePairs subspace_pairs(const Subspaces& subspaces, double gaussian_bandwidth);
+
+/// The cosines of the principal angles from W_l^T W_h, as principal_cosines() of the two frames.
+std::vector<double> principal_cosines(const Eigen::MatrixXd& product);
+
 /// Returns H/(H-1), the ceiling of the index "output" = 1 - C/V: reached where the heads' errors
 /// cancel. Throws std::invalid_argument for heads < 2, where the index is undefined.
 double output_index_ceiling(int heads);

@@ -94,7 +94,9 @@ add_test(NAME datasets
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dataset_check.py $<TARGET_FILE:headlab>)
 add_test(NAME bench_programs
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
-set_tests_properties(xarray datasets bench_programs PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME heads_of_checkpoints
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/heads_check.py $<TARGET_FILE:headlab>)
+set_tests_properties(xarray datasets bench_programs heads_of_checkpoints PROPERTIES SKIP_RETURN_CODE 77)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
@@ -116,5 +118,5 @@ endif()
 
 set_tests_properties(
   header_checks_negative_control layers layers_negative_control install_example xarray datasets
-  bench_programs
+  bench_programs heads_of_checkpoints
   PROPERTIES LABELS tools)

@@ -3,30 +3,12 @@
 
 #include <limits>
 
-#include <Eigen/QR>
+#include <Eigen/Core>
+
+#include "engine/signed_qr.h"
 
 namespace headlab {
 namespace {
-
-/// A = Q R with orthonormal columns of Q and a diagonal of R that is not negative.
-struct SignedQr {
-  Eigen::MatrixXd q;  ///< [d][k]
-  Eigen::VectorXd r;  ///< [k], diagonal of R
-};
-
-/// Householder QR of a [d][k] matrix, k <= d.
-SignedQr signed_qr(const Eigen::MatrixXd& a) {
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(a);
-  SignedQr out{.q = qr.householderQ() * Eigen::MatrixXd::Identity(a.rows(), a.cols()),
-               .r = qr.matrixQR().diagonal().head(a.cols())};
-  for (Eigen::Index j = 0; j < a.cols(); ++j) {
-    if (out.r(j) < 0) {
-      out.q.col(j) *= -1;
-      out.r(j) *= -1;
-    }
-  }
-  return out;
-}
 
 Eigen::MatrixXd to_eigen(const Rows& rows) {
   Eigen::MatrixXd w(static_cast<Eigen::Index>(rows.size()),

@@ -9,11 +9,7 @@
 
 namespace headlab {
 
-/// Replaces every W_h by the Q of its Householder QR with a diagonal of R that is not negative. The
-/// signs make Q unique at full rank: orthonormal columns come back as themselves to rounding, and a
-/// matrix of independent normals gives Haar measure, which the signs of the bare algorithm would
-/// not (Mezzadri, "How to generate random matrices from the classical compact groups", Notices of
-/// the AMS, 2007).
+/// Replaces every W_h by the Q of its signed_qr().
 void orthonormalise_each(HeadFrames& frames);
 
 /// Largest element of |W^T W - I| for W [d][k].

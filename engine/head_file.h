@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Files that hold heads: NPY with the subspaces of one layer, NetCDF with those of several
+/// and what they come from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <Eigen/Core>
+
+namespace headlab {
+
+/// One matrix a head, [d][k].
+using HeadMatrices = std::vector<Eigen::MatrixXd>;
+
+/// The heads of one layer.
+struct HeadLayer {
+  int number = 0;          ///< of the layer in its model
+  HeadMatrices subspaces;  ///< [H], a basis in the columns of each
+
+  /// [H] or empty: projections of queries and keys, so that a query x gives a key X the weight
+  /// exp((w_q^T x).(w_k^T X)/t).
+  HeadMatrices w_q;
+  HeadMatrices w_k;
+
+  /// [H] or empty: w_q w_k^T = U diag(s) V^T, U [d][k] in `query_subspaces`, s [k].
+  HeadMatrices query_subspaces;
+  std::vector<Eigen::VectorXd> singular_values;
+
+  /// [H] or empty: largest over smallest singular value of w_k.
+  std::vector<double> condition_numbers;
+};
+
+/// The content of a file of heads. All layers have the same H, d and k.
+struct HeadFile {
+  std::vector<HeadLayer> layers;      ///< at least one
+  std::optional<double> temperature;  ///< t, of the softmax of the model
+  bool rotary = false;                ///< queries and keys are turned by their position first
+  std::string architecture;           ///< empty where the file does not say
+  std::string origin;                 ///< the file that the heads were taken from
+  int kv_heads = 0;                   ///< heads that share no keys; 0: not said
+
+  int heads() const { return static_cast<int>(layers.at(0).subspaces.size()); }
+  int d() const { return static_cast<int>(layers.at(0).subspaces.at(0).rows()); }
+  int k() const { return static_cast<int>(layers.at(0).subspaces.at(0).cols()); }
+};
+
+/// Reads a file of heads, or of these one layer: NPY of shape H x d x k, which is layer 0, or
+/// NetCDF with `subspaces` [layer, head, d, k]. Throws Refused, one line that begins with the path,
+/// where something is missing, does not fit or is not finite, before it allocates more than the
+/// file can hold.
+HeadFile read_head_file(const std::string& path, std::optional<int> layer = {});
+
+/// The subspaces alone, as read_head_file() finds them.
+HeadLayer read_head_layer(const std::string& path, std::optional<int> layer);
+
+/// Writes NetCDF where `path` ends in .nc, NPY where it ends in .npy, whole or not at all. Throws
+/// CouldNotFinish, and Refused as check_head_path().
+void write_head_file(const std::string& path, const HeadFile& file);
+
+/// Throws Refused, naming --out, where `path` has neither ending, or is one of NPY, which holds one
+/// layer, and there are more.
+void check_head_path(const std::string& path, std::size_t layers);
+
+}  // namespace headlab

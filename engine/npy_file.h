@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file NumPy's format for one array: strict reader, and a writer.
+/// Source: NEP 1, "A simple file format for NumPy arrays", and numpy.lib.format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headlab {
+
+/// An array of finite numbers.
+struct NpyArray {
+  std::vector<std::uint64_t> shape;  ///< length of each axis, none of them 0
+  std::vector<double> values;        ///< [product of shape], the last axis varies fastest
+};
+
+/// True for bytes that begin like an NPY file.
+bool is_npy(std::string_view bytes);
+
+/// Reads NPY 1.0 to 3.0: little-endian floats of 4 or 8 bytes or integers of 1 to 8, C or Fortran
+/// order, of least_axes to most_axes axes. The shape is checked against the length of the file
+/// before anything is allocated. Throws Refused, one line that begins with `source`, also where a
+/// number is not finite.
+NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t least_axes,
+                         std::size_t most_axes);
+
+/// The bytes of an NPY 1.0 file of float64 in C order; values [product of shape].
+std::string npy_bytes(const std::vector<std::uint64_t>& shape, std::span<const double> values);
+
+/// An unsigned number from its bytes, the lowest first; at most eight.
+std::uint64_t little_endian(std::string_view bytes);
+
+/// "2 x 3 x 4"; "a scalar" without axes.
+std::string shape_text(const std::vector<std::uint64_t>& shape);
+
+}  // namespace headlab

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Strict reader of safetensors, the format that model weights are exchanged in: eight bytes
+/// with the length of a JSON header, the header, and the tensors one after the other.
+/// Source: the format as documented with the safetensors library of Hugging Face, 2022.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headlab {
+
+/// One tensor as the header describes it, found consistent with the file.
+struct TensorInfo {
+  std::string type;                  ///< "F32", "BF16", ...
+  std::vector<std::uint64_t> shape;  ///< length of each axis
+  std::uint64_t begin = 0;           ///< first byte, counted from the end of the header
+  std::uint64_t end = 0;
+};
+
+/// Tensors by name.
+using TensorTable = std::map<std::string, TensorInfo>;
+
+/// Reads the header of a file whose tensors take `data_bytes`. Throws Refused, one line that begins
+/// with `source`, unless the tensors have known types, lengths that fit type and shape, and lie one
+/// after another without gap or overlap up to the last byte.
+TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
+                                     const std::string& source);
+
+/// A checkpoint that is open: the header is read at once, a tensor when it is asked for.
+class SafetensorsFile {
+ public:
+  /// Throws Refused, one line that begins with the path.
+  explicit SafetensorsFile(const std::string& path);
+  /// The same for bytes from elsewhere, which must be seekable; `source` names them.
+  SafetensorsFile(std::unique_ptr<std::istream> bytes, std::string source);
+
+  const std::string& source() const { return source_; }
+  const TensorTable& tensors() const { return tensors_; }
+
+  /// The numbers of a tensor [product of its shape], the last axis varies fastest. Throws Refused
+  /// where its type is not F64, F32, F16 or BF16, where a number is not finite, and where the file
+  /// ends early.
+  std::vector<double> read(const std::string& name);
+
+ private:
+  void read_header();
+
+  std::unique_ptr<std::istream> bytes_;
+  std::string source_;
+  std::uint64_t data_ = 0;  ///< where the tensors begin
+  TensorTable tensors_;
+};
+
+}  // namespace headlab
