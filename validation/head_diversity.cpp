@@ -89,8 +89,8 @@ ReferencedIndex referenced(const Index& index, const Reference& reference) {
   return out;
 }
 
-/// The cosines of the principal angles from W_l^T W_h. The eigenvalues of its square take a fifth of
-/// the time of its singular values and hold a cosine c to about k eps/(2 c): enough unless c is
+/// The cosines of the principal angles from W_l^T W_h. The eigenvalues of its square take a fifth
+/// of the time of its singular values and hold a cosine c to about k eps/(2 c): enough unless c is
 /// small.
 std::vector<double> cosines_of(const MatrixXd& product) {
   constexpr double least_square = 1e-7;
