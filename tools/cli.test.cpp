@@ -25,6 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+using Arguments = std::vector<std::string>;
 
 class CommandLine : public ProgramTest {
  protected:

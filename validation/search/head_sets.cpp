@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -58,6 +59,12 @@ class LawWriter {
   static std::string toml(bool flag) { return flag ? "true" : "false"; }
   static std::string toml(double number) { return number_text(number); }
   static std::string toml(std::uint64_t number) { return std::to_string(number); }
+  static std::string toml(int number) { return std::to_string(number); }
+  static std::string toml(const std::string& text) { return to_toml(Value{text, {}}); }
+  template <class T>
+  static std::string toml(const std::optional<T>& present) {
+    return toml(*present);
+  }
   template <class T>
   static std::string toml(const std::vector<T>& list) {
     std::string text;
