@@ -16,6 +16,7 @@
 
 #include "engine/error.h"
 #include "engine/law_reader.h"
+#include "engine/npy_file.h"
 
 namespace headlab {
 namespace {
@@ -218,7 +219,8 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
       {"principal_angles", "angles = [0, 1.5708]"},
       {"equiangular", "angle = 1"},
       {"explicit",
-       "matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1]]]"}}},
+       "matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1]]]"},
+      {"file", "path = \"heads.npy\""}}},
     {"kernel",
      {{"gaussian", "bandwidth = 1"},
       {"softmax", "temperature = 1"},
@@ -254,6 +256,8 @@ std::string key_of(const std::string& family) {
 TEST(scenario, every_law_is_read_from_the_least_that_it_needs) {
   const Directory directory("headlab_scenario_laws_");
   directory.write("rows.csv", "1,2,3,4,5\n6,7,8,9,0\n");
+  directory.write("heads.npy", npy_bytes({2, 4, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0,  //
+                                                                        0, 0, 0, 0, 1, 0, 0, 1}));
   for (const auto& law : describe_laws()) {
     const auto& parameters = minimal_laws.at(law.family).at(law.name);
     const std::string table =

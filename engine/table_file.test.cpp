@@ -184,7 +184,7 @@ TEST(table_file, npy_refusals) {
       {npy_with_header("{'descr': '<f8", eight), malformed},
       {npy("<f8", "(1, 2)", eight + bytes_of<double>({1.0 / 0.0})),
        "t.npy: element [0][1] is not finite"},
-      {npy("<f4", "(1,)", bytes_of<float>({0.0f / 0.0f})), "t.npy: element [0][0] is not finite"},
+      {npy("<f4", "(1,)", bytes_of<float>({0.0f / 0.0f})), "t.npy: element [0] is not finite"},
   };
   for (const auto& [bytes, line] : cases) EXPECT_EQ(npy_refusal(bytes), line);
 }
