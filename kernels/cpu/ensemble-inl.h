@@ -126,7 +126,8 @@ class EnsembleLoop : public Ensembles {
     for (const std::size_t index : members) add_member(*plans[index], index, subspaces);
     // Keys of a strip in the first cache, 16 KiB, and the weights of all its heads in the second.
     const std::size_t rows = conditional_ ? heads_.size() : 1;
-    const std::size_t keys = std::min<std::size_t>(std::min((lane_count == 16 ? 16384 : 4096) / k_, 12288 / rows), 512);
+    const std::size_t keys =
+        std::min<std::size_t>(std::min((lane_count == 16 ? 16384 : 4096) / k_, 12288 / rows), 512);
     strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, block_tiles);
     buffer_ = hwy::AllocateAligned<float>(most_rows * rows * strip_keys());
     std::fill_n(buffer_.get(), most_rows * rows * strip_keys(), 0.0f);
