@@ -346,6 +346,32 @@ HWY_ATTR void draw_base(BaseDraw base, const TileStream& stream, std::uint64_t f
   }
 }
 
+/// Draws the points first, first + 1 and so on of a tile, and the rows of the data file they are.
+HWY_ATTR void draw_design_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
+                                 Tile* x, TileRows& rows) {
+  const std::uint64_t seed = plan.fixed_design_seed.value_or(plan.seed);
+  const std::uint64_t design = plan.fixed_design_seed ? 0 : replicate;
+  const float* table = plan.table.rounded();
+  std::visit(
+      [&](const auto& sampler) HWY_ATTR {
+        using Sampler = std::decay_t<decltype(sampler)>;
+        if constexpr (Sampler::base != BaseDraw::none) {
+          draw_base(Sampler::base, TileStream(seed, subsequence(plan.streams.design, design)),
+                    first, quads_per_point(plan.d), x);
+        }
+        if constexpr (Sampler::chooses) {
+          const std::uint64_t choices = subsequence(plan.streams.design_choice, design);
+          for (std::size_t i = 0; i < tile_points; ++i) {
+            const std::uint32_t word = philox(seed, choices, first + i).w[0];
+            rows.v[i] = sampler(table, word, &x->v[i], tile_points);
+          }
+        } else {
+          sampler(table, 0, x, 1);
+        }
+      },
+      plan.design);
+}
+
 /// Noise of variance 1 on the tile's points first, first + 1 and so on.
 template <class Noise>
 HWY_ATTR HWY_INLINE Tile draw_noise(const Noise& noise, const TileStream& stream,

@@ -33,32 +33,6 @@ namespace {
 //
 #include "kernels/cpu/draws-inl.h"
 
-/// Draws the points first, first + 1 and so on of a tile, and the rows of the data file they are.
-HWY_ATTR void draw_design(const Plan& plan, std::uint64_t replicate, std::uint64_t first, Tile* x,
-                          TileRows& rows) {
-  const std::uint64_t seed = plan.fixed_design_seed.value_or(plan.seed);
-  const std::uint64_t design = plan.fixed_design_seed ? 0 : replicate;
-  const float* table = plan.table.rounded();
-  std::visit(
-      [&](const auto& sampler) HWY_ATTR {
-        using Sampler = std::decay_t<decltype(sampler)>;
-        if constexpr (Sampler::base != BaseDraw::none) {
-          draw_base(Sampler::base, TileStream(seed, subsequence(plan.streams.design, design)),
-                    first, quads_per_point(plan.d), x);
-        }
-        if constexpr (Sampler::chooses) {
-          const std::uint64_t choices = subsequence(plan.streams.design_choice, design);
-          for (std::size_t i = 0; i < tile_points; ++i) {
-            const std::uint32_t word = philox(seed, choices, first + i).w[0];
-            rows.v[i] = sampler(table, word, &x->v[i], tile_points);
-          }
-        } else {
-          sampler(table, 0, x, 1);
-        }
-      },
-      plan.design);
-}
-
 HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
                      const SamplePoints& to) {
   const auto d = static_cast<std::size_t>(plan.d);
@@ -70,7 +44,7 @@ HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t fi
 
   for (std::size_t begin = 0; begin < to.y.size(); begin += tile_points) {
     const std::size_t count = std::min(tile_points, to.y.size() - begin);
-    draw_design(plan, replicate, first + begin, tile.get(), rows);
+    draw_design_points(plan, replicate, first + begin, tile.get(), rows);
     float* x = &to.x[begin * d];
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t j = 0; j < d; ++j) x[i * d + j] = tile[j].v[i];

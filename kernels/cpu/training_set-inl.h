@@ -123,28 +123,7 @@ class TrainingSet {
 
   /// Draws the design points of tile `tile` of the whole set into point() [4 ceil(d/4)].
   HWY_ATTR void draw_points(std::uint64_t replicate, std::uint64_t tile) {
-    const std::uint64_t seed = plan_.fixed_design_seed.value_or(plan_.seed);
-    const std::uint64_t design = plan_.fixed_design_seed ? 0 : replicate;
-    const std::uint64_t first = tile * tile_points;
-    std::visit(
-        [&](const auto& sampler) {
-          using Sampler = std::decay_t<decltype(sampler)>;
-          if constexpr (Sampler::base != BaseDraw::none) {
-            draw_base(Sampler::base, TileStream(seed, subsequence(plan_.streams.design, design)),
-                      first, quads_per_point(plan_.d), point_.get());
-          }
-          const float* table = plan_.table.rounded();
-          if constexpr (Sampler::chooses) {
-            const std::uint64_t stream = subsequence(plan_.streams.design_choice, design);
-            for (std::size_t lane = 0; lane < tile_points; ++lane) {
-              const std::uint32_t word = philox(seed, stream, first + lane).w[0];
-              rows_drawn_.v[lane] = sampler(table, word, &point_[0].v[lane], tile_points);
-            }
-          } else {
-            sampler(table, 0, point_.get(), 1);
-          }
-        },
-        plan_.design);
+    draw_design_points(plan_, replicate, tile * tile_points, point_.get(), rows_drawn_);
   }
   const Tile* point() const { return point_.get(); }
 
