@@ -9,13 +9,13 @@
 #include <Eigen/Dense>
 #include <nlohmann/json.hpp>
 
-#include "engine/deal.h"
+#include "kernels/deal.h"
 #include "engine/document.h"
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/npy_file.h"
 #include "engine/safetensors.h"
-#include "engine/signed_qr.h"
+#include "kernels/signed_qr.h"
 #include "engine/table_file.h"
 
 namespace headlab {

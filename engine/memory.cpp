@@ -15,6 +15,7 @@
 #include "engine/error.h"
 #include "engine/moment_tree.h"
 #include "engine/written_at.h"
+#include "kernels/learning/worker.h"
 
 namespace headlab {
 namespace {
@@ -262,7 +263,7 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
 
 std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Backend& backend,
                                int workers) {
-  Bytes sum = bytes(workers) * bytes(backend.worker_bytes(plans));
+  Bytes sum = bytes(workers) * bytes(worker_bytes(backend, plans));
   for (const Plan* plan : plans) {
     sum = sum + bytes(moments_bytes(plan->layout(), replicates, workers));
   }
@@ -318,7 +319,8 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
   Scenario ready = scenario;
   if (unresolved) ready.weights = UniformWeights{};
   Plan plan = make_plan(ready);
-  const Bytes of_workers = bytes(workers) * bytes(backend.worker_bytes(plan));
+  const Plan* const one = &plan;
+  const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
   const Bytes all = before + of_workers;
   if (of_workers < before) {
     require(all, by_moments ? "for the moments" : "to set the scenario up", largest->knob,
@@ -327,7 +329,7 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
   }
   // n decides where most of it goes away with n, else the number of queries does.
   plan.n = 1;
-  const Bytes without_points = bytes(workers) * bytes(backend.worker_bytes(plan));
+  const Bytes without_points = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
   const bool by_points = without_points.value <= of_workers.value / 2;
   require(all, workers == 1 ? "for 1 worker" : "for " + std::to_string(workers) + " workers",
           by_points ? "data.n" : queries_knob(scenario), workers > 1 ? "or use --threads 1" : "");

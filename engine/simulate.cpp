@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "kernels/learning/worker.h"
 
 namespace headlab {
 namespace {
@@ -140,7 +141,7 @@ class Dealer {
 
 void work(Plans plans, const Backend& backend, Dealer& dealer) {
   try {
-    const std::unique_ptr<Worker> worker = backend.worker(plans);
+    const std::unique_ptr<Worker> worker = make_worker(backend, plans);
     for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
       worker->run(block, moments);
@@ -194,7 +195,7 @@ double replicate_work(std::uint64_t n, int d, int heads, int queries) {
 }
 
 double replicate_work(const Plan& plan) {
-  return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
+  return replicate_work(plan.n, plan.d, plan.heads, plan.queries) + learning_work(plan);
 }
 
 int thread_count(int asked) {

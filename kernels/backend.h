@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/learning/head_gradients.h"
 #include "kernels/moments.h"
 #include "kernels/plan.h"
 
@@ -65,6 +66,10 @@ class Backend {
     const Plan* const one = &plan;
     return worker(Plans(&one, 1));
   }
+
+  /// Estimates and gradients for heads that are to be learned, on `threads` threads. Throws
+  /// std::invalid_argument where the kernel has no norm_share, or the backend does not learn.
+  virtual std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int threads) const;
 };
 
 /// The backends of this build, "auto" not among them.

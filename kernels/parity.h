@@ -38,8 +38,9 @@ inline double largest_exponent(const Plan& plan, const Sample& sample) {
         for (std::size_t j = 0; j < k; ++j) {
           double length = 0;
           for (std::size_t c = 0; c < d; ++c) {
-            length += std::abs(plan.projections[(h * d + c) * k + j]) *
-                      (std::abs(plan.query_points[q * d + c]) + std::abs(sample.x[i * d + c]));
+            length += std::abs(plan.query_projection(static_cast<int>(h))[c * k + j] *
+                               plan.query_points[q * d + c]) +
+                      std::abs(plan.projections[(h * d + c) * k + j] * sample.x[i * d + c]);
           }
           r2 += length * length;
         }

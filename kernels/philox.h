@@ -35,7 +35,12 @@ enum class Purpose : std::uint64_t {
   queries_choice = 6,
   pilot_design = 7,
   pilot_design_choice = 8,
-  pilot_noise = 9
+  pilot_noise = 9,
+  learning_design = 10,
+  learning_design_choice = 11,
+  learning_noise = 12,
+  learning_batch = 13,
+  learning_start = 14
 };
 
 /// The four integers of one counter: four consecutive draws of a stream.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/laws.h"
+#include "kernels/learning/learning.h"
 #include "kernels/moments.h"
 #include "kernels/philox.h"
 #include "kernels/table.h"
@@ -31,6 +32,10 @@ struct Streams {
 inline constexpr Streams pilot_streams = {Purpose::pilot_design, Purpose::pilot_design_choice,
                                           Purpose::pilot_noise};
 
+/// Those of the one sample on which heads are learned once for a whole run.
+inline constexpr Streams learning_streams = {
+    Purpose::learning_design, Purpose::learning_design_choice, Purpose::learning_noise};
+
 /// Everything a backend needs to compute replicates of one condition.
 struct Plan {
   std::uint64_t n = 1;  ///< training points in one replicate
@@ -49,13 +54,27 @@ struct Plan {
   NoiseSampler noise;
   KernelLaw kernel;
 
-  std::vector<double> projections;   ///< [H][d][k], W_h(i, j)
+  std::vector<double> projections;  ///< [H][d][k], W_h(i, j)
+  /// [H][d][k] or empty: what projects the queries, where it is not what projects the keys (softmax
+  /// alone).
+  std::vector<double> query_projections;
   std::vector<double> head_weights;  ///< [H], a_h
   std::vector<double> query_points;  ///< [Q][d]
   std::vector<double> truth;         ///< [Q], m at the queries
 
+  /// Present: every replicate learns projections and weights of its own on its training set; those
+  /// above are where it starts. See kernels/learning/worker.h.
+  std::optional<Learning> learning;
+
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
+
+  /// W_h of head h as it projects queries [d][k].
+  const double* query_projection(int head) const {
+    const std::vector<double>& all = query_projections.empty() ? projections : query_projections;
+    return &all[static_cast<std::size_t>(head) * static_cast<std::size_t>(d) *
+                static_cast<std::size_t>(k)];
+  }
 
   MomentLayout layout() const {
     return {.queries = queries,

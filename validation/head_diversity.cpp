@@ -8,10 +8,10 @@
 
 #include <Eigen/Dense>
 
-#include "engine/deal.h"
+#include "kernels/deal.h"
 #include "engine/document.h"
 #include "engine/law/subspaces/haar.h"
-#include "engine/signed_qr.h"
+#include "kernels/signed_qr.h"
 #include "engine/subspaces.h"
 #include "validation/indices.h"
 #include "validation/query_key.h"

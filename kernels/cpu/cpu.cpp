@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/cpu/chunk.h"
+#include "kernels/cpu/head_gradients.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"
@@ -245,6 +246,10 @@ class CpuBackend : public Backend {
   }
   std::unique_ptr<Worker> worker(Plans plans) const override {
     return HWY_DYNAMIC_DISPATCH(make_worker)(plans);
+  }
+  std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel,
+                                                int threads) const override {
+    return make_cpu_gradients(kernel, threads);
   }
 };
 

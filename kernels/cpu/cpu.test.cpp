@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
+#include "kernels/cpu/every_target.h"
 #include "kernels/parity.h"
 #include "kernels/reference/reference.h"
 #include "kernels/test_plans.h"
@@ -21,6 +21,7 @@ namespace headlab {
 namespace {
 
 using test::all_kernels;
+using test::on_every_target;
 using test::one_replicate;
 
 /// constant: m(X), the value less its centre, exp2 and the product with the value (about 8
@@ -33,19 +34,6 @@ constexpr test::Rounding cpu_rounding = {.constant = 8 + 64 + 4, .of_exponent = 
 ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
                                               const std::vector<double>& statistics) {
   return test::close_to_reference(plan, replicate, statistics, cpu_rounding);
-}
-
-/// Runs `check` once for every SIMD target of this machine.
-template <class Check>
-void on_every_target(const Check& check) {
-  for (const std::int64_t target : cpu_targets()) {
-    SCOPED_TRACE(cpu_simd_name(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    check();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {
@@ -254,6 +242,22 @@ TEST(Cpu, StatisticsAreEquivalentToReference) {
   });
 }
 
+TEST(Cpu, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
+  const auto backend = make_cpu_backend();
+  const test::Shape shape = {.n = 300, .d = 6, .heads = 3, .k = 2, .queries = 4};
+  on_every_target([&] {
+    Plan plan = test::make_plan(shape, SoftmaxKernel{.temperature = 0.7});
+    const Plan shared = plan;
+    plan.query_projections = test::make_plan({.d = 6, .heads = 6, .k = 2}, plan.kernel).projections;
+    plan.query_projections.erase(plan.query_projections.begin(),
+                                 plan.query_projections.begin() + 3 * 6 * 2);
+    const std::vector<double> statistics = one_replicate(*backend, plan, 2).mean;
+    EXPECT_TRUE(close_to_reference(plan, 2, statistics));
+    // Negative control: the keys' projections for the queries too.
+    EXPECT_FALSE(close_to_reference(shared, 2, statistics));
+  });
+}
+
 TEST(Cpu, TrainingSetsOfSeveralChunksAreEquivalentToReference) {
   const auto backend = make_cpu_backend();
   // The second pass over the ensemble, and windows that are repaired, draw their chunks again.
@@ -331,6 +335,15 @@ TEST(Cpu, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
 
     expect_same_bits_together(*backend, all);
   }
+}
+
+TEST(Cpu, HeadsOfTheSameKeysAndOtherQueriesAreNotOne) {
+  const auto backend = make_cpu_backend();
+  Plan plan = test::make_plan({.n = 200}, SoftmaxKernel{.temperature = 1});
+  Plan turned = plan;
+  turned.query_projections = plan.projections;
+  for (double& w : turned.query_projections) w *= -0.5;
+  expect_same_bits_together(*backend, {plan, turned});
 }
 
 TEST(Cpu, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {

@@ -246,7 +246,8 @@ class EnsembleLoop : public Ensembles {
     const auto count = static_cast<std::size_t>(plan.heads);
     for (std::size_t h = 0; h < count; ++h) {
       const double* w = &plan.projections[h * static_cast<std::size_t>(plan.d) * k_];
-      member.heads.push_back(add_head(subspaces.add(w, k_), law, w));
+      member.heads.push_back(
+          add_head(subspaces.add(w, k_), law, plan.query_projection(static_cast<int>(h))));
     }
     if (conditional_) {
       // In multiply-adds a weight: half the pairs, or all that makes a weight.
@@ -268,12 +269,8 @@ class EnsembleLoop : public Ensembles {
     members_.push_back(std::move(member));
   }
 
+  /// The head of these keys whose queries `w` [d][k] projects, new or known.
   std::size_t add_head(std::size_t subspace, const Law& law, const double* w) {
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      if (heads_[h].subspace == subspace && std::memcmp(&heads_[h].law, &law, sizeof law) == 0) {
-        return h;
-      }
-    }
     Head head{.subspace = subspace,
               .law = law,
               .unit = 1 / (law.length_scale() * law.length_scale()),
@@ -290,6 +287,12 @@ class EnsembleLoop : public Ensembles {
         norm2 += sum * sum;
       }
       largest = std::max(largest, norm2);
+    }
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      if (heads_[h].subspace == subspace && std::memcmp(&heads_[h].law, &law, sizeof law) == 0 &&
+          heads_[h].queries == head.queries) {
+        return h;
+      }
     }
     if constexpr (linear) {
       const double far = std::sqrt(largest * head.unit) + product_reach;

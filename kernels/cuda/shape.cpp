@@ -223,19 +223,6 @@ std::vector<double> centre_of(const Plan& plan) {
   return centre;
 }
 
-std::optional<double> norm_share_of(const KernelLaw& kernel) {
-  return std::visit(
-      [](const auto& law) -> std::optional<double> {
-        using Law = std::decay_t<decltype(law)>;
-        static_assert(
-            !Law::has_key_prior || requires { Law::norm_share; },
-            "a law with a prior on its keys needs a product form");
-        if constexpr (requires { law.norm_share; }) return law.norm_share;
-        return std::nullopt;
-      },
-      kernel);
-}
-
 double key_unit(const KernelLaw& kernel) {
   // Laws with a product form are kept in units in which log2 w = -|query - key|^2.
   const double unit = 1 / length_scale(kernel);
@@ -256,7 +243,7 @@ std::vector<double> projected_queries(const Plan& plan) {
     for (std::size_t q = 0; q < count; ++q) {
       double sum = 0;
       for (std::size_t c = 0; c < d; ++c) {
-        sum += plan.projections[(head * d + c) * k + row % k] *
+        sum += plan.query_projection(static_cast<int>(head))[c * k + row % k] *
                (plan.query_points[q * d + c] - centre[c]);
       }
       projected[row * count + q] = sum * unit;

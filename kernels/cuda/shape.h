@@ -125,9 +125,6 @@ struct ShapeChoice {
 /// coordinate. What is far from all of them needs no accuracy.
 std::vector<double> centre_of(const Plan& plan);
 
-/// norm_share of a law that has a product form, see kernels/law/kernel/gaussian.inc.
-std::optional<double> norm_share_of(const KernelLaw& kernel);
-
 /// Factor from lengths of the design to the units in which keys are kept.
 double key_unit(const KernelLaw& kernel);
 

@@ -53,6 +53,9 @@ class ReferenceBackend : public Backend {
   std::unique_ptr<Worker> worker(Plans plans) const override {
     return std::make_unique<ReferenceWorker>(plans);
   }
+  std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int) const override {
+    return make_reference_gradients(kernel);
+  }
 };
 
 }  // namespace
@@ -93,6 +96,7 @@ std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head,
                                WindowCounts& windows) {
   const int d = plan.d;
   const double* w = &plan.projections[static_cast<std::size_t>(head) * d * plan.k];
+  const double* w_query = plan.query_projection(head);
   const double* x = &plan.query_points[static_cast<std::size_t>(query) * d];
   std::vector<double> weights;
   double largest = -std::numeric_limits<double>::infinity();
@@ -107,7 +111,7 @@ std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head,
       double projected_difference = 0;
       double projected_key = 0;
       for (int c = 0; c < d; ++c) {
-        projected_difference += w[c * plan.k + j] * (x[c] - key[c]);
+        projected_difference += w_query[c * plan.k + j] * x[c] - w[c * plan.k + j] * key[c];
         projected_key += w[c * plan.k + j] * key[c];
       }
       r2 += projected_difference * projected_difference;

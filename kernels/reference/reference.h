@@ -31,6 +31,9 @@ std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head,
 std::vector<double> reference_statistics(const Plan& plan, const Sample& sample,
                                          WindowCounts& windows);
 
+/// What kernels/learning/ needs, in float64 and to be read; the kernel must have a norm_share.
+std::unique_ptr<HeadGradients> make_reference_gradients(const KernelLaw& kernel);
+
 std::unique_ptr<Backend> make_reference_backend();
 
 }  // namespace headlab

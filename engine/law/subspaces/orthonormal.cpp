@@ -5,7 +5,7 @@
 
 #include <Eigen/Core>
 
-#include "engine/signed_qr.h"
+#include "kernels/signed_qr.h"
 
 namespace headlab {
 namespace {

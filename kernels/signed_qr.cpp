@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/signed_qr.h"
+#include "kernels/signed_qr.h"
 
 #include <Eigen/QR>
 

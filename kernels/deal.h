@@ -15,11 +15,15 @@ namespace headlab {
 /// more are begun, and the first exception is thrown again when all threads are done.
 template <class Work>
 void deal(std::size_t count, int threads, const Work& work) {
+  if (threads <= 1 || count <= 1) {
+    for (std::size_t i = 0; i < count; ++i) work(i);
+    return;
+  }
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;
   {
-    const std::size_t most = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
+    const std::size_t most = std::min(count, static_cast<std::size_t>(threads));
     std::vector<std::jthread> workers;
     for (std::size_t worker = 0; worker < most; ++worker) {
       workers.emplace_back([&] {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file For tests of what is compiled once for each SIMD target.
+#pragma once
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include "kernels/cpu/cpu.h"
+
+namespace headlab::test {
+
+/// Runs `check` once for every SIMD target of this machine.
+template <class Check>
+void on_every_target(const Check& check) {
+  for (const std::int64_t target : cpu_targets()) {
+    SCOPED_TRACE(cpu_simd_name(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    check();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace headlab::test

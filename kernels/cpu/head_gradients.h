@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What the CPU backend computes for a fit.
+#pragma once
+
+#include <memory>
+
+#include "kernels/laws.h"
+#include "kernels/learning/head_gradients.h"
+
+namespace headlab {
+
+/// Estimates and gradients in float32 SIMD, with sums over strips of keys in float64, on `threads`
+/// threads; the bits do not depend on their number. The kernel must have a norm_share.
+std::unique_ptr<HeadGradients> make_cpu_gradients(const KernelLaw& kernel, int threads);
+
+}  // namespace headlab

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/head_gradients.h"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/every_target.h"
+#include "kernels/learning/parity.h"
+
+namespace headlab {
+namespace {
+
+using test::answer;
+using test::close_to;
+using test::FitAnswer;
+using test::FitCase;
+using test::FitShape;
+using test::make_fit_case;
+using test::on_every_target;
+
+/// constant: exp2 and the products of a term (about 8), and float32 sums over a strip, 128
+/// additions in a lane of the narrowest vectors, and across the lanes. of_exponent: as in
+/// cpu.test.cpp.
+constexpr test::Rounding rounding = {.constant = 8 + 128 + 4, .of_exponent = 8};
+
+TEST(CpuGradients, AreEquivalentToReference) {
+  for (FitShape shape : test::fit_shapes()) {
+    for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
+      for (const bool separate : {false, true}) {
+        shape.separate = separate;
+        const FitCase c = make_fit_case(shape, kernel);
+        const test::FitReference reference = test::reference_answer(c);
+        on_every_target([&] {
+          FitAnswer given = answer(c, *make_cpu_gradients(kernel, 1));
+          EXPECT_TRUE(close_to(reference, given, rounding))
+              << "n = " << shape.n << ", k = " << shape.k << ", separate = " << separate;
+
+          // Negative control: a gradient of the wrong sign, unless it is nothing but rounding: with
+          // two points, one of them left out, the other has weight 1.
+          if (shape.n == 2) return;
+          for (double& number : given.gradient.keys) number *= -1;
+          EXPECT_FALSE(close_to(reference, given, rounding));
+        });
+      }
+    }
+  }
+}
+
+TEST(CpuGradients, StandFarQueriesAndNarrowWindows) {
+  FitCase c = make_fit_case({.n = 100}, GaussianKernel{.bandwidth = 0.004});
+  c.queries[2 * 5] = 40;  // of the third query, which is no point: exponents below -1e8
+  const FitAnswer given = answer(c, *make_cpu_gradients(c.kernel, 1));
+  for (const double f : given.f) EXPECT_TRUE(std::isfinite(f));
+  for (const double g : given.gradient.keys) EXPECT_TRUE(std::isfinite(g));
+}
+
+TEST(CpuGradients, HaveTheSameBitsOnAnyNumberOfThreads) {
+  const FitCase c =
+      make_fit_case({.n = 20000, .heads = 2, .queries = 130}, GaussianKernel{.bandwidth = 0.7});
+  const FitAnswer one = answer(c, *make_cpu_gradients(c.kernel, 1));
+  const FitAnswer three = answer(c, *make_cpu_gradients(c.kernel, 3));
+  EXPECT_EQ(one.f, three.f);
+  EXPECT_EQ(one.gradient.keys, three.gradient.keys);
+}
+
+}  // namespace
+}  // namespace headlab

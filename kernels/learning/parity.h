@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Fits in miniature, and how near a backend has to come to the reference, for tests.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/laws.h"
+#include "kernels/learning/head_gradients.h"
+#include "kernels/parity.h"
+#include "kernels/reference/reference.h"
+
+namespace headlab::test {
+
+/// A training set, heads and queries, the first of which are points of the set.
+struct FitCase {
+  KernelLaw kernel;
+  TrainingPoints points;
+  HeadParameters heads;
+  std::vector<float> queries;     ///< [Q][d]
+  std::vector<std::int64_t> own;  ///< [Q]
+  std::vector<double> s;          ///< [Q][H]
+
+  FitQueries asked() const { return {queries, own}; }
+  std::size_t n() const { return points.y.size(); }
+};
+
+struct FitShape {
+  std::size_t n = 60;
+  int d = 5;
+  int heads = 3;
+  int k = 2;
+  std::size_t queries = 7;
+  bool separate = false;  ///< W_Q beside W_K
+};
+
+inline FitCase make_fit_case(const FitShape& shape, const KernelLaw& kernel) {
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  FitCase c{.kernel = kernel,
+            .points = {.d = shape.d, .x = {}, .y = {}},
+            .heads = {.heads = shape.heads,
+                      .d = shape.d,
+                      .k = shape.k,
+                      .keys = {},
+                      .queries = {},
+                      .weights = {}},
+            .queries = {},
+            .own = {},
+            .s = {}};
+  const auto d = static_cast<std::size_t>(shape.d);
+  for (std::size_t i = 0; i < shape.n * d; ++i) {
+    c.points.x.push_back(static_cast<float>(normal(random)));
+  }
+  for (std::size_t i = 0; i < shape.n; ++i) {
+    c.points.y.push_back(3 + std::cos(static_cast<double>(c.points.x[i * d])) + normal(random));
+  }
+  const double size = 1 / std::sqrt(static_cast<double>(shape.d));
+  const auto numbers = static_cast<std::size_t>(shape.heads * shape.d * shape.k);
+  for (std::size_t i = 0; i < numbers; ++i) {
+    c.heads.keys.push_back(size * normal(random));
+    if (shape.separate) c.heads.queries.push_back(size * normal(random));
+  }
+  for (int h = 0; h < shape.heads; ++h) c.heads.weights.push_back(1.0 / (h + 1));
+  for (std::size_t q = 0; q < shape.queries; ++q) {
+    // Two in three are points of the set, which are left out.
+    const bool inside = q % 3 != 2;
+    const std::size_t own = q * 37 % shape.n;
+    c.own.push_back(inside ? static_cast<std::int64_t>(own) : -1);
+    for (std::size_t a = 0; a < d; ++a) {
+      c.queries.push_back(inside ? c.points.x[own * d + a] : static_cast<float>(normal(random)));
+    }
+    for (int h = 0; h < shape.heads; ++h) c.s.push_back(normal(random));
+  }
+  return c;
+}
+
+/// Estimates [Q][H] and gradients of a fit case.
+struct FitAnswer {
+  std::vector<double> f;
+  HeadParameters gradient;
+};
+inline FitAnswer answer(const FitCase& c, HeadGradients& gradients) {
+  FitAnswer out{.f = std::vector<double>(c.s.size(), std::nan("")), .gradient = {}};
+  gradients.load(c.points, c.n());
+  gradients.estimate(c.heads, c.asked(), out.f);
+  gradients.gradient(c.s, out.gradient);
+  return out;
+}
+
+/// What the reference answers, with the sizes of the terms that it adds up: how much float32 may be
+/// off is a share of them.
+struct FitReference {
+  FitAnswer exact;
+  double value_size = 0;                       ///< largest |Y|
+  std::vector<double> key_sizes, query_sizes;  ///< [H][d][k], as the gradients
+  double exponent = 0;                         ///< sum of the |terms| of a log K, the largest
+};
+
+inline FitReference reference_answer(const FitCase& c) {
+  FitReference out{.exact = answer(c, *make_reference_gradients(c.kernel))};
+  const auto d = static_cast<std::size_t>(c.points.d);
+  const auto k = static_cast<std::size_t>(c.heads.k);
+  const auto heads = static_cast<std::size_t>(c.heads.heads);
+  const double share = norm_share_of(c.kernel).value();
+  const double unit2 = length_scale(c.kernel) * length_scale(c.kernel);
+  const bool separate = !c.heads.queries.empty();
+  for (const double y : c.points.y) out.value_size = std::max(out.value_size, std::abs(y));
+  out.key_sizes.assign(c.heads.keys.size(), 0.0);
+  out.query_sizes.assign(c.heads.queries.size(), 0.0);
+  // W^T x, and sum |W_cj x_c|.
+  auto project = [&](const double* w, const float* x, std::vector<double>& to, bool sizes) {
+    to.assign(k, 0.0);
+    for (std::size_t a = 0; a < d; ++a) {
+      for (std::size_t j = 0; j < k; ++j) {
+        const double term = w[a * k + j] * static_cast<double>(x[a]);
+        to[j] += sizes ? std::abs(term) : term;
+      }
+    }
+  };
+  std::vector<double> u, v, size_u, size_v, w(c.n());
+  for (std::size_t h = 0; h < heads; ++h) {
+    const double* of_keys = &c.heads.keys[h * d * k];
+    const double* of_queries = separate ? &c.heads.queries[h * d * k] : of_keys;
+    double* key_sizes = &out.key_sizes[h * d * k];
+    double* query_sizes = separate ? &out.query_sizes[h * d * k] : key_sizes;
+    for (std::size_t q = 0; q < c.own.size(); ++q) {
+      const float* x = &c.queries[q * d];
+      project(of_queries, x, u, false);
+      project(of_queries, x, size_u, true);
+      double sum = 0;
+      for (std::size_t i = 0; i < c.n(); ++i) {
+        project(of_keys, &c.points.x[i * d], v, false);
+        project(of_keys, &c.points.x[i * d], size_v, true);
+        double log_weight = 0;
+        double size = 0;
+        for (std::size_t j = 0; j < k; ++j) {
+          log_weight += (u[j] * v[j] + share * (u[j] * u[j] + v[j] * v[j]) / 2) / unit2;
+          size += (size_u[j] + size_v[j]) * (size_u[j] + size_v[j]) / unit2;
+        }
+        out.exponent = std::max(out.exponent, size);
+        w[i] = static_cast<std::int64_t>(i) == c.own[q] ? 0 : std::exp(log_weight);
+        sum += w[i];
+      }
+      const double f = out.exact.f[q * heads + h];
+      for (std::size_t i = 0; i < c.n(); ++i) {
+        const float* key = &c.points.x[i * d];
+        project(of_keys, key, size_v, true);
+        const double factor = std::abs(c.s[q * heads + h]) * w[i] / sum *
+                              (std::abs(c.points.y[i] - f) + out.value_size) / unit2;
+        for (std::size_t a = 0; a < d; ++a) {
+          for (std::size_t j = 0; j < k; ++j) {
+            key_sizes[a * k + j] += factor * std::abs(static_cast<double>(key[a])) *
+                                    (size_u[j] + std::abs(share) * size_v[j]);
+            query_sizes[a * k + j] += factor * std::abs(static_cast<double>(x[a])) *
+                                      (size_v[j] + std::abs(share) * size_u[j]);
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+/// True where a float32 backend's answer lies as near to the reference as rounding explains: every
+/// term of a sum may be off by eps32 times a constant and the exponents' size. NaN is never near.
+inline ::testing::AssertionResult close_to(const FitReference& reference, const FitAnswer& given,
+                                           const Rounding& rounding) {
+  const double relative = eps32 * (rounding.constant + rounding.of_exponent * reference.exponent);
+  auto check = [&](const char* what, const std::vector<double>& numbers,
+                   const std::vector<double>& exact, auto size) {
+    if (numbers.size() != exact.size()) return ::testing::AssertionFailure() << what << ": shape";
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      if (!(std::abs(numbers[i] - exact[i]) <= relative * size(i))) {
+        return ::testing::AssertionFailure()
+               << what << ' ' << i << ": " << numbers[i] << ", reference " << exact[i]
+               << ", allowed " << relative * size(i);
+      }
+    }
+    return ::testing::AssertionSuccess();
+  };
+  auto result = check("estimate", given.f, reference.exact.f,
+                      [&](std::size_t) { return reference.value_size; });
+  if (!result) return result;
+  result = check("gradient of keys", given.gradient.keys, reference.exact.gradient.keys,
+                 [&](std::size_t i) { return reference.key_sizes[i]; });
+  if (!result) return result;
+  return check("gradient of queries", given.gradient.queries, reference.exact.gradient.queries,
+               [&](std::size_t i) { return reference.query_sizes[i]; });
+}
+
+/// The shapes that a backend is compared at.
+inline std::vector<FitShape> fit_shapes() {
+  return {{.n = 2, .d = 1, .heads = 1, .k = 1, .queries = 1},
+          {.n = 31, .d = 6, .heads = 3, .k = 2, .queries = 7},
+          {.n = 33, .d = 6, .heads = 2, .k = 5, .queries = 8},
+          {.n = 600, .d = 17, .heads = 1, .k = 16, .queries = 9},
+          {.n = 700, .d = 40, .heads = 2, .k = 33, .queries = 10},
+          {.n = 5000, .d = 8, .heads = 2, .k = 3, .queries = 75}};
+}
+
+/// Kernels for a shape, wide enough that a window holds several keys.
+inline std::vector<KernelLaw> learnable_kernels(const FitShape& shape) {
+  const double width = shape.k > 10 ? 4 : 0.7;
+  return {GaussianKernel{.bandwidth = width}, SoftmaxKernel{.temperature = width}};
+}
+
+}  // namespace headlab::test
