@@ -31,17 +31,17 @@ TEST(CpuGradients, AreEquivalentToReference) {
       for (const bool separate : {false, true}) {
         shape.separate = separate;
         const FitCase c = make_fit_case(shape, kernel);
-        const test::FitReference reference = test::reference_answer(c);
+        const test::FitReference reference = test::reference_answer(c, rounding);
         on_every_target([&] {
           FitAnswer given = answer(c, *make_cpu_gradients(kernel, 1));
-          EXPECT_TRUE(close_to(reference, given, rounding))
+          EXPECT_TRUE(close_to(reference, given))
               << "n = " << shape.n << ", k = " << shape.k << ", separate = " << separate;
 
           // Negative control: a gradient of the wrong sign, unless it is nothing but rounding: with
           // two points, one of them left out, the other has weight 1.
           if (shape.n == 2) return;
           for (double& number : given.gradient.keys) number *= -1;
-          EXPECT_FALSE(close_to(reference, given, rounding));
+          EXPECT_FALSE(close_to(reference, given));
         });
       }
     }

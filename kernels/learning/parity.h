@@ -94,16 +94,15 @@ inline FitAnswer answer(const FitCase& c, HeadGradients& gradients) {
   return out;
 }
 
-/// What the reference answers, with the sizes of the terms that it adds up: how much float32 may be
-/// off is a share of them.
+/// What the reference answers, and how far from it float32 may be: every term of a sum may be off
+/// by eps32 times a constant and the size of its exponent.
 struct FitReference {
   FitAnswer exact;
-  double value_size = 0;                       ///< largest |Y|
-  std::vector<double> key_sizes, query_sizes;  ///< [H][d][k], as the gradients
-  double exponent = 0;                         ///< sum of the |terms| of a log K, the largest
+  std::vector<double> f_allowed;                      ///< [Q][H]
+  std::vector<double> keys_allowed, queries_allowed;  ///< [H][d][k], as the gradients
 };
 
-inline FitReference reference_answer(const FitCase& c) {
+inline FitReference reference_answer(const FitCase& c, const Rounding& rounding) {
   FitReference out{.exact = answer(c, *make_reference_gradients(c.kernel))};
   const auto d = static_cast<std::size_t>(c.points.d);
   const auto k = static_cast<std::size_t>(c.heads.k);
@@ -111,9 +110,11 @@ inline FitReference reference_answer(const FitCase& c) {
   const double share = norm_share_of(c.kernel).value();
   const double unit2 = length_scale(c.kernel) * length_scale(c.kernel);
   const bool separate = !c.heads.queries.empty();
-  for (const double y : c.points.y) out.value_size = std::max(out.value_size, std::abs(y));
-  out.key_sizes.assign(c.heads.keys.size(), 0.0);
-  out.query_sizes.assign(c.heads.queries.size(), 0.0);
+  double largest_y = 0;
+  for (const double y : c.points.y) largest_y = std::max(largest_y, std::abs(y));
+  out.f_allowed.assign(c.s.size(), 0.0);
+  out.keys_allowed.assign(c.heads.keys.size(), 0.0);
+  out.queries_allowed.assign(c.heads.queries.size(), 0.0);
   // W^T x, and sum |W_cj x_c|.
   auto project = [&](const double* w, const float* x, std::vector<double>& to, bool sizes) {
     to.assign(k, 0.0);
@@ -124,12 +125,12 @@ inline FitReference reference_answer(const FitCase& c) {
       }
     }
   };
-  std::vector<double> u, v, size_u, size_v, w(c.n());
+  std::vector<double> u, v, size_u, size_v, w(c.n()), off(c.n());
   for (std::size_t h = 0; h < heads; ++h) {
     const double* of_keys = &c.heads.keys[h * d * k];
     const double* of_queries = separate ? &c.heads.queries[h * d * k] : of_keys;
-    double* key_sizes = &out.key_sizes[h * d * k];
-    double* query_sizes = separate ? &out.query_sizes[h * d * k] : key_sizes;
+    double* keys_allowed = &out.keys_allowed[h * d * k];
+    double* queries_allowed = separate ? &out.queries_allowed[h * d * k] : keys_allowed;
     for (std::size_t q = 0; q < c.own.size(); ++q) {
       const float* x = &c.queries[q * d];
       project(of_queries, x, u, false);
@@ -144,22 +145,24 @@ inline FitReference reference_answer(const FitCase& c) {
           log_weight += (u[j] * v[j] + share * (u[j] * u[j] + v[j] * v[j]) / 2) / unit2;
           size += (size_u[j] + size_v[j]) * (size_u[j] + size_v[j]) / unit2;
         }
-        out.exponent = std::max(out.exponent, size);
+        off[i] = eps32 * (rounding.constant + rounding.of_exponent * size);
         w[i] = static_cast<std::int64_t>(i) == c.own[q] ? 0 : std::exp(log_weight);
         sum += w[i];
       }
       const double f = out.exact.f[q * heads + h];
+      double& f_allowed = out.f_allowed[q * heads + h];
+      for (std::size_t i = 0; i < c.n(); ++i) f_allowed += off[i] * w[i] / sum * 2 * largest_y;
       for (std::size_t i = 0; i < c.n(); ++i) {
         const float* key = &c.points.x[i * d];
         project(of_keys, key, size_v, true);
-        const double factor = std::abs(c.s[q * heads + h]) * w[i] / sum *
-                              (std::abs(c.points.y[i] - f) + out.value_size) / unit2;
+        const double factor = off[i] * std::abs(c.s[q * heads + h]) * w[i] / sum *
+                              (std::abs(c.points.y[i] - f) + largest_y) / unit2;
         for (std::size_t a = 0; a < d; ++a) {
           for (std::size_t j = 0; j < k; ++j) {
-            key_sizes[a * k + j] += factor * std::abs(static_cast<double>(key[a])) *
-                                    (size_u[j] + std::abs(share) * size_v[j]);
-            query_sizes[a * k + j] += factor * std::abs(static_cast<double>(x[a])) *
-                                      (size_v[j] + std::abs(share) * size_u[j]);
+            keys_allowed[a * k + j] += factor * std::abs(static_cast<double>(key[a])) *
+                                       (size_u[j] + std::abs(share) * size_v[j]);
+            queries_allowed[a * k + j] += factor * std::abs(static_cast<double>(x[a])) *
+                                          (size_v[j] + std::abs(share) * size_u[j]);
           }
         }
       }
@@ -168,31 +171,30 @@ inline FitReference reference_answer(const FitCase& c) {
   return out;
 }
 
-/// True where a float32 backend's answer lies as near to the reference as rounding explains: every
-/// term of a sum may be off by eps32 times a constant and the exponents' size. NaN is never near.
-inline ::testing::AssertionResult close_to(const FitReference& reference, const FitAnswer& given,
-                                           const Rounding& rounding) {
-  const double relative = eps32 * (rounding.constant + rounding.of_exponent * reference.exponent);
+/// True where a float32 backend's answer lies as near to the reference as rounding explains. NaN is
+/// never near.
+inline ::testing::AssertionResult close_to(const FitReference& reference, const FitAnswer& given) {
   auto check = [&](const char* what, const std::vector<double>& numbers,
-                   const std::vector<double>& exact, auto size) {
+                   const std::vector<double>& exact, const std::vector<double>& allowed) {
     if (numbers.size() != exact.size()) return ::testing::AssertionFailure() << what << ": shape";
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      if (!(std::abs(numbers[i] - exact[i]) <= relative * size(i))) {
+      if (!(std::abs(numbers[i] - exact[i]) <= allowed[i])) {
         return ::testing::AssertionFailure()
                << what << ' ' << i << ": " << numbers[i] << ", reference " << exact[i]
-               << ", allowed " << relative * size(i);
+               << ", allowed " << allowed[i];
       }
     }
     return ::testing::AssertionSuccess();
   };
-  auto result = check("estimate", given.f, reference.exact.f,
-                      [&](std::size_t) { return reference.value_size; });
-  if (!result) return result;
-  result = check("gradient of keys", given.gradient.keys, reference.exact.gradient.keys,
-                 [&](std::size_t i) { return reference.key_sizes[i]; });
-  if (!result) return result;
-  return check("gradient of queries", given.gradient.queries, reference.exact.gradient.queries,
-               [&](std::size_t i) { return reference.query_sizes[i]; });
+  const HeadParameters& exact = reference.exact.gradient;
+  auto result = check("estimate", given.f, reference.exact.f, reference.f_allowed);
+  if (result)
+    result = check("gradient of keys", given.gradient.keys, exact.keys, reference.keys_allowed);
+  if (result) {
+    result = check("gradient of queries", given.gradient.queries, exact.queries,
+                   reference.queries_allowed);
+  }
+  return result;
 }
 
 /// The shapes that a backend is compared at.
