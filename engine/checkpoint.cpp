@@ -9,14 +9,14 @@
 #include <Eigen/Dense>
 #include <nlohmann/json.hpp>
 
-#include "kernels/deal.h"
 #include "engine/document.h"
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/npy_file.h"
 #include "engine/safetensors.h"
-#include "kernels/signed_qr.h"
 #include "engine/table_file.h"
+#include "kernels/deal.h"
+#include "kernels/signed_qr.h"
 
 namespace headlab {
 

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "engine/document.h"
+#include "engine/error.h"
 #include "engine/head_file.h"
 #include "engine/law/subspaces/explicit.h"
+#include "kernels/signed_qr.h"
 
 namespace headlab {
 
@@ -20,16 +22,30 @@ constexpr double largest_number = 1e6;
 constexpr std::size_t most_dimensions = 4096;
 
 /// H matrices [d][k] to share.
-SharedHeads shared_heads(const std::vector<Eigen::MatrixXd>& matrices) {
-  auto law = std::make_shared<ExplicitSubspaces>();
+std::vector<Rows> rows_of(const HeadMatrices& matrices) {
+  std::vector<Rows> all;
   for (const Eigen::MatrixXd& w : matrices) {
-    auto& rows = law->matrices.emplace_back();
+    Rows& rows = all.emplace_back();
     for (Eigen::Index i = 0; i < w.rows(); ++i) {
       auto& row = rows.emplace_back();
       for (Eigen::Index j = 0; j < w.cols(); ++j) row.push_back(w(i, j));
     }
   }
-  return law;
+  return all;
+}
+
+/// Orthonormal keys, and the queries that have the logits of w_q and w_k with them.
+void use_query_key(const HeadLayer& layer, const std::string& path, ExplicitSubspaces& law) {
+  if (layer.w_q.empty()) {
+    throw Refused(path + ": has no w_q and w_k - leave out query_key, or import the heads anew");
+  }
+  HeadMatrices keys, queries;
+  for (std::size_t h = 0; h < layer.w_q.size(); ++h) {
+    keys.push_back(signed_qr(layer.w_k[h]).q);
+    queries.push_back(layer.w_q[h] * (keys[h].transpose() * layer.w_k[h]).transpose());
+  }
+  law.matrices = rows_of(keys);
+  law.query_matrices = rows_of(queries);
 }
 
 std::size_t checked_column(const std::string& key, double column, const DataTable& table) {
@@ -107,12 +123,20 @@ const DataTable& DataFiles::at(const std::string& path) {
   return tables_.emplace(path, read_table(full(path))).first->second;
 }
 
-const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> layer) {
-  const auto key = std::pair(path, layer);
+const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> layer,
+                                    bool query_key) {
+  const auto key = std::tuple(path, layer, query_key);
   const auto found = heads_.find(key);
   if (found != heads_.end()) return found->second;
-  const HeadLayer read = read_head_layer(full(path), layer);
-  return heads_.emplace(key, shared_heads(read.subspaces)).first->second;
+  const HeadLayer read = query_key ? read_head_file(full(path), layer).layers.at(0)
+                                   : read_head_layer(full(path), layer);
+  auto law = std::make_shared<ExplicitSubspaces>();
+  if (query_key) {
+    use_query_key(read, full(path), *law);
+  } else {
+    law->matrices = rows_of(read.subspaces);
+  }
+  return heads_.emplace(key, std::move(law)).first->second;
 }
 
 std::string DataFiles::full(const std::string& path) const {

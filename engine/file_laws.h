@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "engine/law/subspaces/file.h"
@@ -23,15 +24,16 @@ class DataFiles {
   /// Throws Refused as read_table().
   const DataTable& at(const std::string& path);
 
-  /// H matrices of a file of heads; throws Refused as read_head_layer().
-  const SharedHeads& heads(const std::string& path, std::optional<int> layer);
+  /// H matrices of a file of heads; with `query_key` those of W_K = Q R and W_Q R^T, which have the
+  /// logits of W_K and W_Q. Throws Refused as read_head_layer().
+  const SharedHeads& heads(const std::string& path, std::optional<int> layer, bool query_key);
 
  private:
   std::string full(const std::string& path) const;
 
   std::string directory_;
   std::map<std::string, DataTable> tables_;
-  std::map<std::pair<std::string, std::optional<int>>, SharedHeads> heads_;
+  std::map<std::tuple<std::string, std::optional<int>, bool>, SharedHeads> heads_;
 };
 
 /// Fills `rows` with the columns asked for, or with all but `left_out`; standardised to mean 0 and

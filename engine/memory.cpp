@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/learned_heads.h"
 #include "engine/moment_tree.h"
 #include "engine/written_at.h"
 #include "kernels/learning/worker.h"
@@ -318,6 +319,7 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
 
   Scenario ready = scenario;
   if (unresolved) ready.weights = UniformWeights{};
+  if (heads_to_learn(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
   const Plan* const one = &plan;
   const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));

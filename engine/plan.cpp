@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/learned_heads.h"
 #include "engine/scenario.h"
 #include "engine/written_at.h"
 
@@ -14,11 +15,6 @@ namespace {
 
 int design_dimension(const Scenario& scenario) {
   return std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
-}
-
-Sizes sizes_of(const Scenario& scenario) {
-  return {
-      .d = design_dimension(scenario), .heads = scenario.heads, .k = scenario.k, .n = scenario.n};
 }
 
 /// A point as the backends see it, in float32, byte by byte: -0 and 0 are the same place.
@@ -91,6 +87,11 @@ std::vector<double> truth_at(const Scenario& scenario, const Plan& plan, QuerySe
 
 }  // namespace
 
+Sizes sizes_of(const Scenario& scenario) {
+  return {
+      .d = design_dimension(scenario), .heads = scenario.heads, .k = scenario.k, .n = scenario.n};
+}
+
 HeadFrames make_head_frames(const Scenario& scenario) {
   const Sizes sizes = sizes_of(scenario);
   return std::visit(
@@ -122,7 +123,14 @@ Plan make_plan(const Scenario& scenario) {
                  scenario.noise);
   plan.kernel = scenario.kernel;
 
-  plan.projections = make_head_frames(scenario).numbers();
+  const HeadFrames frames = make_head_frames(scenario);
+  plan.projections = frames.numbers();
+  plan.query_projections = frames.queries();
+  const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+  if (learned != nullptr && !learned->once()) {
+    plan.learning = make_learning(scenario);
+    plan.query_projections = plan.learning->start.queries;
+  }
   plan.head_weights = std::visit(
       [&](const auto& law) {
         law.check(sizes);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "engine/error.h"
+#include "engine/learned_heads.h"
 #include "engine/results_netcdf.h"
 
 namespace headlab {
@@ -138,6 +140,50 @@ std::vector<Node> read_tree(const NetcdfGroup& group, const MomentLayout& layout
   return nodes;
 }
 
+/// What projects keys and queries, and where learned heads came along. Heads that every replicate
+/// learns anew are not kept.
+void write_heads(const NetcdfGroup& group, const ConditionResult& condition) {
+  const Plan& plan = condition.plan;
+  const std::vector<std::string> of_heads = {"head", "coordinate", "dim"};
+  if (plan.learning) {
+    group.put_attribute("learned", "per_replicate");
+    return;
+  }
+  group.write("projections", of_heads, {"projections W_h"}, plan.projections);
+  if (!plan.query_projections.empty()) {
+    group.write("query_projections", of_heads, {"projections of the queries"},
+                plan.query_projections);
+  }
+  const LearnedHeads* learned = learned_heads(condition.scenario);
+  if (learned == nullptr) return;
+  group.put_attribute("learned", "once");
+  group.put_attribute("learned_steps", static_cast<std::int64_t>(learned->fit.steps));
+  group.put_attribute("learned_points", static_cast<std::int64_t>(learned->points));
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::int64_t> step;
+  std::vector<double> batch_error, held_out_error, weights, keys, queries;
+  for (const FitCheck& check : learned->fit.course) {
+    step.push_back(static_cast<std::int64_t>(check.step));
+    batch_error.push_back(check.batch_error.value_or(none));
+    held_out_error.push_back(check.held_out_error.value_or(none));
+    weights.insert(weights.end(), check.heads.weights.begin(), check.heads.weights.end());
+    keys.insert(keys.end(), check.heads.keys.begin(), check.heads.keys.end());
+    queries.insert(queries.end(), check.heads.queries.begin(), check.heads.queries.end());
+  }
+  const std::vector<std::string> of_course = {"check", "head", "coordinate", "dim"};
+  group.define_dimension("check", step.size());
+  group.write("course_step", {"check"}, {"steps done"}, step);
+  group.write("course_batch_error", {"check"}, {"squared error over batches since the last check"},
+              batch_error);
+  group.write("course_held_out_error", {"check"}, {"squared error over the points held out"},
+              held_out_error);
+  group.write("course_weights", {"check", "head"}, {"head weights a_h"}, weights);
+  group.write("course_projections", of_course, {"projections W_h"}, keys);
+  if (!queries.empty()) {
+    group.write("course_query_projections", of_course, {"projections of the queries"}, queries);
+  }
+}
+
 }  // namespace
 
 const char* name_of(Estimator estimator) {
@@ -161,7 +207,9 @@ void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionRes
   group.define_dimension("query", static_cast<std::size_t>(plan.queries));
   group.define_dimension("head", static_cast<std::size_t>(plan.heads));
   group.define_dimension("coordinate", static_cast<std::size_t>(plan.d));
+  group.define_dimension("dim", static_cast<std::size_t>(plan.k));
   group.write("head_weights", {"head"}, {"head weights a_h"}, plan.head_weights);
+  write_heads(group, condition);
   group.write("x", {"query", "coordinate"}, {"query points"}, plan.query_points);
   group.write("truth", {"query"}, {"regression function m(x)"}, plan.truth);
   write_tree(group, condition.tree);

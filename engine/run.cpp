@@ -12,6 +12,7 @@
 
 #include "engine/condition_groups.h"
 #include "engine/error.h"
+#include "engine/learned_heads.h"
 #include "engine/memory.h"
 #include "engine/pilot.h"
 
@@ -83,10 +84,12 @@ RunResult run(const Study& study, const RunOptions& options) {
     return (options.stop && options.stop->load()) ||
            (options.max_seconds && seconds_since(start) >= *options.max_seconds);
   };
-  // Pilots first: a scenario they refuse is refused before anything is simulated for the record.
+  // Fits and pilots first: a scenario they refuse is refused before anything is simulated for the
+  // record.
   std::vector<Scenario> scenarios = study.conditions;
   const bool resolved = std::ranges::all_of(scenarios, [&](Scenario& scenario) {
-    return resolve_weights(scenario, *backend, options.threads, {.stop = stop});
+    return resolve_heads(scenario, *backend, options.threads, {.stop = stop}) &&
+           resolve_weights(scenario, *backend, options.threads, {.stop = stop});
   });
   std::vector<Plan> plans;
   std::vector<double> work;  // of a condition, to tell how much time is left

@@ -40,7 +40,7 @@ struct RunOptions {
 
 /// One condition with its results.
 struct ConditionResult {
-  Scenario scenario;  ///< weights resolved
+  Scenario scenario;  ///< heads and weights resolved
   Plan plan;
   MomentTree tree;
   Estimates estimates;

@@ -40,6 +40,7 @@ class ConditionReader {
     read_heads();
     read_queries();
     read_run();
+    check_heads();
     read_claim();
     return std::move(s_);
   }
@@ -143,7 +144,7 @@ class ConditionReader {
     if (law == nullptr) return;
     if (law->path.empty()) throw ParameterError("path", "is empty");
     try {
-      law->given = files_.heads(law->path, law->layer);
+      law->given = files_.heads(law->path, law->layer, law->query_key);
     } catch (const Refused& error) {
       throw ParameterError("path", error.what());
     }
@@ -173,6 +174,53 @@ class ConditionReader {
     run.choice<MomentMode>(
         "moments", s_.moments,
         {{"pairwise", MomentMode::pairwise}, {"aggregate", MomentMode::aggregate}});
+  }
+
+  /// What the laws of the heads ask of one another and of the run.
+  void check_heads() const {
+    const TableReader heads(root_.need("heads", ""), "heads");
+    checked(heads, [&] { check_projections(); });
+    const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces);
+    if (learned == nullptr) {
+      if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;
+      heads.refuse_parameter(ParameterError(
+          "weights", "have law \"learned\", which needs subspaces of law \"learned\" too"));
+    }
+    if (learned->once()) return;
+    if (std::holds_alternative<OptimalWeights>(s_.weights)) {
+      heads.refuse_parameter(ParameterError(
+          "weights",
+          "of law \"optimal\" need the same heads in every replicate - use uniform or "
+          "learned weights, or fit = \"once\""));
+    }
+    if (s_.estimator == Estimator::conditional) {
+      section("run", "").refuse_parameter(
+          ParameterError("estimator",
+                         "must be \"plain\": heads that are learned in every replicate "
+                         "depend on its noise"));
+    }
+  }
+
+  /// Separate projections of the queries are for softmax, and learning for laws with a product
+  /// form.
+  void check_projections() const {
+    const bool softmax = std::holds_alternative<SoftmaxKernel>(s_.kernel);
+    std::string separate;
+    if (const auto* law = std::get_if<ExplicitSubspaces>(&s_.subspaces)) {
+      if (!law->query_matrices.empty()) separate = "query_matrices";
+    } else if (const auto* file = std::get_if<FileSubspaces>(&s_.subspaces)) {
+      if (file->query_key) separate = "query_key = true";
+    } else if (const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces)) {
+      if (learned->form() == HeadForm::query_key) separate = "matrices = \"query_key\"";
+      if (!norm_share_of(s_.kernel)) {
+        throw ParameterError("kernel",
+                             "cannot be learned through (allowed with law \"learned\": gaussian, "
+                             "softmax)");
+      }
+    }
+    if (!separate.empty() && !softmax) {
+      throw ParameterError("kernel", "must have law \"softmax\" with " + separate);
+    }
   }
 
   /// What a claim says is read where claims are checked; here only that it is well formed.

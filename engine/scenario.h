@@ -60,12 +60,16 @@ Study read_study(const std::string& file, const std::vector<std::string>& sets =
 Study parse_study(const std::string& text, const std::string& source,
                   const std::vector<std::string>& sets = {}, const std::string& directory = ".");
 
+/// What the laws of a scenario may need to know of the rest of it.
+Sizes sizes_of(const Scenario& scenario);
+
 /// The plan of one condition, ready for a backend. Weights of law `optimal` must have been resolved
-/// (see engine/pilot.h). Throws ParameterError.
+/// (see engine/pilot.h), and heads of law `learned` that are learned once (see
+/// engine/learned_heads.h). Throws ParameterError.
 Plan make_plan(const Scenario& scenario);
 
-/// W_h, h = 1..H, of a scenario: d x k with orthonormal columns; make_subspaces() in
-/// engine/subspaces.h has them as matrices. Throws ParameterError.
+/// W_h, h = 1..H, of a scenario; make_subspaces() in engine/subspaces.h has their column spaces as
+/// matrices. Throws ParameterError.
 HeadFrames make_head_frames(const Scenario& scenario);
 
 }  // namespace headlab

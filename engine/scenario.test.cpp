@@ -220,7 +220,8 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
       {"equiangular", "angle = 1"},
       {"explicit",
        "matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1]]]"},
-      {"file", "path = \"heads.npy\""}}},
+      {"file", "path = \"heads.npy\""},
+      {"learned", ""}}},
     {"kernel",
      {{"gaussian", "bandwidth = 1"},
       {"softmax", "temperature = 1"},
@@ -231,7 +232,8 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
      {{"uniform", ""},
       {"explicit", "values = [1, 2]"},
       {"geometric", "ratio = 2"},
-      {"optimal", ""}}},
+      {"optimal", ""},
+      {"learned", ""}}},
     {"queries", {{"points", "points = [[0, 0, 0, 0]]"}, {"design", "count = 2"}}}};
 
 std::string name_of(const Scenario& scenario, const std::string& family) {
@@ -266,6 +268,9 @@ TEST(scenario, every_law_is_read_from_the_least_that_it_needs) {
     if (law.family == "regression" && law.name == "file") {
       sets.push_back("data.design={ law = \"file\", path = \"rows.csv\" }");
       sets.push_back("queries={ law = \"design\", count = 2 }");
+    }
+    if (law.family == "weights" && law.name == "learned") {
+      sets.push_back("heads.subspaces={ law = \"learned\" }");
     }
     if (law.family == "design" && law.name == "file")
       sets.push_back("queries.points=[[0,0,0,0,0]]");

@@ -13,10 +13,12 @@
 #include "engine/law/subspaces/explicit.h"
 #include "engine/law/subspaces/file.h"
 #include "engine/law/subspaces/haar.h"
+#include "engine/law/subspaces/learned.h"
 #include "engine/law/subspaces/orthogonal.h"
 #include "engine/law/subspaces/principal_angles.h"
 #include "engine/law/weights/explicit.h"
 #include "engine/law/weights/geometric.h"
+#include "engine/law/weights/learned.h"
 #include "engine/law/weights/optimal.h"
 #include "engine/law/weights/uniform.h"
 
@@ -24,8 +26,9 @@ namespace headlab {
 
 using SubspaceLaw =
     std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubspaces, PrincipalAngleSubspaces,
-                 EquiangularSubspaces, ExplicitSubspaces, FileSubspaces>;
-using WeightLaw = std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights>;
+                 EquiangularSubspaces, ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
+using WeightLaw =
+    std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
 using QueryLaw = std::variant<PointQueries, DesignQueries>;
 
 }  // namespace headlab

@@ -11,10 +11,13 @@
 
 namespace headlab {
 
-/// W_h, h = 1..H: d x k.
+/// Orthonormal bases of the column spaces of W_h, h = 1..H: d x k.
 std::vector<Eigen::MatrixXd> to_matrices(const HeadFrames& frames);
 
-/// W_h, h = 1..H, of a scenario: d x k with orthonormal columns.
+/// The same of the heads of a scenario.
 std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario);
+
+/// What projects the queries, [H] of d x k; none where W_h does.
+std::vector<Eigen::MatrixXd> to_query_matrices(const HeadFrames& frames);
 
 }  // namespace headlab

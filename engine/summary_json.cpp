@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/learned_heads.h"
+
 namespace headlab {
 namespace {
 
@@ -54,25 +56,27 @@ class ConditionWriter {
       queries.push_back(query_of(condition, q, with_matrices));
     }
     const bool softmax = std::holds_alternative<SoftmaxKernel>(plan.kernel);
-    return {{"parameters", Json::parse(to_json(condition.scenario.parameters))},
-            {"replicates", estimates.replicates},
-            {"n", plan.n},
-            {"estimator", plan.estimator == Estimator::conditional ? "conditional" : "plain"},
-            {"head_weights", plan.head_weights},
-            {"mse", mse_of(condition)},
-            {"bias_squared", figure(estimates.bias_squared)},
-            {"variance_term", figure(estimates.variance_term)},
-            {"covariance_term", figure(estimates.covariance_term)},
-            {"bias_squared_plugin", figure(estimates.bias_squared_plugin)},
-            {"head_variance_mean", figure(estimates.head_variance_mean)},
-            {"head_covariance_mean", figure(estimates.head_covariance_mean)},
-            {"output_correlation", figure(estimates.output_correlation)},
-            {"indices", indices_of(indices)},
-            {"queries", queries},
-            {"empty_windows", softmax ? Json(nullptr) : Json(estimates.windows.empty)},
-            {"narrow_windows", estimates.windows.narrow},
-            {"seconds", condition.seconds},
-            {"weights_per_second", condition.weights_per_second}};
+    Json json = {{"parameters", Json::parse(to_json(condition.scenario.parameters))},
+                 {"replicates", estimates.replicates},
+                 {"n", plan.n},
+                 {"estimator", plan.estimator == Estimator::conditional ? "conditional" : "plain"},
+                 {"head_weights", plan.head_weights},
+                 {"mse", mse_of(condition)},
+                 {"bias_squared", figure(estimates.bias_squared)},
+                 {"variance_term", figure(estimates.variance_term)},
+                 {"covariance_term", figure(estimates.covariance_term)},
+                 {"bias_squared_plugin", figure(estimates.bias_squared_plugin)},
+                 {"head_variance_mean", figure(estimates.head_variance_mean)},
+                 {"head_covariance_mean", figure(estimates.head_covariance_mean)},
+                 {"output_correlation", figure(estimates.output_correlation)},
+                 {"indices", indices_of(indices)},
+                 {"queries", queries},
+                 {"empty_windows", softmax ? Json(nullptr) : Json(estimates.windows.empty)},
+                 {"narrow_windows", estimates.windows.narrow},
+                 {"seconds", condition.seconds},
+                 {"weights_per_second", condition.weights_per_second}};
+    if (const Json learned = learned_of(condition); !learned.is_null()) json["learned"] = learned;
+    return json;
   }
 
   Json figure(const Figure& figure) const {
@@ -80,6 +84,19 @@ class ConditionWriter {
   }
 
  private:
+  /// How the heads were learned; null where they were not.
+  static Json learned_of(const ConditionResult& condition) {
+    if (condition.plan.learning) return {{"fit", "per_replicate"}};
+    const LearnedHeads* learned = learned_heads(condition.scenario);
+    if (learned == nullptr) return nullptr;
+    const auto& error = learned->fit.held_out_error;
+    return {{"fit", "once"},
+            {"points", learned->points},
+            {"steps", learned->fit.steps},
+            {"held_out_error", error ? Json(*error) : Json(nullptr)},
+            {"seconds", learned->seconds}};
+  }
+
   Json mse_of(const ConditionResult& condition) const {
     Json mse = figure(condition.estimates.mse);
     if (std::holds_alternative<DesignQueries>(condition.scenario.queries)) {

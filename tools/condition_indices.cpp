@@ -7,24 +7,47 @@
 
 #include "engine/subspaces.h"
 #include "validation/indices.h"
+#include "validation/query_key.h"
 
 namespace headlab::tools {
+
+namespace {
+
+/// Index qk of heads that project queries and keys apart: 1 less the mean over pairs of E rho.
+std::optional<double> query_key_index(const HeadFrames& frames, const KernelLaw& kernel) {
+  const auto* softmax = std::get_if<SoftmaxKernel>(&kernel);
+  if (softmax == nullptr || frames.queries().empty() || frames.heads() < 2) return std::nullopt;
+  double sum = 0;
+  const auto pairs =
+      query_key_correlations(to_query_matrices(frames), to_matrices(frames), softmax->temperature);
+  for (const QueryKeyCorrelation& pair : pairs) sum += pair.mean;
+  return 1 - sum / static_cast<double>(pairs.size());
+}
+
+}  // namespace
 
 ConditionIndices condition_indices(const ConditionResult& condition) {
   constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> bandwidth, temperature;
-  if (const auto* gaussian = std::get_if<GaussianKernel>(&condition.plan.kernel)) {
+  const HeadFrames frames = make_head_frames(condition.scenario);
+  const bool alike = frames.orthonormal() && frames.queries().empty();
+  if (const auto* gaussian = std::get_if<GaussianKernel>(&condition.plan.kernel);
+      gaussian && alike) {
     bandwidth = gaussian->bandwidth;
   }
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&condition.plan.kernel)) {
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&condition.plan.kernel); softmax && alike) {
     temperature = softmax->temperature;
   }
+  const std::optional<double> query_key = query_key_index(frames, condition.plan.kernel);
+  // Heads that every replicate learns have no subspaces of the condition.
+  const bool of_condition = !condition.plan.learning;
   ConditionIndices indices;
-  for (const Index& index :
-       subspace_indices(make_subspaces(condition.scenario), bandwidth, temperature)) {
-    indices.push_back({.name = index.name,
-                       .figure = {.value = index.value.value_or(undefined)},
-                       .ceiling = index.ceiling.value_or(undefined)});
+  for (Index& index : subspace_indices(to_matrices(frames), bandwidth, temperature)) {
+    if (index.name == "qk" && query_key) index.value = query_key;
+    indices.push_back(
+        {.name = index.name,
+         .figure = {.value = of_condition ? index.value.value_or(undefined) : undefined},
+         .ceiling = index.ceiling.value_or(undefined)});
   }
   const int heads = condition.plan.heads;
   indices.push_back({.name = "output",

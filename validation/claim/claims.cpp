@@ -23,6 +23,7 @@ Claim self_attention_claim();
 Claim isomorphism_claim();
 Claim allocation_claim();
 Claim scaling_law_claim();
+Claim specialization_claim();
 
 const std::vector<Claim>& claims() {
   static const std::vector<Claim> all = {identity_claim(),
@@ -37,7 +38,8 @@ const std::vector<Claim>& claims() {
                                          self_attention_claim(),
                                          isomorphism_claim(),
                                          allocation_claim(),
-                                         scaling_law_claim()};
+                                         scaling_law_claim(),
+                                         specialization_claim()};
   return all;
 }
 

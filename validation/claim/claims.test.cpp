@@ -123,6 +123,10 @@ const Plant plants[] = {
      }},
     {"scaling_law", "scaling_law_growth_tuned", "", Verdict::supported, Verdict::refuted,
      "the large training sets are small ones", [](Plan& plan) { plan.n = 30; }},
+    {"specialization", "specialization_additive", "chordal", Verdict::supported, Verdict::refuted,
+     "nothing is learned", [](Plan& plan) { plan.learning->steps = 0; }},
+    {"specialization", "specialization_pays_additive", "", Verdict::supported, Verdict::refuted,
+     "the penalty is not in force", [](Plan& plan) { plan.learning->diversity = 0; }},
 };
 
 class Planted : public testing::TestWithParam<Plant> {};

@@ -145,6 +145,11 @@ TheoryModel theory_model(const Scenario& scenario) {
               "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
                   "\" is neither" + way_out);
   }
+  if (!plan.query_projections.empty()) {
+    refuse_at(
+        scenario, "heads.subspaces",
+        std::string("closed forms are for heads that project queries and keys alike") + way_out);
+  }
   model.kernel = plan.kernel;
   const Index frame = Index{plan.d} * plan.k;
   for (int h = 0; h < plan.heads; ++h) {

@@ -227,10 +227,19 @@ EstimatesOf<TheoryFigure> figures_of(const Theory& theory) {
   return e;
 }
 
+/// Closed forms are for heads that are the same in every replicate.
+void require_given_heads(const Scenario& scenario) {
+  const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+  if (learned == nullptr) return;
+  refuse_at(scenario, "heads.subspaces",
+            "heads that are learned on data have no closed form - simulate with headlab run");
+}
+
 }  // namespace
 
 Theory compute_theory(const Scenario& scenario, TheorySource source, int threads) {
   const auto start = std::chrono::steady_clock::now();
+  require_given_heads(scenario);
   const auto* optimal = std::get_if<OptimalWeights>(&scenario.weights);
   const bool to_be_optimised = optimal != nullptr && !optimal->resolved;
   Scenario weighted = scenario;

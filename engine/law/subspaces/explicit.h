@@ -21,25 +21,25 @@ struct ExplicitSubspaces {
 
   std::vector<std::vector<std::vector<double>>> matrices = {};  ///< [H][d][k]
   bool orthonormalise = false;                                  ///< replace each by the Q of its QR
+  /// [H][d][k] or empty: what projects the queries, for the softmax kernel; any numbers.
+  std::vector<std::vector<std::vector<double>>> query_matrices = {};
 
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("matrices", matrices, within(-1e6, 1e6), "[H][d][k], orthonormal columns");
     visit.optional("orthonormalise", orthonormalise, "apply QR to each matrix");
+    visit.optional("query_matrices", query_matrices, within(-1e6, 1e6),
+                   "[H][d][k], projects the queries, softmax alone");
   }
 
   void check(const Sizes& sizes) const {
-    if (matrices.size() != static_cast<std::size_t>(sizes.heads)) {
-      throw ParameterError("matrices", "has " + std::to_string(matrices.size()) +
-                                           " matrices, needs one for each of the " +
-                                           std::to_string(sizes.heads) + " heads");
-    }
+    check_shapes("matrices", matrices, sizes);
+    if (!query_matrices.empty()) check_shapes("query_matrices", query_matrices, sizes);
     if (sizes.k > sizes.d) {
       throw ParameterError(
           "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
     }
     for (std::size_t h = 0; h < matrices.size(); ++h) {
-      check_shape(h, sizes);
       orthonormalise ? check_rank(h) : check_orthonormal(h);
     }
   }
@@ -47,13 +47,7 @@ struct ExplicitSubspaces {
   /// H matrices d x k with orthonormal columns.
   HeadFrames generate(const Sizes& sizes) const {
     HeadFrames frames(sizes);
-    for (int h = 0; h < sizes.heads; ++h) {
-      const auto& rows = matrices[static_cast<std::size_t>(h)];
-      for (int i = 0; i < sizes.d; ++i) {
-        const auto& row = rows[static_cast<std::size_t>(i)];
-        for (int j = 0; j < sizes.k; ++j) frames(h, i, j) = row[static_cast<std::size_t>(j)];
-      }
-    }
+    frames.assign(numbers_of(matrices), numbers_of(query_matrices), true);
     if (orthonormalise) orthonormalise_each(frames);
     return frames;
   }
@@ -61,18 +55,35 @@ struct ExplicitSubspaces {
  private:
   static std::string of_head(std::size_t h) { return "matrix of head " + std::to_string(h + 1); }
 
-  void check_shape(std::size_t h, const Sizes& sizes) const {
-    const auto& rows = matrices[h];
-    const std::string wanted = std::to_string(sizes.d) + " x " + std::to_string(sizes.k);
-    if (rows.size() != static_cast<std::size_t>(sizes.d)) {
-      throw ParameterError("matrices", of_head(h) + " has " + std::to_string(rows.size()) +
-                                           " rows, needs d x k = " + wanted);
+  using Matrices = std::vector<std::vector<std::vector<double>>>;
+
+  static std::vector<double> numbers_of(const Matrices& all) {
+    std::vector<double> numbers;
+    for (const auto& rows : all) {
+      for (const auto& row : rows) numbers.insert(numbers.end(), row.begin(), row.end());
     }
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].size() != static_cast<std::size_t>(sizes.k)) {
-        throw ParameterError("matrices", of_head(h) + " has " + std::to_string(rows[i].size()) +
-                                             " elements in row " + std::to_string(i + 1) +
-                                             ", needs d x k = " + wanted);
+    return numbers;
+  }
+
+  static void check_shapes(const std::string& key, const Matrices& all, const Sizes& sizes) {
+    if (all.size() != static_cast<std::size_t>(sizes.heads)) {
+      throw ParameterError(key, "has " + std::to_string(all.size()) +
+                                    " matrices, needs one for each of the " +
+                                    std::to_string(sizes.heads) + " heads");
+    }
+    const std::string wanted = std::to_string(sizes.d) + " x " + std::to_string(sizes.k);
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      const auto& rows = all[h];
+      if (rows.size() != static_cast<std::size_t>(sizes.d)) {
+        throw ParameterError(key, of_head(h) + " has " + std::to_string(rows.size()) +
+                                      " rows, needs d x k = " + wanted);
+      }
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].size() != static_cast<std::size_t>(sizes.k)) {
+          throw ParameterError(key, of_head(h) + " has " + std::to_string(rows[i].size()) +
+                                        " elements in row " + std::to_string(i + 1) +
+                                        ", needs d x k = " + wanted);
+        }
       }
     }
   }

@@ -23,6 +23,7 @@ struct FileSubspaces {
   std::string path = {};          ///< relative to the scenario file
   std::optional<int> layer = {};  ///< of a file that has several
   bool orthonormalise = false;    ///< replace each matrix by the Q of its QR
+  bool query_key = false;         ///< take W_Q and W_K of the file in place of its subspaces
   SharedHeads given = {};         ///< the content of the file, read by the scenario reader
 
   template <class Visitor>
@@ -30,6 +31,7 @@ struct FileSubspaces {
     visit.required("path", path, "NPY or NetCDF, relative to the scenario file");
     visit.optional("layer", layer, within(0, 1e6), "which layer of several to take");
     visit.optional("orthonormalise", orthonormalise, "apply QR to each matrix");
+    visit.optional("query_key", query_key, "take w_q and w_k of NetCDF, softmax alone");
   }
 
   void check(const Sizes& sizes) const;

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "kernels/parameter.h"
 
 namespace headlab {
 
-/// W_h, h = 1..H, in plain numbers: H matrices d x k, which start as zero.
+/// W_h, h = 1..H, in plain numbers: H matrices d x k, which start as zero. Columns are orthonormal
+/// unless `orthonormal()` says otherwise.
 class HeadFrames {
  public:
   explicit HeadFrames(const Sizes& sizes)
@@ -24,6 +26,18 @@ class HeadFrames {
 
   const std::vector<double>& numbers() const { return numbers_; }  ///< [H][d][k]
 
+  /// [H][d][k], what projects the queries; empty where W_h does.
+  const std::vector<double>& queries() const { return queries_; }
+  void set_queries(std::vector<double> queries) { queries_ = std::move(queries); }
+
+  bool orthonormal() const { return orthonormal_; }
+  /// Takes all numbers at once.
+  void assign(std::vector<double> numbers, std::vector<double> queries, bool orthonormal) {
+    numbers_ = std::move(numbers);
+    queries_ = std::move(queries);
+    orthonormal_ = orthonormal;
+  }
+
  private:
   std::size_t at(int h, int i, int j) const {
     return (static_cast<std::size_t>(h) * static_cast<std::size_t>(d_) +
@@ -36,6 +50,8 @@ class HeadFrames {
   int d_;
   int k_;
   std::vector<double> numbers_;
+  std::vector<double> queries_;
+  bool orthonormal_ = true;
 };
 
 }  // namespace headlab

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/learned_heads.h"
+
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "engine/written_at.h"
+#include "kernels/learning/worker.h"
+#include "kernels/signed_qr.h"
+
+namespace headlab {
+namespace {
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// The plan whose replicate 0 is the sample of the fit.
+Plan sample_plan(const Scenario& scenario, const LearnedSubspaces& law) {
+  Scenario sampled = scenario;
+  sampled.subspaces = AlignedSubspaces{};
+  sampled.weights = UniformWeights{};
+  sampled.estimator = Estimator::plain;
+  sampled.seed = law.seed;
+  sampled.n = law.points.value_or(scenario.n);
+  Plan plan = make_plan(sampled);
+  const Streams run = plan.streams;
+  plan.streams = learning_streams;
+  if (plan.fixed_design_seed) {
+    plan.streams.design = run.design;
+    plan.streams.design_choice = run.design_choice;
+  }
+  return plan;
+}
+
+/// W_K = Q R; keys Q and queries W_Q R^T have the logits of W_K and W_Q.
+void orthonormalise_keys(HeadParameters& heads) {
+  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(heads.d) * heads.k;
+  for (int h = 0; h < heads.heads; ++h) {
+    Eigen::Map<RowMajor> keys(heads.keys.data() + h * size, heads.d, heads.k);
+    Eigen::Map<RowMajor> queries(heads.queries.data() + h * size, heads.d, heads.k);
+    const Eigen::MatrixXd q = signed_qr(keys).q;
+    const Eigen::MatrixXd r = q.transpose() * keys;
+    keys = q;
+    queries = (queries * r.transpose()).eval();
+  }
+}
+
+HeadFrames frames_of(const HeadParameters& heads, HeadForm form) {
+  HeadFrames frames({.d = heads.d, .heads = heads.heads, .k = heads.k});
+  frames.assign(heads.keys, heads.queries, form != HeadForm::free);
+  return frames;
+}
+
+}  // namespace
+
+Learning make_learning(const Scenario& scenario) {
+  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+  const HeadFrames start = law.start_frames(sizes_of(scenario));
+  HeadParameters heads{
+      .heads = start.heads(),
+      .d = start.d(),
+      .k = start.k(),
+      .keys = start.numbers(),
+      .queries = {},
+      .weights = std::vector<double>(static_cast<std::size_t>(start.heads()), 1.0 / start.heads())};
+  if (law.form() == HeadForm::query_key) heads.queries = heads.keys;
+  return {.start = std::move(heads),
+          .form = law.form(),
+          .learns_weights = std::holds_alternative<LearnedWeights>(scenario.weights),
+          .steps = law.steps,
+          .batch = law.batch,
+          .learning_rate = law.learning_rate,
+          .diversity = law.diversity,
+          .held_out = law.held_out,
+          .patience = law.patience,
+          .seed = law.seed};
+}
+
+bool heads_to_learn(const Scenario& scenario) {
+  const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+  return law != nullptr && law->once() && !law->resolved;
+}
+
+const LearnedHeads* learned_heads(const Scenario& scenario) {
+  const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+  return law == nullptr ? nullptr : law->resolved.get();
+}
+
+bool resolve_heads(Scenario& scenario, const Backend& backend, int threads,
+                   const SimulationHooks& hooks) {
+  if (!heads_to_learn(scenario)) return true;
+  auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const Learning learning = make_learning(scenario);
+    const TrainingPoints points = training_points(sample_plan(scenario, law), 0);
+    const auto gradients = backend.head_gradients(scenario.kernel, thread_count(threads));
+    std::optional<Fit> fit =
+        fit_heads(learning, 0, points, *gradients, {.stop = hooks.stop, .keeps_course = true});
+    if (!fit) return false;
+    HeadParameters heads = fit->heads;
+    if (learning.form == HeadForm::query_key) orthonormalise_keys(heads);
+    if (auto* weights = std::get_if<LearnedWeights>(&scenario.weights)) {
+      weights->resolved = heads.weights;
+    }
+    law.resolved = std::make_shared<LearnedHeads>(LearnedHeads{
+        .frames = frames_of(heads, learning.form),
+        .fit = std::move(*fit),
+        .points = points.y.size(),
+        .seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
+  } catch (const std::invalid_argument& error) {
+    refuse_at(scenario, "heads.subspaces", std::string("law \"learned\": ") + error.what());
+  }
+  return true;
+}
+
+}  // namespace headlab
