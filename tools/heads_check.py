@@ -3,8 +3,10 @@
 """Compares import-heads and hdi with NumPy, on checkpoints that it writes itself.
 
 heads_check.py HEADLAB [CHECKPOINT.safetensors CONFIG.json]: runs HEADLAB in a temporary folder on
-small random checkpoints of each architecture, or on the BERT checkpoint given. Exit code 77 where
-NumPy or netCDF4 is not installed.
+small random checkpoints of each architecture, or on the BERT checkpoint given, and compares the heads
+in scenarios/data/ with those of the checkpoint they come from. Exit code 77 where NumPy or netCDF4 is
+not installed.
+heads_check.py HEADLAB --write FILE.nc: writes the heads of that checkpoint.
 """
 import json
 import pathlib
@@ -21,6 +23,7 @@ except ImportError as missing:
     sys.exit(77)
 
 TOLERANCE = 1e-10
+SHIPPED = pathlib.Path(__file__).resolve().parent.parent / "scenarios/data/small_bert_heads.nc"
 
 
 def write_safetensors(path, tensors):
@@ -75,6 +78,32 @@ def random_checkpoint(arch, layers, d, heads, kv_heads, random):
             tensors[name + "self_attn.k_proj.weight"] = weight(d // heads * kv_heads, d)
             tensors[name + "input_layernorm.weight"] = gain()
     return tensors
+
+
+def shipped_heads(headlab, folder, out):
+    """Imports the heads of a small BERT: 2 layers of 4 heads, d = 16, logits of unit variance."""
+    random = np.random.default_rng(7)
+    tensors = {"bert.embeddings.LayerNorm.weight": np.ones(16)}
+    for n in range(2):
+        name = f"bert.encoder.layer.{n}."
+        for part in ("query", "key"):
+            tensors[f"{name}attention.self.{part}.weight"] = random.standard_normal((16, 16)) / 4
+        tensors[name + "output.LayerNorm.weight"] = np.ones(16)
+    write_safetensors(folder / "model.safetensors", tensors)
+    (folder / "config.json").write_text(json.dumps(
+        {"model_type": "bert", "num_attention_heads": 4, "num_hidden_layers": 2,
+         "hidden_size": 16}))
+    subprocess.run([headlab, "import-heads", "model.safetensors", "--arch", "bert", "--config",
+                    "config.json", "--out", out], cwd=folder, check=True, capture_output=True)
+
+
+def check_shipped(headlab, folder):
+    out = folder / "shipped.nc"
+    shipped_heads(headlab, folder, out)
+    made, kept = netCDF4.Dataset(out), netCDF4.Dataset(SHIPPED)
+    for name in ("subspaces", "w_q", "w_k", "temperature"):
+        close(f"shipped {name}", kept[name][...], np.asarray(made[name][...]), 1e-13)
+    must_fail("shipped w_q", kept["w_q"][...], np.asarray(made["w_k"][...]))
 
 
 def expected_heads(arch, tensors, n, heads, kv_heads):
@@ -186,6 +215,9 @@ def main():
     headlab = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        if sys.argv[2:3] == ["--write"]:
+            shipped_heads(headlab, folder, pathlib.Path(sys.argv[3]).resolve())
+            return
         if len(sys.argv) > 2:
             checkpoint, config = (pathlib.Path(p) for p in sys.argv[2:4])
             counts = json.loads(config.read_text())
@@ -202,6 +234,7 @@ def main():
             write_safetensors(checkpoint, tensors)
             counts = ["--heads", "4", "--kv-heads", str(kv_heads)]
             check(headlab, folder, arch, checkpoint, tensors, 2, 4, kv_heads, counts)
+        check_shipped(headlab, folder)
 
 
 if __name__ == "__main__":
