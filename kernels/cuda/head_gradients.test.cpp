@@ -14,6 +14,8 @@
 #include "kernels/cuda/parity.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/parity.h"
+#include "kernels/learning/worker.h"
+#include "kernels/test_plans.h"
 
 namespace headlab::emulated_cuda {
 namespace {
@@ -134,6 +136,38 @@ TEST_F(CudaGradients, AFitGoesTheSameWayAsOnTheCpu) {
   // Rounding of one step does not grow where the steps go downhill.
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(here.heads.keys[i], there.heads.keys[i], 1e-3);
   EXPECT_GT(std::abs(0.8 * here.heads.keys[0] + 0.6 * here.heads.keys[1]), 0.99);
+}
+
+TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
+  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 0.8}, Estimator::plain);
+  Learning learning;
+  learning.start = {.heads = plan.heads,
+                    .d = plan.d,
+                    .k = plan.k,
+                    .keys = plan.projections,
+                    .queries = {},
+                    .weights = plan.head_weights};
+  learning.steps = 20;
+  learning.batch = 8;
+  learning.held_out = 0;
+  Options options;  // no more than one replicate, so that what is emulated is not wasted
+  options.batch_replicates = 1;
+  options.shape.slice_points = 128;
+  const auto backend = make_cuda_backend(options);
+  const Block block = {.first = 2, .count = 1, .node = 1};
+  std::vector<Moments> learned(1), expected(1);
+  plan.learning = learning;
+  const Plan* const one = &plan;
+  make_worker(*backend, Plans(&one, 1))->run(block, learned);
+
+  Plan given = plan;
+  given.learning.reset();
+  const auto gradients = backend->head_gradients(plan.kernel, 1);
+  given.projections =
+      fit_heads(learning, 2, training_points(plan, 2), *gradients).value().heads.keys;
+  backend->worker(given)->run(block, expected);
+  EXPECT_EQ(learned[0].mean, expected[0].mean);
+  EXPECT_NE(given.projections, plan.projections);
 }
 
 TEST_F(CudaGradients, SayWhatMemoryIsMissing) {
