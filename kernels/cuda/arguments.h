@@ -158,4 +158,60 @@ struct MomentArguments {
   std::int64_t stride = 1;      ///< leaves of a node to be merged with the next one
 };
 
+/// What a block of threads has in shared memory when heads are learned: keys, queries, and
+/// coordinates of both, at a time. n and Q are padded to whole tiles.
+inline constexpr int fit_tile_keys = 64;
+inline constexpr int fit_tile_queries = 32;
+inline constexpr int fit_tile_coordinates = 32;
+
+/// Tiles of keys dealt over blocks of threads: `count` chunks of `tiles` each, the last of which
+/// has what is left.
+struct KeyChunks {
+  std::int64_t tiles = 1;
+  std::int64_t count = 1;
+};
+
+/// Sums of a query over some keys: weights relative to 2^largest.
+struct FitWindow {
+  double weight, value;
+  float largest;
+};
+
+/// What the weights of a query are computed from again: log2 sum_i K = largest + log_sum, apart
+/// because their sum would round what is left of large exponents; and f.
+struct FitNormaliser {
+  float largest, log_sum, estimate;
+};
+
+/// Estimates and gradients of heads on one training set, see kernels/learning/head_gradients.h.
+/// Keys and queries are in units in which log2 K = -|u - v|^2 or u.v; the values Y have their mean
+/// subtracted.
+struct FitArguments {
+  std::int64_t n = 2, padded_n = fit_tile_keys;
+  int d = 1, heads = 1, k = 1;
+  int queries = 1, padded_queries = fit_tile_queries;
+  bool distances = true;                           ///< log2 K = -|u - v|^2
+  bool separate = false;                           ///< the queries have matrices of their own
+  double key_factor = 1, query_factor = 1;         ///< from sums in those units to gradients
+  KeyChunks of_estimate, of_gradient, of_product;  ///< for the kernel of each name
+
+  const float* x = nullptr;             ///< [d][padded_n], 0 beyond n
+  const float* values = nullptr;        ///< [padded_n], 0 beyond n
+  const float* keys = nullptr;          ///< [H][k][padded_n], v = W_K^T X
+  const float* query_points = nullptr;  ///< [d][padded_queries], 0 beyond Q
+  const float* projected = nullptr;     ///< [H][k][padded_queries], u = W_Q^T x
+  const std::int64_t* own = nullptr;    ///< [padded_queries], the point that is left out, or -1
+  const float* scales = nullptr;        ///< [H][padded_queries], s of the gradient, 0 beyond Q
+
+  FitWindow* windows = nullptr;          ///< [H][of_estimate.count][padded_queries]
+  FitNormaliser* normalisers = nullptr;  ///< [H][padded_queries]
+  double* estimates = nullptr;           ///< [H][padded_queries], f less the mean of Y
+  float* pulls = nullptr;                ///< [H][k][padded_n], a sum over queries for every key
+  double* query_parts = nullptr;         ///< [H][of_gradient.count][k][padded_queries]
+  double* query_sums = nullptr;          ///< [H][k][padded_queries], these over the chunks
+  double* key_parts = nullptr;           ///< [H][of_product.count][d][k]
+  double* of_keys = nullptr;             ///< [H][d][k], the gradient
+  double* of_queries = nullptr;          ///< [H][d][k] where `separate`
+};
+
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/head_gradients.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/workers_in_turn.h"
 
@@ -52,17 +53,25 @@ class CudaBackend : public Backend {
   }
 
   std::unique_ptr<Worker> worker(Plans plans) const override {
-    const auto at = next_++ % static_cast<unsigned>(devices_.size());
+    const int device = next_device();
     auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
     return workers_in_turn(plans, [&](const Plan& plan) {
-      return make_worker(plan, devices_[at].number, options_, keep, streams_);
+      return make_worker(plan, device, options_, keep, streams_);
     });
   }
 
+  std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int) const override {
+    return make_cuda_gradients(kernel, next_device(), options_, streams_);
+  }
+
  private:
+  int next_device() const {
+    return devices_[next_++ % static_cast<unsigned>(devices_.size())].number;
+  }
+
   Options options_;
   std::vector<DeviceInfo> devices_;
   std::shared_ptr<StreamPool> streams_ = std::make_shared<StreamPool>();

@@ -309,6 +309,28 @@ TEST_F(Cuda, TheRobustPathIsEquivalentToReference) {
   EXPECT_GT(robust, 0u);
 }
 
+TEST_F(Cuda, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
+  Options robust_only = small_options();
+  robust_only.shape.shared_bytes = 0;
+  for (const int k : {2, 8, 16}) {
+    const test::Shape shape = {.n = 300, .d = 20, .heads = 3, .k = k, .queries = 4};
+    Plan plan = test::make_plan(shape, SoftmaxKernel{.temperature = k > 10 ? 4 : 0.7});
+    const Plan shared = plan;
+    const auto half = 3 * 20 * k;
+    plan.query_projections =
+        test::make_plan({.d = 20, .heads = 6, .k = k}, plan.kernel).projections;
+    plan.query_projections.erase(plan.query_projections.begin(),
+                                 plan.query_projections.begin() + half);
+    for (const Options& options : {small_options(), robust_only}) {
+      ASSERT_EQ(choose_shape(plan, options.shape).robust_only, options.shape.shared_bytes == 0);
+      const auto statistics = one_replicate(*make_cuda_backend(options), plan, 2).mean;
+      EXPECT_TRUE(close_to_reference(plan, 2, statistics)) << k;
+      // Negative control: the keys' projections for the queries too.
+      EXPECT_FALSE(close_to_reference(shared, 2, statistics)) << k;
+    }
+  }
+}
+
 TEST_F(Cuda, TheComparisonSeesABandwidthOffByOnePercent) {
   Plan plan = test::make_plan({.n = 1000}, GaussianKernel{.bandwidth = 0.7});
   const auto statistics = one_replicate(*make_cuda_backend(small_options()), plan, 2).mean;

@@ -22,6 +22,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/parity.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/learning/parity.h"
 #include "kernels/test_plans.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -326,6 +327,43 @@ TEST_F(GpuBackend, FarAndHeavyTailedPointsGiveNoNaN) {
         for (double& x : plan.query_points) x *= 1e6;
         for (const double value : one_replicate(*make_cuda_backend(), plan, 0).mean) {
           ASSERT_TRUE(std::isfinite(value)) << "scale " << scale << ' ' << text_of(plan);
+        }
+      }
+    }
+  }
+}
+
+// ---- Learned heads ----
+
+TEST_F(GpuBackend, LearnedHeadsAreEquivalentToReferenceWithTheSameBitsAgain) {
+  std::vector<test::FitShape> shapes = test::fit_shapes();
+  // Three tiles of coordinates of a point and of a head, of keys and of queries.
+  shapes.push_back({.n = 150, .d = 70, .heads = 1, .k = 66, .queries = 70});
+  for (test::FitShape shape : shapes) {
+    for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
+      for (const bool separate : {false, true}) {
+        shape.separate = separate;
+        const test::FitCase c = test::make_fit_case(shape, kernel);
+        const test::FitReference reference = test::reference_answer(c, test::cuda_fit_rounding());
+        // Few blocks of threads, so that each has several tiles of keys, and as many as it gets.
+        for (const std::int64_t blocks : {std::int64_t{8}, Options{}.fit_blocks}) {
+          Options options;
+          options.fit_blocks = blocks;
+          const auto backend = make_cuda_backend(options);
+          test::FitAnswer given = answer(c, *backend->head_gradients(kernel, 1));
+          const test::FitAnswer again = answer(c, *backend->head_gradients(kernel, 1));
+          EXPECT_TRUE(close_to(reference, given))
+              << "n = " << shape.n << ", k = " << shape.k << ", separate = " << separate
+              << ", blocks = " << blocks;
+          EXPECT_EQ(given.f, again.f);
+          EXPECT_EQ(given.gradient.keys, again.gradient.keys);
+          EXPECT_EQ(given.gradient.queries, again.gradient.queries);
+
+          // Negative control. With two points, one of them left out, the gradient is nothing but
+          // rounding.
+          if (shape.n == 2) continue;
+          for (double& number : given.gradient.keys) number *= -1;
+          EXPECT_FALSE(close_to(reference, given));
         }
       }
     }

@@ -30,4 +30,9 @@ void statistics(Stream& stream, const StatisticsArguments& arguments);
 void leaves(Stream& stream, const MomentArguments& arguments);
 void merge_leaves(Stream& stream, const MomentArguments& arguments);
 
+/// Estimates of heads that are learned from keys and projected queries, and what their gradient
+/// needs of them; the gradient (learn.cu).
+void estimate_heads(Stream& stream, const FitArguments& arguments);
+void gradient_of_heads(Stream& stream, const FitArguments& arguments);
+
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -19,4 +19,11 @@ inline Rounding cuda_rounding(const Plan& plan) {
           .of_exponent = 12};
 }
 
+/// Of estimates and gradients of heads that are learned. constant: exp2 and the products of a term
+/// (about 10), then for a key the sum over a tile of 32 queries and over the tiles of at most 96,
+/// and the sum of a tile of 64 keys in four parts. of_exponent: as for the cpu backend.
+inline constexpr Rounding cuda_fit_rounding() {
+  return {.constant = 10 + (32 + 3) + (16 + 2), .of_exponent = 8};
+}
+
 }  // namespace headlab::test

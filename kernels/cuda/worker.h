@@ -23,6 +23,9 @@ struct Options {
   /// Statistics kept on the device before their moments are taken, at most, but for one leaf.
   std::uint64_t statistics_bytes = 64 << 20;
   ShapeChoice shape;
+  /// Blocks of threads that a kernel of a fit is cut into, about, where there is work for as many:
+  /// some eight for each multiprocessor of a large device. Not timed on a GPU yet.
+  std::int64_t fit_blocks = 1024;
   /// Counts queries of replicates that were done again on the robust path. What reaches it by
   /// mistake comes out right, so tests have to ask.
   std::atomic<std::uint64_t>* robust_queries = nullptr;

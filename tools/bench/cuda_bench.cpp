@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel weights per second of the CUDA backend: the fused kernel alone, and whole jobs (draws,
-// projection, sums, moments). One weight is one kernel value and its share of the sums: replicates
-// x queries x heads x n. Needs a GPU and its driver, cuBLAS and the C library, nothing else.
+// projection, sums, moments); and the time of a fit of heads. One weight is one kernel value and
+// its share of the sums: replicates x queries x heads x n. Needs a GPU and its driver, cuBLAS and
+// the C library, nothing else.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -23,6 +24,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
+#include "kernels/learning/fit.h"
+#include "kernels/learning/worker.h"
 #include "kernels/test_plans.h"
 #include "tools/bench/gpu_limits.h"
 
@@ -33,10 +36,11 @@ constexpr const char* usage =
     "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--repeats N] [--replicates R] [--json FILE]\n"
     "headlab_cuda_bench --list   starts the devices it would use, and measures nothing\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
-    "  --only        kernels (the steps of a batch), jobs (draws to moments), or given-x: the "
-    "steps\n"
-    "                of the plain estimator alone, of which projection and sums are attention's "
-    "work\n"
+    "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads), "
+    "or\n"
+    "                given-x: the steps of the plain estimator alone, of which projection and sums "
+    "are\n"
+    "                attention's work\n"
     "  --repeats     measurements that a median is taken of, by default 21\n"
     "  --replicates  of a whole job, by default 10000\n"
     "  --json        where the figures are written as well, rewritten after each row\n";
@@ -203,6 +207,35 @@ Job time_jobs(const Plan& plan, std::uint64_t replicates, int repeats) {
   return job;
 }
 
+/// A fit of heads with a warm device.
+struct LearnedHeads {
+  static constexpr test::Shape shape = {.n = 10000, .d = 32, .heads = 8, .k = 4, .queries = 1};
+  static constexpr std::uint64_t steps = 1000;
+  static constexpr int batch = 256;
+
+  /// Wall time of all steps, from the training set on the host to the heads there [s].
+  static double seconds() {
+    const Plan plan = test::make_plan(shape, GaussianKernel{.bandwidth = 1.6});
+    const TrainingPoints points = training_points(plan, 0);
+    Learning learning;
+    learning.start = {.heads = shape.heads,
+                      .d = shape.d,
+                      .k = shape.k,
+                      .keys = plan.projections,
+                      .queries = {},
+                      .weights = plan.head_weights};
+    learning.batch = batch;
+    learning.held_out = 0;
+    const auto gradients = cuda::make_cuda_backend()->head_gradients(plan.kernel, 1);
+    learning.steps = 1;
+    fit_heads(learning, 0, points, *gradients);
+    learning.steps = steps;
+    const auto before = std::chrono::steady_clock::now();
+    fit_heads(learning, 0, points, *gradients);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  }
+};
+
 /// Refuses what renaming would destroy: a device, a link, a folder.
 void check_target(const std::string& file) {
   std::error_code ignored;
@@ -258,6 +291,16 @@ int run(const Arguments& arguments) {
       const cuda::Stream stream;
     }
     return 0;
+  }
+  if (arguments.only.empty() || arguments.only == "jobs") {
+    using Fit = LearnedHeads;
+    const double seconds = Fit::seconds();
+    report["fit"] = {{"n", Fit::shape.n},   {"d", Fit::shape.d},   {"heads", Fit::shape.heads},
+                     {"d_k", Fit::shape.k}, {"batch", Fit::batch}, {"steps", Fit::steps},
+                     {"seconds", seconds}};
+    std::printf("learned heads: n %llu, d %d, H %d, d_k %d, %llu steps of %d queries in %.3f s\n",
+                static_cast<unsigned long long>(Fit::shape.n), Fit::shape.d, Fit::shape.heads,
+                Fit::shape.k, static_cast<unsigned long long>(Fit::steps), Fit::batch, seconds);
   }
   write_json(arguments.json, report);
   std::printf("n 4096, H 8, 64 queries, %llu replicates; 1e12 weights/s\n",

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that heads are learned with, executed on the host.
+#include "kernels/cuda/head_gradients.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/head_gradients.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulator/control.h"
+#include "kernels/cuda/parity.h"
+#include "kernels/learning/fit.h"
+#include "kernels/learning/parity.h"
+#include "kernels/learning/worker.h"
+#include "kernels/test_plans.h"
+
+namespace headlab::emulated_cuda {
+namespace {
+
+using test::answer;
+using test::close_to;
+using test::FitAnswer;
+using test::FitCase;
+using test::FitShape;
+using test::make_fit_case;
+
+std::unique_ptr<HeadGradients> gradients_of(const KernelLaw& kernel, const Options& options = {}) {
+  return make_cuda_backend(options)->head_gradients(kernel, 1);
+}
+
+/// Few blocks of threads, so that each of them has several tiles of keys.
+Options few_blocks() {
+  Options options;
+  options.fit_blocks = 8;
+  return options;
+}
+
+class CudaGradients : public ::testing::Test {
+ protected:
+  void SetUp() override { control::reset(); }
+  void TearDown() override {
+    set_thread_order(Order::ascending);
+    set_block_order(Order::ascending);
+    control::reset();
+    EXPECT_EQ(control::bytes_in_use(), 0u) << "device memory was not given back";
+  }
+};
+
+TEST_F(CudaGradients, AreEquivalentToReference) {
+  std::vector<FitShape> shapes = test::fit_shapes();
+  // Three tiles of coordinates of a point and of a head, of keys and of queries.
+  shapes.push_back({.n = 150, .d = 70, .heads = 1, .k = 66, .queries = 70});
+  for (FitShape shape : shapes) {
+    for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
+      for (const bool separate : {false, true}) {
+        shape.separate = separate;
+        const FitCase c = make_fit_case(shape, kernel);
+        const test::FitReference reference = test::reference_answer(c, test::cuda_fit_rounding());
+        for (const Options& options : {Options{}, few_blocks()}) {
+          FitAnswer given = answer(c, *gradients_of(kernel, options));
+          EXPECT_TRUE(close_to(reference, given))
+              << "n = " << shape.n << ", k = " << shape.k << ", separate = " << separate
+              << ", blocks = " << options.fit_blocks;
+
+          // Negative control: a gradient of the wrong sign, unless it is nothing but rounding: with
+          // two points, one of them left out, the other has weight 1.
+          if (shape.n == 2) continue;
+          for (double& number : given.gradient.keys) number *= -1;
+          EXPECT_FALSE(close_to(reference, given));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaGradients, HaveTheSameBitsInAnyOrderOfThreadsAndBlocks) {
+  for (const bool separate : {false, true}) {
+    const FitShape shape = {
+        .n = 700, .d = 40, .heads = 2, .k = 33, .queries = 40, .separate = separate};
+    const FitCase c = make_fit_case(shape, SoftmaxKernel{.temperature = 4});
+    set_thread_order(Order::ascending);
+    set_block_order(Order::ascending);
+    const FitAnswer first = answer(c, *gradients_of(c.kernel, few_blocks()));
+    for (const Order threads : {Order::ascending, Order::descending}) {
+      set_thread_order(threads);
+      set_block_order(Order::descending);
+      const FitAnswer other = answer(c, *gradients_of(c.kernel, few_blocks()));
+      EXPECT_EQ(first.f, other.f);
+      EXPECT_EQ(first.gradient.keys, other.gradient.keys);
+      EXPECT_EQ(first.gradient.queries, other.gradient.queries);
+    }
+  }
+}
+
+TEST_F(CudaGradients, DoNotDependOnWhatWasAskedBefore) {
+  // Memory that has grown for one batch serves a smaller one.
+  const FitCase large = make_fit_case({.n = 200, .queries = 70, .separate = true}, SoftmaxKernel{});
+  const FitCase small = make_fit_case({.n = 100, .heads = 2, .queries = 5}, SoftmaxKernel{});
+  const auto gradients = gradients_of(SoftmaxKernel{});
+  answer(large, *gradients);
+  const FitAnswer second = answer(small, *gradients);
+  const FitAnswer alone = answer(small, *gradients_of(SoftmaxKernel{}));
+  EXPECT_EQ(second.f, alone.f);
+  EXPECT_EQ(second.gradient.keys, alone.gradient.keys);
+  EXPECT_TRUE(second.gradient.queries.empty());
+}
+
+TEST_F(CudaGradients, StandFarQueriesAndNarrowWindows) {
+  FitCase c = make_fit_case({.n = 100}, GaussianKernel{.bandwidth = 0.004});
+  c.queries[2 * 5] = 40;  // of the third query, which is no point: exponents below -1e8
+  const FitAnswer given = answer(c, *gradients_of(c.kernel));
+  for (const double f : given.f) EXPECT_TRUE(std::isfinite(f));
+  for (const double g : given.gradient.keys) EXPECT_TRUE(std::isfinite(g));
+}
+
+TEST_F(CudaGradients, AFitGoesTheSameWayAsOnTheCpu) {
+  // Y = cos(2 direction.x) + noise, x ~ N(0, I_3), direction = (0.8, 0.6, 0).
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  TrainingPoints points{.d = 3, .x = {}, .y = {}};
+  for (std::size_t i = 0; i < 200; ++i) {
+    for (int c = 0; c < 3; ++c) points.x.push_back(static_cast<float>(normal(random)));
+    const double along =
+        0.8 * static_cast<double>(points.x[3 * i]) + 0.6 * static_cast<double>(points.x[3 * i + 1]);
+    points.y.push_back(std::cos(2 * along) + 0.1 * normal(random));
+  }
+  const GaussianKernel kernel{.bandwidth = 0.4};
+  Learning learning;
+  learning.start = {.heads = 1, .d = 3, .k = 1, .keys = {1, 0, 0}, .queries = {}, .weights = {1}};
+  const Fit here = fit_heads(learning, 0, points, *gradients_of(kernel)).value();
+  const Fit there = fit_heads(learning, 0, points, *make_cpu_gradients(kernel, 1)).value();
+  EXPECT_EQ(here.steps, there.steps);
+  // Rounding of one step does not grow where the steps go downhill.
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(here.heads.keys[i], there.heads.keys[i], 1e-3);
+  EXPECT_GT(std::abs(0.8 * here.heads.keys[0] + 0.6 * here.heads.keys[1]), 0.99);
+}
+
+TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
+  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 0.8}, Estimator::plain);
+  Learning learning;
+  learning.start = {.heads = plan.heads,
+                    .d = plan.d,
+                    .k = plan.k,
+                    .keys = plan.projections,
+                    .queries = {},
+                    .weights = plan.head_weights};
+  learning.steps = 20;
+  learning.batch = 8;
+  learning.held_out = 0;
+  Options options;  // no more than one replicate, so that what is emulated is not wasted
+  options.batch_replicates = 1;
+  options.shape.slice_points = 128;
+  const auto backend = make_cuda_backend(options);
+  const Block block = {.first = 2, .count = 1, .node = 1};
+  std::vector<Moments> learned(1), expected(1);
+  plan.learning = learning;
+  const Plan* const one = &plan;
+  make_worker(*backend, Plans(&one, 1))->run(block, learned);
+
+  Plan given = plan;
+  given.learning.reset();
+  const auto gradients = backend->head_gradients(plan.kernel, 1);
+  given.projections =
+      fit_heads(learning, 2, training_points(plan, 2), *gradients).value().heads.keys;
+  backend->worker(given)->run(block, expected);
+  EXPECT_EQ(learned[0].mean, expected[0].mean);
+  EXPECT_NE(given.projections, plan.projections);
+}
+
+TEST_F(CudaGradients, SayWhatMemoryIsMissing) {
+  const FitCase c = make_fit_case({.n = 5000, .d = 8}, SoftmaxKernel{});
+  control::set_memory(1 << 16);
+  EXPECT_THROW(answer(c, *gradients_of(c.kernel)), DeviceError);
+}
+
+TEST_F(CudaGradients, EveryDeviceTakesItsTurn) {
+  control::set_devices(2);
+  const FitCase c = make_fit_case({}, SoftmaxKernel{});
+  const auto backend = make_cuda_backend();
+  const auto first = backend->head_gradients(c.kernel, 1);
+  const auto second = backend->head_gradients(c.kernel, 1);
+  EXPECT_EQ(answer(c, *first).f, answer(c, *second).f);
+  control::lose_device(1);
+  EXPECT_NO_THROW(answer(c, *first));
+  EXPECT_THROW(answer(c, *second), DeviceError);
+}
+
+}  // namespace
+}  // namespace headlab::emulated_cuda
