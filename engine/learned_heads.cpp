@@ -9,6 +9,7 @@
 
 #include <Eigen/Core>
 
+#include "engine/simulate.h"
 #include "engine/written_at.h"
 #include "kernels/learning/worker.h"
 #include "kernels/signed_qr.h"
@@ -90,8 +91,7 @@ const LearnedHeads* learned_heads(const Scenario& scenario) {
   return law == nullptr ? nullptr : law->resolved.get();
 }
 
-bool resolve_heads(Scenario& scenario, const Backend& backend, int threads,
-                   const SimulationHooks& hooks) {
+bool resolve_heads(Scenario& scenario, const Backend& backend, int threads, const FitHooks& hooks) {
   if (!heads_to_learn(scenario)) return true;
   auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
   const auto start = std::chrono::steady_clock::now();
@@ -99,8 +99,9 @@ bool resolve_heads(Scenario& scenario, const Backend& backend, int threads,
     const Learning learning = make_learning(scenario);
     const TrainingPoints points = training_points(sample_plan(scenario, law), 0);
     const auto gradients = backend.head_gradients(scenario.kernel, thread_count(threads));
-    std::optional<Fit> fit =
-        fit_heads(learning, 0, points, *gradients, {.stop = hooks.stop, .keeps_course = true});
+    FitHooks with_course = hooks;
+    with_course.keeps_course = true;
+    std::optional<Fit> fit = fit_heads(learning, 0, points, *gradients, with_course);
     if (!fit) return false;
     HeadParameters heads = fit->heads;
     if (learning.form == HeadForm::query_key) orthonormalise_keys(heads);

@@ -7,7 +7,6 @@
 
 #include "engine/law/subspaces/head_frames.h"
 #include "engine/scenario.h"
-#include "engine/simulate.h"
 #include "kernels/backend.h"
 #include "kernels/learning/fit.h"
 
@@ -31,7 +30,7 @@ Learning make_learning(const Scenario& scenario);
 /// seed, and on `threads` in no bit. Throws Refused where the fit does not stay finite. False where
 /// `hooks.stop` ended it: nothing is resolved then.
 bool resolve_heads(Scenario& scenario, const Backend& backend, int threads,
-                   const SimulationHooks& hooks = {});
+                   const FitHooks& hooks = {});
 
 /// True where heads are still to be learned before a plan can be made.
 bool heads_to_learn(const Scenario& scenario);

@@ -101,7 +101,8 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
        "s.toml:12:10: heads.kernel: cannot be learned through (allowed with law \"learned\": "
        "gaussian, softmax)"},
       {text_with("{ law = \"learned\", matrices = \"query_key\" }"),
-       "s.toml:12:10: heads.kernel: must have law \"softmax\" with matrices = \"query_key\""},
+       "s.toml:12:10: heads.kernel: must have law \"softmax\", because matrices of their own "
+       "project the queries"},
       {text_with("{ law = \"haar\" }", "{ law = \"gaussian\", bandwidth = 0.4 }",
                  "{ law = \"learned\" }"),
        "s.toml:13:11: heads.weights: have law \"learned\", which needs subspaces of law "
@@ -110,7 +111,8 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
        "s.toml:11:97: heads.subspaces.query_matrices: has 1 matrices, needs one for each of the 2 "
        "heads"},
       {text_with(explicit_law + "[[[1], [0], [0]], [[3], [1], [0]]] }"),
-       "s.toml:12:10: heads.kernel: must have law \"softmax\" with query_matrices"}};
+       "s.toml:12:10: heads.kernel: must have law \"softmax\", because matrices of their own "
+       "project the queries"}};
   for (const auto& [text, line] : cases) EXPECT_EQ(refusal(text), line);
 }
 

@@ -317,6 +317,17 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
       bytes(sizeof(double));
   if (sample.value == unlimited) require(sample, "for one training set", "data.n", "");
 
+  if (heads_to_learn(scenario)) {
+    const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+    const Bytes d = bytes(dimension_of(scenario));
+    // As drawn in float64, as the fit has it, and projected in float32.
+    const Bytes fit =
+        bytes(law.points.value_or(scenario.n)) *
+        (d * bytes(20) + bytes(40) + bytes(scenario.heads) * bytes(scenario.k + 1) * bytes(4));
+    require(before + fit, "to learn the heads", law.points ? "heads.subspaces.points" : "data.n",
+            "");
+  }
+
   Scenario ready = scenario;
   if (unresolved) ready.weights = UniformWeights{};
   if (heads_to_learn(ready)) ready.subspaces = AlignedSubspaces{};

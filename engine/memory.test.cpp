@@ -229,6 +229,20 @@ TEST_F(Memory, CheckRefusesALargePilot) {
   EXPECT_NE(refusal(scenario), "");
 }
 
+TEST_F(Memory, CheckRefusesALargeTrainingSetForAFit) {
+  limit(gib);
+  Scenario scenario = scenario_of(4);
+  scenario.heads = 1;
+  scenario.k = 1;
+  LearnedSubspaces learned;
+  learned.points = 1000;
+  scenario.subspaces = learned;
+  EXPECT_EQ(refusal(scenario), "");
+  learned.points = 100000000;
+  scenario.subspaces = learned;
+  EXPECT_EQ(refusal(scenario).rfind("heads.subspaces.points: needs ", 0), 0u) << refusal(scenario);
+}
+
 TEST_F(Memory, MomentsGrowWithTheirNodes) {
   const MomentLayout layout = {
       .queries = 10, .heads = 4, .mode = MomentMode::pairwise, .conditional = true};

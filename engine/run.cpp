@@ -88,7 +88,21 @@ RunResult run(const Study& study, const RunOptions& options) {
   // record.
   std::vector<Scenario> scenarios = study.conditions;
   const bool resolved = std::ranges::all_of(scenarios, [&](Scenario& scenario) {
-    return resolve_heads(scenario, *backend, options.threads, {.stop = stop}) &&
+    FitHooks fit{.stop = stop};
+    if (options.progress && heads_to_learn(scenario)) {
+      fit.check = [&](const FitCheck& check) {
+        const auto at = static_cast<std::size_t>(&scenario - scenarios.data());
+        options.progress({.condition = at,
+                          .last_condition = at,
+                          .conditions = scenarios.size(),
+                          .done = check.step,
+                          .total = std::get<LearnedSubspaces>(scenario.subspaces).steps,
+                          .what = "steps of learning",
+                          .seconds = seconds_since(start),
+                          .seconds_left = std::numeric_limits<double>::quiet_NaN()});
+      };
+    }
+    return resolve_heads(scenario, *backend, options.threads, fit) &&
            resolve_weights(scenario, *backend, options.threads, {.stop = stop});
   });
   std::vector<Plan> plans;

@@ -23,11 +23,12 @@ struct Progress {
   std::size_t last_condition = 0;  ///< the last of them
   std::size_t together = 1;        ///< how many they are
   std::size_t conditions = 1;
-  std::uint64_t done = 0;  ///< replicates, of each of them
+  std::uint64_t done = 0;  ///< of each of them
   std::uint64_t total = 0;
-  double seconds = 0;       ///< since the run began
-  double seconds_left = 0;  ///< of the whole run, NaN while unknown
-  Figure mse;               ///< of `condition` so far
+  const char* what = "replicates";  ///< that are counted, or "steps of learning"
+  double seconds = 0;               ///< since the run began
+  double seconds_left = 0;          ///< of the whole run, NaN while unknown
+  Figure mse;                       ///< of `condition` so far
 };
 
 struct RunOptions {

@@ -205,21 +205,15 @@ class ConditionReader {
   /// form.
   void check_projections() const {
     const bool softmax = std::holds_alternative<SoftmaxKernel>(s_.kernel);
-    std::string separate;
-    if (const auto* law = std::get_if<ExplicitSubspaces>(&s_.subspaces)) {
-      if (!law->query_matrices.empty()) separate = "query_matrices";
-    } else if (const auto* file = std::get_if<FileSubspaces>(&s_.subspaces)) {
-      if (file->query_key) separate = "query_key = true";
-    } else if (const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces)) {
-      if (learned->form() == HeadForm::query_key) separate = "matrices = \"query_key\"";
-      if (!norm_share_of(s_.kernel)) {
-        throw ParameterError("kernel",
-                             "cannot be learned through (allowed with law \"learned\": gaussian, "
-                             "softmax)");
-      }
+    if (std::holds_alternative<LearnedSubspaces>(s_.subspaces) && !norm_share_of(s_.kernel)) {
+      throw ParameterError("kernel",
+                           "cannot be learned through (allowed with law \"learned\": gaussian, "
+                           "softmax)");
     }
-    if (!separate.empty() && !softmax) {
-      throw ParameterError("kernel", "must have law \"softmax\" with " + separate);
+    if (projects_queries_apart(s_) && !softmax) {
+      throw ParameterError("kernel",
+                           "must have law \"softmax\", because matrices of their own project the "
+                           "queries");
     }
   }
 
@@ -296,6 +290,15 @@ void refuse_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
 }
 
 }  // namespace
+
+bool projects_queries_apart(const Scenario& scenario) {
+  if (const auto* given = std::get_if<ExplicitSubspaces>(&scenario.subspaces)) {
+    return !given->query_matrices.empty();
+  }
+  if (const auto* file = std::get_if<FileSubspaces>(&scenario.subspaces)) return file->query_key;
+  const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+  return learned != nullptr && learned->form() == HeadForm::query_key;
+}
 
 Study parse_study(const std::string& text, const std::string& source,
                   const std::vector<std::string>& sets, const std::string& directory) {

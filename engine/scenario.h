@@ -60,6 +60,9 @@ Study read_study(const std::string& file, const std::vector<std::string>& sets =
 Study parse_study(const std::string& text, const std::string& source,
                   const std::vector<std::string>& sets = {}, const std::string& directory = ".");
 
+/// True where queries are projected by matrices of their own.
+bool projects_queries_apart(const Scenario& scenario);
+
 /// What the laws of a scenario may need to know of the rest of it.
 Sizes sizes_of(const Scenario& scenario);
 

@@ -9,6 +9,7 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/memory.h"
+#include "engine/simulate.h"
 #include "tools/columns.h"
 #include "tools/figure_text.h"
 #include "tools/output_folder.h"
@@ -95,7 +96,8 @@ int command_dataset(const DatasetArguments& arguments) {
         parse_whole_number("--only-shard", *arguments.only_shard, 0, most_shards - 1);
   }
   options.threads = parse_threads(run.threads);
-  const Dataset dataset = plan_dataset(read_study(run.scenario, all_sets(run)), request);
+  const Dataset dataset =
+      plan_dataset(read_study(run.scenario, all_sets(run)), request, thread_count(options.threads));
   const OutputFolder folder(*run.out);
 
   options.stop = stop_on_signals();

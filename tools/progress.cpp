@@ -31,7 +31,8 @@ std::string percent(const Progress& progress) {
 }
 
 std::string counts(const Progress& progress) {
-  return std::to_string(progress.done) + " of " + std::to_string(progress.total) + " replicates";
+  return std::to_string(progress.done) + " of " + std::to_string(progress.total) + " " +
+         progress.what;
 }
 
 bool has_mse(const Progress& progress) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/learned_heads.h"
 #include "tools/columns.h"
 #include "tools/figure_text.h"
 
@@ -184,10 +185,23 @@ std::string footer(const RunResult& result) {
   return "\n" + windows_text(result) + speed_text(result) + meaning_of_error;
 }
 
+/// How the heads were learned, where they were learned once.
+std::string learned_text(const ConditionResult& condition) {
+  const LearnedHeads* learned = learned_heads(condition.scenario);
+  if (learned == nullptr) return "";
+  std::string text = "heads learned on " + std::to_string(learned->points) + " points in " +
+                     std::to_string(learned->fit.steps) + " steps, " +
+                     duration_text(learned->seconds);
+  if (const auto& error = learned->fit.held_out_error) {
+    text += ", squared error on the points held out " + short_number(*error);
+  }
+  return text + "\n\n";
+}
+
 std::string single_table(const ConditionResult& condition, const ConditionIndices& indices,
                          FigureText text_of) {
   const Estimates& estimates = condition.estimates;
-  std::string text = components_table(estimates, text_of);
+  std::string text = learned_text(condition) + components_table(estimates, text_of);
   if (std::holds_alternative<DesignQueries>(condition.scenario.queries) &&
       !std::isnan(estimates.mse_query_se)) {
     text += "  (over the queries drawn, the standard error of the MSE is " +
@@ -218,7 +232,26 @@ void add_swept(const Study& study, const std::vector<ConditionResult>& condition
   }
 }
 
-std::string sweep_table(const Study& study, const RunResult& result, FigureText text_of) {
+/// The chordal index of each condition, where heads were learned: how far they came.
+void add_chordal(const std::vector<ConditionResult>& conditions,
+                 const std::vector<ConditionIndices>& indices, Columns& columns) {
+  const bool learned =
+      std::any_of(conditions.begin(), conditions.end(), [](const ConditionResult& condition) {
+        return learned_heads(condition.scenario) != nullptr;
+      });
+  if (!learned || indices.size() != conditions.size()) return;
+  std::vector<std::string> cells;
+  for (const ConditionIndices& of_condition : indices) {
+    const auto chordal =
+        std::find_if(of_condition.begin(), of_condition.end(),
+                     [](const IndexValue& index) { return index.name == "chordal"; });
+    cells.push_back(chordal == of_condition.end() ? "–" : short_number(chordal->figure.value));
+  }
+  columns.add("chordal index", cells, true);
+}
+
+std::string sweep_table(const Study& study, const RunResult& result,
+                        const std::vector<ConditionIndices>& indices, FigureText text_of) {
   const auto& conditions = result.conditions;
   Columns columns;
   add_swept(study, conditions, columns);
@@ -235,6 +268,7 @@ std::string sweep_table(const Study& study, const RunResult& result, FigureText 
     }
     columns.add_figures(heading, cells);
   }
+  add_chordal(conditions, indices, columns);
   std::vector<std::string> replicates;
   for (const ConditionResult& condition : conditions) {
     replicates.push_back(replicates_text(condition));
@@ -345,7 +379,7 @@ std::string result_table(const Study& study, const RunResult& result,
     text += single_table(result.conditions.front(),
                          indices.empty() ? ConditionIndices{} : indices.front(), figure_text);
   } else {
-    text += sweep_table(study, result, figure_text);
+    text += sweep_table(study, result, indices, figure_text);
   }
   return text + footer(result);
 }
@@ -358,7 +392,7 @@ std::string theory_table(const Study& study, const std::vector<ComputedCondition
   if (study.swept.empty() && theory.size() == 1) {
     text += single_table(theory.front().condition, theory.front().indices, computed_text);
   } else {
-    text += sweep_table(study, result, computed_text);
+    text += sweep_table(study, result, {}, computed_text);
   }
   return text + "\n" + forms_text(theory);
 }

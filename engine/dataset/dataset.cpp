@@ -6,7 +6,9 @@
 #include <variant>
 
 #include "engine/error.h"
+#include "engine/learned_heads.h"
 #include "engine/sha256.h"
+#include "engine/written_at.h"
 
 namespace headlab {
 namespace {
@@ -60,6 +62,7 @@ std::string sum_of_inputs(const Plan& plan) {
   Sha256 sum;
   sum.add(std::as_bytes(std::span(plan.table.exact(), plan.table.size())));
   sum.add(std::as_bytes(std::span(plan.projections)));
+  sum.add(std::as_bytes(std::span(plan.query_projections)));
   sum.add(std::as_bytes(std::span(plan.query_points)));
   return sum.digest();
 }
@@ -104,6 +107,13 @@ std::vector<DatasetVariable> dataset_variables(const Scenario& scenario,
        {"replicate", "n"},
        {replicates, n},
        "standard deviation of the noise, s(X)"}};
+  if (projects_queries_apart(scenario)) {
+    variables.push_back({"query_projections",
+                         float64,
+                         {"head", "d", "k"},
+                         {heads, d, k},
+                         "projections of the queries"});
+  }
   if (request.estimates) {
     variables.push_back({"head_estimates",
                          float64,
@@ -154,7 +164,7 @@ std::uint64_t Dataset::shard_bytes(std::size_t condition, std::uint64_t shard) c
       dataset_variables(conditions[condition].scenario, request, range(condition, shard).count));
 }
 
-Dataset plan_dataset(const Study& study, const DatasetRequest& request) {
+Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads) {
   Dataset dataset{.scenario_file = study.file,
                   .scenario_text = study.text,
                   .sets = study.sets,
@@ -162,6 +172,11 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request) {
                   .conditions = {}};
   for (const Scenario& scenario : study.conditions) {
     DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request)};
+    if (const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces); law && !law->once()) {
+      refuse_at(scenario, "heads.subspaces.fit",
+                "heads that every replicate learns are no part of a data set - use fit = \"once\"");
+    }
+    resolve_heads(condition.scenario, *make_backend("cpu"), threads);
     // Those of law "optimal" would ask for a pilot study.
     condition.scenario.weights = UniformWeights{};
     condition.inputs_sha256 = sum_of_inputs(make_plan(condition.scenario));

@@ -86,7 +86,8 @@ struct Dataset {
 };
 
 /// Plans the data set of a study, of run.replicates training sets a condition. Throws Refused where
-/// there are more shards than replicates, or sizes beyond 2^60 bytes.
-Dataset plan_dataset(const Study& study, const DatasetRequest& request);
+/// there are more shards than replicates, sizes beyond 2^60 bytes, or heads that every replicate
+/// learns; those learned once are learned here, on the cpu backend.
+Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads = 1);
 
 }  // namespace headlab

@@ -145,6 +145,9 @@ class Drawing {
     std::iota(numbers.begin(), numbers.end(), static_cast<std::int64_t>(range_.first));
     put(output_, variable("replicate"), 0, numbers);
     put(output_, variable("projections"), 0, plan_.projections);
+    if (!plan_.query_projections.empty()) {
+      put(output_, variable("query_projections"), 0, plan_.query_projections);
+    }
     put(output_, variable("queries"), 0, plan_.query_points);
     put(output_, variable("truth"), 0, plan_.truth);
   }

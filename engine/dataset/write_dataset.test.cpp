@@ -19,6 +19,7 @@
 
 #include "engine/dataset/manifest.h"
 #include "engine/error.h"
+#include "engine/learned_heads.h"
 #include "engine/netcdf_file.h"
 #include "engine/sha256.h"
 #include "kernels/backend.h"
@@ -338,6 +339,30 @@ TEST_F(WriteDataset, TakesUnresolvedWeightsBecauseNothingDependsOnThem) {
   uniform.erase("manifest.json");
   optimal.erase("manifest.json");
   EXPECT_EQ(uniform, optimal);
+}
+
+TEST_F(WriteDataset, HoldsHeadsThatAreLearnedOnce) {
+  const std::vector<std::string> sets = {
+      "heads.subspaces={law=\"learned\",matrices=\"query_key\",steps=10,batch=4,held_out=0}",
+      "heads.kernel={law=\"softmax\",temperature=1.0}"};
+  write("d", everything, {.threads = 2}, sets);
+  Scenario scenario = parse_study(text, "test", sets).conditions[0];
+  ASSERT_TRUE(resolve_heads(scenario, *make_backend("cpu"), 1));
+  const Plan plan = make_plan(scenario);
+  const fs::path shard = folder_ / "d/condition_000/shard_000";
+  EXPECT_EQ(numbers<double>(shard / "projections.npy"), plan.projections);
+  EXPECT_EQ(numbers<double>(shard / "query_projections.npy"), plan.query_projections);
+}
+
+TEST_F(WriteDataset, RefusesHeadsThatEveryReplicateLearns) {
+  const std::string line =
+      refusal("d", everything, {},
+              {"heads.subspaces={law=\"learned\",fit=\"per_replicate\",held_out=0}",
+               "heads.kernel={law=\"gaussian\",bandwidth=1.0}", "run.estimator=\"plain\""});
+  EXPECT_TRUE(
+      line.ends_with("heads.subspaces.fit: heads that every replicate learns are no part of a "
+                     "data set - use fit = \"once\""))
+      << line;
 }
 
 TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {

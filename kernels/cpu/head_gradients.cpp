@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/deal.h"
+#include "kernels/learning/units.h"
 #include "kernels/tile.h"
 
 // As for the cpu backend.
@@ -61,22 +62,7 @@ constexpr float largest_size = 1e30f;
 
 class CpuGradients : public HeadGradients {
  public:
-  CpuGradients(const KernelLaw& kernel, int threads) : threads_(threads) {
-    const double log2_e = 1 / std::log(2.0);
-    const double unit2 = length_scale(kernel) * length_scale(kernel);
-    norm_share_ = norm_share_of(kernel).value();
-    if (norm_share_ != 0) {
-      // log2 K = -|u - v|^2 with both in these units.
-      key_unit_ = query_unit_ = std::sqrt(0.5 * log2_e / unit2);
-      key_factor_ = query_factor_ = 1 / (unit2 * key_unit_);
-    } else {
-      // log2 K = u.v
-      key_unit_ = 1;
-      query_unit_ = log2_e / unit2;
-      key_factor_ = 1 / log2_e;
-      query_factor_ = 1 / unit2;
-    }
-  }
+  CpuGradients(const KernelLaw& kernel, int threads) : threads_(threads), units_(kernel) {}
 
   void load(const TrainingPoints& points, std::size_t count) override {
     d_ = static_cast<std::size_t>(points.d);
@@ -140,13 +126,13 @@ class CpuGradients : public HeadGradients {
       std::vector<double> sum(queries_ * k_);  // sum_i e_qi v_i
       for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
         const double* part = &of_keys[(h * chunks_ + chunk) * size];
-        for (std::size_t i = 0; i < size; ++i) keys[i] += key_factor_ * part[i];
+        for (std::size_t i = 0; i < size; ++i) keys[i] += units_.key_factor * part[i];
         const double* products = &of_queries[(h * chunks_ + chunk) * queries_ * k_];
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += products[i];
       }
       for (std::size_t q = 0; q < queries_; ++q) {
         for (std::size_t c = 0; c < d_; ++c) {
-          const double x = query_factor_ * static_cast<double>(query_points_[q * d_ + c]);
+          const double x = units_.query_factor * static_cast<double>(query_points_[q * d_ + c]);
           for (std::size_t j = 0; j < k_; ++j) queries[c * k_ + j] += x * sum[q * k_ + j];
         }
       }
@@ -172,8 +158,8 @@ class CpuGradients : public HeadGradients {
     std::vector<float> query_rows;
     for (std::size_t h = 0; h < heads_; ++h) {
       const double* w = &heads.keys[h * d_ * k_];
-      add_rows(w, key_unit_, key_rows_);
-      add_rows(separate_ ? &heads.queries[h * d_ * k_] : w, query_unit_, query_rows);
+      add_rows(w, units_.key_unit, key_rows_);
+      add_rows(separate_ ? &heads.queries[h * d_ * k_] : w, units_.query_unit, query_rows);
     }
     projected_.assign(heads_ * queries_ * k_, 0.0f);
     for (std::size_t h = 0; h < heads_; ++h) {
@@ -237,7 +223,7 @@ class CpuGradients : public HeadGradients {
       out[r] = buffer + r * strip_keys;
     }
     const float* strip = keys(h, tile);
-    if (norm_share_ != 0) {
+    if (units_.norm_share != 0) {
       multiply_tiles<Rows, true>(strip, tiles, k_, rows, nullptr, 0, out, [](Float r2) HWY_ATTR {
         return hn::Max(hn::Neg(r2), hn::Set(float_tag, -largest_size));
       });
@@ -386,7 +372,7 @@ class CpuGradients : public HeadGradients {
   /// [d][k]. `products` [k][strip_keys] is overwritten.
   HWY_ATTR void add_keys(std::size_t h, std::size_t tile, std::size_t tiles, float* products,
                          const float* sums, double* of_keys) {
-    const Float share = hn::Set(float_tag, static_cast<float>(norm_share_));
+    const Float share = hn::Set(float_tag, static_cast<float>(units_.norm_share));
     for (std::size_t j = 0; j < k_; ++j) {
       float* product = products + j * strip_keys;
       for (std::size_t t = 0; t < tiles; ++t) {
@@ -444,9 +430,7 @@ class CpuGradients : public HeadGradients {
   }
 
   int threads_;
-  double norm_share_;
-  double key_unit_, query_unit_;      ///< of the projected keys and queries
-  double key_factor_, query_factor_;  ///< from sums in those units to gradients
+  FitUnits units_;
 
   // The training set
   std::size_t d_ = 1, n_ = 0, tiles_ = 0;

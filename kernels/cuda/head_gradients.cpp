@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/learning/units.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -62,19 +63,13 @@ class CudaGradients : public HeadGradients {
  public:
   CudaGradients(const KernelLaw& kernel, int device, const Options& options,
                 std::shared_ptr<StreamPool> streams)
-      : device_(device), wanted_blocks_(options.fit_blocks), streams_(std::move(streams)) {
-    const double log2_e = 1 / std::log(2.0);
-    const double unit2 = length_scale(kernel) * length_scale(kernel);
-    a_.distances = norm_share_of(kernel).value() != 0;
-    if (a_.distances) {
-      key_unit_ = query_unit_ = std::sqrt(0.5 * log2_e / unit2);
-      a_.key_factor = a_.query_factor = 1 / (unit2 * key_unit_);
-    } else {
-      key_unit_ = 1;
-      query_unit_ = log2_e / unit2;
-      a_.key_factor = 1 / log2_e;
-      a_.query_factor = 1 / unit2;
-    }
+      : device_(device),
+        units_(kernel),
+        wanted_blocks_(options.fit_blocks),
+        streams_(std::move(streams)) {
+    a_.distances = units_.norm_share != 0;
+    a_.key_factor = units_.key_factor;
+    a_.query_factor = units_.query_factor;
     use_device(device);
     stream_ = streams_->take(device);
   }
@@ -120,9 +115,9 @@ class CudaGradients : public HeadGradients {
     const auto count = static_cast<std::size_t>(a_.queries);
     const auto padded = static_cast<std::size_t>(a_.padded_queries);
     const auto d = static_cast<std::size_t>(a_.d);
-    const std::vector<float> key_rows = rows_of(heads.keys, key_unit_);
+    const std::vector<float> key_rows = rows_of(heads.keys, units_.key_unit);
     const std::vector<float> query_rows =
-        rows_of(a_.separate ? heads.queries : heads.keys, query_unit_);
+        rows_of(a_.separate ? heads.queries : heads.keys, units_.query_unit);
     std::vector<float> points(d * padded);
     for (std::size_t q = 0; q < count; ++q) {
       for (std::size_t c = 0; c < d; ++c) points[c * padded + q] = queries.x[q * d + c];
@@ -246,12 +241,12 @@ class CudaGradients : public HeadGradients {
   }
 
   int device_;
+  FitUnits units_;
   std::int64_t wanted_blocks_;
   std::shared_ptr<StreamPool> streams_;
   std::unique_ptr<Stream> stream_;
-  double key_unit_, query_unit_;  ///< of the projected keys and queries
-  double centre_ = 0;             ///< subtracted from the values
-  FitArguments a_;                ///< of the last estimate
+  double centre_ = 0;  ///< subtracted from the values
+  FitArguments a_;     ///< of the last estimate
 
   Array<float> x_, values_;
   Array<float> key_rows_, query_rows_;  ///< [H][k][d]

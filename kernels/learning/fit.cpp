@@ -268,6 +268,7 @@ std::optional<Fit> fit_heads(const Learning& learning, std::uint64_t number,
         fit.held_out_error = check.held_out_error;
       }
       without_progress = best ? 0 : without_progress + 1;
+      if (hooks.check) hooks.check(check);
       if (hooks.keeps_course) fit.course.push_back(std::move(check));
       if (last || without_progress >= learning.patience) return fit;
     }

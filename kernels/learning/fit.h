@@ -34,7 +34,8 @@ struct Fit {
 
 /// What the caller of a fit wants besides its result.
 struct FitHooks {
-  std::function<bool()> stop = {};  ///< true: give up
+  std::function<bool()> stop = {};                  ///< true: give up
+  std::function<void(const FitCheck&)> check = {};  ///< hears where the fit stands
   bool keeps_course = false;
 };
 

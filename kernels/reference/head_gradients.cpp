@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/learning/units.h"
 #include "kernels/reference/reference.h"
 
 namespace headlab {
@@ -15,7 +16,7 @@ namespace {
 class ReferenceGradients : public HeadGradients {
  public:
   explicit ReferenceGradients(const KernelLaw& kernel)
-      : norm_share_(norm_share_of(kernel).value()),
+      : norm_share_(learnable_norm_share(kernel)),
         unit2_(length_scale(kernel) * length_scale(kernel)) {}
 
   void load(const TrainingPoints& points, std::size_t count) override {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What fast backends measure in while heads are learned.
+#pragma once
+
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/laws.h"
+
+namespace headlab {
+
+/// norm_share_of(kernel); throws std::invalid_argument for a law that has none.
+inline double learnable_norm_share(const KernelLaw& kernel) {
+  const std::optional<double> share = norm_share_of(kernel);
+  if (!share) throw std::invalid_argument("heads cannot be learned through this kernel");
+  return *share;
+}
+
+/// Units of projected queries u and keys v in which log2 K needs no factor: -|u - v|^2 where
+/// norm_share is -1 (Gaussian), u.v where it is 0 (softmax); and the factors from sums of c u and
+/// c v in them to the gradients of HeadGradients.
+struct FitUnits {
+  double norm_share;
+  double key_unit, query_unit;
+  double key_factor, query_factor;
+
+  explicit FitUnits(const KernelLaw& kernel) : norm_share(learnable_norm_share(kernel)) {
+    const double log2_e = 1 / std::log(2.0);
+    const double unit2 = length_scale(kernel) * length_scale(kernel);
+    if (norm_share != 0) {
+      key_unit = query_unit = std::sqrt(0.5 * log2_e / unit2);
+      key_factor = query_factor = 1 / (unit2 * key_unit);
+    } else {
+      key_unit = 1;
+      query_unit = log2_e / unit2;
+      key_factor = 1 / log2_e;
+      query_factor = 1 / unit2;
+    }
+  }
+};
+
+}  // namespace headlab
