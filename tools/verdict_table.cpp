@@ -62,9 +62,14 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   }
   if (row.certificate) {
     const Certificate& c = *row.certificate;
-    lines.push_back("certificate: MSE " + figure_text(c.first_mse) + " against " +
-                    figure_text(c.second_mse) + ", difference " + figure_text(c.difference) +
-                    ", z " + short_number(c.z));
+    std::string line = "certificate: MSE " + figure_text(c.first_mse) + " against " +
+                       figure_text(c.second_mse) + ", difference " + figure_text(c.difference) +
+                       ", z " + short_number(c.z);
+    for (const auto& [name, values] : c.closed_form) {
+      line += "; " + name + " " + short_number(values.first) + " against " +
+              short_number(values.second);
+    }
+    lines.push_back(line);
   }
   if (!row.note.empty()) lines.push_back(row.note);
   lines.push_back("assumes: " + row.assumptions);

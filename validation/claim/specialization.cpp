@@ -101,6 +101,7 @@ std::vector<Finding> diversifies(Experiment& experiment) {
          << experiment.observed(1).mse.value << ".";
     finding.note = note.str();
     finding.certificate = certificate_of(experiment, 1, 0);
+    finding.certificate->closed_form = {{"mean index", {end.value, start.value}}};
     findings.push_back(std::move(finding));
   }
   return findings;
