@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/block_runs.h"
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "engine/condition_groups.h"
+#include "engine/error.h"
+#include "engine/estimates.h"
+#include "engine/memory.h"
+#include "engine/simulate.h"
+#include "kernels/philox.h"
+
+namespace headlab {
+namespace {
+
+/// The seed of a block. Heads take the streams of `haar` from the first on, and there are at most
+/// 1024: the upper half is free.
+std::uint64_t block_seed(std::uint64_t seed, std::uint64_t block) {
+  constexpr std::uint64_t upper_half = std::uint64_t{1} << 39;
+  const Words words = philox(seed, subsequence(Purpose::haar, upper_half + block), 0);
+  return (std::uint64_t{words.w[1]} << 32) | words.w[0];
+}
+
+}  // namespace
+
+BlockRuns::BlockRuns(std::vector<Scenario> scenarios, Laboratory laboratory,
+                     std::uint64_t first_block)
+    : laboratory_(std::move(laboratory)), first_block_(first_block), errors_(scenarios.size()) {
+  const int workers = laboratory_.backend->workers(thread_count(laboratory_.threads));
+  for (Scenario& scenario : scenarios) {
+    scenario.replicates = block_replicates;
+    check_memory(scenario, *laboratory_.backend, workers);
+    plans_.push_back(make_plan(scenario));
+  }
+  study_.conditions = std::move(scenarios);
+}
+
+void BlockRuns::begin_block(std::uint64_t block, std::span<const std::size_t> members) {
+  for (const std::size_t member : members) {
+    Scenario& scenario = study_.conditions[member];
+    plans_[member].seed = block_seed(scenario.seed, block);
+    if (auto* haar = std::get_if<HaarSubspaces>(&scenario.subspaces)) {
+      haar->seed = plans_[member].seed;
+      plans_[member].projections = make_head_frames(scenario).numbers();
+    }
+  }
+}
+
+void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t blocks,
+                        const ShareDone& share_done) {
+  Study racing;
+  std::vector<Plan> plans;
+  for (const std::size_t member : members) {
+    racing.conditions.push_back(study_.conditions[member]);
+    plans.push_back(plans_[member]);
+  }
+  const int workers = laboratory_.backend->workers(thread_count(laboratory_.threads));
+  const std::vector<ConditionGroup> groups =
+      condition_groups(racing, plans, *laboratory_.backend, workers, available_bytes());
+  const std::uint64_t first = errors_.at(members[0]).size();
+  for (std::uint64_t b = first; b < blocks; ++b) {
+    if (laboratory_.stop && laboratory_.stop()) throw TimeIsUp();
+    begin_block(first_block_ + b, members);
+    for (const ConditionGroup& group : groups) {
+      std::vector<const Plan*> together;
+      for (const std::size_t i : group) together.push_back(&plans_[members[i]]);
+      const std::vector<MomentTree> trees =
+          simulate(together, *laboratory_.backend, laboratory_.threads, block_replicates,
+                   {.stop = laboratory_.stop});
+      if (trees[0].count() != block_replicates) throw TimeIsUp();
+      for (std::size_t p = 0; p < group.size(); ++p) {
+        const Plan& plan = *together[p];
+        const double error = estimate(trees[p], plan.head_weights, plan.truth).mse.value;
+        if (!std::isfinite(error)) {
+          throw CouldNotFinish("the mean squared error of " + std::to_string(plan.heads) +
+                               " heads of dimension " + std::to_string(plan.k) +
+                               " is not finite: values of the design, regression or noise leave "
+                               "the range of the numbers in use - try --backend reference");
+        }
+        errors_[members[group[p]]].push_back(error);
+      }
+    }
+    if (share_done) {
+      share_done(static_cast<double>(b + 1 - first) / static_cast<double>(blocks - first));
+    }
+  }
+}
+
+Sampled BlockRuns::mse(std::size_t member) const {
+  const std::vector<double>& errors = errors_.at(member);
+  const auto count = static_cast<double>(errors.size());
+  const double mean = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
+  std::vector<double> left_out;
+  for (const double error : errors) left_out.push_back(mean + (mean - error) / (count - 1));
+  return {mean, std::move(left_out)};
+}
+
+std::vector<double> BlockRuns::node_counts(std::size_t member) const {
+  return std::vector<double>(errors_.at(member).size(), static_cast<double>(block_replicates));
+}
+
+}  // namespace headlab
