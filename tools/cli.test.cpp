@@ -155,9 +155,11 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "missing.toml: cannot be opened: No such file or directory"},
       {{"allocate", "a.toml"},
        "allocate: unexpected argument \"a.toml\" - try headlab help allocate"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "10,20,30", "--growth"},
+       "--growth: needs four n or more - write --n 100,300,1000,3000"},
       {{"allocate", "--data", "a.toml", "--out", "x"},
        "allocate: unknown option --out (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
-       "--set, --json, --backend, --threads, --seed, --replicates, --max-time, --quiet)"},
+       "--growth, --set, --json, --backend, --threads, --seed, --replicates, --max-time, --quiet)"},
       {{"dataset"}, "dataset: no scenario given - write headlab dataset SCENARIO.toml"},
       {{"dataset", "a.toml", "--out", "d"},
        "dataset: no number of training sets given - write --replicates R"},
@@ -392,6 +394,24 @@ TEST_F(CommandLine, AdvisesForSeveralBudgetsAndSizes) {
   EXPECT_EQ(json["studies"][0]["allocations"][0]["temperature"], 2);
   const std::string replay = json["studies"][3]["replay"];
   EXPECT_TRUE(replay.ends_with(" --set 'heads.kernel={law=\"softmax\",temperature=2}'")) << replay;
+}
+
+TEST_F(CommandLine, SaysHowTheBestDimensionGrows) {
+  const Arguments arguments = {"allocate",    "--data",       "a.toml", "--budget", "4",      "--n",
+                               "5,20,80,320", "--replicates", "1024",   "--growth", "--json", "-"};
+  const Outcome outcome = headlab(arguments);
+  EXPECT_EQ(outcome.code, 0);
+  const Json json = Json::parse(outcome.out);
+  ASSERT_EQ(json["growth"].size(), 1u);
+  const Json& growth = json["growth"][0];
+  EXPECT_EQ(growth["dims"], (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(growth["points"].size() + growth["at_the_end"].size(), 4u);
+  EXPECT_TRUE(growth["verdict"].is_string());
+  const std::string table = headlab(Arguments(arguments.begin(), arguments.end() - 2)).out;
+  for (const char* words : {"growth of the best d_k with n, D 4, rule fixed\n", "  verdict: ",
+                            "between d_k 1, 2, 4, the divisors of D; 1024 replicates each"}) {
+    EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
+  }
 }
 
 TEST_F(CommandLine, SaysWhatWasNotReachedInTime) {

@@ -2,6 +2,7 @@
 #include "tools/command_allocate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -12,6 +13,7 @@
 
 #include "engine/document.h"
 #include "engine/error.h"
+#include "engine/law_reader.h"
 #include "engine/provenance.h"
 #include "tools/columns.h"
 #include "tools/figure_text.h"
@@ -37,12 +39,16 @@ std::vector<std::uint64_t> numbers_of(const std::string& option, const std::stri
 }
 
 /// Throws Refused where a scenario sweeps what allocate does not choose by itself.
-void require_one_setting(const Study& study) {
+void require_one_setting(const Study& study, BandwidthRule rule) {
+  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
+  if (rule != BandwidthRule::fixed) {
+    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  }
   for (const std::string& key : study.swept) {
-    if (key == "heads.count" || key == "heads.dim" || key == "data.n") continue;
+    if (std::ranges::find(chosen, key) != chosen.end()) continue;
     throw Refused(study.file + ": sweep: varies " + key +
-                  ", but allocate takes one value of it (allowed: heads.count, heads.dim, data.n, "
-                  "which it sets by itself) - give it one value");
+                  ", but allocate takes one value of it (allowed: " + listed(chosen) +
+                  ", which it sets by itself) - give it one value");
   }
 }
 
@@ -113,12 +119,65 @@ std::string study_table(const AllocationStudy& study) {
   return text;
 }
 
-std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies) {
+/// "log      level 2.41, 1.3 dimensions a decade [1.2, 1.4], rejected (p 0.001)"
+std::string fit_text(const GrowthFit& fit) {
+  std::string text = "  " + left(fit.name, 10) + short_number(fit.level);
+  if (fit.name == "log") text += " + " + short_number(fit.slope) + " a decade";
+  if (fit.name == "power") text += " (n/n0)^" + short_number(fit.slope);
+  if (fit.name != "constant") {
+    text += " [" + short_number(fit.interval.low) + ", " + short_number(fit.interval.high) + "]";
+  }
+  return text + (fit.rejected ? ", rejected" : ", not rejected") + " (p " +
+         short_number(fit.p_value) + ")\n";
+}
+
+std::string growth_table(const GrowthStudy& study) {
+  std::string text = "growth of the best d_k with n, D " + std::to_string(study.budget) +
+                     ", rule " + rule_name(study.rule) + "\n";
+  if (!study.complete) return text + "  time was up: nothing is known\n\n";
+  const Growth& growth = study.growth;
+  std::vector<std::string> sizes, dims, interpolation;
+  for (std::size_t i = 0; i < growth.n.size(); ++i) {
+    sizes.push_back(number_text(growth.n[i]));
+    dims.push_back(figure_text({growth.best[i].value, growth.errors[i]}));
+    interpolation.push_back(short_number(growth.best[i].interpolation));
+  }
+  for (const double n : growth.left_out) {
+    sizes.push_back(number_text(n));
+    dims.push_back("–");
+    interpolation.push_back("an end of the range is best");
+  }
+  Columns columns;
+  columns.add("n", sizes, true);
+  columns.add_figures("best d_k", dims);
+  columns.add("interpolation error", interpolation);
+  text += columns.text("  ");
+  std::string compared;
+  for (const int k : study.dims) compared += (compared.empty() ? "" : ", ") + std::to_string(k);
+  text += "  between d_k " + compared + ", the divisors of D; " + std::to_string(study.replicates) +
+          " replicates each\n";
+  for (const GrowthFit& fit : growth.fits) text += fit_text(fit);
+  text += "  verdict: " + growth.verdict + "\n";
+  if (!growth.fits.empty()) {
+    text += std::isnan(growth.smallest_exponent)
+                ? "  no power of n up to n^2 could be told from a log here\n"
+                : "  the smallest power of n that could be told from a log here: n^" +
+                      short_number(growth.smallest_exponent) + "\n";
+  }
+  return text + "\n";
+}
+
+std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies,
+                  const std::vector<GrowthStudy>& growths) {
   std::string text = one_line(name) + "\n";
   double seconds = 0;
   for (const ReplayedAllocation& one : studies) {
     text += study_table(one.study) + "again: " + one.replay + "\n\n";
     seconds += one.study.seconds;
+  }
+  for (const GrowthStudy& growth : growths) {
+    text += growth_table(growth);
+    seconds += growth.seconds;
   }
   return text + duration_text(seconds) + "\n± is one Monte Carlo standard error\n";
 }
@@ -155,7 +214,7 @@ int command_allocate(const AllocateArguments& arguments) {
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
   const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
-  require_one_setting(study);
+  require_one_setting(study, options.rule);
   Scenario base = study.conditions.front();
   if (sizes.empty()) {
     if (std::ranges::find(study.swept, "data.n") != study.swept.end()) {
@@ -163,12 +222,16 @@ int command_allocate(const AllocateArguments& arguments) {
     }
     sizes = {base.n};
   }
+  if (arguments.growth && sizes.size() < 4) {
+    throw Refused("--growth: needs four n or more - write --n 100,300,1000,3000");
+  }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
 
   options.stop = stop_on_signals();
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   std::vector<ReplayedAllocation> studies;
+  std::vector<GrowthStudy> growths;
   double seconds = 0;
   bool complete = true;
   bool interrupted = false;
@@ -188,6 +251,15 @@ int command_allocate(const AllocateArguments& arguments) {
         const std::string again = replay(arguments, one, options.replicates);
         studies.push_back({std::move(one), again});
       }
+      if (!arguments.growth) continue;
+      options.progress = [&](const AllocationProgress& progress) {
+        show(display, "D " + std::to_string(budget), progress, seconds + progress.seconds);
+      };
+      if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
+      growths.push_back(study_growth(base, static_cast<int>(budget), sizes, options));
+      seconds += growths.back().seconds;
+      complete = complete && growths.back().complete;
+      interrupted = interrupted || growths.back().interrupted;
     }
   } catch (...) {
     display.finish("");
@@ -197,8 +269,8 @@ int command_allocate(const AllocateArguments& arguments) {
   display.finish(complete ? "done in " + duration_text(seconds) : "");
 
   std::string text;
-  if (json) text = allocation_json(studies, provenance());
-  std::cout << (json == "-" ? text : table(base.name, studies));
+  if (json) text = allocation_json(studies, provenance(), growths);
+  std::cout << (json == "-" ? text : table(base.name, studies, growths));
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
   if (interrupted) {

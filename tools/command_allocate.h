@@ -13,6 +13,7 @@ struct AllocateArguments {
   std::optional<std::string> budget;  ///< one number or several, "8,16,32"
   std::optional<std::string> n;       ///< likewise; the scenario's without one
   std::string rule = "fixed";
+  bool growth = false;
   RunArguments run;  ///< what every command that simulates takes; `scenario` is that of --data
 };
 

@@ -130,6 +130,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                    "fixed (the default: the scenario's), sqrt_dim, rate or tuned")
       ->type_name("RULE");
   command
+      ->add_flag("--growth", allocate.growth,
+                 "Say how the best dimension grows with n: four n or more")
+      ->disable_flag_override();
+  command
       ->add_option("--set", allocate.run.sets,
                    "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")

@@ -2,55 +2,35 @@
 #include "validation/allocation/allocate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <memory>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 
 #include "engine/document.h"
-#include "engine/error.h"
 #include "engine/simulate.h"
-#include "validation/allocation/block_runs.h"
 
 namespace headlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-std::shared_ptr<const Backend> backend_called(const std::string& name) {
-  try {
-    return make_backend(name);
-  } catch (const std::invalid_argument& error) {
-    throw Refused(error.what());
-  }
-}
-
-/// One call: its clock, its laboratory, and what it has found so far.
+/// One call, and what it has found so far.
 class Selector {
  public:
   Selector(const Scenario& base, int budget, const AllocateOptions& options)
-      : options_(options), scenarios_(allocation_scenarios(base, budget, options.rule)) {
-    if (options.replicates < least_selection_look) {
-      throw Refused("--replicates " + std::to_string(options.replicates) +
-                    ": too few for a selection (allowed: at least " +
-                    std::to_string(least_selection_look) + ")");
-    }
-    laboratory_ = {.backend = backend_called(options.backend),
-                   .threads = options.threads,
-                   .stop = [this] { return stop(); }};
+      : options_(options),
+        session_(options),
+        scenarios_(allocation_scenarios(base, budget, options.rule)) {
     study_.budget = budget;
     study_.n = base.n;
     study_.seed = base.seed;
     study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
     study_.rule = options.rule;
     study_.guarantee = options.guarantee;
-    study_.backend = laboratory_.backend->name();
-    study_.simd = laboratory_.backend->simd();
-    study_.device = laboratory_.backend->device();
-    study_.threads = laboratory_.backend->workers(thread_count(options.threads));
+    const Laboratory& laboratory = session_.laboratory();
+    study_.backend = laboratory.backend->name();
+    study_.simd = laboratory.backend->simd();
+    study_.device = laboratory.backend->device();
+    study_.threads = laboratory.backend->workers(thread_count(options.threads));
     for (const Scenario& scenario : scenarios_) {
       study_.rows.push_back(
           {.heads = scenario.heads,
@@ -67,43 +47,31 @@ class Selector {
     } catch (const TimeIsUp&) {
       study_.complete = false;
     }
-    study_.seconds = seconds();
-    study_.interrupted = options_.stop && options_.stop->load();
+    study_.seconds = session_.seconds();
+    study_.interrupted = session_.interrupted();
     return std::move(study_);
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-  bool stop() const {
-    return (options_.stop && options_.stop->load()) ||
-           (options_.max_seconds && seconds() >= *options_.max_seconds);
-  }
-
-  ShareDone tell(const std::string& stage) const {
-    if (!options_.progress) return {};
-    return [this, stage](double share) {
-      options_.progress({.stage = stage, .share = share, .seconds = seconds()});
-    };
-  }
-
   void tune_all() {
-    study_.tuning = tune(scenarios_, laboratory_, tell("pilot for the bandwidths"));
+    study_.tuning =
+        tune(scenarios_, session_.laboratory(), session_.tell("pilot for the bandwidths"));
     for (std::size_t i = 0; i < scenarios_.size(); ++i) {
       study_.rows[i].kernel = scenarios_[i].kernel;
     }
   }
 
   void select() {
-    BlockRuns runs(scenarios_, laboratory_);
+    BlockRuns runs(scenarios_, session_.laboratory());
     std::vector<std::size_t> racing(scenarios_.size());
     std::iota(racing.begin(), racing.end(), std::size_t{0});
     const double level = comparison_level(options_.guarantee.alpha, racing.size(), selection_looks);
     for (std::size_t i = 0; i < selection_looks; ++i) {
-      if (stop()) throw TimeIsUp();
+      if (session_.stop()) throw TimeIsUp();
       const std::uint64_t replicates = selection_look(i, options_.replicates);
-      runs.advance(racing, replicates / block_replicates,
-                   tell("look " + std::to_string(i + 1) + " of " + std::to_string(selection_looks) +
+      runs.advance(
+          racing, replicates / block_replicates,
+          session_.tell("look " + std::to_string(i + 1) + " of " + std::to_string(selection_looks) +
                         ", " + std::to_string(racing.size()) +
                         (racing.size() == 1 ? " allocation" : " allocations")));
       const Screening screening = look(runs, racing, level);
@@ -137,9 +105,8 @@ class Selector {
   }
 
   const AllocateOptions& options_;
-  const Clock::time_point start_ = Clock::now();
+  const Session session_;
   std::vector<Scenario> scenarios_;
-  Laboratory laboratory_;
   AllocationStudy study_;
 };
 

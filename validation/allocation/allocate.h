@@ -2,9 +2,7 @@
 /// \file Advice on how many heads of what dimension to use under a budget, with its uncertainty.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include "engine/scenario.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/selection.h"
+#include "validation/allocation/session.h"
 #include "validation/allocation/tuning.h"
 
 namespace headlab {
@@ -38,24 +37,6 @@ struct AllocationRow {
   Figure mse = {};        ///< at the look it was last simulated for; NaN where there was none
   std::uint64_t replicates = 0;
   bool in_best_set = true;
-};
-
-/// How far a call is.
-struct AllocationProgress {
-  std::string stage;  ///< "pilot", "look 1 of 3, 16 allocations"
-  double share = 0;   ///< of the stage
-  double seconds = 0;
-};
-
-struct AllocateOptions {
-  std::string backend = "auto";
-  int threads = 0;
-  BandwidthRule rule = BandwidthRule::fixed;
-  std::uint64_t replicates = 65536;  ///< most, of each allocation; at least least_selection_look
-  SelectionGuarantee guarantee = {};
-  std::optional<double> max_seconds = {};
-  const std::atomic<bool>* stop = nullptr;
-  std::function<void(const AllocationProgress&)> progress = {};
 };
 
 /// A selection among the allocations of one budget at one n.

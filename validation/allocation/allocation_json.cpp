@@ -44,6 +44,36 @@ Json advice_json(const AllocationStudy& study) {
   return json;
 }
 
+Json growth_json(const GrowthStudy& study) {
+  Json json = {{"budget", study.budget},
+               {"rule", rule_name(study.rule)},
+               {"complete", study.complete},
+               {"dims", study.dims},
+               {"replicates", study.replicates},
+               {"points", Json::array()},
+               {"at_the_end", study.growth.left_out},
+               {"laws", Json::array()}};
+  for (std::size_t i = 0; i < study.growth.n.size(); ++i) {
+    const BestDimension& best = study.growth.best[i];
+    json["points"].push_back(
+        {{"n", study.growth.n[i]},
+         {"best_dim", {{"value", number(best.value)}, {"mcse", number(study.growth.errors[i])}}},
+         {"interpolation", number(best.interpolation)}});
+  }
+  for (const GrowthFit& fit : study.growth.fits) {
+    json["laws"].push_back({{"law", fit.name},
+                            {"level", number(fit.level)},
+                            {"slope", number(fit.slope)},
+                            {"interval", {number(fit.interval.low), number(fit.interval.high)}},
+                            {"p_value", number(fit.p_value)},
+                            {"rejected", fit.rejected}});
+  }
+  json["verdict"] = study.growth.verdict;
+  json["smallest_exponent"] = number(study.growth.smallest_exponent);
+  json["seconds"] = study.seconds;
+  return json;
+}
+
 void add_study(Json& json, const ReplayedAllocation& replayed) {
   const AllocationStudy& study = replayed.study;
   json["budget"] = study.budget;
@@ -66,7 +96,7 @@ void add_study(Json& json, const ReplayedAllocation& replayed) {
 }  // namespace
 
 std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
-                            const Provenance& program) {
+                            const Provenance& program, const std::vector<GrowthStudy>& growth) {
   const AllocationStudy& first = studies.at(0).study;
   Json json = {{"headlab",
                 {{"version", program.version},
@@ -88,6 +118,7 @@ std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
       json["studies"].push_back(std::move(one));
     }
   }
+  for (const GrowthStudy& study : growth) json["growth"].push_back(growth_json(study));
   return json.dump(2) + "\n";
 }
 

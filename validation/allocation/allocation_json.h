@@ -6,6 +6,7 @@
 
 #include "engine/provenance.h"
 #include "validation/allocation/allocate.h"
+#include "validation/allocation/growth_study.h"
 
 namespace headlab {
 
@@ -16,8 +17,9 @@ struct ReplayedAllocation {
 };
 
 /// Selections as one JSON object (docs/allocation.md), ending in a newline: a single one at the top
-/// level, several as the array "studies". There is at least one.
+/// level, several as the array "studies". There is at least one. Growth studies, where there are
+/// any, are the array "growth".
 std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
-                            const Provenance& program);
+                            const Provenance& program, const std::vector<GrowthStudy>& growth = {});
 
 }  // namespace headlab

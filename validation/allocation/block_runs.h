@@ -39,7 +39,9 @@ class BlockRuns {
   std::uint64_t replicates(std::size_t member) const {
     return block_replicates * errors_.at(member).size();
   }
-  /// Mean squared error over queries and blocks, and with each block left out.
+  /// Mean squared error over queries in each block.
+  const std::vector<double>& errors(std::size_t member) const { return errors_.at(member); }
+  /// The same over all blocks, and with each block left out.
   Sampled mse(std::size_t member) const;
   /// Replicates of each block.
   std::vector<double> node_counts(std::size_t member) const;
