@@ -204,6 +204,14 @@ Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
   }
   x.array() -= x.mean();
 
+  // Intervals of the slopes have to cover the interpolation as well.
+  std::normal_distribution<double> normal;
+  for (Eigen::Index r = 0; r < sampled.cols(); ++r) {
+    for (Eigen::Index i = 0; i < m; ++i) {
+      sampled(i, r) += growth.best[static_cast<std::size_t>(i)].interpolation * normal(engine);
+    }
+  }
+
   const Laws laws(x, Weighting(covariance));
   const double df = static_cast<double>(blocks) - 1;
   for (const char* name : {"constant", "log", "power"}) {

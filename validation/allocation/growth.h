@@ -36,7 +36,7 @@ struct GrowthFit {
   std::string name;     ///< "constant", "log", "power"
   double level = 0;     ///< k* at the geometric mean of the n
   double slope = 0;     ///< of log: dimensions a decade; of power: the exponent; of constant: 0
-  Interval interval{};  ///< of the slope, 95 %, by resampling blocks
+  Interval interval{};  ///< of the slope, 95 %, by resampling blocks and interpolations
   double p_value = 0;   ///< that the law misses by so much where it is true
   bool rejected = false;
 };
@@ -61,9 +61,9 @@ inline constexpr double growth_alpha = 0.01;
 ///     power     k* = c (n / n_0)^p
 /// n_0 the geometric mean of the n. The covariance S of the k* comes from `resamples` resamples of
 /// the blocks, which go through the interpolation and its choice of the least error, with the
-/// squared interpolation error on its diagonal. A law is rejected where its weighted sum of squares
-/// r^T S^-1 r is too large for Hotelling's T^2 on blocks - 1 degrees of freedom, at growth_alpha.
-/// The verdict is
+/// squared interpolation error on its diagonal, as if interpolations were off at random. A law is
+/// rejected where its weighted sum of squares r^T S^-1 r is too large for Hotelling's T^2 on blocks
+/// - 1 degrees of freedom, at growth_alpha. The verdict is
 ///     "constant"             where the constant is not rejected: no growth is seen
 ///     "log" or "power"       where it alone of the two is not rejected
 ///     "not distinguishable"  where neither is
