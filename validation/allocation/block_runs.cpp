@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "engine/condition_groups.h"
 #include "engine/error.h"
 #include "engine/estimates.h"
 #include "engine/memory.h"
@@ -36,12 +35,12 @@ BlockRuns::BlockRuns(std::vector<Scenario> scenarios, Laboratory laboratory,
     check_memory(scenario, *laboratory_.backend, workers);
     plans_.push_back(make_plan(scenario));
   }
-  study_.conditions = std::move(scenarios);
+  scenarios_ = std::move(scenarios);
 }
 
 void BlockRuns::begin_block(std::uint64_t block, std::span<const std::size_t> members) {
   for (const std::size_t member : members) {
-    Scenario& scenario = study_.conditions[member];
+    Scenario& scenario = scenarios_[member];
     plans_[member].seed = block_seed(scenario.seed, block);
     if (auto* haar = std::get_if<HaarSubspaces>(&scenario.subspaces)) {
       haar->seed = plans_[member].seed;
@@ -50,30 +49,41 @@ void BlockRuns::begin_block(std::uint64_t block, std::span<const std::size_t> me
   }
 }
 
+std::vector<std::vector<std::size_t>> BlockRuns::groups(
+    std::span<const std::size_t> members) const {
+  const Backend& backend = *laboratory_.backend;
+  const int workers = backend.workers(thread_count(laboratory_.threads));
+  const std::uint64_t available = available_bytes();
+  std::vector<std::vector<std::size_t>> all;
+  std::vector<const Plan*> last;  // the plans of the last group
+  for (const std::size_t member : members) {
+    last.push_back(&plans_[member]);
+    if (all.empty() || last.size() > backend.plans_together() ||
+        simulation_bytes(last, block_replicates, backend, workers) > available) {
+      last = {&plans_[member]};
+      all.emplace_back();
+    }
+    all.back().push_back(member);
+  }
+  return all;
+}
+
 void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t blocks,
                         const ShareDone& share_done) {
-  Study racing;
-  std::vector<Plan> plans;
-  for (const std::size_t member : members) {
-    racing.conditions.push_back(study_.conditions[member]);
-    plans.push_back(plans_[member]);
-  }
-  const int workers = laboratory_.backend->workers(thread_count(laboratory_.threads));
-  const std::vector<ConditionGroup> groups =
-      condition_groups(racing, plans, *laboratory_.backend, workers, available_bytes());
+  const std::vector<std::vector<std::size_t>> together = groups(members);
   const std::uint64_t first = errors_.at(members[0]).size();
   for (std::uint64_t b = first; b < blocks; ++b) {
     if (laboratory_.stop && laboratory_.stop()) throw TimeIsUp();
     begin_block(first_block_ + b, members);
-    for (const ConditionGroup& group : groups) {
-      std::vector<const Plan*> together;
-      for (const std::size_t i : group) together.push_back(&plans_[members[i]]);
+    for (const std::vector<std::size_t>& group : together) {
+      std::vector<const Plan*> plans;
+      for (const std::size_t member : group) plans.push_back(&plans_[member]);
       const std::vector<MomentTree> trees =
-          simulate(together, *laboratory_.backend, laboratory_.threads, block_replicates,
+          simulate(plans, *laboratory_.backend, laboratory_.threads, block_replicates,
                    {.stop = laboratory_.stop});
       if (trees[0].count() != block_replicates) throw TimeIsUp();
       for (std::size_t p = 0; p < group.size(); ++p) {
-        const Plan& plan = *together[p];
+        const Plan& plan = *plans[p];
         const double error = estimate(trees[p], plan.head_weights, plan.truth).mse.value;
         if (!std::isfinite(error)) {
           throw CouldNotFinish("the mean squared error of " + std::to_string(plan.heads) +
@@ -81,7 +91,7 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
                                " is not finite: values of the design, regression or noise leave "
                                "the range of the numbers in use - try --backend reference");
         }
-        errors_[members[group[p]]].push_back(error);
+        errors_[group[p]].push_back(error);
       }
     }
     if (share_done) {

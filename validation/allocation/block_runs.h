@@ -47,9 +47,13 @@ class BlockRuns {
   std::vector<double> node_counts(std::size_t member) const;
 
  private:
+  /// Gives the plans of `members` the seed of a block, and random heads of its own.
   void begin_block(std::uint64_t block, std::span<const std::size_t> members);
 
-  Study study_;  ///< the scenarios as conditions, for condition_groups()
+  /// Members that are simulated together.
+  std::vector<std::vector<std::size_t>> groups(std::span<const std::size_t> members) const;
+
+  std::vector<Scenario> scenarios_;
   std::vector<Plan> plans_;
   Laboratory laboratory_;
   std::uint64_t first_block_;

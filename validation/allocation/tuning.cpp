@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -63,6 +64,13 @@ std::vector<int> around_the_best(const Search& search, int reach) {
   return {best - reach, best + reach};
 }
 
+/// A kernel's width to be tried for one allocation.
+struct Trial {
+  std::size_t allocation;
+  int step;
+  double width;
+};
+
 class Pilot {
  public:
   Pilot(std::vector<Scenario>& scenarios, const Laboratory& laboratory, const ShareDone& share_done)
@@ -74,29 +82,27 @@ class Pilot {
 
   /// Simulates what `propose` says of every allocation; false where that is nothing.
   bool round(Proposal propose, int reach) {
-    std::vector<std::pair<std::size_t, int>> trials;
-    std::vector<Scenario> scenarios;
+    std::vector<Trial> trials;
     for (std::size_t i = 0; i < searches_.size(); ++i) {
       for (const int step : propose(searches_[i], reach)) {
-        Scenario one = scenarios_[i];
-        const double width = width_at(one, searches_[i].from, step);
+        const double width = width_at(scenarios_[i], searches_[i].from, step);
         const bool allowed = width >= least_kernel_width && width <= most_kernel_width;
-        if (!allowed || searches_[i].errors.contains(step)) continue;
-        set_kernel_width(one.kernel, width);
-        trials.emplace_back(i, step);
-        scenarios.push_back(std::move(one));
+        if (allowed && !searches_[i].errors.contains(step)) trials.push_back({i, step, width});
       }
     }
-    if (trials.empty()) return false;
-    std::vector<std::size_t> all(trials.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    BlockRuns runs(std::move(scenarios), laboratory_, first_pilot_block);
-    runs.advance(all, tuning_replicates / block_replicates, share_done_);
-    for (std::size_t t = 0; t < trials.size(); ++t) {
-      searches_[trials[t].first].errors[trials[t].second] = runs.mse(t).value;
+    // No more at once than are simulated together: a scenario may hold much data.
+    const std::size_t most = laboratory_.backend->plans_together();
+    for (std::size_t first = 0; first < trials.size(); first += most) {
+      const std::size_t count = std::min(most, trials.size() - first);
+      simulate(std::span(trials).subspan(first, count), [&](double share) {
+        if (share_done_) {
+          share_done_((static_cast<double>(first) + share * static_cast<double>(count)) /
+                      static_cast<double>(trials.size()));
+        }
+      });
     }
     cost_.settings += trials.size();
-    return true;
+    return !trials.empty();
   }
 
   TuningCost finish() {
@@ -113,6 +119,21 @@ class Pilot {
   }
 
  private:
+  void simulate(std::span<const Trial> trials, const ShareDone& share_done) {
+    std::vector<Scenario> scenarios;
+    for (const Trial& trial : trials) {
+      scenarios.push_back(scenarios_[trial.allocation]);
+      set_kernel_width(scenarios.back().kernel, trial.width);
+    }
+    std::vector<std::size_t> all(trials.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    BlockRuns runs(std::move(scenarios), laboratory_, first_pilot_block);
+    runs.advance(all, tuning_replicates / block_replicates, share_done);
+    for (const std::size_t t : all) {
+      searches_[trials[t].allocation].errors[trials[t].step] = runs.mse(t).value;
+    }
+  }
+
   std::vector<Scenario>& scenarios_;
   const Laboratory& laboratory_;
   const ShareDone& share_done_;
