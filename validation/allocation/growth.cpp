@@ -199,7 +199,7 @@ Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
   }
   growth.smallest_exponent = nan;
   if (m < 4) {
-    growth.verdict = "too few n";
+    growth.verdict = m == 0 ? "at an end of the range" : "too few n";
     return growth;
   }
   x.array() -= x.mean();

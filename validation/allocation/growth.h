@@ -68,6 +68,7 @@ inline constexpr double growth_alpha = 0.01;
 ///     "log" or "power"       where it alone of the two is not rejected
 ///     "not distinguishable"  where neither is
 ///     "none of these laws"   where all are
+///     "at an end of the range"  where that is best at every n
 ///     "too few n"            below four n inside the range.
 /// `smallest_exponent` is the least p whose power law, at the level seen, would be told from every
 /// log in 9 of 10 studies like this one (noncentral chi^2).

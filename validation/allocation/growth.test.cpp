@@ -110,6 +110,8 @@ TEST(FitGrowth, LeavesOutTheEndsOfTheRange) {
   EXPECT_EQ(growth.verdict, "too few n");
   EXPECT_TRUE(growth.fits.empty());
   EXPECT_TRUE(std::isnan(growth.smallest_exponent));
+  const auto always = [](double) { return 0.5; };
+  EXPECT_EQ(fit_growth(planted(always, 0.02, 1), 1).verdict, "at an end of the range");
 }
 
 TEST(FitGrowth, GivesTheSameForTheSameSeed) {
