@@ -60,14 +60,19 @@ HeadFrames frames_of(const HeadParameters& heads, HeadForm form) {
 
 Learning make_learning(const Scenario& scenario) {
   const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
-  const HeadFrames start = law.start_frames(sizes_of(scenario));
-  HeadParameters heads{
-      .heads = start.heads(),
-      .d = start.d(),
-      .k = start.k(),
-      .keys = start.numbers(),
-      .queries = {},
-      .weights = std::vector<double>(static_cast<std::size_t>(start.heads()), 1.0 / start.heads())};
+  const Sizes sizes = sizes_of(scenario);
+  const HeadFrames start = law.start_frames(sizes);
+  // Optimal weights are found for the heads that are learned, with equal ones meanwhile.
+  const std::vector<double> weights =
+      std::holds_alternative<OptimalWeights>(scenario.weights)
+          ? UniformWeights{}.values(sizes)
+          : std::visit([&](const auto& of) { return of.values(sizes); }, scenario.weights);
+  HeadParameters heads{.heads = start.heads(),
+                       .d = start.d(),
+                       .k = start.k(),
+                       .keys = start.numbers(),
+                       .queries = {},
+                       .weights = weights};
   if (law.form() == HeadForm::query_key) heads.queries = heads.keys;
   return {.start = std::move(heads),
           .form = law.form(),
@@ -112,6 +117,7 @@ bool resolve_heads(Scenario& scenario, const Backend& backend, int threads, cons
         .frames = frames_of(heads, learning.form),
         .fit = std::move(*fit),
         .points = points.y.size(),
+        .held_out = held_out_points(learning, points.y.size()),
         .seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
   } catch (const std::invalid_argument& error) {

@@ -15,8 +15,9 @@ namespace headlab {
 /// What a fit for a whole run found.
 struct LearnedHeads {
   HeadFrames frames;
-  Fit fit;  ///< with its course
-  std::uint64_t points = 0;
+  Fit fit;                     ///< with its course
+  std::uint64_t points = 0;    ///< of the training set
+  std::uint64_t held_out = 0;  ///< of these
   double seconds = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/learned_heads.h"
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -79,7 +80,7 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
        "s.toml:11:43: heads.subspaces.matrices: is \"any\" (allowed: orthonormal, free, "
        "query_key)"},
       {text_with("{ law = \"learned\", steps = -1 }"),
-       "s.toml:11:40: heads.subspaces.steps: is -1, must be in [0, 10000000]"},
+       "s.toml:11:40: heads.subspaces.steps: is -1, must be in [0, 1000000]"},
       {text_with("{ law = \"learned\", learning_rate = nan }"),
        "s.toml:11:48: heads.subspaces.learning_rate: is nan, needs a finite number"},
       {text_with("{ law = \"learned\", points = 3, held_out = 0.5 }"), "accepted"},
@@ -87,6 +88,10 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
        "s.toml:11:41: heads.subspaces.points: leaves 1 of 2 points to learn on, needs 2"},
       {text_with("{ law = \"learned\", points = 4, held_out = 0.1 }"),
        "s.toml:11:55: heads.subspaces.held_out: of 4 points is less than one - use held_out = 0"},
+      {text_with("{ law = \"learned\", spread = 0 }"),
+       "s.toml:11:41: heads.subspaces.spread: is 0, must be in [1e-06, 1]"},
+      {text_with("{ law = \"learned\", learning_rate = 11 }"),
+       "s.toml:11:48: heads.subspaces.learning_rate: is 11, must be in [1e-09, 10]"},
       {text_with("{ law = \"learned\", fit = \"per_replicate\", points = 9 }"),
        "s.toml:11:64: heads.subspaces.points: has no effect with fit = \"per_replicate\" - remove "
        "it"},
@@ -164,6 +169,37 @@ Eigen::MatrixXd head(const std::vector<double>& numbers, int h, int d, int k) {
   return Eigen::Map<const RowMajor>(numbers.data() + h * d * k, d, k);
 }
 
+TEST(LearnedHeads, AreLearnedForTheWeightsOfTheScenario) {
+  const std::string gaussian = "{ law = \"gaussian\", bandwidth = 0.4 }";
+  const auto keys = [&](const std::string& weights) {
+    return make_plan(resolved(text_with(learned(""), gaussian, weights))).projections;
+  };
+  const auto equal = keys("{ law = \"uniform\" }");
+  EXPECT_EQ(keys("{ law = \"explicit\", values = [0.5, 0.5] }"), equal);
+  EXPECT_NE(keys("{ law = \"explicit\", values = [0.9, 0.1] }"), equal);
+}
+
+TEST(LearnedHeads, OfEveryReplicateKeepGivenWeightsInAggregateMoments) {
+  const auto mse = [&](const std::string& moments) {
+    const std::string text =
+        text_with(learned("fit = \"per_replicate\""), "{ law = \"gaussian\", bandwidth = 0.4 }",
+                  "{ law = \"explicit\", values = [0.9, 0.1] }", "plain") +
+        "moments = \"" + moments + "\"\n";
+    return run(study_of(text), {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
+  };
+  EXPECT_NEAR(mse("aggregate"), mse("pairwise"), 1e-6);
+}
+
+TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
+  const Study study = study_of(text_with(learned("fit = \"per_replicate\", held_out = 0"),
+                                         "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                         "{ law = \"uniform\" }", "plain"));
+  const std::atomic<bool> stop = true;
+  const RunResult result = run(study, {.backend = "cpu", .threads = 2, .stop = &stop});
+  EXPECT_FALSE(result.complete);
+  EXPECT_TRUE(result.interrupted);
+}
+
 TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
   const Scenario scenario = resolved(
       text_with(learned("matrices = \"query_key\""), "{ law = \"softmax\", temperature = 1.0 }"));
@@ -206,6 +242,7 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
       nlohmann::json::parse(summary_json(study, result, {}, provenance()))["conditions"][0];
   EXPECT_EQ(json["learned"]["fit"], "once");
   EXPECT_EQ(json["learned"]["points"], 60);
+  EXPECT_EQ(json["learned"]["held_out"], 12);
   EXPECT_TRUE(json["learned"]["held_out_error"].is_number());
 
   const auto path = std::filesystem::temp_directory_path() /

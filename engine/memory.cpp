@@ -275,6 +275,27 @@ std::uint64_t plan_bytes(const Scenario& scenario) {
   return sum_of(plan_parts(scenario)).value;
 }
 
+void check_fit_memory(const Scenario& scenario) {
+  if (!heads_to_learn(scenario)) return;
+  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+  const Bytes d = bytes(dimension_of(scenario));
+  // As drawn in float64, as the fit has it, and projected in float32; a batch with the sums of its
+  // queries; the matrices at every check.
+  const Bytes points =
+      bytes(law.points.value_or(scenario.n)) *
+      (d * bytes(20) + bytes(40) + bytes(scenario.heads) * bytes(scenario.k + 1) * bytes(4));
+  const Bytes batch =
+      bytes(law.batch) * (d * bytes(4) + bytes(fit_sums_bytes(scenario.heads, scenario.k)));
+  const Bytes course = bytes(law.steps / check_steps + 2) * bytes(scenario.heads) * d *
+                       bytes(scenario.k) * bytes(2 * sizeof(double));
+  const std::string knob = points.value >= (batch + course).value
+                               ? (law.points ? "heads.subspaces.points" : "data.n")
+                           : batch.value >= course.value ? "heads.subspaces.batch"
+                                                         : "heads.subspaces.steps";
+  require_memory((sum_of(plan_parts(scenario)) + points + batch + course).value,
+                 "to learn the heads", knob, "", written_at(scenario, knob));
+}
+
 void check_memory(const Scenario& scenario, const Backend& backend, int threads) {
   const MomentLayout layout = {.queries = queries_of(scenario),
                                .heads = scenario.heads,
@@ -317,16 +338,7 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
       bytes(sizeof(double));
   if (sample.value == unlimited) require(sample, "for one training set", "data.n", "");
 
-  if (heads_to_learn(scenario)) {
-    const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
-    const Bytes d = bytes(dimension_of(scenario));
-    // As drawn in float64, as the fit has it, and projected in float32.
-    const Bytes fit =
-        bytes(law.points.value_or(scenario.n)) *
-        (d * bytes(20) + bytes(40) + bytes(scenario.heads) * bytes(scenario.k + 1) * bytes(4));
-    require(before + fit, "to learn the heads", law.points ? "heads.subspaces.points" : "data.n",
-            "");
-  }
+  check_fit_memory(scenario);
 
   Scenario ready = scenario;
   if (unresolved) ready.weights = UniformWeights{};

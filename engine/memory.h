@@ -41,9 +41,14 @@ std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Back
 /// bits: projections, queries, and the tables of the laws.
 std::uint64_t plan_bytes(const Scenario& scenario);
 
+/// Throws Refused with the key to change unless heads that are still to be learned once can be
+/// learned in memory.
+void check_fit_memory(const Scenario& scenario);
+
 /// Throws Refused with the key to change unless the plan, the moments and the workers of a
 /// scenario, of which there are at most `threads`, fit in memory together. Nothing large is
-/// allocated before it is known to fit. Weights of law `optimal` need not be resolved yet.
+/// allocated before it is known to fit. Weights of law `optimal` and heads of law
+/// `learned` need not be resolved yet.
 void check_memory(const Scenario& scenario, const Backend& backend, int threads);
 
 }  // namespace headlab

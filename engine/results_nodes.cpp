@@ -161,11 +161,13 @@ void write_heads(const NetcdfGroup& group, const ConditionResult& condition) {
   group.put_attribute("learned_points", static_cast<std::int64_t>(learned->points));
   const double none = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::int64_t> step;
-  std::vector<double> batch_error, held_out_error, weights, keys, queries;
+  std::vector<double> batch_error, held_out_error, chordal, weights, keys, queries;
+  std::vector<double> unused;
   for (const FitCheck& check : learned->fit.course) {
     step.push_back(static_cast<std::int64_t>(check.step));
     batch_error.push_back(check.batch_error.value_or(none));
     held_out_error.push_back(check.held_out_error.value_or(none));
+    chordal.push_back(plan.heads > 1 ? chordal_gradient(check.heads, unused) : none);
     weights.insert(weights.end(), check.heads.weights.begin(), check.heads.weights.end());
     keys.insert(keys.end(), check.heads.keys.begin(), check.heads.keys.end());
     queries.insert(queries.end(), check.heads.queries.begin(), check.heads.queries.end());
@@ -177,6 +179,7 @@ void write_heads(const NetcdfGroup& group, const ConditionResult& condition) {
               batch_error);
   group.write("course_held_out_error", {"check"}, {"squared error over the points held out"},
               held_out_error);
+  group.write("course_chordal", {"check"}, {"chordal index of the heads"}, chordal);
   group.write("course_weights", {"check", "head"}, {"head weights a_h"}, weights);
   group.write("course_projections", of_course, {"projections W_h"}, keys);
   if (!queries.empty()) {

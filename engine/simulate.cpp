@@ -139,14 +139,16 @@ class Dealer {
   std::vector<MomentTree> trees_;                          ///< [plans]
 };
 
-void work(Plans plans, const Backend& backend, Dealer& dealer) {
+void work(Plans plans, const Backend& backend, Dealer& dealer, const std::function<bool()>& stop) {
   try {
-    const std::unique_ptr<Worker> worker = make_worker(backend, plans);
+    const std::unique_ptr<Worker> worker = make_worker(backend, plans, stop);
     for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
       worker->run(block, moments);
       dealer.collect(block, std::move(moments));
     }
+  } catch (const FitStopped&) {
+    dealer.stop();
   } catch (...) {
     dealer.stop(std::current_exception());
   }
@@ -165,7 +167,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
     std::vector<std::jthread> pool;
     for (int i = 0; i < workers; ++i) {
       try {
-        pool.emplace_back([&] { work(plans, backend, dealer); });
+        pool.emplace_back([&] { work(plans, backend, dealer, hooks.stop); });
       } catch (const std::system_error& error) {
         // The bits do not depend on the number of threads, so those that started carry on.
         if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());

@@ -15,7 +15,8 @@ namespace headlab {
 
 /// What a simulation asks and tells while it goes on; either may be empty.
 struct SimulationHooks {
-  std::function<bool()> stop = {};  ///< true: finish the blocks under way
+  /// True: finish the blocks under way, but for those that learn heads. Any thread may ask.
+  std::function<bool()> stop = {};
   /// Hears the moments of each plan so far, about every tenth of a second.
   std::function<void(std::span<const MomentTree>)> progress = {};
 };

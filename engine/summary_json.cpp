@@ -92,7 +92,9 @@ class ConditionWriter {
     const auto& error = learned->fit.held_out_error;
     return {{"fit", "once"},
             {"points", learned->points},
+            {"held_out", learned->held_out},
             {"steps", learned->fit.steps},
+            {"steps_taken", learned->fit.course.back().step},
             {"held_out_error", error ? Json(*error) : Json(nullptr)},
             {"seconds", learned->seconds}};
   }

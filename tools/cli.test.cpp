@@ -2,6 +2,7 @@
 // Runs the program itself.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -61,7 +62,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
-  const std::string names = "run, theory, validate, dataset, hdi, import-heads, list, doctor, help";
+  const std::string names =
+      "run, theory, validate, allocate, dataset, hdi, import-heads, list, doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{}, "no command given (allowed: " + names + ") - try headlab help"},
@@ -124,6 +126,40 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads) - did "
        "you "
        "mean --set?"},
+      {{"allocate"},
+       "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D"},
+      {{"allocate", "--data", "a.toml"}, "allocate: no budget given - write --budget D"},
+      {{"allocate", "--data", "a.toml", "--budget", "0"},
+       "--budget: \"0\" does not fit (allowed: a whole number from 1 to 1024)"},
+      {{"allocate", "--data", "a.toml", "--budget", "8,"},
+       "--budget: \"\" does not fit (allowed: a whole number from 1 to 1024)"},
+      {{"allocate", "--data", "a.toml", "--budget", "1025"},
+       "--budget: \"1025\" does not fit (allowed: a whole number from 1 to 1024)"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "none"},
+       "--n: \"none\" does not fit (allowed: a whole number from 1 to 1099511627775)"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "sqrt_dm"},
+       "--bandwidth-rule: \"sqrt_dm\" is unknown (allowed: fixed, sqrt_dim, rate, tuned) - did "
+       "you mean \"sqrt_dim\"?"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "100"},
+       "--replicates 100: too few for a selection (allowed: at least 1024)"},
+      {{"allocate", "--data", "s.toml", "--budget", "4"},
+       "s.toml: sweep: varies heads.kernel.bandwidth, but allocate takes one value of it (allowed: "
+       "heads.count, heads.dim, data.n, which it sets by itself) - give it one value"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--set",
+        "heads.weights={law=\"optimal\"}"},
+       "--set heads.weights={law=\"optimal\"}: heads.weights: law \"optimal\" gives the weights of "
+       "so many heads (allowed: uniform, geometric)"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--json", "a.toml"},
+       "--json a.toml: is the scenario itself - name another file"},
+      {{"allocate", "--data", "missing.toml", "--budget", "4"},
+       "missing.toml: cannot be opened: No such file or directory"},
+      {{"allocate", "a.toml"},
+       "allocate: unexpected argument \"a.toml\" - try headlab help allocate"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "10,20,30", "--growth"},
+       "--growth: needs four n or more - write --n 100,300,1000,3000"},
+      {{"allocate", "--data", "a.toml", "--out", "x"},
+       "allocate: unknown option --out (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
+       "--growth, --set, --json, --backend, --threads, --seed, --replicates, --max-time, --quiet)"},
       {{"dataset"}, "dataset: no scenario given - write headlab dataset SCENARIO.toml"},
       {{"dataset", "a.toml", "--out", "d"},
        "dataset: no number of training sets given - write --replicates R"},
@@ -209,8 +245,8 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command :
-       {"run", "theory", "validate", "dataset", "hdi", "import-heads", "list", "doctor", "help"}) {
+  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "hdi",
+                              "import-heads", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const Outcome about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);
@@ -290,6 +326,102 @@ TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
   }
   EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, AdvisesHowManyHeadsOfWhatDimension) {
+  const Outcome outcome = headlab(
+      {"allocate", "--data", "a.toml", "--budget", "4", "--n", "30", "--replicates", "4096"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  for (const char* words :
+       {"cli test\n", "D 4, n 30, gaussian kernel, rule fixed, 1 query, ", "  H  d_k  ",
+        "may be best", "\n  4    1  orthogonal", "\n  1    4  orthogonal", "yes, advised",
+        " of dimension ", "It holds for this design, truth and noise, n 30, 1 query, ",
+        "\nagain: headlab allocate --data a.toml --budget 4 --n 30 --bandwidth-rule fixed --seed 7 "
+        "--replicates 4096 --backend ",
+        "± is one Monte Carlo standard error\n"}) {
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
+  }
+}
+
+TEST_F(CommandLine, WritesAdviceAsJsonThatItsReplayGivesAgain) {
+  const Arguments arguments = {"allocate", "--data",           "a.toml", "--budget",
+                               "4",        "--bandwidth-rule", "rate",   "--replicates",
+                               "2048",     "--json",           "-"};
+  const Outcome outcome = headlab(arguments);
+  EXPECT_EQ(outcome.code, 0);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["budget"], 4);
+  EXPECT_EQ(json["n"], 20);
+  EXPECT_EQ(json["complete"], true);
+  EXPECT_EQ(json["headlab"]["seed"], 7);
+  ASSERT_EQ(json["allocations"].size(), 4u);
+  const Json& last = json["allocations"][3];
+  EXPECT_EQ(last["heads"], 1);
+  EXPECT_EQ(last["dim"], 4);
+  EXPECT_NEAR(last["bandwidth"].get<double>(), std::pow(20, -1.0 / 8), 1e-12);
+  EXPECT_TRUE(last["mse"]["mcse"].get<double>() > 0);
+  EXPECT_TRUE(last["in_best_set"].is_boolean());
+  EXPECT_TRUE(json["pilot"].is_null());
+  // What is advised is in the set.
+  for (const Json& one : json["allocations"]) {
+    EXPECT_TRUE(one["dim"] != json["advice"]["dim"] || one["in_best_set"] == true);
+  }
+  EXPECT_TRUE(json["advice"]["text"].is_string());
+
+  std::istringstream words(json["replay"].get<std::string>());
+  Arguments again{std::istream_iterator<std::string>(words), {}};
+  ASSERT_EQ(again.front(), "headlab");
+  again.erase(again.begin());
+  for (const char* more : {"--json", "b.json", "--threads", "1", "--quiet"}) again.push_back(more);
+  const Outcome replayed = headlab(again);
+  EXPECT_EQ(replayed.code, 0) << replayed.err;
+  const Json twice = Json::parse(contents(folder_ / "b.json"));
+  EXPECT_EQ(twice["allocations"], json["allocations"]);
+  EXPECT_EQ(twice["advice"], json["advice"]);
+}
+
+TEST_F(CommandLine, AdvisesForSeveralBudgetsAndSizes) {
+  const Outcome outcome =
+      headlab({"allocate", "--data", "a.toml", "--budget", "2,3", "--n", "10,20", "--replicates",
+               "1024", "--json", "-", "--set", "heads.kernel={law=\"softmax\",temperature=2}"});
+  EXPECT_EQ(outcome.code, 0);
+  const Json json = Json::parse(outcome.out);
+  ASSERT_EQ(json["studies"].size(), 4u);
+  EXPECT_EQ(json["studies"][1]["budget"], 2);
+  EXPECT_EQ(json["studies"][1]["n"], 20);
+  EXPECT_EQ(json["studies"][2]["allocations"].size(), 3u);
+  EXPECT_EQ(json["studies"][0]["allocations"][0]["temperature"], 2);
+  const std::string replay = json["studies"][3]["replay"];
+  EXPECT_TRUE(replay.ends_with(" --set 'heads.kernel={law=\"softmax\",temperature=2}'")) << replay;
+}
+
+TEST_F(CommandLine, SaysHowTheBestDimensionGrows) {
+  const Arguments arguments = {"allocate",    "--data",       "a.toml", "--budget", "4",      "--n",
+                               "5,20,80,320", "--replicates", "1024",   "--growth", "--json", "-"};
+  const Outcome outcome = headlab(arguments);
+  EXPECT_EQ(outcome.code, 0);
+  const Json json = Json::parse(outcome.out);
+  ASSERT_EQ(json["growth"].size(), 1u);
+  const Json& growth = json["growth"][0];
+  EXPECT_EQ(growth["dims"], (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(growth["points"].size() + growth["at_the_end"].size(), 4u);
+  EXPECT_TRUE(growth["verdict"].is_string());
+  const std::string table = headlab(Arguments(arguments.begin(), arguments.end() - 2)).out;
+  for (const char* words : {"growth of the best d_k with n, D 4, rule fixed\n", "  verdict: ",
+                            "between d_k 1, 2, 4, the divisors of D; 1024 replicates each"}) {
+    EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
+  }
+}
+
+TEST_F(CommandLine, SaysWhatWasNotReachedInTime) {
+  const Outcome outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n", "1e6",
+                                   "--max-time", "0.01s", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "headlab: --max-time reached: what was not reached is unfinished\n");
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["complete"], false);
+  EXPECT_TRUE(json["advice"]["heads"].is_null());
 }
 
 TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {

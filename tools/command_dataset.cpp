@@ -96,11 +96,12 @@ int command_dataset(const DatasetArguments& arguments) {
         parse_whole_number("--only-shard", *arguments.only_shard, 0, most_shards - 1);
   }
   options.threads = parse_threads(run.threads);
-  const Dataset dataset =
-      plan_dataset(read_study(run.scenario, all_sets(run)), request, thread_count(options.threads));
+  const Study study = read_study(run.scenario, all_sets(run));
+  options.stop = stop_on_signals();
+  const Dataset dataset = plan_dataset(study, request, thread_count(options.threads),
+                                       {.stop = [&] { return options.stop->load(); }});
   const OutputFolder folder(*run.out);
 
-  options.stop = stop_on_signals();
   ProgressDisplay display = ProgressDisplay::on_standard_error(run.quiet);
   if (!run.quiet) {
     options.begin = [&](const DatasetWork& work) {

@@ -13,6 +13,7 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/provenance.h"
+#include "tools/command_allocate.h"
 #include "tools/command_calibrate.h"
 #include "tools/command_dataset.h"
 #include "tools/command_doctor.h"
@@ -37,6 +38,7 @@ struct Arguments {
   RunArguments run;
   TheoryArguments theory;
   ValidateArguments validate;
+  AllocateArguments allocate;
   DatasetArguments dataset;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
@@ -106,6 +108,43 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
                    "Write the verdicts to a file, or - for standard output")
       ->type_name("FILE|-");
   add_simulation(*command, validate.run);
+}
+
+void add_allocate(CLI::App& app, AllocateArguments& allocate) {
+  CLI::App* command =
+      app.add_subcommand("allocate", "Advise how many heads of what dimension to use");
+  command
+      ->add_option("--data", allocate.run.scenario,
+                   "The scenario that says what is to be learned, and by which kernel")
+      ->type_name("SCENARIO.toml");
+  command
+      ->add_option("--budget", allocate.budget,
+                   "Dimensions of all heads together, H d_k <= D; or several: 8,16,32")
+      ->type_name("D");
+  command
+      ->add_option("--n", allocate.n,
+                   "Training points, instead of the scenario's; or several: 100,1000")
+      ->type_name("N");
+  command
+      ->add_option("--bandwidth-rule", allocate.rule,
+                   "fixed (the default: the scenario's), sqrt_dim, rate or tuned")
+      ->type_name("RULE");
+  command
+      ->add_flag("--growth", allocate.growth,
+                 "Say how the best dimension grows with n: four n or more")
+      ->disable_flag_override();
+  command
+      ->add_option("--set", allocate.run.sets,
+                   "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--json", allocate.run.json,
+                   "Write the advice to a file, or - for standard output")
+      ->type_name("FILE|-");
+  add_simulation(*command, allocate.run);
+  command->get_option("--replicates")
+      ->description("Most training sets of an allocation; the default is 65536");
 }
 
 void add_dataset(CLI::App& app, DatasetArguments& dataset) {
@@ -184,6 +223,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_run(app, arguments.run);
   add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
+  add_allocate(app, arguments.allocate);
   add_dataset(app, arguments.dataset);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
@@ -297,6 +337,7 @@ int run_command(CLI::App& app, const Arguments& arguments) {
     return arguments.validate.calibrate ? command_calibrate(arguments.validate)
                                         : command_validate(arguments.validate);
   }
+  if (name == "allocate") return command_allocate(arguments.allocate);
   if (name == "dataset") return command_dataset(arguments.dataset);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);

@@ -189,12 +189,15 @@ std::string footer(const RunResult& result) {
 std::string learned_text(const ConditionResult& condition) {
   const LearnedHeads* learned = learned_heads(condition.scenario);
   if (learned == nullptr) return "";
-  std::string text = "heads learned on " + std::to_string(learned->points) + " points in " +
-                     std::to_string(learned->fit.steps) + " steps, " +
-                     duration_text(learned->seconds);
+  const std::uint64_t taken = learned->fit.course.back().step;
+  std::string text = "heads learned on " + std::to_string(learned->points - learned->held_out) +
+                     " points in " + std::to_string(learned->fit.steps) + " steps";
+  if (taken != learned->fit.steps) text += ", the best of " + std::to_string(taken);
   if (const auto& error = learned->fit.held_out_error) {
-    text += ", squared error on the points held out " + short_number(*error);
+    text += ", squared error on " + std::to_string(learned->held_out) + " points held out " +
+            short_number(*error);
   }
+  text += ", " + duration_text(learned->seconds);
   return text + "\n\n";
 }
 

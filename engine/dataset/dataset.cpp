@@ -7,6 +7,7 @@
 
 #include "engine/error.h"
 #include "engine/learned_heads.h"
+#include "engine/memory.h"
 #include "engine/sha256.h"
 #include "engine/written_at.h"
 
@@ -57,13 +58,18 @@ std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request)
   return *request.shards;
 }
 
+bool learns_weights(const Scenario& scenario) {
+  return std::holds_alternative<LearnedWeights>(scenario.weights);
+}
+
 /// A data file that was edited between two runs gives another sum.
-std::string sum_of_inputs(const Plan& plan) {
+std::string sum_of_inputs(const Plan& plan, bool with_weights) {
   Sha256 sum;
   sum.add(std::as_bytes(std::span(plan.table.exact(), plan.table.size())));
   sum.add(std::as_bytes(std::span(plan.projections)));
   sum.add(std::as_bytes(std::span(plan.query_projections)));
   sum.add(std::as_bytes(std::span(plan.query_points)));
+  if (with_weights) sum.add(std::as_bytes(std::span(plan.head_weights)));
   return sum.digest();
 }
 
@@ -113,6 +119,9 @@ std::vector<DatasetVariable> dataset_variables(const Scenario& scenario,
                          {"head", "d", "k"},
                          {heads, d, k},
                          "projections of the queries"});
+  }
+  if (learns_weights(scenario)) {
+    variables.push_back({"head_weights", float64, {"head"}, {heads}, "head weights a_h"});
   }
   if (request.estimates) {
     variables.push_back({"head_estimates",
@@ -164,7 +173,8 @@ std::uint64_t Dataset::shard_bytes(std::size_t condition, std::uint64_t shard) c
       dataset_variables(conditions[condition].scenario, request, range(condition, shard).count));
 }
 
-Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads) {
+Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads,
+                     const FitHooks& hooks) {
   Dataset dataset{.scenario_file = study.file,
                   .scenario_text = study.text,
                   .sets = study.sets,
@@ -176,10 +186,14 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
       refuse_at(scenario, "heads.subspaces.fit",
                 "heads that every replicate learns are no part of a data set - use fit = \"once\"");
     }
-    resolve_heads(condition.scenario, *make_backend("cpu"), threads);
+    check_fit_memory(condition.scenario);
+    if (!resolve_heads(condition.scenario, *make_backend("cpu"), threads, hooks)) {
+      throw CouldNotFinish("interrupted while heads were learned: nothing was written");
+    }
     // Those of law "optimal" would ask for a pilot study.
-    condition.scenario.weights = UniformWeights{};
-    condition.inputs_sha256 = sum_of_inputs(make_plan(condition.scenario));
+    if (!learns_weights(condition.scenario)) condition.scenario.weights = UniformWeights{};
+    condition.inputs_sha256 =
+        sum_of_inputs(make_plan(condition.scenario), learns_weights(condition.scenario));
     dataset.conditions.push_back(std::move(condition));
   }
   return dataset;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/scenario.h"
+#include "kernels/learning/fit.h"
 
 namespace headlab {
 
@@ -62,7 +63,8 @@ ShardRange shard_range(std::uint64_t replicates, std::uint64_t shards, std::uint
 
 /// One condition of a data set.
 struct DatasetCondition {
-  Scenario scenario;  ///< with uniform head weights: no variable depends on them
+  Scenario
+      scenario;  ///< with uniform head weights unless they are learned: nothing asks for others
   std::uint64_t shards = 1;
   std::string inputs_sha256;  ///< of the plan's numbers, which may come from data files
 };
@@ -87,7 +89,9 @@ struct Dataset {
 
 /// Plans the data set of a study, of run.replicates training sets a condition. Throws Refused where
 /// there are more shards than replicates, sizes beyond 2^60 bytes, or heads that every replicate
-/// learns; those learned once are learned here, on the cpu backend.
-Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads = 1);
+/// learns; those learned once are learned here, on the cpu backend. CouldNotFinish where
+/// `hooks.stop` ended that.
+Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads = 1,
+                     const FitHooks& hooks = {});
 
 }  // namespace headlab

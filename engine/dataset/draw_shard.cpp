@@ -140,14 +140,17 @@ class Drawing {
     return static_cast<std::size_t>(at - variables_.begin());
   }
 
+  bool has(const char* name) const { return variable(name) < variables_.size(); }
+
   void put_constants() {
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(range_.count));
     std::iota(numbers.begin(), numbers.end(), static_cast<std::int64_t>(range_.first));
     put(output_, variable("replicate"), 0, numbers);
     put(output_, variable("projections"), 0, plan_.projections);
-    if (!plan_.query_projections.empty()) {
+    if (has("query_projections")) {
       put(output_, variable("query_projections"), 0, plan_.query_projections);
     }
+    if (has("head_weights")) put(output_, variable("head_weights"), 0, plan_.head_weights);
     put(output_, variable("queries"), 0, plan_.query_points);
     put(output_, variable("truth"), 0, plan_.truth);
   }

@@ -74,13 +74,14 @@ class CpuGradients : public HeadGradients {
     double sum = 0;
     for (std::size_t i = 0; i < n_; ++i) sum += points.y[i];
     centre_ = sum / static_cast<double>(n_);
+    x_centre_ = centre_of(points, count);
     x_ = zeros(tiles_ * d_ * tile_points);
     y_ = zeros(tiles_ * tile_points);
     for (std::size_t i = 0; i < n_; ++i) {
       y_[i] = static_cast<float>(points.y[i] - centre_);
       float* tile = &x_[i / tile_points * d_ * tile_points];
       for (std::size_t c = 0; c < d_; ++c) {
-        tile[c * tile_points + i % tile_points] = points.x[i * d_ + c];
+        tile[c * tile_points + i % tile_points] = points.x[i * d_ + c] - x_centre_[c];
       }
     }
   }
@@ -153,6 +154,9 @@ class CpuGradients : public HeadGradients {
     separate_ = !heads.queries.empty();
     queries_ = queries.size();
     query_points_.assign(queries.x.begin(), queries.x.end());
+    if (units_.norm_share != 0) {
+      for (std::size_t i = 0; i < query_points_.size(); ++i) query_points_[i] -= x_centre_[i % d_];
+    }
     own_.assign(queries.own.begin(), queries.own.end());
     key_rows_.clear();
     std::vector<float> query_rows;
@@ -435,14 +439,15 @@ class CpuGradients : public HeadGradients {
   // The training set
   std::size_t d_ = 1, n_ = 0, tiles_ = 0;
   std::size_t chunk_strips_ = 1, chunks_ = 0;
-  double centre_ = 0;  ///< subtracted from the values
-  Buffer x_;           ///< [tile][d][tile_points]
-  Buffer y_;           ///< [n, padded]
+  double centre_ = 0;            ///< subtracted from the values
+  std::vector<float> x_centre_;  ///< [d], subtracted from the points
+  Buffer x_;                     ///< [tile][d][tile_points]
+  Buffer y_;                     ///< [n, padded]
 
   // The heads and queries of the last estimate
   std::size_t heads_ = 0, k_ = 0, queries_ = 0;
   bool separate_ = false;
-  std::vector<float> query_points_;  ///< [Q][d]
+  std::vector<float> query_points_;  ///< [Q][d], less the centre too where that changes nothing
   std::vector<std::int64_t> own_;    ///< [Q]
   std::vector<float> key_rows_;      ///< [H][k][d]
   std::vector<float> projected_;     ///< [H][Q][k]

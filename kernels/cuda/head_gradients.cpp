@@ -91,13 +91,14 @@ class CudaGradients : public HeadGradients {
     values_.copy(*stream_, values, device_);
 
     const auto d = static_cast<std::size_t>(points.d);
+    x_centre_ = headlab::centre_of(points, count);
     x_.reserve(a_.d * a_.padded_n, device_);
     std::vector<float> rows(std::min(copied_rows, d) * padded);
     for (std::size_t first = 0; first < d; first += copied_rows) {
       const std::size_t some = std::min(copied_rows, d - first);
       for (std::size_t i = 0; i < count; ++i) {
         for (std::size_t c = 0; c < some; ++c) {
-          rows[c * padded + i] = points.x[i * d + first + c];
+          rows[c * padded + i] = points.x[i * d + first + c] - x_centre_[first + c];
         }
       }
       stream_->copy_to_device(x_.data() + first * padded, rows.data(),
@@ -120,7 +121,9 @@ class CudaGradients : public HeadGradients {
         rows_of(a_.separate ? heads.queries : heads.keys, units_.query_unit);
     std::vector<float> points(d * padded);
     for (std::size_t q = 0; q < count; ++q) {
-      for (std::size_t c = 0; c < d; ++c) points[c * padded + q] = queries.x[q * d + c];
+      for (std::size_t c = 0; c < d; ++c) {
+        points[c * padded + q] = queries.x[q * d + c] - (a_.distances ? x_centre_[c] : 0.0f);
+      }
     }
     std::vector<std::int64_t> own(padded, -1);
     std::ranges::copy(queries.own, own.begin());
@@ -245,8 +248,9 @@ class CudaGradients : public HeadGradients {
   std::int64_t wanted_blocks_;
   std::shared_ptr<StreamPool> streams_;
   std::unique_ptr<Stream> stream_;
-  double centre_ = 0;  ///< subtracted from the values
-  FitArguments a_;     ///< of the last estimate
+  double centre_ = 0;            ///< subtracted from the values
+  std::vector<float> x_centre_;  ///< [d], from the points; from the queries where none notices
+  FitArguments a_;               ///< of the last estimate
 
   Array<float> x_, values_;
   Array<float> key_rows_, query_rows_;  ///< [H][k][d]

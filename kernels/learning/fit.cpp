@@ -131,7 +131,7 @@ class Descent {
       }
     }
     error /= static_cast<double>(batch.size());
-    if (!std::isfinite(error)) throw std::invalid_argument("the error of a fit is not finite");
+    require_finite(error);
     gradients_.gradient(factors_, slope_);
     if (learning_.diversity > 0 && heads_.heads > 1) {
       chordal_gradient(heads_, of_chordal_);
@@ -168,6 +168,14 @@ class Descent {
     return f - y;
   }
 
+  static void require_finite(double number) {
+    if (!std::isfinite(number)) {
+      throw std::invalid_argument(
+          "the heads or their error are not finite - use a smaller learning_rate "
+          "or diversity");
+    }
+  }
+
   void move(const Eigen::VectorXd& of_weights, double rate) {
     for (int h = 0; h < heads_.heads; ++h) {
       const auto at = static_cast<std::size_t>(h);
@@ -185,10 +193,17 @@ class Descent {
             of_queries_[at].step(matrix_of(slope_.queries, heads_, h), rate);
       }
     }
+    // A sum is finite where its parts are.
+    for (const std::vector<double>* numbers : {&heads_.keys, &heads_.queries}) {
+      double size = 0;
+      for (const double number : *numbers) size += std::abs(number);
+      require_finite(size);
+    }
     if (learning_.learns_weights) {
       const MatrixXd step = of_weights_.step(of_weights, rate);
       for (std::size_t h = 0; h < count(); ++h) {
         heads_.weights[h] -= step(static_cast<Eigen::Index>(h), 0);
+        require_finite(heads_.weights[h]);
       }
     }
   }
@@ -214,7 +229,8 @@ class Descent {
 }  // namespace
 
 std::uint64_t held_out_points(const Learning& learning, std::uint64_t n) {
-  return static_cast<std::uint64_t>(learning.held_out * static_cast<double>(n));
+  return std::min(static_cast<std::uint64_t>(learning.held_out * static_cast<double>(n)),
+                  most_held_out);
 }
 
 double chordal_gradient(const HeadParameters& heads, std::vector<double>& gradient) {

@@ -13,6 +13,9 @@ namespace headlab {
 
 /// Steps between two checks of how far a fit has come.
 inline constexpr std::uint64_t check_steps = 10;
+/// Points held out, at most: they tell the error well enough, and each check weighs all keys for
+/// all of them.
+inline constexpr std::uint64_t most_held_out = 1000;
 
 /// Where a fit stood at a check.
 struct FitCheck {

@@ -34,7 +34,8 @@ class HeadGradients {
   /// Takes the first `count` of `points` as training set, at least 2 and finite.
   virtual void load(const TrainingPoints& points, std::size_t count) = 0;
 
-  /// f [Q][H], f_qh = sum_i w_qhi Y_i, of these heads at these queries.
+  /// f [Q][H], f_qh = sum_i w_qhi Y_i, of these heads at these queries. Separate matrices of the
+  /// queries are for softmax.
   virtual void estimate(const HeadParameters& heads, const FitQueries& queries,
                         std::span<double> f) = 0;
 

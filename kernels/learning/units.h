@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "kernels/laws.h"
+#include "kernels/learning/head_gradients.h"
 
 namespace headlab {
 
@@ -38,5 +42,19 @@ struct FitUnits {
     }
   }
 };
+
+/// Means of the points [d], rounded to float32. Softmax weights do not change where all keys move
+/// by one vector, Gaussian ones where the queries move with them; neither do gradients, but they
+/// lose fewer digits where X is centred.
+inline std::vector<float> centre_of(const TrainingPoints& points, std::size_t count) {
+  const auto d = static_cast<std::size_t>(points.d);
+  std::vector<double> sum(d);
+  for (std::size_t i = 0; i < count * d; ++i) sum[i % d] += static_cast<double>(points.x[i]);
+  std::vector<float> centre;
+  for (const double coordinate : sum) {
+    centre.push_back(static_cast<float>(coordinate / static_cast<double>(count)));
+  }
+  return centre;
+}
 
 }  // namespace headlab

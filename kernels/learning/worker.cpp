@@ -17,7 +17,8 @@ bool learns(const Plan* plan) {
 
 class LearningWorker : public ReplicateWorker {
  public:
-  LearningWorker(const Backend& backend, Plans plans) : ReplicateWorker(plans), backend_(backend) {
+  LearningWorker(const Backend& backend, Plans plans, const std::function<bool()>& stop)
+      : ReplicateWorker(plans), backend_(backend), hooks_{.stop = stop} {
     for (const Plan* plan : plans) {
       Ensemble& ensemble = ensembles_.emplace_back(Ensemble{*plan, plan->learning, nullptr});
       ensemble.plan.learning.reset();
@@ -46,13 +47,13 @@ class LearningWorker : public ReplicateWorker {
     std::unique_ptr<HeadGradients> gradients;
   };
 
-  static void fit(Ensemble& ensemble, std::uint64_t number, const TrainingPoints& points) {
-    // Without a hook to stop it, a fit is always finished.
-    HeadParameters heads =
-        fit_heads(*ensemble.learning, number, points, *ensemble.gradients).value().heads;
-    ensemble.plan.projections = std::move(heads.keys);
-    ensemble.plan.query_projections = std::move(heads.queries);
-    ensemble.plan.head_weights = std::move(heads.weights);
+  void fit(Ensemble& ensemble, std::uint64_t number, const TrainingPoints& points) {
+    std::optional<Fit> found =
+        fit_heads(*ensemble.learning, number, points, *ensemble.gradients, hooks_);
+    if (!found) throw FitStopped();
+    ensemble.plan.projections = std::move(found->heads.keys);
+    ensemble.plan.query_projections = std::move(found->heads.queries);
+    ensemble.plan.head_weights = std::move(found->heads.weights);
   }
 
   static void weigh(const Ensemble& ensemble, std::span<double> statistics) {
@@ -66,6 +67,7 @@ class LearningWorker : public ReplicateWorker {
   }
 
   const Backend& backend_;
+  FitHooks hooks_;
   std::vector<Ensemble> ensembles_;
   Moments node_;
 };
@@ -81,9 +83,10 @@ TrainingPoints training_points(const Plan& plan, std::uint64_t replicate) {
   return points;
 }
 
-std::unique_ptr<Worker> make_worker(const Backend& backend, Plans plans) {
+std::unique_ptr<Worker> make_worker(const Backend& backend, Plans plans,
+                                    const std::function<bool()>& stop) {
   if (std::ranges::none_of(plans, learns)) return backend.worker(plans);
-  return std::make_unique<LearningWorker>(backend, plans);
+  return std::make_unique<LearningWorker>(backend, plans, stop);
 }
 
 std::uint64_t worker_bytes(const Backend& backend, Plans plans) {
@@ -95,7 +98,10 @@ std::uint64_t worker_bytes(const Backend& backend, Plans plans) {
     const auto k = static_cast<std::uint64_t>(plan->k);
     // The sample in float64 and as points, then the keys of all heads.
     bytes += plan->n * (20 * d + 40);
-    if (plan->learning) bytes += plan->n * 4 * heads * (k + 1);
+    if (plan->learning) {
+      bytes += plan->n * 4 * heads * (k + 1) + static_cast<std::uint64_t>(plan->learning->batch) *
+                                                   (4 * d + fit_sums_bytes(plan->heads, plan->k));
+    }
   }
   return bytes;
 }

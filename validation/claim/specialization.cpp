@@ -3,8 +3,10 @@
 // that their diversity grows while the error falls; and, which is another matter, that it pays to
 // ask for diversity. Every replicate draws a training set, trains heads on it and is judged with
 // them, so that the error has the variance of learning in it.
-#include <algorithm>
+#include <map>
+#include <optional>
 #include <sstream>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -23,12 +25,10 @@ namespace {
 /// Replicates whose heads are looked at: an index differs little between fits.
 constexpr std::uint64_t index_replicates = 256;
 
-/// "The change is more than the margin": what lies within the margin of twice the margin counts as
-/// neither more nor less.
+/// "The change is more than the margin."
 Comparison more_than_margin(std::string what, const Sampled& change, const Experiment& experiment,
                             std::span<const double> counts) {
-  return at_least_zero(std::move(what), change - 2 * experiment.margin(), 1, experiment.margin(),
-                       counts);
+  return at_least_zero(std::move(what), change - experiment.margin(), 1, 0, counts);
 }
 
 /// Relative fall of the error from condition 0 to condition 1, on the same training sets.
@@ -48,24 +48,40 @@ Sampled mean_of(const std::vector<double>& values) {
   return mean;
 }
 
-/// Index `name` of the heads that each of the first replicates learns under a plan.
-std::vector<double> indices_of(Experiment& experiment, const std::string& name, Plan plan) {
+/// Indices of the heads that each of the first replicates learns under a plan, by name.
+using FittedIndices = std::map<std::string, std::vector<double>>;
+
+FittedIndices indices_of(Experiment& experiment, Plan plan) {
   const Laboratory& laboratory = experiment.laboratory();
   if (laboratory.planted) laboratory.planted(plan);
-  std::vector<double> values(index_replicates);
-  deal(values.size(), thread_count(laboratory.threads), [&](std::size_t r) {
-    if (laboratory.stop && laboratory.stop()) throw TimeIsUp();
+  std::vector<std::vector<Index>> fitted(index_replicates);
+  deal(fitted.size(), thread_count(laboratory.threads), [&](std::size_t r) {
     const auto gradients = laboratory.backend->head_gradients(plan.kernel, 1);
     // The fit of replicate r, as the run itself has it.
-    const HeadParameters heads =
-        fit_heads(*plan.learning, r, training_points(plan, r), *gradients).value().heads;
-    HeadFrames frames({.d = heads.d, .heads = heads.heads, .k = heads.k});
-    frames.assign(heads.keys, heads.queries, plan.learning->form != HeadForm::free);
-    for (const Index& index : subspace_indices(to_matrices(frames), std::nullopt, std::nullopt)) {
-      if (index.name == name) values[r] = index.value.value();
-    }
+    const std::optional<Fit> fit = fit_heads(*plan.learning, r, training_points(plan, r),
+                                             *gradients, {.stop = laboratory.stop});
+    if (!fit) throw TimeIsUp();
+    HeadFrames frames({.d = plan.d, .heads = plan.heads, .k = plan.k});
+    frames.assign(fit->heads.keys, {}, plan.learning->form == HeadForm::orthonormal);
+    fitted[r] = subspace_indices(to_matrices(frames), std::nullopt, std::nullopt);
   });
-  return values;
+  FittedIndices indices;
+  for (const std::vector<Index>& of_replicate : fitted) {
+    for (const Index& index : of_replicate) {
+      if (index.value) indices[index.name].push_back(*index.value);
+    }
+  }
+  return indices;
+}
+
+/// The values of one index, which has to be one of subspaces alone.
+const std::vector<double>& values_of(const FittedIndices& indices, const std::string& name) {
+  const auto at = indices.find(name);
+  if (at == indices.end()) {
+    throw Refused("claim specialization knows no index \"" + name +
+                  "\" (allowed: chordal, spectral)");
+  }
+  return at->second;
 }
 
 const Learning& learning_of(Experiment& experiment, std::size_t condition) {
@@ -82,18 +98,20 @@ const Learning& learning_of(Experiment& experiment, std::size_t condition) {
 std::vector<Finding> diversifies(Experiment& experiment) {
   const std::uint64_t steps = learning_of(experiment, 1).steps;
   learning_of(experiment, 0);
+  const FittedIndices at_start = indices_of(experiment, experiment.plan(0));
+  const FittedIndices at_end = indices_of(experiment, experiment.plan(1));
   std::vector<Finding> findings;
   for (const std::string& index : experiment.section().indices) {
-    const std::vector<double> at_start = indices_of(experiment, index, experiment.plan(0));
-    std::vector<double> rise = indices_of(experiment, index, experiment.plan(1));
-    const Sampled start = mean_of(at_start), end = mean_of(rise);
-    for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= at_start[r];
+    const std::vector<double>& before = values_of(at_start, index);
+    std::vector<double> rise = values_of(at_end, index);
+    const Sampled start = mean_of(before), end = mean_of(rise);
+    for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= before[r];
     Finding finding{.index = index, .comparisons = {}};
     finding.comparisons.push_back(
-        more_than_margin("rise of the index " + index + " over training, less twice the margin",
+        more_than_margin("rise of the index " + index + " over training, less the margin",
                          mean_of(rise), experiment, std::vector<double>(rise.size(), 1.0)));
     finding.comparisons.push_back(
-        error_falls(experiment, "relative fall of the MSE over training, less twice the margin"));
+        error_falls(experiment, "relative fall of the MSE over training, less the margin"));
     std::ostringstream note;
     note.precision(3);
     note << "Mean " << index << " index " << start.value << " at the start, " << end.value
@@ -114,12 +132,13 @@ std::vector<Finding> pays(Experiment& experiment) {
   }
   Finding finding;
   finding.comparisons.push_back(
-      error_falls(experiment, "relative fall of the MSE by the penalty, less twice the margin"));
+      error_falls(experiment, "relative fall of the MSE by the penalty, less the margin"));
   std::ostringstream note;
   note.precision(3);
   note << "Mean chordal index "
-       << mean_of(indices_of(experiment, "chordal", experiment.plan(0))).value << " without, "
-       << mean_of(indices_of(experiment, "chordal", experiment.plan(1))).value
+       << mean_of(values_of(indices_of(experiment, experiment.plan(0)), "chordal")).value
+       << " without, "
+       << mean_of(values_of(indices_of(experiment, experiment.plan(1)), "chordal")).value
        << " with the penalty.";
   finding.note = note.str();
   finding.certificate = certificate_of(experiment, 1, 0);
@@ -139,13 +158,13 @@ Claim specialization_claim() {
            .assumptions = "Adam on the squared error with each point's own value left out; every "
                           "replicate learns on its own training set, all from one start.",
            .refuted_by =
-               "An index that rises by less, or an MSE that falls by less, beyond the zone.",
+               "An index that rises by less, or an MSE that falls by less, with confidence.",
            .examine = diversifies},
           {.name = "diversity pays",
            .statement = "A penalty on heads that are alike lowers the MSE of trained heads by more "
                         "than the margin.",
            .assumptions = "The same start, steps and batches with and without the penalty.",
-           .refuted_by = "An MSE that falls by less, or grows, beyond the zone.",
+           .refuted_by = "An MSE that falls by less, or grows, with confidence.",
            .examine = pays}}};
 }
 

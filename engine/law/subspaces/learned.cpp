@@ -6,6 +6,7 @@
 #include "engine/law/subspaces/orthonormal.h"
 #include "engine/law_reader.h"
 #include "engine/learned_heads.h"
+#include "kernels/learning/fit.h"
 
 namespace headlab {
 namespace {
@@ -46,7 +47,9 @@ void LearnedSubspaces::check(const Sizes& sizes) const {
     throw ParameterError(
         "", "learns on at most 2^32 - 1 points, here " + std::to_string(n) + " - set points");
   }
-  const auto out = static_cast<std::uint64_t>(held_out * static_cast<double>(n));
+  Learning learning;
+  learning.held_out = held_out;
+  const std::uint64_t out = held_out_points(learning, n);
   if (n < out + 2) {
     throw ParameterError(points ? "points" : "", "leaves " + std::to_string(n - out) + " of " +
                                                      std::to_string(n) +

@@ -39,13 +39,16 @@ struct LearnedSubspaces {
   void parameters(Visitor& visit) {
     visit.optional("fit", fit, "once (on a sample of its own) or per_replicate, default once");
     visit.optional("start", start, "identical, haar or orthogonal, default identical");
-    visit.optional("spread", spread, within(0, 1), "by which identical heads differ, default 0.01");
+    visit.optional("spread", spread, within(1e-6, 1),
+                   "by which identical heads differ, default 0.01");
     visit.optional("matrices", matrices, "orthonormal, free or query_key, default orthonormal");
     visit.optional("points", points, within(2, 4294967295.0), "of that sample, default n");
-    visit.optional("steps", steps, within(0, 1e7), "at most, default 200");
-    visit.optional("batch", batch, within(1, 65536), "points that a step looks at, default 32");
-    visit.optional("learning_rate", learning_rate, above(0), "length of a step, default 0.05");
-    visit.optional("diversity", diversity, at_least(0), "weight of 1 - chordal index, default 0");
+    visit.optional("steps", steps, within(0, 1e6), "at most, default 200");
+    visit.optional("batch", batch, within(1, 4096), "points that a step looks at, default 32");
+    visit.optional("learning_rate", learning_rate, within(1e-9, 10),
+                   "length of a step, default 0.05");
+    visit.optional("diversity", diversity, within(0, 1e6),
+                   "weight of 1 - chordal index, default 0");
     visit.optional("held_out", held_out, within(0, 0.9), "share of the points, default 0.2");
     visit.optional("patience", patience, within(1, 1e6), "checks without progress, default 5");
     visit.optional("seed", seed, "of sample, start and batches, default 0");

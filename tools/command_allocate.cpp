@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command_allocate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <sstream>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/document.h"
+#include "engine/error.h"
+#include "engine/law_reader.h"
+#include "engine/provenance.h"
+#include "tools/columns.h"
+#include "tools/figure_text.h"
+#include "tools/output_folder.h"
+#include "tools/progress.h"
+#include "tools/stop_signal.h"
+#include "validation/allocation/allocation_json.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::uint64_t most_points = (std::uint64_t{1} << 40) - 1;
+
+/// The whole numbers of "8,16,32"; throws Refused, naming `option`.
+std::vector<std::uint64_t> numbers_of(const std::string& option, const std::string& text,
+                                      std::uint64_t high) {
+  std::vector<std::uint64_t> numbers;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    numbers.push_back(parse_whole_number(option, part, 1, high));
+  }
+  return numbers;
+}
+
+/// Throws Refused where a scenario sweeps what allocate does not choose by itself.
+void require_one_setting(const Study& study, BandwidthRule rule) {
+  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
+  if (rule != BandwidthRule::fixed) {
+    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  }
+  for (const std::string& key : study.swept) {
+    if (std::ranges::find(chosen, key) != chosen.end()) continue;
+    throw Refused(study.file + ": sweep: varies " + key +
+                  ", but allocate takes one value of it (allowed: " + listed(chosen) +
+                  ", which it sets by itself) - give it one value");
+  }
+}
+
+/// A word as a shell takes it.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./=+,:@%-") == std::string::npos;
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// The command that gives the same bits again, on this backend and SIMD target.
+std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
+                   std::uint64_t replicates) {
+  std::string command = "headlab allocate --data " + quoted(arguments.run.scenario) + " --budget " +
+                        std::to_string(study.budget) + " --n " + std::to_string(study.n) +
+                        " --bandwidth-rule " + rule_name(study.rule) + " --seed " +
+                        std::to_string(study.seed) + " --replicates " + std::to_string(replicates) +
+                        " --backend " + study.backend;
+  for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
+  return command;
+}
+
+std::string setting_text(const AllocationStudy& study) {
+  return "D " + std::to_string(study.budget) + ", n " + std::to_string(study.n);
+}
+
+std::string study_table(const AllocationStudy& study) {
+  const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);
+  std::vector<std::string> heads, dims, laws, widths, errors, replicates, best;
+  for (const AllocationRow& row : study.rows) {
+    heads.push_back(std::to_string(row.heads));
+    dims.push_back(std::to_string(row.k));
+    laws.push_back(row.subspaces);
+    widths.push_back(short_number(kernel_width(row.kernel)));
+    errors.push_back(figure_text(row.mse));
+    replicates.push_back(std::to_string(row.replicates));
+    best.push_back(row.in_best_set ? "yes" : "no");
+  }
+  if (study.advised) best[*study.advised] += ", advised";
+  Columns columns;
+  columns.add("H", heads, true);
+  columns.add("d_k", dims, true);
+  columns.add("heads", laws);
+  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
+  columns.add_figures("MSE", errors);
+  columns.add("replicates", replicates, true);
+  columns.add("may be best", best);
+  const std::string kernel =
+      std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
+  std::string text = setting_text(study) + ", " + kernel + " kernel, rule " +
+                     rule_name(study.rule) + ", " + std::to_string(study.queries) +
+                     (study.queries == 1 ? " query, " : " queries, ") + study.backend +
+                     (study.simd == "none" ? "" : "/" + study.simd) + "\n\n" + columns.text("  ") +
+                     "\n" + advice_text(study) + "\n" + advice_limits(study) + "\n";
+  if (study.tuning.settings > 0) {
+    text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
+            std::to_string(study.tuning.replicates) + " replicates each";
+    if (study.tuning.at_the_end > 0) {
+      text += "; " + std::to_string(study.tuning.at_the_end) +
+              " allocations are best at the end of the range searched";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/// "log      level 2.41, 1.3 dimensions a decade [1.2, 1.4], rejected (p 0.001)"
+std::string fit_text(const GrowthFit& fit) {
+  std::string text = "  " + left(fit.name, 10) + short_number(fit.level);
+  if (fit.name == "log") text += " + " + short_number(fit.slope) + " a decade";
+  if (fit.name == "power") text += " (n/n0)^" + short_number(fit.slope);
+  if (fit.name != "constant") {
+    text += " [" + short_number(fit.interval.low) + ", " + short_number(fit.interval.high) + "]";
+  }
+  return text + (fit.rejected ? ", rejected" : ", not rejected") + " (p " +
+         short_number(fit.p_value) + ")\n";
+}
+
+std::string growth_table(const GrowthStudy& study) {
+  std::string text = "growth of the best d_k with n, D " + std::to_string(study.budget) +
+                     ", rule " + rule_name(study.rule) + "\n";
+  if (!study.complete) return text + "  time was up: nothing is known\n\n";
+  const Growth& growth = study.growth;
+  std::vector<std::string> sizes, dims, interpolation;
+  for (std::size_t i = 0; i < growth.n.size(); ++i) {
+    sizes.push_back(number_text(growth.n[i]));
+    dims.push_back(figure_text({growth.best[i].value, growth.errors[i]}));
+    interpolation.push_back(short_number(growth.best[i].interpolation));
+  }
+  for (const double n : growth.left_out) {
+    sizes.push_back(number_text(n));
+    dims.push_back("–");
+    interpolation.push_back("an end of the range is best");
+  }
+  Columns columns;
+  columns.add("n", sizes, true);
+  columns.add_figures("best d_k", dims);
+  columns.add("interpolation error", interpolation);
+  text += columns.text("  ");
+  std::string compared;
+  for (const int k : study.dims) compared += (compared.empty() ? "" : ", ") + std::to_string(k);
+  text += "  between d_k " + compared + ", the divisors of D; " + std::to_string(study.replicates) +
+          " replicates each\n";
+  for (const GrowthFit& fit : growth.fits) text += fit_text(fit);
+  text += "  verdict: " + growth.verdict + "\n";
+  if (!growth.fits.empty()) {
+    text += std::isnan(growth.smallest_exponent)
+                ? "  no power of n up to n^2 could be told from a log here\n"
+                : "  the smallest power of n that could be told from a log here: n^" +
+                      short_number(growth.smallest_exponent) + "\n";
+  }
+  return text + "\n";
+}
+
+std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies,
+                  const std::vector<GrowthStudy>& growths) {
+  std::string text = one_line(name) + "\n";
+  double seconds = 0;
+  for (const ReplayedAllocation& one : studies) {
+    text += study_table(one.study) + "again: " + one.replay + "\n\n";
+    seconds += one.study.seconds;
+  }
+  for (const GrowthStudy& growth : growths) {
+    text += growth_table(growth);
+    seconds += growth.seconds;
+  }
+  return text + duration_text(seconds) + "\n± is one Monte Carlo standard error\n";
+}
+
+void show(ProgressDisplay& display, const std::string& setting, const AllocationProgress& progress,
+          double seconds) {
+  const std::string words = setting + ": " + progress.stage;
+  const std::string percent = std::to_string(static_cast<int>(100 * progress.share)) + " %";
+  display.show(
+      seconds,
+      [&](std::size_t width) {
+        constexpr std::size_t bar_width = 20;
+        std::string line =
+            "▕" + left(bar(progress.share, bar_width), bar_width) + "▏" + right(percent, 6);
+        if (display_width(line) + 2 + display_width(words) <= width) line += "  " + words;
+        return display_width(line) <= width ? line : "";
+      },
+      [&] { return words + ", " + percent; });
+}
+
+}  // namespace
+
+int command_allocate(const AllocateArguments& arguments) {
+  const RunOptions run = run_options(arguments.run);
+  AllocateOptions options{
+      .backend = run.backend, .threads = run.threads, .rule = find_rule(arguments.rule)};
+  if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
+  if (arguments.run.scenario.empty()) {
+    throw Refused(
+        "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
+  }
+  if (!arguments.budget) throw Refused("allocate: no budget given - write --budget D");
+  const std::vector<std::uint64_t> budgets = numbers_of("--budget", *arguments.budget, most_budget);
+  std::vector<std::uint64_t> sizes;
+  if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
+  const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
+  require_one_setting(study, options.rule);
+  Scenario base = study.conditions.front();
+  if (sizes.empty()) {
+    if (std::ranges::find(study.swept, "data.n") != study.swept.end()) {
+      throw Refused("allocate: " + study.file + " sweeps data.n - write --n N");
+    }
+    sizes = {base.n};
+  }
+  if (arguments.growth && sizes.size() < 4) {
+    throw Refused("--growth: needs four n or more - write --n 100,300,1000,3000");
+  }
+  const std::optional<std::string>& json = arguments.run.json;
+  if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
+
+  options.stop = stop_on_signals();
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
+  std::vector<ReplayedAllocation> studies;
+  std::vector<GrowthStudy> growths;
+  double seconds = 0;
+  bool complete = true;
+  bool interrupted = false;
+  try {
+    for (const std::uint64_t budget : budgets) {
+      for (const std::uint64_t n : sizes) {
+        base.n = n;
+        const std::string setting = "D " + std::to_string(budget) + ", n " + std::to_string(n);
+        options.progress = [&](const AllocationProgress& progress) {
+          show(display, setting, progress, seconds + progress.seconds);
+        };
+        if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
+        AllocationStudy one = allocate(base, static_cast<int>(budget), options);
+        seconds += one.seconds;
+        complete = complete && one.complete;
+        interrupted = interrupted || one.interrupted;
+        const std::string again = replay(arguments, one, options.replicates);
+        studies.push_back({std::move(one), again});
+      }
+      if (!arguments.growth) continue;
+      options.progress = [&](const AllocationProgress& progress) {
+        show(display, "D " + std::to_string(budget), progress, seconds + progress.seconds);
+      };
+      if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
+      growths.push_back(study_growth(base, static_cast<int>(budget), sizes, options));
+      seconds += growths.back().seconds;
+      complete = complete && growths.back().complete;
+      interrupted = interrupted || growths.back().interrupted;
+    }
+  } catch (...) {
+    display.finish("");
+    throw;
+  }
+  end_on_signals();
+  display.finish(complete ? "done in " + duration_text(seconds) : "");
+
+  std::string text;
+  if (json) text = allocation_json(studies, provenance(), growths);
+  std::cout << (json == "-" ? text : table(base.name, studies, growths));
+  finish_standard_output();
+  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
+  if (interrupted) {
+    std::cerr << "headlab: interrupted: what was not reached is unfinished\n";
+    return 1;
+  }
+  if (!complete) {
+    std::cerr << "headlab: --max-time reached: what was not reached is unfinished\n";
+  }
+  return 0;
+}
+
+}  // namespace headlab::tools

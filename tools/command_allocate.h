@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/options.h"
+
+namespace headlab::tools {
+
+/// The arguments of `headlab allocate`, as written.
+struct AllocateArguments {
+  std::optional<std::string> budget;  ///< one number or several, "8,16,32"
+  std::optional<std::string> n;       ///< likewise; the scenario's without one
+  std::string rule = "fixed";
+  bool growth = false;
+  RunArguments run;  ///< what every command that simulates takes; `scenario` is that of --data
+};
+
+/// `headlab allocate`: selects among the allocations of each budget at each n, and prints what it
+/// found and advises. Returns the exit code; throws Refused and CouldNotFinish.
+int command_allocate(const AllocateArguments& arguments);
+
+}  // namespace headlab::tools

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/allocate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <variant>
+
+#include "engine/document.h"
+#include "engine/simulate.h"
+
+namespace headlab {
+namespace {
+
+/// One call, and what it has found so far.
+class Selector {
+ public:
+  Selector(const Scenario& base, int budget, const AllocateOptions& options)
+      : options_(options),
+        session_(options),
+        scenarios_(allocation_scenarios(base, budget, options.rule)) {
+    study_.budget = budget;
+    study_.n = base.n;
+    study_.seed = base.seed;
+    study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
+    study_.rule = options.rule;
+    study_.guarantee = options.guarantee;
+    const Laboratory& laboratory = session_.laboratory();
+    study_.backend = laboratory.backend->name();
+    study_.simd = laboratory.backend->simd();
+    study_.device = laboratory.backend->device();
+    study_.threads = laboratory.backend->workers(thread_count(options.threads));
+    for (const Scenario& scenario : scenarios_) {
+      study_.rows.push_back(
+          {.heads = scenario.heads,
+           .k = scenario.k,
+           .subspaces = std::visit([](const auto& law) { return law.name; }, scenario.subspaces),
+           .kernel = scenario.kernel});
+    }
+  }
+
+  AllocationStudy run() {
+    try {
+      if (options_.rule == BandwidthRule::tuned) tune_all();
+      select();
+    } catch (const TimeIsUp&) {
+      study_.complete = false;
+    }
+    study_.seconds = session_.seconds();
+    study_.interrupted = session_.interrupted();
+    return std::move(study_);
+  }
+
+ private:
+  void tune_all() {
+    study_.tuning =
+        tune(scenarios_, session_.laboratory(), session_.tell("pilot for the bandwidths"));
+    for (std::size_t i = 0; i < scenarios_.size(); ++i) {
+      study_.rows[i].kernel = scenarios_[i].kernel;
+    }
+  }
+
+  void select() {
+    BlockRuns runs(scenarios_, session_.laboratory());
+    std::vector<std::size_t> racing(scenarios_.size());
+    std::iota(racing.begin(), racing.end(), std::size_t{0});
+    const double level = comparison_level(options_.guarantee.alpha, racing.size(), selection_looks);
+    for (std::size_t i = 0; i < selection_looks; ++i) {
+      if (session_.stop()) throw TimeIsUp();
+      const std::uint64_t replicates = selection_look(i, options_.replicates);
+      runs.advance(
+          racing, replicates / block_replicates,
+          session_.tell("look " + std::to_string(i + 1) + " of " + std::to_string(selection_looks) +
+                        ", " + std::to_string(racing.size()) +
+                        (racing.size() == 1 ? " allocation" : " allocations")));
+      const Screening screening = look(runs, racing, level);
+      std::vector<std::size_t> kept;
+      for (std::size_t c = 0; c < racing.size(); ++c) {
+        study_.rows[racing[c]].in_best_set = screening.kept[c];
+        if (screening.kept[c]) kept.push_back(racing[c]);
+      }
+      study_.advised = racing[screening.least];
+      study_.largest_loss = screening.largest_loss;
+      racing = std::move(kept);
+      if (racing.size() == 1 || screening.largest_loss <= options_.guarantee.zone) {
+        study_.kind = racing.size() == 1 ? AdviceKind::best : AdviceKind::within_zone;
+        return;
+      }
+      study_.replicates_needed = static_cast<double>(replicates) * screening.growth;
+    }
+    study_.kind = AdviceKind::too_close;
+  }
+
+  /// Screens those in the race, and notes what is known of them.
+  Screening look(const BlockRuns& runs, const std::vector<std::size_t>& racing, double level) {
+    std::vector<Sampled> errors;
+    for (const std::size_t member : racing) {
+      errors.push_back(runs.mse(member));
+      AllocationRow& row = study_.rows[member];
+      row.mse = runs.mse(member).figure(runs.node_counts(member));
+      row.replicates = runs.replicates(member);
+    }
+    return screen(errors, runs.node_counts(racing.front()), level, options_.guarantee.zone);
+  }
+
+  const AllocateOptions& options_;
+  const Session session_;
+  std::vector<Scenario> scenarios_;
+  AllocationStudy study_;
+};
+
+std::string percent(double share) {
+  return number_text(std::round(share * 1e4) / 100) + " %";
+}
+
+std::string heads_text(const AllocationRow& row) {
+  return std::to_string(row.heads) + (row.heads == 1 ? " head" : " heads") + " of dimension " +
+         std::to_string(row.k);
+}
+
+/// `count`, rounded up to two digits, as it may be written on the command line.
+std::string rounded_up(double count) {
+  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(count)) - 1));
+  return number_text(std::ceil(count / unit) * unit);
+}
+
+}  // namespace
+
+const char* advice_name(AdviceKind kind) {
+  switch (kind) {
+    case AdviceKind::best:
+      return "best";
+    case AdviceKind::within_zone:
+      return "within zone";
+    case AdviceKind::too_close:
+      return "too close to call";
+    case AdviceKind::unfinished:
+      return "unfinished";
+  }
+  return "";
+}
+
+AllocationStudy allocate(const Scenario& base, int budget, const AllocateOptions& options) {
+  return Selector(base, budget, options).run();
+}
+
+std::string advice_text(const AllocationStudy& study) {
+  if (!study.advised) return "Time was up before the first look: nothing is known.";
+  const std::string advised = heads_text(study.rows[*study.advised]);
+  const std::string sure = percent(1 - study.guarantee.alpha);
+  const auto left = std::count_if(study.rows.begin(), study.rows.end(),
+                                  [](const AllocationRow& row) { return row.in_best_set; });
+  const std::string may_be_best = std::to_string(left) + " allocations may be the best";
+  switch (study.kind) {
+    case AdviceKind::best:
+      if (study.rows.size() == 1) return advised + ": there is no other allocation.";
+      return advised + ": the best of " + std::to_string(study.rows.size()) +
+             " allocations, with probability " + sure + " at least.";
+    case AdviceKind::within_zone:
+      return advised + ": " + may_be_best + ", and with probability " + sure +
+             " at least none has an MSE lower by more than " + percent(study.guarantee.zone) + ".";
+    case AdviceKind::too_close:
+      return "Too close to call: " + advised + " has the least estimated MSE, but " + may_be_best +
+             "; " +
+             (std::isfinite(study.replicates_needed)
+                  ? "about " + rounded_up(study.replicates_needed) + " replicates would decide."
+                  : "no number of replicates is sure to decide.");
+    case AdviceKind::unfinished:
+      return "Time was up: " + advised + " has the least estimated MSE so far, but " + may_be_best +
+             ".";
+  }
+  return "";
+}
+
+std::string advice_limits(const AllocationStudy& study) {
+  std::vector<std::string> laws;
+  for (const AllocationRow& row : study.rows) {
+    if (std::find(laws.begin(), laws.end(), row.subspaces) == laws.end()) {
+      laws.push_back(row.subspaces);
+    }
+  }
+  std::string heads;
+  for (const std::string& law : laws) {
+    heads += (heads.empty() ? "" : " and ") + law + " heads";
+    if (law == HaarSubspaces::name) heads += " (the mean over their draws)";
+  }
+  return "It holds for this design, truth and noise, n " + std::to_string(study.n) + ", " +
+         std::to_string(study.queries) + (study.queries == 1 ? " query" : " queries") + ", " +
+         heads + " and the kernel widths shown (rule " + rule_name(study.rule) +
+         "); another of these may change it.";
+}
+
+}  // namespace headlab

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/allocations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <variant>
+
+#include "engine/error.h"
+#include "engine/law_reader.h"
+#include "engine/written_at.h"
+
+namespace headlab {
+namespace {
+
+constexpr BandwidthRule rules[] = {BandwidthRule::fixed, BandwidthRule::sqrt_dim,
+                                   BandwidthRule::rate, BandwidthRule::tuned};
+
+template <class Law, class Variant>
+bool is(const Variant& law) {
+  return std::holds_alternative<Law>(law);
+}
+
+/// Throws Refused for a scenario whose heads cannot be had in other sizes.
+void require_any_size(const Scenario& base) {
+  const auto& subspaces = base.subspaces;
+  if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
+      is<FileSubspaces>(subspaces)) {
+    refuse_at(base, "heads.subspaces",
+              std::string("law \"") +
+                  std::visit([](const auto& law) { return law.name; }, subspaces) +
+                  "\" gives heads of one size (allowed: orthogonal, aligned, haar, equiangular)");
+  }
+  if (is<ExplicitWeights>(base.weights) || is<OptimalWeights>(base.weights)) {
+    refuse_at(base, "heads.weights",
+              std::string("law \"") +
+                  std::visit([](const auto& law) { return law.name; }, base.weights) +
+                  "\" gives the weights of so many heads (allowed: uniform, geometric)");
+  }
+}
+
+/// Throws Refused where `rule` says nothing about this kernel.
+void require_rule_for(const Scenario& base, BandwidthRule rule) {
+  const std::string name = std::visit([](const auto& law) { return law.name; }, base.kernel);
+  const bool softmax = is<SoftmaxKernel>(base.kernel);
+  if (rule == BandwidthRule::rate && softmax) {
+    throw Refused(
+        "--bandwidth-rule rate: is about bandwidths, kernel \"softmax\" has none "
+        "(allowed: fixed, sqrt_dim, tuned)");
+  }
+  if (rule == BandwidthRule::sqrt_dim && !softmax && !is<GaussianKernel>(base.kernel)) {
+    throw Refused(
+        "--bandwidth-rule sqrt_dim: is about kernels \"softmax\" and \"gaussian\", this "
+        "one is \"" +
+        name + "\" (allowed: fixed, rate, tuned)");
+  }
+}
+
+double width_of(const Scenario& scenario, BandwidthRule rule) {
+  constexpr double beta = 2;
+  const double k = scenario.k;
+  if (rule == BandwidthRule::rate) {
+    return std::pow(static_cast<double>(scenario.n), -1 / (2 * beta + k));
+  }
+  if (rule == BandwidthRule::sqrt_dim) {
+    return is<SoftmaxKernel>(scenario.kernel) ? std::sqrt(k) : std::sqrt(std::sqrt(k));
+  }
+  return kernel_width(scenario.kernel);
+}
+
+}  // namespace
+
+std::vector<Allocation> enumerate_allocations(int budget, int d) {
+  std::vector<Allocation> allocations;
+  for (int k = 1; k <= std::min(d, budget); ++k) allocations.push_back({budget / k, k});
+  return allocations;
+}
+
+const char* rule_name(BandwidthRule rule) {
+  switch (rule) {
+    case BandwidthRule::fixed:
+      return "fixed";
+    case BandwidthRule::sqrt_dim:
+      return "sqrt_dim";
+    case BandwidthRule::rate:
+      return "rate";
+    case BandwidthRule::tuned:
+      return "tuned";
+  }
+  return "";
+}
+
+BandwidthRule find_rule(const std::string& name) {
+  std::vector<std::string> names;
+  for (const BandwidthRule rule : rules) {
+    if (name == rule_name(rule)) return rule;
+    names.emplace_back(rule_name(rule));
+  }
+  throw Refused("--bandwidth-rule: \"" + one_line(name) + "\" is unknown" +
+                suggestion(name, names));
+}
+
+double kernel_width(const KernelLaw& kernel) {
+  return std::visit(
+      [](const auto& law) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(law)>, SoftmaxKernel>) {
+          return law.temperature;
+        } else {
+          return law.bandwidth;
+        }
+      },
+      kernel);
+}
+
+void set_kernel_width(KernelLaw& kernel, double width) {
+  std::visit(
+      [&](auto& law) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(law)>, SoftmaxKernel>) {
+          law.temperature = width;
+        } else {
+          law.bandwidth = width;
+        }
+      },
+      kernel);
+}
+
+std::vector<Scenario> allocation_scenarios(const Scenario& base, int budget, BandwidthRule rule) {
+  if (budget < 1 || budget > most_budget) {
+    throw Refused("--budget: is " + std::to_string(budget) + " (allowed: 1 to " +
+                  std::to_string(most_budget) + ")");
+  }
+  require_any_size(base);
+  require_rule_for(base, rule);
+  const int d = std::visit([](const auto& law) { return law.dimension(); }, base.design);
+  std::vector<Scenario> scenarios;
+  for (const Allocation& allocation : enumerate_allocations(budget, d)) {
+    Scenario& one = scenarios.emplace_back(base);
+    one.heads = allocation.heads;
+    one.k = allocation.k;
+    try {
+      make_head_frames(one);
+    } catch (const ParameterError&) {
+      one.subspaces = HaarSubspaces{};
+    }
+    set_kernel_width(one.kernel, width_of(one, rule));
+    one.estimator = Estimator::conditional;
+    one.moments = MomentMode::aggregate;
+    one.swept.clear();
+  }
+  return scenarios;
+}
+
+}  // namespace headlab

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/allocations.h"
+
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "engine/error.h"
+
+namespace headlab {
+namespace {
+
+constexpr double eps = std::numeric_limits<double>::epsilon();
+
+Scenario world(const std::vector<std::string>& sets = {}) {
+  return parse_study(R"([scenario]
+name = "allocations"
+[data]
+n = 16
+design = { law = "normal", dim = 5 }
+regression = { law = "zero" }
+noise = { law = "normal", sd = 1 }
+[heads]
+count = 1
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.3 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0, 0]]
+[run]
+seed = 4
+replicates = 10
+)",
+                     "world.toml", sets)
+      .conditions.at(0);
+}
+
+std::string refusal(const Scenario& base, int budget, BandwidthRule rule) {
+  try {
+    allocation_scenarios(base, budget, rule);
+  } catch (const Refused& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<double> widths(const Scenario& base, int budget, BandwidthRule rule) {
+  std::vector<double> all;
+  for (const Scenario& one : allocation_scenarios(base, budget, rule)) {
+    all.push_back(kernel_width(one.kernel));
+  }
+  return all;
+}
+
+TEST(EnumerateAllocations, AsByHand) {
+  EXPECT_EQ(enumerate_allocations(7, 5),
+            (std::vector<Allocation>{{7, 1}, {3, 2}, {2, 3}, {1, 4}, {1, 5}}));
+  EXPECT_EQ(enumerate_allocations(3, 100), (std::vector<Allocation>{{3, 1}, {1, 2}, {1, 3}}));
+  EXPECT_EQ(enumerate_allocations(1, 3), (std::vector<Allocation>{{1, 1}}));
+  EXPECT_EQ(enumerate_allocations(9, 1), (std::vector<Allocation>{{9, 1}}));
+}
+
+TEST(EnumerateAllocations, SpendsAsMuchAsFits) {
+  for (int budget = 1; budget <= 40; ++budget) {
+    const auto all = enumerate_allocations(budget, 12);
+    ASSERT_EQ(all.size(), static_cast<std::size_t>(std::min(budget, 12)));
+    for (const auto& [heads, k] : all) {
+      EXPECT_LE(heads * k, budget);
+      EXPECT_GT((heads + 1) * k, budget);
+    }
+  }
+}
+
+TEST(AllocationScenarios, KeepTheLawOfHeadsWhereItIsDefined) {
+  const auto all = allocation_scenarios(world(), 7, BandwidthRule::fixed);
+  ASSERT_EQ(all.size(), 5u);
+  std::vector<std::string> laws;
+  for (const Scenario& one : all) {
+    laws.emplace_back(std::visit([](const auto& law) { return law.name; }, one.subspaces));
+    EXPECT_EQ(one.moments, MomentMode::aggregate);
+    EXPECT_EQ(one.estimator, Estimator::conditional);
+    EXPECT_NO_THROW(make_plan(one));
+  }
+  // H k = 7, 6, 6, 4, 5 of 5 dimensions.
+  EXPECT_EQ(laws, (std::vector<std::string>{"haar", "haar", "haar", "orthogonal", "orthogonal"}));
+  const auto aligned =
+      allocation_scenarios(world({"heads.subspaces={law=\"aligned\"}"}), 7, BandwidthRule::fixed);
+  EXPECT_TRUE(std::holds_alternative<AlignedSubspaces>(aligned[0].subspaces));
+}
+
+TEST(BandwidthRules, GaussianByHand) {
+  EXPECT_EQ(widths(world(), 3, BandwidthRule::fixed), (std::vector<double>{0.3, 0.3, 0.3}));
+  EXPECT_EQ(widths(world(), 3, BandwidthRule::tuned), (std::vector<double>{0.3, 0.3, 0.3}));
+  const auto by_dim = widths(world(), 4, BandwidthRule::sqrt_dim);
+  EXPECT_NEAR(by_dim[0], 1, eps);
+  EXPECT_NEAR(by_dim[3], std::sqrt(2.0), 2 * eps);
+  // n = 16: 16^(-1/5), 16^(-1/6), 16^(-1/7), 16^(-1/8) = 2^(-1/2).
+  const auto by_rate = widths(world(), 4, BandwidthRule::rate);
+  EXPECT_NEAR(by_rate[0], std::exp2(-0.8), 2 * eps);
+  EXPECT_NEAR(by_rate[3], std::exp2(-0.5), 2 * eps);
+}
+
+TEST(BandwidthRules, SqrtDimGivesAGaussianTheLengthScaleOfItsSoftmax) {
+  const Scenario softmax = world({"heads.kernel={law=\"softmax\",temperature=3}"});
+  const auto temperatures = allocation_scenarios(softmax, 5, BandwidthRule::sqrt_dim);
+  const auto bandwidths = allocation_scenarios(world(), 5, BandwidthRule::sqrt_dim);
+  const auto scale = [](const auto& law) { return law.length_scale(); };
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR(kernel_width(temperatures[i].kernel), std::sqrt(static_cast<double>(i + 1)), eps);
+    EXPECT_NEAR(std::visit(scale, temperatures[i].kernel), std::visit(scale, bandwidths[i].kernel),
+                4 * eps);
+  }
+  EXPECT_EQ(widths(softmax, 2, BandwidthRule::fixed), (std::vector<double>{3, 3}));
+}
+
+TEST(BandwidthRules, AreFoundByName) {
+  for (const auto rule :
+       {BandwidthRule::fixed, BandwidthRule::sqrt_dim, BandwidthRule::rate, BandwidthRule::tuned}) {
+    EXPECT_EQ(find_rule(rule_name(rule)), rule);
+  }
+  try {
+    find_rule("tune");
+    FAIL();
+  } catch (const Refused& error) {
+    EXPECT_STREQ(error.what(),
+                 "--bandwidth-rule: \"tune\" is unknown (allowed: fixed, sqrt_dim, rate, tuned) - "
+                 "did you mean \"tuned\"?");
+  }
+}
+
+TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
+  EXPECT_EQ(refusal(world(), 0, BandwidthRule::fixed), "--budget: is 0 (allowed: 1 to 1024)");
+  EXPECT_EQ(refusal(world(), 1025, BandwidthRule::fixed), "--budget: is 1025 (allowed: 1 to 1024)");
+  EXPECT_EQ(refusal(world({"heads.subspaces={law=\"principal_angles\",angles=[1,1]}"}), 4,
+                    BandwidthRule::fixed),
+            "--set heads.subspaces={law=\"principal_angles\",angles=[1,1]}: heads.subspaces: law "
+            "\"principal_angles\" gives heads of one size (allowed: orthogonal, aligned, haar, "
+            "equiangular)");
+  for (const std::string weights : {"law=\"explicit\",values=[1]", "law=\"optimal\""}) {
+    const std::string text =
+        refusal(world({"heads.weights={" + weights + "}"}), 4, BandwidthRule::fixed);
+    EXPECT_NE(text.find("gives the weights of so many heads (allowed: uniform, geometric)"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(AllocationScenarios, RefuseARuleThatSaysNothingOfTheKernel) {
+  const Scenario softmax = world({"heads.kernel={law=\"softmax\",temperature=3}"});
+  const Scenario laplace = world({"heads.kernel={law=\"laplace\",bandwidth=3}"});
+  EXPECT_EQ(refusal(softmax, 4, BandwidthRule::rate),
+            "--bandwidth-rule rate: is about bandwidths, kernel \"softmax\" has none (allowed: "
+            "fixed, sqrt_dim, tuned)");
+  EXPECT_EQ(refusal(laplace, 4, BandwidthRule::sqrt_dim),
+            "--bandwidth-rule sqrt_dim: is about kernels \"softmax\" and \"gaussian\", this one is "
+            "\"laplace\" (allowed: fixed, rate, tuned)");
+  EXPECT_EQ(refusal(softmax, 4, BandwidthRule::tuned), "");
+  EXPECT_EQ(refusal(laplace, 4, BandwidthRule::rate), "");
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Scenarios on common blocks of training sets and heads, some of which go on while others
+/// stop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/scenario.h"
+#include "validation/claim/experiment.h"
+
+namespace headlab {
+
+/// Replicates of one block.
+inline constexpr std::uint64_t block_replicates = 32;
+
+/// Hears the share done, in [0, 1], of what was asked for last.
+using ShareDone = std::function<void(double)>;
+
+/// Scenarios simulated in blocks. Each block has training sets of its own, common to all scenarios,
+/// and heads of law `haar` are drawn anew for it: the error is then the mean over the law of the
+/// heads, and its standard error, over blocks, covers their draw. What is compared is k and not the
+/// luck of one draw of heads. Blocks are independent and alike, so that figures need no node but
+/// these.
+class BlockRuns {
+ public:
+  /// The scenarios must share their draws. The blocks are number `first_block` and those that
+  /// follow: other numbers, other draws. Throws Refused where a scenario does not fit in memory.
+  BlockRuns(std::vector<Scenario> scenarios, Laboratory laboratory, std::uint64_t first_block = 0);
+
+  /// Simulates `members`, all of which have equally many blocks so far, on to `blocks`. Throws
+  /// TimeIsUp where the laboratory's `stop` says so, CouldNotFinish where an error is not finite.
+  void advance(std::span<const std::size_t> members, std::uint64_t blocks,
+               const ShareDone& share_done = {});
+
+  std::uint64_t replicates(std::size_t member) const {
+    return block_replicates * errors_.at(member).size();
+  }
+  /// Mean squared error over queries in each block.
+  const std::vector<double>& errors(std::size_t member) const { return errors_.at(member); }
+  /// The same over all blocks, and with each block left out.
+  Sampled mse(std::size_t member) const;
+  /// Replicates of each block.
+  std::vector<double> node_counts(std::size_t member) const;
+
+ private:
+  /// Gives the plans of `members` the seed of a block, and random heads of its own.
+  void begin_block(std::uint64_t block, std::span<const std::size_t> members);
+
+  /// Members that are simulated together.
+  std::vector<std::vector<std::size_t>> groups(std::span<const std::size_t> members) const;
+
+  std::vector<Scenario> scenarios_;
+  std::vector<Plan> plans_;
+  Laboratory laboratory_;
+  std::uint64_t first_block_;
+  std::vector<std::vector<double>> errors_;  ///< [scenarios][blocks]
+};
+
+}  // namespace headlab

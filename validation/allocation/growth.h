@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How the best dimension of a head grows with n: which laws fit, and which cannot be told
+/// apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "validation/statistics/intervals.h"
+
+namespace headlab {
+
+/// Errors by dimension at one n, over blocks that are common to all dimensions and to all n.
+struct GrowthPoint {
+  double n = 1;
+  std::vector<int> dims;                    ///< [K], ascending
+  std::vector<std::vector<double>> errors;  ///< [K][blocks]
+};
+
+/// The best dimension between whole ones.
+struct BestDimension {
+  double value = 1;
+  double interpolation = 0;  ///< how much it depends on the way of interpolating
+  bool at_end = false;       ///< the least error is at an end of the range: not interpolated
+};
+
+/// Returns the vertex of the parabola in log k through the least of `errors` [K] and its neighbours
+/// on either side. `interpolation` is its distance from the vertex of the parabola in k. Exact for
+/// errors that are quadratic in log k.
+BestDimension interpolated_best(const std::vector<int>& dims, const std::vector<double>& errors);
+
+/// One law fitted to k*(n) by generalised least squares.
+struct GrowthFit {
+  std::string name;     ///< "constant", "log", "power"
+  double level = 0;     ///< k* at the geometric mean of the n
+  double slope = 0;     ///< of log: dimensions a decade; of power: the exponent; of constant: 0
+  Interval interval{};  ///< of the slope, 95 %, by resampling blocks and interpolations
+  double p_value = 0;   ///< that the law misses by so much where it is true
+  bool rejected = false;
+};
+
+/// What is known of the growth of k*.
+struct Growth {
+  std::vector<double> n;  ///< those that were interpolated
+  std::vector<BestDimension> best;
+  std::vector<double> errors;    ///< standard errors of `best`, by resampling
+  std::vector<double> left_out;  ///< n with the least error at an end of the range
+  std::vector<GrowthFit> fits;   ///< constant, log, power; none for fewer than four n
+  std::string verdict;           ///< "constant", "log", "power", "not distinguishable", ...
+  double smallest_exponent = 0;  ///< see below; NaN where none below 2 could
+};
+
+/// Level at which a law is rejected.
+inline constexpr double growth_alpha = 0.01;
+
+/// Fits k*(n) with
+///     constant  k* = c
+///     log       k* = c + s log10(n / n_0)
+///     power     k* = c (n / n_0)^p
+/// n_0 the geometric mean of the n. The covariance S of the k* comes from `resamples` resamples of
+/// the blocks, which go through the interpolation and its choice of the least error, with the
+/// squared interpolation error on its diagonal, as if interpolations were off at random. A law is
+/// rejected where its weighted sum of squares r^T S^-1 r is too large for Hotelling's T^2 on blocks
+/// - 1 degrees of freedom, at growth_alpha. The verdict is
+///     "constant"             where the constant is not rejected: no growth is seen
+///     "log" or "power"       where it alone of the two is not rejected
+///     "not distinguishable"  where neither is
+///     "none of these laws"   where all are
+///     "at an end of the range"  where that is best at every n
+///     "too few n"            below four n inside the range.
+/// `smallest_exponent` is the least p whose power law, at the level seen, would be told from every
+/// log in 9 of 10 studies like this one (noncentral chi^2).
+Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
+                  std::size_t resamples = 1000);
+
+}  // namespace headlab

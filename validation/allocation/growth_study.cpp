@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/growth_study.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace headlab {
+namespace {
+
+/// One n, all dimensions.
+GrowthPoint simulated(const Scenario& base, int budget, std::uint64_t replicates,
+                      BandwidthRule rule, const Session& session) {
+  std::vector<Scenario> scenarios = allocation_scenarios(base, budget, rule);
+  std::erase_if(scenarios, [&](const Scenario& one) { return budget % one.k != 0; });
+  const std::string at = "growth, n " + std::to_string(base.n);
+  if (rule == BandwidthRule::tuned) {
+    tune(scenarios, session.laboratory(), session.tell(at + ", pilot for the bandwidths"));
+  }
+  GrowthPoint point{.n = static_cast<double>(base.n), .dims = {}, .errors = {}};
+  for (const Scenario& one : scenarios) point.dims.push_back(one.k);
+  std::vector<std::size_t> all(scenarios.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  BlockRuns runs(std::move(scenarios), session.laboratory());
+  runs.advance(all, replicates / block_replicates, session.tell(at));
+  for (const std::size_t member : all) point.errors.push_back(runs.errors(member));
+  return point;
+}
+
+}  // namespace
+
+GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
+                         const AllocateOptions& options) {
+  const Session session(options);
+  GrowthStudy study{.budget = budget,
+                    .rule = options.rule,
+                    .dims = {},
+                    .replicates = std::min(options.replicates, growth_replicates),
+                    .growth = {}};
+  std::vector<GrowthPoint> points;
+  try {
+    for (const std::uint64_t n : sizes) {
+      Scenario one = base;
+      one.n = n;
+      points.push_back(simulated(one, budget, study.replicates, options.rule, session));
+    }
+    study.dims = points.at(0).dims;
+    study.growth = fit_growth(points, base.seed);
+  } catch (const TimeIsUp&) {
+    study.complete = false;
+    study.growth.verdict = "unfinished";
+  }
+  study.interrupted = session.interrupted();
+  study.seconds = session.seconds();
+  return study;
+}
+
+}  // namespace headlab

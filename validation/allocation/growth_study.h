@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The best dimension of a head over n, simulated, and the laws of its growth.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "validation/allocation/growth.h"
+#include "validation/allocation/session.h"
+#include "validation/allocation/tuning.h"
+
+namespace headlab {
+
+/// How the best dimension of one budget grows with n.
+struct GrowthStudy {
+  int budget = 1;
+  BandwidthRule rule = BandwidthRule::fixed;
+  std::vector<int> dims;         ///< compared: the divisors of the budget, up to d
+  std::uint64_t replicates = 0;  ///< of each dimension at each n
+  Growth growth;
+  bool complete = true;
+  bool interrupted = false;
+  double seconds = 0;
+};
+
+/// Most replicates of a growth study, fewer where the options ask for fewer: 128 blocks.
+inline constexpr std::uint64_t growth_replicates = 4096;
+
+/// Simulates every allocation H = D/k, k a divisor of D = `budget`, at each n of `sizes`, on the
+/// same blocks, and fits the growth of k* (validation/allocation/growth.h). Dimensions that do not
+/// divide D leave some of it unused, which would pull the interpolation; they are left out. The
+/// resampling has the seed of `base`. Throws what allocate() throws; a study that time ends has no
+/// growth.
+GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
+                         const AllocateOptions& options = {});
+
+}  // namespace headlab

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/growth_study.h"
+
+#include <gtest/gtest.h>
+
+namespace headlab {
+namespace {
+
+Scenario world() {
+  return parse_study(R"([scenario]
+name = "growth"
+[data]
+n = 10
+design = { law = "normal", dim = 6 }
+regression = { law = "random_cosines", terms = 16, length_scale = 3.0 }
+noise = { law = "normal", sd = 1 }
+[heads]
+count = 6
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.3 }
+[queries]
+law = "design"
+count = 4
+[run]
+seed = 4
+replicates = 10
+)",
+                     "world.toml")
+      .conditions.at(0);
+}
+
+TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {
+  const std::vector<std::uint64_t> sizes = {20, 100, 500, 2500};
+  const GrowthStudy study =
+      study_growth(world(), 6, sizes, {.backend = "cpu", .threads = 2, .replicates = 1024});
+  EXPECT_TRUE(study.complete);
+  EXPECT_EQ(study.dims, (std::vector<int>{1, 2, 3, 6}));
+  EXPECT_EQ(study.replicates, 1024u);
+  EXPECT_EQ(study.growth.n.size() + study.growth.left_out.size(), sizes.size());
+  for (std::size_t i = 1; i < study.growth.n.size(); ++i) {
+    EXPECT_GT(study.growth.best[i].value, study.growth.best[i - 1].value);
+  }
+}
+
+TEST(StudyGrowth, GivesTheSameBitsForAnyNumberOfThreads) {
+  const std::vector<std::uint64_t> sizes = {50, 100, 200, 400};
+  const auto figures = [&](int threads) {
+    return study_growth(world(), 6, sizes,
+                        {.backend = "cpu", .threads = threads, .replicates = 1024})
+        .growth;
+  };
+  const Growth one = figures(1), three = figures(3);
+  EXPECT_EQ(one.errors, three.errors);
+  EXPECT_EQ(one.n, three.n);
+  for (std::size_t i = 0; i < one.n.size(); ++i) {
+    EXPECT_EQ(one.best[i].value, three.best[i].value);
+  }
+}
+
+TEST(StudyGrowth, StopsWhereTimeIsUp) {
+  const std::vector<std::uint64_t> sizes = {50, 100, 200, 400};
+  const GrowthStudy study = study_growth(world(), 6, sizes, {.max_seconds = 1e-9});
+  EXPECT_FALSE(study.complete);
+  EXPECT_EQ(study.growth.verdict, "unfinished");
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The bandwidth of each allocation from a pilot with draws of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/scenario.h"
+#include "validation/allocation/block_runs.h"
+
+namespace headlab {
+
+/// What the search for bandwidths cost.
+struct TuningCost {
+  std::size_t settings = 0;      ///< allocations with a bandwidth, each simulated once
+  std::uint64_t replicates = 0;  ///< of each
+  int at_the_end = 0;  ///< allocations whose best is the end of the grid that was searched
+};
+
+/// Replicates of the pilot for each bandwidth tried.
+inline constexpr std::uint64_t tuning_replicates = 1024;
+
+/// Gives each scenario, of those in validation/allocation/allocations.h, the width of its kernel
+/// with the least error in a pilot. A grid of bandwidths (square roots of temperatures) in steps of
+/// 2, from a sixteenth to sixteen times the scenario's, is extended by up to eight octaves while
+/// the least error lies at its end; around the least, steps of 2^(1/2), 2^(1/4), 2^(1/8) and
+/// 2^(1/16) follow. All share blocks of their own, which the selection that follows has no part in:
+/// given the bandwidths it is one among fixed candidates. The least of estimates it takes here is
+/// no advice, it only fixes what is compared. Throws TimeIsUp, CouldNotFinish.
+TuningCost tune(std::vector<Scenario>& scenarios, const Laboratory& laboratory,
+                const ShareDone& share_done = {});
+
+}  // namespace headlab
