@@ -38,7 +38,8 @@ std::string effect_cell(const VerdictRow& row) {
 std::string allowed_cell(const VerdictRow& row) {
   if (row.comparisons == 0) return "–";
   const std::string margin = number_text(row.decisive.margin);
-  return row.decisive.statement == Statement::equal ? "± " + margin : "≥ -" + margin;
+  if (row.decisive.statement == Statement::equal) return "± " + margin;
+  return row.decisive.margin > 0 ? "≥ -" + margin : "≥ 0";
 }
 
 std::string replicates_needed(const VerdictRow& row) {

@@ -342,6 +342,7 @@ TEST_F(GpuBackend, LearnedHeadsAreEquivalentToReferenceWithTheSameBitsAgain) {
   for (test::FitShape shape : shapes) {
     for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
       for (const bool separate : {false, true}) {
+        if (separate && norm_share_of(kernel) != 0) continue;
         shape.separate = separate;
         const test::FitCase c = test::make_fit_case(shape, kernel);
         const test::FitReference reference = test::reference_answer(c, test::cuda_fit_rounding());
