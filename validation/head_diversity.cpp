@@ -8,11 +8,11 @@
 
 #include <Eigen/Dense>
 
-#include "kernels/deal.h"
 #include "engine/document.h"
 #include "engine/law/subspaces/haar.h"
-#include "kernels/signed_qr.h"
 #include "engine/subspaces.h"
+#include "kernels/deal.h"
+#include "kernels/signed_qr.h"
 #include "validation/indices.h"
 #include "validation/query_key.h"
 
