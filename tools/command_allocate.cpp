@@ -33,7 +33,11 @@ std::vector<std::uint64_t> numbers_of(const std::string& option, const std::stri
   std::vector<std::uint64_t> numbers;
   std::istringstream parts(text + ",");
   for (std::string part; std::getline(parts, part, ',');) {
-    numbers.push_back(parse_whole_number(option, part, 1, high));
+    const std::uint64_t number = parse_whole_number(option, part, 1, high);
+    if (std::ranges::find(numbers, number) != numbers.end()) {
+      throw Refused(option + ": names " + part + " twice");
+    }
+    numbers.push_back(number);
   }
   return numbers;
 }
@@ -263,6 +267,10 @@ int command_allocate(const AllocateArguments& arguments) {
     }
   } catch (...) {
     display.finish("");
+    // What came before the setting that failed is not lost.
+    if (json && *json != "-" && !studies.empty()) {
+      write_files({{*json, allocation_json(studies, provenance(), growths)}}, arguments.run.quiet);
+    }
     throw;
   }
   end_on_signals();

@@ -22,6 +22,7 @@ class Selector {
         scenarios_(allocation_scenarios(base, budget, options.rule)) {
     study_.budget = budget;
     study_.n = base.n;
+    study_.fixed_design = base.fixed_design;
     study_.seed = base.seed;
     study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
     study_.rule = options.rule;
@@ -164,7 +165,8 @@ std::string advice_text(const AllocationStudy& study) {
       return "Too close to call: " + advised + " has the least estimated MSE, but " + may_be_best +
              "; " +
              (std::isfinite(study.replicates_needed)
-                  ? "about " + rounded_up(study.replicates_needed) + " replicates would decide."
+                  ? "about " + rounded_up(study.replicates_needed) +
+                        " replicates decide if errors are what they look like."
                   : "no number of replicates is sure to decide.");
     case AdviceKind::unfinished:
       return "Time was up: " + advised + " has the least estimated MSE so far, but " + may_be_best +
@@ -185,7 +187,10 @@ std::string advice_limits(const AllocationStudy& study) {
     heads += (heads.empty() ? "" : " and ") + law + " heads";
     if (law == HaarSubspaces::name) heads += " (the mean over their draws)";
   }
-  return "It holds for this design, truth and noise, n " + std::to_string(study.n) + ", " +
+  const std::string world = study.fixed_design
+                                ? "this one set of design points, this truth and noise"
+                                : "this design, truth and noise";
+  return "It holds for " + world + ", n " + std::to_string(study.n) + ", " +
          std::to_string(study.queries) + (study.queries == 1 ? " query" : " queries") + ", " +
          heads + " and the kernel widths shown (rule " + rule_name(study.rule) +
          "); another of these may change it.";

@@ -43,6 +43,7 @@ struct AllocationRow {
 struct AllocationStudy {
   int budget = 1;
   std::uint64_t n = 1;
+  bool fixed_design = false;  ///< one set of n points, not their law
   int queries = 1;
   std::uint64_t seed = 0;
   BandwidthRule rule = BandwidthRule::fixed;

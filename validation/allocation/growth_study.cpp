@@ -36,7 +36,8 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
   GrowthStudy study{.budget = budget,
                     .rule = options.rule,
                     .dims = {},
-                    .replicates = std::min(options.replicates, growth_replicates),
+                    .replicates = std::min(options.replicates, growth_replicates) /
+                                  block_replicates * block_replicates,
                     .growth = {}};
   std::vector<GrowthPoint> points;
   try {
