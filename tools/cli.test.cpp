@@ -721,8 +721,19 @@ TEST_F(CommandLine, WritesADataSetAndKeepsItTheNextTime) {
             "(conditions/0/parameters/run/seed differs) - choose another folder\n");
 }
 
+/// The name of a file that is still being written, or nothing.
+std::string half_written(const std::vector<std::string>& files) {
+  for (const std::string& name : files) {
+    if (name.find(".tmp-") != std::string::npos) return name;
+  }
+  return "";
+}
+
 TEST_F(CommandLine, InterruptedDataSetsLeaveNothingHalfWritten) {
   const pid_t child = start(slow_shards);
+  for (int i = 0; i < 3000 && half_written(files()).empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   send(child, SIGINT);
   const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.code, 1);
@@ -730,31 +741,25 @@ TEST_F(CommandLine, InterruptedDataSetsLeaveNothingHalfWritten) {
       outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 40 - the same command "
                               "goes on from there\n$")))
       << outcome.err;
-  for (const std::string& name : files()) EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
+  EXPECT_EQ(half_written(files()), "");
 }
 
 TEST_F(CommandLine, KilledDataSetsGoOn) {
   const pid_t child = start(slow_shards);
   // In the midst of a shard, whose files it leaves.
-  const auto half_written = [&] {
-    for (const std::string& name : files()) {
-      if (name.find(".tmp-") != std::string::npos) return name;
-    }
-    return std::string();
-  };
-  for (int i = 0; i < 3000 && half_written().empty(); ++i) {
+  for (int i = 0; i < 3000 && half_written(files()).empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ::kill(child, SIGKILL);
   EXPECT_EQ(finish(child).code, -1);
-  const std::string left = half_written();
+  const std::string left = half_written(files());
   const std::string shard = "d/condition_000/shard_";
   ASSERT_TRUE(left.starts_with(shard)) << left;
   Arguments again = slow_shards;
   again.insert(again.end(), {"--only-shard", left.substr(shard.size(), 3)});
   const Outcome outcome = headlab(again);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(half_written(), "");
+  EXPECT_EQ(half_written(files()), "");
   EXPECT_TRUE(fs::exists(folder_ / left.substr(0, shard.size() + 3) / "X.npy"));
 }
 

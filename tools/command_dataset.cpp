@@ -126,6 +126,9 @@ int command_dataset(const DatasetArguments& arguments) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   end_on_signals();
   display.finish("");
+  if (result.interrupted && result.work.shards == 0) {
+    throw CouldNotFinish("interrupted: nothing was written");
+  }
   if (result.interrupted) {
     std::cerr << "headlab: interrupted: " << *run.out << " has "
               << counted(result.work.kept + result.written, "shard") << " of " << result.work.shards
