@@ -25,11 +25,12 @@ bool is(const Variant& law) {
 void require_any_size(const Scenario& base) {
   const auto& subspaces = base.subspaces;
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
-      is<FileSubspaces>(subspaces)) {
+      is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {
     refuse_at(base, "heads.subspaces",
               std::string("law \"") +
                   std::visit([](const auto& law) { return law.name; }, subspaces) +
-                  "\" gives heads of one size (allowed: orthogonal, aligned, haar, equiangular)");
+                  "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "
+                  "equiangular)");
   }
   if (is<ExplicitWeights>(base.weights) || is<OptimalWeights>(base.weights)) {
     refuse_at(base, "heads.weights",

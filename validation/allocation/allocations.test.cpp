@@ -137,8 +137,12 @@ TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
   EXPECT_EQ(refusal(world({"heads.subspaces={law=\"principal_angles\",angles=[1,1]}"}), 4,
                     BandwidthRule::fixed),
             "--set heads.subspaces={law=\"principal_angles\",angles=[1,1]}: heads.subspaces: law "
-            "\"principal_angles\" gives heads of one size (allowed: orthogonal, aligned, haar, "
+            "\"principal_angles\" gives heads of the scenario's size (allowed: orthogonal, "
+            "aligned, haar, "
             "equiangular)");
+  EXPECT_NE(refusal(world({"heads.subspaces={law=\"learned\"}"}), 4, BandwidthRule::fixed)
+                .find("law \"learned\" gives heads of the scenario's size"),
+            std::string::npos);
   for (const std::string weights : {"law=\"explicit\",values=[1]", "law=\"optimal\""}) {
     const std::string text =
         refusal(world({"heads.weights={" + weights + "}"}), 4, BandwidthRule::fixed);
