@@ -9,6 +9,7 @@
 
 #include <Eigen/Core>
 
+#include "engine/pilot.h"
 #include "engine/simulate.h"
 #include "engine/written_at.h"
 #include "kernels/learning/worker.h"
@@ -27,14 +28,7 @@ Plan sample_plan(const Scenario& scenario, const LearnedSubspaces& law) {
   sampled.estimator = Estimator::plain;
   sampled.seed = law.seed;
   sampled.n = law.points.value_or(scenario.n);
-  Plan plan = make_plan(sampled);
-  const Streams run = plan.streams;
-  plan.streams = learning_streams;
-  if (plan.fixed_design_seed) {
-    plan.streams.design = run.design;
-    plan.streams.design_choice = run.design_choice;
-  }
-  return plan;
+  return drawn_from(make_plan(sampled), learning_streams);
 }
 
 /// W_K = Q R; keys Q and queries W_Q R^T have the logits of W_K and W_Q.

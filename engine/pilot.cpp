@@ -61,6 +61,16 @@ std::vector<double> optimal_weights(const Eigen::MatrixXd& m) {
   return {a.begin(), a.end()};
 }
 
+Plan drawn_from(Plan plan, const Streams& streams) {
+  const Streams run = plan.streams;
+  plan.streams = streams;
+  if (plan.fixed_design_seed) {
+    plan.streams.design = run.design;
+    plan.streams.design_choice = run.design_choice;
+  }
+  return plan;
+}
+
 Plan pilot_plan(const Scenario& scenario) {
   const auto& law = std::get<OptimalWeights>(scenario.weights);
   Scenario pilot = scenario;
@@ -68,14 +78,7 @@ Plan pilot_plan(const Scenario& scenario) {
   pilot.estimator = Estimator::conditional;
   pilot.moments = MomentMode::pairwise;
   pilot.seed = law.seed;
-  Plan plan = make_plan(pilot);
-  const Streams run = plan.streams;
-  plan.streams = pilot_streams;
-  if (plan.fixed_design_seed) {
-    plan.streams.design = run.design;
-    plan.streams.design_choice = run.design_choice;
-  }
-  return plan;
+  return drawn_from(make_plan(pilot), pilot_streams);
 }
 
 bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,

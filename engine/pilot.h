@@ -17,6 +17,9 @@ namespace headlab {
 /// kernel weights are computed in.
 std::vector<double> optimal_weights(const Eigen::MatrixXd& m);
 
+/// The plan with its draws from `streams`; a fixed design stays the run's.
+Plan drawn_from(Plan plan, const Streams& streams);
+
 /// The plan of the pilot: pairwise conditional moments under uniform weights, keyed with the
 /// pilot's own seed and drawn from streams of its own. A fixed design is the run's, because the
 /// weights are to be optimal on it. Requires weights of law `optimal`.

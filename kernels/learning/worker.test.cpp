@@ -88,6 +88,17 @@ TEST(LearningWorker, LearnedWeightsAreInTheHeads) {
   }
 }
 
+TEST(LearningWorker, GivesABlockUpWhereItIsToldToStop) {
+  const Plan plan = learning_plan(20);
+  const Plan* const one = &plan;
+  const auto backend = make_cpu_backend();
+  std::vector<Moments> out(1);
+  int asked = 0;
+  const auto worker = make_worker(*backend, Plans(&one, 1), [&] { return ++asked == 5; });
+  EXPECT_THROW(worker->run({.first = 0, .count = 1, .node = 1}, out), FitStopped);
+  EXPECT_EQ(asked, 5);
+}
+
 TEST(LearningWorker, PlansTogetherHaveTheBitsOfPlansAlone) {
   const Plan learned = learning_plan(10);
   Plan given = learned;
