@@ -13,10 +13,6 @@
 
 namespace headlab {
 
-std::unique_ptr<HeadGradients> Backend::head_gradients(const KernelLaw&, int) const {
-  throw std::invalid_argument("backend " + name() + " learns no heads - use --backend cpu");
-}
-
 std::vector<std::string> backend_names() {
 #if defined(HEADLAB_HAVE_CUDA)
   return {"reference", "cpu", "cuda"};

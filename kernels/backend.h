@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,11 @@ class Backend {
 
   /// Estimates and gradients for heads that are to be learned, on `threads` threads. Throws
   /// std::invalid_argument where the kernel has no norm_share, or the backend does not learn.
-  virtual std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int threads) const;
+  virtual std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& /*kernel*/,
+                                                        int /*threads*/) const {
+    // Defined here: whoever derives from this class does not bring every backend into his program.
+    throw std::invalid_argument("backend " + name() + " learns no heads - use --backend cpu");
+  }
 };
 
 /// The backends of this build, "auto" not among them.
