@@ -2,26 +2,16 @@
 #include "engine/results_netcdf.h"
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <functional>
 #include <variant>
 
 #include "engine/error.h"
 #include "engine/netcdf_file.h"
 #include "engine/results_nodes.h"
+#include "engine/results_study.h"
 
 namespace headlab {
 namespace {
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 std::vector<double> column(const std::vector<Figure>& figures, double Figure::*member) {
   std::vector<double> numbers;
@@ -31,33 +21,13 @@ std::vector<double> column(const std::vector<Figure>& figures, double Figure::*m
 
 void write_provenance(const NetcdfGroup& root, const Study& study, const RunResult& result,
                       const Provenance& program) {
-  root.put_attribute("Conventions", "CF-1.8");
-  root.put_attribute("title", study.conditions.empty() ? "" : study.conditions.front().name);
-  root.put_attribute("aims", study.conditions.empty() ? "" : study.conditions.front().aims);
-  root.put_attribute("source", "headlab " + program.version);
-  root.put_attribute("created", utc_now());
+  write_study(root, study, program);
   root.put_attribute("format_version", std::int64_t{results_format_version});
-  root.put_attribute("headlab_version", program.version);
-  root.put_attribute("git", program.git);
-  root.put_attribute("compiler", program.compiler);
-  root.put_attribute("build_type", program.build_type);
   root.put_attribute("backend", result.backend);
   root.put_attribute("simd", result.simd);
   root.put_attribute("device", result.device);
   root.put_attribute("threads", std::int64_t{result.threads});
   root.put_attribute("complete", std::int64_t{result.complete ? 1 : 0});
-  // Where a sweep varies the seed it stands in the variable `seed` alone.
-  const bool one_seed = std::all_of(
-      study.conditions.begin(), study.conditions.end(),
-      [&](const Scenario& scenario) { return scenario.seed == study.conditions.front().seed; });
-  if (one_seed && !study.conditions.empty()) {
-    root.put_attribute("seed", static_cast<std::int64_t>(study.conditions.front().seed));
-  }
-  root.put_attribute("scenario_file", study.file);
-  root.put_attribute("scenario_text", study.text);
-  std::string sets;
-  for (const std::string& set : study.sets) sets += (sets.empty() ? "" : "\n") + set;
-  root.put_attribute("set_arguments", sets);
   root.put_attribute("conditions_planned", static_cast<std::int64_t>(study.conditions.size()));
 }
 
@@ -152,49 +122,6 @@ void write_indices(const NetcdfGroup& root, const RunResult& result,
   }
 }
 
-/// The value at a dotted path of a scenario, or nullptr.
-const Value* value_at(const Value& parameters, const std::string& path) {
-  const Value* value = &parameters;
-  for (const std::string& part : split_path(path, parameters.location)) {
-    if (value) value = value->find(part);
-  }
-  return value;
-}
-
-/// One variable a swept key: whole numbers or numbers where all its values are, texts otherwise.
-void write_swept(const NetcdfGroup& root, const Study& study, const RunResult& result) {
-  std::string keys;
-  for (std::size_t s = 0; s < study.swept.size(); ++s) {
-    const std::string& key = study.swept[s];
-    keys += (s == 0 ? "" : " ") + key;
-    std::vector<std::int64_t> integers;
-    std::vector<double> numbers;
-    std::vector<std::string> texts;
-    for (const ConditionResult& condition : result.conditions) {
-      texts.push_back(condition.scenario.swept.at(s));
-      const Value* value = value_at(condition.scenario.parameters, key);
-      if (value == nullptr) continue;
-      if (const auto* integer = std::get_if<std::int64_t>(&value->data)) {
-        integers.push_back(*integer);
-        numbers.push_back(static_cast<double>(*integer));
-      } else if (const auto* number = std::get_if<double>(&value->data)) {
-        numbers.push_back(*number);
-      } else if (const auto* text = std::get_if<std::string>(&value->data)) {
-        texts.back() = *text;
-      }
-    }
-    const std::string long_name = "swept parameter " + key;
-    if (integers.size() == texts.size()) {
-      root.write(key, {"condition"}, {long_name}, integers);
-    } else if (numbers.size() == texts.size()) {
-      root.write(key, {"condition"}, {long_name}, numbers);
-    } else {
-      root.write(key, {"condition"}, {long_name, ""}, texts);
-    }
-  }
-  root.put_attribute("swept", keys);
-}
-
 void write_query_figures(const NetcdfGroup& root, const RunResult& result) {
   root.define_doubles("head_weights", {"condition", "head"}, {"head weights a_h"});
   root.define_doubles("x", {"condition", "query", "coordinate"}, {"query points"});
@@ -250,7 +177,11 @@ void write_root(const NetcdfGroup& root, const Study& study, const RunResult& re
   root.define_dimension("head_2", static_cast<std::size_t>(heads));
   root.define_dimension("coordinate", static_cast<std::size_t>(d));
   write_provenance(root, study, result, program);
-  write_swept(root, study, result);
+  std::vector<const Scenario*> scenarios;
+  for (const ConditionResult& condition : result.conditions) {
+    scenarios.push_back(&condition.scenario);
+  }
+  write_swept(root, "condition", study.swept, scenarios);
   write_summary_figures(root, result);
   write_indices(root, result, indices);
   write_counts(root, result);

@@ -15,8 +15,11 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/provenance.h"
+#include "tools/allocation_progress.h"
 #include "tools/columns.h"
+#include "tools/command_allocate_map.h"
 #include "tools/figure_text.h"
+#include "tools/growth_text.h"
 #include "tools/output_folder.h"
 #include "tools/progress.h"
 #include "tools/stop_signal.h"
@@ -42,6 +45,20 @@ std::vector<std::uint64_t> numbers_of(const std::string& option, const std::stri
   return numbers;
 }
 
+/// The rules of "fixed,tuned"; throws Refused, naming --bandwidth-rule.
+std::vector<BandwidthRule> rules_of(const std::string& text) {
+  std::vector<BandwidthRule> rules;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    const BandwidthRule rule = find_rule(part);
+    if (std::ranges::find(rules, rule) != rules.end()) {
+      throw Refused("--bandwidth-rule: names " + part + " twice");
+    }
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
 /// Throws Refused where a scenario sweeps what allocate does not choose by itself.
 void require_one_setting(const Study& study, BandwidthRule rule) {
   std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
@@ -52,19 +69,8 @@ void require_one_setting(const Study& study, BandwidthRule rule) {
     if (std::ranges::find(chosen, key) != chosen.end()) continue;
     throw Refused(study.file + ": sweep: varies " + key +
                   ", but allocate takes one value of it (allowed: " + listed(chosen) +
-                  ", which it sets by itself) - give it one value");
+                  ", which it sets by itself) - give it one value, or map the settings with --map");
   }
-}
-
-/// A word as a shell takes it.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_./=+,:@%-") == std::string::npos;
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 /// The command that gives the same bits again, on this backend and SIMD target.
@@ -123,56 +129,24 @@ std::string study_table(const AllocationStudy& study) {
   return text;
 }
 
-/// "log      level 2.41, 1.3 dimensions a decade [1.2, 1.4], rejected (p 0.001)"
-std::string fit_text(const GrowthFit& fit) {
-  std::string text = "  " + left(fit.name, 10) + short_number(fit.level);
-  if (fit.name == "log") text += " + " + short_number(fit.slope) + " a decade";
-  if (fit.name == "power") text += " (n/n0)^" + short_number(fit.slope);
-  if (fit.name != "constant") {
-    text += " [" + short_number(fit.interval.low) + ", " + short_number(fit.interval.high) + "]";
+/// The best number of heads over the budgets, at each n.
+std::vector<HeadGrowthAt> head_growths(const std::vector<GrowthStudy>& growths,
+                                       const std::vector<std::uint64_t>& sizes,
+                                       std::uint64_t seed) {
+  std::vector<HeadGrowthAt> all;
+  std::vector<const GrowthStudy*> complete;
+  for (const GrowthStudy& growth : growths) {
+    if (growth.complete) complete.push_back(&growth);
   }
-  return text + (fit.rejected ? ", rejected" : ", not rejected") + " (p " +
-         short_number(fit.p_value) + ")\n";
-}
-
-std::string growth_table(const GrowthStudy& study) {
-  std::string text = "growth of the best d_k with n, D " + std::to_string(study.budget) +
-                     ", rule " + rule_name(study.rule) + "\n";
-  if (!study.complete) return text + "  time was up: nothing is known\n\n";
-  const Growth& growth = study.growth;
-  std::vector<std::string> sizes, dims, interpolation;
-  for (std::size_t i = 0; i < growth.n.size(); ++i) {
-    sizes.push_back(number_text(growth.n[i]));
-    dims.push_back(figure_text({growth.best[i].value, growth.errors[i]}));
-    interpolation.push_back(short_number(growth.best[i].interpolation));
+  if (complete.size() < least_budgets) return all;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    all.emplace_back(sizes[i], head_growth(complete, i, seed));
   }
-  for (const double n : growth.left_out) {
-    sizes.push_back(number_text(n));
-    dims.push_back("–");
-    interpolation.push_back("an end of the range is best");
-  }
-  Columns columns;
-  columns.add("n", sizes, true);
-  columns.add_figures("best d_k", dims);
-  columns.add("interpolation error", interpolation);
-  text += columns.text("  ");
-  std::string compared;
-  for (const int k : study.dims) compared += (compared.empty() ? "" : ", ") + std::to_string(k);
-  text += "  between d_k " + compared + ", the divisors of D; " + std::to_string(study.replicates) +
-          " replicates each\n";
-  for (const GrowthFit& fit : growth.fits) text += fit_text(fit);
-  text += "  verdict: " + growth.verdict + "\n";
-  if (!growth.fits.empty()) {
-    text += std::isnan(growth.smallest_exponent)
-                ? "  no power of n up to n^2 could be told from a log here\n"
-                : "  the smallest power of n that could be told from a log here: n^" +
-                      short_number(growth.smallest_exponent) + "\n";
-  }
-  return text + "\n";
+  return all;
 }
 
 std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies,
-                  const std::vector<GrowthStudy>& growths) {
+                  const std::vector<GrowthStudy>& growths, const std::vector<HeadGrowthAt>& heads) {
   std::string text = one_line(name) + "\n";
   double seconds = 0;
   for (const ReplayedAllocation& one : studies) {
@@ -183,31 +157,26 @@ std::string table(const std::string& name, const std::vector<ReplayedAllocation>
     text += growth_table(growth);
     seconds += growth.seconds;
   }
+  text += head_growth_table(heads);
   return text + duration_text(seconds) + "\n± is one Monte Carlo standard error\n";
-}
-
-void show(ProgressDisplay& display, const std::string& setting, const AllocationProgress& progress,
-          double seconds) {
-  const std::string words = setting + ": " + progress.stage;
-  const std::string percent = std::to_string(static_cast<int>(100 * progress.share)) + " %";
-  display.show(
-      seconds,
-      [&](std::size_t width) {
-        constexpr std::size_t bar_width = 20;
-        std::string line =
-            "▕" + left(bar(progress.share, bar_width), bar_width) + "▏" + right(percent, 6);
-        if (display_width(line) + 2 + display_width(words) <= width) line += "  " + words;
-        return display_width(line) <= width ? line : "";
-      },
-      [&] { return words + ", " + percent; });
 }
 
 }  // namespace
 
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./=+,:@%-") == std::string::npos;
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 int command_allocate(const AllocateArguments& arguments) {
   const RunOptions run = run_options(arguments.run);
-  AllocateOptions options{
-      .backend = run.backend, .threads = run.threads, .rule = find_rule(arguments.rule)};
+  const std::vector<BandwidthRule> rules = rules_of(arguments.rule);
+  AllocateOptions options{.backend = run.backend, .threads = run.threads, .rule = rules[0]};
   if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
   if (arguments.run.scenario.empty()) {
     throw Refused(
@@ -218,6 +187,14 @@ int command_allocate(const AllocateArguments& arguments) {
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
   const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
+  if (arguments.map) {
+    return command_allocate_map(arguments, study, rules, budgets, sizes, options);
+  }
+  if (rules.size() > 1) {
+    throw Refused("--bandwidth-rule " + arguments.rule +
+                  ": names several rules, which --map compares - name one");
+  }
+  if (arguments.run.out) throw Refused("--out: is for --map - write --json FILE");
   require_one_setting(study, options.rule);
   Scenario base = study.conditions.front();
   if (sizes.empty()) {
@@ -226,8 +203,8 @@ int command_allocate(const AllocateArguments& arguments) {
     }
     sizes = {base.n};
   }
-  if (arguments.growth && sizes.size() < 4) {
-    throw Refused("--growth: needs four n or more - write --n 100,300,1000,3000");
+  if (arguments.growth && sizes.size() < least_sizes && budgets.size() < least_budgets) {
+    throw Refused("--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");
   }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
@@ -276,9 +253,10 @@ int command_allocate(const AllocateArguments& arguments) {
   end_on_signals();
   display.finish(complete ? "done in " + duration_text(seconds) : "");
 
+  const std::vector<HeadGrowthAt> heads = head_growths(growths, sizes, base.seed);
   std::string text;
-  if (json) text = allocation_json(studies, provenance(), growths);
-  std::cout << (json == "-" ? text : table(base.name, studies, growths));
+  if (json) text = allocation_json(studies, provenance(), growths, heads);
+  std::cout << (json == "-" ? text : table(base.name, studies, growths, heads));
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
   if (interrupted) {

@@ -12,10 +12,14 @@ namespace headlab::tools {
 struct AllocateArguments {
   std::optional<std::string> budget;  ///< one number or several, "8,16,32"
   std::optional<std::string> n;       ///< likewise; the scenario's without one
-  std::string rule = "fixed";
+  std::string rule = "fixed";         ///< of a map several: "fixed,rate"
   bool growth = false;
+  bool map = false;
   RunArguments run;  ///< what every command that simulates takes; `scenario` is that of --data
 };
+
+/// A word as a shell takes it.
+std::string quoted(const std::string& word);
 
 /// `headlab allocate`: selects among the allocations of each budget at each n, and prints what it
 /// found and advises. Returns the exit code; throws Refused and CouldNotFinish.

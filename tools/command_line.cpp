@@ -127,12 +127,21 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
       ->type_name("N");
   command
       ->add_option("--bandwidth-rule", allocate.rule,
-                   "fixed (the default: the scenario's), sqrt_dim, rate or tuned")
+                   "fixed (the default: the scenario's), sqrt_dim, rate or tuned; of a map several")
       ->type_name("RULE");
   command
-      ->add_flag("--growth", allocate.growth,
-                 "Say how the best dimension grows with n: four n or more")
+      ->add_flag(
+          "--growth", allocate.growth,
+          "Say how the best dimension grows with n, or the best H with D: four n or more, or "
+          "three budgets")
       ->disable_flag_override();
+  command
+      ->add_flag("--map", allocate.map,
+                 "Say so for every setting of the scenario's sweep, rule and budget")
+      ->disable_flag_override();
+  command
+      ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
+      ->type_name("DIR");
   command
       ->add_option("--set", allocate.run.sets,
                    "Change a parameter of the scenario; may be repeated")

@@ -44,6 +44,32 @@ Json advice_json(const AllocationStudy& study) {
   return json;
 }
 
+Json laws_json(const std::vector<GrowthFit>& fits) {
+  Json laws = Json::array();
+  for (const GrowthFit& fit : fits) {
+    laws.push_back({{"law", fit.name},
+                    {"level", number(fit.level)},
+                    {"slope", number(fit.slope)},
+                    {"interval", {number(fit.interval.low), number(fit.interval.high)}},
+                    {"p_value", number(fit.p_value)},
+                    {"rejected", fit.rejected}});
+  }
+  return laws;
+}
+
+Json head_growth_json(std::uint64_t n, const HeadGrowth& growth) {
+  Json json = {{"n", n}, {"points", Json::array()}, {"at_the_end", growth.left_out}};
+  for (std::size_t i = 0; i < growth.budgets.size(); ++i) {
+    json["points"].push_back(
+        {{"budget", growth.budgets[i]},
+         {"best_heads", {{"value", number(growth.heads[i])}, {"mcse", number(growth.errors[i])}}},
+         {"interpolation", number(growth.interpolation[i])}});
+  }
+  json["laws"] = laws_json(growth.fits);
+  json["verdict"] = growth.verdict;
+  return json;
+}
+
 Json growth_json(const GrowthStudy& study) {
   Json json = {{"budget", study.budget},
                {"rule", rule_name(study.rule)},
@@ -51,8 +77,7 @@ Json growth_json(const GrowthStudy& study) {
                {"dims", study.dims},
                {"replicates", study.replicates},
                {"points", Json::array()},
-               {"at_the_end", study.growth.left_out},
-               {"laws", Json::array()}};
+               {"at_the_end", study.growth.left_out}};
   for (std::size_t i = 0; i < study.growth.n.size(); ++i) {
     const BestDimension& best = study.growth.best[i];
     json["points"].push_back(
@@ -60,14 +85,9 @@ Json growth_json(const GrowthStudy& study) {
          {"best_dim", {{"value", number(best.value)}, {"mcse", number(study.growth.errors[i])}}},
          {"interpolation", number(best.interpolation)}});
   }
-  for (const GrowthFit& fit : study.growth.fits) {
-    json["laws"].push_back({{"law", fit.name},
-                            {"level", number(fit.level)},
-                            {"slope", number(fit.slope)},
-                            {"interval", {number(fit.interval.low), number(fit.interval.high)}},
-                            {"p_value", number(fit.p_value)},
-                            {"rejected", fit.rejected}});
-  }
+  json["laws"] = laws_json(study.growth.fits);
+  json["ends"] = study.growth.ends;
+  json["trend"] = study.growth.trend;
   json["verdict"] = study.growth.verdict;
   json["smallest_exponent"] = number(study.growth.smallest_exponent);
   json["seconds"] = study.seconds;
@@ -96,7 +116,8 @@ void add_study(Json& json, const ReplayedAllocation& replayed) {
 }  // namespace
 
 std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
-                            const Provenance& program, const std::vector<GrowthStudy>& growth) {
+                            const Provenance& program, const std::vector<GrowthStudy>& growth,
+                            const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth) {
   const AllocationStudy& first = studies.at(0).study;
   Json json = {{"headlab",
                 {{"version", program.version},
@@ -119,6 +140,39 @@ std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
     }
   }
   for (const GrowthStudy& study : growth) json["growth"].push_back(growth_json(study));
+  for (const auto& [n, heads] : head_growth) {
+    json["head_growth"].push_back(head_growth_json(n, heads));
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string regime_json(const RegimeMap& map, const Provenance& program,
+                        const std::string& replay) {
+  Json json = {
+      {"headlab", {{"version", program.version}, {"git", program.git}, {"seed", map.seed}}},
+      {"complete", map.complete},
+      {"seconds", map.seconds},
+      {"replay", replay},
+      {"n", map.sizes},
+      {"cells", Json::array()},
+      {"head_growth", Json::array()}};
+  const auto setting = [&](std::size_t condition) {
+    Json values = Json::object();
+    for (std::size_t key = 0; key < map.keys.size(); ++key) {
+      values[map.keys[key]] = map.settings.at(condition)[key];
+    }
+    return values;
+  };
+  for (const RegimeCell& cell : map.cells) {
+    Json one = {{"setting", setting(cell.condition)}, {"words", cell_verdict(cell.study.growth)}};
+    one.update(growth_json(cell.study));
+    json["cells"].push_back(std::move(one));
+  }
+  for (const RegimeHeads& heads : map.heads) {
+    Json one = {{"setting", setting(heads.condition)}, {"rule", rule_name(heads.rule)}};
+    one.update(head_growth_json(heads.n, heads.growth));
+    json["head_growth"].push_back(std::move(one));
+  }
   return json.dump(2) + "\n";
 }
 

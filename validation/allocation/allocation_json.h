@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/provenance.h"
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/growth_study.h"
+#include "validation/allocation/regime_map.h"
 
 namespace headlab {
 
@@ -18,8 +21,13 @@ struct ReplayedAllocation {
 
 /// Selections as one JSON object (docs/allocation.md), ending in a newline: a single one at the top
 /// level, several as the array "studies". There is at least one. Growth studies, where there are
-/// any, are the array "growth".
-std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
-                            const Provenance& program, const std::vector<GrowthStudy>& growth = {});
+/// any, are the array "growth", and the growth of the best number of heads is "head_growth".
+std::string allocation_json(
+    const std::vector<ReplayedAllocation>& studies, const Provenance& program,
+    const std::vector<GrowthStudy>& growth = {},
+    const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth = {});
+
+/// A map as one JSON object, ending in a newline; `replay` is the command that makes it again.
+std::string regime_json(const RegimeMap& map, const Provenance& program, const std::string& replay);
 
 }  // namespace headlab

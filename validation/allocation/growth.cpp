@@ -143,6 +143,89 @@ std::vector<double> means(const GrowthPoint& point, const std::vector<std::size_
   return all;
 }
 
+/// The best dimensions of all points, and of all resamples of their blocks.
+struct Resampled {
+  std::vector<BestDimension> best;  ///< [points]
+  Eigen::MatrixXd values;           ///< [points][resamples]
+};
+
+/// The same blocks for every point: training sets at a smaller n are parts of those at a larger
+/// one.
+Resampled resampled(const std::vector<GrowthPoint>& points, std::size_t resamples,
+                    std::mt19937_64& engine) {
+  const std::size_t blocks = points.at(0).errors.at(0).size();
+  std::vector<std::size_t> drawn(blocks);
+  std::iota(drawn.begin(), drawn.end(), std::size_t{0});
+  Resampled all{.best = {},
+                .values = Eigen::MatrixXd(static_cast<Eigen::Index>(points.size()),
+                                          static_cast<Eigen::Index>(resamples))};
+  for (const GrowthPoint& point : points) {
+    all.best.push_back(interpolated_best(point.dims, means(point, drawn)));
+  }
+  for (std::size_t r = 0; r < resamples; ++r) {
+    for (std::size_t& block : drawn) block = ((engine() >> 32) * blocks) >> 32;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      all.values(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(r)) =
+          interpolated_best(points[i].dims, means(points[i], drawn)).value;
+    }
+  }
+  return all;
+}
+
+std::string trend_of(const Resampled& all) {
+  const Eigen::VectorXd change =
+      all.values.bottomRows(1).transpose() - all.values.topRows(1).transpose();
+  const double few = 0.005 * static_cast<double>(change.size());
+  if (static_cast<double>((change.array() <= 0).count()) <= few) return "rises";
+  if (static_cast<double>((change.array() >= 0).count()) <= few) return "falls";
+  return "none seen";
+}
+
+/// Of rows over columns.
+Eigen::MatrixXd covariance_of(const Eigen::MatrixXd& sampled) {
+  const Eigen::MatrixXd rest = sampled.colwise() - sampled.rowwise().mean();
+  return rest * rest.transpose() / static_cast<double>(sampled.cols() - 1);
+}
+
+Eigen::MatrixXd with_interpolation(Eigen::MatrixXd covariance,
+                                   const Eigen::VectorXd& interpolation) {
+  covariance.diagonal() += interpolation.cwiseAbs2();
+  return covariance;
+}
+
+/// Intervals of the slopes have to cover the interpolation as well.
+Eigen::MatrixXd interpolated_anew(Eigen::MatrixXd sampled, const Eigen::VectorXd& interpolation,
+                                  std::mt19937_64& engine) {
+  std::normal_distribution<double> normal;
+  for (Eigen::Index r = 0; r < sampled.cols(); ++r) {
+    for (Eigen::Index i = 0; i < sampled.rows(); ++i) {
+      sampled(i, r) += interpolation(i) * normal(engine);
+    }
+  }
+  return sampled;
+}
+
+Eigen::VectorXd centred(const Eigen::VectorXd& x) {
+  return x.array() - x.mean();
+}
+
+/// A law fitted to y [m], the interval of its slope from `sampled` [m][resamples].
+GrowthFit fit_law(const Laws& laws, const std::string& name, const Eigen::VectorXd& y,
+                  const Eigen::MatrixXd& sampled, double blocks) {
+  GrowthFit fit = laws.fit(name, y);
+  const double q = static_cast<double>(y.size()) - (fit.name == "constant" ? 1 : 2);
+  fit.p_value = hotelling_tail(laws.misfit(fit, y), q, blocks - 1);
+  fit.rejected = fit.p_value < growth_alpha;
+  std::vector<double> slopes;
+  for (Eigen::Index r = 0; r < sampled.cols(); ++r) {
+    slopes.push_back(laws.fit(name, sampled.col(r)).slope);
+  }
+  std::sort(slopes.begin(), slopes.end());
+  const std::size_t tail = slopes.size() / 40;
+  fit.interval = {slopes[tail], slopes[slopes.size() - 1 - tail]};
+  return fit;
+}
+
 }  // namespace
 
 BestDimension interpolated_best(const std::vector<int>& dims, const std::vector<double>& errors) {
@@ -161,76 +244,97 @@ BestDimension interpolated_best(const std::vector<int>& dims, const std::vector<
 Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
                   std::size_t resamples) {
   Growth growth;
-  std::vector<const GrowthPoint*> inside;
-  const std::size_t blocks = points.at(0).errors.at(0).size();
-  std::vector<std::size_t> drawn(blocks);
-  std::iota(drawn.begin(), drawn.end(), std::size_t{0});
-  for (const GrowthPoint& point : points) {
-    const BestDimension best = interpolated_best(point.dims, means(point, drawn));
-    if (best.at_end) {
-      growth.left_out.push_back(point.n);
+  std::mt19937_64 engine(seed);
+  const Resampled all = resampled(points, resamples, engine);
+  growth.trend = trend_of(all);
+  std::vector<Eigen::Index> inside;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (all.best[i].at_end) {
+      growth.left_out.push_back(points[i].n);
+      growth.ends.push_back(all.best[i].value);
       continue;
     }
-    inside.push_back(&point);
-    growth.n.push_back(point.n);
-    growth.best.push_back(best);
+    inside.push_back(static_cast<Eigen::Index>(i));
+    growth.n.push_back(points[i].n);
+    growth.best.push_back(all.best[i]);
   }
   const auto m = static_cast<Eigen::Index>(inside.size());
-
-  // The same blocks for every n: training sets at a smaller n are parts of those at a larger one.
-  Eigen::MatrixXd sampled(m, static_cast<Eigen::Index>(resamples));
-  std::mt19937_64 engine(seed);
-  for (std::size_t r = 0; r < resamples; ++r) {
-    for (std::size_t& block : drawn) block = ((engine() >> 32) * blocks) >> 32;
-    for (std::size_t i = 0; i < inside.size(); ++i) {
-      sampled(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(r)) =
-          interpolated_best(inside[i]->dims, means(*inside[i], drawn)).value;
-    }
-  }
-  const Eigen::MatrixXd centred = sampled.colwise() - sampled.rowwise().mean();
-  Eigen::MatrixXd covariance = centred * centred.transpose() / static_cast<double>(resamples - 1);
-  Eigen::VectorXd y(m), x(m);
+  const Eigen::MatrixXd sampled = all.values(inside, Eigen::all);
+  Eigen::VectorXd y(m), x(m), interpolation(m);
   for (Eigen::Index i = 0; i < m; ++i) {
     const BestDimension& best = growth.best[static_cast<std::size_t>(i)];
-    growth.errors.push_back(std::sqrt(covariance(i, i)));
-    covariance(i, i) += best.interpolation * best.interpolation;
     y(i) = best.value;
     x(i) = std::log10(growth.n[static_cast<std::size_t>(i)]);
+    interpolation(i) = best.interpolation;
   }
+  const Eigen::MatrixXd covariance = covariance_of(sampled);
+  for (Eigen::Index i = 0; i < m; ++i) growth.errors.push_back(std::sqrt(covariance(i, i)));
   growth.smallest_exponent = nan;
   if (m < 4) {
     growth.verdict = m == 0 ? "at an end of the range" : "too few n";
     return growth;
   }
-  x.array() -= x.mean();
-
-  // Intervals of the slopes have to cover the interpolation as well.
-  std::normal_distribution<double> normal;
-  for (Eigen::Index r = 0; r < sampled.cols(); ++r) {
-    for (Eigen::Index i = 0; i < m; ++i) {
-      sampled(i, r) += growth.best[static_cast<std::size_t>(i)].interpolation * normal(engine);
-    }
-  }
-
-  const Laws laws(x, Weighting(covariance));
-  const double df = static_cast<double>(blocks) - 1;
+  const Laws laws(centred(x), Weighting(with_interpolation(covariance, interpolation)));
+  const Eigen::MatrixXd disturbed = interpolated_anew(sampled, interpolation, engine);
+  const double blocks = static_cast<double>(points[0].errors[0].size());
   for (const char* name : {"constant", "log", "power"}) {
-    GrowthFit fit = laws.fit(name, y);
-    const double q = static_cast<double>(m) - (fit.name == "constant" ? 1 : 2);
-    fit.p_value = hotelling_tail(laws.misfit(fit, y), q, df);
-    fit.rejected = fit.p_value < growth_alpha;
-    std::vector<double> slopes;
-    for (Eigen::Index r = 0; r < sampled.cols(); ++r) {
-      slopes.push_back(laws.fit(name, sampled.col(r)).slope);
-    }
-    std::sort(slopes.begin(), slopes.end());
-    const std::size_t tail = slopes.size() / 40;
-    fit.interval = {slopes[tail], slopes[slopes.size() - 1 - tail]};
-    growth.fits.push_back(fit);
+    growth.fits.push_back(fit_law(laws, name, y, disturbed, blocks));
   }
   growth.smallest_exponent =
       smallest_exponent(laws, growth.fits[2].level, static_cast<double>(m) - 2);
   growth.verdict = verdict_of(growth.fits);
+  return growth;
+}
+
+HeadGrowth fit_head_growth(const std::vector<GrowthPoint>& points, const std::vector<int>& budgets,
+                           std::uint64_t seed, std::size_t resamples) {
+  HeadGrowth growth;
+  std::mt19937_64 engine(seed);
+  const Resampled all = resampled(points, resamples, engine);
+  std::vector<Eigen::Index> inside;
+  std::vector<double> log_budgets, log_heads, log_interpolations;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const BestDimension& best = all.best[i];
+    if (best.at_end) {
+      growth.left_out.push_back(budgets.at(i));
+      continue;
+    }
+    inside.push_back(static_cast<Eigen::Index>(i));
+    growth.budgets.push_back(budgets.at(i));
+    growth.heads.push_back(budgets[i] / best.value);
+    growth.interpolation.push_back(growth.heads.back() * best.interpolation / best.value);
+    log_budgets.push_back(std::log10(budgets[i]));
+    log_heads.push_back(std::log10(growth.heads.back()));
+    log_interpolations.push_back(best.interpolation / best.value / std::log(10.0));
+  }
+  const auto m = static_cast<Eigen::Index>(inside.size());
+  const Eigen::Map<const Eigen::VectorXd> x(log_budgets.data(), m), y(log_heads.data(), m),
+      interpolation(log_interpolations.data(), m);
+  Eigen::MatrixXd sampled = -(all.values(inside, Eigen::all).array().log10().matrix());
+  sampled.colwise() += x;
+  const Eigen::MatrixXd covariance = covariance_of(sampled);
+  for (std::size_t i = 0; i < growth.heads.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    growth.errors.push_back(std::sqrt(covariance(at, at)) * growth.heads[i] * std::log(10.0));
+  }
+  if (m < 3) {
+    growth.verdict = m == 0 ? "at an end of the range" : "too few D";
+    return growth;
+  }
+  // On logarithms the power law is the log law, and the linear one the constant of H*/D.
+  const Laws laws(centred(x), Weighting(with_interpolation(covariance, interpolation)));
+  const Eigen::MatrixXd disturbed = interpolated_anew(sampled, interpolation, engine);
+  const double blocks = static_cast<double>(points[0].errors[0].size());
+  GrowthFit linear =
+      fit_law(laws, "constant", y - centred(x), disturbed.colwise() - centred(x), blocks);
+  linear.name = "linear";
+  linear.slope = 1;
+  linear.interval = {1, 1};
+  GrowthFit power = fit_law(laws, "log", y, disturbed, blocks);
+  power.name = "power";
+  for (GrowthFit* fit : {&linear, &power}) fit->level = std::pow(10, fit->level);
+  growth.fits = {linear, power};
+  growth.verdict = !linear.rejected ? "linear" : !power.rejected ? "power" : "neither";
   return growth;
 }
 

@@ -33,7 +33,7 @@ BestDimension interpolated_best(const std::vector<int>& dims, const std::vector<
 
 /// One law fitted to k*(n) by generalised least squares.
 struct GrowthFit {
-  std::string name;     ///< "constant", "log", "power"
+  std::string name;     ///< "constant", "log", "power"; of heads "linear", "power"
   double level = 0;     ///< k* at the geometric mean of the n
   double slope = 0;     ///< of log: dimensions a decade; of power: the exponent; of constant: 0
   Interval interval{};  ///< of the slope, 95 %, by resampling blocks and interpolations
@@ -47,9 +47,22 @@ struct Growth {
   std::vector<BestDimension> best;
   std::vector<double> errors;    ///< standard errors of `best`, by resampling
   std::vector<double> left_out;  ///< n with the least error at an end of the range
+  std::vector<double> ends;      ///< that end, for each n left out
+  std::string trend;             ///< "rises", "falls" or "none seen", from the first n to the last
   std::vector<GrowthFit> fits;   ///< constant, log, power; none for fewer than four n
   std::string verdict;           ///< "constant", "log", "power", "not distinguishable", ...
   double smallest_exponent = 0;  ///< see below; NaN where none below 2 could
+};
+
+/// What is known of the growth of the best number of heads with the budget, H* = D/k*.
+struct HeadGrowth {
+  std::vector<int> budgets;  ///< those with k* inside the range
+  std::vector<double> heads;
+  std::vector<double> errors;         ///< standard errors of `heads`, by resampling
+  std::vector<double> interpolation;  ///< how much `heads` depend on the way of interpolating
+  std::vector<int> left_out;          ///< budgets with the least error at an end of the range
+  std::vector<GrowthFit> fits;        ///< linear, power; none for fewer than three budgets
+  std::string verdict;  ///< "linear", "power", "neither", "at an end of the range", "too few D"
 };
 
 /// Level at which a law is rejected.
@@ -72,7 +85,19 @@ inline constexpr double growth_alpha = 0.01;
 ///     "too few n"            below four n inside the range.
 /// `smallest_exponent` is the least p whose power law, at the level seen, would be told from every
 /// log in 9 of 10 studies like this one (noncentral chi^2).
+///
+/// `trend` compares k* at the first and the last n, ends of the range too: it rises or falls where
+/// all but 0.5 % of the resamples say so.
 Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
                   std::size_t resamples = 1000);
+
+/// Fits H*(D) = D/k*(D) with
+///     linear  H* = c D
+///     power   H* = c (D / D_0)^p
+/// D_0 the geometric mean of the budgets, on logarithms; points[i] holds the errors under
+/// budgets[i], all at one n and on the same blocks. Covariance and rejection as in fit_growth().
+/// The verdict is "linear" where that is not rejected, "power" where it alone is not.
+HeadGrowth fit_head_growth(const std::vector<GrowthPoint>& points, const std::vector<int>& budgets,
+                           std::uint64_t seed, std::size_t resamples = 1000);
 
 }  // namespace headlab

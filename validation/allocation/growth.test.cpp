@@ -121,5 +121,56 @@ TEST(FitGrowth, GivesTheSameForTheSameSeed) {
   EXPECT_EQ(one.fits[2].interval.low, two.fits[2].interval.low);
 }
 
+TEST(FitGrowth, SaysWhetherTheBestDimensionRises) {
+  EXPECT_EQ(fit_growth(planted(by_log, 0.01, 1), 1).trend, "rises");
+  EXPECT_EQ(fit_growth(planted([](double n) { return 9 / by_log(n); }, 0.01, 1), 1).trend, "falls");
+  EXPECT_EQ(fit_growth(planted(constant, 0.01, 1), 1).trend, "none seen");
+}
+
+TEST(FitGrowth, KeepsTheEndsThatItLeavesOut) {
+  const Growth growth = fit_growth(
+      planted([](double n) { return n < 200     ? 0.2
+                                    : n > 20000 ? 90
+                                                : 2 + n / 1e4; }, 0.01, 1), 1);
+  EXPECT_EQ(growth.left_out, (std::vector<double>{1e2, 3e4}));
+  EXPECT_EQ(growth.ends, (std::vector<double>{1, 40}));
+  EXPECT_EQ(growth.trend, "rises");
+  EXPECT_EQ(growth.n.size(), 4u);
+}
+
+/// Errors under each budget that are least at k* = D/H*(D).
+std::vector<GrowthPoint> planted_heads(const Law& heads, const std::vector<int>& budgets,
+                                       std::uint64_t seed) {
+  const std::vector<double> sizes(budgets.begin(), budgets.end());
+  return planted([&](double budget) { return budget / heads(budget); }, 0.01, seed, sizes);
+}
+
+TEST(FitHeadGrowth, TellsLinearFromOtherExponents) {
+  const std::vector<int> budgets = {12, 24, 48, 96};
+  const HeadGrowth linear =
+      fit_head_growth(planted_heads([](double d) { return d / 3.3; }, budgets, 2), budgets, 2);
+  EXPECT_EQ(linear.verdict, "linear");
+  EXPECT_EQ(linear.budgets, budgets);
+  ASSERT_EQ(linear.fits.size(), 2u);
+  EXPECT_LT(linear.fits[1].interval.low, 1);
+  EXPECT_GT(linear.fits[1].interval.high, 1);
+  const HeadGrowth root = fit_head_growth(
+      planted_heads([](double d) { return 1.5 * std::sqrt(d); }, budgets, 2), budgets, 2);
+  EXPECT_EQ(root.verdict, "power");
+  EXPECT_TRUE(root.fits[0].rejected);
+  EXPECT_LT(root.fits[1].interval.low, 0.5);
+  EXPECT_GT(root.fits[1].interval.high, 0.5);
+  EXPECT_NEAR(root.heads[0], 1.5 * std::sqrt(12), 5 * root.errors[0] + root.interpolation[0]);
+}
+
+TEST(FitHeadGrowth, LeavesOutTheEndsOfTheRange) {
+  const std::vector<int> budgets = {6, 12, 24};
+  const HeadGrowth growth =
+      fit_head_growth(planted_heads([](double d) { return 4 * d; }, budgets, 3), budgets, 3);
+  EXPECT_EQ(growth.left_out, budgets);
+  EXPECT_EQ(growth.verdict, "at an end of the range");
+  EXPECT_TRUE(growth.fits.empty());
+}
+
 }  // namespace
 }  // namespace headlab

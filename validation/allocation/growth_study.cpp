@@ -38,16 +38,16 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
                     .dims = {},
                     .replicates = std::min(options.replicates, growth_replicates) /
                                   block_replicates * block_replicates,
+                    .points = {},
                     .growth = {}};
-  std::vector<GrowthPoint> points;
   try {
     for (const std::uint64_t n : sizes) {
       Scenario one = base;
       one.n = n;
-      points.push_back(simulated(one, budget, study.replicates, options.rule, session));
+      study.points.push_back(simulated(one, budget, study.replicates, options.rule, session));
     }
-    study.dims = points.at(0).dims;
-    study.growth = fit_growth(points, base.seed);
+    study.dims = study.points.at(0).dims;
+    study.growth = fit_growth(study.points, base.seed);
   } catch (const TimeIsUp&) {
     study.complete = false;
     study.growth.verdict = "unfinished";
@@ -55,6 +55,17 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
   study.interrupted = session.interrupted();
   study.seconds = session.seconds();
   return study;
+}
+
+HeadGrowth head_growth(std::span<const GrowthStudy* const> studies, std::size_t size,
+                       std::uint64_t seed) {
+  std::vector<GrowthPoint> points;
+  std::vector<int> budgets;
+  for (const GrowthStudy* study : studies) {
+    points.push_back(study->points.at(size));
+    budgets.push_back(study->budget);
+  }
+  return fit_head_growth(points, budgets, seed);
 }
 
 }  // namespace headlab

@@ -17,8 +17,9 @@ namespace headlab {
 struct GrowthStudy {
   int budget = 1;
   BandwidthRule rule = BandwidthRule::fixed;
-  std::vector<int> dims;         ///< compared: the divisors of the budget, up to d
-  std::uint64_t replicates = 0;  ///< of each dimension at each n
+  std::vector<int> dims;            ///< compared: the divisors of the budget, up to d
+  std::uint64_t replicates = 0;     ///< of each dimension at each n
+  std::vector<GrowthPoint> points;  ///< [sizes], those reached before time was up
   Growth growth;
   bool complete = true;
   bool interrupted = false;
@@ -35,5 +36,16 @@ inline constexpr std::uint64_t growth_replicates = 4096;
 /// growth.
 GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
                          const AllocateOptions& options = {});
+
+/// Fewest n over which the best dimension is fitted.
+inline constexpr std::size_t least_sizes = 4;
+
+/// Fewest budgets over which the best number of heads is fitted.
+inline constexpr std::size_t least_budgets = 3;
+
+/// fit_head_growth() of complete studies of one setting and rule that differ in their budgets, at
+/// number `size` of their n.
+HeadGrowth head_growth(std::span<const GrowthStudy* const> studies, std::size_t size,
+                       std::uint64_t seed);
 
 }  // namespace headlab

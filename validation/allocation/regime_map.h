@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Where the scaling law holds: how the best dimension of a head grows with n in every
+/// setting of a sweep, under every bandwidth rule and budget.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/provenance.h"
+#include "engine/scenario.h"
+#include "validation/allocation/growth_study.h"
+
+namespace headlab {
+
+/// One setting under one rule and budget.
+struct RegimeCell {
+  std::size_t condition = 0;  ///< of the study
+  GrowthStudy study;
+};
+
+/// One setting under one rule at one n, over the budgets.
+struct RegimeHeads {
+  std::size_t condition = 0;
+  BandwidthRule rule = BandwidthRule::fixed;
+  std::uint64_t n = 1;
+  HeadGrowth growth;
+};
+
+/// All settings of a study.
+struct RegimeMap {
+  std::vector<std::string> keys;                   ///< swept
+  std::vector<std::vector<std::string>> settings;  ///< [conditions][keys], as TOML
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t seed = 0;
+  std::vector<RegimeCell> cells;   ///< by condition, rule, budget; those reached
+  std::vector<RegimeHeads> heads;  ///< where there are three budgets
+  bool complete = true;
+  bool interrupted = false;
+  double seconds = 0;
+};
+
+/// How far a map is: cells done, of all, and the one under way.
+using CellProgress =
+    std::function<void(std::size_t done, std::size_t all, const AllocationProgress& cell)>;
+
+/// study_growth() of every condition of `study`, a sweep over anything but n and the heads' number
+/// and dimension, under every rule and every budget at the n of `sizes`; with three budgets or more
+/// fit_head_growth() besides. `options.rule` and `options.progress` are not used. Every cell has
+/// the seed of its condition. Throws Refused where a cell would be refused, before any is
+/// simulated.
+RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
+                      std::span<const int> budgets, std::span<const std::uint64_t> sizes,
+                      AllocateOptions options, const CellProgress& progress = {});
+
+/// What a cell says of the law, in a few words: "one head takes all", "one dimension a head",
+/// "rises", "falls", "no growth seen", with "log or power", "log", "power" where a law was told.
+std::string cell_verdict(const Growth& growth);
+
+/// Writes the map as NetCDF: the dimensions `cell` and `n`, one variable a figure, one a swept key
+/// and the texts of rules, trends and verdicts (docs/allocation.md). Whole or not at all; throws
+/// CouldNotFinish.
+void write_regime_map(const std::string& path, const Study& study, const RegimeMap& map,
+                      const Provenance& program);
+
+}  // namespace headlab
