@@ -121,7 +121,7 @@ const Plant plants[] = {
      [](Plan& plan) {
        if (plan.k == 3) scale_bandwidth(plan, 4);
      }},
-    {"scaling_law", "scaling_law_growth_tuned", "", Verdict::supported, Verdict::refuted,
+    {"scaling_law", "scaling_law_growth_tuned_additive", "", Verdict::supported, Verdict::refuted,
      "the large training sets are small ones", [](Plan& plan) { plan.n = 30; }},
     {"specialization", "specialization_additive", "chordal", Verdict::supported, Verdict::refuted,
      "nothing is learned", [](Plan& plan) { plan.learning->steps = 0; }},

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/regime_map.h"
+
+#include <cmath>
+#include <filesystem>
+#include <gmock/gmock.h>
+
+#include <gtest/gtest.h>
+
+#include "engine/error.h"
+#include "engine/netcdf_file.h"
+
+namespace headlab {
+namespace {
+
+using testing::ElementsAre;
+
+const std::vector<std::uint64_t> sizes = {20, 60, 200, 600};
+const std::vector<BandwidthRule> fixed_and_rate = {BandwidthRule::fixed, BandwidthRule::rate};
+
+Study world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
+  return parse_study(R"([scenario]
+name = "map"
+[data]
+n = 10
+design = { law = "normal", dim = 6 }
+regression = { law = "random_cosines", terms = 16, length_scale = 3.0 }
+noise = { law = "normal", sd = 1 }
+[heads]
+count = 6
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.3 }
+[queries]
+law = "design"
+count = 4
+[run]
+seed = 4
+replicates = 10
+[sweep]
+)" + sweep + "\n",
+                     "world.toml");
+}
+
+RegimeMap mapped(const Study& study, const std::vector<int>& budgets,
+                 AllocateOptions options = {}) {
+  options.backend = "cpu";
+  options.replicates = 1024;
+  return map_regimes(study, fixed_and_rate, budgets, sizes, options);
+}
+
+TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
+  const Study study = world();
+  const std::vector<int> budgets = {4, 6};
+  const RegimeMap map = mapped(study, budgets);
+  EXPECT_TRUE(map.complete);
+  EXPECT_THAT(map.keys, ElementsAre("data.noise.sd"));
+  ASSERT_EQ(map.cells.size(), 8u);
+  EXPECT_TRUE(map.heads.empty());
+  std::size_t cell = 0;
+  for (std::size_t c = 0; c < 2; ++c) {
+    for (const BandwidthRule rule : fixed_and_rate) {
+      for (const int budget : budgets) {
+        const RegimeCell& one = map.cells[cell++];
+        EXPECT_EQ(one.condition, c);
+        EXPECT_EQ(one.study.rule, rule);
+        EXPECT_EQ(one.study.budget, budget);
+      }
+    }
+  }
+  AllocateOptions options{.backend = "cpu", .rule = BandwidthRule::rate, .replicates = 1024};
+  const GrowthStudy alone = study_growth(study.conditions[1], 6, sizes, options);
+  const Growth& there = map.cells.back().study.growth;
+  EXPECT_EQ(there.n, alone.growth.n);
+  EXPECT_EQ(there.errors, alone.growth.errors);
+  EXPECT_EQ(there.trend, alone.growth.trend);
+}
+
+TEST(MapRegimes, ComparesHeadsOverThreeBudgets) {
+  const RegimeMap map = mapped(world(R"("data.noise.sd" = [1.0])"), {2, 4, 6});
+  ASSERT_EQ(map.heads.size(), fixed_and_rate.size() * sizes.size());
+  for (const RegimeHeads& heads : map.heads) {
+    EXPECT_EQ(heads.growth.budgets.size() + heads.growth.left_out.size(), 3u);
+  }
+}
+
+TEST(MapRegimes, KeepsWholeCellsWhereTimeEnds) {
+  const RegimeMap map = mapped(world(), {6}, {.max_seconds = 1e-9});
+  EXPECT_FALSE(map.complete);
+  EXPECT_TRUE(map.cells.empty());
+}
+
+TEST(MapRegimes, RefusesACellBeforeAnyIsSimulated) {
+  const Study study = world(
+      R"("heads.kernel" = [{ law = "gaussian", bandwidth = 0.3 }, { law = "softmax", temperature = 1 }])");
+  bool simulated = false;
+  AllocateOptions options{.backend = "cpu"};
+  EXPECT_THROW(
+      map_regimes(study, fixed_and_rate, std::vector<int>{6}, sizes, options,
+                  [&](std::size_t, std::size_t, const AllocationProgress&) { simulated = true; }),
+      Refused);
+  EXPECT_FALSE(simulated);
+}
+
+TEST(CellVerdict, SaysWhatWasSeen) {
+  Growth growth{.left_out = {1e2, 1e3}, .ends = {12, 12}, .trend = "none seen"};
+  EXPECT_EQ(cell_verdict(growth), "one head takes all");
+  growth.ends = {1, 1};
+  EXPECT_EQ(cell_verdict(growth), "one dimension a head");
+  growth.ends = {1, 12};
+  growth.trend = "rises";
+  EXPECT_EQ(cell_verdict(growth), "rises");
+  growth = {.n = {1, 2, 3, 4}, .trend = "rises", .fits = {{.name = "constant"}}, .verdict = "log"};
+  EXPECT_EQ(cell_verdict(growth), "rises, log");
+  growth.verdict = "not distinguishable";
+  EXPECT_EQ(cell_verdict(growth), "rises, log or power");
+  growth.trend = "none seen";
+  growth.verdict = "constant";
+  EXPECT_EQ(cell_verdict(growth), "no growth seen");
+  growth.trend = "falls";
+  EXPECT_EQ(cell_verdict(growth), "falls");
+}
+
+TEST(WriteRegimeMap, HoldsWhatWasFound) {
+  const Study study = world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
+  const RegimeMap map = mapped(study, {6});
+  const std::string path = testing::TempDir() + "regime_map_test.nc";
+  write_regime_map(path, study, map, {});
+  {
+    const NetcdfInput file(path);
+    const NetcdfGroup root = file.root();
+    EXPECT_EQ(root.dimension("cell"), 4u);
+    EXPECT_EQ(root.doubles("n"), (std::vector<double>{20, 60, 200, 600}));
+    const std::vector<double> best = root.doubles("best_dim"), ends = root.doubles("at_the_end");
+    ASSERT_EQ(best.size(), 16u);
+    for (std::size_t cell = 0; cell < 4; ++cell) {
+      const Growth& growth = map.cells[cell].study.growth;
+      std::size_t inside = 0;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (ends[4 * cell + i] == 1) continue;
+        EXPECT_EQ(ends[4 * cell + i], 0);
+        EXPECT_EQ(best[4 * cell + i], growth.best[inside++].value);
+      }
+      EXPECT_EQ(inside, growth.n.size());
+    }
+    EXPECT_EQ(root.shape("exponent"), (std::vector<std::size_t>{4}));
+    EXPECT_EQ(root.text_attribute("swept"), "heads.subspaces.law");
+    EXPECT_TRUE(root.has_variable("heads.subspaces.law"));
+  }
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace headlab
