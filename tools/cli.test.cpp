@@ -144,7 +144,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "--replicates 100: too few for a selection (allowed: at least 1024)"},
       {{"allocate", "--data", "s.toml", "--budget", "4"},
        "s.toml: sweep: varies heads.kernel.bandwidth, but allocate takes one value of it (allowed: "
-       "heads.count, heads.dim, data.n, which it sets by itself) - give it one value"},
+       "heads.count, heads.dim, data.n, which it sets by itself) - give it one value, or map the "
+       "settings with --map"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--set",
         "heads.weights={law=\"optimal\"}"},
        "--set heads.weights={law=\"optimal\"}: heads.weights: law \"optimal\" gives the weights of "
@@ -156,10 +157,23 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"allocate", "a.toml"},
        "allocate: unexpected argument \"a.toml\" - try headlab help allocate"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "10,20,30", "--growth"},
-       "--growth: needs four n or more - write --n 100,300,1000,3000"},
-      {{"allocate", "--data", "a.toml", "--out", "x"},
-       "allocate: unknown option --out (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
-       "--growth, --set, --json, --backend, --threads, --seed, --replicates, --max-time, --quiet)"},
+       "--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--out", "x"},
+       "--out: is for --map - write --json FILE"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "fixed,rate"},
+       "--bandwidth-rule fixed,rate: names several rules, which --map compares - name one"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "rate,rate"},
+       "--bandwidth-rule: names rate twice"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--map", "--n", "10,20,30"},
+       "--map: needs four n or more - write --n 100,300,1000,3000"},
+      {{"allocate", "--data", "s.toml", "--budget", "4", "--map", "--n", "10,20,30,40",
+        "--bandwidth-rule", "fixed,rate"},
+       "s.toml: sweep: varies heads.kernel.bandwidth, which a map sets by itself - take it out of "
+       "the sweep"},
+      {{"allocate", "--data", "a.toml", "--outt", "x"},
+       "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
+       "--growth, --map, --out, --set, --json, --backend, --threads, --seed, --replicates, "
+       "--max-time, --quiet) - did you mean --out?"},
       {{"dataset"}, "dataset: no scenario given - write headlab dataset SCENARIO.toml"},
       {{"dataset", "a.toml", "--out", "d"},
        "dataset: no number of training sets given - write --replicates R"},
