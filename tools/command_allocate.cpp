@@ -73,14 +73,17 @@ void require_one_setting(const Study& study, BandwidthRule rule) {
   }
 }
 
-/// The command that gives the same bits again, on this backend and SIMD target.
+/// The command that gives the same bits again, on this backend and SIMD target; with `growth` that
+/// of all that was asked.
 std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
-                   std::uint64_t replicates) {
+                   std::uint64_t replicates, bool growth = false) {
+  const std::string budget = growth ? *arguments.budget : std::to_string(study.budget);
+  const std::string n = growth && arguments.n ? *arguments.n : std::to_string(study.n);
   std::string command = "headlab allocate --data " + quoted(arguments.run.scenario) + " --budget " +
-                        std::to_string(study.budget) + " --n " + std::to_string(study.n) +
-                        " --bandwidth-rule " + rule_name(study.rule) + " --seed " +
-                        std::to_string(study.seed) + " --replicates " + std::to_string(replicates) +
-                        " --backend " + study.backend;
+                        budget + " --n " + n + " --bandwidth-rule " + rule_name(study.rule) +
+                        (growth ? " --growth" : "") + " --seed " + std::to_string(study.seed) +
+                        " --replicates " + std::to_string(replicates) + " --backend " +
+                        study.backend;
   for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
   return command;
 }
@@ -146,7 +149,8 @@ std::vector<HeadGrowthAt> head_growths(const std::vector<GrowthStudy>& growths,
 }
 
 std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies,
-                  const std::vector<GrowthStudy>& growths, const std::vector<HeadGrowthAt>& heads) {
+                  const std::vector<GrowthStudy>& growths, const std::vector<HeadGrowthAt>& heads,
+                  const std::string& again) {
   std::string text = one_line(name) + "\n";
   double seconds = 0;
   for (const ReplayedAllocation& one : studies) {
@@ -158,6 +162,7 @@ std::string table(const std::string& name, const std::vector<ReplayedAllocation>
     seconds += growth.seconds;
   }
   text += head_growth_table(heads);
+  if (!growths.empty()) text += "again: " + again + "\n\n";
   return text + duration_text(seconds) + "\n± is one Monte Carlo standard error\n";
 }
 
@@ -256,7 +261,9 @@ int command_allocate(const AllocateArguments& arguments) {
   const std::vector<HeadGrowthAt> heads = head_growths(growths, sizes, base.seed);
   std::string text;
   if (json) text = allocation_json(studies, provenance(), growths, heads);
-  std::cout << (json == "-" ? text : table(base.name, studies, growths, heads));
+  std::cout << (json == "-" ? text
+                            : table(base.name, studies, growths, heads,
+                                    replay(arguments, studies[0].study, options.replicates, true)));
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
   if (interrupted) {

@@ -66,13 +66,14 @@ class Selector {
     BlockRuns runs(scenarios_, session_.laboratory());
     std::vector<std::size_t> racing(scenarios_.size());
     std::iota(racing.begin(), racing.end(), std::size_t{0});
-    const double level = comparison_level(options_.guarantee.alpha, racing.size(), selection_looks);
-    for (std::size_t i = 0; i < selection_looks; ++i) {
+    const std::vector<std::uint64_t> looks = selection_looks(options_.replicates);
+    const double level = comparison_level(options_.guarantee.alpha, racing.size(), looks.size());
+    for (std::size_t i = 0; i < looks.size(); ++i) {
       if (session_.stop()) throw TimeIsUp();
-      const std::uint64_t replicates = selection_look(i, options_.replicates);
+      const std::uint64_t replicates = looks[i];
       runs.advance(
           racing, replicates / block_replicates,
-          session_.tell("look " + std::to_string(i + 1) + " of " + std::to_string(selection_looks) +
+          session_.tell("look " + std::to_string(i + 1) + " of " + std::to_string(looks.size()) +
                         ", " + std::to_string(racing.size()) +
                         (racing.size() == 1 ? " allocation" : " allocations")));
       const Screening screening = look(runs, racing, level);

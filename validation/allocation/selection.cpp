@@ -8,10 +8,15 @@
 
 namespace headlab {
 
-std::uint64_t selection_look(std::size_t look, std::uint64_t replicates) {
-  for (std::size_t after = look + 1; after < selection_looks; ++after) replicates /= 4;
-  const std::uint64_t at_least = std::max(least_selection_look, replicates);
-  return (at_least + block_replicates - 1) / block_replicates * block_replicates;
+std::vector<std::uint64_t> selection_looks(std::uint64_t replicates) {
+  std::vector<std::uint64_t> looks;
+  for (const std::uint64_t part : {64, 16, 4, 1}) {
+    const std::uint64_t at_least = std::max(least_selection_look, replicates / part);
+    const std::uint64_t look =
+        (at_least + block_replicates - 1) / block_replicates * block_replicates;
+    if (looks.empty() || look > looks.back()) looks.push_back(look);
+  }
+  return looks;
 }
 
 double comparison_level(double alpha, std::size_t candidates, std::size_t looks) {

@@ -17,17 +17,14 @@ struct SelectionGuarantee {
   double zone = 0.01;   ///< share of the least error that does not matter
 };
 
-/// Looks of a selection, a fixed schedule: each takes four times the replicates of the one before,
-/// the last all. Most candidates are far from the best and leave at the first.
-inline constexpr std::size_t selection_looks = 4;
-
 /// The least replicates of a look: 32 blocks (validation/allocation/block_runs.h), so that a t
 /// quantile far out still means something.
 inline constexpr std::uint64_t least_selection_look = 1024;
 
-/// Replicates at look `look` of a selection of at most `replicates`, whole blocks; looks of a small
-/// selection may be the same.
-std::uint64_t selection_look(std::size_t look, std::uint64_t replicates);
+/// The replicates of the looks of a selection of at most `replicates`, ascending and in whole
+/// blocks, a schedule fixed beforehand: 1/64, 1/16, 1/4 and all of them, where these differ and are
+/// least_selection_look at least. Most candidates are far from the best and leave at the first.
+std::vector<std::uint64_t> selection_looks(std::uint64_t replicates);
 
 /// Level of each one-sided comparison among `candidates`, to be looked at `looks` times at most:
 /// alpha / (looks (K - 1)).

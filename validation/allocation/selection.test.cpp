@@ -83,14 +83,12 @@ TEST(Screen, NoNumberOfReplicatesTellsTwoThatTieWithoutAZone) {
 }
 
 TEST(SelectionLooks, AreAFixedSchedule) {
-  EXPECT_EQ(selection_look(0, 65536), 1024u);
-  EXPECT_EQ(selection_look(1, 65536), 4096u);
-  EXPECT_EQ(selection_look(2, 65536), 16384u);
-  EXPECT_EQ(selection_look(3, 65536), 65536u);
-  EXPECT_EQ(selection_look(0, 1024), 1024u);
-  EXPECT_EQ(selection_look(3, 1024), 1024u);
-  EXPECT_EQ(selection_look(3, 1025) % block_replicates, 0u);
-  EXPECT_GE(selection_look(3, 1025), 1025u);
+  using Looks = std::vector<std::uint64_t>;
+  EXPECT_EQ(selection_looks(65536), (Looks{1024, 4096, 16384, 65536}));
+  // Looks that would be the same are one, and cost no level.
+  EXPECT_EQ(selection_looks(4096), (Looks{1024, 4096}));
+  EXPECT_EQ(selection_looks(1024), (Looks{1024}));
+  EXPECT_EQ(selection_looks(1025), (Looks{1024, 1056}));
   EXPECT_DOUBLE_EQ(comparison_level(0.05, 11, 4), 0.05 / 40);
   EXPECT_DOUBLE_EQ(comparison_level(0.05, 1, 4), 0.05 / 4);
 }
