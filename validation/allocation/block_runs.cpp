@@ -75,7 +75,8 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
   for (std::uint64_t b = first; b < blocks; ++b) {
     if (laboratory_.stop && laboratory_.stop()) throw TimeIsUp();
     begin_block(first_block_ + b, members);
-    for (const std::vector<std::size_t>& group : together) {
+    for (std::size_t g = 0; g < together.size(); ++g) {
+      const std::vector<std::size_t>& group = together[g];
       std::vector<const Plan*> plans;
       for (const std::size_t member : group) plans.push_back(&plans_[member]);
       const std::vector<MomentTree> trees =
@@ -93,9 +94,10 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
         }
         errors_[group[p]].push_back(error);
       }
-    }
-    if (share_done) {
-      share_done(static_cast<double>(b + 1 - first) / static_cast<double>(blocks - first));
+      if (share_done) {
+        const double part = static_cast<double>(g + 1) / static_cast<double>(together.size());
+        share_done((static_cast<double>(b - first) + part) / static_cast<double>(blocks - first));
+      }
     }
   }
 }
