@@ -86,7 +86,7 @@ int command_allocate_map(const AllocateArguments& arguments, const Study& study,
                                   "again: " + again + "\n" + duration_text(map.seconds) + "\n");
   finish_standard_output();
   if (out && !map.cells.empty()) {
-    write_regime_map(out->file("map.nc"), study, map, provenance());
+    write_regime_map(out->file("map.nc"), study, map, provenance(), again);
     if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
   }
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);

@@ -206,13 +206,14 @@ std::string cell_verdict(const Growth& growth) {
 }
 
 void write_regime_map(const std::string& path, const Study& study, const RegimeMap& map,
-                      const Provenance& program) {
+                      const Provenance& program, const std::string& command) {
   try {
     NetcdfImage image;
     const NetcdfGroup root = image.root();
     root.define_dimension("cell", map.cells.size());
     root.define_dimension("n", map.sizes.size());
     write_study(root, study, program);
+    root.put_attribute("command", command);
     root.put_attribute("complete", std::int64_t{map.complete ? 1 : 0});
     root.write("n", {"n"}, {"training points"},
                std::vector<std::int64_t>(map.sizes.begin(), map.sizes.end()));
@@ -224,7 +225,7 @@ void write_regime_map(const std::string& path, const Study& study, const RegimeM
     write_cells(root, map);
     image.save(path);
   } catch (const NetcdfError& error) {
-    throw CouldNotFinish(path + ": " + error.what());
+    throw CouldNotFinish(path + ": cannot be written (" + error.what() + ")");
   }
 }
 

@@ -125,7 +125,7 @@ TEST(WriteRegimeMap, HoldsWhatWasFound) {
   const Study study = world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
   const RegimeMap map = mapped(study, {6});
   const std::string path = testing::TempDir() + "regime_map_test.nc";
-  write_regime_map(path, study, map, {});
+  write_regime_map(path, study, map, {}, "headlab allocate --map");
   {
     const NetcdfInput file(path);
     const NetcdfGroup root = file.root();
@@ -144,6 +144,7 @@ TEST(WriteRegimeMap, HoldsWhatWasFound) {
       EXPECT_EQ(inside, growth.n.size());
     }
     EXPECT_EQ(root.shape("exponent"), (std::vector<std::size_t>{4}));
+    EXPECT_EQ(root.text_attribute("command"), "headlab allocate --map");
     EXPECT_EQ(root.text_attribute("swept"), "heads.subspaces.law");
     EXPECT_TRUE(root.has_variable("heads.subspaces.law"));
   }
