@@ -83,7 +83,7 @@ Part stationary_part(const PopulationHead& head, const PopulationEnsemble& ensem
   const double pairs = one > 0 ? one * continued(head.pairs(c) / one) * rest : 0;
   Part part = {1 - 2 * continued(head.near(c)) * rest + share * again, head.squares + pairs - again,
                0};
-  if (ensemble.heads == 1) return part;
+  if (!(ensemble.heads > 1)) return part;
   const double outside = correlation.mean(ensemble.d - 2 * ensemble.k);
   const double afresh = std::pow(continued(head.afresh(c)), 2) * outside;
   part.squared_bias += (1 - share) * afresh;
@@ -166,14 +166,14 @@ PopulationError population_error(const PopulationHead& head, const PopulationEns
   for (const TruthLaw::Scale& scale : truth.scales) {
     take(stationary_part(head, ensemble, scale, truth), scale.variance);
   }
-  const auto seen = static_cast<std::size_t>(ensemble.heads) * static_cast<std::size_t>(ensemble.k);
+  const auto seen = static_cast<std::size_t>(std::lround(ensemble.heads * ensemble.k));
   for (std::size_t j = 0; j < truth.coordinates.size(); ++j) {
     const TruthLaw::Coordinate& coordinate = truth.coordinates[j];
     take(j < seen ? seen_part(head, ensemble, coordinate, truth)
                   : unseen_part(head, ensemble, coordinate, truth),
          coordinate.variance);
   }
-  if (ensemble.heads == 1) error.covariance = 0;
+  if (!(ensemble.heads > 1)) error.covariance = 0;
   error.mse = error.squared_bias + share * error.variance + (1 - share) * error.covariance;
   error.change = head.change * (noise * share + truth.variance() * (4 + share));
   return error;

@@ -47,7 +47,7 @@ TruthLaw truth_law(const Scenario& scenario);
 
 /// H heads of dimension k on coordinates of their own, H k <= d.
 struct PopulationEnsemble {
-  int heads = 1;
+  double heads = 1;  ///< >= 1; enters as 1/H alone, so that it need not be whole
   int k = 1;
   int d = 1;
   std::uint64_t n = 2;

@@ -93,7 +93,7 @@ TEST(Zonal, FactorsAreThoseOfBesselFunctions) {
       const double first = boost::math::cyl_bessel_i(nu, z);
       EXPECT_LE(std::abs(factors.log_scaled -
                          (std::lgamma(nu + 1) + nu * std::log(2 / z) + std::log(first) - z)),
-                1e-11)
+                5e-11)  // Debye's fifth term at order 60 is about 2e-11
           << k << ' ' << z;
       for (int j = 0; j < 8; ++j) {
         const double ratio =
@@ -202,6 +202,8 @@ TEST(PopulationHead, WeightsSumToOneAtATrillionPoints) {
       for (const std::uint64_t n : {2ULL, 1000ULL, 1'000'000'000'000ULL}) {
         settings.push_back({softmax ? 0.8 : 0.4, n});
       }
+      // A window as narrow as so many points allow.
+      settings.push_back({softmax ? 0.5 : 0.01, 1'000'000'000'000});
       for (const PopulationHead& head :
            population_heads({.softmax = softmax, .k = k, .correlations = {}}, settings)) {
         EXPECT_LE(std::abs(head.certificate), 2e-8) << k;

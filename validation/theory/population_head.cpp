@@ -40,7 +40,8 @@ constexpr double query_reach = 6.5, radius_reach = 7;
 constexpr double widest_panel = 2.5, narrowest_panel = 0.25;
 /// Sigma at which exp(-exp(sigma - L)) is 0.
 constexpr double above_level = 4.2;
-constexpr Index most_nodes = 4'000'000;
+/// Range of levels that a grid takes.
+constexpr double most_levels = 40000;
 
 using Panel = Eigen::Array<double, panel_order, 1>;
 
@@ -78,6 +79,10 @@ struct Scalar {
   /// Length over which the level changes by about one.
   double scale(double r, double width) const {
     return domain.softmax ? width / q : width / std::hypot(1, r / width);
+  }
+  double log_mean_kernel(double width) const {
+    const double a = 1 / (width * width);
+    return domain.softmax ? q * q * a / 2 : -0.5 * (domain.k * std::log1p(a) + q * q * a / (1 + a));
   }
   double density(double r) const {
     return domain.softmax ? std::exp(-r * r / 2) / std::sqrt(2 * std::numbers::pi)
@@ -128,9 +133,11 @@ class QueryGrid {
         static_cast<Index>(std::ceil((to - from) / std::max(wide, narrowest_panel)));
     edges_ = ArrayXd::LinSpaced(panels + 1, from, to);
     coarse_.resize(panels * panel_order);
+    coarse_weights_.resize(panels * panel_order);
     for (Index p = 0; p < panels; ++p) {
-      coarse_.segment(p * panel_order, panel_order) =
-          panel_nodes(edges_(p), edges_(p + 1), {}, [](double) { return 1e9; }).points;
+      const Nodes nodes = panel_nodes(edges_(p), edges_(p + 1), {}, [](double) { return 1e9; });
+      coarse_.segment(p * panel_order, panel_order) = nodes.points;
+      coarse_weights_.segment(p * panel_order, panel_order) = nodes.weights;
     }
     for (const Correlation& c : domain.correlations) {
       near_.push_back(scalar_.near(c, coarse_));
@@ -145,7 +152,7 @@ class QueryGrid {
   Scalar scalar_;
   double log_n_;
   ArrayXd edges_;
-  ArrayXd coarse_;
+  ArrayXd coarse_, coarse_weights_;
   std::vector<VectorXd> near_;
   std::vector<MatrixXd> correlations_;
 };
@@ -153,47 +160,35 @@ class QueryGrid {
 Tables QueryGrid::tables(double width, std::uint64_t least_n) const {
   const Index panels = edges_.size() - 1;
   const double unit = panel_width(digits);
-  std::vector<Nodes> fine;
-  std::vector<ArrayXd> levels, masses;
-  Index nodes = 0;
-  double scale = std::numeric_limits<double>::infinity();
-  for (const double r : {edges_(0), edges_(panels)}) {
-    scale = std::min(scale, scalar_.scale(r, width));
+  // From where the integrals of the largest n begin to where those of the smallest have ended.
+  const double from = -digits - 4 - log_n_ - scalar_.log_mean_kernel(width);
+  const double needed = 65 / std::max(static_cast<double>(least_n) - 2, 1e-9);
+  double to = scalar_.level(edges_(panels), width) + above_level;
+  double below = 0;
+  for (Index i = 0; i < coarse_.size() && below < needed; ++i) {
+    below += coarse_weights_(i) * scalar_.density(coarse_(i));
+    if (below >= needed) to = std::min(to, scalar_.level(coarse_(i), width));
   }
-  if (panel_order * (edges_(panels) - edges_(0)) / (unit * scale) >
-      static_cast<double>(most_nodes)) {
+  // Keys whose sK is below this add nothing to n of them.
+  const double cut = digits + log_n_;
+  const double highest = std::min(to + cut, scalar_.level(edges_(panels), width));
+  if (highest - from > most_levels) {
     throw Refused("exact theory: a kernel of width " + std::to_string(width) +
                   " is too narrow for its grid - take a larger one");
   }
+  std::vector<Nodes> fine;
+  std::vector<ArrayXd> levels, masses;
   for (Index p = 0; p < panels; ++p) {
-    fine.push_back(panel_nodes(edges_(p), edges_(p + 1), {},
-                               [&](double r) { return unit * scalar_.scale(r, width); }));
+    fine.push_back(panel_nodes(edges_(p), edges_(p + 1), {}, [&](double r) {
+      // Keys beyond count as mass alone.
+      return scalar_.level(r, width) > highest ? widest_panel : unit * scalar_.scale(r, width);
+    }));
     const ArrayXd& r = fine.back().points;
     levels.push_back(r.unaryExpr([&](double x) { return scalar_.level(x, width); }));
     masses.push_back(fine.back().weights *
                      r.unaryExpr([&](double x) { return scalar_.density(x); }));
-    nodes += r.size();
   }
 
-  // From where the integrals of the largest n begin to where those of the smallest have ended.
-  double largest = -std::numeric_limits<double>::infinity();
-  for (Index p = 0; p < panels; ++p) {
-    const auto at = static_cast<std::size_t>(p);
-    largest = std::max(largest, (masses[at].max(1e-300).log() - levels[at]).maxCoeff());
-  }
-  const double from = -digits - 4 - log_n_ - largest;
-  double to = levels.back()(levels.back().size() - 1) + above_level;
-  double below = 0;
-  for (Index p = 0; p < panels && below * static_cast<double>(least_n - 2) < 65; ++p) {
-    const auto at = static_cast<std::size_t>(p);
-    for (Index i = 0; i < levels[at].size(); ++i) {
-      below += masses[at](i);
-      if (below * static_cast<double>(least_n - 2) >= 65) {
-        to = std::min(to, levels[at](i));
-        break;
-      }
-    }
-  }
   const double start = std::floor(from / sigma_step);
   const auto size = static_cast<Index>(std::ceil(to / sigma_step) - start) + 1;
   Tables tables = {
@@ -204,8 +199,6 @@ Tables QueryGrid::tables(double width, std::uint64_t least_n) const {
       .mass = VectorXd::Zero(coarse_.size())};
   // What falls whole, as differences over sigma.
   MatrixXd fallen = MatrixXd::Zero(coarse_.size(), size);
-  // Keys whose sK is below this add nothing to n of them.
-  const double cut = digits + log_n_;
   const auto index_of = [&](double sigma) {
     return std::clamp<Index>(static_cast<Index>(std::ceil(sigma / sigma_step - start)), 0, size);
   };
@@ -347,16 +340,17 @@ double largest_change(const PopulationHead& a, const PopulationHead& b) {
 /// All settings at one query; those of one width stand side by side.
 std::vector<PopulationHead> at_query(const PopulationDomain& domain, double q,
                                      std::span<const PopulationSetting> settings) {
-  std::uint64_t least = settings[0].n, most = settings[0].n;
-  for (const PopulationSetting& setting : settings) {
-    least = std::min(least, setting.n);
-    most = std::max(most, setting.n);
-  }
+  std::uint64_t most = 0;
+  for (const PopulationSetting& setting : settings) most = std::max(most, setting.n);
   const QueryGrid grid(domain, q, std::log(static_cast<double>(most)));
   std::vector<PopulationHead> heads;
   Tables tables;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (i == 0 || settings[i].width != settings[i - 1].width) {
+      std::uint64_t least = settings[i].n;
+      for (std::size_t j = i; j < settings.size() && settings[j].width == settings[i].width; ++j) {
+        least = std::min(least, settings[j].n);
+      }
       tables = grid.tables(settings[i].width, least);
     }
     heads.push_back(grid.head(tables, settings[i].n));
