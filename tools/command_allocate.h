@@ -14,6 +14,7 @@ struct AllocateArguments {
   std::optional<std::string> n;       ///< likewise; the scenario's without one
   std::string rule = "fixed";
   bool growth = false;
+  std::string source = "simulation";  ///< or "theory"
   RunArguments run;  ///< what every command that simulates takes; `scenario` is that of --data
 };
 

@@ -134,6 +134,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                  "Say how the best dimension grows with n: four n or more")
       ->disable_flag_override();
   command
+      ->add_option("--source", allocate.source,
+                   "simulation (the default), or theory: exact, n up to 1e12")
+      ->type_name("SOURCE");
+  command
       ->add_option("--set", allocate.run.sets,
                    "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")

@@ -153,9 +153,9 @@ std::vector<int> theory_dims(int budget, int d) {
   const int most = std::min({budget, d, most_theory_dim});
   std::vector<int> dims;
   for (int k = 1; k <= most; ++k) {
-    const double octaves = std::log2(k / 16.0) * 4;
-    const bool nearest = std::abs(k - 16 * std::pow(2, std::round(octaves) / 4)) <= 0.5;
-    if (k <= 16 || nearest || budget % k == 0 || k == most) dims.push_back(k);
+    const double octaves = std::log2(k / 32.0) * 4;
+    const bool nearest = std::abs(k - 32 * std::pow(2, std::round(octaves) / 4)) <= 0.5;
+    if (k <= 32 || nearest || budget % k == 0 || k == most) dims.push_back(k);
   }
   return dims;
 }

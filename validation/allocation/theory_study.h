@@ -73,7 +73,7 @@ inline constexpr int most_theory_dim = 64;
 /// Largest budget of theory, whose cost does not depend on it.
 inline constexpr int most_theory_budget = 1 << 20;
 
-/// Dimensions compared: all up to 16, from there steps of about 2^(1/4) and the divisors of D, up
+/// Dimensions compared: all up to 32, from there steps of about 2^(1/4) and the divisors of D, up
 /// to min(d, D, most_theory_dim).
 std::vector<int> theory_dims(int budget, int d);
 

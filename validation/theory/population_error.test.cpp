@@ -69,7 +69,8 @@ PopulationError theory(const Scenario& scenario) {
   const PopulationSetting setting = {width_of(scenario), scenario.n};
   const PopulationHead head = population_heads(domain_of(scenario, truth), {&setting, 1}).at(0);
   const int d = std::get<NormalDesign>(scenario.design).dim;
-  return population_error(head, {scenario.heads, scenario.k, d, scenario.n, 0.7}, truth);
+  return population_error(
+      head, {static_cast<double>(scenario.heads), scenario.k, d, scenario.n, 0.7}, truth);
 }
 
 /// Mean and standard error over independent draws of truth, queries and training sets.
@@ -206,7 +207,7 @@ TEST(PopulationHead, WeightsSumToOneAtATrillionPoints) {
       settings.push_back({softmax ? 0.5 : 0.01, 1'000'000'000'000});
       for (const PopulationHead& head :
            population_heads({.softmax = softmax, .k = k, .correlations = {}}, settings)) {
-        EXPECT_LE(std::abs(head.certificate), 2e-8) << k;
+        EXPECT_LE(std::abs(head.certificate), 1e-9) << k;
         EXPECT_GT(head.squares, 0);
         EXPECT_LE(head.squares, 1);
       }

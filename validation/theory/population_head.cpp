@@ -31,8 +31,8 @@ using Eigen::VectorXd;
 
 /// Natural digits aimed at.
 constexpr double digits = 22;
-/// Of sigma: exp(-pi^2/step) = 2e-11.
-constexpr double sigma_step = 0.4;
+/// Of sigma: exp(-pi^2/step) = 5e-15, times some hundreds for s^2 e^(-s).
+constexpr double sigma_step = 0.3;
 /// Of the queries' length, and of a radius upwards, in standard deviations.
 constexpr unsigned order_of_kronrod = 41, order_of_gauss = 20;
 constexpr double query_reach = 6.5, radius_reach = 7;
