@@ -126,9 +126,9 @@ TEST(TheoryStudy, ConstantsAreThoseOfTheirDefinitions) {
   const double entropy = 0.5 * (1 / (1 + a) + std::pow(a / (1 + a), 2) - 1 + std::log(1 + a));
   EXPECT_LE(std::abs(constants.condensation - std::log(10.0) / entropy), 1e-10);
   EXPECT_DOUBLE_EQ(constants.asymptotic, constants.condensation);
-  // Where windows are wide and noise is small, single keys are worth their noise.
+  // Where windows are narrow and noise is small, single keys are worth their noise.
   const GrowthConstants quiet =
-      growth_constants(scenario({"heads.kernel.bandwidth=1", "data.noise.sd=0.01",
+      growth_constants(scenario({"heads.kernel.bandwidth=0.05", "data.noise.sd=0.01",
                                  "data.regression.length_scale=20"}),
                        6);
   EXPECT_GT(quiet.asymptotic, 1.01 * quiet.condensation);
