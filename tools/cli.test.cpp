@@ -170,9 +170,26 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
         "--bandwidth-rule", "fixed,rate"},
        "s.toml: sweep: varies heads.kernel.bandwidth, which a map sets by itself - take it out of "
        "the sweep"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theoy"},
+       "--source: \"theoy\" is unknown (allowed: simulation, theory) - did you mean \"theory\"?"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--replicates",
+        "2048"},
+       "--source theory: simulates nothing, so that --replicates means nothing - leave it out, or "
+       "write --source simulation"},
+      {{"allocate", "--data", "s.toml", "--budget", "4", "--source", "theory", "--map"},
+       "--map: is about simulations - leave out --source theory"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--growth"},
+       "--growth: is about simulations; --source theory says by itself how the best dimension "
+       "grows - leave it out"},
+      {{"allocate", "--data", "a.toml", "--budget", "5", "--source", "theory", "--set",
+        "queries={law=\"design\", count=1}", "--set", "data.regression={law=\"zero\"}"},
+       "--budget: is 5, but heads are orthogonal up to D = d = 4 (allowed with --source theory: 1 "
+       "to "
+       "that) - take a smaller one"},
       {{"allocate", "--data", "a.toml", "--outt", "x"},
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
-       "--growth, --map, --out, --set, --json, --backend, --threads, --seed, --replicates, "
+       "--growth, --map, --out, --source, --set, --json, --backend, --threads, --seed, "
+       "--replicates, "
        "--max-time, --quiet) - did you mean --out?"},
       {{"dataset"}, "dataset: no scenario given - write headlab dataset SCENARIO.toml"},
       {{"dataset", "a.toml", "--out", "d"},
@@ -424,6 +441,39 @@ TEST_F(CommandLine, SaysHowTheBestDimensionGrows) {
   const std::string table = headlab(Arguments(arguments.begin(), arguments.end() - 2)).out;
   for (const char* words : {"growth of the best d_k with n, D 4, rule fixed\n", "  verdict: ",
                             "between d_k 1, 2, 4, the divisors of D; 1024 replicates each"}) {
+    EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
+  }
+}
+
+TEST_F(CommandLine, AllocatesByTheory) {
+  const Arguments arguments = {"allocate",
+                               "--data",
+                               "a.toml",
+                               "--budget",
+                               "2",
+                               "--n",
+                               "100,1e9",
+                               "--source",
+                               "theory",
+                               "--set",
+                               "queries={law=\"design\",count=1}",
+                               "--set",
+                               "data.regression={law=\"random_cosines\",length_scale=2}",
+                               "--json",
+                               "-"};
+  const Outcome outcome = headlab(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["source"], "theory");
+  ASSERT_EQ(json["studies"].size(), 2u);
+  EXPECT_EQ(json["studies"][1]["n"], 1000000000);
+  const Json& allocations = json["studies"][0]["allocations"];
+  ASSERT_EQ(allocations.size(), 2u);
+  EXPECT_GT(allocations[0]["mse"].get<double>(), 0);
+  EXPECT_LE(json["growth"][0]["certificate"].get<double>(), 1e-7);
+  const std::string table = headlab(Arguments(arguments.begin(), arguments.end() - 2)).out;
+  for (const char* words : {"D 2, n 100\n", "D 2, n 1e9\n", "growth of the best d_k with n, D 2",
+                            "a simulation has one truth and its queries."}) {
     EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
   }
 }

@@ -15,6 +15,7 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/provenance.h"
+#include "tools/allocate_by_theory.h"
 #include "tools/allocation_progress.h"
 #include "tools/columns.h"
 #include "tools/command_allocate_map.h"
@@ -24,6 +25,7 @@
 #include "tools/progress.h"
 #include "tools/stop_signal.h"
 #include "validation/allocation/allocation_json.h"
+#include "validation/allocation/theory_study.h"
 
 namespace headlab::tools {
 namespace {
@@ -188,11 +190,14 @@ int command_allocate(const AllocateArguments& arguments) {
         "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
   }
   if (!arguments.budget) throw Refused("allocate: no budget given - write --budget D");
-  const std::vector<std::uint64_t> budgets = numbers_of("--budget", *arguments.budget, most_budget);
+  const bool by_theory = is_by_theory(arguments);
+  const std::vector<std::uint64_t> budgets =
+      numbers_of("--budget", *arguments.budget, by_theory ? most_theory_budget : most_budget);
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
   const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
   if (arguments.map) {
+    if (by_theory) throw Refused("--map: is about simulations - leave out --source theory");
     return command_allocate_map(arguments, study, rules, budgets, sizes, options);
   }
   if (rules.size() > 1) {
@@ -213,6 +218,9 @@ int command_allocate(const AllocateArguments& arguments) {
   }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
+  if (by_theory) {
+    return allocate_by_theory(arguments, base, options.rule, budgets, sizes, options.threads);
+  }
 
   options.stop = stop_on_signals();
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);

@@ -15,6 +15,7 @@ struct AllocateArguments {
   std::string rule = "fixed";         ///< of a map several: "fixed,rate"
   bool growth = false;
   bool map = false;
+  std::string source = "simulation";  ///< or "theory"
   RunArguments run;  ///< what every command that simulates takes; `scenario` is that of --data
 };
 

@@ -40,7 +40,8 @@ void require_any_size(const Scenario& base) {
   }
 }
 
-/// Throws Refused where `rule` says nothing about this kernel.
+}  // namespace
+
 void require_rule_for(const Scenario& base, BandwidthRule rule) {
   const std::string name = std::visit([](const auto& law) { return law.name; }, base.kernel);
   const bool softmax = is<SoftmaxKernel>(base.kernel);
@@ -57,7 +58,7 @@ void require_rule_for(const Scenario& base, BandwidthRule rule) {
   }
 }
 
-double width_of(const Scenario& scenario, BandwidthRule rule) {
+double width_by_rule(const Scenario& scenario, BandwidthRule rule) {
   constexpr double beta = 2;
   const double k = scenario.k;
   if (rule == BandwidthRule::rate) {
@@ -68,8 +69,6 @@ double width_of(const Scenario& scenario, BandwidthRule rule) {
   }
   return kernel_width(scenario.kernel);
 }
-
-}  // namespace
 
 std::vector<Allocation> enumerate_allocations(int budget, int d) {
   std::vector<Allocation> allocations;
@@ -143,7 +142,7 @@ std::vector<Scenario> allocation_scenarios(const Scenario& base, int budget, Ban
     } catch (const ParameterError&) {
       one.subspaces = HaarSubspaces{};
     }
-    set_kernel_width(one.kernel, width_of(one, rule));
+    set_kernel_width(one.kernel, width_by_rule(one, rule));
     one.estimator = Estimator::conditional;
     one.moments = MomentMode::aggregate;
     one.swept.clear();

@@ -55,6 +55,13 @@ void set_kernel_width(KernelLaw& kernel, double width);
 inline constexpr double least_kernel_width = 1e-6;
 inline constexpr double most_kernel_width = 1e6;
 
+/// Throws Refused where `rule` says nothing about the kernel of `base`.
+void require_rule_for(const Scenario& base, BandwidthRule rule);
+
+/// The width that `rule` gives to heads of the scenario's dimension at its n; under `tuned` its
+/// own.
+double width_by_rule(const Scenario& scenario, BandwidthRule rule);
+
 /// Returns `base` once for each candidate, with its heads and the width that `rule` gives them;
 /// under `tuned` all have the scenario's. The heads' law is the scenario's at sizes for which it is
 /// defined and `haar` of seed 0 at others: `orthogonal` and `equiangular` heads need H k <= d. Only

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/theory_study.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "engine/error.h"
+#include "engine/written_at.h"
+
+namespace headlab {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Widths that `tuned` tries: from here, in units of the design (of its root k for temperatures),
+/// downwards in such steps, so many at most.
+constexpr double widest_window = 8;
+const double tuning_step = std::cbrt(2.0);
+constexpr int most_widths = 80;
+
+bool is_softmax(const Scenario& scenario) {
+  return std::holds_alternative<SoftmaxKernel>(scenario.kernel);
+}
+
+int dimension_of(const Scenario& scenario) {
+  return std::visit([](const auto& design) { return design.dimension(); }, scenario.design);
+}
+
+double noise_sd(const Scenario& scenario) {
+  return std::get<NormalNoise>(scenario.noise).sd;
+}
+
+template <class Law>
+std::string quoted_name(const Law& laws) {
+  return std::visit([](const auto& law) { return "\"" + std::string(law.name) + "\""; }, laws);
+}
+
+/// Everything about one dimension that does not depend on n.
+struct Dimension {
+  const Scenario& base;
+  const TruthLaw& truth;
+  int budget;
+  int k;
+  int threads;
+  double certificate = 0;
+
+  std::vector<PopulationHead> heads(const std::vector<PopulationSetting>& settings) {
+    const PopulationDomain domain = {
+        .softmax = is_softmax(base), .k = k, .correlations = truth.correlations};
+    std::vector<PopulationHead> all = population_heads(domain, settings, threads);
+    for (const PopulationHead& head : all) {
+      certificate = std::max(certificate, std::abs(head.certificate));
+    }
+    return all;
+  }
+
+  PopulationError error(const PopulationHead& head, std::uint64_t n, double heads) const {
+    return population_error(head, {heads, k, dimension_of(base), n, noise_sd(base)}, truth);
+  }
+  double smooth(const PopulationHead& head, std::uint64_t n) const {
+    return error(head, n, static_cast<double>(budget) / k).mse;
+  }
+
+  /// The best width at each n.
+  std::vector<PopulationSetting> tuned(std::span<const std::uint64_t> sizes);
+};
+
+std::vector<PopulationSetting> Dimension::tuned(std::span<const std::uint64_t> sizes) {
+  std::vector<PopulationSetting> best(sizes.size());
+  std::vector<std::vector<double>> errors(sizes.size());
+  std::vector<double> widths;
+  const auto rises = [](const std::vector<double>& e) {
+    const std::size_t m = e.size();
+    return m >= 3 && e[m - 1] > e[m - 2] && e[m - 2] > e[m - 3];
+  };
+  for (int step = 0; step < most_widths; ++step) {
+    widths.push_back(widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0) /
+                     std::pow(tuning_step, step));
+    std::vector<PopulationSetting> settings;
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (rises(errors[i])) continue;
+      open.push_back(i);
+      settings.push_back({widths.back(), sizes[i]});
+    }
+    if (open.empty()) break;
+    const std::vector<PopulationHead> all = heads(settings);
+    for (std::size_t j = 0; j < open.size(); ++j) {
+      errors[open[j]].push_back(smooth(all[j], sizes[open[j]]));
+    }
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::vector<double>& e = errors[i];
+    const auto least = static_cast<std::size_t>(std::min_element(e.begin(), e.end()) - e.begin());
+    double at = static_cast<double>(least);
+    if (least > 0 && least + 1 < e.size()) {
+      const double left = e[least - 1] - e[least], right = e[least + 1] - e[least];
+      if (left + right > 0) at += 0.5 * (left - right) / (left + right);
+    }
+    best[i] = {widths[0] / std::pow(tuning_step, at), sizes[i]};
+  }
+  return best;
+}
+
+/// Fills the row of dimension k of every study.
+void add_rows(Dimension& dimension, BandwidthRule rule, std::span<const std::uint64_t> sizes,
+              TheoryGrowth& growth) {
+  std::vector<PopulationSetting> settings;
+  if (rule == BandwidthRule::tuned) {
+    settings = dimension.tuned(sizes);
+  } else {
+    Scenario one = dimension.base;
+    one.k = dimension.k;
+    for (const std::uint64_t n : sizes) {
+      one.n = n;
+      settings.push_back({width_by_rule(one, rule), n});
+    }
+  }
+  const std::vector<PopulationHead> heads = dimension.heads(settings);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    TheoryRow row{.heads = dimension.budget / dimension.k,
+                  .k = dimension.k,
+                  .width = settings[i].width,
+                  .error = dimension.error(heads[i], sizes[i], dimension.budget / dimension.k),
+                  .smooth_mse = dimension.smooth(heads[i], sizes[i])};
+    growth.change = std::max(growth.change, row.error.change);
+    growth.studies[i].rows.push_back(row);
+  }
+  growth.certificate = std::max(growth.certificate, dimension.certificate);
+}
+
+/// k* between the dimensions for which `use` is true.
+template <class Use>
+BestDimension best_of(const std::vector<TheoryRow>& rows, const Use& use) {
+  std::vector<int> dims;
+  std::vector<double> errors;
+  for (const TheoryRow& row : rows) {
+    if (!use(row)) continue;
+    dims.push_back(row.k);
+    errors.push_back(row.smooth_mse);
+  }
+  return interpolated_best(dims, errors);
+}
+
+}  // namespace
+
+std::vector<int> theory_dims(int budget, int d) {
+  const int most = std::min({budget, d, most_theory_dim});
+  std::vector<int> dims;
+  for (int k = 1; k <= most; ++k) {
+    const double octaves = std::log2(k / 32.0) * 4;
+    const bool nearest = std::abs(k - 32 * std::pow(2, std::round(octaves) / 4)) <= 0.5;
+    if (k <= 32 || nearest || budget % k == 0 || k == most) dims.push_back(k);
+  }
+  return dims;
+}
+
+void require_theory(const Scenario& scenario, int budget) {
+  const std::string otherwise = " - take that, or --source simulation";
+  const auto* normal = std::get_if<NormalDesign>(&scenario.design);
+  if (!normal || !normal->mean.empty() || !normal->covariance.empty() || normal->ar1) {
+    refuse_at(scenario, "data.design",
+              "theory needs the design N(0, I), law \"normal\" alone" + otherwise);
+  }
+  if (scenario.fixed_design) {
+    refuse_at(scenario, "data.fixed_design", "theory is the mean over designs" + otherwise);
+  }
+  if (!std::holds_alternative<NormalNoise>(scenario.noise)) {
+    refuse_at(scenario, "data.noise",
+              "theory needs normal noise, this one is " + quoted_name(scenario.noise) + otherwise);
+  }
+  if (!is_softmax(scenario) && !std::holds_alternative<GaussianKernel>(scenario.kernel)) {
+    refuse_at(scenario, "heads.kernel",
+              "theory needs a gaussian or softmax kernel, this one is " +
+                  quoted_name(scenario.kernel) + otherwise);
+  }
+  if (!std::holds_alternative<OrthogonalSubspaces>(scenario.subspaces)) {
+    refuse_at(
+        scenario, "heads.subspaces",
+        "theory needs orthogonal heads, these are " + quoted_name(scenario.subspaces) + otherwise);
+  }
+  if (!std::holds_alternative<UniformWeights>(scenario.weights)) {
+    refuse_at(
+        scenario, "heads.weights",
+        "theory needs uniform weights, these are " + quoted_name(scenario.weights) + otherwise);
+  }
+  if (!std::holds_alternative<DesignQueries>(scenario.queries)) {
+    refuse_at(scenario, "queries",
+              "theory is the mean over queries of law \"design\", these are " +
+                  quoted_name(scenario.queries) + otherwise);
+  }
+  const TruthLaw truth = truth_law(scenario);
+  if (is_softmax(scenario) && !truth.coordinates.empty()) {
+    refuse_at(scenario, "data.regression",
+              "theory of the softmax kernel is for random_cosines and zero, not for additive" +
+                  otherwise);
+  }
+  const int d = dimension_of(scenario);
+  if (budget < 1 || budget > d) {
+    throw Refused("--budget: is " + std::to_string(budget) +
+                  ", but heads are orthogonal up to D = d = " + std::to_string(d) +
+                  " (allowed with --source theory: 1 to that) - take a smaller one");
+  }
+}
+
+GrowthConstants growth_constants(const Scenario& scenario, int budget) {
+  const double width = kernel_width(scenario.kernel);
+  const double decade = std::log(10.0);
+  if (is_softmax(scenario)) {
+    // log-normal weights of variance k/t^2 at |q|^2 = k, which condense at 2 log n.
+    const double spread = 2 / (width * width);
+    return {spread < 1 ? decade / (-0.5 * std::log1p(-spread)) : nan, decade * 2 * width * width,
+            nan};
+  }
+  const double a = 1 / (width * width);
+  const auto entropy = [](double tilt) {
+    return (std::log1p(tilt) - tilt / ((1 + tilt) * (1 + tilt))) / 2;
+  };
+  GrowthConstants constants = {decade / (1.5 * std::log1p(a) - 0.5 * std::log1p(3 * a)),
+                               decade / entropy(a), nan};
+  const TruthLaw truth = truth_law(scenario);
+  const int d = dimension_of(scenario);
+  double noise = noise_sd(scenario) * noise_sd(scenario);
+  for (const auto& scale : truth.scales) {
+    noise += scale.variance * (1 - Correlation{Correlation::Kind::gaussian, scale.length}.mean(d));
+  }
+  for (const auto& one : truth.coordinates) {
+    noise += one.variance * (1 - truth.correlations[one.correlation].mean(1));
+  }
+  // A coordinate of U under the weights is N(q/(1+b^2), spread), q ~ N(0, 1).
+  const auto explained = [&](double tilt) {
+    const double spread = 1 / (1 + tilt);
+    const double near = spread * (1 + spread);
+    const double afresh = 1 + spread + (1 - spread) * (1 - spread);
+    double sum = 0;
+    for (const auto& scale : truth.scales) {
+      const double square = scale.length * scale.length;
+      sum += scale.variance * budget *
+             Correlation{Correlation::Kind::gaussian, scale.length}.mean(d) *
+             std::log((square + afresh) / (square + near));
+    }
+    for (std::size_t j = 0; j < truth.coordinates.size() && j < static_cast<std::size_t>(budget);
+         ++j) {
+      const double f = truth.correlations[truth.coordinates[j].correlation].scale;
+      sum += truth.coordinates[j].variance * 2 *
+             (std::exp(-f * f * near / 2) - std::exp(-f * f * afresh / 2));
+    }
+    return sum;
+  };
+  double least = 0;
+  constexpr int steps = 20000;
+  for (int step = 0; step <= steps; ++step) {
+    const double tilt = a * std::pow(1e-4, static_cast<double>(step) / steps);
+    const double value = ((1 - tilt / a) * noise - explained(tilt)) / entropy(tilt);
+    if (value < least) {
+      least = value;
+      constants.asymptotic = decade / entropy(tilt);
+    }
+  }
+  return constants;
+}
+
+TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
+                          std::span<const std::uint64_t> sizes, int threads,
+                          const std::function<void(double)>& done) {
+  const auto start = std::chrono::steady_clock::now();
+  require_theory(base, budget);
+  require_rule_for(base, rule);
+  TheoryGrowth growth{
+      .budget = budget, .rule = rule, .softmax = is_softmax(base), .noise_sd = noise_sd(base)};
+  std::vector<std::uint64_t> ascending(sizes.begin(), sizes.end());
+  std::ranges::sort(ascending);
+  for (const std::uint64_t n : ascending) {
+    if (n < 2) throw Refused("--n: is 1 (allowed with --source theory: 2 and more)");
+    growth.studies.push_back({.budget = budget, .n = n});
+  }
+  const TruthLaw truth = truth_law(base);
+  const std::vector<int> dims = theory_dims(budget, dimension_of(base));
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    Dimension dimension = {base, truth, budget, dims[i], threads};
+    add_rows(dimension, rule, ascending, growth);
+    if (done) done(static_cast<double>(i + 1) / static_cast<double>(dims.size()));
+  }
+  for (TheoryStudy& study : growth.studies) {
+    const auto by_mse = [](const TheoryRow& a, const TheoryRow& b) {
+      return a.error.mse < b.error.mse;
+    };
+    study.best = static_cast<std::size_t>(
+        std::min_element(study.rows.begin(), study.rows.end(), by_mse) - study.rows.begin());
+    study.continuous = best_of(study.rows, [](const TheoryRow&) { return true; });
+    study.divisors = best_of(study.rows, [&](const TheoryRow& row) { return budget % row.k == 0; });
+  }
+  for (std::size_t i = 1; i < growth.studies.size(); ++i) {
+    const TheoryStudy &from = growth.studies[i - 1], &to = growth.studies[i];
+    const double decades =
+        std::log10(static_cast<double>(to.n)) - std::log10(static_cast<double>(from.n));
+    growth.slopes.push_back(from.continuous.at_end || to.continuous.at_end
+                                ? nan
+                                : (to.continuous.value - from.continuous.value) / decades);
+  }
+  growth.constants = rule == BandwidthRule::fixed ? growth_constants(base, budget)
+                                                  : GrowthConstants{nan, nan, nan};
+  growth.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return growth;
+}
+
+std::string theory_limits(const Scenario& scenario) {
+  const bool additive = std::holds_alternative<AdditiveRegression>(scenario.regression);
+  const bool zero = std::holds_alternative<ZeroRegression>(scenario.regression);
+  return std::string(
+             "Exact at every n, as the mean over training sets, noise, queries from the "
+             "design") +
+         (zero       ? ""
+          : additive ? " and the phases of the cosines"
+                     : " and truths of this law") +
+         "; a simulation has one truth and its queries.";
+}
+
+}  // namespace headlab

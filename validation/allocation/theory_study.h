@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The best dimension of a head by exact theory (validation/theory/population_error.h): no
+/// simulation, any n, and constants for the law k* ~ C log n.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/scenario.h"
+#include "validation/allocation/allocations.h"
+#include "validation/allocation/growth.h"
+#include "validation/theory/population_error.h"
+
+namespace headlab {
+
+/// One dimension of heads with its error.
+struct TheoryRow {
+  int heads = 1;  ///< floor(D/k)
+  int k = 1;
+  double width = 1;       ///< b, or the temperature
+  PopulationError error;  ///< of so many heads
+  /// MSE of D/k heads, a real number: it has no steps where k does not divide D.
+  double smooth_mse = 0;
+};
+
+/// All dimensions of one budget at one n.
+struct TheoryStudy {
+  int budget = 1;
+  std::uint64_t n = 2;
+  std::vector<TheoryRow> rows;  ///< by k
+  std::size_t best = 0;         ///< the row of least MSE
+  BestDimension continuous;     ///< k* by `smooth_mse`, between all k of `rows`
+  BestDimension divisors;       ///< k* between the divisors of D alone, as a simulation has it
+};
+
+/// Constants C of k* ~ C log10 n, for one bandwidth at every k; NaN where there are none.
+struct GrowthConstants {
+  /// ln 10/ln Gamma: the mean over queries of the variance of a head is Gamma^k s^2/n to first
+  /// order, Gamma = E Z(2a)/Z(a)^2 = (1+a)^(3/2)/(1+3a)^(1/2), a = 1/b^2. That mean is made by rare
+  /// queries with |q|^2 far above k, whose windows are empty unless n is far larger still.
+  double first_order = 0;
+  /// ln 10/kappa_c, kappa_c = (log(1+a) - a/(1+a)^2)/2: k at which at a typical query (|q|^2 = k)
+  /// the sum of kernels condenses to few keys, by the entropy of the keys that dominate it (the
+  /// random energy model, Derrida 1981). A larger k pays the whole noise of single keys.
+  double condensation = 0;
+  /// ln 10/kappa*, where D and d are far larger than log n: MSE is then its value at k = 0 plus
+  /// k F(log n/k)/D, and kappa* minimises F(kappa)/kappa over kappa <= kappa_c. With a' <= a the
+  /// tilt at which kappa_c(a') = kappa, F = (1 - a'/a) N - G(a'), N = s^2 and the variance of the
+  /// truth, G what a dimension that is seen explains.
+  double asymptotic = 0;
+};
+
+/// What several n say together.
+struct TheoryGrowth {
+  int budget = 1;
+  BandwidthRule rule = BandwidthRule::fixed;
+  bool softmax = false;
+  double noise_sd = 0;
+  std::vector<TheoryStudy> studies;  ///< by n, ascending
+  std::vector<double> slopes;        ///< [n - 1] of k* between neighbours, dimensions a decade
+  GrowthConstants constants;
+  double certificate = 0;  ///< largest deviation of sums of weights from 1
+  double change = 0;       ///< largest bound on an error of an MSE by the rule over queries
+  double seconds = 0;
+};
+
+/// Largest dimension that is compared.
+inline constexpr int most_theory_dim = 64;
+/// Largest budget of theory, whose cost does not depend on it.
+inline constexpr int most_theory_budget = 1 << 20;
+
+/// Dimensions compared: all up to 32, from there steps of about 2^(1/4) and the divisors of D, up
+/// to min(d, D, most_theory_dim).
+std::vector<int> theory_dims(int budget, int d);
+
+/// Throws Refused, naming the key, unless the theory is that of `scenario` under `budget`: design
+/// N(0, I), orthogonal heads with D <= d, uniform weights, a Gaussian or softmax kernel, normal
+/// noise and a regression of truth_law(); softmax not with an additive one.
+void require_theory(const Scenario& scenario, int budget);
+
+/// Computes the error of every dimension at each of `sizes` (n >= 2), the mean over queries from
+/// the design and over the law of the truth. Under `tuned` each has the best width of a search that
+/// starts at wide windows and goes on in steps of 2^(1/3) until the error has risen twice, with a
+/// parabola through the least. Throws Refused as require_theory(), as allocation_scenarios() for a
+/// rule, and where a certificate fails.
+/// \param done hears the share that is computed
+TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
+                          std::span<const std::uint64_t> sizes, int threads,
+                          const std::function<void(double)>& done = {});
+
+/// The constants for a bandwidth or a temperature that is the same at every k.
+GrowthConstants growth_constants(const Scenario& scenario, int budget);
+
+/// One sentence on what the figures are means over.
+std::string theory_limits(const Scenario& scenario);
+
+}  // namespace headlab

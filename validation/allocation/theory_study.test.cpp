@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/allocation/theory_study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include <boost/math/quadrature/gauss_kronrod.hpp>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/error.h"
+#include "validation/allocation/theory_json.h"
+
+namespace headlab {
+namespace {
+
+Scenario scenario(const std::vector<std::string>& sets = {}) {
+  return parse_study(R"([scenario]
+name = "theory"
+[data]
+n = 100
+design = { law = "normal", dim = 6 }
+regression = { law = "random_cosines", terms = 8, length_scale = 3.0 }
+noise = { law = "normal", sd = 1.0 }
+[heads]
+count = 1
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.5 }
+[queries]
+law = "design"
+count = 2
+[run]
+replicates = 10
+)",
+                     "theory.toml", sets)
+      .conditions.at(0);
+}
+
+TEST(TheoryStudy, DimensionsAreAllWhereTheyAreFewAndTheDivisors) {
+  EXPECT_EQ(theory_dims(6, 12), (std::vector<int>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(theory_dims(12, 4), (std::vector<int>{1, 2, 3, 4}));
+  const std::vector<int> many = theory_dims(4096, 4096);
+  EXPECT_EQ(many.back(), most_theory_dim);
+  for (int k = 1; k <= 32; ++k) EXPECT_TRUE(std::ranges::find(many, k) != many.end());
+  EXPECT_LE(many.size(), 37u);
+  const std::vector<int> odd = theory_dims(98, 98);
+  EXPECT_TRUE(std::ranges::find(odd, 49) != odd.end());
+}
+
+TEST(TheoryStudy, RowsAreTheErrorsOfTheTheoryAndKStarGrows) {
+  const std::vector<std::uint64_t> sizes = {1000, 100, 10000};
+  const TheoryGrowth growth = study_theory(scenario(), 6, BandwidthRule::fixed, sizes, 2);
+  ASSERT_EQ(growth.studies.size(), 3u);
+  EXPECT_LE(growth.certificate, 1e-9);
+  EXPECT_LE(growth.change, 1e-3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const TheoryStudy& study = growth.studies[i];
+    EXPECT_EQ(study.n, std::uint64_t(std::lround(100 * std::pow(10, i))));
+    ASSERT_EQ(study.rows.size(), 6u);
+    for (const TheoryRow& row : study.rows) {
+      const TruthLaw truth = truth_law(scenario());
+      const PopulationSetting setting = {0.5, study.n};
+      const PopulationHead head =
+          population_heads({.k = row.k, .correlations = truth.correlations}, {&setting, 1}).at(0);
+      const PopulationEnsemble ensemble = {std::floor(6.0 / row.k), row.k, 6, study.n, 1.0};
+      EXPECT_LE(std::abs(row.error.mse - population_error(head, ensemble, truth).mse), 1e-8);
+      if (6 % row.k == 0) {
+        EXPECT_DOUBLE_EQ(row.smooth_mse, row.error.mse);
+      } else {
+        EXPECT_LT(row.smooth_mse, row.error.mse) << "a budget that is left over costs";
+      }
+      EXPECT_GE(row.error.mse, study.rows[study.best].error.mse);
+    }
+    if (i > 0) {
+      EXPECT_GE(study.continuous.value, growth.studies[i - 1].continuous.value);
+    }
+  }
+  EXPECT_EQ(growth.slopes.size(), 2u);
+  const auto json = nlohmann::json::parse(theory_json({growth}, theory_limits(scenario()), {}));
+  EXPECT_EQ(json["studies"].size(), 3u);
+  EXPECT_EQ(json["studies"][0]["allocations"].size(), 6u);
+  EXPECT_EQ(json["growth"][0]["slopes"].size(), 2u);
+}
+
+TEST(TheoryStudy, TunedWidthsAreBest) {
+  const std::vector<std::uint64_t> sizes = {100, 10000};
+  const TheoryGrowth tuned = study_theory(scenario(), 1, BandwidthRule::tuned, sizes, 2);
+  for (const TheoryStudy& study : tuned.studies) {
+    for (const TheoryRow& row : study.rows) {
+      // Both neighbours have a larger error, by what the parabola may be off at most.
+      for (const double factor : {0.8, 1.25}) {
+        const Scenario moved =
+            scenario({"heads.kernel.bandwidth=" + std::to_string(factor * row.width)});
+        const std::uint64_t n[] = {study.n};
+        const TheoryGrowth other = study_theory(moved, 1, BandwidthRule::fixed, n, 2);
+        EXPECT_GT(other.studies[0].rows[static_cast<std::size_t>(row.k - 1)].smooth_mse,
+                  row.smooth_mse)
+            << study.n << ' ' << row.k;
+      }
+    }
+  }
+  // Windows narrow with n.
+  EXPECT_LT(tuned.studies[1].rows[0].width, tuned.studies[0].rows[0].width);
+}
+
+TEST(TheoryStudy, ConstantsAreThoseOfTheirDefinitions) {
+  const double b = 0.17, a = 1 / (b * b);
+  const GrowthConstants constants = growth_constants(scenario({"heads.kernel.bandwidth=0.17"}), 6);
+  // E over x ~ N(0, 1) of Z(2a)/Z(a)^2, Z(A) = (1+A)^(-1/2) exp(-x^2 A/(2(1+A))).
+  const auto log_z = [](double tilt, double x) {
+    return -x * x * tilt / (2 * (1 + tilt)) - std::log1p(tilt) / 2;
+  };
+  const double gamma = 2 * boost::math::quadrature::gauss_kronrod<double, 61>::integrate(
+                               [&](double x) {
+                                 return std::exp(-x * x / 2 + log_z(2 * a, x) - 2 * log_z(a, x)) /
+                                        std::sqrt(2 * std::numbers::pi);
+                               },
+                               0, 60, 8);
+  EXPECT_LE(std::abs(constants.first_order - std::log(10.0) / std::log(gamma)), 1e-8);
+  EXPECT_LE(std::abs(constants.first_order - 0.7593), 1e-4);
+  // The relative entropy of N(a x/(1+a), 1/(1+a)) to N(0, 1) at x^2 = 1.
+  const double entropy = 0.5 * (1 / (1 + a) + std::pow(a / (1 + a), 2) - 1 + std::log(1 + a));
+  EXPECT_LE(std::abs(constants.condensation - std::log(10.0) / entropy), 1e-10);
+  EXPECT_DOUBLE_EQ(constants.asymptotic, constants.condensation);
+  // Where windows are narrow and noise is small, single keys are worth their noise.
+  const GrowthConstants quiet =
+      growth_constants(scenario({"heads.kernel.bandwidth=0.05", "data.noise.sd=0.01",
+                                 "data.regression.length_scale=20"}),
+                       6);
+  EXPECT_GT(quiet.asymptotic, 1.01 * quiet.condensation);
+  // log-normal weights condense where their variance k/t^2 is 2 log n.
+  const GrowthConstants softmax =
+      growth_constants(scenario({"heads.kernel={law=\"softmax\",temperature=3}"}), 6);
+  EXPECT_DOUBLE_EQ(softmax.condensation, 18 * std::log(10.0));
+}
+
+TEST(TheoryStudy, RefusesWhatItIsNotAbout) {
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"data.design={law=\"uniform\",dim=6}", "data.design"},
+      {"data.design.ar1=0.5", "data.design"},
+      {"data.noise={law=\"laplace\",sd=1}", "data.noise"},
+      {"data.regression={law=\"linear\",coefficients=[1,1,1,1,1,1]}", "data.regression"},
+      {"data.fixed_design=true", "data.fixed_design"},
+      {"heads.kernel={law=\"laplace\",bandwidth=1}", "heads.kernel"},
+      {"heads.subspaces={law=\"haar\"}", "heads.subspaces"},
+      {"heads.weights={law=\"explicit\",values=[1.0]}", "heads.weights"},
+      {"queries={law=\"points\",points=[[0,0,0,0,0,0]]}", "queries"}};
+  EXPECT_NO_THROW(require_theory(scenario(), 6));
+  for (const auto& [set, key] : table) {
+    try {
+      require_theory(scenario({set}), 6);
+      ADD_FAILURE() << set;
+    } catch (const Refused& refused) {
+      EXPECT_NE(std::string(refused.what()).find(key + ": "), std::string::npos) << refused.what();
+    }
+  }
+  EXPECT_THROW(require_theory(scenario(), 7), Refused);
+  const std::uint64_t one[] = {1};
+  EXPECT_THROW(study_theory(scenario(), 6, BandwidthRule::fixed, one, 1), Refused);
+}
+
+}  // namespace
+}  // namespace headlab
