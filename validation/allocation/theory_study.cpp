@@ -22,6 +22,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double widest_window = 8;
 const double tuning_step = std::cbrt(2.0);
 constexpr int most_widths = 80;
+constexpr int steps_past_least = 3;
 
 bool is_softmax(const Scenario& scenario) {
   return std::holds_alternative<SoftmaxKernel>(scenario.kernel);
@@ -74,9 +75,9 @@ std::vector<PopulationSetting> Dimension::tuned(std::span<const std::uint64_t> s
   std::vector<PopulationSetting> best(sizes.size());
   std::vector<std::vector<double>> errors(sizes.size());
   std::vector<double> widths;
-  const auto rises = [](const std::vector<double>& e) {
-    const std::size_t m = e.size();
-    return m >= 3 && e[m - 1] > e[m - 2] && e[m - 2] > e[m - 3];
+  // The least error is as many steps back: rounding in a flat stretch does not hold the search up.
+  const auto is_passed = [](const std::vector<double>& e) {
+    return !e.empty() && e.end() - std::min_element(e.begin(), e.end()) > steps_past_least;
   };
   for (int step = 0; step < most_widths; ++step) {
     widths.push_back(widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0) /
@@ -84,7 +85,7 @@ std::vector<PopulationSetting> Dimension::tuned(std::span<const std::uint64_t> s
     std::vector<PopulationSetting> settings;
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (rises(errors[i])) continue;
+      if (is_passed(errors[i])) continue;
       open.push_back(i);
       settings.push_back({widths.back(), sizes[i]});
     }

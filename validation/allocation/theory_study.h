@@ -84,10 +84,9 @@ void require_theory(const Scenario& scenario, int budget);
 
 /// Computes the error of every dimension at each of `sizes` (n >= 2), the mean over queries from
 /// the design and over the law of the truth. Under `tuned` each has the best width of a search that
-/// starts at wide windows and goes on in steps of 2^(1/3) until the error has risen twice, with a
-/// parabola through the least. Throws Refused as require_theory(), as allocation_scenarios() for a
-/// rule, and where a certificate fails.
-/// \param done hears the share that is computed
+/// starts at wide windows and goes on in steps of 2^(1/3) to three steps beyond the least
+/// error, with a parabola through it. Throws Refused as require_theory(), as allocation_scenarios()
+/// for a rule, and where a certificate fails. \param done hears the share that is computed
 TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes, int threads,
                           const std::function<void(double)>& done = {});

@@ -14,9 +14,9 @@ namespace {
 using Kind = Correlation::Kind;
 
 /// Shorter lengths than this are not resolved but continued to, see Continuation.
-constexpr double shortest_length = 0.3;
-/// Step of the mixture of lengths, in log length^2: about exp(-pi^2/step), 3e-9.
-constexpr double mixture_step = 0.5;
+constexpr double shortest_length = 0.5;
+/// Step of the mixture of lengths, in log length^2: about exp(-pi^2/step), 1e-6.
+constexpr double mixture_step = 0.7;
 
 /// The index of a correlation, added where it is not there.
 std::size_t index_of(std::vector<Correlation>& correlations, const Correlation& wanted) {
@@ -35,19 +35,17 @@ void add_scale(TruthLaw& law, double variance, double length) {
 /// The gamma law of g = (length/l)^2, shape and rate v, by the trapezoid rule in log g.
 void add_matern(TruthLaw& law, double l, double v, int d) {
   const double log_factor = v * std::log(v) - std::lgamma(v);
-  double total = 0;
   for (double t = -60; t < 8; t += mixture_step) {
     const double weight = mixture_step * std::exp(log_factor + v * t - v * std::exp(t));
     const double length = l * std::exp(t / 2);
     // What little is left of a correlation over the whole of the design is left out.
     const double seen = std::pow(1 + 0.02 / (length * length), -0.5 * d);
     if (weight * seen > 1e-9) add_scale(law, weight, length);
-    total += weight;
   }
   double kept = 0;
   for (const auto& scale : law.scales) kept += scale.variance;
   // White noise of the truth: correlated with nothing, but part of its variance.
-  if (total - kept > 0) add_scale(law, total - kept, 1e-9);
+  if (1 - kept > 0) add_scale(law, 1 - kept, 1e-9);
 }
 
 /// The expectations of one head for a scale that may be too short to be resolved. Differences of
