@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file How much of a training set, and of the weights there, a worker of the CPU backend holds at
-/// once.
+/// \file How much of a training set a worker of the CPU backend holds at once.
 #pragma once
 
 #include <algorithm>
@@ -23,16 +22,6 @@ inline std::size_t chunk_points(std::uint64_t n, std::uint64_t floats) {
   const std::uint64_t fitting = most_chunk_bytes / 4 / floats / chunk_unit * chunk_unit;
   const std::uint64_t all = (n + tile_points - 1) / tile_points * tile_points;
   return static_cast<std::size_t>(std::min(std::max(fitting, chunk_unit), all));
-}
-
-/// Weights that are kept for a second look at them, at most: 9/8 MiB, in the second cache. Sixteen
-/// heads at four queries fit for n = 4096.
-inline constexpr std::uint64_t most_kept = std::uint64_t{9} << 15;
-
-/// Floats from one row of kept weights, a head's at one query, to the next: whole tiles, and what
-/// gives rows that lie together different places in the first cache.
-inline std::uint64_t kept_row(std::uint64_t n) {
-  return (n + tile_points - 1) / tile_points * tile_points + 16;
 }
 
 }  // namespace headlab

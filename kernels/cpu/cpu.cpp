@@ -47,10 +47,6 @@ namespace {
 //
 #include "kernels/cpu/sums-inl.h"
 //
-#include "kernels/cpu/windows-inl.h"
-//
-#include "kernels/cpu/statistics-inl.h"
-//
 #include "kernels/cpu/ensemble-inl.h"
 
 template <std::size_t Index = 0>
@@ -66,17 +62,6 @@ std::unique_ptr<Ensembles> make_ensembles(Plans plans, const std::vector<std::si
   }
 }
 
-/// True if the laws and their parameters are the same.
-bool same_law(const headlab::KernelLaw& a, const headlab::KernelLaw& b) {
-  return a.index() == b.index() && std::visit(
-                                       [&](const auto& law) {
-                                         const auto* other =
-                                             std::get_if<std::decay_t<decltype(law)>>(&b);
-                                         return std::memcmp(&law, other, sizeof law) == 0;
-                                       },
-                                       a);
-}
-
 class CpuWorker : public ReplicateWorker {
  public:
   explicit CpuWorker(Plans plans)
@@ -87,7 +72,7 @@ class CpuWorker : public ReplicateWorker {
       const Plan& plan = *plans[p];
       const auto group = std::ranges::find_if(groups, [&](const auto& members) {
         const Plan& other = *plans[members.front()];
-        return same_law(other.kernel, plan.kernel) && other.k == plan.k &&
+        return other.kernel.index() == plan.kernel.index() && other.k == plan.k &&
                other.query_points == plan.query_points;
       });
       if (group == groups.end()) {
@@ -254,9 +239,6 @@ class CpuBackend : public Backend {
                6 * 4 * 1024 * (conditional ? heads : 1) +
                8 * leaf_replicates * plan->layout().statistics();
       if (conditional) bytes += (8 * windows + 6 * 128 * heads) * (heads + 1);
-      const std::uint64_t kept = 8 * heads * kept_row(plan->n);
-      if (conditional && plan->moments == MomentMode::aggregate)
-        bytes += 4 * std::min(kept, most_kept);
     }
     // Where heads are shared a point takes less, and a chunk holds more of them.
     const std::uint64_t chunk = std::max(4 * point * chunk_unit, most_chunk_bytes);

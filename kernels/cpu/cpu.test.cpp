@@ -274,9 +274,6 @@ TEST(Cpu, TrainingSetsOfSeveralChunksAreEquivalentToReference) {
       {many, GaussianKernel{.bandwidth = 0.5}, MomentMode::aggregate},
       {many, EpanechnikovKernel{.bandwidth = 1e-5}, MomentMode::aggregate},
       {many, LaplaceKernel{.bandwidth = 1e-4}, MomentMode::aggregate},
-      {{.n = 13000, .d = 40, .heads = 5, .k = 33, .queries = 2},
-       GaussianKernel{.bandwidth = 4},
-       MomentMode::aggregate},  // in chunks, though its weights could be kept
   };
   for (const Case& c : cases) {
     const Plan plan = test::make_plan(c.shape, c.kernel, Estimator::conditional, c.moments);

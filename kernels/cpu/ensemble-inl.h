@@ -4,11 +4,9 @@
 //
 // Keys come in blocks, blocks in strips that stay in the first cache. For each strip, head and up
 // to eight queries the exponents are computed into a buffer (multiply_tiles), then turned into
-// weights and summed row by row (sum_row). Where covariances of heads are wanted, the weights are
-// stored, and the products of all pairs of heads are taken (add_products). Where the noise of the
-// ensemble alone is wanted, the weights of all keys are kept for a few queries, as many as fit in
-// the second cache, until the factors of the heads are known (add_and_keep). Sums over a block are
-// float32 in SIMD lanes, over blocks float64.
+// weights and summed row by row (sum_row). Where covariances of heads are wanted, the weights stay
+// in the buffer, where the products of all pairs of heads are taken (add_products). Sums over a
+// block are float32 in SIMD lanes, over blocks float64.
 //
 // The ladder, in 10^9 weights a second, the best of many runs, for the machine is shared. One core
 // of an AMD EPYC (Zen 3) with AVX2, 51.8e9 multiply-adds a second; n = 4096, d = 32, H = 8, Q = 64,
@@ -26,7 +24,6 @@
 //      (2 x 6 strips loaded columns twice and left 2 x 2 rests, which wait for their own sums.)
 //   c. Steps of four coordinates: 1.17 to 1.44 at d_k = 16, 0.87 to 0.93 at 32.
 //   d. Aggregate noise from the products of pairs while H <= 2 (d_k + 12); beyond, a second pass.
-//      (Now only where weights cannot be kept, see 7.)
 // Tried and dropped: strips of 128 keys with the running sums of all pairs in the first cache
 // (pairwise 1.4: too short a loop); rows padded against cache aliasing (no change); exponents and
 // weights of two queries in registers for d_k = 1 and 2 (3.05 to 3.28 at d_k = 1, 2.81 to 2.86 at
@@ -45,14 +42,74 @@
 // Tried and dropped there: strips of 128 and 256 keys, or four queries, so that the weights of all
 // heads stay in the first cache where covariances are wanted (no change). What binds now: at d_k of
 // 8 and less both loops are within a fifth of the two units for multiply-adds.
-//
-// Aggregate noise there, H = 16 heads of d_k = 1, whole jobs of 32 replicates, against 6:
-//   7. Weights that are kept in place of products of pairs, from five heads on: n = 500, Q =
-//   16: 1.4
-//      to 1.5 times; n = 4096, Q = 32: 1.4 times (1.2 at H = 8, none at H = 4). Most of the gain at
-//      n = 500 is 136 running sums a query that need not be drained.
-//   8. Exponents in a buffer of their own, which stays in the first cache: 1.1 times at n = 4096.
-// 2 MiB of kept weights were slower, and so was 1/2 MiB at n = 4096. What binds now is exp2.
+
+inline constexpr double log2_e = 1.4426950408889634;
+
+/// Below this sum of unshifted kernel values a window is done again with the largest exponent
+/// subtracted. Above it nothing that matters underflows: what is lost is below 2^-86 of the sum,
+/// and in sums of squares below 2^-46.
+inline constexpr double least_safe_sum = 0x1p-40;
+/// Exponents without a bound of their own (softmax) begin at most this large, and may become this
+/// large: then sums of (s w)^2 stay below 2^128 for a noise scale s up to 2^28.
+inline constexpr float largest_first_exponent = 16;
+inline constexpr float largest_exponent = 32;
+/// Exponents from here on need no clamp.
+inline constexpr double least_plain_exponent = -124;
+
+/// Inner products of queries and keys in place of distances cost an exponent no more than eps times
+/// this, which is where (|query| + reach)^2, in length scales, may not be above it.
+inline constexpr double largest_product_norm = 64;
+inline constexpr double product_reach = 3;
+
+inline constexpr std::int64_t no_key = -1;
+
+/// Tiles over which sums are float32: 128 additions in every lane.
+inline constexpr std::size_t block_tiles = 128 * lane_count / tile_points;
+static_assert(chunk_unit % (block_tiles * tile_points) == 0);
+
+/// Sums over the keys of one head and query.
+struct Sums {
+  double weight = 0;          ///< sum w
+  double weighted_value = 0;  ///< sum w (value - centre)
+  double weight_squared = 0;  ///< sum w^2, where it is needed
+  double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies
+};
+
+/// One head at one query.
+struct Window {
+  Sums sums;
+  float whole = 0;        ///< added to the exponents; a constant factor 2^whole of all weights
+  float reach2 = 0;       ///< blocks whose keys are no longer, |key|^2, need no clamp
+  float norm = 0;         ///< softmax: |exponent| <= norm |key|
+  bool repaired = false;  ///< exponents are taken relative to `shift`
+  bool again = false;     ///< to be summed once more
+  float shift = 0;
+  float nearest = 0;               ///< least squared distance that was probed
+  std::int64_t only_key = no_key;  ///< all other keys have weight zero
+};
+
+/// What the training set is gone through for, in this order; most replicates need the first alone.
+enum class Pass {
+  sums,      ///< the sums of all windows
+  probe,     ///< the largest exponent and the nearest key of windows that held too little weight
+  repair,    ///< their sums again, relative to that exponent
+  ensemble,  ///< the noise of the ensemble, where it is cheaper than the products of all pairs
+};
+inline constexpr Pass all_passes[] = {Pass::sums, Pass::probe, Pass::repair, Pass::ensemble};
+
+/// The conditions of a sweep that have one kernel law, d_k and set of queries in common.
+class Ensembles {
+ public:
+  virtual ~Ensembles() = default;
+  /// True if this pass over the training set is needed.
+  virtual bool begin(Pass pass) = 0;
+  /// The next chunk of the training set in the pass that was begun.
+  virtual void add(const TrainingSet& set) = 0;
+  /// Writes the statistics [layout.statistics()] of each condition to its place, see
+  /// kernels/moments.h, and counts its windows.
+  virtual void finish(double centre, std::span<const std::span<double>> statistics,
+                      std::span<WindowCounts> counts) = 0;
+};
 
 template <std::size_t LawIndex>
 class EnsembleLoop : public Ensembles {
@@ -72,13 +129,8 @@ class EnsembleLoop : public Ensembles {
     const std::size_t keys =
         std::min<std::size_t>(std::min((lane_count == 16 ? 16384 : 4096) / k_, 12288 / rows), 512);
     strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, block_tiles);
-    row_keys_ = strip_keys();
-    exponents_ = zeros(most_rows * row_keys_);
-    if (conditional_) {
-      decide_to_keep();
-      weights_ =
-          zeros(heads_.size() * std::max(most_rows * row_keys_, kept_rows_ * kept_row(plan_.n)));
-    }
+    buffer_ = hwy::AllocateAligned<float>(most_rows * rows * strip_keys());
+    std::fill_n(buffer_.get(), most_rows * rows * strip_keys(), 0.0f);
     sums_ = LaneSums(queries_ * heads_.size() * 4);
     windows_.resize(queries_ * heads_.size());
     for (std::size_t h = 0; h < heads_.size(); ++h) place_queries(heads_[h], h);
@@ -96,7 +148,8 @@ class EnsembleLoop : public Ensembles {
         forget_again();
         return !again_.empty();
       case Pass::ensemble:
-        return find_pending();
+        for (Member& member : members_) set_factors(member);
+        return std::ranges::any_of(members_, &Member::recomputes);
     }
     return false;
   }
@@ -106,18 +159,13 @@ class EnsembleLoop : public Ensembles {
       const double sd = static_cast<double>(set.scales(0)[0]);
       constant_variance_ = sd * sd;
     }
-    // Weights can be kept where all points are here.
-    if (pass_ == Pass::sums && kept_rows_ > 0 && set.points() == set.n()) {
-      add_and_keep(set);
-      return;
-    }
     for (std::size_t tile = 0; tile < set.tiles(); tile += block_tiles) {
       add_block(set, tile, std::min(block_tiles, set.tiles() - tile));
     }
   }
 
-  void finish(double centre, std::span<const std::span<double>> statistics,
-              std::span<WindowCounts> counts) override {
+  HWY_ATTR void finish(double centre, std::span<const std::span<double>> statistics,
+                       std::span<WindowCounts> counts) override {
     for (const Member& member : members_) {
       for (std::size_t q = 0; q < queries_; ++q) {
         double* out = &statistics[member.index][q * member.layout.per_query()];
@@ -145,14 +193,13 @@ class EnsembleLoop : public Ensembles {
     std::size_t index;  ///< among the plans of the worker
     MomentLayout layout;
     std::vector<std::size_t> heads;      ///< [H], where they are in heads_
-    bool two_passes = false;             ///< over the weights, for the noise of the ensemble
+    bool recomputes = false;             ///< second pass for the noise of the ensemble
     LaneSums running;                    ///< [most_rows][H(H+1)/2], of the block under way
     LaneSums running_noise;              ///< the same for noise_products
     LaneSums running_ensemble;           ///< [most_rows], the same for ensemble_noise
     std::vector<double> products;        ///< [Q][H(H+1)/2], sum_i w_hi w_li
     std::vector<double> noise_products;  ///< [Q][H(H+1)/2], sum_i s_i^2 w_hi w_li
     std::vector<double> ensemble_noise;  ///< [Q]
-    std::vector<char> pending;           ///< [Q], whether it is yet to be summed
     std::vector<float> factors;          ///< [Q][H], a_h / sum w
 
     std::size_t pairs() const { return heads.size() * (heads.size() + 1) / 2; }
@@ -185,20 +232,12 @@ class EnsembleLoop : public Ensembles {
   }
   /// Running sums of w, w value, w^2 and s^2 w^2.
   float* running(std::size_t q, std::size_t h) { return sums_.at(4 * (q * heads_.size() + h)); }
-  /// Exponents of one head at query r of a group.
-  float* exponent_row(std::size_t r) { return &exponents_[r * strip_keys()]; }
-  /// Its weights, where they are needed longer.
+  /// Exponents, then weights of one head at query r of a group.
   float* row(std::size_t r, std::size_t h) {
-    return &weights_[(r * heads_.size() + h) * row_keys_ + row_begin_];
+    return &buffer_[(conditional_ ? r * heads_.size() + h : r) * strip_keys()];
   }
 
   // Construction
-
-  static hwy::AlignedFreeUniquePtr<float[]> zeros(std::size_t size) {
-    auto buffer = hwy::AllocateAligned<float>(size);
-    std::fill_n(buffer.get(), size, 0.0f);
-    return buffer;
-  }
 
   void add_member(const Plan& plan, std::size_t index, Subspaces& subspaces) {
     Member member{.plan = plan, .index = index, .layout = plan.layout()};
@@ -211,11 +250,9 @@ class EnsembleLoop : public Ensembles {
           add_head(subspaces.add(w, k_), law, plan.query_projection(static_cast<int>(h))));
     }
     if (conditional_) {
-      // In multiply-adds a weight: half the pairs, or few where weights can be kept, or all that
-      // makes a weight. What is summed depends on this condition alone.
-      const std::size_t most = kept_row(plan.n) * count <= most_kept ? most_paired : 2 * (k_ + 12);
-      member.two_passes = !member.layout.pairwise() && count > most;
-      const bool all_pairs = !member.two_passes;
+      // In multiply-adds a weight: half the pairs, or all that makes a weight.
+      member.recomputes = !member.layout.pairwise() && count > 2 * (k_ + 12);
+      const bool all_pairs = !member.recomputes;
       if (all_pairs && (constant_scale_ || member.layout.pairwise())) {
         member.products.resize(queries_ * member.pairs());
         member.running = LaneSums(most_rows * member.pairs());
@@ -227,26 +264,9 @@ class EnsembleLoop : public Ensembles {
       member.running_ensemble = LaneSums(most_rows);
       member.ensemble_noise.resize(queries_);
       member.factors.resize(queries_ * count);
-      member.pending.resize(queries_);
-      sums_squares_ = sums_squares_ || member.two_passes;
+      sums_squares_ = sums_squares_ || member.recomputes;
     }
     members_.push_back(std::move(member));
-  }
-
-  /// Weights are kept for a second look at them where one does, and where a few queries' fit. Where
-  /// they are not, they are computed again, and have the same bits.
-  void decide_to_keep() {
-    const bool wanted = std::ranges::any_of(members_, &Member::two_passes);
-    const bool scaled = std::ranges::any_of(
-        members_, [](const Member& member) { return !member.noise_products.empty(); });
-    if (!wanted || scaled) return;
-    const std::size_t fitting = most_kept / (kept_row(plan_.n) * heads_.size());
-    for (const std::size_t rows : {most_rows, std::size_t{4}, std::size_t{2}, std::size_t{1}}) {
-      if (rows <= fitting) {
-        kept_rows_ = rows;
-        return;
-      }
-    }
   }
 
   /// The head of these keys whose queries `w` [d][k] projects, new or known.
@@ -330,7 +350,6 @@ class EnsembleLoop : public Ensembles {
       std::ranges::fill(member.products, 0.0);
       std::ranges::fill(member.noise_products, 0.0);
       std::ranges::fill(member.ensemble_noise, 0.0);
-      std::ranges::fill(member.pending, member.two_passes ? 1 : 0);
     }
     largest_norm_.assign(heads_.size(), 0.0f);
     again_.clear();
@@ -344,9 +363,10 @@ class EnsembleLoop : public Ensembles {
       bool again = false;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         Window& at = window(q, h);
-        at.repaired = unsafe(at, h);
+        const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
+        at.repaired = !(at.sums.weight >= least_safe_sum) || bound > largest_exponent;
         // sum w^2 <= max w sum w: such a window is not narrow.
-        const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound(at, h)));
+        const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));
         if (!at.repaired && !wide && !sums_squares_) ++uncounted;
         at.again = at.repaired || (!wide && !sums_squares_);
         if (at.repaired) {
@@ -380,43 +400,36 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
-  void set_factors(Member& member, std::size_t q) {
+  void set_factors(Member& member) {
+    if (!member.recomputes) return;
     const std::size_t count = member.heads.size();
-    for (std::size_t h = 0; h < count; ++h) {
-      member.factors[q * count + h] =
-          static_cast<float>(member.plan.head_weights[h] / window(q, member.heads[h]).sums.weight);
-    }
-  }
-
-  /// Finds the queries whose noise is yet to be summed; true if there are some.
-  bool find_pending() {
-    pending_.clear();
     for (std::size_t q = 0; q < queries_; ++q) {
-      bool any = false;
-      for (Member& member : members_) {
-        if (!member.two_passes || !member.pending[q]) continue;
-        any = true;
-        set_factors(member, q);
+      for (std::size_t h = 0; h < count; ++h) {
+        member.factors[q * count + h] = static_cast<float>(member.plan.head_weights[h] /
+                                                           window(q, member.heads[h]).sums.weight);
       }
-      if (any) pending_.push_back(q);
     }
-    return !pending_.empty();
-  }
-
-  /// Whether a window is to be done again relative to its largest exponent.
-  bool unsafe(const Window& at, std::size_t h) const {
-    return !(at.sums.weight >= least_safe_sum) || bound(at, h) > largest_exponent;
-  }
-  /// Of the exponents of a window.
-  float bound(const Window& at, std::size_t h) const {
-    return softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
   }
 
   /// A block of keys: strip by strip, then the running sums are drained.
   HWY_ATTR void add_block(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     strips_.clear();
+    for (std::size_t t = 0; t < tiles; t += strip_tiles_) {
+      const std::size_t count = std::min(strip_tiles_, tiles - t);
+      const std::size_t before = (tile + t) * tile_points;
+      strips_.push_back({set, tile + t, count, std::min(count * tile_points, set.points() - before),
+                         strips_.size()});
+    }
     strip_norms_.clear();
-    add_strips(set, tile, tiles);
+    for (const Strip& strip : strips_) {
+      for (const Head& head : heads_) {
+        float largest = 0;
+        for (std::size_t t = strip.tile; t < strip.tile + strip.tiles; ++t) {
+          largest = std::max(largest, set.largest_norm(t, head.subspace));
+        }
+        strip_norms_.push_back(largest);
+      }
+    }
     switch (pass_) {
       case Pass::probe:
         for (const Strip& strip : strips_) probe(strip);
@@ -428,10 +441,6 @@ class EnsembleLoop : public Ensembles {
         take_norms();
         break;
       case Pass::ensemble:
-        if (pending_.size() < queries_) {
-          for (const std::size_t q : pending_) add_queries<1>(q);
-          return;
-        }
         break;
     }
     if (conditional_) {
@@ -448,110 +457,18 @@ class EnsembleLoop : public Ensembles {
     for (std::size_t q = 0; q < queries_; ++q) drain(q, 0);
   }
 
-  /// The strips of a block, and the largest |key|^2 of each.
-  void add_strips(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
-    for (std::size_t t = 0; t < tiles; t += strip_tiles_) {
-      const std::size_t count = std::min(strip_tiles_, tiles - t);
-      const std::size_t before = (tile + t) * tile_points;
-      strips_.push_back({set, tile + t, count, std::min(count * tile_points, set.points() - before),
-                         strips_.size()});
-      for (const Head& head : heads_) {
-        float largest = 0;
-        for (std::size_t i = tile + t; i < tile + t + count; ++i) {
-          largest = std::max(largest, set.largest_norm(i, head.subspace));
-        }
-        strip_norms_.push_back(largest);
-      }
-    }
-  }
-
-  /// All keys for a few queries after another, whose weights are still there when their sums, and
-  /// with them the factors of the heads, are known.
-  HWY_ATTR void add_and_keep(const TrainingSet& set) {
-    strips_.clear();
-    strip_norms_.clear();
-    for (std::size_t tile = 0; tile < set.tiles(); tile += block_tiles) {
-      add_strips(set, tile, std::min(block_tiles, set.tiles() - tile));
-    }
-    take_norms();
-    row_keys_ = kept_row(set.n());
-    std::size_t q = 0;
-    auto keep = [&]<std::size_t Rows>() HWY_ATTR {
-      for (; Rows <= kept_rows_ && q + Rows <= queries_; q += Rows) keep_queries<Rows>(q);
-    };
-    keep.template operator()<most_rows>();
-    keep.template operator()<4>();
-    keep.template operator()<2>();
-    keep.template operator()<1>();
-    row_keys_ = strip_keys();
-    row_begin_ = 0;
-  }
-
-  template <std::size_t Rows>
-  HWY_ATTR void keep_queries(std::size_t q) {
-    for_blocks([&](const Strip& strip) HWY_ATTR { weigh_heads<Rows>(strip, q); },
-               [&] {
-                 for (std::size_t r = 0; r < Rows; ++r) drain(q + r, r);
-               });
-    bool any = false;
-    for (Member& member : members_) {
-      if (!member.two_passes) continue;
-      for (std::size_t r = 0; r < Rows; ++r) {
-        member.pending[q + r] = std::ranges::any_of(
-            member.heads, [&](std::size_t h) { return unsafe(window(q + r, h), h); });
-        if (member.pending[q + r]) continue;
-        set_factors(member, q + r);
-        any = true;
-      }
-    }
-    if (!any) return;
-    for_blocks(
-        [&](const Strip& strip) HWY_ATTR {
-          for (Member& member : members_) {
-            for (std::size_t r = 0; r < Rows; ++r) {
-              if (member.two_passes && !member.pending[q + r]) {
-                add_ensemble_noise(member, strip, q + r, r);
-              }
-            }
-          }
-        },
-        [&] {
-          for (Member& member : members_) {
-            for (std::size_t r = 0; r < Rows; ++r) {
-              if (member.two_passes)
-                member.ensemble_noise[q + r] += member.running_ensemble.drain(r);
-            }
-          }
-        });
-  }
-
-  /// Calls `add` for every strip, its weights being at its place in a row of all keys, and
-  /// `end_block` after the last one of each block.
-  template <class Add, class EndBlock>
-  HWY_ATTR void for_blocks(const Add& add, const EndBlock& end_block) {
-    for (std::size_t i = 0; i < strips_.size(); ++i) {
-      row_begin_ = strips_[i].tile * tile_points;
-      add(strips_[i]);
-      const std::size_t next = strips_[i].tile + strips_[i].tiles;
-      if (next % block_tiles == 0 || i + 1 == strips_.size()) end_block();
-    }
-  }
-
   /// Rows queries for all strips of a block, heads innermost: their weights are multiplied.
   template <std::size_t Rows>
   HWY_ATTR void add_queries(std::size_t q) {
-    for (const Strip& strip : strips_) weigh_heads<Rows>(strip, q);
-    for (std::size_t r = 0; r < Rows; ++r) drain(q + r, r);
-  }
-
-  template <std::size_t Rows>
-  HWY_ATTR void weigh_heads(const Strip& strip, std::size_t q) {
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      if (pass_ == Pass::repair && !conditional_ && !window(q, h).again) continue;
-      weigh<Rows>(strip, q, h);
+    for (const Strip& strip : strips_) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        if (pass_ == Pass::repair && !conditional_ && !window(q, h).again) continue;
+        weigh<Rows>(strip, q, h);
+      }
+      if (!conditional_) continue;
+      for (std::size_t r = 0; r < Rows; ++r) add_noise(strip, q + r, r);
     }
-    if (!conditional_) return;
-    for (std::size_t r = 0; r < Rows; ++r) add_noise(strip, q + r, r);
+    for (std::size_t r = 0; r < Rows; ++r) drain(q + r, r);
   }
 
   /// Adds the running sums of query q, the r-th of its group, to those of the replicate. What is
@@ -568,7 +485,7 @@ class EnsembleLoop : public Ensembles {
     }
     if (pass_ == Pass::ensemble) {
       for (Member& member : members_) {
-        if (member.two_passes) member.ensemble_noise[q] += member.running_ensemble.drain(r);
+        if (member.recomputes) member.ensemble_noise[q] += member.running_ensemble.drain(r);
       }
       return;
     }
@@ -610,7 +527,7 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
-  /// Exponents of Rows queries to the keys of a strip, into exponent_row(to) and those after it.
+  /// Exponents of Rows queries to the keys of a strip, into row(to) and those after it.
   template <std::size_t Rows>
   HWY_ATTR void exponents(const Strip& strip, std::size_t q, std::size_t h, std::size_t to,
                           bool products) {
@@ -619,7 +536,7 @@ class EnsembleLoop : public Ensembles {
     float* out[Rows];
     for (std::size_t r = 0; r < Rows; ++r) {
       queries[r] = &(products ? head.scaled : head.queries)[(q + r) * k_];
-      out[r] = exponent_row(to + r);
+      out[r] = row(to + r, h);
     }
     const float* keys = strip.set.keys(strip.tile, head.subspace);
     if (products) {
@@ -641,7 +558,7 @@ class EnsembleLoop : public Ensembles {
     // What fills the last tile up weighs nothing.
     const float never = -std::numeric_limits<float>::infinity();
     for (std::size_t r = to; r < to + Rows; ++r) {
-      std::fill(exponent_row(r) + strip.points, exponent_row(r) + strip.tiles * tile_points, never);
+      std::fill(row(r, h) + strip.points, row(r, h) + strip.tiles * tile_points, never);
     }
   }
 
@@ -658,10 +575,10 @@ class EnsembleLoop : public Ensembles {
       float* sums = running(q + r, h);
       if (at.repaired) {
         exponents<1>(strip, q + r, h, r, softmax);
-        shift(at, strip, exponent_row(r));
-        add_row(true, strip, 0, r, h, sums);
+        shift(at, strip, row(r, h));
+        add_row(true, strip, 0, row(r, h), sums);
       } else {
-        add_row(partial || norm > at.reach2, strip, at.whole, r, h, sums);
+        add_row(partial || norm > at.reach2, strip, at.whole, row(r, h), sums);
       }
     }
   }
@@ -681,17 +598,14 @@ class EnsembleLoop : public Ensembles {
     return strip.set.first_point() + strip.tile * tile_points;
   }
 
-  HWY_ATTR void add_row(bool clamp, const Strip& strip, float whole, std::size_t r, std::size_t h,
-                        float* sums) {
-    const float* exponents = exponent_row(r);
-    float* weights = conditional_ ? row(r, h) : nullptr;
+  HWY_ATTR void add_row(bool clamp, const Strip& strip, float whole, float* row, float* sums) {
     const float* values = strip.set.values(strip.tile);
     const bool squares = sums_squares_ || pass_ == Pass::repair;
     auto add = [&]<bool Clamp, bool Squares>() HWY_ATTR {
       if (conditional_) {
-        sum_row<Clamp, Squares, true>(exponents, weights, values, strip.keys(), whole, sums);
+        sum_row<Clamp, Squares, true>(row, values, strip.keys(), whole, sums);
       } else {
-        sum_row<Clamp, Squares, false>(exponents, weights, values, strip.keys(), whole, sums);
+        sum_row<Clamp, Squares, false>(row, values, strip.keys(), whole, sums);
       }
     };
     if (clamp) {
@@ -705,7 +619,7 @@ class EnsembleLoop : public Ensembles {
   HWY_ATTR void add_noise(const Strip& strip, std::size_t q, std::size_t r) {
     if (pass_ == Pass::ensemble) {
       for (Member& member : members_) {
-        if (member.two_passes && member.pending[q]) add_ensemble_noise(member, strip, q, r);
+        if (member.recomputes) add_ensemble_noise(member, strip, q, r);
       }
       return;
     }
@@ -713,12 +627,8 @@ class EnsembleLoop : public Ensembles {
       if (!member.products.empty()) multiply_heads(member, member.running, strip, r);
     }
     if (constant_scale_) return;
-    const bool keeps = kept_rows_ > 0;
     for (std::size_t h = 0; h < heads_.size(); ++h) {
-      float* sum = running(q, h) + 3 * lane_count;
-      const float* scales = strip.set.scales(strip.tile);
-      keeps ? add_scaled_squares<false>(row(r, h), scales, strip.keys(), sum)
-            : add_scaled_squares<true>(row(r, h), scales, strip.keys(), sum);
+      scale_by_noise(strip, row(r, h), running(q, h) + 3 * lane_count);
     }
     for (Member& member : members_) {
       if (!member.noise_products.empty()) {
@@ -727,23 +637,41 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
-  void find_rows(const Member& member, std::size_t r) {
-    rows_.clear();
-    for (const std::size_t h : member.heads) rows_.push_back(row(r, h));
-  }
-
   HWY_ATTR void multiply_heads(const Member& member, LaneSums& sums, const Strip& strip,
                                std::size_t r) {
-    find_rows(member, r);
+    rows_.clear();
+    for (const std::size_t h : member.heads) rows_.push_back(row(r, h));
     add_products(rows_, strip.keys(), sums, r * member.pairs());
   }
 
-  /// Adds the noise of the member's ensemble over a strip to its running sum r.
+  /// w_i <- s(X_i) w_i over a strip; adds (s w)^2 to a running sum.
+  HWY_ATTR static void scale_by_noise(const Strip& strip, float* w, float* sum) {
+    const float* scales = strip.set.scales(strip.tile);
+    Float square = hn::Load(float_tag, sum);
+    for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
+      const Float scaled = hn::Mul(hn::Load(float_tag, w + i), hn::Load(float_tag, scales + i));
+      square = hn::MulAdd(scaled, scaled, square);
+      hn::Store(scaled, float_tag, w + i);
+    }
+    hn::Store(square, float_tag, sum);
+  }
+
+  /// Adds s_i^2 (sum_h a_h w_hi / sum w_h)^2 over a strip to the member's running sum r.
   HWY_ATTR void add_ensemble_noise(Member& member, const Strip& strip, std::size_t q,
                                    std::size_t r) {
-    find_rows(member, r);
-    add_squared_mean(rows_, &member.factors[q * member.heads.size()], strip.set.scales(strip.tile),
-                     strip.keys(), member.running_ensemble.at(r));
+    const std::size_t count = member.heads.size();
+    const float* scales = strip.set.scales(strip.tile);
+    Float square = hn::Load(float_tag, member.running_ensemble.at(r));
+    for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
+      Float ensemble = hn::Zero(float_tag);
+      for (std::size_t h = 0; h < count; ++h) {
+        ensemble = hn::MulAdd(hn::Set(float_tag, member.factors[q * count + h]),
+                              hn::Load(float_tag, row(r, member.heads[h]) + i), ensemble);
+      }
+      ensemble = hn::Mul(ensemble, hn::Load(float_tag, scales + i));
+      square = hn::MulAdd(ensemble, ensemble, square);
+    }
+    hn::Store(square, float_tag, member.running_ensemble.at(r));
   }
 
   /// The largest exponent and the nearest key of the windows that held too little weight.
@@ -755,7 +683,7 @@ class EnsembleLoop : public Ensembles {
         exponents<1>(strip, q, h, 0, softmax);
         Float largest = hn::Set(float_tag, at.shift);
         for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
-          largest = hn::Max(largest, hn::Load(float_tag, exponent_row(0) + i));
+          largest = hn::Max(largest, hn::Load(float_tag, row(0, h) + i));
         }
         at.shift = hn::GetLane(hn::MaxOfLanes(float_tag, largest));
         if (at.shift == -std::numeric_limits<float>::infinity()) find_nearest(strip, q, h);
@@ -768,7 +696,7 @@ class EnsembleLoop : public Ensembles {
     Window& at = window(q, h);
     const Head& head = heads_[h];
     const float* query = &head.queries[q * k_];
-    float* distances = exponent_row(0);
+    float* distances = row(0, h);
     multiply_tiles<1, true>(strip.set.keys(strip.tile, head.subspace), strip.tiles, k_, &query,
                             nullptr, 0, &distances, [](Float r2) HWY_ATTR { return r2; });
     for (std::size_t i = 0; i < strip.points; ++i) {
@@ -781,22 +709,64 @@ class EnsembleLoop : public Ensembles {
 
   // Statistics
 
-  void finish(const Member& member, std::size_t q, double centre, double* out,
-              WindowCounts& counts) {
-    member_sums_.clear();
-    for (const std::size_t h : member.heads) {
-      const Window& at = window(q, h);
-      member_sums_.push_back(at.sums);
+  HWY_ATTR void finish(const Member& member, std::size_t q, double centre, double* out,
+                       WindowCounts& counts) {
+    const MomentLayout& layout = member.layout;
+    const std::size_t count = member.heads.size();
+    inverse_.resize(count);  // 1 / sum w
+    for (std::size_t h = 0; h < count; ++h) {
+      const Window& at = window(q, member.heads[h]);
+      inverse_[h] = 1 / at.sums.weight;
+      out[h] = centre + at.sums.weighted_value * inverse_[h];
       count_window(at, counts);
     }
+    if (!layout.pairwise()) {
+      out[count] = 0;
+      for (std::size_t h = 0; h < count; ++h) out[count] += member.plan.head_weights[h] * out[h];
+    }
+    if (!conditional_) return;
+
+    double* noise = out + layout.noise_offset();
+    const double s2 = constant_scale_ ? constant_variance_ : 1.0;
     const std::size_t first = q * member.pairs();
-    write_statistics(
-        member.layout, member.plan.head_weights, member_sums_, centre,
-        {.variance = constant_scale_ ? std::optional(constant_variance_) : std::nullopt,
-         .products = member.products.empty() ? nullptr : &member.products[first],
-         .noise_products = member.noise_products.empty() ? nullptr : &member.noise_products[first],
-         .ensemble = member.two_passes ? std::optional(member.ensemble_noise[q]) : std::nullopt},
-        inverse_, out);
+    const std::vector<double>& scaled = constant_scale_ ? member.products : member.noise_products;
+    if (!layout.pairwise()) {
+      for (std::size_t h = 0; h < count; ++h) {
+        const Sums& sums = window(q, member.heads[h]).sums;
+        const double square = !member.recomputes ? scaled[first + pair_index(count, h, h)]
+                              : constant_scale_  ? sums.weight_squared
+                                                 : sums.noise;
+        noise[h] = s2 * square * inverse_[h] * inverse_[h];
+      }
+      noise[count] = member.ensemble_noise[q];
+      if (member.recomputes) return;
+      for (std::size_t h = 0; h < count; ++h) inverse_[h] *= member.plan.head_weights[h];
+      for (std::size_t h = 0; h < count; ++h) {
+        for (std::size_t l = h; l < count; ++l) {
+          noise[count] += (h == l ? 1 : 2) * s2 * scaled[first + pair_index(count, h, l)] *
+                          inverse_[h] * inverse_[l];
+        }
+      }
+      return;
+    }
+    for (std::size_t h = 0, pair = 0; h < count; ++h) {
+      for (std::size_t l = h; l < count; ++l, ++pair) {
+        noise[pair] = s2 * scaled[first + pair] * inverse_[h] * inverse_[l];
+      }
+    }
+    if (!layout.has_alignment()) return;
+    const double* plain = &member.products[first];
+    for (std::size_t h = 0; h < count; ++h) {
+      inverse_[h] = 1 / std::sqrt(plain[pair_index(count, h, h)]);
+    }
+    double cosines = 0;
+    for (std::size_t h = 0, pair = 0; h < count; ++h) {
+      ++pair;  // (h, h)
+      for (std::size_t l = h + 1; l < count; ++l, ++pair) {
+        cosines += plain[pair] * inverse_[h] * inverse_[l];
+      }
+    }
+    out[layout.alignment_offset()] = cosines / static_cast<double>(count * (count - 1) / 2);
   }
 
   void count_window(const Window& at, WindowCounts& counts) const {
@@ -818,21 +788,15 @@ class EnsembleLoop : public Ensembles {
   bool sums_squares_ = false;     ///< in the first pass already
   bool squares_next_ = false;     ///< from the next replicate on
   std::size_t strip_tiles_ = 0;
-  std::size_t kept_rows_ = 0;  ///< queries whose weights of all keys are kept, or 0
-  std::size_t row_keys_ = 0;   ///< in a row of the buffer
-  std::size_t row_begin_ = 0;  ///< where the strip under way has its weights there
   std::vector<Head> heads_;
   std::vector<Member> members_;
-  std::vector<Window> windows_;                   ///< [Q][heads_]
-  LaneSums sums_;                                 ///< [Q][heads_][4], of the block under way
-  std::vector<Strip> strips_;                     ///< of the block under way
-  std::vector<float> strip_norms_;                ///< [strips_][heads_], the largest |key|^2
-  std::vector<float> largest_norm_;               ///< [heads_], of the keys so far
-  std::vector<std::size_t> again_;                ///< queries to be done again
-  std::vector<std::size_t> pending_;              ///< queries whose noise is yet to be summed
-  std::vector<const float*> rows_;                ///< scratch
-  std::vector<Sums> member_sums_;                 ///< scratch
-  std::vector<double> inverse_;                   ///< scratch
-  hwy::AlignedFreeUniquePtr<float[]> exponents_;  ///< [most_rows][strip_keys]
-  hwy::AlignedFreeUniquePtr<float[]> weights_;    ///< conditional: [rows][heads_][row_keys_]
+  std::vector<Window> windows_;                ///< [Q][heads_]
+  LaneSums sums_;                              ///< [Q][heads_][4], of the block under way
+  std::vector<Strip> strips_;                  ///< of the block under way
+  std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
+  std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
+  std::vector<std::size_t> again_;             ///< queries to be done again
+  std::vector<const float*> rows_;             ///< scratch
+  std::vector<double> inverse_;                ///< scratch
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_rows][heads_ or 1][strip_keys]
 };

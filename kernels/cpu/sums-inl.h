@@ -31,11 +31,11 @@ class LaneSums {
 inline constexpr std::size_t row_vectors = lane_count == 16 ? 2 : 1;
 
 /// Adds the weights of one row of exponents to the running sums of w, w value and, where it is
-/// asked for, w^2, which lie one after another; with Store the weights are written as well.
+/// asked for, w^2, which lie one after another; Store leaves the weights in the place of the
+/// exponents.
 template <bool Clamp, bool Squares, bool Store>
-HWY_ATTR void sum_row(const float* HWY_RESTRICT exponents, float* HWY_RESTRICT weights,
-                      const float* HWY_RESTRICT values, std::size_t keys, float whole,
-                      float* HWY_RESTRICT sums) {
+HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values, std::size_t keys,
+                      float whole, float* HWY_RESTRICT sums) {
   const Exp2<Clamp> exp2(whole);
   Float weight = hn::Load(float_tag, sums);
   Float weighted_value = hn::Load(float_tag, sums + lane_count);
@@ -43,7 +43,7 @@ HWY_ATTR void sum_row(const float* HWY_RESTRICT exponents, float* HWY_RESTRICT w
   for (std::size_t i = 0; i < keys; i += row_vectors * lane_count) {
     Float w[row_vectors];
     for (std::size_t v = 0; v < row_vectors; ++v) {
-      w[v] = hn::Load(float_tag, exponents + i + v * lane_count);
+      w[v] = hn::Load(float_tag, row + i + v * lane_count);
     }
     exp2(w);
     for (std::size_t v = 0; v < row_vectors; ++v) {
@@ -51,54 +51,12 @@ HWY_ATTR void sum_row(const float* HWY_RESTRICT exponents, float* HWY_RESTRICT w
       weight = hn::Add(weight, w[v]);
       weighted_value = hn::MulAdd(w[v], hn::Load(float_tag, values + at), weighted_value);
       if constexpr (Squares) weight_squared = hn::MulAdd(w[v], w[v], weight_squared);
-      if constexpr (Store) hn::Store(w[v], float_tag, weights + at);
+      if constexpr (Store) hn::Store(w[v], float_tag, row + at);
     }
   }
   hn::Store(weight, float_tag, sums);
   hn::Store(weighted_value, float_tag, sums + lane_count);
   if constexpr (Squares) hn::Store(weight_squared, float_tag, sums + 2 * lane_count);
-}
-
-/// Adds sum_i (scales[i] weights[i])^2 to a running sum; with Store, weights become scaled.
-template <bool Store>
-HWY_ATTR void add_scaled_squares(float* HWY_RESTRICT weights, const float* HWY_RESTRICT scales,
-                                 std::size_t keys, float* HWY_RESTRICT sum) {
-  Float square = hn::Load(float_tag, sum);
-  for (std::size_t i = 0; i < keys; i += lane_count) {
-    const Float scaled = hn::Mul(hn::Load(float_tag, weights + i), hn::Load(float_tag, scales + i));
-    square = hn::MulAdd(scaled, scaled, square);
-    if constexpr (Store) hn::Store(scaled, float_tag, weights + i);
-  }
-  hn::Store(square, float_tag, sum);
-}
-
-/// Adds sum_i (scales[i] sum_h factors[h] rows[h][i])^2 to a running sum. The sum over h is a chain
-/// of operations: several vectors at a time hide its latency and load a factor once.
-HWY_ATTR inline void add_squared_mean(std::span<const float* const> rows,
-                                      const float* HWY_RESTRICT factors,
-                                      const float* HWY_RESTRICT scales, std::size_t keys,
-                                      float* HWY_RESTRICT sum) {
-  const std::size_t heads = rows.size();
-  Float square = hn::Load(float_tag, sum);
-  auto add = [&]<std::size_t Vectors>(std::size_t i) HWY_ATTR {
-    Float mean[Vectors];
-    for (Float& vector : mean) vector = hn::Zero(float_tag);
-    for (std::size_t h = 0; h < heads; ++h) {
-      const Float factor = hn::Set(float_tag, factors[h]);
-      for (std::size_t v = 0; v < Vectors; ++v) {
-        const Float weight = hn::Load(float_tag, rows[h] + i + v * lane_count);
-        mean[v] = hn::MulAdd(factor, weight, mean[v]);
-      }
-    }
-    for (std::size_t v = 0; v < Vectors; ++v) {
-      const Float scaled = hn::Mul(mean[v], hn::Load(float_tag, scales + i + v * lane_count));
-      square = hn::MulAdd(scaled, scaled, square);
-    }
-  };
-  std::size_t i = 0;
-  for (; i + 4 * lane_count <= keys; i += 4 * lane_count) add.template operator()<4>(i);
-  for (; i < keys; i += lane_count) add.template operator()<1>(i);
-  hn::Store(square, float_tag, sum);
 }
 
 /// Adds sum_i rows[r][i] columns[c][i] to the running sum at sums[r][c], for all r and c or, in a

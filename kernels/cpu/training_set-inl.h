@@ -2,57 +2,44 @@
 // Draws a training set and projects it to the keys of every subspace, a chunk of points at a time.
 // Included once per SIMD target.
 
-/// Subspaces of the heads, each once however many heads and conditions look at it, and the distinct
-/// columns of their W: a head of dimension 4 may have those of two heads of dimension 2.
+/// Subspaces of the heads, each once however many heads and conditions look at it.
 class Subspaces {
  public:
   explicit Subspaces(std::size_t d) : d_(d) {}
 
   /// Index of the subspace of W [d][k], new or known.
   std::size_t add(const double* w, std::size_t k) {
-    std::vector<std::size_t> columns;
+    std::vector<float> rows;  // [k][d], so that a coordinate of the key reads one row
     for (std::size_t j = 0; j < k; ++j) {
-      std::vector<float> column(d_);
-      for (std::size_t c = 0; c < d_; ++c) column[c] = static_cast<float>(w[c * k + j]);
-      columns.push_back(add_column(std::move(column)));
+      for (std::size_t c = 0; c < d_; ++c) rows.push_back(static_cast<float>(w[c * k + j]));
     }
-    const auto known = std::ranges::find(all_, columns, &Subspace::columns);
-    if (known != all_.end()) return static_cast<std::size_t>(known - all_.begin());
-    all_.push_back({std::move(columns), coordinates_});
-    coordinates_ += k;
+    for (std::size_t s = 0; s < all_.size(); ++s) {
+      if (all_[s].k == k &&
+          std::ranges::equal(rows, std::span(rows_).subspan(all_[s].first * d_, k * d_))) {
+        return s;
+      }
+    }
+    all_.push_back({k, rows_.size() / d_});
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
     return all_.size() - 1;
   }
 
   std::size_t count() const { return all_.size(); }
-  std::size_t k(std::size_t subspace) const { return all_[subspace].columns.size(); }
+  std::size_t k(std::size_t subspace) const { return all_[subspace].k; }
   /// Coordinates of all subspaces, and how many come before this one's.
-  std::size_t coordinates() const { return coordinates_; }
+  std::size_t coordinates() const { return rows_.size() / d_; }
   std::size_t first(std::size_t subspace) const { return all_[subspace].first; }
-  /// Which column gives coordinate j of a subspace.
-  std::size_t column(std::size_t subspace, std::size_t j) const {
-    return all_[subspace].columns[j];
-  }
-  std::size_t columns() const { return columns_.size(); }
-  /// Coefficients of a column [d].
-  const float* coefficients(std::size_t column) const { return columns_[column].data(); }
+  /// Coefficients of one coordinate [d].
+  const float* row(std::size_t coordinate) const { return &rows_[coordinate * d_]; }
 
  private:
   struct Subspace {
-    std::vector<std::size_t> columns;  ///< [k]
+    std::size_t k;
     std::size_t first;
   };
-
-  std::size_t add_column(std::vector<float> column) {
-    const auto known = std::ranges::find(columns_, column);
-    if (known != columns_.end()) return static_cast<std::size_t>(known - columns_.begin());
-    columns_.push_back(std::move(column));
-    return columns_.size() - 1;
-  }
-
   std::size_t d_;
-  std::size_t coordinates_ = 0;
   std::vector<Subspace> all_;
-  std::vector<std::vector<float>> columns_;  ///< [columns][d]
+  std::vector<float> rows_;  ///< [coordinates][d]
 };
 
 /// One training set in tiles of tile_points: projected keys, values and noise scales. It holds one
@@ -78,7 +65,6 @@ class TrainingSet {
         scales_(allocate(chunk_tiles_ * tile_points)),
         largest_(chunk_tiles_ * subspaces.count()),
         point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
-    place_columns();
     // The median of m over a few points: one far point or query must not move it.
     draw_points(0, 0);
     Tile m = std::visit(
@@ -172,31 +158,17 @@ class TrainingSet {
 
   /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
   HWY_ATTR void project(const Tile* x, std::size_t tile) {
-    for (std::size_t i = 0; i < products_.size(); ++i) {
-      outputs_[i] = key_row(tile, products_[i].places.front());
+    outputs_.clear();
+    for (std::size_t s = 0; s < subspaces_.count(); ++s) {
+      float* key = &keys_[key_offset(tile, s)];
+      for (std::size_t j = 0; j < subspaces_.k(s); ++j) outputs_.push_back(key + j * tile_points);
     }
-    for_row_tiles(products_.size(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
+    for_row_tiles(subspaces_.coordinates(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
       const float* rows[Rows];
-      for (std::size_t r = 0; r < Rows; ++r) {
-        rows[r] = subspaces_.coefficients(products_[first + r].column);
-      }
+      for (std::size_t r = 0; r < Rows; ++r) rows[r] = subspaces_.row(first + r);
       multiply_tiles<Rows, false>(x->v, 1, static_cast<std::size_t>(plan_.d), rows, nullptr, 0,
                                   &outputs_[first], key_in_range);
     });
-    for (std::size_t i = 0; i < products_.size(); ++i) {
-      for (const Place& place : std::span(products_[i].places).subspan(1)) {
-        std::copy_n(outputs_[i], tile_points, key_row(tile, place));
-      }
-    }
-    for (const Column& copy : copies_) {
-      const float* from = x[copy.coordinate].v;
-      for (const Place& place : copy.places) {
-        float* key = key_row(tile, place);
-        for (std::size_t at = 0; at < tile_points; at += lane_count) {
-          hn::Store(key_in_range(hn::Load(float_tag, from + at)), float_tag, key + at);
-        }
-      }
-    }
     for (std::size_t s = 0; s < subspaces_.count(); ++s) {
       const float* key = keys(tile, s);
       float* norms = &norms_[(s * chunk_tiles_ + tile) * tile_points];
@@ -215,41 +187,6 @@ class TrainingSet {
   }
 
  private:
-  /// Coordinate j of the keys of a subspace.
-  struct Place {
-    std::size_t subspace;
-    std::size_t j;
-  };
-  struct Column {
-    std::size_t column;
-    std::vector<Place> places;   ///< it is the coordinate of, at least one
-    std::size_t coordinate = 0;  ///< of the design, where the column is its unit vector
-  };
-
-  void place_columns() {
-    std::vector<Column> all;
-    for (std::size_t c = 0; c < subspaces_.columns(); ++c)
-      all.push_back({.column = c, .places = {}});
-    for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
-        all[subspaces_.column(s, j)].places.push_back({s, j});
-      }
-    }
-    for (Column& column : all) {
-      // The product with a unit vector has the bits of the coordinate.
-      const std::span w(subspaces_.coefficients(column.column), static_cast<std::size_t>(plan_.d));
-      const auto one = std::ranges::find(w, 1.0f);
-      const bool unit = one != w.end() && std::ranges::count(w, 0.0f) + 1 == std::ssize(w);
-      if (unit) column.coordinate = static_cast<std::size_t>(one - w.begin());
-      (unit ? copies_ : products_).push_back(std::move(column));
-    }
-    outputs_.resize(products_.size());
-  }
-
-  float* key_row(std::size_t tile, const Place& place) {
-    return &keys_[key_offset(tile, place.subspace) + place.j * tile_points];
-  }
-
   std::uint64_t first_tile() const { return chunk_ * chunk_tiles_; }
   std::size_t key_offset(std::size_t tile, std::size_t subspace) const {
     const std::size_t before = chunk_tiles_ * subspaces_.first(subspace);
@@ -273,11 +210,9 @@ class TrainingSet {
   std::size_t chunk_tiles_;
   std::optional<std::uint64_t> replicate_;  ///< that is loaded
   std::size_t chunk_ = 0;
-  Buffer keys_;                   ///< [subspace][tile][k][tile_points]
-  std::vector<Column> products_;  ///< columns that design points are multiplied with, each once
-  std::vector<Column> copies_;    ///< those that are a coordinate of the design
-  std::vector<float*> outputs_;   ///< scratch: where the products go
-  Buffer norms_;                  ///< [subspace][tile][tile_points]
+  Buffer keys_;                  ///< [subspace][tile][k][tile_points]
+  std::vector<float*> outputs_;  ///< scratch: a tile's row of each coordinate
+  Buffer norms_;                 ///< [subspace][tile][tile_points]
   Buffer values_;
   Buffer scales_;
   std::vector<float> largest_;               ///< [subspace][tile]
