@@ -3,6 +3,7 @@
 // do, in one run. One weight is one kernel value and its share of the sums: replicates x queries x
 // heads x n.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -114,6 +115,62 @@ void whole_job(State& state, const std::string& name, const Work& work, int thre
     benchmark::DoNotOptimize(simulate(plan, *backend, threads, work.replicates));
   }
   set_rate(state, "weights/s", work.weights());
+}
+
+/// H heads of dimension k = D/H on coordinates of their own, the ways to spend a budget of D = d =
+/// 16. The regression costs what one costs that is worth a study.
+std::vector<Plan> nested_plans(std::uint64_t n, int queries) {
+  std::vector<Plan> plans;
+  for (const int k : {1, 2, 4, 8, 16}) {
+    const std::string text =
+        "[scenario]\nname = \"nested\"\n[data]\nn = " + std::to_string(n) +
+        "\ndesign = { law = \"normal\", dim = 16 }\n"
+        "regression = { law = \"random_cosines\", terms = 16, length_scale = 4.0 }\n"
+        "noise = { law = \"normal\", sd = 1 }\n[heads]\ncount = " +
+        std::to_string(16 / k) + "\ndim = " + std::to_string(k) +
+        "\nsubspaces = { law = \"orthogonal\" }\n"
+        "kernel = { law = \"gaussian\", bandwidth = 1.0 }\n"
+        "[queries]\nlaw = \"design\"\ncount = " +
+        std::to_string(queries) +
+        "\n[run]\nreplicates = 8\nestimator = \"conditional\"\nmoments = \"aggregate\"\n";
+    plans.push_back(make_plan(parse_study(text, "bench").conditions.at(0)));
+  }
+  return plans;
+}
+
+/// Seconds that `work` takes.
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// A study of all these plans at once. In turn with it, outside the time: each plan alone. `ratio`
+/// is how many times as long those take together.
+void nested_allocations(State& state, std::uint64_t n, int queries) {
+  const auto backend = make_backend("cpu");
+  const std::vector<Plan> plans = nested_plans(n, queries);
+  std::vector<const Plan*> all;
+  for (const Plan& plan : plans) all.push_back(&plan);
+  const std::uint64_t replicates = 32;
+  double together = 0, separate = 0;
+  std::vector<double> alone(plans.size());
+  for (auto _ : state) {
+    const double seconds = seconds_of(
+        [&] { benchmark::DoNotOptimize(simulate(Plans(all), *backend, 1, replicates)); });
+    state.SetIterationTime(seconds);
+    together += seconds;
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      const double one = seconds_of(
+          [&] { benchmark::DoNotOptimize(simulate(plans[p], *backend, 1, replicates)); });
+      alone[p] += one;
+      separate += one;
+    }
+  }
+  state.counters["ratio"] = separate / together;
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    state.counters["k:" + std::to_string(plans[p].k)] = alone[p] / together;
+  }
 }
 
 /// The plain loop from projected keys: it draws nothing and projects nothing.
@@ -233,6 +290,19 @@ void add_scaling() {
   }
 }
 
+void add_nested() {
+  for (const std::uint64_t n : {500, 4096}) {
+    for (const int queries : {16, 32}) {
+      const std::string name =
+          "nested_allocations/n:" + std::to_string(n) + "/Q:" + std::to_string(queries);
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [=](State& state) { nested_allocations(state, n, queries); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headlab::bench
 
@@ -240,6 +310,7 @@ int main(int argc, char** argv) {
   headlab::bench::add_parts();
   headlab::bench::add_jobs();
   headlab::bench::add_scaling();
+  headlab::bench::add_nested();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
