@@ -186,6 +186,15 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "--budget: is 5, but heads are orthogonal up to D = d = 4 (allowed with --source theory: 1 "
        "to "
        "that) - take a smaller one"},
+      {{"allocate", "--data", "a.toml", "--budget", "8", "--map", "--n", "10,20,30,40"},
+       "--budget 8: heads of law orthogonal need H d_k <= d - leave it out, or map the law haar "
+       "alone"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--set",
+        "queries={law=\"design\", count=1}", "--set",
+        "data.regression={law=\"random_cosines\", length_scale=0.1}"},
+       "--set data.regression={law=\"random_cosines\", length_scale=0.1}: "
+       "data.regression.length_scale: theory resolves correlation lengths of 0.5 and more - take "
+       "that, or --source simulation"},
       {{"allocate", "--data", "a.toml", "--outt", "x"},
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
        "--growth, --map, --out, --source, --set, --json, --backend, --threads, --seed, "

@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::uint64_t most_points = (std::uint64_t{1} << 40) - 1;
 
-/// The whole numbers of "8,16,32"; throws Refused, naming `option`.
+/// The whole numbers of "8,16,32", ascending; throws Refused, naming `option`.
 std::vector<std::uint64_t> numbers_of(const std::string& option, const std::string& text,
                                       std::uint64_t high) {
   std::vector<std::uint64_t> numbers;
@@ -44,6 +44,7 @@ std::vector<std::uint64_t> numbers_of(const std::string& option, const std::stri
     }
     numbers.push_back(number);
   }
+  std::ranges::sort(numbers);
   return numbers;
 }
 

@@ -85,11 +85,12 @@ int command_allocate_map(const AllocateArguments& arguments, const Study& study,
                             : one_line(study.conditions.front().name) + "\n" + regime_table(map) +
                                   "again: " + again + "\n" + duration_text(map.seconds) + "\n");
   finish_standard_output();
+  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
   if (out && !map.cells.empty()) {
     write_regime_map(out->file("map.nc"), study, map, provenance(), again);
     if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
   }
-  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
+  if (!map.failure.empty()) throw CouldNotFinish(map.failure + " - the cells before it are kept");
   if (map.interrupted) {
     std::cerr << "headlab: interrupted: cells that were not reached are missing\n";
     return 1;

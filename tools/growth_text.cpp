@@ -57,7 +57,7 @@ struct Margin {
   void count(const Growth& growth) {
     ++cells;
     const std::string verdict = cell_verdict(growth);
-    if (verdict == "one head takes all") {
+    if (verdict == "full dimension") {
       ++full;
     } else if (verdict == "one dimension a head") {
       ++one;
@@ -114,7 +114,7 @@ std::string margins_table(const RegimeMap& map) {
   add("rises", &Margin::rises);
   add("falls", &Margin::falls);
   add("none seen", &Margin::none);
-  add("one head", &Margin::full);
+  add("full", &Margin::full);
   add("d_k 1", &Margin::one);
   add("fitted", &Margin::fitted);
   add("constant stands", &Margin::constant);
@@ -239,8 +239,10 @@ std::string regime_table(const RegimeMap& map) {
   if (map.cells.empty()) return "no cell was reached\n";
   return columns.text("  ") +
          "  | before k*: an end of the range; exponent of k* = c n^p and dimensions a decade of "
-         "n, with 95 % intervals\n\n" +
-         margins_table(map) + "\n" + heads_summary(map);
+         "n, with 95 % intervals; " +
+         std::to_string(map.cells.front().study.replicates) +
+         " replicates of each dimension at each n\n\n" + margins_table(map) + "\n" +
+         heads_summary(map);
 }
 
 std::string setting_value_text(std::string toml) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/error.h"
+
 namespace headlab {
 namespace {
 
@@ -40,6 +42,11 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
                                   block_replicates * block_replicates,
                     .points = {},
                     .growth = {}};
+  if (sizes.size() > study.replicates / block_replicates / 2) {
+    throw Refused("--n: names " + std::to_string(sizes.size()) + " sizes, too many for " +
+                  std::to_string(study.replicates) + " replicates (allowed: one for every " +
+                  std::to_string(2 * block_replicates) + " of them)");
+  }
   try {
     for (const std::uint64_t n : sizes) {
       Scenario one = base;

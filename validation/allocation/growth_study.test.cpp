@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/error.h"
+
 namespace headlab {
 namespace {
 
@@ -63,6 +65,12 @@ TEST(StudyGrowth, StopsWhereTimeIsUp) {
   const GrowthStudy study = study_growth(world(), 6, sizes, {.max_seconds = 1e-9});
   EXPECT_FALSE(study.complete);
   EXPECT_EQ(study.growth.verdict, "unfinished");
+}
+
+TEST(StudyGrowth, RefusesMoreSizesThanBlocksCanTellApart) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t n = 20; n < 37; ++n) sizes.push_back(n);
+  EXPECT_THROW(study_growth(world(), 6, sizes, {.backend = "cpu", .replicates = 1024}), Refused);
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 #include "validation/allocation/regime_map.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include "engine/error.h"
 #include "engine/netcdf_file.h"
@@ -14,12 +15,23 @@
 namespace headlab {
 namespace {
 
+std::string name_of(const SubspaceLaw& law) {
+  return std::visit([](const auto& one) { return std::string(one.name); }, law);
+}
+
 /// Every cell is put together once before any is simulated: what is refused is refused at once.
 void require_cells(const Study& study, std::span<const BandwidthRule> rules,
                    std::span<const int> budgets) {
   for (const Scenario& condition : study.conditions) {
     for (const BandwidthRule rule : rules) {
-      for (const int budget : budgets) allocation_scenarios(condition, budget, rule);
+      for (const int budget : budgets) {
+        for (const Scenario& one : allocation_scenarios(condition, budget, rule)) {
+          if (one.subspaces.index() == condition.subspaces.index()) continue;
+          throw Refused("--budget " + std::to_string(budget) + ": heads of law " +
+                        name_of(condition.subspaces) +
+                        " need H d_k <= d - leave it out, or map the law haar alone");
+        }
+      }
     }
   }
 }
@@ -175,7 +187,15 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
           whole.seconds += map.seconds;
           progress(map.cells.size(), all, whole);
         };
-        GrowthStudy one = study_growth(study.conditions[c], budget, sizes, options);
+        GrowthStudy one;
+        try {
+          one = study_growth(study.conditions[c], budget, sizes, options);
+        } catch (const std::exception& error) {
+          if (map.cells.empty()) throw;
+          map.failure = error.what();  // the cells before it are kept
+          map.complete = false;
+          break;
+        }
         map.seconds += one.seconds;
         map.complete = one.complete;
         map.interrupted = one.interrupted;
@@ -194,8 +214,10 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
 }
 
 std::string cell_verdict(const Growth& growth) {
-  if (growth.n.empty() && growth.trend == "none seen") {
-    return growth.ends.at(0) == 1 ? "one dimension a head" : "one head takes all";
+  const std::vector<double>& ends = growth.ends;
+  const bool same = std::ranges::all_of(ends, [&](double end) { return end == ends.front(); });
+  if (growth.n.empty() && same) {
+    return ends.at(0) == 1 ? "one dimension a head" : "full dimension";
   }
   if (growth.fits.empty() || growth.trend != "rises") {
     return growth.trend == "none seen" ? "no growth seen" : growth.trend;

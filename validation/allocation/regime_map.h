@@ -39,6 +39,7 @@ struct RegimeMap {
   std::vector<RegimeHeads> heads;  ///< where there are three budgets
   bool complete = true;
   bool interrupted = false;
+  std::string failure;  ///< why a cell after the first could not be finished; empty where all were
   double seconds = 0;
 };
 
@@ -55,8 +56,8 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
                       AllocateOptions options, const CellProgress& progress = {});
 
-/// What a cell says of the law, in a few words: "one head takes all", "one dimension a head",
-/// "rises", "falls", "no growth seen", with "log or power", "log", "power" where a law was told.
+/// What a cell says of the law, in a few words: "full dimension" or "one dimension a head" at every
+/// n, "rises", "falls", "no growth seen", with "log or power", "log", "power" where a law was told.
 std::string cell_verdict(const Growth& growth);
 
 /// Writes the map as NetCDF: the dimensions `cell` and `n`, one variable a figure, one a swept key

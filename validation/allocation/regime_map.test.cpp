@@ -104,10 +104,11 @@ TEST(MapRegimes, RefusesACellBeforeAnyIsSimulated) {
 
 TEST(CellVerdict, SaysWhatWasSeen) {
   Growth growth{.left_out = {1e2, 1e3}, .ends = {12, 12}, .trend = "none seen"};
-  EXPECT_EQ(cell_verdict(growth), "one head takes all");
+  EXPECT_EQ(cell_verdict(growth), "full dimension");
   growth.ends = {1, 1};
   EXPECT_EQ(cell_verdict(growth), "one dimension a head");
   growth.ends = {1, 12};
+  EXPECT_EQ(cell_verdict(growth), "no growth seen");
   growth.trend = "rises";
   EXPECT_EQ(cell_verdict(growth), "rises");
   growth = {.n = {1, 2, 3, 4}, .trend = "rises", .fits = {{.name = "constant"}}, .verdict = "log"};

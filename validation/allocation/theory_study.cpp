@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/document.h"
 #include "engine/error.h"
 #include "engine/written_at.h"
 
@@ -201,6 +202,20 @@ void require_theory(const Scenario& scenario, int budget) {
               "theory of the softmax kernel is for random_cosines and zero, not for additive" +
                   otherwise);
   }
+  if (const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);
+      random && random->length_scale < shortest_theory_length) {
+    refuse_at(scenario, "data.regression.length_scale",
+              "theory resolves correlation lengths of " + number_text(shortest_theory_length) +
+                  " and more" + otherwise);
+  }
+  if (const auto* additive = std::get_if<AdditiveRegression>(&scenario.regression)) {
+    for (const double frequency : additive->frequency) {
+      if (std::abs(frequency) <= highest_theory_frequency) continue;
+      refuse_at(
+          scenario, "data.regression.frequency",
+          "theory resolves frequencies up to " + number_text(highest_theory_frequency) + otherwise);
+    }
+  }
   const int d = dimension_of(scenario);
   if (budget < 1 || budget > d) {
     throw Refused("--budget: is " + std::to_string(budget) +
@@ -272,8 +287,7 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
   const auto start = std::chrono::steady_clock::now();
   require_theory(base, budget);
   require_rule_for(base, rule);
-  TheoryGrowth growth{
-      .budget = budget, .rule = rule, .softmax = is_softmax(base), .noise_sd = noise_sd(base)};
+  TheoryGrowth growth{.budget = budget, .rule = rule, .softmax = is_softmax(base)};
   std::vector<std::uint64_t> ascending(sizes.begin(), sizes.end());
   std::ranges::sort(ascending);
   for (const std::uint64_t n : ascending) {
@@ -313,9 +327,14 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
 std::string theory_limits(const Scenario& scenario) {
   const bool additive = std::holds_alternative<AdditiveRegression>(scenario.regression);
   const bool zero = std::holds_alternative<ZeroRegression>(scenario.regression);
-  return std::string(
-             "Exact at every n, as the mean over training sets, noise, queries from the "
-             "design") +
+  const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);
+  const bool rough = random != nullptr && random->smoothness.has_value();
+  // A Matern truth has correlation lengths of any size; short ones are continued to.
+  return std::string(rough ? "Exact at every n but for the part of the truth with lengths below a "
+                             "half, which is approximate: the mean over training sets, noise, "
+                             "queries from the design"
+                           : "Exact at every n, as the mean over training sets, noise, queries "
+                             "from the design") +
          (zero       ? ""
           : additive ? " and the phases of the cosines"
                      : " and truths of this law") +

@@ -17,6 +17,11 @@
 
 namespace headlab {
 
+/// Shortest length of random_cosines, and highest frequency of additive truths, that theory
+/// resolves.
+inline constexpr double shortest_theory_length = 0.5;
+inline constexpr double highest_theory_frequency = 100;
+
 /// One dimension of heads with its error.
 struct TheoryRow {
   int heads = 1;  ///< floor(D/k)
@@ -59,7 +64,6 @@ struct TheoryGrowth {
   int budget = 1;
   BandwidthRule rule = BandwidthRule::fixed;
   bool softmax = false;
-  double noise_sd = 0;
   std::vector<TheoryStudy> studies;  ///< by n, ascending
   std::vector<double> slopes;        ///< [n - 1] of k* between neighbours, dimensions a decade
   GrowthConstants constants;

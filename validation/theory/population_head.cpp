@@ -15,6 +15,7 @@
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 
+#include "engine/document.h"
 #include "engine/error.h"
 #include "validation/theory/panels.h"
 #include "validation/theory/scalar_finite_n.h"
@@ -24,7 +25,6 @@ namespace headlab {
 namespace {
 
 using Eigen::ArrayXd;
-using Eigen::ArrayXXd;
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
@@ -173,7 +173,7 @@ Tables QueryGrid::tables(double width, std::uint64_t least_n) const {
   const double cut = digits + log_n_;
   const double highest = std::min(to + cut, scalar_.level(edges_(panels), width));
   if (highest - from > most_levels) {
-    throw Refused("exact theory: a kernel of width " + std::to_string(width) +
+    throw Refused("exact theory: a kernel of width " + number_text(width) +
                   " is too narrow for its grid - take a larger one");
   }
   std::vector<Nodes> fine;
@@ -260,7 +260,9 @@ PopulationHead QueryGrid::head(const Tables& tables, std::uint64_t points) const
   head.squares = single.dot(tables.second.segment(begin, size).matrix());
   const double one = single.dot(first_sum.matrix()) - 1;
   const double square = (n - 1) * rest.dot(first_sum.square().matrix()) + head.squares - 1;
-  head.certificate = std::abs(one) > std::abs(square) ? one : square;
+  // The worse of the two; a NaN is.
+  head.certificate = std::abs(one) <= std::abs(square) ? square : one;
+  if (std::isnan(square)) head.certificate = square;
   const auto components = static_cast<Index>(correlations_.size());
   for (ArrayXd* figures : {&head.near, &head.pairs, &head.beside, &head.again, &head.afresh}) {
     *figures = ArrayXd::Zero(components);
@@ -321,7 +323,7 @@ void add(PopulationHead& sum, const PopulationHead& one, double weight) {
   sum.beside += weight * one.beside;
   sum.again += weight * one.again;
   sum.afresh += weight * one.afresh;
-  if (std::abs(one.certificate) > std::abs(sum.certificate)) sum.certificate = one.certificate;
+  if (!(std::abs(one.certificate) <= std::abs(sum.certificate))) sum.certificate = one.certificate;
 }
 
 double largest_change(const PopulationHead& a, const PopulationHead& b) {
