@@ -42,7 +42,7 @@ std::string best_text(const BestDimension& best) {
   return short_number(best.value) + (best.at_end ? ", an end of the range" : "");
 }
 
-std::string study_text(const TheoryStudy& study, bool softmax) {
+std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) {
   std::vector<std::string> heads, dims, widths, errors, biases, variances, covariances, best;
   for (const TheoryRow& row : study.rows) {
     heads.push_back(std::to_string(row.heads));
@@ -64,8 +64,11 @@ std::string study_text(const TheoryStudy& study, bool softmax) {
   columns.add("C", covariances, true);
   columns.add("", best);
   return "D " + std::to_string(study.budget) + ", n " + size_text(study.n) + "\n" +
-         columns.text("  ") + "  d_k* " + best_text(study.continuous) +
-         "; between the divisors of D " + best_text(study.divisors) + "\n\n";
+         columns.text("  ") + "  d_k* " +
+         (mean == TheoryMean::population
+              ? best_text(study.continuous) + "; between the divisors of D "
+              : "between the divisors of D ") +
+         best_text(study.divisors) + "\n\n";
 }
 
 std::string growth_text(const TheoryGrowth& growth) {
@@ -87,8 +90,8 @@ std::string growth_text(const TheoryGrowth& growth) {
   columns.add("a decade", slopes, true);
   std::string text = "growth of the best d_k with n, D " + std::to_string(growth.budget) +
                      ", rule " + rule_name(growth.rule) + "\n" + columns.text("  ");
-  if (growth.rule == BandwidthRule::fixed) {
-    const GrowthConstants& c = growth.constants;
+  const GrowthConstants& c = growth.constants;
+  if (!std::isnan(c.first_order)) {
     text += "  constants, dimensions a decade: " + short_number(c.first_order) +
             " by the first order in 1/n, " + short_number(c.condensation) +
             " by condensation at a typical query";
@@ -107,44 +110,52 @@ std::string table(const Scenario& base, const std::vector<TheoryGrowth>& growths
                      rule_name(growths[0].rule) + ", exact theory\n\n";
   double seconds = 0, certificate = 0;
   for (const TheoryGrowth& growth : growths) {
-    for (const TheoryStudy& study : growth.studies) text += study_text(study, growth.softmax);
+    for (const TheoryStudy& study : growth.studies)
+      text += study_text(study, growth.mean, growth.softmax);
     text += growth_text(growth);
     seconds += growth.seconds;
     certificate = std::max(certificate, growth.certificate);
   }
   char figure[32];
   std::snprintf(figure, sizeof figure, "%.1e", certificate);
-  return text + "d_k* lies between whole d_k, H = D/d_k not rounded\n" + theory_limits(base) +
-         "\nweights sum to one but for " + figure + "; " + duration_text(seconds) + "\n";
+  const TheoryMean mean = growths[0].mean;
+  if (mean == TheoryMean::population) {
+    text += "d_k* lies between whole d_k, H = D/d_k not rounded\n";
+  }
+  return text + theory_limits(base, mean) + "\nweights sum to one but for " + figure + "; " +
+         duration_text(seconds) + "\n";
 }
 
 }  // namespace
 
-bool is_by_theory(const AllocateArguments& arguments) {
-  if (arguments.source == "simulation") return false;
-  if (arguments.source != "theory") {
+std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
+  if (arguments.source == "simulation") return std::nullopt;
+  if (arguments.source != "theory" && arguments.source != "exact") {
     throw Refused("--source: \"" + one_line(arguments.source) + "\" is unknown" +
-                  suggestion(arguments.source, {"simulation", "theory"}));
+                  suggestion(arguments.source, {"simulation", "theory", "exact"}));
   }
-  const auto refuse = [](const std::string& option) {
-    throw Refused("--source theory: simulates nothing, so that " + option +
+  const std::string source = "--source " + arguments.source;
+  const auto refuse = [&](const std::string& option) {
+    throw Refused(source + ": simulates nothing, so that " + option +
                   " means nothing - leave it out, or write --source simulation");
   };
   if (arguments.growth) {
-    throw Refused(
-        "--growth: is about simulations; --source theory says by itself how the best dimension "
-        "grows - leave it out");
+    throw Refused("--growth: is about simulations; " + source +
+                  " says by itself how the best dimension grows - leave it out");
   }
   if (arguments.run.replicates) refuse("--replicates");
   if (arguments.run.max_time) refuse("--max-time");
   if (arguments.run.backend != "auto") refuse("--backend");
-  return true;
+  return arguments.source == "theory" ? TheoryMean::population : TheoryMean::scenario;
 }
 
-int allocate_by_theory(const AllocateArguments& arguments, const Scenario& base, BandwidthRule rule,
-                       const std::vector<std::uint64_t>& budgets,
+int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Scenario& base,
+                       BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
                        const std::vector<std::uint64_t>& sizes, int threads) {
-  for (const std::uint64_t budget : budgets) require_theory(base, static_cast<int>(budget));
+  const bool own = mean == TheoryMean::scenario;
+  for (const std::uint64_t budget : budgets) {
+    if (!own) require_theory(base, static_cast<int>(budget));
+  }
   if (threads == 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const auto start = std::chrono::steady_clock::now();
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
@@ -159,12 +170,13 @@ int allocate_by_theory(const AllocateArguments& arguments, const Scenario& base,
           seconds, [&](std::size_t width) { return display_width(words) <= width ? words : ""; },
           [&] { return words; });
     };
-    growths.push_back(study_theory(base, static_cast<int>(budget), rule, sizes, threads, done));
+    growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget), rule,
+                                                           sizes, threads, done));
   }
   display.finish("");
   const std::optional<std::string>& json = arguments.run.json;
   std::string text;
-  if (json) text = theory_json(growths, theory_limits(base), provenance());
+  if (json) text = theory_json(growths, theory_limits(base, mean), provenance());
   std::cout << (json == "-" ? text : table(base, growths));
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);

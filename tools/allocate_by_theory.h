@@ -2,23 +2,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/scenario.h"
 #include "tools/command_allocate.h"
-#include "validation/allocation/allocations.h"
+#include "validation/allocation/theory_study.h"
 
 namespace headlab::tools {
 
-/// Whether `headlab allocate` is asked for theory; throws Refused, naming --source, for a source
-/// that is unknown, and for options that theory has no use for.
-bool is_by_theory(const AllocateArguments& arguments);
+/// What the theory that `headlab allocate` is asked for is the mean over, none for a simulation.
+/// Throws Refused, naming --source, for a source that is unknown, and for options that theory has
+/// no use for.
+std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments);
 
-/// `headlab allocate --source theory`: computes the error of every dimension at each budget and n
-/// and prints it with the best, its growth and the predicted constants. Returns the exit code;
-/// throws Refused and CouldNotFinish.
-int allocate_by_theory(const AllocateArguments& arguments, const Scenario& base, BandwidthRule rule,
-                       const std::vector<std::uint64_t>& budgets,
+/// `headlab allocate --source theory` and `--source exact`: computes the error of every dimension
+/// at each budget and n and prints it with the best, its growth and the predicted constants.
+/// Returns the exit code; throws Refused and CouldNotFinish.
+int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Scenario& base,
+                       BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
                        const std::vector<std::uint64_t>& sizes, int threads);
 
 }  // namespace headlab::tools

@@ -191,14 +191,17 @@ int command_allocate(const AllocateArguments& arguments) {
         "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
   }
   if (!arguments.budget) throw Refused("allocate: no budget given - write --budget D");
-  const bool by_theory = is_by_theory(arguments);
+  const std::optional<TheoryMean> theory = theory_mean(arguments);
   const std::vector<std::uint64_t> budgets =
-      numbers_of("--budget", *arguments.budget, by_theory ? most_theory_budget : most_budget);
+      numbers_of("--budget", *arguments.budget,
+                 theory == TheoryMean::population ? most_theory_budget : most_budget);
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
   const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
   if (arguments.map) {
-    if (by_theory) throw Refused("--map: is about simulations - leave out --source theory");
+    if (theory) {
+      throw Refused("--map: is about simulations - leave out --source " + arguments.source);
+    }
     return command_allocate_map(arguments, study, rules, budgets, sizes, options);
   }
   if (rules.size() > 1) {
@@ -219,8 +222,9 @@ int command_allocate(const AllocateArguments& arguments) {
   }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
-  if (by_theory) {
-    return allocate_by_theory(arguments, base, options.rule, budgets, sizes, options.threads);
+  if (theory) {
+    return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
+                              options.threads);
   }
 
   options.stop = stop_on_signals();

@@ -143,8 +143,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
       ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
       ->type_name("DIR");
   command
-      ->add_option("--source", allocate.source,
-                   "simulation (the default), or theory: exact, n up to 1e12")
+      ->add_option(
+          "--source", allocate.source,
+          "simulation (the default), exact: the same without Monte Carlo error, or theory: "
+          "the mean over queries and truths, n up to 1e12")
       ->type_name("SOURCE");
   command
       ->add_option("--set", allocate.run.sets,

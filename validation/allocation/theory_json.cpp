@@ -47,7 +47,7 @@ Json study_json(const TheoryStudy& study, bool softmax) {
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
                         const Provenance& program) {
   Json json = {{"headlab", {{"version", program.version}, {"git", program.git}}},
-               {"source", "theory"},
+               {"source", growths.at(0).mean == TheoryMean::scenario ? "exact" : "theory"},
                {"rule", rule_name(growths.at(0).rule)},
                {"limits", limits},
                {"studies", Json::array()},

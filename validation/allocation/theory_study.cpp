@@ -12,6 +12,7 @@
 #include "engine/document.h"
 #include "engine/error.h"
 #include "engine/written_at.h"
+#include "validation/theory/theory.h"
 
 namespace headlab {
 namespace {
@@ -41,6 +42,40 @@ template <class Law>
 std::string quoted_name(const Law& laws) {
   return std::visit([](const auto& law) { return "\"" + std::string(law.name) + "\""; }, laws);
 }
+
+/// The best width of one kernel: from wide windows downwards, to some steps past the least error.
+class WidthSearch {
+ public:
+  WidthSearch(const Scenario& base, int k)
+      : widest_(widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0)) {}
+
+  bool is_open() const {
+    if (errors_.size() == most_widths) return false;
+    // The least error is as many steps back: rounding in a flat stretch does not hold the search
+    // up.
+    return errors_.empty() || errors_.end() - std::ranges::min_element(errors_) <= steps_past_least;
+  }
+  /// The one to try next.
+  double width() const { return at(static_cast<double>(errors_.size())); }
+  void add(double error) { errors_.push_back(error); }
+
+  double best() const {
+    const std::vector<double>& e = errors_;
+    const auto least = static_cast<std::size_t>(std::ranges::min_element(e) - e.begin());
+    double step = static_cast<double>(least);
+    if (least > 0 && least + 1 < e.size()) {
+      const double left = e[least - 1] - e[least], right = e[least + 1] - e[least];
+      if (left + right > 0) step += 0.5 * (left - right) / (left + right);
+    }
+    return at(step);
+  }
+
+ private:
+  double at(double step) const { return widest_ / std::pow(tuning_step, step); }
+
+  double widest_;
+  std::vector<double> errors_;
+};
 
 /// Everything about one dimension that does not depend on n.
 struct Dimension {
@@ -73,39 +108,24 @@ struct Dimension {
 };
 
 std::vector<PopulationSetting> Dimension::tuned(std::span<const std::uint64_t> sizes) {
-  std::vector<PopulationSetting> best(sizes.size());
-  std::vector<std::vector<double>> errors(sizes.size());
-  std::vector<double> widths;
-  // The least error is as many steps back: rounding in a flat stretch does not hold the search up.
-  const auto is_passed = [](const std::vector<double>& e) {
-    return !e.empty() && e.end() - std::min_element(e.begin(), e.end()) > steps_past_least;
-  };
-  for (int step = 0; step < most_widths; ++step) {
-    widths.push_back(widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0) /
-                     std::pow(tuning_step, step));
+  std::vector<WidthSearch> searches(sizes.size(), WidthSearch(base, k));
+  // Searches that are open are at one step, so that heads of one width are computed together.
+  for (;;) {
     std::vector<PopulationSetting> settings;
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (is_passed(errors[i])) continue;
+      if (!searches[i].is_open()) continue;
       open.push_back(i);
-      settings.push_back({widths.back(), sizes[i]});
+      settings.push_back({searches[i].width(), sizes[i]});
     }
     if (open.empty()) break;
     const std::vector<PopulationHead> all = heads(settings);
     for (std::size_t j = 0; j < open.size(); ++j) {
-      errors[open[j]].push_back(smooth(all[j], sizes[open[j]]));
+      searches[open[j]].add(smooth(all[j], sizes[open[j]]));
     }
   }
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::vector<double>& e = errors[i];
-    const auto least = static_cast<std::size_t>(std::min_element(e.begin(), e.end()) - e.begin());
-    double at = static_cast<double>(least);
-    if (least > 0 && least + 1 < e.size()) {
-      const double left = e[least - 1] - e[least], right = e[least + 1] - e[least];
-      if (left + right > 0) at += 0.5 * (left - right) / (left + right);
-    }
-    best[i] = {widths[0] / std::pow(tuning_step, at), sizes[i]};
-  }
+  std::vector<PopulationSetting> best;
+  for (std::size_t i = 0; i < sizes.size(); ++i) best.push_back({searches[i].best(), sizes[i]});
   return best;
 }
 
@@ -147,6 +167,53 @@ BestDimension best_of(const std::vector<TheoryRow>& rows, const Use& use) {
     errors.push_back(row.smooth_mse);
   }
   return interpolated_best(dims, errors);
+}
+
+/// An empty study of each n, ascending.
+TheoryGrowth empty_growth(const Scenario& base, int budget, TheoryMean mean, BandwidthRule rule,
+                          std::span<const std::uint64_t> sizes) {
+  TheoryGrowth growth{.budget = budget, .mean = mean, .rule = rule, .softmax = is_softmax(base)};
+  for (const std::uint64_t n : sizes) growth.studies.push_back({.budget = budget, .n = n});
+  std::ranges::sort(growth.studies, {}, &TheoryStudy::n);
+  return growth;
+}
+
+/// Fills in what follows from the rows.
+void conclude(TheoryGrowth& growth) {
+  for (TheoryStudy& study : growth.studies) {
+    const auto by_mse = [](const TheoryRow& row) { return row.error.mse; };
+    study.best = static_cast<std::size_t>(std::ranges::min_element(study.rows, {}, by_mse) -
+                                          study.rows.begin());
+    study.divisors =
+        best_of(study.rows, [&](const TheoryRow& row) { return growth.budget % row.k == 0; });
+    study.continuous = growth.mean == TheoryMean::population
+                           ? best_of(study.rows, [](const TheoryRow&) { return true; })
+                           : study.divisors;
+  }
+  for (std::size_t i = 1; i < growth.studies.size(); ++i) {
+    const TheoryStudy &from = growth.studies[i - 1], &to = growth.studies[i];
+    const double decades =
+        std::log10(static_cast<double>(to.n)) - std::log10(static_cast<double>(from.n));
+    growth.slopes.push_back(from.continuous.at_end || to.continuous.at_end
+                                ? nan
+                                : (to.continuous.value - from.continuous.value) / decades);
+  }
+}
+
+/// One candidate, at its width.
+TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) {
+  const Theory theory = compute_theory(scenario, TheorySource::exact, threads);
+  const auto& figures = theory.figures;
+  if (!std::isnan(theory.certificate)) certificate = std::max(certificate, theory.certificate);
+  return {.heads = scenario.heads,
+          .k = scenario.k,
+          .width = kernel_width(scenario.kernel),
+          .error = {.mse = figures.mse.value,
+                    .squared_bias = figures.bias_squared.value,
+                    .variance = figures.head_variance_mean.value,
+                    .covariance = scenario.heads > 1 ? figures.head_covariance_mean.value : 0,
+                    .change = std::abs(figures.mse.remainder)},
+          .smooth_mse = figures.mse.value};
 }
 
 }  // namespace
@@ -287,12 +354,11 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
   const auto start = std::chrono::steady_clock::now();
   require_theory(base, budget);
   require_rule_for(base, rule);
-  TheoryGrowth growth{.budget = budget, .rule = rule, .softmax = is_softmax(base)};
-  std::vector<std::uint64_t> ascending(sizes.begin(), sizes.end());
-  std::ranges::sort(ascending);
-  for (const std::uint64_t n : ascending) {
-    if (n < 2) throw Refused("--n: is 1 (allowed with --source theory: 2 and more)");
-    growth.studies.push_back({.budget = budget, .n = n});
+  TheoryGrowth growth = empty_growth(base, budget, TheoryMean::population, rule, sizes);
+  std::vector<std::uint64_t> ascending;
+  for (const TheoryStudy& study : growth.studies) {
+    if (study.n < 2) throw Refused("--n: is 1 (allowed with --source theory: 2 and more)");
+    ascending.push_back(study.n);
   }
   const TruthLaw truth = truth_law(base);
   const std::vector<int> dims = theory_dims(budget, dimension_of(base));
@@ -301,30 +367,52 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
     add_rows(dimension, rule, ascending, growth);
     if (done) done(static_cast<double>(i + 1) / static_cast<double>(dims.size()));
   }
-  for (TheoryStudy& study : growth.studies) {
-    const auto by_mse = [](const TheoryRow& a, const TheoryRow& b) {
-      return a.error.mse < b.error.mse;
-    };
-    study.best = static_cast<std::size_t>(
-        std::min_element(study.rows.begin(), study.rows.end(), by_mse) - study.rows.begin());
-    study.continuous = best_of(study.rows, [](const TheoryRow&) { return true; });
-    study.divisors = best_of(study.rows, [&](const TheoryRow& row) { return budget % row.k == 0; });
-  }
-  for (std::size_t i = 1; i < growth.studies.size(); ++i) {
-    const TheoryStudy &from = growth.studies[i - 1], &to = growth.studies[i];
-    const double decades =
-        std::log10(static_cast<double>(to.n)) - std::log10(static_cast<double>(from.n));
-    growth.slopes.push_back(from.continuous.at_end || to.continuous.at_end
-                                ? nan
-                                : (to.continuous.value - from.continuous.value) / decades);
-  }
+  conclude(growth);
   growth.constants = rule == BandwidthRule::fixed ? growth_constants(base, budget)
                                                   : GrowthConstants{nan, nan, nan};
   growth.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return growth;
 }
 
-std::string theory_limits(const Scenario& scenario) {
+TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
+                           std::span<const std::uint64_t> sizes, int threads,
+                           const std::function<void(double)>& done) {
+  const auto start = std::chrono::steady_clock::now();
+  TheoryGrowth growth = empty_growth(base, budget, TheoryMean::scenario, rule, sizes);
+  growth.constants = {nan, nan, nan};
+  std::size_t computed = 0;
+  for (TheoryStudy& study : growth.studies) {
+    Scenario at_n = base;
+    at_n.n = study.n;
+    std::vector<Scenario> candidates = allocation_scenarios(at_n, budget, rule);
+    for (Scenario& one : candidates) {
+      if (rule == BandwidthRule::tuned) {
+        WidthSearch search(base, one.k);
+        while (search.is_open()) {
+          set_kernel_width(one.kernel, search.width());
+          search.add(compute_theory(one, TheorySource::exact, threads).figures.mse.value);
+        }
+        set_kernel_width(one.kernel, search.best());
+      }
+      study.rows.push_back(exact_row(one, threads, growth.certificate));
+      growth.change = std::max(growth.change, study.rows.back().error.change);
+      if (done) {
+        done(static_cast<double>(++computed) /
+             static_cast<double>(candidates.size() * growth.studies.size()));
+      }
+    }
+  }
+  conclude(growth);
+  growth.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return growth;
+}
+
+std::string theory_limits(const Scenario& scenario, TheoryMean mean) {
+  if (mean == TheoryMean::scenario) {
+    return std::string("Exact at every n, as the mean over training sets and noise") +
+           (scenario.fixed_design ? " at these design points" : "") +
+           ", for this truth and these queries.";
+  }
   const bool additive = std::holds_alternative<AdditiveRegression>(scenario.regression);
   const bool zero = std::holds_alternative<ZeroRegression>(scenario.regression);
   const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);

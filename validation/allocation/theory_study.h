@@ -22,13 +22,20 @@ namespace headlab {
 inline constexpr double shortest_theory_length = 0.5;
 inline constexpr double highest_theory_frequency = 100;
 
+/// What an error is a mean over, besides training sets and their noise.
+enum class TheoryMean {
+  population,  ///< queries from the design and truths of the scenario's law
+  scenario     ///< the scenario's own queries, of its own truth
+};
+
 /// One dimension of heads with its error.
 struct TheoryRow {
   int heads = 1;  ///< floor(D/k)
   int k = 1;
   double width = 1;       ///< b, or the temperature
   PopulationError error;  ///< of so many heads
-  /// MSE of D/k heads, a real number: it has no steps where k does not divide D.
+  /// MSE of D/k heads, a real number: it has no steps where k does not divide D. For
+  /// TheoryMean::scenario, whose heads differ, that of the whole heads.
   double smooth_mse = 0;
 };
 
@@ -62,13 +69,14 @@ struct GrowthConstants {
 /// What several n say together.
 struct TheoryGrowth {
   int budget = 1;
+  TheoryMean mean = TheoryMean::population;
   BandwidthRule rule = BandwidthRule::fixed;
   bool softmax = false;
   std::vector<TheoryStudy> studies;  ///< by n, ascending
   std::vector<double> slopes;        ///< [n - 1] of k* between neighbours, dimensions a decade
-  GrowthConstants constants;
-  double certificate = 0;  ///< largest deviation of sums of weights from 1
-  double change = 0;       ///< largest bound on an error of an MSE by the rule over queries
+  GrowthConstants constants;         ///< under `fixed`, of the population
+  double certificate = 0;            ///< largest deviation of sums of weights from 1
+  double change = 0;                 ///< largest TheoryRow::error.change
   double seconds = 0;
 };
 
@@ -95,10 +103,18 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes, int threads,
                           const std::function<void(double)>& done = {});
 
+/// Computes the error of every candidate of allocation_scenarios() at each of `sizes` exactly, for
+/// the queries and the truth of `base`: what a simulation of it estimates
+/// (validation/theory/theory.h). k* lies between the divisors of D. Throws Refused as
+/// compute_theory() of source exact and as allocation_scenarios().
+TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
+                           std::span<const std::uint64_t> sizes, int threads,
+                           const std::function<void(double)>& done = {});
+
 /// The constants for a bandwidth or a temperature that is the same at every k.
 GrowthConstants growth_constants(const Scenario& scenario, int budget);
 
 /// One sentence on what the figures are means over.
-std::string theory_limits(const Scenario& scenario);
+std::string theory_limits(const Scenario& scenario, TheoryMean mean);
 
 }  // namespace headlab

@@ -80,7 +80,8 @@ TEST(TheoryStudy, RowsAreTheErrorsOfTheTheoryAndKStarGrows) {
     }
   }
   EXPECT_EQ(growth.slopes.size(), 2u);
-  const auto json = nlohmann::json::parse(theory_json({growth}, theory_limits(scenario()), {}));
+  const auto json = nlohmann::json::parse(
+      theory_json({growth}, theory_limits(scenario(), TheoryMean::population), {}));
   EXPECT_EQ(json["studies"].size(), 3u);
   EXPECT_EQ(json["studies"][0]["allocations"].size(), 6u);
   EXPECT_EQ(json["growth"][0]["slopes"].size(), 2u);

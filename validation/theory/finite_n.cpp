@@ -2,15 +2,13 @@
 #include "validation/theory/finite_n.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <memory>
 #include <utility>
 #include <variant>
 
 #include "engine/error.h"
+#include "validation/theory/parallel.h"
 #include "validation/theory/radial_finite_n.h"
 #include "validation/theory/scalar_finite_n.h"
 
@@ -24,7 +22,7 @@ constexpr double enough_change = 1e-7;
 constexpr double enough_certificate = 1e-9;
 
 /// Terms of a radial head's regression: their squares are integrated pair by pair.
-constexpr Eigen::Index most_cosines = 32;
+constexpr Eigen::Index most_cosines = 64;
 
 /// Nodes of a scalar's grid.
 constexpr Eigen::Index most_nodes = 25000;
@@ -58,9 +56,19 @@ Result refine(const Compute& compute, const std::string& what) {
   return best.result;
 }
 
-/// Whether heads see radii: a Gaussian kernel and k > 1.
-bool is_radial(const TheoryModel& model) {
-  return std::holds_alternative<GaussianKernel>(model.kernel) && model.projections[0].cols() > 1;
+/// One line where heads of a Gaussian kernel cannot be seen as functions of radii.
+std::optional<std::string> radial_obstacle(const TheoryModel& model) {
+  if (!model.standard_design) return "needs the design N(0, I)";
+  if (!model.constant_noise) return "needs noise of constant variance";
+  if (model.zero_regression) return std::nullopt;
+  const auto* cosines = dynamic_cast<const CosineSumFunction*>(model.regression.get());
+  if (cosines && cosines->amplitude().size() <= most_cosines) return std::nullopt;
+  return "needs a regression that is zero or a sum of up to " + std::to_string(most_cosines) +
+         " cosines";
+}
+
+bool are_orthogonal(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
+  return (a.transpose() * b).cwiseAbs().maxCoeff() <= 1e-10;
 }
 
 bool same_subspace(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
@@ -81,119 +89,130 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
   const std::string otherwise =
       " - use --source first_order, heads.dim = 1, the softmax kernel, or simulate with headlab "
       "run";
-  if (!model.standard_design) {
-    return many + "needs the design N(0, I)" + otherwise;
-  }
-  if (!model.constant_noise) {
-    return many + "needs noise of constant variance" + otherwise;
-  }
-  if (!model.zero_regression) {
-    const auto* cosines = dynamic_cast<const CosineSumFunction*>(model.regression.get());
-    if (!cosines || cosines->amplitude().size() > most_cosines) {
-      return many + "needs a regression that is zero or a sum of up to " +
-             std::to_string(most_cosines) + " cosines" + otherwise;
-    }
-  }
-  const Eigen::MatrixXd inner = model.projections[h].transpose() * model.projections[l];
-  if (inner.cwiseAbs().maxCoeff() > 1e-10 &&
+  if (const auto obstacle = radial_obstacle(model)) return many + *obstacle + otherwise;
+  if (!are_orthogonal(model.projections[h], model.projections[l]) &&
       !same_subspace(model.projections[h], model.projections[l])) {
     return many + "needs heads on orthogonal or identical subspaces" + otherwise;
   }
   return std::nullopt;
 }
 
+namespace {
+
+/// Heads and pairs at one query.
+class AtQuery {
+ public:
+  AtQuery(const TheoryModel& model, std::size_t query) : model_(model), query_(query) {
+    const bool is_gaussian = std::holds_alternative<GaussianKernel>(model.kernel);
+    if (is_gaussian && !radial_obstacle(model))
+      radial_ = std::make_unique<RadialHeads>(model, query);
+  }
+
+  FiniteNHead head(std::size_t h) const {
+    if (const auto obstacle = finite_n_obstacle(model_, h, h)) throw Refused(*obstacle);
+    const auto compute = [&](const Resolution& resolution) {
+      // At k = 1 the sums of many cosines need no expansion of their squares.
+      if (radial_ && model_.projections[h].cols() > 1) return radial_->head(h, resolution);
+      const ScalarHead head = scalar_head(model_, model_.queries[query_], h);
+      return scalar_head_moments(model_, model_.truth[query_], head,
+                                 sigma_range(head, model_.n, resolution), resolution);
+    };
+    const auto attempt = [&](const Resolution& resolution) {
+      const HeadMoments moments = compute(resolution);
+      const double variance = moments.square - moments.mean * moments.mean;
+      return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.certificate},
+                                  variance,
+                                  moments.square,
+                                  moments.coarsened};
+    };
+    return refine<FiniteNHead>(attempt, "head " + std::to_string(h + 1));
+  }
+
+  FiniteNPair pair(std::size_t h, std::size_t l, const FiniteNHead& first,
+                   const FiniteNHead& second) const {
+    if (const auto obstacle = finite_n_obstacle(model_, h, l)) throw Refused(*obstacle);
+    if (same_subspace(model_.projections[h], model_.projections[l])) {
+      return {first.variance, first.change, first.certificate};
+    }
+    const bool is_radial = radial_ && are_orthogonal(model_.projections[h], model_.projections[l]);
+    const auto compute = [&](const Resolution& resolution) {
+      if (is_radial) return radial_->pair(h, l, resolution);
+      return scalar_pair_moments(model_, model_.truth[query_],
+                                 scalar_head(model_, model_.queries[query_], h),
+                                 scalar_head(model_, model_.queries[query_], l), resolution);
+    };
+    const double scale = std::sqrt((first.variance + first.bias * first.bias) *
+                                   (second.variance + second.bias * second.bias));
+    const auto attempt = [&](const Resolution& resolution) {
+      const PairMoments moments = compute(resolution);
+      const double covariance = moments.product - first.bias * second.bias;
+      return Attempt<FiniteNPair>{
+          {covariance, 0, moments.certificate}, covariance, scale, moments.coarsened};
+    };
+    return refine<FiniteNPair>(attempt,
+                               "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
+  }
+
+ private:
+  const TheoryModel& model_;
+  std::size_t query_;
+  std::unique_ptr<RadialHeads> radial_;  ///< none where no pair is one of radii
+};
+
+/// A head or a pair (h > l) at a query.
+struct Piece {
+  std::size_t query, h, l;
+};
+
+}  // namespace
+
 FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size_t h) {
-  if (const auto obstacle = finite_n_obstacle(model, h, h)) throw Refused(*obstacle);
-  const auto compute = [&](const Resolution& resolution) {
-    if (is_radial(model)) return radial_head_moments(model, query, h, resolution);
-    const ScalarHead head = scalar_head(model, model.queries[query], h);
-    return scalar_head_moments(model, model.truth[query], head,
-                               sigma_range(head, model.n, resolution), resolution);
-  };
-  const auto attempt = [&](const Resolution& resolution) {
-    const HeadMoments moments = compute(resolution);
-    const double variance = moments.square - moments.mean * moments.mean;
-    return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.certificate},
-                                variance,
-                                moments.square,
-                                moments.coarsened};
-  };
-  return refine<FiniteNHead>(attempt, "head " + std::to_string(h + 1));
+  return AtQuery(model, query).head(h);
 }
 
 FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h, std::size_t l,
                           const FiniteNHead& first, const FiniteNHead& second) {
-  if (const auto obstacle = finite_n_obstacle(model, h, l)) throw Refused(*obstacle);
-  if (same_subspace(model.projections[h], model.projections[l])) {
-    return {first.variance, first.change, first.certificate};
-  }
-  const auto compute = [&](const Resolution& resolution) {
-    if (is_radial(model)) return orthogonal_pair_moments(model, query, h, l, resolution);
-    return scalar_pair_moments(model, model.truth[query],
-                               scalar_head(model, model.queries[query], h),
-                               scalar_head(model, model.queries[query], l), resolution);
-  };
-  const double scale = std::sqrt((first.variance + first.bias * first.bias) *
-                                 (second.variance + second.bias * second.bias));
-  const auto attempt = [&](const Resolution& resolution) {
-    const PairMoments moments = compute(resolution);
-    const double covariance = moments.product - first.bias * second.bias;
-    return Attempt<FiniteNPair>{
-        {covariance, 0, moments.certificate}, covariance, scale, moments.coarsened};
-  };
-  return refine<FiniteNPair>(attempt,
-                             "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
+  return AtQuery(model, query).pair(h, l, first, second);
 }
 
-FiniteN finite_n(const TheoryModel& model, std::size_t query, int threads) {
+std::vector<FiniteN> finite_n(const TheoryModel& model, int threads) {
   const std::size_t heads = model.projections.size();
   const auto size = static_cast<Eigen::Index>(heads);
-  std::vector<FiniteNHead> own(heads);
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  for (std::size_t h = 0; h < heads; ++h) {
-    own[h] = finite_n_head(model, query, h);
-    for (std::size_t l = 0; l < h; ++l) pairs.emplace_back(l, h);
-  }
-  std::vector<FiniteNPair> results(pairs.size());
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  {
-    std::vector<std::jthread> workers;
-    for (int worker = 0; worker < threads; ++worker) {
-      workers.emplace_back([&] {
-        for (std::size_t i = next++; i < pairs.size(); i = next++) {
-          try {
-            const auto [h, l] = pairs[i];
-            results[i] = finite_n_pair(model, query, h, l, own[h], own[l]);
-          } catch (...) {
-            const std::scoped_lock lock(mutex);
-            if (!failure) failure = std::current_exception();
-            next = pairs.size();
-          }
-        }
-      });
+  std::vector<std::unique_ptr<AtQuery>> at;
+  std::vector<Piece> singles, pairs;
+  std::vector<FiniteN> all;
+  for (std::size_t query = 0; query < model.queries.size(); ++query) {
+    at.push_back(std::make_unique<AtQuery>(model, query));
+    all.push_back(
+        {Eigen::VectorXd(size), Eigen::MatrixXd(size, size), Eigen::MatrixXd(size, size)});
+    for (std::size_t h = 0; h < heads; ++h) {
+      singles.push_back({query, h, h});
+      for (std::size_t l = 0; l < h; ++l) pairs.push_back({query, h, l});
     }
   }
-  if (failure) std::rethrow_exception(failure);
+  std::vector<FiniteNHead> own(singles.size());
+  for_each_index(singles.size(), threads,
+                 [&](std::size_t i) { own[i] = at[singles[i].query]->head(singles[i].h); });
+  std::vector<FiniteNPair> results(pairs.size());
+  for_each_index(pairs.size(), threads, [&](std::size_t i) {
+    const auto [query, h, l] = pairs[i];
+    results[i] = at[query]->pair(l, h, own[query * heads + l], own[query * heads + h]);
+  });
 
-  FiniteN all = {Eigen::VectorXd(size), Eigen::MatrixXd(size, size), Eigen::MatrixXd(size, size)};
-  const auto take = [&](double certificate) {
-    if (std::abs(certificate) > std::abs(all.certificate)) all.certificate = certificate;
+  const auto take = [&](const Piece& piece, double covariance, double change, double certificate) {
+    const auto i = static_cast<Eigen::Index>(piece.h);
+    const auto j = static_cast<Eigen::Index>(piece.l);
+    FiniteN& one = all[piece.query];
+    one.covariance(i, j) = one.covariance(j, i) = covariance;
+    one.change(i, j) = one.change(j, i) = change;
+    if (std::abs(certificate) > std::abs(one.certificate)) one.certificate = certificate;
   };
-  for (std::size_t h = 0; h < heads; ++h) {
-    const auto i = static_cast<Eigen::Index>(h);
-    all.bias(i) = own[h].bias;
-    all.covariance(i, i) = own[h].variance;
-    all.change(i, i) = own[h].change;
-    take(own[h].certificate);
+  for (std::size_t i = 0; i < singles.size(); ++i) {
+    all[singles[i].query].bias(static_cast<Eigen::Index>(singles[i].h)) = own[i].bias;
+    take(singles[i], own[i].variance, own[i].change, own[i].certificate);
   }
-  for (std::size_t p = 0; p < pairs.size(); ++p) {
-    const auto i = static_cast<Eigen::Index>(pairs[p].first);
-    const auto j = static_cast<Eigen::Index>(pairs[p].second);
-    all.covariance(i, j) = all.covariance(j, i) = results[p].covariance;
-    all.change(i, j) = all.change(j, i) = results[p].change;
-    take(results[p].certificate);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    take(pairs[i], results[i].covariance, results[i].change, results[i].certificate);
   }
   return all;
 }

@@ -52,9 +52,10 @@ FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size
 FiniteNPair finite_n_pair(const TheoryModel& model, std::size_t query, std::size_t h, std::size_t l,
                           const FiniteNHead& first, const FiniteNHead& second);
 
-/// Computes all heads and pairs at one query, pairs in parallel; the same bits for any number of
+/// Computes all heads and pairs at every query, in parallel; the same bits for any number of
 /// threads. Throws as the functions above.
 /// \param threads >= 1
-FiniteN finite_n(const TheoryModel& model, std::size_t query, int threads = 1);
+/// \return [Q]
+std::vector<FiniteN> finite_n(const TheoryModel& model, int threads = 1);
 
 }  // namespace headlab

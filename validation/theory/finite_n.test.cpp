@@ -86,7 +86,7 @@ TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
     const Plane plane(c["cos_angle"], c["query_projection"][0], c["query_projection"][1]);
     TheoryModel model = noise_model(plane, c["bandwidth"], c["n"]);
 
-    const FiniteN exact = finite_n(model, 0);
+    const FiniteN exact = finite_n(model).at(0);
 
     EXPECT_TRUE(close(exact.covariance(0, 0), c["V"][0], 1e-12));
     EXPECT_TRUE(close(exact.covariance(1, 1), c["V"][1], 1e-12));
@@ -96,7 +96,7 @@ TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
 
     // Negative control: one point more.
     model.n += 1;
-    EXPECT_FALSE(close(finite_n(model, 0).covariance(0, 1), c["C"], 1e-5));
+    EXPECT_FALSE(close(finite_n(model).at(0).covariance(0, 1), c["C"], 1e-5));
   }
 }
 
@@ -116,7 +116,7 @@ TEST(FiniteN, GivesTheKnownBiasesAndCovariancesOfSignalAndNoise) {
                  .n = c["n"]},
                 c["W"], c["x"]));
 
-      const FiniteN exact = finite_n(model, 0, 2);
+      const FiniteN exact = finite_n(model, 2).at(0);
 
       for (Eigen::Index h = 0; h < exact.bias.size(); ++h) {
         const auto i = static_cast<std::size_t>(h);
@@ -132,7 +132,8 @@ TEST(FiniteN, GivesTheKnownBiasesAndCovariancesOfSignalAndNoise) {
       TheoryModel noise_alone = model;
       noise_alone.zero_regression = true;
       noise_alone.truth = {0};
-      EXPECT_FALSE(close(finite_n(noise_alone, 0).covariance(0, 1), c["covariance"][0][1], 1e-4));
+      EXPECT_FALSE(
+          close(finite_n(noise_alone).at(0).covariance(0, 1), c["covariance"][0][1], 1e-4));
     }
   }
   EXPECT_EQ(cases, 4u);
@@ -140,29 +141,29 @@ TEST(FiniteN, GivesTheKnownBiasesAndCovariancesOfSignalAndNoise) {
 
 TEST(FiniteN, HasTheSameBitsForAnyNumberOfThreads) {
   const TheoryModel model = noise_model(Plane(0.5, 0.2, 0.1), 0.5, 10);
-  const FiniteN one = finite_n(model, 0, 1);
-  const FiniteN three = finite_n(model, 0, 3);
+  const FiniteN one = finite_n(model, 1).at(0);
+  const FiniteN three = finite_n(model, 3).at(0);
   EXPECT_EQ(one.covariance, three.covariance);
   EXPECT_EQ(one.change, three.change);
 }
 
 TEST(FiniteN, IsTheNoiseVarianceAtOnePoint) {
-  const FiniteN exact = finite_n(noise_model(Plane(0.5, 0.2, 0.1), 0.5, 1), 0);
+  const FiniteN exact = finite_n(noise_model(Plane(0.5, 0.2, 0.1), 0.5, 1)).at(0);
   EXPECT_TRUE(close(exact.covariance(0, 0), 1, 1e-9));
   EXPECT_TRUE(close(exact.covariance(0, 1), 1, 1e-7));
 }
 
 TEST(FiniteN, TendsToTheVarianceAsHeadsAlign) {
-  const double variance = finite_n(noise_model(Plane(0, 0.5, 0.5), 0.3, 25), 0).covariance(0, 0);
+  const double variance = finite_n(noise_model(Plane(0, 0.5, 0.5), 0.3, 25)).at(0).covariance(0, 0);
   // The double integral at an angle of 1.4e-5, and the short cut for identical heads.
   const double near =
-      finite_n(noise_model(Plane(1 - 1e-10, 0.5, 0.5), 0.3, 25), 0).covariance(0, 1);
+      finite_n(noise_model(Plane(1 - 1e-10, 0.5, 0.5), 0.3, 25)).at(0).covariance(0, 1);
   EXPECT_TRUE(close(near, variance, 1e-9));
   TheoryModel aligned = noise_model(Plane(0, 0.5, 0.5), 0.3, 25);
   aligned.projections[1] = -aligned.projections[0];
-  EXPECT_TRUE(close(finite_n(aligned, 0).covariance(0, 1), variance, 1e-15));
+  EXPECT_TRUE(close(finite_n(aligned).at(0).covariance(0, 1), variance, 1e-15));
   // Negative control: an angle of 0.045.
-  EXPECT_FALSE(close(finite_n(noise_model(Plane(0.999, 0.5, 0.5), 0.3, 25), 0).covariance(0, 1),
+  EXPECT_FALSE(close(finite_n(noise_model(Plane(0.999, 0.5, 0.5), 0.3, 25)).at(0).covariance(0, 1),
                      variance, 1e-5));
 }
 
@@ -193,7 +194,7 @@ TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
 TEST(FiniteN, RefusesWithTheCertificateWhatItCannotResolve) {
   const TheoryModel model = noise_model(Plane(0.5, 2.5, 0.2), 0.005, 2);
   try {
-    finite_n(model, 0);
+    finite_n(model).at(0);
     FAIL();
   } catch (const Refused& refused) {
     EXPECT_NE(std::string(refused.what()).find("weights sum to one but for"), std::string::npos)
@@ -246,7 +247,7 @@ TEST(FiniteN, AgreesWithSimulationInHardCases) {
     const QueryEstimates simulated =
         run(scenario, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
 
-    const FiniteN exact = finite_n(model_of(scenario), 0);
+    const FiniteN exact = finite_n(model_of(scenario)).at(0);
 
     for (std::size_t h = 0; h < 2; ++h) {
       const auto i = static_cast<Eigen::Index>(h);

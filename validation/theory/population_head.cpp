@@ -2,14 +2,10 @@
 #include "validation/theory/population_head.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <limits>
-#include <mutex>
 #include <numbers>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <boost/math/quadrature/gauss.hpp>
@@ -18,6 +14,7 @@
 #include "engine/document.h"
 #include "engine/error.h"
 #include "validation/theory/panels.h"
+#include "validation/theory/parallel.h"
 #include "validation/theory/scalar_finite_n.h"
 #include "validation/theory/scalar_tables.h"
 
@@ -368,26 +365,8 @@ std::vector<PopulationHead> population_heads(const PopulationDomain& domain,
   if (settings.empty()) return {};
   const QueryLengths lengths = query_lengths(domain.k);
   std::vector<std::vector<PopulationHead>> by_query(lengths.q.size());
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  {
-    std::vector<std::jthread> workers;
-    for (int worker = 0; worker < threads; ++worker) {
-      workers.emplace_back([&] {
-        for (std::size_t i = next++; i < by_query.size(); i = next++) {
-          try {
-            by_query[i] = at_query(domain, lengths.q[i], settings);
-          } catch (...) {
-            const std::scoped_lock lock(mutex);
-            if (!failure) failure = std::current_exception();
-            next = by_query.size();
-          }
-        }
-      });
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  for_each_index(by_query.size(), threads,
+                 [&](std::size_t i) { by_query[i] = at_query(domain, lengths.q[i], settings); });
   std::vector<PopulationHead> heads(settings.size()), coarser(settings.size());
   for (std::size_t i = 0; i < by_query.size(); ++i) {
     for (std::size_t s = 0; s < settings.size(); ++s) {

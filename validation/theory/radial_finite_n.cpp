@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/radial_finite_n.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
+#include <map>
+#include <mutex>
 #include <numbers>
+#include <tuple>
+#include <utility>
 #include <variant>
-#include <vector>
 
+#include <Eigen/Eigenvalues>
+
+#include "engine/error.h"
 #include "validation/theory/scalar_tables.h"
 
 namespace headlab {
@@ -20,12 +28,6 @@ using Eigen::MatrixXcd;
 using Eigen::MatrixXd;
 using Eigen::VectorXcd;
 using Eigen::VectorXd;
-
-/// Re sum_j amplitude_j exp(i frequency_j.X).
-struct Waves {
-  VectorXcd amplitude;
-  MatrixXd frequency;  ///< [terms][d]
-};
 
 /// m - m(x).
 Waves centred_regression(const TheoryModel& model, double truth) {
@@ -62,6 +64,57 @@ Waves squared(const Waves& waves) {
   return square;
 }
 
+/// Amplitudes with what the coordinates outside the heads' subspaces average to.
+/// \param inside [terms], |W^T v|^2 summed over the heads
+VectorXcd damped(const Waves& waves, const ArrayXd& inside) {
+  const ArrayXd outside = waves.frequency.rowwise().squaredNorm().array() - inside;
+  return (waves.amplitude.array() * (-outside / 2).exp()).matrix();
+}
+
+/// Gauss's rule for the mean of a function of cos A, A the angle between a direction in k
+/// dimensions and a random one, of density ~ (1 - c^2)^((k-3)/2), k >= 2. It is symmetric: of the
+/// nodes c and -c, which weigh the same, the positive one is kept.
+struct DirectionRule {
+  ArrayXd cosine;
+  ArrayXd weight;
+
+  DirectionRule(int k, Index points) {
+    // Golub and Welsch (1969); the recurrence of Gegenbauer polynomials.
+    const double lambda = (k - 2) / 2.0;
+    VectorXd beside(points - 1);
+    for (Index j = 1; j < points; ++j) {
+      const auto n = static_cast<double>(j);
+      const double square = j == 1
+                                ? 1 / (2 * (lambda + 1))
+                                : n * (n + 2 * lambda - 1) / (4 * (n + lambda) * (n + lambda - 1));
+      beside(j - 1) = std::sqrt(square);
+    }
+    Eigen::SelfAdjointEigenSolver<MatrixXd> solver;
+    solver.computeFromTridiagonal(VectorXd::Zero(points), beside);
+    cosine = solver.eigenvalues().tail(points / 2).array();
+    weight = solver.eigenvectors().row(0).tail(points / 2).array().square();
+  }
+};
+
+/// |z| up to which 8 * 2^j nodes give E e^(z cos A) to rounding: 2 (|z|/2)^(2N)/(2N)! <= 1e-15.
+constexpr std::array<double, 7> rule_reaches = {1.5, 8.5, 28, 73, 166, 354, 731};
+
+/// A rule for arguments of up to this size, with its reach. Rules are made when first wanted.
+std::pair<const DirectionRule*, double> direction_rule(int k, double size) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, std::size_t>, DirectionRule> rules;
+  const auto reach = std::ranges::lower_bound(rule_reaches, size);
+  if (reach == rule_reaches.end()) {
+    throw Refused(
+        "exact finite-n theory does not resolve a regression of such high frequencies - simulate "
+        "with headlab run");
+  }
+  const auto step = static_cast<std::size_t>(reach - rule_reaches.begin());
+  const std::scoped_lock lock(mutex);
+  const auto [rule, is_new] = rules.try_emplace({k, step}, k, Index{8} << step);
+  return {&rule->second, *reach};
+}
+
 /// A head's grid, its projected query, and its integrals over the radius.
 struct RadialGrid {
   const MatrixXd& frame;
@@ -71,155 +124,163 @@ struct RadialGrid {
   Nodes sigma;
   Nodes radius;
 
-  RadialGrid(const TheoryModel& model, std::size_t query, std::size_t h,
+  RadialGrid(const TheoryModel& model, const VectorXd& query, std::size_t h,
              const Resolution& resolution)
       : frame(model.projections[h]),
-        q(frame.transpose() * model.queries[query]),
+        q(frame.transpose() * query),
         head(radial_head(static_cast<int>(frame.cols()), q.norm(),
                          std::get<GaussianKernel>(model.kernel).bandwidth)),
         range(sigma_range(head, model.n, resolution)),
         sigma(sigma_nodes(head, range, model.n, 1, resolution)),
         radius(scalar_nodes(head.laws[0], {{head, range}}, resolution.widest(), resolution)) {}
 
-  /// Node weights times J_v, [radius][term].
-  MatrixXcd waves(const MatrixXd& frequency) const {
-    MatrixXcd table(radius.points.size(), frequency.rows());
-    for (Index j = 0; j < frequency.rows(); ++j) {
-      table.col(j) =
-          radial_wave(frame.transpose() * frequency.row(j).transpose(), q, radius.points) *
-          radius.weights;
-    }
-    return table;
+  /// Node weights times J_v, [radius], v = W^T frequency.
+  VectorXcd wave(const VectorXd& frequency) const {
+    return (radial_wave(frame.transpose() * frequency, q, radius.points) * radius.weights).matrix();
   }
-};
-
-/// Amplitudes with what the coordinates outside the heads' subspaces average to.
-VectorXcd damped(const Waves& waves, const std::vector<const MatrixXd*>& frames) {
-  VectorXcd amplitude = waves.amplitude;
-  for (Index j = 0; j < amplitude.size(); ++j) {
-    double outside = waves.frequency.row(j).squaredNorm();
-    for (const MatrixXd* frame : frames) {
-      outside -= (waves.frequency.row(j) * *frame).squaredNorm();
-    }
-    amplitude(j) *= std::exp(-outside / 2);
-  }
-  return amplitude;
-}
-
-/// One head's share of an orthogonal pair's integrals.
-struct Share {
-  MatrixXcd first;       ///< E[e_j sK e^(-sK)], [sigma][term], the constant 1 last
-  MatrixXcd rest;        ///< E[e_j e^(-sK)]
-  VectorXcd of_squares;  ///< int E[e sK e^(-sK)] phi^(n-1) d sigma, terms of m^2, 1 last
-  ArrayXd weights;       ///< of sigma times phi^(n-2)
-
-  Share(const RadialGrid& grid, double n, const MatrixXd& terms, const MatrixXd& squares) {
-    const KernelTable table =
-        kernel_table(grid.head.minus_log_kernel(grid.radius.points), grid.sigma.points);
-    const MatrixXcd waves = grid.waves(with_constant(terms));
-    first = table.first.transpose().cast<Complex>() * waves;
-    rest = -(table.fall.transpose().cast<Complex>() * waves);
-    const ArrayXd fall = -rest.col(rest.cols() - 1).real().array();
-    rest.rowwise() += waves.colwise().sum();
-    weights = grid.sigma.weights * power_of_phi(fall, n - 2).col(0);
-    const VectorXd others = (grid.sigma.weights * power_of_phi(fall, n - 1).col(0)).matrix();
-    of_squares =
-        (table.first * others).cast<Complex>().transpose() * grid.waves(with_constant(squares));
-  }
-
-  static MatrixXd with_constant(const MatrixXd& frequency) {
-    MatrixXd all = MatrixXd::Zero(frequency.rows() + 1, frequency.cols());
-    all.topRows(frequency.rows()) = frequency;
-    return all;
+  /// |W^T frequency|^2, [terms].
+  ArrayXd inside(const Waves& waves) const {
+    return (waves.frequency * frame).rowwise().squaredNorm().array();
   }
 };
 
 }  // namespace
 
 ArrayXcd radial_wave(const VectorXd& v, const VectorXd& q, const ArrayXd& radius) {
-  static const Nodes angles =
-      panel_nodes(0, std::numbers::pi, {}, [](double) { return std::numbers::pi / 8; });
-  const double k = static_cast<double>(q.size());
-  const ArrayXd cosine = angles.points.cos();
-  const ArrayXd sine = angles.weights * angles.points.sin().pow(k - 2);
-  // (2 pi)^(-k/2) |S^(k-2)|
-  const double log_factor = std::log(2.0) + (k - 1) / 2 * std::log(std::numbers::pi) -
-                            std::lgamma((k - 1) / 2) - k / 2 * std::log(2 * std::numbers::pi);
-  const Complex root = std::sqrt(Complex(q.squaredNorm() - v.squaredNorm(), -2 * q.dot(v)));
+  const int k = static_cast<int>(q.size());
   ArrayXcd wave(radius.size());
+  if (k == 1) {
+    for (Index i = 0; i < radius.size(); ++i) {
+      const double u = q(0) - std::copysign(1.0, q(0)) * radius(i);
+      wave(i) = std::polar(std::exp(-u * u / 2) / std::sqrt(2 * std::numbers::pi), v(0) * u);
+    }
+    return wave;
+  }
+  // (2 pi)^(-k/2) |S^(k-1)|
+  const double log_factor = (1 - k / 2.0) * std::log(2.0) - std::lgamma(k / 2.0);
+  const Complex root = std::sqrt(Complex(q.squaredNorm() - v.squaredNorm(), -2 * q.dot(v)));
+  const DirectionRule* rule = nullptr;
+  double reach = 0;
   for (Index i = 0; i < radius.size(); ++i) {
     const double r = radius(i);
-    const Complex exponent(log_factor + (k - 1) * std::log(r) - (r * r + q.squaredNorm()) / 2,
-                           v.dot(q));
+    const double size = r * std::abs(root);
+    if (rule == nullptr || size > reach) std::tie(rule, reach) = direction_rule(k, size);
+    const double level = log_factor + (k - 1) * std::log(r) - (r * r + q.squaredNorm()) / 2;
     Complex sum = 0;
-    for (Index a = 0; a < cosine.size(); ++a) {
-      sum += sine(a) * std::exp(exponent + r * root * cosine(a));
+    for (Index a = 0; a < rule->cosine.size(); ++a) {
+      // Before the level is added e^(z cos A) may be out of range.
+      const Complex z = r * root * rule->cosine(a);
+      sum += rule->weight(a) * (std::polar(std::exp(level + z.real()), z.imag()) +
+                                std::polar(std::exp(level - z.real()), -z.imag()));
     }
-    wave(i) = sum;
+    wave(i) = sum * std::polar(1.0, v.dot(q));
   }
   return wave;
 }
 
-HeadMoments radial_head_moments(const TheoryModel& model, std::size_t query, std::size_t head,
-                                const Resolution& resolution) {
-  const RadialGrid grid(model, query, head, resolution);
-  const Waves regression = centred_regression(model, model.truth[query]);
-  const Waves square = squared(regression);
-  const MatrixXd none = MatrixXd::Zero(1, grid.frame.rows());
-  DesignNodes nodes = {.level = grid.head.minus_log_kernel(grid.radius.points),
-                       .probability = grid.waves(none).real(),
-                       .mean = VectorXd::Zero(grid.radius.points.size()),
-                       .square = VectorXd::Zero(grid.radius.points.size())};
-  nodes.square = model.noise_sd * model.noise_sd * nodes.probability;
-  if (regression.amplitude.size() > 0) {
-    nodes.mean += (grid.waves(regression.frequency) * damped(regression, {&grid.frame})).real();
-    nodes.square += (grid.waves(square.frequency) * damped(square, {&grid.frame})).real();
+/// One head at one resolution.
+struct RadialHeads::Share {
+  Nodes sigma;
+  DesignNodes nodes;
+  bool coarsened;
+  ArrayXd regression_inside;  ///< [terms], |W^T v|^2
+  ArrayXd square_inside;
+  // Integrals over sigma, with e_j = exp(i v_j.U) of each term, the constant 1 last.
+  VectorXcd of_squares;  ///< int E[e sK e^(-sK)] phi^(n-1) d sigma, e of the squared regression
+  MatrixXcd plain;       ///< int E[e_i sK e^(-sK)] E[e_j e^(-sK)] phi^(n-2) d sigma
+  MatrixXcd conjugate;   ///< the same with the conjugate of e_j
+
+  Share(const TheoryModel& model, const VectorXd& query, const Waves& regression,
+        const Waves& square, std::size_t h, const Resolution& resolution) {
+    const RadialGrid grid(model, query, h, resolution);
+    const auto n = static_cast<double>(model.n);
+    sigma = grid.sigma;
+    coarsened = grid.radius.coarsened;
+    regression_inside = grid.inside(regression);
+    square_inside = grid.inside(square);
+    const Index terms = regression.amplitude.size();
+    MatrixXcd waves(grid.radius.points.size(), terms + 1);
+    for (Index j = 0; j < terms; ++j) waves.col(j) = grid.wave(regression.frequency.row(j));
+    waves.col(terms) = grid.wave(VectorXd::Zero(query.size()));
+
+    nodes.level = grid.head.minus_log_kernel(grid.radius.points);
+    nodes.probability = waves.col(terms).real();
+    nodes.mean = (waves.leftCols(terms) * damped(regression, regression_inside)).real();
+    nodes.square = model.noise_sd * model.noise_sd * nodes.probability;
+
+    const KernelTable table = kernel_table(nodes.level, sigma.points);
+    const MatrixXcd first = table.first.transpose().cast<Complex>() * waves;
+    MatrixXcd rest = -(table.fall.transpose().cast<Complex>() * waves);
+    const ArrayXd fall = -rest.col(terms).real().array();
+    rest.rowwise() += waves.colwise().sum();
+    const VectorXcd others =
+        (sigma.weights * power_of_phi(fall, n - 2).col(0)).matrix().cast<Complex>();
+    plain = first.transpose() * (others.asDiagonal() * rest);
+    conjugate = first.transpose() * (others.asDiagonal() * rest.conjugate());
+
+    const VectorXcd window =
+        (table.first * (sigma.weights * power_of_phi(fall, n - 1).col(0)).matrix()).cast<Complex>();
+    const VectorXcd amplitude = damped(square, square_inside);
+    const Index squares = square.amplitude.size();
+    of_squares.resize(squares + 1);
+    of_squares(squares) = window.cwiseProduct(waves.col(terms)).sum();
+    for (Index j = 0; j < squares; ++j) {
+      const VectorXcd wave = grid.wave(square.frequency.row(j));
+      of_squares(j) = window.cwiseProduct(wave).sum();
+      nodes.square += (wave * amplitude(j)).real();
+    }
   }
-  HeadMoments moments = head_moments(model.n, grid.sigma, {nodes});
-  moments.coarsened = grid.radius.coarsened;
+};
+
+RadialHeads::RadialHeads(const TheoryModel& model, std::size_t query)
+    : model_(model),
+      query_(model.queries[query]),
+      regression_(centred_regression(model, model.truth[query])),
+      square_(squared(regression_)),
+      shares_(model.projections.size()) {}
+
+RadialHeads::~RadialHeads() = default;
+
+const RadialHeads::Share& RadialHeads::share(std::size_t h, const Resolution& resolution) {
+  const std::scoped_lock lock(shares_[h].mutex);
+  std::unique_ptr<const Share>& made = shares_[h].by_digits[resolution.digits];
+  if (!made) {
+    made = std::make_unique<const Share>(model_, query_, regression_, square_, h, resolution);
+  }
+  return *made;
+}
+
+HeadMoments RadialHeads::head(std::size_t h, const Resolution& resolution) {
+  const Share& own = share(h, resolution);
+  HeadMoments moments = head_moments(model_.n, own.sigma, {own.nodes});
+  moments.coarsened = own.coarsened;
   return moments;
 }
 
-PairMoments orthogonal_pair_moments(const TheoryModel& model, std::size_t query, std::size_t h,
-                                    std::size_t l, const Resolution& resolution) {
-  const double n = static_cast<double>(model.n);
-  const RadialGrid grid_h(model, query, h, resolution);
-  const RadialGrid grid_l(model, query, l, resolution);
-  const Waves regression = centred_regression(model, model.truth[query]);
-  const Waves square = squared(regression);
-  const Share of_h(grid_h, n, regression.frequency, square.frequency);
-  const Share of_l(grid_l, n, regression.frequency, square.frequency);
-
-  const VectorXcd squares = damped(square, {&grid_h.frame, &grid_l.frame});
+PairMoments RadialHeads::pair(std::size_t h, std::size_t l, const Resolution& resolution) {
+  const auto n = static_cast<double>(model_.n);
+  const Share& of_h = share(h, resolution);
+  const Share& of_l = share(l, resolution);
+  const VectorXcd squares = damped(square_, of_h.square_inside + of_l.square_inside);
   const VectorXcd products = of_h.of_squares.cwiseProduct(of_l.of_squares);
   const double alone = products(products.size() - 1).real();
   PairMoments moments;
-  moments.coarsened = grid_h.radius.coarsened || grid_l.radius.coarsened;
+  moments.coarsened = of_h.coarsened || of_l.coarsened;
   moments.certificate = n * alone - 1;
-  moments.product = n * (model.noise_sd * model.noise_sd * alone +
+  moments.product = n * (model_.noise_sd * model_.noise_sd * alone +
                          (squares.transpose() * products.head(squares.size())).sum().real());
-  if (model.n == 1) return moments;
+  if (model_.n == 1) return moments;
 
   // int E[K_h e_i e^(..)] E[K_l e_j e^(..)], whose factors are one head's each; e_j or its
   // conjugate.
-  const auto one = [](const Share& share) {
-    return share.weights.matrix().cast<Complex>().asDiagonal();
-  };
-  const MatrixXcd plain_h = of_h.first.transpose() * (one(of_h) * of_h.rest);
-  const MatrixXcd plain_l = of_l.rest.transpose() * (one(of_l) * of_l.first);
-  const MatrixXcd conjugate_h = of_h.first.transpose() * (one(of_h) * of_h.rest.conjugate());
-  const MatrixXcd conjugate_l = of_l.rest.transpose() * (one(of_l) * of_l.first.conjugate());
-  const Index terms = regression.amplitude.size();
-  moments.certificate += n * (n - 1) * (plain_h(terms, terms) * plain_l(terms, terms)).real();
-  const VectorXcd amplitude = damped(regression, {&grid_h.frame, &grid_l.frame});
-  Complex sum = 0;
-  for (Index i = 0; i < terms; ++i) {
-    for (Index j = 0; j < terms; ++j) {
-      sum += amplitude(i) * (amplitude(j) * plain_h(i, j) * plain_l(i, j) +
-                             std::conj(amplitude(j)) * conjugate_h(i, j) * conjugate_l(i, j));
-    }
-  }
-  moments.product += n * (n - 1) * sum.real() / 2;
+  const Index terms = regression_.amplitude.size();
+  const MatrixXcd plain = of_h.plain.cwiseProduct(of_l.plain.transpose());
+  const MatrixXcd conjugate = of_h.conjugate.cwiseProduct(of_l.conjugate.adjoint());
+  moments.certificate += n * (n - 1) * plain(terms, terms).real();
+  const VectorXcd amplitude = damped(regression_, of_h.regression_inside + of_l.regression_inside);
+  const VectorXcd sums = plain.topLeftCorner(terms, terms) * amplitude +
+                         conjugate.topLeftCorner(terms, terms) * amplitude.conjugate();
+  moments.product += n * (n - 1) * (amplitude.transpose() * sums).sum().real() / 2;
   return moments;
 }
 

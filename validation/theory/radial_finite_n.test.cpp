@@ -61,7 +61,7 @@ TEST(RadialFiniteN, AgreesWithSimulation) {
     const Study scenario = study(c.n, c.k, c.regression, c.x);
     const QueryEstimates simulated =
         run(scenario, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
-    const FiniteN exact = finite_n(theory_model(scenario.conditions.at(0)), 0);
+    const FiniteN exact = finite_n(theory_model(scenario.conditions.at(0))).at(0);
     EXPECT_LE(std::abs(exact.certificate), 1e-9);
     for (Eigen::Index h = 0; h < 2; ++h) {
       const Figure& bias = simulated.head_bias[static_cast<std::size_t>(h)];
@@ -79,7 +79,7 @@ TEST(RadialFiniteN, AgreesWithSimulation) {
 
 TEST(RadialFiniteN, IsTheFloorForNoiseAloneOnOrthogonalSubspaces) {
   const Study two = study(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]");
-  const FiniteN exact = finite_n(theory_model(two.conditions.at(0)), 0);
+  const FiniteN exact = finite_n(theory_model(two.conditions.at(0))).at(0);
   EXPECT_NEAR(exact.covariance(0, 1), 0.25 / 10, 1e-10);
   EXPECT_GT(exact.covariance(0, 0), 0.25 / 10 + 1e-3);
 }

@@ -60,7 +60,8 @@ struct ScalarHead {
 /// The head of a model at one query, U = w.X. Gaussian kernels must have k = 1.
 ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, std::size_t head);
 
-/// A Gaussian head of k >= 2 dimensions as a function of the radius, X ~ N(0, I).
+/// A Gaussian head of k dimensions as a function of the radius, X ~ N(0, I). For k = 1 the radius
+/// is signed, q - U where q >= 0 and U - q elsewhere.
 /// \param distance |W^T x| >= 0
 /// \param bandwidth b > 0
 ScalarHead radial_head(int k, double distance, double bandwidth);

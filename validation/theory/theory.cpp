@@ -87,8 +87,7 @@ void use_finite_n(Theory& theory, const TheoryModel& model, int threads) {
   theory.certificate = 0;
   const VectorXd unknown =
       VectorXd::Constant(model.head_weights.size(), std::numeric_limits<double>::quiet_NaN());
-  for (std::size_t q = 0; q < model.queries.size(); ++q) {
-    const FiniteN exact = finite_n(model, q, threads);
+  for (const FiniteN& exact : finite_n(model, threads)) {
     theory.heads.push_back({exact.bias, unknown, exact.covariance, exact.change});
     theory.certificate = std::max(theory.certificate, std::abs(exact.certificate));
   }

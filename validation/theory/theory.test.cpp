@@ -93,7 +93,7 @@ TEST(Theory, IsExactAtFiniteNWhereThatFormApplies) {
   EXPECT_EQ(theory.source, "exact");
   EXPECT_EQ(theory.form, "exact at finite n");
   EXPECT_LE(theory.certificate, 1e-9);
-  const FiniteN exact = finite_n(theory_model(scenario_of(sets)), 1);
+  const FiniteN exact = finite_n(theory_model(scenario_of(sets))).at(1);
   EXPECT_EQ(theory.heads[1].covariance, exact.covariance);
   EXPECT_EQ(theory.figures.queries[1].head_covariance[1].remainder, exact.change(0, 1));
   // Negative control: first order is another number at this n.
