@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
+#include "validation/allocation/allocate.h"
 #include "validation/allocation/theory_json.h"
 
 namespace headlab {
@@ -137,6 +138,77 @@ TEST(TheoryStudy, ConstantsAreThoseOfTheirDefinitions) {
   const GrowthConstants softmax =
       growth_constants(scenario({"heads.kernel={law=\"softmax\",temperature=3}"}), 6);
   EXPECT_DOUBLE_EQ(softmax.condensation, 18 * std::log(10.0));
+}
+
+Scenario small_scenario(const std::vector<std::string>& sets = {}) {
+  std::vector<std::string> all = {"data.design.dim=4", "data.regression.terms=4",
+                                  "data.regression.length_scale=2", "data.n=40"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  return scenario(all);
+}
+
+TEST(ExactStudy, IsWhatASimulationEstimates) {
+  const std::uint64_t n[] = {40};
+  for (const BandwidthRule rule : {BandwidthRule::fixed, BandwidthRule::rate}) {
+    const TheoryStudy exact = study_exactly(small_scenario(), 4, rule, n, 2).studies.at(0);
+    ASSERT_EQ(exact.rows.size(), 4u);
+    const AllocationStudy simulated = allocate(
+        small_scenario(), 4, {.backend = "cpu", .threads = 2, .rule = rule, .replicates = 4096});
+    const TheoryStudy other =
+        study_exactly(small_scenario({"queries.seed=5"}), 4, rule, n, 2).studies.at(0);
+    for (std::size_t i = 0; i < exact.rows.size(); ++i) {
+      const Figure& mse = simulated.rows[i].mse;
+      EXPECT_EQ(exact.rows[i].heads, simulated.rows[i].heads);
+      EXPECT_DOUBLE_EQ(exact.rows[i].width, kernel_width(simulated.rows[i].kernel));
+      EXPECT_LE(std::abs(mse.value - exact.rows[i].error.mse), 4 * mse.mcse) << i;
+      // Negative control: other queries.
+      EXPECT_FALSE(std::abs(mse.value - other.rows[i].error.mse) <= 4 * mse.mcse) << i;
+    }
+    ASSERT_TRUE(simulated.advised.has_value());
+    if (simulated.kind == AdviceKind::best) {
+      EXPECT_EQ(*simulated.advised, exact.best);
+    }
+  }
+}
+
+TEST(ExactStudy, TunedWidthsAreBestAndSizesAscend) {
+  const std::uint64_t n[] = {200, 50};
+  const TheoryGrowth tuned = study_exactly(small_scenario(), 4, BandwidthRule::tuned, n, 2);
+  EXPECT_EQ(tuned.studies[0].n, 50u);
+  EXPECT_EQ(tuned.slopes.size(), 1u);
+  EXPECT_LE(tuned.certificate, 1e-7);
+  for (const TheoryStudy& study : tuned.studies) {
+    for (const TheoryRow& row : study.rows) {
+      for (const double factor : {0.8, 1.25}) {
+        const std::uint64_t one[] = {study.n};
+        const TheoryGrowth moved = study_exactly(
+            small_scenario({"heads.kernel.bandwidth=" + std::to_string(factor * row.width)}), 4,
+            BandwidthRule::fixed, one, 2);
+        EXPECT_GT(moved.studies[0].rows[static_cast<std::size_t>(row.k - 1)].error.mse,
+                  row.error.mse)
+            << study.n << ' ' << row.k << ' ' << factor;
+      }
+    }
+  }
+  const auto json =
+      nlohmann::json::parse(theory_json({tuned}, theory_limits(small_scenario(), tuned.mean), {}));
+  EXPECT_EQ(json["source"], "exact");
+  EXPECT_TRUE(json["growth"][0]["first_order"].is_null());
+}
+
+TEST(ExactStudy, RefusesWhereThereIsNoExactForm) {
+  const std::uint64_t n[] = {40};
+  for (const std::string set :
+       {"heads.kernel={law=\"laplace\",bandwidth=1}", "heads.subspaces={law=\"haar\"}",
+        "data.design={law=\"uniform\",dim=4}"}) {
+    EXPECT_THROW(study_exactly(small_scenario({set}), 4, BandwidthRule::fixed, n, 1), Refused)
+        << set;
+  }
+  // Given the design every law has one.
+  EXPECT_NO_THROW(
+      study_exactly(small_scenario({"heads.subspaces={law=\"haar\"}", "data.fixed_design=true",
+                                    "heads.kernel={law=\"laplace\",bandwidth=1}"}),
+                    4, BandwidthRule::fixed, n, 1));
 }
 
 TEST(TheoryStudy, RefusesWhatItIsNotAbout) {

@@ -111,8 +111,7 @@ class AtQuery {
   FiniteNHead head(std::size_t h) const {
     if (const auto obstacle = finite_n_obstacle(model_, h, h)) throw Refused(*obstacle);
     const auto compute = [&](const Resolution& resolution) {
-      // At k = 1 the sums of many cosines need no expansion of their squares.
-      if (radial_ && model_.projections[h].cols() > 1) return radial_->head(h, resolution);
+      if (radial_) return radial_->head(h, resolution);
       const ScalarHead head = scalar_head(model_, model_.queries[query_], h);
       return scalar_head_moments(model_, model_.truth[query_], head,
                                  sigma_range(head, model_.n, resolution), resolution);

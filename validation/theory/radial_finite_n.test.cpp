@@ -2,10 +2,12 @@
 #include "validation/theory/radial_finite_n.h"
 
 #include <cmath>
+#include <complex>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "engine/error.h"
 #include "engine/run.h"
 #include "validation/theory/finite_n.h"
 
@@ -39,11 +41,53 @@ TEST(RadialFiniteN, WaveOfFrequencyZeroIsTheNoncentralChiDensity) {
 }
 
 TEST(RadialFiniteN, WavesIntegrateToTheCharacteristicFunction) {
-  const Nodes radius = panel_nodes(0, 14, {}, [](double) { return 0.5; });
-  const Eigen::Vector3d v(1.2, -0.4, 2);
-  const Eigen::Vector3d q(0.5, 1, -0.7);
-  const std::complex<double> sum = (radial_wave(v, q, radius.points) * radius.weights).sum();
-  EXPECT_LE(std::abs(sum - std::exp(-v.squaredNorm() / 2)), 1e-12);
+  for (const int k : {1, 2, 3, 4, 9}) {
+    VectorXd v = VectorXd::LinSpaced(k, -0.6, 0.9), q = VectorXd::LinSpaced(k, 1.2, -0.3);
+    // For k = 1 the radius is signed.
+    const Nodes radius = panel_nodes(k == 1 ? -14 : 0, 14, {}, [](double) { return 0.5; });
+    const auto sum = (radial_wave(v, q, radius.points) * radius.weights).sum();
+    EXPECT_LE(std::abs(sum - std::exp(-v.squaredNorm() / 2)), 1e-12) << k;
+    EXPECT_GT(std::abs(sum - std::exp(-v.squaredNorm() / 2.1)), 1e-3) << k;
+  }
+}
+
+TEST(RadialFiniteN, RulesOverAnglesAgreeWhereTheyMeet) {
+  // J_v is smooth in r; at the reach of a rule another one takes over.
+  for (const int k : {2, 3, 8}) {
+    VectorXd v = VectorXd::Constant(k, 9.0), q = VectorXd::Constant(k, 0.1);
+    const double size =
+        std::abs(std::sqrt(std::complex<double>(q.squaredNorm() - v.squaredNorm(), -2 * q.dot(v))));
+    for (const double reach : {1.5, 8.5, 28.0, 73.0}) {
+      Eigen::ArrayXd either(2);
+      either << reach / size * (1 - 1e-12), reach / size * (1 + 1e-12);
+      const Eigen::ArrayXcd wave = radial_wave(v, q, either);
+      // Relative to what would cancel: the wave of frequency zero.
+      const double scale = radial_wave(VectorXd::Zero(k), q, either).abs().maxCoeff();
+      EXPECT_LE(std::abs(wave(0) - wave(1)), 1e-10 * scale) << k << ' ' << reach;
+    }
+    EXPECT_THROW(radial_wave(100 * v, q, Eigen::ArrayXd::Constant(1, 5.0)), Refused);
+  }
+}
+
+TEST(RadialFiniteN, OneDimensionalHeadsAreThoseOfTheScalarForm) {
+  const std::string cosines =
+      "law = \"cosines\", amplitude = [1.0, 0.5], phase = [0.3, -0.4], "
+      "frequency = [[1, 0.5], [0.2, 2]]";
+  const Resolution resolution{36, 25000};
+  for (const std::string x : {"[0.5, -0.3]", "[-1, 0.2]", "[0, 0]"}) {
+    const TheoryModel model = theory_model(study(20, 1, cosines, x).conditions.at(0));
+    RadialHeads heads(model, 0);
+    const ScalarHead first = scalar_head(model, model.queries[0], 0);
+    const ScalarHead second = scalar_head(model, model.queries[0], 1);
+    const HeadMoments own = scalar_head_moments(
+        model, model.truth[0], first, sigma_range(first, model.n, resolution), resolution);
+    EXPECT_LE(std::abs(heads.head(0, resolution).mean - own.mean), 1e-9) << x;
+    EXPECT_LE(std::abs(heads.head(0, resolution).square - own.square), 1e-9) << x;
+    EXPECT_GT(std::abs(heads.head(1, resolution).square - own.square), 1e-4) << x;
+    const PairMoments pair = scalar_pair_moments(model, model.truth[0], first, second, resolution);
+    EXPECT_LE(std::abs(heads.pair(0, 1, resolution).product - pair.product), 1e-9) << x;
+    EXPECT_LE(std::abs(heads.pair(1, 0, resolution).product - pair.product), 1e-9) << x;
+  }
 }
 
 TEST(RadialFiniteN, AgreesWithSimulation) {
