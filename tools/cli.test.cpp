@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the program itself.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <signal.h>
 #include <sstream>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -32,24 +27,6 @@ class CommandLine : public ProgramTest {
  protected:
   CommandLine() : ProgramTest(HEADLAB_BINARY) {}
 };
-
-bool catches(pid_t process, int signal) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("SigCgt:")) {
-      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1)) & 1u;
-    }
-  }
-  return false;
-}
-
-/// Sends a signal once the program is ready for it.
-void send(pid_t process, int signal) {
-  for (int i = 0; i < 3000 && !catches(process, signal); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ::kill(process, signal);
-}
 
 constexpr const char* run_options =
     "--help, --set, --out, --json, --compare, --backend, --threads, --seed, --replicates, "
@@ -126,109 +103,6 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads) - did "
        "you "
        "mean --set?"},
-      {{"allocate"},
-       "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D"},
-      {{"allocate", "--data", "a.toml"}, "allocate: no budget given - write --budget D"},
-      {{"allocate", "--data", "a.toml", "--budget", "0"},
-       "--budget: \"0\" does not fit (allowed: a whole number from 1 to 1024)"},
-      {{"allocate", "--data", "a.toml", "--budget", "8,"},
-       "--budget: \"\" does not fit (allowed: a whole number from 1 to 1024)"},
-      {{"allocate", "--data", "a.toml", "--budget", "1025"},
-       "--budget: \"1025\" does not fit (allowed: a whole number from 1 to 1024)"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "none"},
-       "--n: \"none\" does not fit (allowed: a whole number from 1 to 1099511627775)"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "sqrt_dm"},
-       "--bandwidth-rule: \"sqrt_dm\" is unknown (allowed: fixed, sqrt_dim, rate, tuned) - did "
-       "you mean \"sqrt_dim\"?"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "100"},
-       "--replicates 100: too few for a selection (allowed: at least 1024)"},
-      {{"allocate", "--data", "s.toml", "--budget", "4"},
-       "s.toml: sweep: varies heads.kernel.bandwidth, but allocate takes one value of it (allowed: "
-       "heads.count, heads.dim, data.n, which it sets by itself) - give it one value, or map the "
-       "settings with --map"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--set",
-        "heads.weights={law=\"optimal\"}"},
-       "--set heads.weights={law=\"optimal\"}: heads.weights: law \"optimal\" gives the weights of "
-       "so many heads (allowed: uniform, geometric)"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--json", "a.toml"},
-       "--json a.toml: is the scenario itself - name another file"},
-      {{"allocate", "--data", "missing.toml", "--budget", "4"},
-       "missing.toml: cannot be opened: No such file or directory"},
-      {{"allocate", "a.toml"},
-       "allocate: unexpected argument \"a.toml\" - try headlab help allocate"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "10,20,30", "--growth"},
-       "--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--out", "x"},
-       "--out: is for --map - write --json FILE"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "fixed,rate"},
-       "--bandwidth-rule fixed,rate: names several rules, which --map compares - name one"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "rate,rate"},
-       "--bandwidth-rule: names rate twice"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--map", "--n", "10,20,30"},
-       "--map: needs four n or more - write --n 100,300,1000,3000"},
-      {{"allocate", "--data", "s.toml", "--budget", "4", "--map", "--n", "10,20,30,40",
-        "--bandwidth-rule", "fixed,rate"},
-       "s.toml: sweep: varies heads.kernel.bandwidth, which a map sets by itself - take it out of "
-       "the sweep"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theoy"},
-       "--source: \"theoy\" is unknown (allowed: simulation, theory) - did you mean \"theory\"?"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--replicates",
-        "2048"},
-       "--source theory: simulates nothing, so that --replicates means nothing - leave it out, or "
-       "write --source simulation"},
-      {{"allocate", "--data", "s.toml", "--budget", "4", "--source", "theory", "--map"},
-       "--map: is about simulations - leave out --source theory"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--growth"},
-       "--growth: is about simulations; --source theory says by itself how the best dimension "
-       "grows - leave it out"},
-      {{"allocate", "--data", "a.toml", "--budget", "5", "--source", "theory", "--set",
-        "queries={law=\"design\", count=1}", "--set", "data.regression={law=\"zero\"}"},
-       "--budget: is 5, but heads are orthogonal up to D = d = 4 (allowed with --source theory: 1 "
-       "to "
-       "that) - take a smaller one"},
-      {{"allocate", "--data", "a.toml", "--budget", "8", "--map", "--n", "10,20,30,40"},
-       "--budget 8: heads of law orthogonal need H d_k <= d - leave it out, or map the law haar "
-       "alone"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--set",
-        "queries={law=\"design\", count=1}", "--set",
-        "data.regression={law=\"random_cosines\", length_scale=0.1}"},
-       "--set data.regression={law=\"random_cosines\", length_scale=0.1}: "
-       "data.regression.length_scale: theory resolves correlation lengths of 0.5 and more - take "
-       "that, or --source simulation"},
-      {{"allocate", "--data", "a.toml", "--outt", "x"},
-       "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
-       "--growth, --map, --out, --source, --set, --json, --backend, --threads, --seed, "
-       "--replicates, "
-       "--max-time, --quiet) - did you mean --out?"},
-      {{"dataset"}, "dataset: no scenario given - write headlab dataset SCENARIO.toml"},
-      {{"dataset", "a.toml", "--out", "d"},
-       "dataset: no number of training sets given - write --replicates R"},
-      {{"dataset", "a.toml", "--replicates", "5"}, "dataset: no folder given - write --out DIR"},
-      {{"dataset", "a.toml", "--replicates", "0", "--out", "d"},
-       "--replicates: \"0\"" + replicates},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--shards", "0"},
-       "--shards: \"0\"" + replicates},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--shards", "6"},
-       "--shards: is 6, more than there are replicates (allowed: 1 to 5)"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--shards", "2", "--only-shard",
-        "2"},
-       "--only-shard: is 2, but shards are numbered from 0 to 1"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--only-shard", "-1"},
-       "--only-shard: \"-1\" does not fit (allowed: a whole number from 0 to 1099511627774)"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--format", "numpy"},
-       "--format: \"numpy\" is unknown (allowed: netcdf, npy) - did you mean \"npy\"?"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--threads", "0"},
-       "--threads: \"0\"" + threads},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--weights=3"},
-       "dataset: --weights takes no value"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", ""}, "--out: is empty - give a folder"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "a.toml"},
-       "--out: a.toml: is a file, not a folder - choose a place you may write to"},
-      {{"dataset", "missing.toml", "--replicates", "5", "--out", "d"},
-       "missing.toml: cannot be opened: No such file or directory"},
-      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--backend", "cpu"},
-       "dataset: unknown option --backend (allowed: --help, --set, --replicates, --out, --shards, "
-       "--only-shard, --format, --estimates, --weights, --threads, --seed, --quiet)"},
       {{"list", "law"},
        "list: \"law\" is unknown (allowed: laws, claims, scenarios) - did you mean \"laws\"?"},
       {{"list", "claim"},
@@ -240,16 +114,7 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"help", "rnu"}, "help: unknown command \"rnu\"" + commands + " - did you mean \"run\"?"},
       {{"help", "run", "run"}, "help: unexpected argument \"run\" - try headlab help"},
   };
-  for (const auto& [arguments, message] : table) {
-    std::string line;
-    for (const std::string& argument : arguments) line += " " + argument;
-    SCOPED_TRACE("headlab" + line);
-    const Outcome outcome = headlab(arguments);
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
-  }
-  EXPECT_TRUE(files().empty());
+  expect_refusals(table);
 }
 
 TEST_F(CommandLine, PassesOnWhatTheScenarioReaderRefuses) {
@@ -366,135 +231,6 @@ TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
   }
   EXPECT_TRUE(files().empty());
-}
-
-TEST_F(CommandLine, AdvisesHowManyHeadsOfWhatDimension) {
-  const Outcome outcome = headlab(
-      {"allocate", "--data", "a.toml", "--budget", "4", "--n", "30", "--replicates", "4096"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "");
-  for (const char* words :
-       {"cli test\n", "D 4, n 30, gaussian kernel, rule fixed, 1 query, ", "  H  d_k  ",
-        "may be best", "\n  4    1  orthogonal", "\n  1    4  orthogonal", "yes, advised",
-        " of dimension ", "It holds for this design, truth and noise, n 30, 1 query, ",
-        "\nagain: headlab allocate --data a.toml --budget 4 --n 30 --bandwidth-rule fixed --seed 7 "
-        "--replicates 4096 --backend ",
-        "± is one Monte Carlo standard error\n"}) {
-    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
-  }
-}
-
-TEST_F(CommandLine, WritesAdviceAsJsonThatItsReplayGivesAgain) {
-  const Arguments arguments = {"allocate", "--data",           "a.toml", "--budget",
-                               "4",        "--bandwidth-rule", "rate",   "--replicates",
-                               "2048",     "--json",           "-"};
-  const Outcome outcome = headlab(arguments);
-  EXPECT_EQ(outcome.code, 0);
-  const Json json = Json::parse(outcome.out);
-  EXPECT_EQ(json["budget"], 4);
-  EXPECT_EQ(json["n"], 20);
-  EXPECT_EQ(json["complete"], true);
-  EXPECT_EQ(json["headlab"]["seed"], 7);
-  ASSERT_EQ(json["allocations"].size(), 4u);
-  const Json& last = json["allocations"][3];
-  EXPECT_EQ(last["heads"], 1);
-  EXPECT_EQ(last["dim"], 4);
-  EXPECT_NEAR(last["bandwidth"].get<double>(), std::pow(20, -1.0 / 8), 1e-12);
-  EXPECT_TRUE(last["mse"]["mcse"].get<double>() > 0);
-  EXPECT_TRUE(last["in_best_set"].is_boolean());
-  EXPECT_TRUE(json["pilot"].is_null());
-  // What is advised is in the set.
-  for (const Json& one : json["allocations"]) {
-    EXPECT_TRUE(one["dim"] != json["advice"]["dim"] || one["in_best_set"] == true);
-  }
-  EXPECT_TRUE(json["advice"]["text"].is_string());
-
-  std::istringstream words(json["replay"].get<std::string>());
-  Arguments again{std::istream_iterator<std::string>(words), {}};
-  ASSERT_EQ(again.front(), "headlab");
-  again.erase(again.begin());
-  for (const char* more : {"--json", "b.json", "--threads", "1", "--quiet"}) again.push_back(more);
-  const Outcome replayed = headlab(again);
-  EXPECT_EQ(replayed.code, 0) << replayed.err;
-  const Json twice = Json::parse(contents(folder_ / "b.json"));
-  EXPECT_EQ(twice["allocations"], json["allocations"]);
-  EXPECT_EQ(twice["advice"], json["advice"]);
-}
-
-TEST_F(CommandLine, AdvisesForSeveralBudgetsAndSizes) {
-  const Outcome outcome =
-      headlab({"allocate", "--data", "a.toml", "--budget", "2,3", "--n", "10,20", "--replicates",
-               "1024", "--json", "-", "--set", "heads.kernel={law=\"softmax\",temperature=2}"});
-  EXPECT_EQ(outcome.code, 0);
-  const Json json = Json::parse(outcome.out);
-  ASSERT_EQ(json["studies"].size(), 4u);
-  EXPECT_EQ(json["studies"][1]["budget"], 2);
-  EXPECT_EQ(json["studies"][1]["n"], 20);
-  EXPECT_EQ(json["studies"][2]["allocations"].size(), 3u);
-  EXPECT_EQ(json["studies"][0]["allocations"][0]["temperature"], 2);
-  const std::string replay = json["studies"][3]["replay"];
-  EXPECT_TRUE(replay.ends_with(" --set 'heads.kernel={law=\"softmax\",temperature=2}'")) << replay;
-}
-
-TEST_F(CommandLine, SaysHowTheBestDimensionGrows) {
-  const Arguments arguments = {"allocate",    "--data",       "a.toml", "--budget", "4",      "--n",
-                               "5,20,80,320", "--replicates", "1024",   "--growth", "--json", "-"};
-  const Outcome outcome = headlab(arguments);
-  EXPECT_EQ(outcome.code, 0);
-  const Json json = Json::parse(outcome.out);
-  ASSERT_EQ(json["growth"].size(), 1u);
-  const Json& growth = json["growth"][0];
-  EXPECT_EQ(growth["dims"], (std::vector<int>{1, 2, 4}));
-  EXPECT_EQ(growth["points"].size() + growth["at_the_end"].size(), 4u);
-  EXPECT_TRUE(growth["verdict"].is_string());
-  const std::string table = headlab(Arguments(arguments.begin(), arguments.end() - 2)).out;
-  for (const char* words : {"growth of the best d_k with n, D 4, rule fixed\n", "  verdict: ",
-                            "between d_k 1, 2, 4, the divisors of D; 1024 replicates each"}) {
-    EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
-  }
-}
-
-TEST_F(CommandLine, AllocatesByTheory) {
-  const Arguments arguments = {"allocate",
-                               "--data",
-                               "a.toml",
-                               "--budget",
-                               "2",
-                               "--n",
-                               "100,1e9",
-                               "--source",
-                               "theory",
-                               "--set",
-                               "queries={law=\"design\",count=1}",
-                               "--set",
-                               "data.regression={law=\"random_cosines\",length_scale=2}",
-                               "--json",
-                               "-"};
-  const Outcome outcome = headlab(arguments);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
-  EXPECT_EQ(json["source"], "theory");
-  ASSERT_EQ(json["studies"].size(), 2u);
-  EXPECT_EQ(json["studies"][1]["n"], 1000000000);
-  const Json& allocations = json["studies"][0]["allocations"];
-  ASSERT_EQ(allocations.size(), 2u);
-  EXPECT_GT(allocations[0]["mse"].get<double>(), 0);
-  EXPECT_LE(json["growth"][0]["certificate"].get<double>(), 1e-7);
-  const std::string table = headlab(Arguments(arguments.begin(), arguments.end() - 2)).out;
-  for (const char* words : {"D 2, n 100\n", "D 2, n 1e9\n", "growth of the best d_k with n, D 2",
-                            "a simulation has one truth and its queries."}) {
-    EXPECT_NE(table.find(words), std::string::npos) << words << "\n" << table;
-  }
-}
-
-TEST_F(CommandLine, SaysWhatWasNotReachedInTime) {
-  const Outcome outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n", "1e6",
-                                   "--max-time", "0.01s", "--json", "-"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "headlab: --max-time reached: what was not reached is unfinished\n");
-  const Json json = Json::parse(outcome.out);
-  EXPECT_EQ(json["complete"], false);
-  EXPECT_TRUE(json["advice"]["heads"].is_null());
 }
 
 TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {
@@ -748,103 +484,6 @@ TEST_F(CommandLine, ValidateRefusesWhatItCannotDo) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
   EXPECT_EQ(files(), std::vector<std::string>());
-}
-
-/// A data set of 40 shards that take so long that a signal always comes before they are there.
-const Arguments slow_shards = {"dataset",    "a.toml",   "--replicates",
-                               "20000",      "--shards", "40",
-                               "--out",      "d",        "--format",
-                               "npy",        "--set",    "queries={law=\"design\", count=1000}",
-                               "--estimates"};
-
-TEST_F(CommandLine, WritesADataSetAndKeepsItTheNextTime) {
-  const Arguments arguments = {"dataset", "s.toml", "--replicates", "10",
-                               "--out",   "new/d",  "--shards",     "2"};
-  const Outcome first = headlab(arguments);
-  EXPECT_EQ(first.code, 0) << first.err;
-  EXPECT_EQ(first.out, "");
-  EXPECT_TRUE(std::regex_match(
-      first.err, std::regex("headlab: 2 conditions, 4 shards, [0-9.]+ KiB to write\n"
-                            "headlab: wrote 4 shards in [0-9.]+ s and new/d/manifest.json\n")))
-      << first.err;
-  EXPECT_EQ(files(), (std::vector<std::string>{
-                         "new", "new/d", "new/d/condition_000", "new/d/condition_000/shard_000.nc",
-                         "new/d/condition_000/shard_001.nc", "new/d/condition_001",
-                         "new/d/condition_001/shard_000.nc", "new/d/condition_001/shard_001.nc",
-                         "new/d/manifest.json"}));
-  const Outcome second = headlab(arguments);
-  EXPECT_EQ(second.code, 0);
-  EXPECT_EQ(second.err,
-            "headlab: 2 conditions, 4 shards, 0 bytes to write\n"
-            "headlab: kept 4 shards, intact by their SHA-256\n");
-  fs::resize_file(folder_ / "new/d/condition_001/shard_000.nc", 100);
-  const Outcome third = headlab(arguments);
-  EXPECT_NE(third.err.find("headlab: 1 shard missing or changed since they were written: written "
-                           "again\n"),
-            std::string::npos)
-      << third.err;
-  Arguments quiet = arguments;
-  quiet.push_back("--quiet");
-  EXPECT_EQ(headlab(quiet).err, "");
-  quiet.insert(quiet.end(), {"--seed", "8"});
-  const Outcome other = headlab(quiet);
-  EXPECT_EQ(other.code, 2);
-  EXPECT_EQ(other.err,
-            "headlab: new/d/manifest.json: is of another data set "
-            "(conditions/0/parameters/run/seed differs) - choose another folder\n");
-}
-
-/// The name of a file that is still being written, or nothing.
-std::string half_written(const std::vector<std::string>& files) {
-  for (const std::string& name : files) {
-    if (name.find(".tmp-") != std::string::npos) return name;
-  }
-  return "";
-}
-
-TEST_F(CommandLine, InterruptedDataSetsLeaveNothingHalfWritten) {
-  const pid_t child = start(slow_shards);
-  for (int i = 0; i < 3000 && half_written(files()).empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  send(child, SIGINT);
-  const Outcome outcome = finish(child);
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_TRUE(std::regex_search(
-      outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 40 - the same command "
-                              "goes on from there\n$")))
-      << outcome.err;
-  EXPECT_EQ(half_written(files()), "");
-}
-
-TEST_F(CommandLine, KilledDataSetsGoOn) {
-  const pid_t child = start(slow_shards);
-  // In the midst of a shard, whose files it leaves.
-  for (int i = 0; i < 3000 && half_written(files()).empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ::kill(child, SIGKILL);
-  EXPECT_EQ(finish(child).code, -1);
-  const std::string left = half_written(files());
-  const std::string shard = "d/condition_000/shard_";
-  ASSERT_TRUE(left.starts_with(shard)) << left;
-  Arguments again = slow_shards;
-  again.insert(again.end(), {"--only-shard", left.substr(shard.size(), 3)});
-  const Outcome outcome = headlab(again);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(half_written(files()), "");
-  EXPECT_TRUE(fs::exists(folder_ / left.substr(0, shard.size() + 3) / "X.npy"));
-}
-
-TEST_F(CommandLine, DataSetsSayWhatKeepsThemFromBeingWritten) {
-  fs::create_directory(folder_ / "d");
-  std::ofstream(folder_ / "d/condition_000") << "in the way";
-  const Outcome outcome = headlab(slow_shards);
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_TRUE(
-      outcome.err.ends_with("\nheadlab: d/condition_000: cannot be written (Not a directory)\n"))
-      << outcome.err;
-  EXPECT_EQ(files(), (std::vector<std::string>{"d", "d/condition_000"}));
 }
 
 }  // namespace

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <signal.h>
 #include <sstream>
 #include <string>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -49,6 +52,28 @@ struct Outcome {
   std::string out;
   std::string err;
 };
+
+/// Arguments, and the line with which they are refused.
+using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
+
+/// Whether a process has a handler for a signal.
+inline bool catches(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigCgt:")) {
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1)) & 1u;
+    }
+  }
+  return false;
+}
+
+/// Sends a signal once the program is ready for it.
+inline void send(pid_t process, int signal) {
+  for (int i = 0; i < 3000 && !catches(process, signal); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(process, signal);
+}
 
 /// An empty working folder with a.toml, and a sweep in s.toml.
 class ProgramTest : public testing::Test {
@@ -91,6 +116,20 @@ class ProgramTest : public testing::Test {
   }
   Outcome headlab(const std::vector<std::string>& arguments) const {
     return finish(start(arguments));
+  }
+
+  /// Expects exit code 2, that line alone and no file from each.
+  void expect_refusals(const Refusals& table) const {
+    for (const auto& [arguments, message] : table) {
+      std::string line;
+      for (const std::string& argument : arguments) line += " " + argument;
+      SCOPED_TRACE("headlab" + line);
+      const Outcome outcome = headlab(arguments);
+      EXPECT_EQ(outcome.code, 2);
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
+    }
+    EXPECT_TRUE(files().empty());
   }
 
   /// The files of the working folder besides those of the test itself.
