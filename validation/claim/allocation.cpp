@@ -12,18 +12,21 @@
 namespace headlab {
 namespace {
 
+std::string heads_text(const Scenario& scenario) {
+  return std::to_string(scenario.heads) + (scenario.heads == 1 ? " head" : " heads") + " of d_k " +
+         std::to_string(scenario.k);
+}
+
 /// Conditions: one-dimensional heads, the allocation in between, one full head.
 std::vector<Finding> interior_is_best(Experiment& experiment) {
   const Sampled& between = experiment.observed(1).mse;
   Finding finding;
   for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
-    const Scenario& other = experiment.scenario(end);
-    finding.comparisons.push_back(at_least_zero(
-        "MSE of " + std::to_string(other.heads) + " heads of d_k " + std::to_string(other.k) +
-            " over that of " + std::to_string(experiment.scenario(1).heads) + " of d_k " +
-            std::to_string(experiment.scenario(1).k) + ", less 1",
-        experiment.observed(end).mse - between, between.value, experiment.margin(),
-        experiment.node_counts()));
+    finding.comparisons.push_back(
+        at_least_zero("MSE of " + heads_text(experiment.scenario(end)) + " over that of " +
+                          heads_text(experiment.scenario(1)) + ", less 1",
+                      experiment.observed(end).mse - between, between.value, experiment.margin(),
+                      experiment.node_counts()));
   }
   return {std::move(finding)};
 }
