@@ -212,7 +212,9 @@ TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) 
                     .squared_bias = figures.bias_squared.value,
                     .variance = figures.head_variance_mean.value,
                     .covariance = scenario.heads > 1 ? figures.head_covariance_mean.value : 0,
-                    .change = std::abs(figures.mse.remainder)},
+                    // That of the bias is not known.
+                    .change = std::abs(figures.variance_term.remainder +
+                                       figures.covariance_term.remainder)},
           .smooth_mse = figures.mse.value};
 }
 
