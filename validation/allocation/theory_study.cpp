@@ -330,6 +330,7 @@ TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
     Scenario at_n = base;
     at_n.n = study.n;
     std::vector<Scenario> candidates = allocation_scenarios(at_n, budget, rule);
+    for (const Scenario& one : candidates) require_exact(one);
     for (Scenario& one : candidates) {
       if (rule == BandwidthRule::tuned) {
         WidthSearch search(base, one.k);

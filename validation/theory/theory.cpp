@@ -81,6 +81,11 @@ std::optional<std::string> finite_n_gap(const TheoryModel& model) {
   return std::nullopt;
 }
 
+/// Refuses a scenario that was asked for in exact form.
+void require_no_gap(const std::optional<std::string>& gap) {
+  if (gap) throw Refused("--source exact: " + *gap);
+}
+
 void use_finite_n(Theory& theory, const TheoryModel& model, int threads) {
   theory.source = "exact";
   theory.form = "exact at finite n";
@@ -258,7 +263,7 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
   } else {
     const TheoryModel model = theory_model(weighted);
     const std::optional<std::string> gap = finite_n_gap(model);
-    if (source == TheorySource::exact && gap) throw Refused("--source exact: " + *gap);
+    if (source == TheorySource::exact) require_no_gap(gap);
     if (source != TheorySource::first_order && !gap) {
       use_finite_n(theory, model, thread_count(threads));
     } else {
@@ -277,6 +282,11 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
   set_head_weights(theory, theory.plan.head_weights);
   theory.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return theory;
+}
+
+void require_exact(const Scenario& scenario) {
+  require_given_heads(scenario);
+  if (!scenario.fixed_design) require_no_gap(finite_n_gap(theory_model(scenario)));
 }
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {

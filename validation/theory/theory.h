@@ -52,6 +52,10 @@ struct Theory {
 Theory compute_theory(const Scenario& scenario, TheorySource source = TheorySource::automatic,
                       int threads = 0);
 
+/// Throws Refused where compute_theory() of source exact would before it computes anything, for
+/// given head weights.
+void require_exact(const Scenario& scenario);
+
 /// Computes the figures of `theory` for other head weights [H]: those of plan and figures change.
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights);
 
