@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/every_target.h"
+#include "kernels/cpu/tile_dot.h"
+#include "kernels/law/regression/random_cosines.h"
 #include "kernels/parity.h"
 #include "kernels/reference/reference.h"
 #include "kernels/test_plans.h"
@@ -334,6 +337,25 @@ TEST(Cpu, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
     all.push_back(taller);
 
     expect_same_bits_together(*backend, all);
+  }
+}
+
+TEST(Cpu, CosinesOfATileHaveTheBitsOfThoseOfAPoint) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const int terms : {1, 3, 4, 5, 8, 11}) {
+    for (const int d : {1, 2, 7}) {
+      Table table;
+      const auto m = RandomCosinesRegression{.terms = terms, .length_scale = 2}.function(table, d);
+      std::vector<Tile> x(static_cast<std::size_t>(d));
+      for (Tile& coordinate : x) {
+        for (float& value : coordinate.v) value = normal(random);
+      }
+      const Tile found = m(table.rounded(), x.data(), 1, TileRows{});
+      for (std::size_t i = 0; i < tile_points; ++i) {
+        EXPECT_EQ(found.v[i], m(table.rounded(), &x[0].v[i], tile_points, 0)) << terms << " " << d;
+      }
+    }
   }
 }
 
