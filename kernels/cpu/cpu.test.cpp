@@ -340,6 +340,32 @@ TEST(Cpu, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
   }
 }
 
+TEST(Cpu, AQueryHasTheBitsAmongOthersThatItHasAlone) {
+  // Queries are worked on some together, in whole tiles and in what is left of the last ones.
+  const KernelLaw kernels[] = {GaussianKernel{.bandwidth = 0.7}, SoftmaxKernel{.temperature = 0.5},
+                               LaplaceKernel{.bandwidth = 0.5}};
+  for (const std::uint64_t n : {40, 96, 1100}) {
+    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+      for (const KernelLaw& kernel : kernels) {
+        const Plan plan = test::make_plan({.n = n, .heads = 5, .queries = 11}, kernel, estimator);
+        const std::size_t size = plan.layout().per_query();
+        on_every_target([&] {
+          const auto backend = make_cpu_backend();
+          const std::vector<double> all = one_replicate(*backend, plan, 3).mean;
+          for (std::size_t q = 0; q < 11; ++q) {
+            Plan alone = plan;
+            alone.queries = 1;
+            alone.query_points.assign(&plan.query_points[6 * q], &plan.query_points[6 * q] + 6);
+            alone.truth = {plan.truth[q]};
+            const std::vector<double> own(&all[q * size], &all[q * size] + size);
+            EXPECT_EQ(one_replicate(*backend, alone, 3).mean, own) << "query " << q;
+          }
+        });
+      }
+    }
+  }
+}
+
 TEST(Cpu, CosinesOfATileHaveTheBitsOfThoseOfAPoint) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;

@@ -59,6 +59,48 @@ HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values,
   if constexpr (Squares) hn::Store(weight_squared, float_tag, sums + 2 * lane_count);
 }
 
+#if HWY_TARGET <= HWY_AVX3
+/// Where exponents become weights without going through memory: this many queries by this many
+/// vectors of keys, two tiles.
+inline constexpr std::size_t fused_rows = 4;
+inline constexpr std::size_t fused_vectors = 4;
+
+/// What becomes of a query's exponents: the same as in sum_row, with the same bits.
+struct WeightRow {
+  const StoredExp2* exp2;
+  float* sums;  ///< of w, w value and, where it is asked for, w^2
+  float* out;   ///< where the weights are left, or null
+
+  /// For the exponents t.
+  template <bool Clamp, std::size_t Vectors>
+  HWY_INLINE void add(Float (&t)[Vectors], const float* values, std::size_t at,
+                      bool squares) const {
+    exp2->power<Clamp>(t);
+    // Stores of vectors may be to anything, so that members would be loaded again.
+    float* const to = sums;
+    float* const weights = out;
+    Float weight = hn::Load(float_tag, to);
+    Float weighted_value = hn::Load(float_tag, to + lane_count);
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      weight = hn::Add(weight, t[v]);
+      weighted_value =
+          hn::MulAdd(t[v], hn::Load(float_tag, values + at + v * lane_count), weighted_value);
+    }
+    hn::Store(weight, float_tag, to);
+    hn::Store(weighted_value, float_tag, to + lane_count);
+    if (squares) {
+      Float square = hn::Load(float_tag, to + 2 * lane_count);
+      for (std::size_t v = 0; v < Vectors; ++v) square = hn::MulAdd(t[v], t[v], square);
+      hn::Store(square, float_tag, to + 2 * lane_count);
+    }
+    if (weights == nullptr) return;
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      hn::Store(t[v], float_tag, weights + at + v * lane_count);
+    }
+  }
+};
+#endif
+
 /// Adds sum_i rows[r][i] columns[c][i] to the running sum at sums[r][c], for all r and c or, in a
 /// triangle, for r <= c.
 template <std::size_t Rows, std::size_t Columns, bool Triangle>
