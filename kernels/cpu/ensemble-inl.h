@@ -46,7 +46,10 @@
 //      exp2 from memory, where they are for every window.    A 1.12, B 1.10, C 1.05
 //      (Not for larger d_k: conditional 0.95 at 16, 0.75 at 64, where keys are read twice as
 //      often.)
-//   8. Four cosines of a regression at a time (kernels/cpu/tile_dot.h): 1.7 to 2.3 for these alone.
+//   8. Sums of w^2 from the products of heads, and these of four by four heads in place of two by
+//      four.                                                 A 1.00, B 1.04, C 1.06
+//   9. Four cosines of a regression at a time (kernels/cpu/tile_dot.h): 1.7 to 2.3 for these alone.
+//      All three: A 1.13, B 1.14, C 1.16; A and B with 64 cosines 1.18.
 // Tried and dropped there: strips of 128 and 256 keys, or four queries, so that the weights of all
 // heads stay in the first cache where covariances are wanted (no change; with 7 strips of 256 were
 // slower by 7 %, of 1024 and 2048 no faster, and so were running sums of products in the order in
@@ -140,6 +143,9 @@ class EnsembleLoop : public Ensembles {
         constant_scale_(
             std::visit([](const auto& noise) { return noise.constant_scale; }, plan_.noise)) {
     for (const std::size_t index : members) add_member(*plans[index], index, subspaces);
+    squares_in_products_ = std::ranges::none_of(
+        members_, [](const Member& member) { return member.products.empty(); });
+    sums_squares_ = sums_squares_ || squares_in_products_;
     // Keys of a strip in the first cache, 16 KiB, and the weights of all its heads in the second.
     const std::size_t rows = conditional_ ? heads_.size() : 1;
     const std::size_t keys =
@@ -238,8 +244,10 @@ class EnsembleLoop : public Ensembles {
   static constexpr bool linear = requires { Law::norm_share; };
   static constexpr bool softmax = Law::has_key_prior;
 
-  /// Whether sums of w^2 are taken.
-  bool adds_squares() const { return sums_squares_ || pass_ == Pass::repair; }
+  /// Whether sums of w^2 are taken for themselves.
+  bool adds_squares() const {
+    return !squares_in_products_ && (sums_squares_ || pass_ == Pass::repair);
+  }
   std::size_t strip_keys() const { return strip_tiles_ * tile_points; }
   Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
   const Window& window(std::size_t q, std::size_t h) const {
@@ -525,6 +533,11 @@ class EnsembleLoop : public Ensembles {
       if (!member.products.empty()) {
         for (std::size_t pair = 0; pair < pairs; ++pair) {
           member.products[q * pairs + pair] += member.running.drain(r * pairs + pair);
+        }
+        const std::size_t count = member.heads.size();
+        for (std::size_t h = 0; squares_in_products_ && h < count; ++h) {
+          window(q, member.heads[h]).sums.weight_squared =
+              member.products[q * pairs + pair_index(count, h, h)];
         }
       }
       if (!member.noise_products.empty()) {
@@ -894,9 +907,10 @@ class EnsembleLoop : public Ensembles {
   std::size_t k_;
   bool conditional_;
   bool constant_scale_;
-  double constant_variance_ = 0;  ///< of the noise, where it is the same everywhere
-  bool sums_squares_ = false;     ///< in the first pass already
-  bool squares_next_ = false;     ///< from the next replicate on
+  double constant_variance_ = 0;      ///< of the noise, where it is the same everywhere
+  bool squares_in_products_ = false;  ///< sums of w^2 are among those of products
+  bool sums_squares_ = false;         ///< in the first pass already
+  bool squares_next_ = false;         ///< from the next replicate on
   std::size_t strip_tiles_ = 0;
   std::vector<Head> heads_;
   std::vector<Member> members_;

@@ -131,13 +131,14 @@ HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* co
 
 /// Running sums of products: sum `first` + pair_index(h, l) grows by sum_i rows[h][i] rows[l][i],
 /// for all h <= l. Four heads with themselves are 10 sums, two with four others 8: both leave
-/// registers for the rows, and are enough to hide the latency of a multiply-add.
+/// registers for the rows, and are enough to hide the latency of a multiply-add. AVX-512 has
+/// registers for four with four others.
 HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_t keys,
                                   LaneSums& sums, std::size_t first) {
   const std::size_t heads = rows.size();
-  auto multiply = [&]<std::size_t Rows, std::size_t Columns>(std::size_t h,
-                                                             std::size_t l) HWY_ATTR {
-    constexpr bool triangle = Rows == Columns;  // as it is on the diagonal alone
+  constexpr std::size_t most = lane_count == 16 ? 4 : 2;
+  auto multiply = [&]<std::size_t Rows, std::size_t Columns, bool triangle = false>(
+      std::size_t h, std::size_t l) HWY_ATTR {
     float* to[Rows][Columns];
     for (std::size_t r = 0; r < Rows; ++r) {
       for (std::size_t c = triangle ? r : 0; c < Columns; ++c) {
@@ -150,20 +151,20 @@ HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_
     const std::size_t columns = std::min<std::size_t>(heads - l, 4);
     switch (columns) {
       case 4:
-        for (std::size_t h = 0; h < l; h += 2) multiply.template operator()<2, 4>(h, l);
-        multiply.template operator()<4, 4>(l, l);
+        for (std::size_t h = 0; h < l; h += most) multiply.template operator()<most, 4>(h, l);
+        multiply.template operator()<4, 4, true>(l, l);
         break;
       case 3:
-        for (std::size_t h = 0; h < l; h += 2) multiply.template operator()<2, 3>(h, l);
-        multiply.template operator()<3, 3>(l, l);
+        for (std::size_t h = 0; h < l; h += most) multiply.template operator()<most, 3>(h, l);
+        multiply.template operator()<3, 3, true>(l, l);
         break;
       case 2:
         for (std::size_t h = 0; h < l; ++h) multiply.template operator()<1, 2>(h, l);
-        multiply.template operator()<2, 2>(l, l);
+        multiply.template operator()<2, 2, true>(l, l);
         break;
       default:
         for (std::size_t h = 0; h < l; h += 4) multiply.template operator()<4, 1>(h, l);
-        multiply.template operator()<1, 1>(l, l);
+        multiply.template operator()<1, 1, true>(l, l);
     }
   }
 }
