@@ -235,7 +235,7 @@ class CpuBackend : public Backend {
       const auto windows = heads * static_cast<std::uint64_t>(plan->queries);
       const bool conditional = plan->estimator == Estimator::conditional;
       point += heads * (k + 1);
-      bytes += 8 * heads * k * d + windows * (8 * k + 400) +
+      bytes += 8 * heads * k * d + windows * (8 * k + 440) +
                6 * 4 * 1024 * (conditional ? heads : 1) +
                8 * leaf_replicates * plan->layout().statistics();
       if (conditional) bytes += (8 * windows + 6 * 128 * heads) * (heads + 1);

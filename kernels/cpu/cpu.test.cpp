@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/every_target.h"
+#include "kernels/cpu/tile_dot.h"
+#include "kernels/law/regression/random_cosines.h"
 #include "kernels/parity.h"
 #include "kernels/reference/reference.h"
 #include "kernels/test_plans.h"
@@ -334,6 +337,51 @@ TEST(Cpu, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
     all.push_back(taller);
 
     expect_same_bits_together(*backend, all);
+  }
+}
+
+TEST(Cpu, AQueryHasTheBitsAmongOthersThatItHasAlone) {
+  // Queries are worked on some together, in whole tiles and in what is left of the last ones.
+  const KernelLaw kernels[] = {GaussianKernel{.bandwidth = 0.7}, SoftmaxKernel{.temperature = 0.5},
+                               LaplaceKernel{.bandwidth = 0.5}};
+  for (const std::uint64_t n : {40, 96, 1100}) {
+    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+      for (const KernelLaw& kernel : kernels) {
+        const Plan plan = test::make_plan({.n = n, .heads = 5, .queries = 11}, kernel, estimator);
+        const std::size_t size = plan.layout().per_query();
+        on_every_target([&] {
+          const auto backend = make_cpu_backend();
+          const std::vector<double> all = one_replicate(*backend, plan, 3).mean;
+          for (std::size_t q = 0; q < 11; ++q) {
+            Plan alone = plan;
+            alone.queries = 1;
+            alone.query_points.assign(&plan.query_points[6 * q], &plan.query_points[6 * q] + 6);
+            alone.truth = {plan.truth[q]};
+            const std::vector<double> own(&all[q * size], &all[q * size] + size);
+            EXPECT_EQ(one_replicate(*backend, alone, 3).mean, own) << "query " << q;
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(Cpu, CosinesOfATileHaveTheBitsOfThoseOfAPoint) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const int terms : {1, 3, 4, 5, 8, 11}) {
+    for (const int d : {1, 2, 7}) {
+      Table table;
+      const auto m = RandomCosinesRegression{.terms = terms, .length_scale = 2}.function(table, d);
+      std::vector<Tile> x(static_cast<std::size_t>(d));
+      for (Tile& coordinate : x) {
+        for (float& value : coordinate.v) value = normal(random);
+      }
+      const Tile found = m(table.rounded(), x.data(), 1, TileRows{});
+      for (std::size_t i = 0; i < tile_points; ++i) {
+        EXPECT_EQ(found.v[i], m(table.rounded(), &x[0].v[i], tile_points, 0)) << terms << " " << d;
+      }
+    }
   }
 }
 

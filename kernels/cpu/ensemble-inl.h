@@ -3,10 +3,11 @@
 // replicate. Included once per SIMD target.
 //
 // Keys come in blocks, blocks in strips that stay in the first cache. For each strip, head and up
-// to eight queries the exponents are computed into a buffer (multiply_tiles), then turned into
-// weights and summed row by row (sum_row). Where covariances of heads are wanted, the weights stay
-// in the buffer, where the products of all pairs of heads are taken (add_products). Sums over a
-// block are float32 in SIMD lanes, over blocks float64.
+// to eight queries the exponents are computed into a buffer (exponents), then turned into weights
+// and summed row by row (sum_row); with AVX-512 and small d_k four queries go through both without
+// leaving the registers (weigh_fused), and the bits are the same. Where covariances of heads are
+// wanted, the weights are left in the buffer, where the products of all pairs of heads are taken
+// (add_products). Sums over a block are float32 in SIMD lanes, over blocks float64.
 //
 // The ladder, in 10^9 weights a second, the best of many runs, for the machine is shared. One core
 // of an AMD EPYC (Zen 3) with AVX2, 51.8e9 multiply-adds a second; n = 4096, d = 32, H = 8, Q = 64,
@@ -39,9 +40,24 @@
 //      2^t in place of 11; two vectors at a time.                       3.7 / 3.1 / 1.6
 //   5. Keys of a subspace one after another, and no division a tile.    4.6 / 3.6 / 1.8
 //   6. Eight queries at a time; the longest key of a strip found once.  4.8 / 3.9 / 2.0
+// Whole jobs there, as ratios of times of processes in turn: A plain, B conditional, both pairwise,
+// d_k = 4; C the conditional job of tools/bench/time_to_se.py (n = 2048, d = 16, 16 queries):
+//   7. Exponents that become weights in registers, four queries by four vectors; coefficients of
+//      exp2 from memory, where they are for every window.    A 1.12, B 1.10, C 1.05
+//      (Not for larger d_k: conditional 0.95 at 16, 0.75 at 64, where keys are read twice as
+//      often.)
+//   8. Sums of w^2 from the products of heads, and these of four by four heads in place of two by
+//      four.                                                 A 1.00, B 1.04, C 1.06
+//   9. Four cosines of a regression at a time (kernels/cpu/tile_dot.h): 1.7 to 2.3 for these alone.
+//      All three: A 1.13, B 1.14, C 1.16; A and B with 64 cosines 1.18.
 // Tried and dropped there: strips of 128 and 256 keys, or four queries, so that the weights of all
-// heads stay in the first cache where covariances are wanted (no change). What binds now: at d_k of
-// 8 and less both loops are within a fifth of the two units for multiply-adds.
+// heads stay in the first cache where covariances are wanted (no change; with 7 strips of 256 were
+// slower by 7 %, of 1024 and 2048 no faster, and so were running sums of products in the order in
+// which they are taken, with strips of any length). In 7, eight queries by two vectors were hardly
+// faster than two loops, and a mask of each row for the clamp cost as much as it saved. Shuffles
+// under a mask, for a quarter less operations of Philox: 2 % of A, none of C. What binds
+// now: at d_k of 8 and less the loop is near the two units for multiply-adds; what is left in C are
+// the projection, the products and the draws, with a sixth to an eighth of the time each.
 
 inline constexpr double log2_e = 1.4426950408889634;
 
@@ -78,7 +94,10 @@ struct Sums {
 /// One head at one query.
 struct Window {
   Sums sums;
-  float whole = 0;        ///< added to the exponents; a constant factor 2^whole of all weights
+  float whole = 0;  ///< added to the exponents; a constant factor 2^whole of all weights
+#if HWY_TARGET <= HWY_AVX3
+  StoredExp2 exp2;  ///< with `whole`, where it is at least -`largest_plain_whole`
+#endif
   float reach2 = 0;       ///< blocks whose keys are no longer, |key|^2, need no clamp
   float norm = 0;         ///< softmax: |exponent| <= norm |key|
   bool repaired = false;  ///< exponents are taken relative to `shift`
@@ -124,6 +143,9 @@ class EnsembleLoop : public Ensembles {
         constant_scale_(
             std::visit([](const auto& noise) { return noise.constant_scale; }, plan_.noise)) {
     for (const std::size_t index : members) add_member(*plans[index], index, subspaces);
+    squares_in_products_ = std::ranges::none_of(
+        members_, [](const Member& member) { return member.products.empty(); });
+    sums_squares_ = sums_squares_ || squares_in_products_;
     // Keys of a strip in the first cache, 16 KiB, and the weights of all its heads in the second.
     const std::size_t rows = conditional_ ? heads_.size() : 1;
     const std::size_t keys =
@@ -222,6 +244,10 @@ class EnsembleLoop : public Ensembles {
   static constexpr bool linear = requires { Law::norm_share; };
   static constexpr bool softmax = Law::has_key_prior;
 
+  /// Whether sums of w^2 are taken for themselves.
+  bool adds_squares() const {
+    return !squares_in_products_ && (sums_squares_ || pass_ == Pass::repair);
+  }
   std::size_t strip_keys() const { return strip_tiles_ * tile_points; }
   Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
   const Window& window(std::size_t q, std::size_t h) const {
@@ -333,6 +359,7 @@ class EnsembleLoop : public Ensembles {
           static_assert(largest_product_norm / 2 * log2_e <
                         static_cast<double>(largest_plain_whole));
         }
+        store_whole(at);
       }
     }
   }
@@ -411,6 +438,20 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
+  /// Calls body.template operator()<Rows>(q) for groups of queries that cover all of them.
+  template <class Body>
+  HWY_ATTR void for_queries(const Body& body) {
+#if HWY_TARGET <= HWY_AVX3
+    // Four queries read keys twice as often as eight, which costs more than it saves where the
+    // keys of a strip are many numbers.
+    if (k_ <= (conditional_ ? 8 : 16)) {
+      for_row_tiles<fused_rows>(queries_, body);
+      return;
+    }
+#endif
+    for_row_tiles(queries_, body);
+  }
+
   /// A block of keys: strip by strip, then the running sums are drained.
   HWY_ATTR void add_block(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     strips_.clear();
@@ -444,14 +485,12 @@ class EnsembleLoop : public Ensembles {
         break;
     }
     if (conditional_) {
-      for_row_tiles(queries_,
-                    [&]<std::size_t Rows>(std::size_t q) HWY_ATTR { add_queries<Rows>(q); });
+      for_queries([&]<std::size_t Rows>(std::size_t q) HWY_ATTR { add_queries<Rows>(q); });
       return;
     }
     for (const Strip& strip : strips_) {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
-        for_row_tiles(queries_,
-                      [&]<std::size_t Rows>(std::size_t q) HWY_ATTR { weigh<Rows>(strip, q, h); });
+        for_queries([&]<std::size_t Rows>(std::size_t q) HWY_ATTR { weigh<Rows>(strip, q, h); });
       }
     }
     for (std::size_t q = 0; q < queries_; ++q) drain(q, 0);
@@ -480,7 +519,7 @@ class EnsembleLoop : public Ensembles {
       Sums& sums = pass_ == Pass::ensemble ? unused : window(q, h).sums;
       sums.weight += sums_.drain(at);
       sums.weighted_value += sums_.drain(at + 1);
-      if (sums_squares_ || pass_ == Pass::repair) sums.weight_squared += sums_.drain(at + 2);
+      if (adds_squares()) sums.weight_squared += sums_.drain(at + 2);
       if (conditional_ && !constant_scale_) sums.noise += sums_.drain(at + 3);
     }
     if (pass_ == Pass::ensemble) {
@@ -494,6 +533,11 @@ class EnsembleLoop : public Ensembles {
       if (!member.products.empty()) {
         for (std::size_t pair = 0; pair < pairs; ++pair) {
           member.products[q * pairs + pair] += member.running.drain(r * pairs + pair);
+        }
+        const std::size_t count = member.heads.size();
+        for (std::size_t h = 0; squares_in_products_ && h < count; ++h) {
+          window(q, member.heads[h]).sums.weight_squared =
+              member.products[q * pairs + pair_index(count, h, h)];
         }
       }
       if (!member.noise_products.empty()) {
@@ -524,37 +568,65 @@ class EnsembleLoop : public Ensembles {
       const float reach = (at.whole - static_cast<float>(least_plain_exponent)) / at.norm;
       const bool plain = reach > 0 && at.whole >= -largest_plain_whole;
       at.reach2 = plain ? reach * reach : -1.0f;
+      store_whole(at);
     }
+  }
+  static void store_whole([[maybe_unused]] Window& at) {
+#if HWY_TARGET <= HWY_AVX3
+    if (at.whole >= -largest_plain_whole) at.exp2 = StoredExp2(at.whole);
+#endif
+  }
+
+  /// take(r, key, exponents) of Rows queries to all keys of a strip, `Vectors` vectors at a time.
+  template <std::size_t Rows, std::size_t Vectors, class Take>
+  HWY_ATTR HWY_INLINE void for_exponents(const Strip& strip, std::size_t tile, std::size_t tiles,
+                                         std::size_t q, std::size_t h, bool products,
+                                         const Take& take) {
+    const Head& head = heads_[h];
+    const float* queries[Rows];
+    for (std::size_t r = 0; r < Rows; ++r) {
+      queries[r] = &(products ? head.scaled : head.queries)[(q + r) * k_];
+    }
+    const float* keys = strip.set.keys(strip.tile + tile, head.subspace);
+    if (products) {
+      const float* norms = softmax ? nullptr : strip.set.norms(strip.tile + tile, head.subspace);
+      multiply_vectors<Rows, Vectors, false>(keys, tiles, k_, queries, norms, head.factor, take);
+      return;
+    }
+    Float factor = hn::Zero(float_tag);
+    if constexpr (linear) factor = hn::Set(float_tag, head.factor);
+    const Float unit = hn::Set(float_tag, static_cast<float>(head.unit));
+    const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
+    multiply_vectors<Rows, Vectors, true>(
+        keys, tiles, k_, queries, nullptr, 0,
+        [&](std::size_t r, std::size_t at, Float(&t)[Vectors]) HWY_ATTR
+        __attribute__((always_inline)) {
+          for (std::size_t v = 0; v < Vectors; ++v) {
+            if constexpr (linear) {
+              t[v] = hn::Mul(t[v], factor);
+            } else {
+              t[v] = hn::Mul(head.law.log_weight(Lanes(hn::Mul(t[v], unit))).v, to_base_2);
+            }
+          }
+          take(r, at, t);
+        });
   }
 
   /// Exponents of Rows queries to the keys of a strip, into row(to) and those after it.
   template <std::size_t Rows>
   HWY_ATTR void exponents(const Strip& strip, std::size_t q, std::size_t h, std::size_t to,
                           bool products) {
-    const Head& head = heads_[h];
-    const float* queries[Rows];
+    constexpr std::size_t vectors = std::min<std::size_t>(tile_points / lane_count, 2);
     float* out[Rows];
-    for (std::size_t r = 0; r < Rows; ++r) {
-      queries[r] = &(products ? head.scaled : head.queries)[(q + r) * k_];
-      out[r] = row(to + r, h);
-    }
-    const float* keys = strip.set.keys(strip.tile, head.subspace);
-    if (products) {
-      const float* norms = softmax ? nullptr : strip.set.norms(strip.tile, head.subspace);
-      multiply_tiles<Rows, false>(keys, strip.tiles, k_, queries, norms, head.factor, out,
-                                  [](Float sum) HWY_ATTR { return sum; });
-    } else if constexpr (linear) {
-      const Float factor = hn::Set(float_tag, head.factor);
-      multiply_tiles<Rows, true>(keys, strip.tiles, k_, queries, nullptr, 0, out,
-                                 [&](Float r2) HWY_ATTR { return hn::Mul(r2, factor); });
-    } else {
-      const Float unit = hn::Set(float_tag, static_cast<float>(head.unit));
-      const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
-      multiply_tiles<Rows, true>(
-          keys, strip.tiles, k_, queries, nullptr, 0, out, [&](Float r2) HWY_ATTR {
-            return hn::Mul(head.law.log_weight(Lanes(hn::Mul(r2, unit))).v, to_base_2);
-          });
-    }
+    for (std::size_t r = 0; r < Rows; ++r) out[r] = row(to + r, h);
+    for_exponents<Rows, vectors>(
+        strip, 0, strip.tiles, q, h, products,
+        [&](std::size_t r, std::size_t at, Float(&t)[vectors]) HWY_ATTR
+        __attribute__((always_inline)) {
+          for (std::size_t v = 0; v < vectors; ++v) {
+            hn::Store(t[v], float_tag, out[r] + at + v * lane_count);
+          }
+        });
     // What fills the last tile up weighs nothing.
     const float never = -std::numeric_limits<float>::infinity();
     for (std::size_t r = to; r < to + Rows; ++r) {
@@ -567,9 +639,14 @@ class EnsembleLoop : public Ensembles {
   template <std::size_t Rows>
   HWY_ATTR void weigh(const Strip& strip, std::size_t q, std::size_t h) {
     const Head& head = heads_[h];
-    exponents<Rows>(strip, q, h, 0, head.products);
     const bool partial = strip.points < strip.tiles * tile_points;
     const float norm = largest_norm(strip, h);
+#if HWY_TARGET <= HWY_AVX3
+    if constexpr (Rows == fused_rows) {
+      if (weigh_fused(strip, q, h, partial, norm)) return;
+    }
+#endif
+    exponents<Rows>(strip, q, h, 0, head.products);
     for (std::size_t r = 0; r < Rows; ++r) {
       const Window& at = window(q + r, h);
       float* sums = running(q + r, h);
@@ -582,6 +659,52 @@ class EnsembleLoop : public Ensembles {
       }
     }
   }
+
+#if HWY_TARGET <= HWY_AVX3
+  /// The same with the exponents in registers; false, and nothing done, where it cannot be.
+  HWY_ATTR bool weigh_fused(const Strip& strip, std::size_t q, std::size_t h, bool partial,
+                            float norm) {
+    WeightRow rows[fused_rows];
+    bool clamp = partial;
+    for (std::size_t r = 0; r < fused_rows; ++r) {
+      const Window& at = window(q + r, h);
+      if (at.repaired || at.whole < -largest_plain_whole) return false;
+      clamp = clamp || norm > at.reach2;
+      rows[r] = {
+          .exp2 = &at.exp2, .sums = running(q + r, h), .out = conditional_ ? row(r, h) : nullptr};
+    }
+    clamp ? weigh_fused<true>(strip, q, h, rows) : weigh_fused<false>(strip, q, h, rows);
+    return true;
+  }
+
+  template <bool Clamp>
+  HWY_ATTR void weigh_fused(const Strip& strip, std::size_t q, std::size_t h,
+                            const WeightRow (&rows)[fused_rows]) {
+    const float* values = strip.set.values(strip.tile);
+    const bool squares = adds_squares();
+    constexpr std::size_t together = fused_vectors * lane_count / tile_points;
+    const std::size_t most = strip.points / tile_points / together * together;
+    for_exponents<fused_rows, fused_vectors>(
+        strip, 0, most, q, h, heads_[h].products,
+        [&](std::size_t r, std::size_t at, Float(&t)[fused_vectors]) HWY_ATTR
+        __attribute__((always_inline)) { rows[r].template add<Clamp>(t, values, at, squares); });
+    if (most == strip.tiles) return;
+    constexpr std::size_t vectors = fused_vectors / together;
+    const Float never = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
+    for_exponents<fused_rows, vectors>(
+        strip, most, strip.tiles - most, q, h, heads_[h].products,
+        [&](std::size_t r, std::size_t first, Float(&t)[vectors]) HWY_ATTR
+        __attribute__((always_inline)) {
+          const std::size_t at = most * tile_points + first;
+          for (std::size_t v = 0; v < vectors; ++v) {
+            // What fills the last tile up weighs nothing.
+            const std::size_t there = strip.points - std::min(strip.points, at + v * lane_count);
+            t[v] = hn::IfThenElse(hn::FirstN(float_tag, there), t[v], never);
+          }
+          rows[r].template add<Clamp>(t, values, at, squares);
+        });
+  }
+#endif
 
   /// Exponents relative to the largest one of the window.
   static void shift(const Window& at, const Strip& strip, float* exponents) {
@@ -600,7 +723,7 @@ class EnsembleLoop : public Ensembles {
 
   HWY_ATTR void add_row(bool clamp, const Strip& strip, float whole, float* row, float* sums) {
     const float* values = strip.set.values(strip.tile);
-    const bool squares = sums_squares_ || pass_ == Pass::repair;
+    const bool squares = adds_squares();
     auto add = [&]<bool Clamp, bool Squares>() HWY_ATTR {
       if (conditional_) {
         sum_row<Clamp, Squares, true>(row, values, strip.keys(), whole, sums);
@@ -784,9 +907,10 @@ class EnsembleLoop : public Ensembles {
   std::size_t k_;
   bool conditional_;
   bool constant_scale_;
-  double constant_variance_ = 0;  ///< of the noise, where it is the same everywhere
-  bool sums_squares_ = false;     ///< in the first pass already
-  bool squares_next_ = false;     ///< from the next replicate on
+  double constant_variance_ = 0;      ///< of the noise, where it is the same everywhere
+  bool squares_in_products_ = false;  ///< sums of w^2 are among those of products
+  bool sums_squares_ = false;         ///< in the first pass already
+  bool squares_next_ = false;         ///< from the next replicate on
   std::size_t strip_tiles_ = 0;
   std::vector<Head> heads_;
   std::vector<Member> members_;

@@ -60,20 +60,29 @@ inline constexpr float largest_plain_whole = 100.0f;
 /// t = n + f with n integer; 2^f by a polynomial of degree 6 (minimax in relative error, 2^-28.8 or
 /// less, from a Remez exchange).
 #if HWY_TARGET <= HWY_AVX3
+/// Coefficients of 2^whole 2^f, the highest power first.
+inline constexpr std::size_t exp2_terms = 7;
+inline void exp2_coefficients(float whole, float (&c)[exp2_terms]) {
+  const std::int32_t bits = (127 + static_cast<std::int32_t>(whole)) << 23;
+  const float scale = __builtin_bit_cast(float, bits);
+  constexpr float coefficients[] = {2.1565984934568405e-4f,
+                                    1.2482288293540478e-3f,
+                                    9.673775173723698e-3f,
+                                    5.548618361353874e-2f,
+                                    0.24022908508777618f,
+                                    0.6931470632553101f,
+                                    1.0f};
+  for (std::size_t i = 0; i < exp2_terms; ++i) c[i] = coefficients[i] * scale;
+}
+
 /// 0 <= f < 1 is one operation, and another one multiplies by 2^n; 2^whole is in the coefficients.
 template <bool Clamp>
 class Exp2 {
  public:
   HWY_INLINE explicit Exp2(float whole) : whole_(hn::Set(float_tag, whole)) {
-    const float scale = Clamp ? 1.0f : power_of_two(whole);
-    constexpr float coefficients[] = {2.1565984934568405e-4f,
-                                      1.2482288293540478e-3f,
-                                      9.673775173723698e-3f,
-                                      5.548618361353874e-2f,
-                                      0.24022908508777618f,
-                                      0.6931470632553101f,
-                                      1.0f};
-    for (std::size_t i = 0; i < 7; ++i) c_[i] = hn::Set(float_tag, coefficients[i] * scale);
+    float c[exp2_terms];
+    exp2_coefficients(Clamp ? 0 : whole, c);
+    for (std::size_t i = 0; i < exp2_terms; ++i) c_[i] = hn::Set(float_tag, c[i]);
   }
   /// In the place of each of the vectors t; one operation on all of them before the next one,
   /// because one chain of operations would leave most of the processor idle.
@@ -100,12 +109,40 @@ class Exp2 {
   }
 
  private:
-  static float power_of_two(float whole) {
-    const std::int32_t bits = (127 + static_cast<std::int32_t>(whole)) << 23;
-    return __builtin_bit_cast(float, bits);
-  }
   Float whole_;
-  Float c_[7];
+  Float c_[exp2_terms];
+};
+
+/// The same from coefficients in memory, for |whole| <= `largest_plain_whole`: where registers hold
+/// other things. The bits differ at most where t + whole rounds to -126.5, from no weight to
+/// 2^-126.
+struct StoredExp2 {
+  float c[exp2_terms];
+  float least;  ///< exponents that are not above it give 0
+
+  StoredExp2() = default;
+  explicit StoredExp2(float whole) : least(least_exponent + 0.5f - whole) {
+    exp2_coefficients(whole, c);
+  }
+  template <bool Clamp, std::size_t Vectors>
+  HWY_INLINE void power(Float (&t)[Vectors]) const {
+    Float f[Vectors], p[Vectors];
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      f[v] = Float{_mm512_reduce_ps(t[v].raw, _MM_FROUND_TO_NEG_INF)};
+      p[v] = hn::Set(float_tag, c[0]);
+    }
+    for (std::size_t i = 1; i < exp2_terms; ++i) {
+      const Float next = hn::Set(float_tag, c[i]);
+      for (std::size_t v = 0; v < Vectors; ++v) p[v] = hn::MulAdd(p[v], f[v], next);
+    }
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      __mmask16 some = 0xffff;
+      if constexpr (Clamp) {
+        some = _mm512_cmp_ps_mask(t[v].raw, hn::Set(float_tag, least).raw, _CMP_GT_OQ);
+      }
+      t[v] = Float{_mm512_maskz_scalef_ps(some, p[v].raw, t[v].raw)};
+    }
+  }
 };
 #else
 /// |f| <= 1/2: adding 1.5 2^23 + whole rounds t to an integer and leaves n + whole in the low bits,

@@ -59,6 +59,48 @@ HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values,
   if constexpr (Squares) hn::Store(weight_squared, float_tag, sums + 2 * lane_count);
 }
 
+#if HWY_TARGET <= HWY_AVX3
+/// Where exponents become weights without going through memory: this many queries by this many
+/// vectors of keys, two tiles.
+inline constexpr std::size_t fused_rows = 4;
+inline constexpr std::size_t fused_vectors = 4;
+
+/// What becomes of a query's exponents: the same as in sum_row, with the same bits.
+struct WeightRow {
+  const StoredExp2* exp2;
+  float* sums;  ///< of w, w value and, where it is asked for, w^2
+  float* out;   ///< where the weights are left, or null
+
+  /// For the exponents t.
+  template <bool Clamp, std::size_t Vectors>
+  HWY_INLINE void add(Float (&t)[Vectors], const float* values, std::size_t at,
+                      bool squares) const {
+    exp2->power<Clamp>(t);
+    // Stores of vectors may be to anything, so that members would be loaded again.
+    float* const to = sums;
+    float* const weights = out;
+    Float weight = hn::Load(float_tag, to);
+    Float weighted_value = hn::Load(float_tag, to + lane_count);
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      weight = hn::Add(weight, t[v]);
+      weighted_value =
+          hn::MulAdd(t[v], hn::Load(float_tag, values + at + v * lane_count), weighted_value);
+    }
+    hn::Store(weight, float_tag, to);
+    hn::Store(weighted_value, float_tag, to + lane_count);
+    if (squares) {
+      Float square = hn::Load(float_tag, to + 2 * lane_count);
+      for (std::size_t v = 0; v < Vectors; ++v) square = hn::MulAdd(t[v], t[v], square);
+      hn::Store(square, float_tag, to + 2 * lane_count);
+    }
+    if (weights == nullptr) return;
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      hn::Store(t[v], float_tag, weights + at + v * lane_count);
+    }
+  }
+};
+#endif
+
 /// Adds sum_i rows[r][i] columns[c][i] to the running sum at sums[r][c], for all r and c or, in a
 /// triangle, for r <= c.
 template <std::size_t Rows, std::size_t Columns, bool Triangle>
@@ -89,13 +131,14 @@ HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* co
 
 /// Running sums of products: sum `first` + pair_index(h, l) grows by sum_i rows[h][i] rows[l][i],
 /// for all h <= l. Four heads with themselves are 10 sums, two with four others 8: both leave
-/// registers for the rows, and are enough to hide the latency of a multiply-add.
+/// registers for the rows, and are enough to hide the latency of a multiply-add. AVX-512 has
+/// registers for four with four others.
 HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_t keys,
                                   LaneSums& sums, std::size_t first) {
   const std::size_t heads = rows.size();
-  auto multiply = [&]<std::size_t Rows, std::size_t Columns>(std::size_t h,
-                                                             std::size_t l) HWY_ATTR {
-    constexpr bool triangle = Rows == Columns;  // as it is on the diagonal alone
+  constexpr std::size_t most = lane_count == 16 ? 4 : 2;
+  auto multiply = [&]<std::size_t Rows, std::size_t Columns, bool triangle = false>(
+      std::size_t h, std::size_t l) HWY_ATTR {
     float* to[Rows][Columns];
     for (std::size_t r = 0; r < Rows; ++r) {
       for (std::size_t c = triangle ? r : 0; c < Columns; ++c) {
@@ -108,20 +151,20 @@ HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_
     const std::size_t columns = std::min<std::size_t>(heads - l, 4);
     switch (columns) {
       case 4:
-        for (std::size_t h = 0; h < l; h += 2) multiply.template operator()<2, 4>(h, l);
-        multiply.template operator()<4, 4>(l, l);
+        for (std::size_t h = 0; h < l; h += most) multiply.template operator()<most, 4>(h, l);
+        multiply.template operator()<4, 4, true>(l, l);
         break;
       case 3:
-        for (std::size_t h = 0; h < l; h += 2) multiply.template operator()<2, 3>(h, l);
-        multiply.template operator()<3, 3>(l, l);
+        for (std::size_t h = 0; h < l; h += most) multiply.template operator()<most, 3>(h, l);
+        multiply.template operator()<3, 3, true>(l, l);
         break;
       case 2:
         for (std::size_t h = 0; h < l; ++h) multiply.template operator()<1, 2>(h, l);
-        multiply.template operator()<2, 2>(l, l);
+        multiply.template operator()<2, 2, true>(l, l);
         break;
       default:
         for (std::size_t h = 0; h < l; h += 4) multiply.template operator()<4, 1>(h, l);
-        multiply.template operator()<1, 1>(l, l);
+        multiply.template operator()<1, 1, true>(l, l);
     }
   }
 }

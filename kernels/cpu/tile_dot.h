@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The inner product of kernels/law/regression/regression.h for a tile of points, in place.
+/// \file The inner products of kernels/law/regression/regression.h for a tile of points, in place.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,22 @@ namespace headlab {
     }
   }
   return sum;
+}
+
+/// u.x of every point for vectors u one after another.
+template <int Count>
+[[gnu::always_inline]] inline void dots(const float* u, const Tile* x, int d, std::ptrdiff_t stride,
+                                        Tile (&sums)[Count]) {
+  for (Tile& sum : sums) sum = Tile(0);
+  for (int j = 0; j < d; ++j) {
+    const float* point = x[j * stride].v;
+#pragma GCC unroll 8
+    for (int k = 0; k < Count; ++k) {
+      for (std::size_t i = 0; i < tile_points; ++i) {
+        sums[k].v[i] = math::fused(u[k * d + j], point[i], sums[k].v[i]);
+      }
+    }
+  }
 }
 
 }  // namespace headlab

@@ -21,7 +21,19 @@ struct CosineSum {
   HEADLAB_HD T operator()(const Number* table, const T* x, std::ptrdiff_t stride,
                           const Row&) const {
     T sum(0);
-    for (int j = 0; j < terms; ++j) {
+    constexpr int together = dots_together<T>;
+    int j = 0;
+    if constexpr (together != 1) {
+      for (; j + together <= terms; j += together) {
+        T turns[together];
+        dots(table + frequencies + j * d, x, d, stride, turns);
+        for (int i = 0; i < together; ++i) {
+          turns[i] = T(table[phases + j + i]) + turns[i];
+          sum = math::fused(table[amplitudes + j + i], math::cos_turns(turns[i]), sum);
+        }
+      }
+    }
+    for (; j < terms; ++j) {
       const T turns = T(table[phases + j]) + dot(table + frequencies + j * d, x, d, stride);
       sum = math::fused(table[amplitudes + j], math::cos_turns(turns), sum);
     }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/hd.h"
@@ -25,6 +26,17 @@ HEADLAB_HD T dot(const Number* u, const T* x, int d, std::ptrdiff_t stride) {
   T sum(0);
   for (int j = 0; j < d; ++j) sum = math::fused(u[j], x[j * stride], sum);
   return sum;
+}
+
+/// Vectors u for which u.x is best found at once: of a tile several, because one chain of dependent
+/// operations would leave most of the processor idle.
+template <class T>
+inline constexpr int dots_together = std::is_arithmetic_v<T> ? 1 : 4;
+
+/// The same for vectors u one after another.
+template <int Count, class Number, class T>
+HEADLAB_HD void dots(const Number* u, const T* x, int d, std::ptrdiff_t stride, T (&sums)[Count]) {
+  for (int i = 0; i < Count; ++i) sums[i] = dot(u + i * d, x, d, stride);
 }
 
 /// Throws unless an array has one element for each of the d coordinates of the design.
