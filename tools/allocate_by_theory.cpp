@@ -31,6 +31,12 @@ std::string precise(double number) {
   return text;
 }
 
+std::string tiny(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", number);
+  return text;
+}
+
 /// "1e+12" for round numbers of more digits than are read at a glance.
 std::string size_text(std::uint64_t n) {
   const double decades = std::log10(static_cast<double>(n));
@@ -47,7 +53,7 @@ std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) 
   for (const TheoryRow& row : study.rows) {
     heads.push_back(std::to_string(row.heads));
     dims.push_back(std::to_string(row.k));
-    widths.push_back(short_number(row.width));
+    widths.push_back(short_number(row.width) + (row.at_the_end ? "*" : ""));
     errors.push_back(precise(row.error.mse));
     biases.push_back(short_number(row.error.squared_bias));
     variances.push_back(short_number(row.error.variance));
@@ -108,22 +114,33 @@ std::string table(const Scenario& base, const std::vector<TheoryGrowth>& growths
       std::visit([](const auto& law) { return std::string(law.name); }, base.kernel);
   std::string text = one_line(base.name) + "\n" + kernel + " kernel, rule " +
                      rule_name(growths[0].rule) + ", exact theory\n\n";
-  double seconds = 0, certificate = 0;
+  const TheoryMean mean = growths[0].mean;
+  double seconds = 0, certificate = growths[0].certificate, change = 0;
+  bool at_the_end = false;
   for (const TheoryGrowth& growth : growths) {
-    for (const TheoryStudy& study : growth.studies)
+    for (const TheoryStudy& study : growth.studies) {
       text += study_text(study, growth.mean, growth.softmax);
+      for (const TheoryRow& row : study.rows) at_the_end = at_the_end || row.at_the_end;
+    }
     text += growth_text(growth);
     seconds += growth.seconds;
     certificate = std::max(certificate, growth.certificate);
+    change = std::max(change, growth.change);
   }
-  char figure[32];
-  std::snprintf(figure, sizeof figure, "%.1e", certificate);
-  const TheoryMean mean = growths[0].mean;
+  if (at_the_end) {
+    text += "* the best width is at the end of the range searched: another may be better\n";
+  }
   if (mean == TheoryMean::population) {
     text += "d_k* lies between whole d_k, H = D/d_k not rounded\n";
   }
-  return text + theory_limits(base, mean) + "\nweights sum to one but for " + figure + "; " +
-         duration_text(seconds) + "\n";
+  text += theory_limits(base, mean) + "\n";
+  if (!std::isnan(certificate)) {
+    text += "weights sum to one but for " + tiny(certificate) + "; ";
+    if (mean == TheoryMean::scenario) {
+      text += "when refined, errors changed by " + tiny(change) + " at most; ";
+    }
+  }
+  return text + duration_text(seconds) + "\n";
 }
 
 }  // namespace
@@ -154,7 +171,11 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
                        const std::vector<std::uint64_t>& sizes, int threads) {
   const bool own = mean == TheoryMean::scenario;
   for (const std::uint64_t budget : budgets) {
-    if (!own) require_theory(base, static_cast<int>(budget));
+    if (own) {
+      require_exact_study(base, static_cast<int>(budget), rule);
+    } else {
+      require_theory(base, static_cast<int>(budget));
+    }
   }
   if (threads == 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const auto start = std::chrono::steady_clock::now();

@@ -71,11 +71,10 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
       {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "exact", "--max-time", "9s"},
        "--source exact: simulates nothing, so that --max-time means nothing - leave it out, or "
        "write --source simulation"},
-      {{"allocate", "--data", "a.toml", "--budget", "8", "--source", "exact"},
-       "--source exact: exact finite-n theory of a Gaussian kernel with heads.dim > 1 needs heads "
-       "on orthogonal or identical subspaces - use --source first_order, heads.dim = 1, the "
-       "softmax "
-       "kernel, or simulate with headlab run"},
+      {{"allocate", "--data", "a.toml", "--budget", "2,8", "--source", "exact"},
+       "--source exact: is for given heads, but 8 of dimension 1 would be drawn at random (law "
+       "haar), and a simulation draws them many times - take the law orthogonal and D <= d, or "
+       "--source simulation"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--source", "theory", "--replicates",
         "2048"},
        "--source theory: simulates nothing, so that --replicates means nothing - leave it out, or "

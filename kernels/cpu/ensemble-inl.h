@@ -5,7 +5,8 @@
 // Keys come in blocks, blocks in strips that stay in the first cache. For each strip, head and up
 // to eight queries the exponents are computed into a buffer (exponents), then turned into weights
 // and summed row by row (sum_row); with AVX-512 and small d_k four queries go through both without
-// leaving the registers (weigh_fused), and the bits are the same. Where covariances of heads are
+// leaving the registers (weigh_fused), with the same bits (but for weights of 2^-126, StoredExp2,
+// of which none reaches a sum that is kept: least_safe_sum). Where covariances of heads are
 // wanted, the weights are left in the buffer, where the products of all pairs of heads are taken
 // (add_products). Sums over a block are float32 in SIMD lanes, over blocks float64.
 //

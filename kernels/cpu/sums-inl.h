@@ -65,7 +65,8 @@ HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values,
 inline constexpr std::size_t fused_rows = 4;
 inline constexpr std::size_t fused_vectors = 4;
 
-/// What becomes of a query's exponents: the same as in sum_row, with the same bits.
+/// What becomes of a query's exponents: the same as in sum_row, with the same bits but for what
+/// StoredExp2 says.
 struct WeightRow {
   const StoredExp2* exp2;
   float* sums;  ///< of w, w value and, where it is asked for, w^2

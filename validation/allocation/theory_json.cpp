@@ -19,6 +19,7 @@ Json row_json(const TheoryRow& row, bool softmax) {
                {"dim", row.k},
                {"bandwidth", softmax ? std::sqrt(row.width) : row.width}};
   if (softmax) json["temperature"] = row.width;
+  json["at_the_end"] = row.at_the_end;
   json["mse"] = row.error.mse;
   json["smooth_mse"] = row.smooth_mse;
   json["squared_bias"] = row.error.squared_bias;
@@ -67,7 +68,7 @@ std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::str
                               {"first_order", number(growth.constants.first_order)},
                               {"condensation", number(growth.constants.condensation)},
                               {"asymptotic", number(growth.constants.asymptotic)},
-                              {"certificate", growth.certificate},
+                              {"certificate", number(growth.certificate)},
                               {"change", growth.change},
                               {"seconds", growth.seconds}});
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "engine/document.h"
 #include "engine/error.h"
 #include "engine/written_at.h"
+#include "validation/allocation/octave_search.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
@@ -43,11 +45,15 @@ std::string quoted_name(const Law& laws) {
   return std::visit([](const auto& law) { return "\"" + std::string(law.name) + "\""; }, laws);
 }
 
-/// The best width of one kernel: from wide windows downwards, to some steps past the least error.
+double widest_width(const Scenario& base, int k) {
+  return widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0);
+}
+
+/// The best width of one kernel, of errors averaged over queries and truths: from wide windows
+/// downwards, to some steps past the least error.
 class WidthSearch {
  public:
-  WidthSearch(const Scenario& base, int k)
-      : widest_(widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0)) {}
+  WidthSearch(const Scenario& base, int k) : widest_(widest_width(base, k)) {}
 
   bool is_open() const {
     if (errors_.size() == most_widths) return false;
@@ -148,6 +154,8 @@ void add_rows(Dimension& dimension, BandwidthRule rule, std::span<const std::uin
     TheoryRow row{.heads = dimension.budget / dimension.k,
                   .k = dimension.k,
                   .width = settings[i].width,
+                  .at_the_end = rule == BandwidthRule::tuned &&
+                                settings[i].width >= widest_width(dimension.base, dimension.k),
                   .error = dimension.error(heads[i], sizes[i], dimension.budget / dimension.k),
                   .smooth_mse = dimension.smooth(heads[i], sizes[i])};
     growth.change = std::max(growth.change, row.error.change);
@@ -200,11 +208,42 @@ void conclude(TheoryGrowth& growth) {
   }
 }
 
+/// Gives a candidate the width of least error; true where that is an end of the range searched.
+bool tune_exactly(Scenario& one, int threads) {
+  OctaveSearch search(one);
+  int narrowest = std::numeric_limits<int>::min();
+  const auto any_new = [&](std::vector<int> steps) {
+    bool found = false;
+    std::ranges::sort(steps, std::ranges::greater{});
+    for (const int step : steps) {
+      if (step < narrowest || !search.is_new(step)) continue;
+      set_kernel_width(one.kernel, search.width(step));
+      try {
+        search.errors[step] = compute_theory(one, TheorySource::exact, threads).figures.mse.value;
+        found = true;
+      } catch (const Refused&) {
+        // Windows that hardly hold a key: their integrals do not converge.
+        if (search.errors.empty()) throw;
+        narrowest = step + 1;
+      }
+    }
+    return found;
+  };
+  any_new(search.first_grid());
+  while (any_new(search.beyond_the_end())) {
+  }
+  for (int reach = OctaveSearch::octave / 2; reach > 0; reach /= 2) {
+    any_new(search.around_the_best(reach));
+  }
+  set_kernel_width(one.kernel, search.best_width());
+  return search.is_at_the_end();
+}
+
 /// One candidate, at its width.
 TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) {
   const Theory theory = compute_theory(scenario, TheorySource::exact, threads);
   const auto& figures = theory.figures;
-  if (!std::isnan(theory.certificate)) certificate = std::max(certificate, theory.certificate);
+  if (!(theory.certificate <= certificate)) certificate = theory.certificate;
   return {.heads = scenario.heads,
           .k = scenario.k,
           .width = kernel_width(scenario.kernel),
@@ -213,8 +252,8 @@ TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) 
                     .variance = figures.head_variance_mean.value,
                     .covariance = scenario.heads > 1 ? figures.head_covariance_mean.value : 0,
                     // That of the bias is not known.
-                    .change = std::abs(figures.variance_term.remainder +
-                                       figures.covariance_term.remainder)},
+                    .change = std::abs(figures.variance_term.remainder) +
+                              std::abs(figures.covariance_term.remainder)},
           .smooth_mse = figures.mse.value};
 }
 
@@ -319,28 +358,35 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
   return growth;
 }
 
+void require_exact_study(const Scenario& base, int budget, BandwidthRule rule) {
+  for (const Scenario& one : allocation_scenarios(base, budget, rule)) {
+    if (std::holds_alternative<HaarSubspaces>(one.subspaces) && one.k < dimension_of(one)) {
+      throw Refused("--source exact: is for given heads, but " + std::to_string(one.heads) +
+                    " of dimension " + std::to_string(one.k) +
+                    " would be drawn at random (law haar), and a simulation draws them many times "
+                    "- take the law orthogonal and D <= d, or --source simulation");
+    }
+    require_exact(one);
+  }
+}
+
 TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
                            std::span<const std::uint64_t> sizes, int threads,
                            const std::function<void(double)>& done) {
   const auto start = std::chrono::steady_clock::now();
   TheoryGrowth growth = empty_growth(base, budget, TheoryMean::scenario, rule, sizes);
   growth.constants = {nan, nan, nan};
+  growth.certificate = nan;
+  require_exact_study(base, budget, rule);
   std::size_t computed = 0;
   for (TheoryStudy& study : growth.studies) {
     Scenario at_n = base;
     at_n.n = study.n;
     std::vector<Scenario> candidates = allocation_scenarios(at_n, budget, rule);
-    for (const Scenario& one : candidates) require_exact(one);
     for (Scenario& one : candidates) {
-      if (rule == BandwidthRule::tuned) {
-        WidthSearch search(base, one.k);
-        while (search.is_open()) {
-          set_kernel_width(one.kernel, search.width());
-          search.add(compute_theory(one, TheorySource::exact, threads).figures.mse.value);
-        }
-        set_kernel_width(one.kernel, search.best());
-      }
+      const bool at_the_end = rule == BandwidthRule::tuned && tune_exactly(one, threads);
       study.rows.push_back(exact_row(one, threads, growth.certificate));
+      study.rows.back().at_the_end = at_the_end;
       growth.change = std::max(growth.change, study.rows.back().error.change);
       if (done) {
         done(static_cast<double>(++computed) /

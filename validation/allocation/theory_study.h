@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The best dimension of a head by exact theory (validation/theory/population_error.h): no
-/// simulation, any n, and constants for the law k* ~ C log n.
+/// \file The best dimension of a head by exact theory, without simulation: for a scenario's own
+/// truth and queries (validation/theory/theory.h), or averaged over both (validation/theory/
+/// population_error.h), at any n, with constants for the law k* ~ C log n.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,9 @@ enum class TheoryMean {
 struct TheoryRow {
   int heads = 1;  ///< floor(D/k)
   int k = 1;
-  double width = 1;       ///< b, or the temperature
-  PopulationError error;  ///< of so many heads
+  double width = 1;         ///< b, or the temperature
+  bool at_the_end = false;  ///< of the range of widths that `tuned` searched
+  PopulationError error;    ///< of so many heads
   /// MSE of D/k heads, a real number: it has no steps where k does not divide D. For
   /// TheoryMean::scenario, whose heads differ, that of the whole heads.
   double smooth_mse = 0;
@@ -46,8 +48,9 @@ struct TheoryStudy {
   std::uint64_t n = 2;
   std::vector<TheoryRow> rows;  ///< by k
   std::size_t best = 0;         ///< the row of least MSE
-  BestDimension continuous;     ///< k* by `smooth_mse`, between all k of `rows`
-  BestDimension divisors;       ///< k* between the divisors of D alone, as a simulation has it
+  /// k* by `smooth_mse`, between all k of `rows`; of TheoryMean::scenario the same as `divisors`.
+  BestDimension continuous;
+  BestDimension divisors;  ///< k* between the divisors of D alone, as a simulation has it
 };
 
 /// What several n say together.
@@ -59,7 +62,7 @@ struct TheoryGrowth {
   std::vector<TheoryStudy> studies;  ///< by n, ascending
   std::vector<double> slopes;        ///< [n - 1] of k* between neighbours, dimensions a decade
   GrowthConstants constants;         ///< under `fixed`, of the population
-  double certificate = 0;            ///< largest deviation of sums of weights from 1
+  double certificate = 0;            ///< largest deviation of sums of weights from 1; NaN: none
   double change = 0;                 ///< largest TheoryRow::error.change
   double seconds = 0;
 };
@@ -87,10 +90,16 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes, int threads,
                           const std::function<void(double)>& done = {});
 
+/// Throws Refused where study_exactly() would before it computes anything: where a candidate has no
+/// exact form, or heads of law `haar`, which a simulation draws anew in every block.
+void require_exact_study(const Scenario& base, int budget, BandwidthRule rule);
+
 /// Computes the error of every candidate of allocation_scenarios() at each of `sizes` exactly, for
 /// the queries and the truth of `base`: what a simulation of it estimates
-/// (validation/theory/theory.h). k* lies between the divisors of D. Throws Refused as
-/// compute_theory() of source exact and as allocation_scenarios().
+/// (validation/theory/theory.h). k* lies between the divisors of D. `tuned` searches as a
+/// simulation does (validation/allocation/octave_search.h), by exact errors, down to windows too
+/// narrow for an exact form. Throws Refused as require_exact_study() and where a quadrature does
+/// not converge.
 TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
                            std::span<const std::uint64_t> sizes, int threads,
                            const std::function<void(double)>& done = {});

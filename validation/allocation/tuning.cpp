@@ -1,68 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/allocation/tuning.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
-#include <variant>
 
 #include "validation/allocation/allocations.h"
+#include "validation/allocation/octave_search.h"
 
 namespace headlab {
 namespace {
 
-// Bandwidths are numbered by steps of 2^(1/16) from the scenario's.
-constexpr double steps_an_octave = 16;
-constexpr int coarse = 16;
-constexpr int first_reach = 64;
-constexpr int most_reach = first_reach + 128;
-
 /// Blocks from here on are the pilot's: a selection takes fewer.
 constexpr std::uint64_t first_pilot_block = std::uint64_t{1} << 38;
-
-/// The kernel's width `step` steps from `from`. A temperature is the square of a bandwidth.
-double width_at(const Scenario& scenario, double from, int step) {
-  const double power = std::holds_alternative<SoftmaxKernel>(scenario.kernel) ? 2 : 1;
-  return from * std::exp2(power * step / steps_an_octave);
-}
-
-/// The pilot of one allocation: errors by step.
-struct Search {
-  double from = 1;  ///< the scenario's width
-  std::map<int, double> errors = {};
-
-  int best() const {
-    return std::min_element(errors.begin(), errors.end(),
-                            [](const auto& a, const auto& b) { return a.second < b.second; })
-        ->first;
-  }
-};
-
-/// Which steps of one search to try next; those tried already, or out of range, are left out.
-using Proposal = std::vector<int> (*)(const Search&, int reach);
-
-std::vector<int> first_grid(const Search&, int reach) {
-  std::vector<int> steps;
-  for (int step = -reach; step <= reach; step += coarse) steps.push_back(step);
-  return steps;
-}
-
-/// One more step of the coarse grid, where the least error is at its end.
-std::vector<int> beyond_the_end(const Search& search, int) {
-  const int best = search.best();
-  if (std::abs(best) >= most_reach) return {};
-  if (best == search.errors.begin()->first) return {best - coarse};
-  if (best == search.errors.rbegin()->first) return {best + coarse};
-  return {};
-}
-
-std::vector<int> around_the_best(const Search& search, int reach) {
-  const int best = search.best();
-  return {best - reach, best + reach};
-}
 
 /// A kernel's width to be tried for one allocation.
 struct Trial {
@@ -75,19 +25,16 @@ class Pilot {
  public:
   Pilot(std::vector<Scenario>& scenarios, const Laboratory& laboratory, const ShareDone& share_done)
       : scenarios_(scenarios), laboratory_(laboratory), share_done_(share_done) {
-    for (const Scenario& scenario : scenarios) {
-      searches_.push_back({.from = kernel_width(scenario.kernel)});
-    }
+    for (const Scenario& scenario : scenarios) searches_.emplace_back(scenario);
   }
 
   /// Simulates what `propose` says of every allocation; false where that is nothing.
-  bool round(Proposal propose, int reach) {
+  template <class Propose>
+  bool round(const Propose& propose) {
     std::vector<Trial> trials;
     for (std::size_t i = 0; i < searches_.size(); ++i) {
-      for (const int step : propose(searches_[i], reach)) {
-        const double width = width_at(scenarios_[i], searches_[i].from, step);
-        const bool allowed = width >= least_kernel_width && width <= most_kernel_width;
-        if (allowed && !searches_[i].errors.contains(step)) trials.push_back({i, step, width});
+      for (const int step : propose(searches_[i])) {
+        if (searches_[i].is_new(step)) trials.push_back({i, step, searches_[i].width(step)});
       }
     }
     // No more at once than are simulated together: a scenario may hold much data.
@@ -107,12 +54,8 @@ class Pilot {
 
   TuningCost finish() {
     for (std::size_t i = 0; i < searches_.size(); ++i) {
-      const Search& search = searches_[i];
-      const int best = search.best();
-      set_kernel_width(scenarios_[i].kernel, width_at(scenarios_[i], search.from, best));
-      if (best == search.errors.begin()->first || best == search.errors.rbegin()->first) {
-        ++cost_.at_the_end;
-      }
+      set_kernel_width(scenarios_[i].kernel, searches_[i].best_width());
+      if (searches_[i].is_at_the_end()) ++cost_.at_the_end;
     }
     cost_.replicates = tuning_replicates;
     return cost_;
@@ -137,7 +80,7 @@ class Pilot {
   std::vector<Scenario>& scenarios_;
   const Laboratory& laboratory_;
   const ShareDone& share_done_;
-  std::vector<Search> searches_;
+  std::vector<OctaveSearch> searches_;
   TuningCost cost_;
 };
 
@@ -146,10 +89,12 @@ class Pilot {
 TuningCost tune(std::vector<Scenario>& scenarios, const Laboratory& laboratory,
                 const ShareDone& share_done) {
   Pilot pilot(scenarios, laboratory, share_done);
-  pilot.round(first_grid, first_reach);
-  while (pilot.round(beyond_the_end, coarse)) {
+  pilot.round([](const OctaveSearch& search) { return search.first_grid(); });
+  while (pilot.round([](const OctaveSearch& search) { return search.beyond_the_end(); })) {
   }
-  for (int reach = coarse / 2; reach > 0; reach /= 2) pilot.round(around_the_best, reach);
+  for (int reach = OctaveSearch::octave / 2; reach > 0; reach /= 2) {
+    pilot.round([&](const OctaveSearch& search) { return search.around_the_best(reach); });
+  }
   return pilot.finish();
 }
 

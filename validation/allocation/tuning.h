@@ -22,10 +22,8 @@ struct TuningCost {
 inline constexpr std::uint64_t tuning_replicates = 1024;
 
 /// Gives each scenario, of those in validation/allocation/allocations.h, the width of its kernel
-/// with the least error in a pilot. A grid of bandwidths (square roots of temperatures) in steps of
-/// 2, from a sixteenth to sixteen times the scenario's, is extended by up to eight octaves while
-/// the least error lies at its end; around the least, steps of 2^(1/2), 2^(1/4), 2^(1/8) and
-/// 2^(1/16) follow. All share blocks of their own, which the selection that follows has no part in:
+/// with the least error in a pilot, searched as validation/allocation/octave_search.h says. All
+/// share blocks of their own, which the selection that follows has no part in:
 /// given the bandwidths it is one among fixed candidates. The least of estimates it takes here is
 /// no advice, it only fixes what is compared. Throws TimeIsUp, CouldNotFinish.
 TuningCost tune(std::vector<Scenario>& scenarios, const Laboratory& laboratory,

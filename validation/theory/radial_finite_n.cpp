@@ -106,8 +106,8 @@ std::pair<const DirectionRule*, double> direction_rule(int k, double size) {
   const auto reach = std::ranges::lower_bound(rule_reaches, size);
   if (reach == rule_reaches.end()) {
     throw Refused(
-        "exact finite-n theory does not resolve a regression of such high frequencies - simulate "
-        "with headlab run");
+        "exact finite-n theory does not resolve a query so far out, or a regression of such high "
+        "frequencies - simulate with headlab run");
   }
   const auto step = static_cast<std::size_t>(reach - rule_reaches.begin());
   const std::scoped_lock lock(mutex);
