@@ -27,6 +27,9 @@ constexpr double widest_window = 8;
 const double tuning_step = std::cbrt(2.0);
 constexpr int most_widths = 80;
 constexpr int steps_past_least = 3;
+/// Octaves in a row below the scenario's width over which the exact error rises before narrower
+/// windows are left out.
+constexpr int most_rises = 2;
 
 bool is_softmax(const Scenario& scenario) {
   return std::holds_alternative<SoftmaxKernel>(scenario.kernel);
@@ -214,13 +217,20 @@ bool tune_exactly(Scenario& one, int threads) {
   int narrowest = std::numeric_limits<int>::min();
   const auto any_new = [&](std::vector<int> steps) {
     bool found = false;
+    double last = std::numeric_limits<double>::infinity();
+    int rises = 0;
     std::ranges::sort(steps, std::ranges::greater{});
     for (const int step : steps) {
       if (step < narrowest || !search.is_new(step)) continue;
       set_kernel_width(one.kernel, search.width(step));
       try {
-        search.errors[step] = compute_theory(one, TheorySource::exact, threads).figures.mse.value;
+        const double error = compute_theory(one, TheorySource::exact, threads).figures.mse.value;
+        search.errors[step] = error;
         found = true;
+        rises = step < 0 && error > last ? rises + 1 : 0;
+        last = error;
+        // Narrower windows cost most and promise least.
+        if (rises == most_rises) narrowest = step;
       } catch (const Refused&) {
         // Windows that hardly hold a key: their integrals do not converge.
         if (search.errors.empty()) throw;

@@ -97,9 +97,10 @@ void require_exact_study(const Scenario& base, int budget, BandwidthRule rule);
 /// Computes the error of every candidate of allocation_scenarios() at each of `sizes` exactly, for
 /// the queries and the truth of `base`: what a simulation of it estimates
 /// (validation/theory/theory.h). k* lies between the divisors of D. `tuned` searches as a
-/// simulation does (validation/allocation/octave_search.h), by exact errors, down to windows too
-/// narrow for an exact form. Throws Refused as require_exact_study() and where a quadrature does
-/// not converge.
+/// simulation does (validation/allocation/octave_search.h), by exact errors, but below the
+/// scenario's width no further than the error has risen over two octaves, nor to windows too narrow
+/// for an exact form. Throws Refused as require_exact_study() and where a quadrature does not
+/// converge.
 TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
                            std::span<const std::uint64_t> sizes, int threads,
                            const std::function<void(double)>& done = {});
