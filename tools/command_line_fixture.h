@@ -118,8 +118,9 @@ class ProgramTest : public testing::Test {
     return finish(start(arguments));
   }
 
-  /// Expects exit code 2, that line alone and no file from each.
+  /// Expects exit code 2, that line alone and no new file from each.
   void expect_refusals(const Refusals& table) const {
+    const std::vector<std::string> before = files();
     for (const auto& [arguments, message] : table) {
       std::string line;
       for (const std::string& argument : arguments) line += " " + argument;
@@ -129,7 +130,7 @@ class ProgramTest : public testing::Test {
       EXPECT_EQ(outcome.out, "");
       EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
     }
-    EXPECT_TRUE(files().empty());
+    EXPECT_EQ(files(), before);
   }
 
   /// The files of the working folder besides those of the test itself.

@@ -45,19 +45,6 @@ class Heads : public ProgramTest {
     });
     return names;
   }
-  void expect_refusals(const std::vector<std::pair<Arguments, std::string>>& table) const {
-    for (const auto& [arguments, message] : table) {
-      std::string line;
-      for (const std::string& argument : arguments) line += " " + argument;
-      SCOPED_TRACE("headlab" + line);
-      const Outcome outcome = headlab(arguments);
-      EXPECT_EQ(outcome.code, 2);
-      EXPECT_EQ(outcome.out, "");
-      EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
-    }
-    EXPECT_TRUE(made().empty());
-  }
-
   std::vector<std::string> given_;
 };
 

@@ -6,8 +6,8 @@
 ///     J_v(r) = r^(k-1) (2 pi)^(-k/2) |S^(k-1)| e^(iv.q - (r^2+q^2)/2) E e^(z cos A),
 ///     z = r sqrt(q.q - v.v - 2i q.v), A the angle of a random direction to a given one.
 ///
-/// For k = 1, r is signed (radial_head()). Heads on orthogonal subspaces have independent radii, so that every
-/// expectation of two factors.
+/// For k = 1, r is signed (radial_head()). Heads on orthogonal subspaces have independent radii, so
+/// that every expectation of two factors.
 #pragma once
 
 #include <cstddef>
