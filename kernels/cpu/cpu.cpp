@@ -236,7 +236,7 @@ class CpuBackend : public Backend {
       const bool conditional = plan->estimator == Estimator::conditional;
       point += heads * (k + 1);
       bytes += 8 * heads * k * d + windows * (8 * k + 440) +
-               6 * 4 * 1024 * (conditional ? heads : 1) +
+               8 * 4 * 1024 * (conditional ? heads : 1) +
                8 * leaf_replicates * plan->layout().statistics();
       if (conditional) bytes += (8 * windows + 6 * 128 * heads) * (heads + 1);
     }

@@ -64,6 +64,22 @@ HWY_INLINE void store(const Row<Vector, Rows * tile_vectors>& row, Lane* const (
   });
 }
 
+/// The second words, or the first, of each pair in `even` and of each in `odd`, in turn.
+HWY_INLINE hn::Vec<WordTag> odd_words(hn::Vec<WordTag> even, hn::Vec<WordTag> odd) {
+#if HWY_TARGET <= HWY_AVX3
+  return hn::Vec<WordTag>{_mm512_mask_shuffle_epi32(odd.raw, 0x5555, even.raw, _MM_PERM_DDBB)};
+#else
+  return hn::OddEven(odd, hn::DupOdd(even));
+#endif
+}
+HWY_INLINE hn::Vec<WordTag> even_words(hn::Vec<WordTag> even, hn::Vec<WordTag> odd) {
+#if HWY_TARGET <= HWY_AVX3
+  return hn::Vec<WordTag>{_mm512_mask_shuffle_epi32(even.raw, 0xaaaa, odd.raw, _MM_PERM_CCAA)};
+#else
+  return hn::OddEven(hn::DupEven(odd), even);
+#endif
+}
+
 /// Both halves of the 64-bit product of each word and a constant.
 struct Product {
   WordRow<tile_vectors> high, low;
@@ -75,10 +91,8 @@ HWY_INLINE Product multiply(const WordRow<tile_vectors>& a, std::uint32_t consta
       by_vector<tile_vectors>([&](std::size_t i) { return words(hn::MulEven(a.v[i], factor)); });
   const auto odd = by_vector<tile_vectors>(
       [&](std::size_t i) { return words(hn::MulEven(hn::DupOdd(a.v[i]), factor)); });
-  return {by_vector<tile_vectors>(
-              [&](std::size_t i) { return hn::OddEven(odd.v[i], hn::DupOdd(even.v[i])); }),
-          by_vector<tile_vectors>(
-              [&](std::size_t i) { return hn::OddEven(hn::DupEven(odd.v[i]), even.v[i]); })};
+  return {by_vector<tile_vectors>([&](std::size_t i) { return odd_words(even.v[i], odd.v[i]); }),
+          by_vector<tile_vectors>([&](std::size_t i) { return even_words(even.v[i], odd.v[i]); })};
 }
 HWY_INLINE WordRow<tile_vectors> exclusive_or(const WordRow<tile_vectors>& a,
                                               const WordRow<tile_vectors>& b, std::uint32_t key) {
@@ -114,11 +128,21 @@ class TileStream {
       const auto start = static_cast<std::uint32_t>(first + i * lane_count * stride);
       return hn::Add(hn::Set(word_tag, start), hn::Mul(hn::Iota(word_tag, 0), steps));
     });
-    WordRow<tile_vectors> c1 = same(first >> 32);
-    WordRow<tile_vectors> c2 = same(subsequence_);
-    WordRow<tile_vectors> c3 = same(subsequence_ >> 32);
-#pragma GCC unroll 10
-    for (std::size_t round = 0; round < rounds; ++round) {
+    // The points differ in c0 alone: in the first two rounds one product is the same for all.
+    const std::uint64_t same0 =
+        std::uint64_t{PHILOX_M4x32_1} * static_cast<std::uint32_t>(subsequence_);
+    const std::uint32_t next0 = static_cast<std::uint32_t>(same0 >> 32) ^
+                                static_cast<std::uint32_t>(first >> 32) ^ keys_[0][0];
+    const std::uint64_t same1 = std::uint64_t{PHILOX_M4x32_0} * next0;
+    const Product from0 = multiply(c0, PHILOX_M4x32_0);
+    const Product from1 =
+        multiply(exclusive_or(from0.high, same(subsequence_ >> 32), keys_[0][1]), PHILOX_M4x32_1);
+    c0 = exclusive_or(from1.high, same(same0), keys_[1][0]);
+    WordRow<tile_vectors> c1 = from1.low;
+    WordRow<tile_vectors> c2 = exclusive_or(same(same1 >> 32), from0.low, keys_[1][1]);
+    WordRow<tile_vectors> c3 = same(same1);
+#pragma GCC unroll 8
+    for (std::size_t round = 2; round < rounds; ++round) {
       const Product p0 = multiply(c0, PHILOX_M4x32_0);
       const Product p1 = multiply(c2, PHILOX_M4x32_1);
       c0 = exclusive_or(p1.high, c1, keys_[round][0]);

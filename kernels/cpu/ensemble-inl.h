@@ -147,16 +147,26 @@ class EnsembleLoop : public Ensembles {
     squares_in_products_ = std::ranges::none_of(
         members_, [](const Member& member) { return member.products.empty(); });
     sums_squares_ = sums_squares_ || squares_in_products_;
-    // Keys of a strip in the first cache, 16 KiB, and the weights of all its heads in the second.
-    const std::size_t rows = conditional_ ? heads_.size() : 1;
-    const std::size_t keys =
-        std::min<std::size_t>(std::min((lane_count == 16 ? 16384 : 4096) / k_, 12288 / rows), 512);
+    // The keys of a strip that one head has, the weights of all heads there, and the keys that all
+    // heads have in a part: the first stays in the first cache or near it, the others in the
+    // second. Short strips are slow, for what is done once a strip.
+    const std::size_t together = most_together();
+    const std::size_t rows = together * (conditional_ ? heads_.size() : 1);
+    const std::size_t keys = std::min((lane_count == 16 ? 16384 : 4096) / k_, 65536 / rows);
     strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, block_tiles);
-    buffer_ = hwy::AllocateAligned<float>(most_rows * rows * strip_keys());
-    std::fill_n(buffer_.get(), most_rows * rows * strip_keys(), 0.0f);
+    part_strips_ = std::max<std::size_t>(65536 / (heads_.size() * k_) / strip_keys(), 1);
+    buffer_ = hwy::AllocateAligned<float>(rows * strip_keys());
+    std::fill_n(buffer_.get(), rows * strip_keys(), 0.0f);
+    std::size_t pairs = 1;
+    for (const Member& member : members_) pairs = std::max(pairs, member.pairs());
+    batch_ = std::max<std::size_t>(8192 / pairs / together * together, together);
+    for (Member& member : members_) place_sums(member);
     sums_ = LaneSums(queries_ * heads_.size() * 4);
     windows_.resize(queries_ * heads_.size());
-    for (std::size_t h = 0; h < heads_.size(); ++h) place_queries(heads_[h], h);
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      place_queries(heads_[h], h);
+      pack_queries(heads_[h]);
+    }
   }
 
   bool begin(Pass pass) override {
@@ -209,6 +219,7 @@ class EnsembleLoop : public Ensembles {
     float factor = 0;            ///< of r^2 in the exponent, where that is linear in it
     std::vector<float> queries;  ///< [Q][k], projected
     std::vector<float> scaled;   ///< [Q][k], for inner products
+    std::vector<float> panels;   ///< of these or those, as for_queries divides them
   };
   /// A condition.
   struct Member {
@@ -217,9 +228,10 @@ class EnsembleLoop : public Ensembles {
     MomentLayout layout;
     std::vector<std::size_t> heads;      ///< [H], where they are in heads_
     bool recomputes = false;             ///< second pass for the noise of the ensemble
-    LaneSums running;                    ///< [most_rows][H(H+1)/2], of the block under way
+    LaneSums running;                    ///< [batch_][H(H+1)/2], of the block under way
     LaneSums running_noise;              ///< the same for noise_products
-    LaneSums running_ensemble;           ///< [most_rows], the same for ensemble_noise
+    LaneSums running_ensemble;           ///< [batch_], the same for ensemble_noise
+    std::vector<const float*> rows;      ///< [most_rows][H], row(r, h)
     std::vector<double> products;        ///< [Q][H(H+1)/2], sum_i w_hi w_li
     std::vector<double> noise_products;  ///< [Q][H(H+1)/2], sum_i s_i^2 w_hi w_li
     std::vector<double> ensemble_noise;  ///< [Q]
@@ -282,13 +294,10 @@ class EnsembleLoop : public Ensembles {
       const bool all_pairs = !member.recomputes;
       if (all_pairs && (constant_scale_ || member.layout.pairwise())) {
         member.products.resize(queries_ * member.pairs());
-        member.running = LaneSums(most_rows * member.pairs());
       }
       if (all_pairs && !constant_scale_) {
         member.noise_products.resize(queries_ * member.pairs());
-        member.running_noise = LaneSums(most_rows * member.pairs());
       }
-      member.running_ensemble = LaneSums(most_rows);
       member.ensemble_noise.resize(queries_);
       member.factors.resize(queries_ * count);
       sums_squares_ = sums_squares_ || member.recomputes;
@@ -365,6 +374,24 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
+  void place_sums(Member& member) {
+    for (std::size_t r = 0; r < most_together(); ++r) {
+      for (const std::size_t h : member.heads) member.rows.push_back(row(r, h));
+    }
+    const std::size_t batch = std::min(batch_, queries_);
+    if (!member.products.empty()) member.running = LaneSums(batch * member.pairs());
+    if (!member.noise_products.empty()) member.running_noise = LaneSums(batch * member.pairs());
+    if (member.recomputes) member.running_ensemble = LaneSums(batch);
+  }
+
+  void pack_queries(Head& head) {
+    const std::vector<float>& rows = head.products ? head.scaled : head.queries;
+    head.panels.resize(rows.size());
+    for_queries(0, queries_, [&]<std::size_t Rows>(std::size_t q) {
+      pack_panel<Rows>(rows.data(), k_, q, head.panels.data());
+    });
+  }
+
   // Passes
 
   void forget_all() {
@@ -439,18 +466,29 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
-  /// Calls body.template operator()<Rows>(q) for groups of queries that cover all of them.
-  template <class Body>
-  HWY_ATTR void for_queries(const Body& body) {
+  /// Queries that go through a strip of keys together.
+  std::size_t most_together() const {
 #if HWY_TARGET <= HWY_AVX3
     // Four queries read keys twice as often as eight, which costs more than it saves where the
     // keys of a strip are many numbers.
-    if (k_ <= (conditional_ ? 8 : 16)) {
-      for_row_tiles<fused_rows>(queries_, body);
+    if (k_ <= (conditional_ ? 8 : 16)) return fused_rows;
+#endif
+    return most_rows;
+  }
+
+  /// Calls body.template operator()<Rows>(q) for groups of queries that cover `count` from `first`
+  /// on, which are all of them or a batch.
+  template <class Body>
+  HWY_ATTR void for_queries(std::size_t first, std::size_t count, const Body& body) {
+    const auto at = [&]<std::size_t Rows>(std::size_t q)
+                        HWY_ATTR { body.template operator()<Rows>(first + q); };
+#if HWY_TARGET <= HWY_AVX3
+    if (most_together() == fused_rows) {
+      for_row_tiles<fused_rows>(count, at);
       return;
     }
 #endif
-    for_row_tiles(queries_, body);
+    for_row_tiles(count, at);
   }
 
   /// A block of keys: strip by strip, then the running sums are drained.
@@ -465,11 +503,12 @@ class EnsembleLoop : public Ensembles {
     strip_norms_.clear();
     for (const Strip& strip : strips_) {
       for (const Head& head : heads_) {
-        float largest = 0;
-        for (std::size_t t = strip.tile; t < strip.tile + strip.tiles; ++t) {
-          largest = std::max(largest, set.largest_norm(t, head.subspace));
+        const float* norms = set.norms(strip.tile, head.subspace);
+        Float largest = hn::Zero(float_tag);
+        for (std::size_t i = 0; i < strip.tiles * tile_points; i += lane_count) {
+          largest = hn::Max(largest, hn::Load(float_tag, norms + i));
         }
-        strip_norms_.push_back(largest);
+        strip_norms_.push_back(hn::GetLane(hn::MaxOfLanes(float_tag, largest)));
       }
     }
     switch (pass_) {
@@ -477,7 +516,10 @@ class EnsembleLoop : public Ensembles {
         for (const Strip& strip : strips_) probe(strip);
         return;
       case Pass::repair:
-        for (const std::size_t q : again_) add_queries<1>(q);
+        for (const std::size_t q : again_) {
+          add_queries<1>(strips_, q, 0);
+          drain(q, 0);
+        }
         return;
       case Pass::sums:
         take_norms();
@@ -486,34 +528,48 @@ class EnsembleLoop : public Ensembles {
         break;
     }
     if (conditional_) {
-      for_queries([&]<std::size_t Rows>(std::size_t q) HWY_ATTR { add_queries<Rows>(q); });
+      for (std::size_t q = 0; q < queries_; q += batch_)
+        add_batch(q, std::min(batch_, queries_ - q));
       return;
     }
     for (const Strip& strip : strips_) {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
-        for_queries([&]<std::size_t Rows>(std::size_t q) HWY_ATTR { weigh<Rows>(strip, q, h); });
+        for_queries(0, queries_,
+                    [&]<std::size_t Rows>(std::size_t q) HWY_ATTR { weigh<Rows>(strip, q, h); });
       }
     }
     for (std::size_t q = 0; q < queries_; ++q) drain(q, 0);
   }
 
-  /// Rows queries for all strips of a block, heads innermost: their weights are multiplied.
+  /// `count` queries from `first` on for all strips of a block, in parts whose keys stay in cache.
+  HWY_ATTR void add_batch(std::size_t first, std::size_t count) {
+    const std::span<const Strip> strips(strips_);
+    for (std::size_t s = 0; s < strips.size(); s += part_strips_) {
+      const auto part = strips.subspan(s, std::min(part_strips_, strips.size() - s));
+      for_queries(first, count, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
+        add_queries<Rows>(part, q, q - first);
+      });
+    }
+    for (std::size_t i = 0; i < count; ++i) drain(first + i, i);
+  }
+
+  /// Rows queries, which begin at place `i` of the running sums, for some strips, heads innermost:
+  /// their weights are multiplied.
   template <std::size_t Rows>
-  HWY_ATTR void add_queries(std::size_t q) {
-    for (const Strip& strip : strips_) {
+  HWY_ATTR void add_queries(std::span<const Strip> strips, std::size_t q, std::size_t i) {
+    for (const Strip& strip : strips) {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         if (pass_ == Pass::repair && !conditional_ && !window(q, h).again) continue;
         weigh<Rows>(strip, q, h);
       }
       if (!conditional_) continue;
-      for (std::size_t r = 0; r < Rows; ++r) add_noise(strip, q + r, r);
+      for (std::size_t r = 0; r < Rows; ++r) add_noise(strip, q + r, r, i + r);
     }
-    for (std::size_t r = 0; r < Rows; ++r) drain(q + r, r);
   }
 
-  /// Adds the running sums of query q, the r-th of its group, to those of the replicate. What is
+  /// Adds the running sums of query q, the i-th of its batch, to those of the replicate. What is
   /// rounded is rounded here, once a block: strips may depend on the conditions beside one.
-  HWY_ATTR void drain(std::size_t q, std::size_t r) {
+  HWY_ATTR void drain(std::size_t q, std::size_t i) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       const std::size_t at = 4 * (q * heads_.size() + h);
       Sums unused;
@@ -525,7 +581,7 @@ class EnsembleLoop : public Ensembles {
     }
     if (pass_ == Pass::ensemble) {
       for (Member& member : members_) {
-        if (member.recomputes) member.ensemble_noise[q] += member.running_ensemble.drain(r);
+        if (member.recomputes) member.ensemble_noise[q] += member.running_ensemble.drain(i);
       }
       return;
     }
@@ -533,7 +589,7 @@ class EnsembleLoop : public Ensembles {
       const std::size_t pairs = member.pairs();
       if (!member.products.empty()) {
         for (std::size_t pair = 0; pair < pairs; ++pair) {
-          member.products[q * pairs + pair] += member.running.drain(r * pairs + pair);
+          member.products[q * pairs + pair] += member.running.drain(i * pairs + pair);
         }
         const std::size_t count = member.heads.size();
         for (std::size_t h = 0; squares_in_products_ && h < count; ++h) {
@@ -543,7 +599,7 @@ class EnsembleLoop : public Ensembles {
       }
       if (!member.noise_products.empty()) {
         for (std::size_t pair = 0; pair < pairs; ++pair) {
-          member.noise_products[q * pairs + pair] += member.running_noise.drain(r * pairs + pair);
+          member.noise_products[q * pairs + pair] += member.running_noise.drain(i * pairs + pair);
         }
       }
     }
@@ -584,10 +640,8 @@ class EnsembleLoop : public Ensembles {
                                          std::size_t q, std::size_t h, bool products,
                                          const Take& take) {
     const Head& head = heads_[h];
-    const float* queries[Rows];
-    for (std::size_t r = 0; r < Rows; ++r) {
-      queries[r] = &(products ? head.scaled : head.queries)[(q + r) * k_];
-    }
+    const auto& coefficients = Rows > 1 ? head.panels : products ? head.scaled : head.queries;
+    const Panel<Rows> queries{&coefficients[q * k_]};
     const float* keys = strip.set.keys(strip.tile + tile, head.subspace);
     if (products) {
       const float* norms = softmax ? nullptr : strip.set.norms(strip.tile + tile, head.subspace);
@@ -739,16 +793,17 @@ class EnsembleLoop : public Ensembles {
     }
   }
 
-  /// What the weights of all heads at query q, which are in row(r), give together.
-  HWY_ATTR void add_noise(const Strip& strip, std::size_t q, std::size_t r) {
+  /// What the weights of all heads at query q, the i-th of its batch, which are in row(r), give
+  /// together.
+  HWY_ATTR void add_noise(const Strip& strip, std::size_t q, std::size_t r, std::size_t i) {
     if (pass_ == Pass::ensemble) {
       for (Member& member : members_) {
-        if (member.recomputes) add_ensemble_noise(member, strip, q, r);
+        if (member.recomputes) add_ensemble_noise(member, strip, q, r, i);
       }
       return;
     }
     for (Member& member : members_) {
-      if (!member.products.empty()) multiply_heads(member, member.running, strip, r);
+      if (!member.products.empty()) multiply_heads(member, member.running, strip, r, i);
     }
     if (constant_scale_) return;
     for (std::size_t h = 0; h < heads_.size(); ++h) {
@@ -756,16 +811,16 @@ class EnsembleLoop : public Ensembles {
     }
     for (Member& member : members_) {
       if (!member.noise_products.empty()) {
-        multiply_heads(member, member.running_noise, strip, r);
+        multiply_heads(member, member.running_noise, strip, r, i);
       }
     }
   }
 
   HWY_ATTR void multiply_heads(const Member& member, LaneSums& sums, const Strip& strip,
-                               std::size_t r) {
-    rows_.clear();
-    for (const std::size_t h : member.heads) rows_.push_back(row(r, h));
-    add_products(rows_, strip.keys(), sums, r * member.pairs());
+                               std::size_t r, std::size_t i) {
+    const std::size_t count = member.heads.size();
+    add_products(std::span(member.rows).subspan(r * count, count), strip.keys(),
+                 sums.at(i * member.pairs()));
   }
 
   /// w_i <- s(X_i) w_i over a strip; adds (s w)^2 to a running sum.
@@ -780,22 +835,22 @@ class EnsembleLoop : public Ensembles {
     hn::Store(square, float_tag, sum);
   }
 
-  /// Adds s_i^2 (sum_h a_h w_hi / sum w_h)^2 over a strip to the member's running sum r.
-  HWY_ATTR void add_ensemble_noise(Member& member, const Strip& strip, std::size_t q,
-                                   std::size_t r) {
+  /// Adds s^2 (sum_h a_h w_h / sum w_h)^2 over a strip to the member's running sum i.
+  HWY_ATTR void add_ensemble_noise(Member& member, const Strip& strip, std::size_t q, std::size_t r,
+                                   std::size_t i) {
     const std::size_t count = member.heads.size();
     const float* scales = strip.set.scales(strip.tile);
-    Float square = hn::Load(float_tag, member.running_ensemble.at(r));
-    for (std::size_t i = 0; i < strip.keys(); i += lane_count) {
+    Float square = hn::Load(float_tag, member.running_ensemble.at(i));
+    for (std::size_t at = 0; at < strip.keys(); at += lane_count) {
       Float ensemble = hn::Zero(float_tag);
       for (std::size_t h = 0; h < count; ++h) {
         ensemble = hn::MulAdd(hn::Set(float_tag, member.factors[q * count + h]),
-                              hn::Load(float_tag, row(r, member.heads[h]) + i), ensemble);
+                              hn::Load(float_tag, row(r, member.heads[h]) + at), ensemble);
       }
-      ensemble = hn::Mul(ensemble, hn::Load(float_tag, scales + i));
+      ensemble = hn::Mul(ensemble, hn::Load(float_tag, scales + at));
       square = hn::MulAdd(ensemble, ensemble, square);
     }
-    hn::Store(square, float_tag, member.running_ensemble.at(r));
+    hn::Store(square, float_tag, member.running_ensemble.at(i));
   }
 
   /// The largest exponent and the nearest key of the windows that held too little weight.
@@ -819,9 +874,9 @@ class EnsembleLoop : public Ensembles {
   HWY_ATTR void find_nearest(const Strip& strip, std::size_t q, std::size_t h) {
     Window& at = window(q, h);
     const Head& head = heads_[h];
-    const float* query = &head.queries[q * k_];
+    const Panel<1> query{&head.queries[q * k_]};
     float* distances = row(0, h);
-    multiply_tiles<1, true>(strip.set.keys(strip.tile, head.subspace), strip.tiles, k_, &query,
+    multiply_tiles<1, true>(strip.set.keys(strip.tile, head.subspace), strip.tiles, k_, query,
                             nullptr, 0, &distances, [](Float r2) HWY_ATTR { return r2; });
     for (std::size_t i = 0; i < strip.points; ++i) {
       if (distances[i] < at.nearest || at.only_key == no_key) {
@@ -913,6 +968,8 @@ class EnsembleLoop : public Ensembles {
   bool sums_squares_ = false;         ///< in the first pass already
   bool squares_next_ = false;         ///< from the next replicate on
   std::size_t strip_tiles_ = 0;
+  std::size_t part_strips_ = 0;  ///< that all queries of a batch go through before the next ones
+  std::size_t batch_ = 0;        ///< queries that have running sums of pairs at once
   std::vector<Head> heads_;
   std::vector<Member> members_;
   std::vector<Window> windows_;                ///< [Q][heads_]
@@ -921,7 +978,6 @@ class EnsembleLoop : public Ensembles {
   std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
   std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
   std::vector<std::size_t> again_;             ///< queries to be done again
-  std::vector<const float*> rows_;             ///< scratch
   std::vector<double> inverse_;                ///< scratch
   hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_rows][heads_ or 1][strip_keys]
 };

@@ -209,8 +209,8 @@ class CpuGradients : public HeadGradients {
           rows[r] = &key_rows_[(h * k_ + first + r) * d_];
           out[r] = keys(h, tile) + (first + r) * tile_points;
         }
-        multiply_tiles<Rows, false>(&x_[tile * d_ * tile_points], 1, d_, rows, nullptr, 0, out,
-                                    in_range);
+        multiply_tiles<Rows, false>(&x_[tile * d_ * tile_points], 1, d_, ScatteredRows{rows},
+                                    nullptr, 0, out, in_range);
       });
     }
   }
@@ -228,14 +228,16 @@ class CpuGradients : public HeadGradients {
     }
     const float* strip = keys(h, tile);
     if (units_.norm_share != 0) {
-      multiply_tiles<Rows, true>(strip, tiles, k_, rows, nullptr, 0, out, [](Float r2) HWY_ATTR {
-        return hn::Max(hn::Neg(r2), hn::Set(float_tag, -largest_size));
-      });
+      multiply_tiles<Rows, true>(strip, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
+                                 [](Float r2) HWY_ATTR {
+                                   return hn::Max(hn::Neg(r2), hn::Set(float_tag, -largest_size));
+                                 });
     } else {
-      multiply_tiles<Rows, false>(strip, tiles, k_, rows, nullptr, 0, out, [](Float dot) HWY_ATTR {
-        const Float limit = hn::Set(float_tag, largest_size);
-        return hn::Min(hn::Max(dot, hn::Neg(limit)), limit);
-      });
+      multiply_tiles<Rows, false>(strip, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
+                                  [](Float dot) HWY_ATTR {
+                                    const Float limit = hn::Set(float_tag, largest_size);
+                                    return hn::Min(hn::Max(dot, hn::Neg(limit)), limit);
+                                  });
     }
     const std::size_t begin = tile * tile_points;
     const std::size_t end = begin + tiles * tile_points;

@@ -18,15 +18,42 @@ HWY_ATTR HWY_INLINE void for_row_tiles(std::size_t count, const Body& body) {
   if (row < count) body.template operator()<1>(row);
 }
 
+/// Coefficients in a panel [depth][Rows], read through one pointer.
+template <std::size_t Rows>
+struct Panel {
+  const float* first;
+
+  HWY_INLINE float operator()(std::size_t row, std::size_t j) const {
+    return first[j * Rows + row];
+  }
+};
+/// Rows [depth] that lie anywhere.
+struct ScatteredRows {
+  const float* const* rows;
+
+  HWY_INLINE float operator()(std::size_t row, std::size_t j) const { return rows[row][j]; }
+};
+
+/// The rows first .. first + Rows - 1 of rows [count][depth] as a panel, in the same place of
+/// panels [count][depth].
+template <std::size_t Rows>
+void pack_panel(const float* rows, std::size_t depth, std::size_t first, float* panels) {
+  for (std::size_t j = 0; j < depth; ++j) {
+    for (std::size_t r = 0; r < Rows; ++r) {
+      panels[first * depth + j * Rows + r] = rows[(first + r) * depth + j];
+    }
+  }
+}
+
 /// For `tiles` tiles one after another, each of Rows rows and each point p of a tile:
-///   inner products    sum[row][p] = start[p] factor + sum_j rows[row][j] tile[j][p]
-///   Distances         sum[row][p] = sum_j (rows[row][j] - tile[j][p])^2
+///   inner products    sum[row][p] = start[p] factor + sum_j rows(row, j) tile[j][p]
+///   Distances         sum[row][p] = sum_j (rows(row, j) - tile[j][p])^2
 /// and take(row, p, sums) of `Vectors` vectors of points from p on: a part of a tile, or several
 /// tiles. `start` may be null. Sums run over j in order, so their bits do not depend on the
 /// register tile.
-template <std::size_t Rows, std::size_t Vectors, bool Distances, class Take>
+template <std::size_t Rows, std::size_t Vectors, bool Distances, class Coefficients, class Take>
 HWY_ATTR HWY_INLINE void multiply_vectors(const float* HWY_RESTRICT tile, std::size_t tiles,
-                                          std::size_t depth, const float* const* rows,
+                                          std::size_t depth, Coefficients rows,
                                           const float* HWY_RESTRICT start, float factor,
                                           const Take& take) {
   constexpr std::size_t in_tile = tile_points / lane_count;
@@ -49,7 +76,7 @@ HWY_ATTR HWY_INLINE void multiply_vectors(const float* HWY_RESTRICT tile, std::s
             float_tag, from + (v / in_tile * depth + j) * tile_points + v % in_tile * lane_count);
       }
       for (std::size_t r = 0; r < Rows; ++r) {
-        const Float coefficient = hn::Set(float_tag, rows[r][j]);
+        const Float coefficient = hn::Set(float_tag, rows(r, j));
         for (std::size_t v = 0; v < Vectors; ++v) {
           if constexpr (Distances) {
             const Float difference = hn::Sub(point[v], coefficient);
@@ -66,9 +93,9 @@ HWY_ATTR HWY_INLINE void multiply_vectors(const float* HWY_RESTRICT tile, std::s
 }
 
 /// The same, stored: out[row][p] = finish(sum[row][p]).
-template <std::size_t Rows, bool Distances, class Finish>
+template <std::size_t Rows, bool Distances, class Coefficients, class Finish>
 HWY_ATTR HWY_INLINE void multiply_tiles(const float* HWY_RESTRICT tile, std::size_t tiles,
-                                        std::size_t depth, const float* const* rows,
+                                        std::size_t depth, Coefficients rows,
                                         const float* HWY_RESTRICT start, float factor,
                                         float* const* out, const Finish& finish) {
   constexpr std::size_t in_tile = tile_points / lane_count;

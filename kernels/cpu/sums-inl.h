@@ -102,15 +102,17 @@ struct WeightRow {
 };
 #endif
 
-/// Adds sum_i rows[r][i] columns[c][i] to the running sum at sums[r][c], for all r and c or, in a
-/// triangle, for r <= c.
+/// Adds sum_i rows[r][i] columns[c][i] to the running sum c of those at sums[r], for all r and c
+/// or, in a triangle, for r <= c.
 template <std::size_t Rows, std::size_t Columns, bool Triangle>
 HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* const* columns,
-                                       std::size_t keys, float* const (&sums)[Rows][Columns]) {
+                                       std::size_t keys, float* const (&sums)[Rows]) {
   Float sum[Rows][Columns];
+  // Unrolled, for g++ 12 would copy rows of sums as memory.
+#pragma GCC unroll 4
   for (std::size_t r = 0; r < Rows; ++r) {
     for (std::size_t c = Triangle ? r : 0; c < Columns; ++c) {
-      sum[r][c] = hn::Load(float_tag, sums[r][c]);
+      sum[r][c] = hn::Load(float_tag, sums[r] + c * lane_count);
     }
   }
   for (std::size_t i = 0; i < keys; i += lane_count) {
@@ -123,28 +125,27 @@ HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* co
       }
     }
   }
+#pragma GCC unroll 4
   for (std::size_t r = 0; r < Rows; ++r) {
     for (std::size_t c = Triangle ? r : 0; c < Columns; ++c) {
-      hn::Store(sum[r][c], float_tag, sums[r][c]);
+      hn::Store(sum[r][c], float_tag, sums[r] + c * lane_count);
     }
   }
 }
 
-/// Running sums of products: sum `first` + pair_index(h, l) grows by sum_i rows[h][i] rows[l][i],
+/// Running sums of products: sum pair_index(h, l) of `sums` grows by sum_i rows[h][i] rows[l][i],
 /// for all h <= l. Four heads with themselves are 10 sums, two with four others 8: both leave
 /// registers for the rows, and are enough to hide the latency of a multiply-add. AVX-512 has
 /// registers for four with four others.
 HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_t keys,
-                                  LaneSums& sums, std::size_t first) {
+                                  float* sums) {
   const std::size_t heads = rows.size();
   constexpr std::size_t most = lane_count == 16 ? 4 : 2;
   auto multiply = [&]<std::size_t Rows, std::size_t Columns, bool triangle = false>(
       std::size_t h, std::size_t l) HWY_ATTR {
-    float* to[Rows][Columns];
+    float* to[Rows];
     for (std::size_t r = 0; r < Rows; ++r) {
-      for (std::size_t c = triangle ? r : 0; c < Columns; ++c) {
-        to[r][c] = sums.at(first + pair_index(heads, h + r, l + c));
-      }
+      to[r] = sums + pair_index(heads, h + r, l) * lane_count;
     }
     multiply_rows<Rows, Columns, triangle>(&rows[h], &rows[l], keys, to);
   };

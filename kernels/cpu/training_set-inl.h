@@ -63,8 +63,17 @@ class TrainingSet {
         norms_(allocate(chunk_tiles_ * subspaces.count() * tile_points)),
         values_(allocate(chunk_tiles_ * tile_points)),
         scales_(allocate(chunk_tiles_ * tile_points)),
-        largest_(chunk_tiles_ * subspaces.count()),
+        panels_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
         point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
+    for_row_tiles(subspaces.coordinates(), [&]<std::size_t Rows>(std::size_t first) {
+      pack_panel<Rows>(subspaces.row(0), static_cast<std::size_t>(plan.d), first, panels_.data());
+    });
+    for (std::size_t s = 0; s < subspaces.count(); ++s) {
+      const std::size_t k = subspaces.k(s);
+      for (std::size_t j = 0; j < k; ++j) {
+        outputs_.push_back({key_offset(0, s) + j * tile_points, k * tile_points});
+      }
+    }
     // The median of m over a few points: one far point or query must not move it.
     draw_points(0, 0);
     Tile m = std::visit(
@@ -112,10 +121,6 @@ class TrainingSet {
   const float* norms(std::size_t tile, std::size_t subspace) const {
     return &norms_[(subspace * chunk_tiles_ + tile) * tile_points];
   }
-  /// The largest |key|^2 of a tile.
-  float largest_norm(std::size_t tile, std::size_t subspace) const {
-    return largest_[subspace * chunk_tiles_ + tile];
-  }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
   /// s(X_i) [tile_points].
@@ -158,31 +163,25 @@ class TrainingSet {
 
   /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
   HWY_ATTR void project(const Tile* x, std::size_t tile) {
-    outputs_.clear();
-    for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      float* key = &keys_[key_offset(tile, s)];
-      for (std::size_t j = 0; j < subspaces_.k(s); ++j) outputs_.push_back(key + j * tile_points);
-    }
+    const auto d = static_cast<std::size_t>(plan_.d);
+    constexpr std::size_t vectors = tile_points / lane_count;
     for_row_tiles(subspaces_.coordinates(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
-      const float* rows[Rows];
-      for (std::size_t r = 0; r < Rows; ++r) rows[r] = subspaces_.row(first + r);
-      multiply_tiles<Rows, false>(x->v, 1, static_cast<std::size_t>(plan_.d), rows, nullptr, 0,
-                                  &outputs_[first], key_in_range);
+      multiply_vectors<Rows, vectors, false>(
+          x->v, 1, d, Panel<Rows>{&panels_[first * d]}, nullptr, 0,
+          [&](std::size_t r, std::size_t, const Float(&key)[vectors]) HWY_ATTR
+          __attribute__((always_inline)) {
+            const Output& output = outputs_[first + r];
+            float* to = &keys_[output.first + tile * output.step];
+            for (std::size_t v = 0; v < vectors; ++v) {
+              hn::Store(key[v], float_tag, to + v * lane_count);
+            }
+          });
     });
     for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      const float* key = keys(tile, s);
-      float* norms = &norms_[(s * chunk_tiles_ + tile) * tile_points];
-      Float largest = hn::Zero(float_tag);
-      for (std::size_t at = 0; at < tile_points; at += lane_count) {
-        Float norm2 = hn::Zero(float_tag);
-        for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
-          const Float coordinate = hn::Load(float_tag, key + j * tile_points + at);
-          norm2 = hn::MulAdd(coordinate, coordinate, norm2);
-        }
-        largest = hn::Max(largest, norm2);
-        hn::Store(norm2, float_tag, norms + at);
-      }
-      largest_[s * chunk_tiles_ + tile] = hn::GetLane(hn::MaxOfLanes(float_tag, largest));
+      float* key = &keys_[key_offset(tile, s)];
+      if (measure(s, tile, key)) continue;
+      clamp_keys(key, subspaces_.k(s));
+      measure(s, tile, key);
     }
   }
 
@@ -193,10 +192,38 @@ class TrainingSet {
     return (before + tile * subspaces_.k(subspace)) * tile_points;
   }
 
+  /// Where a coordinate's keys are: of the first tile, and how far on of the next one.
+  struct Output {
+    std::size_t first, step;
+  };
+
+  /// Norms of the keys of a tile; false if one is so large that keys may not be finite.
+  HWY_ATTR bool measure(std::size_t subspace, std::size_t tile, const float* key) {
+    constexpr std::size_t vectors = tile_points / lane_count;
+    Float norm2[vectors];
+    for (Float& sum : norm2) sum = hn::Zero(float_tag);
+    for (std::size_t j = 0; j < subspaces_.k(subspace); ++j) {
+      for (std::size_t v = 0; v < vectors; ++v) {
+        const Float coordinate = hn::Load(float_tag, key + j * tile_points + v * lane_count);
+        norm2[v] = hn::MulAdd(coordinate, coordinate, norm2[v]);
+      }
+    }
+    float* norms = &norms_[(subspace * chunk_tiles_ + tile) * tile_points];
+    auto ordinary = hn::FirstN(float_tag, lane_count);
+    for (std::size_t v = 0; v < vectors; ++v) {
+      hn::Store(norm2[v], float_tag, norms + v * lane_count);
+      // No number is not ordinary.
+      ordinary = hn::And(ordinary, hn::Le(norm2[v], hn::Set(float_tag, 1e36f)));
+    }
+    return hn::AllTrue(float_tag, ordinary);
+  }
   /// Keeps products with queries finite, whatever the design draws.
-  HWY_ATTR static HWY_INLINE Float key_in_range(Float key) {
-    constexpr float largest = 1e24f;
-    return hn::Min(hn::Max(key, hn::Set(float_tag, -largest)), hn::Set(float_tag, largest));
+  HWY_ATTR HWY_NOINLINE static void clamp_keys(float* key, std::size_t k) {
+    const Float largest = hn::Set(float_tag, 1e24f);
+    for (std::size_t i = 0; i < k * tile_points; i += lane_count) {
+      const Float kept = hn::Max(hn::Load(float_tag, key + i), hn::Neg(largest));
+      hn::Store(hn::Min(kept, largest), float_tag, key + i);
+    }
   }
 
   using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
@@ -211,11 +238,11 @@ class TrainingSet {
   std::optional<std::uint64_t> replicate_;  ///< that is loaded
   std::size_t chunk_ = 0;
   Buffer keys_;                  ///< [subspace][tile][k][tile_points]
-  std::vector<float*> outputs_;  ///< scratch: a tile's row of each coordinate
+  std::vector<Output> outputs_;  ///< [coordinates]
   Buffer norms_;                 ///< [subspace][tile][tile_points]
   Buffer values_;
   Buffer scales_;
-  std::vector<float> largest_;               ///< [subspace][tile]
+  std::vector<float> panels_;                ///< [coordinates][d], as for_row_tiles divides them
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   TileRows rows_drawn_ = {};
   double centre_ = 0;
