@@ -74,14 +74,22 @@ HEADLAB_HD Tile abs(const Tile& a) {
 HEADLAB_HD Tile sqrt(const Tile& a) {
   return headlab::detail::by_lane([&](std::size_t i) { return sqrt(a.v[i]); });
 }
+// Loops of their own: compilers do not always inline a lambda as large as these, and outside of the
+// caller they would be compiled without its instructions.
 HEADLAB_HD Tile exp(const Tile& a) {
-  return headlab::detail::by_lane([&](std::size_t i) { return exp(a.v[i]); });
+  Tile result;
+  for (std::size_t i = 0; i < tile_points; ++i) result.v[i] = exp(a.v[i]);
+  return result;
 }
 HEADLAB_HD Tile expm1(const Tile& a) {
-  return headlab::detail::by_lane([&](std::size_t i) { return expm1(a.v[i]); });
+  Tile result;
+  for (std::size_t i = 0; i < tile_points; ++i) result.v[i] = expm1(a.v[i]);
+  return result;
 }
 HEADLAB_HD Tile cos_turns(const Tile& a) {
-  return headlab::detail::by_lane([&](std::size_t i) { return cos_turns(a.v[i]); });
+  Tile result;
+  for (std::size_t i = 0; i < tile_points; ++i) result.v[i] = cos_turns(a.v[i]);
+  return result;
 }
 
 /// yes where a > b, else no.
