@@ -235,10 +235,15 @@ class CpuBackend : public Backend {
       const auto windows = heads * static_cast<std::uint64_t>(plan->queries);
       const bool conditional = plan->estimator == Estimator::conditional;
       point += heads * (k + 1);
-      bytes += 8 * heads * k * d + windows * (8 * k + 440) +
-               8 * 4 * 1024 * (conditional ? heads : 1) +
+      const std::uint64_t least_weights = 8 * 2 * tile_points * (conditional ? heads : 1);
+      bytes += 12 * heads * k * d + windows * (12 * k + 440) +
+               4 * std::max<std::uint64_t>(most_weights, least_weights) +
                8 * leaf_replicates * plan->layout().statistics();
-      if (conditional) bytes += (8 * windows + 6 * 128 * heads) * (heads + 1);
+      if (!conditional) continue;
+      const std::uint64_t pairs = heads * (heads + 1) / 2;
+      const std::uint64_t batch = std::min(static_cast<std::uint64_t>(plan->queries),
+                                           std::max<std::uint64_t>(most_running_pairs / pairs, 8));
+      bytes += 8 * windows * (heads + 1) + 2 * 64 * batch * (pairs + 1);
     }
     // Where heads are shared a point takes less, and a chunk holds more of them.
     const std::uint64_t chunk = std::max(4 * point * chunk_unit, most_chunk_bytes);

@@ -152,14 +152,16 @@ class EnsembleLoop : public Ensembles {
     // second. Short strips are slow, for what is done once a strip.
     const std::size_t together = most_together();
     const std::size_t rows = together * (conditional_ ? heads_.size() : 1);
-    const std::size_t keys = std::min((lane_count == 16 ? 16384 : 4096) / k_, 65536 / rows);
-    strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, block_tiles);
-    part_strips_ = std::max<std::size_t>(65536 / (heads_.size() * k_) / strip_keys(), 1);
+    const std::size_t keys = std::min((lane_count == 16 ? 16384 : 4096) / k_, most_weights / rows);
+    const std::size_t most_tiles = lane_count == 16 ? block_tiles : 16;
+    strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, most_tiles);
+    part_strips_ =
+        std::max<std::size_t>(most_part_numbers / (heads_.size() * k_) / strip_keys(), 1);
     buffer_ = hwy::AllocateAligned<float>(rows * strip_keys());
     std::fill_n(buffer_.get(), rows * strip_keys(), 0.0f);
     std::size_t pairs = 1;
     for (const Member& member : members_) pairs = std::max(pairs, member.pairs());
-    batch_ = std::max<std::size_t>(8192 / pairs / together * together, together);
+    batch_ = std::max<std::size_t>(most_running_pairs / pairs / together * together, together);
     for (Member& member : members_) place_sums(member);
     sums_ = LaneSums(queries_ * heads_.size() * 4);
     windows_.resize(queries_ * heads_.size());
