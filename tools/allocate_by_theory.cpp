@@ -180,7 +180,12 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
   if (threads == 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const auto start = std::chrono::steady_clock::now();
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
+  const std::optional<std::string>& json = arguments.run.json;
   std::vector<TheoryGrowth> growths;
+  const auto write = [&] {
+    write_files({{*json, theory_json(growths, theory_limits(base, mean), provenance())}},
+                arguments.run.quiet);
+  };
   for (const std::uint64_t budget : budgets) {
     const auto done = [&](double share) {
       const double seconds =
@@ -191,16 +196,21 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
           seconds, [&](std::size_t width) { return display_width(words) <= width ? words : ""; },
           [&] { return words; });
     };
-    growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget), rule,
-                                                           sizes, threads, done));
+    try {
+      growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget), rule,
+                                                             sizes, threads, done));
+    } catch (...) {
+      display.finish("");
+      // What came before the budget that failed is not lost.
+      if (json && *json != "-" && !growths.empty()) write();
+      throw;
+    }
   }
   display.finish("");
-  const std::optional<std::string>& json = arguments.run.json;
-  std::string text;
-  if (json) text = theory_json(growths, theory_limits(base, mean), provenance());
-  std::cout << (json == "-" ? text : table(base, growths));
+  std::cout << (json == "-" ? theory_json(growths, theory_limits(base, mean), provenance())
+                            : table(base, growths));
   finish_standard_output();
-  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
+  if (json && *json != "-") write();
   return 0;
 }
 

@@ -51,14 +51,25 @@
 //      four.                                                 A 1.00, B 1.04, C 1.06
 //   9. Four cosines of a regression at a time (kernels/cpu/tile_dot.h): 1.7 to 2.3 for these alone.
 //      All three: A 1.13, B 1.14, C 1.16; A and B with 64 cosines 1.18.
-// Tried and dropped there: strips of 128 and 256 keys, or four queries, so that the weights of all
-// heads stay in the first cache where covariances are wanted (no change; with 7 strips of 256 were
-// slower by 7 %, of 1024 and 2048 no faster, and so were running sums of products in the order in
-// which they are taken, with strips of any length). In 7, eight queries by two vectors were hardly
-// faster than two loops, and a mask of each row for the clamp cost as much as it saved. Shuffles
-// under a mask, for a quarter less operations of Philox: 2 % of A, none of C. What binds
-// now: at d_k of 8 and less the loop is near the two units for multiply-adds; what is left in C are
-// the projection, the products and the draws, with a sixth to an eighth of the time each.
+//   10. What is done once a strip costs as much as 50 keys do: with AVX-512 strips are as long as
+//      the caches allow, up to a block of 2048 keys; running sums of a row of pairs are found
+//      through one pointer, and so are the coefficients of a group of queries or of projections
+//      (panels).
+//   11. Parts of a block whose keys stay in the second cache are met by all queries before the next
+//      ones: 1.08 for the sums at d_k = 32.
+//   12. Projections: panels, norms two vectors at a time, the clamp of far keys only where a norm
+//      is far: 1.15 to 1.25 for these alone.
+//   13. Draws: shuffles under a mask, and the two products of Philox that are the same for all
+//      points once: 1.06 for these alone.
+//      10 to 13: B 1.08, C 1.07 to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
+// Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
+// and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
+// pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
+// sums of C: what is done once a piece costs more than the second cache).
+//
+// What binds now: at d_k of 8 and less the loop is near the two units for multiply-adds. By samples
+// of C it is two fifths of the time; the products of heads, the projections and the draws are a
+// seventh each, the rest cosines, statistics and what is done once a replicate.
 
 inline constexpr double log2_e = 1.4426950408889634;
 

@@ -32,7 +32,7 @@ struct Work {
   int k = 4;
   int heads = 8;
   int queries = 64;
-  std::uint64_t replicates = 16;
+  std::uint64_t replicates = 64;
   std::string estimator = "plain";
   std::string moments = "pairwise";
 

@@ -87,8 +87,7 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
   if (model.projections[h].cols() == 1) return std::nullopt;
   const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
   const std::string otherwise =
-      " - use --source first_order, heads.dim = 1, the softmax kernel, or simulate with headlab "
-      "run";
+      " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
   if (const auto obstacle = radial_obstacle(model)) return many + *obstacle + otherwise;
   if (!are_orthogonal(model.projections[h], model.projections[l]) &&
       !same_subspace(model.projections[h], model.projections[l])) {

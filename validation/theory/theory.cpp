@@ -97,7 +97,7 @@ void use_finite_n(Theory& theory, const TheoryModel& model, int threads) {
     theory.certificate = std::max(theory.certificate, std::abs(exact.certificate));
   }
   require_small_remainders(theory, "the change on refinement",
-                           " - use --source first_order, or simulate with headlab run");
+                           " - use headlab theory --source first_order, or simulate");
 }
 
 void use_conditional(Theory& theory) {
