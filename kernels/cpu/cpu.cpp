@@ -47,6 +47,10 @@ namespace {
 //
 #include "kernels/cpu/sums-inl.h"
 //
+#include "kernels/cpu/condition-inl.h"
+//
+#include "kernels/cpu/head-inl.h"
+//
 #include "kernels/cpu/ensemble-inl.h"
 
 template <std::size_t Index = 0>

@@ -71,8 +71,6 @@
 // of C it is two fifths of the time; the products of heads, the projections and the draws are a
 // seventh each, the rest cosines, statistics and what is done once a replicate.
 
-inline constexpr double log2_e = 1.4426950408889634;
-
 /// Below this sum of unshifted kernel values a window is done again with the largest exponent
 /// subtracted. Above it nothing that matters underflows: what is lost is below 2^-86 of the sum,
 /// and in sums of squares below 2^-46.
@@ -81,43 +79,9 @@ inline constexpr double least_safe_sum = 0x1p-40;
 /// large: then sums of (s w)^2 stay below 2^128 for a noise scale s up to 2^28.
 inline constexpr float largest_first_exponent = 16;
 inline constexpr float largest_exponent = 32;
-/// Exponents from here on need no clamp.
-inline constexpr double least_plain_exponent = -124;
-
-/// Inner products of queries and keys in place of distances cost an exponent no more than eps times
-/// this, which is where (|query| + reach)^2, in length scales, may not be above it.
-inline constexpr double largest_product_norm = 64;
-inline constexpr double product_reach = 3;
-
-inline constexpr std::int64_t no_key = -1;
-
 /// Tiles over which sums are float32: 128 additions in every lane.
 inline constexpr std::size_t block_tiles = 128 * lane_count / tile_points;
 static_assert(chunk_unit % (block_tiles * tile_points) == 0);
-
-/// Sums over the keys of one head and query.
-struct Sums {
-  double weight = 0;          ///< sum w
-  double weighted_value = 0;  ///< sum w (value - centre)
-  double weight_squared = 0;  ///< sum w^2, where it is needed
-  double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies
-};
-
-/// One head at one query.
-struct Window {
-  Sums sums;
-  float whole = 0;  ///< added to the exponents; a constant factor 2^whole of all weights
-#if HWY_TARGET <= HWY_AVX3
-  StoredExp2 exp2;  ///< with `whole`, where it is at least -`largest_plain_whole`
-#endif
-  float reach2 = 0;       ///< blocks whose keys are no longer, |key|^2, need no clamp
-  float norm = 0;         ///< softmax: |exponent| <= norm |key|
-  bool repaired = false;  ///< exponents are taken relative to `shift`
-  bool again = false;     ///< to be summed once more
-  float shift = 0;
-  float nearest = 0;               ///< least squared distance that was probed
-  std::int64_t only_key = no_key;  ///< all other keys have weight zero
-};
 
 /// What the training set is gone through for, in this order; most replicates need the first alone.
 enum class Pass {
@@ -154,9 +118,8 @@ class EnsembleLoop : public Ensembles {
         conditional_(plan_.estimator == Estimator::conditional),
         constant_scale_(
             std::visit([](const auto& noise) { return noise.constant_scale; }, plan_.noise)) {
-    for (const std::size_t index : members) add_member(*plans[index], index, subspaces);
-    squares_in_products_ = std::ranges::none_of(
-        members_, [](const Member& member) { return member.products.empty(); });
+    for (const std::size_t index : members) add_condition(*plans[index], index, subspaces);
+    squares_in_products_ = std::ranges::all_of(conditions_, &Condition::has_squares);
     sums_squares_ = sums_squares_ || squares_in_products_;
     // The keys of a strip that one head has, the weights of all heads there, and the keys that all
     // heads have in a part: the first stays in the first cache or near it, the others in the
@@ -171,14 +134,22 @@ class EnsembleLoop : public Ensembles {
     buffer_ = hwy::AllocateAligned<float>(rows * strip_keys());
     std::fill_n(buffer_.get(), rows * strip_keys(), 0.0f);
     std::size_t pairs = 1;
-    for (const Member& member : members_) pairs = std::max(pairs, member.pairs());
+    for (const Condition& one : conditions_) pairs = std::max(pairs, one.pairs());
     batch_ = std::max<std::size_t>(most_running_pairs / pairs / together * together, together);
-    for (Member& member : members_) place_sums(member);
+    for (Condition& condition : conditions_) {
+      std::vector<float*> places;
+      for (std::size_t r = 0; r < together; ++r) {
+        for (const std::size_t h : condition.heads()) places.push_back(row(r, h));
+      }
+      condition.place(std::move(places), std::min(batch_, queries_));
+    }
     sums_ = LaneSums(queries_ * heads_.size() * 4);
     windows_.resize(queries_ * heads_.size());
     for (std::size_t h = 0; h < heads_.size(); ++h) {
-      place_queries(heads_[h], h);
-      pack_queries(heads_[h]);
+      Head<Law>& head = heads_[h];
+      for (std::size_t q = 0; q < queries_; ++q) head.place(q, window(q, h));
+      for_queries(0, queries_,
+                  [&]<std::size_t Rows>(std::size_t q) { head.template pack<Rows>(q); });
     }
   }
 
@@ -194,8 +165,7 @@ class EnsembleLoop : public Ensembles {
         forget_again();
         return !again_.empty();
       case Pass::ensemble:
-        for (Member& member : members_) set_factors(member);
-        return std::ranges::any_of(members_, &Member::recomputes);
+        return set_factors();
     }
     return false;
   }
@@ -212,62 +182,19 @@ class EnsembleLoop : public Ensembles {
 
   HWY_ATTR void finish(double centre, std::span<const std::span<double>> statistics,
                        std::span<WindowCounts> counts) override {
-    for (const Member& member : members_) {
+    for (Condition& condition : conditions_) {
       for (std::size_t q = 0; q < queries_; ++q) {
-        double* out = &statistics[member.index][q * member.layout.per_query()];
-        finish(member, q, centre, out, counts[member.index]);
+        for (const std::size_t h : condition.heads()) {
+          count_window(window(q, h), counts[condition.index()]);
+        }
+        condition.finish(q, &window(q, 0), centre, constant_variance_,
+                         &statistics[condition.index()][q * condition.layout().per_query()]);
       }
     }
   }
 
  private:
   using Law = std::variant_alternative_t<LawIndex, KernelLaw>;
-
-  /// A distinct head.
-  struct Head {
-    std::size_t subspace;
-    Law law;
-    double unit;                 ///< 1 / length scale^2
-    bool products;               ///< exponents from inner products, else from distances
-    float factor = 0;            ///< of r^2 in the exponent, where that is linear in it
-    std::vector<float> queries;  ///< [Q][k], projected
-    std::vector<float> scaled;   ///< [Q][k], for inner products
-    std::vector<float> panels;   ///< of these or those, as for_queries divides them
-  };
-  /// A condition.
-  struct Member {
-    const Plan& plan;
-    std::size_t index;  ///< among the plans of the worker
-    MomentLayout layout;
-    std::vector<std::size_t> heads;      ///< [H], where they are in heads_
-    bool recomputes = false;             ///< second pass for the noise of the ensemble
-    LaneSums running;                    ///< [batch_][H(H+1)/2], of the block under way
-    LaneSums running_noise;              ///< the same for noise_products
-    LaneSums running_ensemble;           ///< [batch_], the same for ensemble_noise
-    std::vector<const float*> rows;      ///< [most_rows][H], row(r, h)
-    std::vector<double> products;        ///< [Q][H(H+1)/2], sum_i w_hi w_li
-    std::vector<double> noise_products;  ///< [Q][H(H+1)/2], sum_i s_i^2 w_hi w_li
-    std::vector<double> ensemble_noise;  ///< [Q]
-    std::vector<float> factors;          ///< [Q][H], a_h / sum w
-
-    std::size_t pairs() const { return heads.size() * (heads.size() + 1) / 2; }
-  };
-  /// Keys that are worked on together.
-  struct Strip {
-    const TrainingSet& set;
-    std::size_t tile;  ///< the first
-    std::size_t tiles;
-    std::size_t points;  ///< that there are
-    std::size_t index;   ///< in the block
-
-    /// Whole vectors that hold them.
-    std::size_t keys() const {
-      constexpr std::size_t step = row_vectors * lane_count;
-      return (points + step - 1) / step * step;
-    }
-  };
-
-  static constexpr bool linear = requires { Law::norm_share; };
   static constexpr bool softmax = Law::has_key_prior;
 
   /// Whether sums of w^2 are taken for themselves.
@@ -291,118 +218,25 @@ class EnsembleLoop : public Ensembles {
 
   // Construction
 
-  void add_member(const Plan& plan, std::size_t index, Subspaces& subspaces) {
-    Member member{.plan = plan, .index = index, .layout = plan.layout()};
+  void add_condition(const Plan& plan, std::size_t index, Subspaces& subspaces) {
     // This target's own law has the members of the plan's.
     const Law law = __builtin_bit_cast(Law, *std::get_if<LawIndex>(&plan.kernel));
-    const auto count = static_cast<std::size_t>(plan.heads);
-    for (std::size_t h = 0; h < count; ++h) {
+    std::vector<std::size_t> heads;
+    for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
       const double* w = &plan.projections[h * static_cast<std::size_t>(plan.d) * k_];
-      member.heads.push_back(
-          add_head(subspaces.add(w, k_), law, plan.query_projection(static_cast<int>(h))));
+      heads.push_back(
+          add_head({subspaces.add(w, k_), law, plan, plan.query_projection(static_cast<int>(h))}));
     }
-    if (conditional_) {
-      // In multiply-adds a weight: half the pairs, or all that makes a weight.
-      member.recomputes = !member.layout.pairwise() && count > 2 * (k_ + 12);
-      const bool all_pairs = !member.recomputes;
-      if (all_pairs && (constant_scale_ || member.layout.pairwise())) {
-        member.products.resize(queries_ * member.pairs());
-      }
-      if (all_pairs && !constant_scale_) {
-        member.noise_products.resize(queries_ * member.pairs());
-      }
-      member.ensemble_noise.resize(queries_);
-      member.factors.resize(queries_ * count);
-      sums_squares_ = sums_squares_ || member.recomputes;
-    }
-    members_.push_back(std::move(member));
+    conditions_.emplace_back(plan, index, std::move(heads));
+    sums_squares_ = sums_squares_ || conditions_.back().recomputes();
   }
 
-  /// The head of these keys whose queries `w` [d][k] projects, new or known.
-  std::size_t add_head(std::size_t subspace, const Law& law, const double* w) {
-    Head head{.subspace = subspace,
-              .law = law,
-              .unit = 1 / (law.length_scale() * law.length_scale()),
-              .products = softmax};
-    const auto d = static_cast<std::size_t>(plan_.d);
-    double largest = 0;
-    for (std::size_t q = 0; q < queries_; ++q) {
-      double norm2 = 0;
-      for (std::size_t j = 0; j < k_; ++j) {
-        double sum = 0;
-        for (std::size_t c = 0; c < d; ++c) sum += w[c * k_ + j] * plan_.query_points[q * d + c];
-        head.queries.push_back(static_cast<float>(sum));
-        head.scaled.push_back(static_cast<float>(sum * head.unit * log2_e));
-        norm2 += sum * sum;
-      }
-      largest = std::max(largest, norm2);
-    }
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      if (heads_[h].subspace == subspace && std::memcmp(&heads_[h].law, &law, sizeof law) == 0 &&
-          heads_[h].queries == head.queries) {
-        return h;
-      }
-    }
-    if constexpr (linear) {
-      const double far = std::sqrt(largest * head.unit) + product_reach;
-      head.products = softmax || far * far <= largest_product_norm;
-      head.factor = static_cast<float>(-0.5 * head.unit * log2_e);
-    }
+  /// The place of a head, new or known.
+  std::size_t add_head(Head<Law> head) {
+    const auto known = std::ranges::find_if(heads_, [&](const auto& one) { return one.is(head); });
+    if (known != heads_.end()) return static_cast<std::size_t>(known - heads_.begin());
     heads_.push_back(std::move(head));
     return heads_.size() - 1;
-  }
-
-  /// What is known of a head's windows before any key is seen.
-  void place_queries(const Head& head, std::size_t h) {
-    // The longest distance at which an exponent needs no clamp.
-    double reach = 0;
-    if constexpr (!softmax) {
-      double beyond = 1e9 * head.law.length_scale();
-      for (int step = 0; step < 100; ++step) {
-        const double middle = (reach + beyond) / 2;
-        const bool plain =
-            head.law.log_weight(middle * middle * head.unit) * log2_e >= least_plain_exponent;
-        (plain ? reach : beyond) = middle;
-      }
-    }
-    for (std::size_t q = 0; q < queries_; ++q) {
-      double norm2 = 0;
-      for (std::size_t j = 0; j < k_; ++j) {
-        const double x = static_cast<double>(head.queries[q * k_ + j]);
-        norm2 += x * x;
-      }
-      const double norm = std::sqrt(norm2);
-      Window& at = window(q, h);
-      if constexpr (softmax) {
-        at.norm = static_cast<float>(norm * head.unit * log2_e);
-      } else {
-        at.reach2 = reach > norm ? static_cast<float>((reach - norm) * (reach - norm)) : -1.0f;
-        if (head.products) {
-          at.whole = static_cast<float>(-std::round(0.5 * norm2 * head.unit * log2_e));
-          static_assert(largest_product_norm / 2 * log2_e <
-                        static_cast<double>(largest_plain_whole));
-        }
-        store_whole(at);
-      }
-    }
-  }
-
-  void place_sums(Member& member) {
-    for (std::size_t r = 0; r < most_together(); ++r) {
-      for (const std::size_t h : member.heads) member.rows.push_back(row(r, h));
-    }
-    const std::size_t batch = std::min(batch_, queries_);
-    if (!member.products.empty()) member.running = LaneSums(batch * member.pairs());
-    if (!member.noise_products.empty()) member.running_noise = LaneSums(batch * member.pairs());
-    if (member.recomputes) member.running_ensemble = LaneSums(batch);
-  }
-
-  void pack_queries(Head& head) {
-    const std::vector<float>& rows = head.products ? head.scaled : head.queries;
-    head.panels.resize(rows.size());
-    for_queries(0, queries_, [&]<std::size_t Rows>(std::size_t q) {
-      pack_panel<Rows>(rows.data(), k_, q, head.panels.data());
-    });
   }
 
   // Passes
@@ -414,11 +248,7 @@ class EnsembleLoop : public Ensembles {
       at.repaired = false;
       at.only_key = no_key;
     }
-    for (Member& member : members_) {
-      std::ranges::fill(member.products, 0.0);
-      std::ranges::fill(member.noise_products, 0.0);
-      std::ranges::fill(member.ensemble_noise, 0.0);
-    }
+    for (Condition& condition : conditions_) condition.forget();
     largest_norm_.assign(heads_.size(), 0.0f);
     again_.clear();
   }
@@ -458,25 +288,19 @@ class EnsembleLoop : public Ensembles {
         if (conditional_ || at.again) at.sums = {};
         if (at.shift != -std::numeric_limits<float>::infinity()) at.only_key = no_key;
       }
-      for (Member& member : members_) {
-        const std::size_t pairs = member.pairs();
-        if (!member.products.empty()) std::fill_n(&member.products[q * pairs], pairs, 0.0);
-        if (!member.noise_products.empty()) {
-          std::fill_n(&member.noise_products[q * pairs], pairs, 0.0);
-        }
-      }
+      for (Condition& condition : conditions_) condition.forget(q);
     }
   }
 
-  void set_factors(Member& member) {
-    if (!member.recomputes) return;
-    const std::size_t count = member.heads.size();
-    for (std::size_t q = 0; q < queries_; ++q) {
-      for (std::size_t h = 0; h < count; ++h) {
-        member.factors[q * count + h] = static_cast<float>(member.plan.head_weights[h] /
-                                                           window(q, member.heads[h]).sums.weight);
-      }
+  /// True if some condition needs the second pass.
+  bool set_factors() {
+    bool any = false;
+    for (Condition& condition : conditions_) {
+      if (!condition.recomputes()) continue;
+      any = true;
+      for (std::size_t q = 0; q < queries_; ++q) condition.set_factors(q, &window(q, 0));
     }
+    return any;
   }
 
   /// Queries that go through a strip of keys together.
@@ -515,8 +339,8 @@ class EnsembleLoop : public Ensembles {
     }
     strip_norms_.clear();
     for (const Strip& strip : strips_) {
-      for (const Head& head : heads_) {
-        const float* norms = set.norms(strip.tile, head.subspace);
+      for (const auto& head : heads_) {
+        const float* norms = set.norms(strip.tile, head.subspace());
         Float largest = hn::Zero(float_tag);
         for (std::size_t i = 0; i < strip.tiles * tile_points; i += lane_count) {
           largest = hn::Max(largest, hn::Load(float_tag, norms + i));
@@ -592,28 +416,17 @@ class EnsembleLoop : public Ensembles {
       if (adds_squares()) sums.weight_squared += sums_.drain(at + 2);
       if (conditional_ && !constant_scale_) sums.noise += sums_.drain(at + 3);
     }
-    if (pass_ == Pass::ensemble) {
-      for (Member& member : members_) {
-        if (member.recomputes) member.ensemble_noise[q] += member.running_ensemble.drain(i);
+    for (Condition& condition : conditions_) {
+      if (pass_ != Pass::ensemble) {
+        condition.drain(q, i);
+      } else if (condition.recomputes()) {
+        condition.drain_ensemble(q, i);
       }
-      return;
     }
-    for (Member& member : members_) {
-      const std::size_t pairs = member.pairs();
-      if (!member.products.empty()) {
-        for (std::size_t pair = 0; pair < pairs; ++pair) {
-          member.products[q * pairs + pair] += member.running.drain(i * pairs + pair);
-        }
-        const std::size_t count = member.heads.size();
-        for (std::size_t h = 0; squares_in_products_ && h < count; ++h) {
-          window(q, member.heads[h]).sums.weight_squared =
-              member.products[q * pairs + pair_index(count, h, h)];
-        }
-      }
-      if (!member.noise_products.empty()) {
-        for (std::size_t pair = 0; pair < pairs; ++pair) {
-          member.noise_products[q * pairs + pair] += member.running_noise.drain(i * pairs + pair);
-        }
+    if (pass_ == Pass::ensemble || !squares_in_products_) return;
+    for (const Condition& condition : conditions_) {
+      for (std::size_t h = 0; h < condition.heads().size(); ++h) {
+        window(q, condition.heads()[h]).sums.weight_squared = condition.square(q, h);
       }
     }
   }
@@ -634,52 +447,12 @@ class EnsembleLoop : public Ensembles {
     for (std::size_t q = 0; q < queries_; ++q) {
       Window& at = window(q, h);
       // Beyond 2^20 exp2 could not round; such a window exceeds `largest_exponent` and is repaired.
-      at.whole = -std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, 0x1p20f));
+      at.set_whole(-std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, 0x1p20f)));
       const float reach = (at.whole - static_cast<float>(least_plain_exponent)) / at.norm;
       const bool plain = reach > 0 && at.whole >= -largest_plain_whole;
       at.reach2 = plain ? reach * reach : -1.0f;
-      store_whole(at);
     }
   }
-  static void store_whole([[maybe_unused]] Window& at) {
-#if HWY_TARGET <= HWY_AVX3
-    if (at.whole >= -largest_plain_whole) at.exp2 = StoredExp2(at.whole);
-#endif
-  }
-
-  /// take(r, key, exponents) of Rows queries to all keys of a strip, `Vectors` vectors at a time.
-  template <std::size_t Rows, std::size_t Vectors, class Take>
-  HWY_ATTR HWY_INLINE void for_exponents(const Strip& strip, std::size_t tile, std::size_t tiles,
-                                         std::size_t q, std::size_t h, bool products,
-                                         const Take& take) {
-    const Head& head = heads_[h];
-    const auto& coefficients = Rows > 1 ? head.panels : products ? head.scaled : head.queries;
-    const Panel<Rows> queries{&coefficients[q * k_]};
-    const float* keys = strip.set.keys(strip.tile + tile, head.subspace);
-    if (products) {
-      const float* norms = softmax ? nullptr : strip.set.norms(strip.tile + tile, head.subspace);
-      multiply_vectors<Rows, Vectors, false>(keys, tiles, k_, queries, norms, head.factor, take);
-      return;
-    }
-    Float factor = hn::Zero(float_tag);
-    if constexpr (linear) factor = hn::Set(float_tag, head.factor);
-    const Float unit = hn::Set(float_tag, static_cast<float>(head.unit));
-    const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
-    multiply_vectors<Rows, Vectors, true>(
-        keys, tiles, k_, queries, nullptr, 0,
-        [&](std::size_t r, std::size_t at, Float(&t)[Vectors]) HWY_ATTR
-        __attribute__((always_inline)) {
-          for (std::size_t v = 0; v < Vectors; ++v) {
-            if constexpr (linear) {
-              t[v] = hn::Mul(t[v], factor);
-            } else {
-              t[v] = hn::Mul(head.law.log_weight(Lanes(hn::Mul(t[v], unit))).v, to_base_2);
-            }
-          }
-          take(r, at, t);
-        });
-  }
-
   /// Exponents of Rows queries to the keys of a strip, into row(to) and those after it.
   template <std::size_t Rows>
   HWY_ATTR void exponents(const Strip& strip, std::size_t q, std::size_t h, std::size_t to,
@@ -687,8 +460,8 @@ class EnsembleLoop : public Ensembles {
     constexpr std::size_t vectors = std::min<std::size_t>(tile_points / lane_count, 2);
     float* out[Rows];
     for (std::size_t r = 0; r < Rows; ++r) out[r] = row(to + r, h);
-    for_exponents<Rows, vectors>(
-        strip, 0, strip.tiles, q, h, products,
+    heads_[h].template exponents<Rows, vectors>(
+        strip, 0, strip.tiles, q, products,
         [&](std::size_t r, std::size_t at, Float(&t)[vectors]) HWY_ATTR
         __attribute__((always_inline)) {
           for (std::size_t v = 0; v < vectors; ++v) {
@@ -706,7 +479,6 @@ class EnsembleLoop : public Ensembles {
   /// where they are needed there.
   template <std::size_t Rows>
   HWY_ATTR void weigh(const Strip& strip, std::size_t q, std::size_t h) {
-    const Head& head = heads_[h];
     const bool partial = strip.points < strip.tiles * tile_points;
     const float norm = largest_norm(strip, h);
 #if HWY_TARGET <= HWY_AVX3
@@ -714,7 +486,7 @@ class EnsembleLoop : public Ensembles {
       if (weigh_fused(strip, q, h, partial, norm)) return;
     }
 #endif
-    exponents<Rows>(strip, q, h, 0, head.products);
+    exponents<Rows>(strip, q, h, 0, heads_[h].products());
     for (std::size_t r = 0; r < Rows; ++r) {
       const Window& at = window(q + r, h);
       float* sums = running(q + r, h);
@@ -752,15 +524,15 @@ class EnsembleLoop : public Ensembles {
     const bool squares = adds_squares();
     constexpr std::size_t together = fused_vectors * lane_count / tile_points;
     const std::size_t most = strip.points / tile_points / together * together;
-    for_exponents<fused_rows, fused_vectors>(
-        strip, 0, most, q, h, heads_[h].products,
+    heads_[h].template exponents<fused_rows, fused_vectors>(
+        strip, 0, most, q, heads_[h].products(),
         [&](std::size_t r, std::size_t at, Float(&t)[fused_vectors]) HWY_ATTR
         __attribute__((always_inline)) { rows[r].template add<Clamp>(t, values, at, squares); });
     if (most == strip.tiles) return;
     constexpr std::size_t vectors = fused_vectors / together;
     const Float never = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
-    for_exponents<fused_rows, vectors>(
-        strip, most, strip.tiles - most, q, h, heads_[h].products,
+    heads_[h].template exponents<fused_rows, vectors>(
+        strip, most, strip.tiles - most, q, heads_[h].products(),
         [&](std::size_t r, std::size_t first, Float(&t)[vectors]) HWY_ATTR
         __attribute__((always_inline)) {
           const std::size_t at = most * tile_points + first;
@@ -809,31 +581,20 @@ class EnsembleLoop : public Ensembles {
   /// What the weights of all heads at query q, the i-th of its batch, which are in row(r), give
   /// together.
   HWY_ATTR void add_noise(const Strip& strip, std::size_t q, std::size_t r, std::size_t i) {
+    const std::size_t keys = strip.keys();
     if (pass_ == Pass::ensemble) {
-      for (Member& member : members_) {
-        if (member.recomputes) add_ensemble_noise(member, strip, q, r, i);
+      for (Condition& condition : conditions_) {
+        if (!condition.recomputes()) continue;
+        condition.add_ensemble_noise(strip.set.scales(strip.tile), keys, q, r, i);
       }
       return;
     }
-    for (Member& member : members_) {
-      if (!member.products.empty()) multiply_heads(member, member.running, strip, r, i);
-    }
+    for (Condition& condition : conditions_) condition.multiply_weights(keys, r, i);
     if (constant_scale_) return;
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       scale_by_noise(strip, row(r, h), running(q, h) + 3 * lane_count);
     }
-    for (Member& member : members_) {
-      if (!member.noise_products.empty()) {
-        multiply_heads(member, member.running_noise, strip, r, i);
-      }
-    }
-  }
-
-  HWY_ATTR void multiply_heads(const Member& member, LaneSums& sums, const Strip& strip,
-                               std::size_t r, std::size_t i) {
-    const std::size_t count = member.heads.size();
-    add_products(std::span(member.rows).subspan(r * count, count), strip.keys(),
-                 sums.at(i * member.pairs()));
+    for (Condition& condition : conditions_) condition.multiply_scaled_weights(keys, r, i);
   }
 
   /// w_i <- s(X_i) w_i over a strip; adds (s w)^2 to a running sum.
@@ -846,24 +607,6 @@ class EnsembleLoop : public Ensembles {
       hn::Store(scaled, float_tag, w + i);
     }
     hn::Store(square, float_tag, sum);
-  }
-
-  /// Adds s^2 (sum_h a_h w_h / sum w_h)^2 over a strip to the member's running sum i.
-  HWY_ATTR void add_ensemble_noise(Member& member, const Strip& strip, std::size_t q, std::size_t r,
-                                   std::size_t i) {
-    const std::size_t count = member.heads.size();
-    const float* scales = strip.set.scales(strip.tile);
-    Float square = hn::Load(float_tag, member.running_ensemble.at(i));
-    for (std::size_t at = 0; at < strip.keys(); at += lane_count) {
-      Float ensemble = hn::Zero(float_tag);
-      for (std::size_t h = 0; h < count; ++h) {
-        ensemble = hn::MulAdd(hn::Set(float_tag, member.factors[q * count + h]),
-                              hn::Load(float_tag, row(r, member.heads[h]) + at), ensemble);
-      }
-      ensemble = hn::Mul(ensemble, hn::Load(float_tag, scales + at));
-      square = hn::MulAdd(ensemble, ensemble, square);
-    }
-    hn::Store(square, float_tag, member.running_ensemble.at(i));
   }
 
   /// The largest exponent and the nearest key of the windows that held too little weight.
@@ -886,11 +629,10 @@ class EnsembleLoop : public Ensembles {
   /// The first of the nearest keys, for a window in which no key has any weight.
   HWY_ATTR void find_nearest(const Strip& strip, std::size_t q, std::size_t h) {
     Window& at = window(q, h);
-    const Head& head = heads_[h];
-    const Panel<1> query{&head.queries[q * k_]};
+    const Panel<1> query{heads_[h].query(q)};
     float* distances = row(0, h);
-    multiply_tiles<1, true>(strip.set.keys(strip.tile, head.subspace), strip.tiles, k_, query,
-                            nullptr, 0, &distances, [](Float r2) HWY_ATTR { return r2; });
+    multiply_tiles<1, true>(strip.set.keys(strip.tile, heads_[h].subspace()), strip.tiles, k_,
+                            query, nullptr, 0, &distances, [](Float r2) HWY_ATTR { return r2; });
     for (std::size_t i = 0; i < strip.points; ++i) {
       if (distances[i] < at.nearest || at.only_key == no_key) {
         at.nearest = distances[i];
@@ -900,66 +642,6 @@ class EnsembleLoop : public Ensembles {
   }
 
   // Statistics
-
-  HWY_ATTR void finish(const Member& member, std::size_t q, double centre, double* out,
-                       WindowCounts& counts) {
-    const MomentLayout& layout = member.layout;
-    const std::size_t count = member.heads.size();
-    inverse_.resize(count);  // 1 / sum w
-    for (std::size_t h = 0; h < count; ++h) {
-      const Window& at = window(q, member.heads[h]);
-      inverse_[h] = 1 / at.sums.weight;
-      out[h] = centre + at.sums.weighted_value * inverse_[h];
-      count_window(at, counts);
-    }
-    if (!layout.pairwise()) {
-      out[count] = 0;
-      for (std::size_t h = 0; h < count; ++h) out[count] += member.plan.head_weights[h] * out[h];
-    }
-    if (!conditional_) return;
-
-    double* noise = out + layout.noise_offset();
-    const double s2 = constant_scale_ ? constant_variance_ : 1.0;
-    const std::size_t first = q * member.pairs();
-    const std::vector<double>& scaled = constant_scale_ ? member.products : member.noise_products;
-    if (!layout.pairwise()) {
-      for (std::size_t h = 0; h < count; ++h) {
-        const Sums& sums = window(q, member.heads[h]).sums;
-        const double square = !member.recomputes ? scaled[first + pair_index(count, h, h)]
-                              : constant_scale_  ? sums.weight_squared
-                                                 : sums.noise;
-        noise[h] = s2 * square * inverse_[h] * inverse_[h];
-      }
-      noise[count] = member.ensemble_noise[q];
-      if (member.recomputes) return;
-      for (std::size_t h = 0; h < count; ++h) inverse_[h] *= member.plan.head_weights[h];
-      for (std::size_t h = 0; h < count; ++h) {
-        for (std::size_t l = h; l < count; ++l) {
-          noise[count] += (h == l ? 1 : 2) * s2 * scaled[first + pair_index(count, h, l)] *
-                          inverse_[h] * inverse_[l];
-        }
-      }
-      return;
-    }
-    for (std::size_t h = 0, pair = 0; h < count; ++h) {
-      for (std::size_t l = h; l < count; ++l, ++pair) {
-        noise[pair] = s2 * scaled[first + pair] * inverse_[h] * inverse_[l];
-      }
-    }
-    if (!layout.has_alignment()) return;
-    const double* plain = &member.products[first];
-    for (std::size_t h = 0; h < count; ++h) {
-      inverse_[h] = 1 / std::sqrt(plain[pair_index(count, h, h)]);
-    }
-    double cosines = 0;
-    for (std::size_t h = 0, pair = 0; h < count; ++h) {
-      ++pair;  // (h, h)
-      for (std::size_t l = h + 1; l < count; ++l, ++pair) {
-        cosines += plain[pair] * inverse_[h] * inverse_[l];
-      }
-    }
-    out[layout.alignment_offset()] = cosines / static_cast<double>(count * (count - 1) / 2);
-  }
 
   void count_window(const Window& at, WindowCounts& counts) const {
     const auto least = static_cast<float>(-126.0);
@@ -983,14 +665,13 @@ class EnsembleLoop : public Ensembles {
   std::size_t strip_tiles_ = 0;
   std::size_t part_strips_ = 0;  ///< that all queries of a batch go through before the next ones
   std::size_t batch_ = 0;        ///< queries that have running sums of pairs at once
-  std::vector<Head> heads_;
-  std::vector<Member> members_;
+  std::vector<Head<Law>> heads_;
+  std::vector<Condition> conditions_;
   std::vector<Window> windows_;                ///< [Q][heads_]
   LaneSums sums_;                              ///< [Q][heads_][4], of the block under way
   std::vector<Strip> strips_;                  ///< of the block under way
   std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
   std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
   std::vector<std::size_t> again_;             ///< queries to be done again
-  std::vector<double> inverse_;                ///< scratch
   hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_rows][heads_ or 1][strip_keys]
 };

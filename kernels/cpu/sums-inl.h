@@ -137,8 +137,7 @@ HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* co
 /// for all h <= l. Four heads with themselves are 10 sums, two with four others 8: both leave
 /// registers for the rows, and are enough to hide the latency of a multiply-add. AVX-512 has
 /// registers for four with four others.
-HWY_ATTR inline void add_products(std::span<const float* const> rows, std::size_t keys,
-                                  float* sums) {
+HWY_ATTR inline void add_products(std::span<float* const> rows, std::size_t keys, float* sums) {
   const std::size_t heads = rows.size();
   constexpr std::size_t most = lane_count == 16 ? 4 : 2;
   auto multiply = [&]<std::size_t Rows, std::size_t Columns, bool triangle = false>(

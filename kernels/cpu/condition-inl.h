@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one condition of a sweep wants of the weights of its heads: sums over pairs of them, and the
+// statistics of a replicate. Included once per SIMD target, after kernels/cpu/sums-inl.h.
+
+inline constexpr std::int64_t no_key = -1;
+
+/// Sums over the keys of one head and query.
+struct Sums {
+  double weight = 0;          ///< sum w
+  double weighted_value = 0;  ///< sum w (value - centre)
+  double weight_squared = 0;  ///< sum w^2, where it is needed
+  double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies
+};
+
+/// One head at one query.
+struct Window {
+  Sums sums;
+  float whole = 0;  ///< added to the exponents; a constant factor 2^whole of all weights
+#if HWY_TARGET <= HWY_AVX3
+  StoredExp2 exp2;  ///< with `whole`, where it is at least -`largest_plain_whole`
+#endif
+  float reach2 = 0;       ///< blocks whose keys are no longer, |key|^2, need no clamp
+  float norm = 0;         ///< softmax: |exponent| <= norm |key|
+  bool repaired = false;  ///< exponents are taken relative to `shift`
+  bool again = false;     ///< to be summed once more
+  float shift = 0;
+  float nearest = 0;               ///< least squared distance that was probed
+  std::int64_t only_key = no_key;  ///< all other keys have weight zero
+
+  void set_whole(float to) {
+    whole = to;
+#if HWY_TARGET <= HWY_AVX3
+    if (whole >= -largest_plain_whole) exp2 = StoredExp2(whole);
+#endif
+  }
+};
+
+/// A condition: its heads, by their place among the distinct ones, and sums over pairs of them.
+/// Weights come in rows, one for each head at one query of a group; queries in batches, of which
+/// each has running sums of a block of keys.
+class Condition {
+ public:
+  /// \param index among the plans of the worker
+  Condition(const Plan& plan, std::size_t index, std::vector<std::size_t> heads)
+      : plan_(plan),
+        index_(index),
+        layout_(plan.layout()),
+        heads_(std::move(heads)),
+        queries_(static_cast<std::size_t>(plan.queries)),
+        pairs_(heads_.size() * (heads_.size() + 1) / 2),
+        conditional_(plan.estimator == Estimator::conditional),
+        constant_scale_(
+            std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise)) {
+    if (!conditional_) return;
+    // In multiply-adds a weight: half the pairs, or all that makes a weight.
+    const auto k = static_cast<std::size_t>(plan.k);
+    recomputes_ = !layout_.pairwise() && heads_.size() > 2 * (k + 12);
+    if (!recomputes_ && (constant_scale_ || layout_.pairwise()))
+      products_.resize(queries_ * pairs_);
+    if (!recomputes_ && !constant_scale_) noise_products_.resize(queries_ * pairs_);
+    ensemble_noise_.resize(queries_);
+    factors_.resize(queries_ * heads_.size());
+  }
+
+  std::size_t index() const { return index_; }
+  const MomentLayout& layout() const { return layout_; }
+  const std::vector<std::size_t>& heads() const { return heads_; }
+  std::size_t pairs() const { return pairs_; }
+  /// True if the noise of the ensemble needs a second pass.
+  bool recomputes() const { return recomputes_; }
+  /// True if sums of w^2 are among those of products.
+  bool has_squares() const { return !products_.empty(); }
+
+  /// The rows [group][H] that weights will be in, and how many queries a batch has.
+  void place(std::vector<float*> rows, std::size_t batch) {
+    rows_ = std::move(rows);
+    if (!products_.empty()) running_ = LaneSums(batch * pairs_);
+    if (!noise_products_.empty()) running_noise_ = LaneSums(batch * pairs_);
+    if (recomputes_) running_ensemble_ = LaneSums(batch);
+  }
+
+  void forget() {
+    std::ranges::fill(products_, 0.0);
+    std::ranges::fill(noise_products_, 0.0);
+    std::ranges::fill(ensemble_noise_, 0.0);
+  }
+  void forget(std::size_t q) {
+    if (!products_.empty()) std::fill_n(&products_[q * pairs_], pairs_, 0.0);
+    if (!noise_products_.empty()) std::fill_n(&noise_products_[q * pairs_], pairs_, 0.0);
+  }
+
+  /// Before the second pass: what weights are multiplied by in the ensemble, from the windows of
+  /// query q.
+  void set_factors(std::size_t q, const Window* windows) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      factors_[q * heads_.size() + h] =
+          static_cast<float>(plan_.head_weights[h] / windows[heads_[h]].sums.weight);
+    }
+  }
+
+  // Of the weights of all heads at the r-th query of a group, the i-th of its batch, over `keys`
+  // keys:
+
+  HWY_ATTR void multiply_weights(std::size_t keys, std::size_t r, std::size_t i) {
+    if (!products_.empty()) add_products(rows(r), keys, running_.at(i * pairs_));
+  }
+  /// The same where weights have been multiplied by the scale of the noise.
+  HWY_ATTR void multiply_scaled_weights(std::size_t keys, std::size_t r, std::size_t i) {
+    if (!noise_products_.empty()) add_products(rows(r), keys, running_noise_.at(i * pairs_));
+  }
+  /// s^2 (sum_h a_h w_h / sum w_h)^2, in the second pass; q is the query.
+  HWY_ATTR void add_ensemble_noise(const float* scales, std::size_t keys, std::size_t q,
+                                   std::size_t r, std::size_t i) {
+    const std::size_t count = heads_.size();
+    Float square = hn::Load(float_tag, running_ensemble_.at(i));
+    for (std::size_t at = 0; at < keys; at += lane_count) {
+      Float ensemble = hn::Zero(float_tag);
+      for (std::size_t h = 0; h < count; ++h) {
+        ensemble = hn::MulAdd(hn::Set(float_tag, factors_[q * count + h]),
+                              hn::Load(float_tag, rows_[r * count + h] + at), ensemble);
+      }
+      ensemble = hn::Mul(ensemble, hn::Load(float_tag, scales + at));
+      square = hn::MulAdd(ensemble, ensemble, square);
+    }
+    hn::Store(square, float_tag, running_ensemble_.at(i));
+  }
+
+  /// Adds the running sums of query q, the i-th of its batch, to those of the replicate.
+  HWY_ATTR void drain(std::size_t q, std::size_t i) {
+    for (std::size_t pair = 0; pair < products_.size() / queries_; ++pair) {
+      products_[q * pairs_ + pair] += running_.drain(i * pairs_ + pair);
+    }
+    for (std::size_t pair = 0; pair < noise_products_.size() / queries_; ++pair) {
+      noise_products_[q * pairs_ + pair] += running_noise_.drain(i * pairs_ + pair);
+    }
+  }
+  HWY_ATTR void drain_ensemble(std::size_t q, std::size_t i) {
+    ensemble_noise_[q] += running_ensemble_.drain(i);
+  }
+
+  /// sum w^2 of its h-th head, where has_squares().
+  double square(std::size_t q, std::size_t h) const {
+    return products_[q * pairs_ + pair_index(heads_.size(), h, h)];
+  }
+
+  /// The statistics of query q, see kernels/moments.h, from its windows. `constant_variance` is
+  /// that of the noise, where it is the same everywhere.
+  void finish(std::size_t q, const Window* windows, double centre, double constant_variance,
+              double* out) {
+    const std::size_t count = heads_.size();
+    inverse_.resize(count);  // 1 / sum w
+    for (std::size_t h = 0; h < count; ++h) {
+      const Sums& sums = windows[heads_[h]].sums;
+      inverse_[h] = 1 / sums.weight;
+      out[h] = centre + sums.weighted_value * inverse_[h];
+    }
+    if (!layout_.pairwise()) {
+      out[count] = 0;
+      for (std::size_t h = 0; h < count; ++h) out[count] += plan_.head_weights[h] * out[h];
+    }
+    if (!conditional_) return;
+    const double s2 = constant_scale_ ? constant_variance : 1.0;
+    double* noise = out + layout_.noise_offset();
+    if (!layout_.pairwise()) {
+      finish_aggregate(q, windows, s2, noise);
+      return;
+    }
+    const std::vector<double>& scaled = constant_scale_ ? products_ : noise_products_;
+    const std::size_t first = q * pairs_;
+    for (std::size_t h = 0, pair = 0; h < count; ++h) {
+      for (std::size_t l = h; l < count; ++l, ++pair) {
+        noise[pair] = s2 * scaled[first + pair] * inverse_[h] * inverse_[l];
+      }
+    }
+    if (layout_.has_alignment()) out[layout_.alignment_offset()] = alignment(&products_[first]);
+  }
+
+ private:
+  std::span<float* const> rows(std::size_t r) const {
+    return std::span(rows_).subspan(r * heads_.size(), heads_.size());
+  }
+
+  /// The noise of each head and of the ensemble.
+  void finish_aggregate(std::size_t q, const Window* windows, double s2, double* noise) {
+    const std::size_t count = heads_.size();
+    const std::vector<double>& scaled = constant_scale_ ? products_ : noise_products_;
+    const std::size_t first = q * pairs_;
+    for (std::size_t h = 0; h < count; ++h) {
+      const Sums& sums = windows[heads_[h]].sums;
+      const double square = !recomputes_      ? scaled[first + pair_index(count, h, h)]
+                            : constant_scale_ ? sums.weight_squared
+                                              : sums.noise;
+      noise[h] = s2 * square * inverse_[h] * inverse_[h];
+    }
+    noise[count] = ensemble_noise_[q];
+    if (recomputes_) return;
+    for (std::size_t h = 0; h < count; ++h) inverse_[h] *= plan_.head_weights[h];
+    for (std::size_t h = 0; h < count; ++h) {
+      for (std::size_t l = h; l < count; ++l) {
+        noise[count] += (h == l ? 1 : 2) * s2 * scaled[first + pair_index(count, h, l)] *
+                        inverse_[h] * inverse_[l];
+      }
+    }
+  }
+
+  /// The mean cosine between weight vectors of two heads.
+  double alignment(const double* products) {
+    const std::size_t count = heads_.size();
+    for (std::size_t h = 0; h < count; ++h) {
+      inverse_[h] = 1 / std::sqrt(products[pair_index(count, h, h)]);
+    }
+    double cosines = 0;
+    for (std::size_t h = 0, pair = 0; h < count; ++h) {
+      ++pair;  // (h, h)
+      for (std::size_t l = h + 1; l < count; ++l, ++pair) {
+        cosines += products[pair] * inverse_[h] * inverse_[l];
+      }
+    }
+    return cosines / static_cast<double>(count * (count - 1) / 2);
+  }
+
+  const Plan& plan_;
+  std::size_t index_;
+  MomentLayout layout_;
+  std::vector<std::size_t> heads_;  ///< [H]
+  std::size_t queries_;
+  std::size_t pairs_;
+  bool conditional_;
+  bool constant_scale_;
+  bool recomputes_ = false;
+  std::vector<float*> rows_;            ///< [group][H]
+  LaneSums running_;                    ///< [batch][pairs], of the block under way
+  LaneSums running_noise_;              ///< [batch][pairs], the same for noise_products_
+  LaneSums running_ensemble_;           ///< [batch], the same for ensemble_noise_
+  std::vector<double> products_;        ///< [Q][pairs], sum_i w_hi w_li
+  std::vector<double> noise_products_;  ///< [Q][pairs], sum_i s_i^2 w_hi w_li
+  std::vector<double> ensemble_noise_;  ///< [Q]
+  std::vector<float> factors_;          ///< [Q][H], a_h / sum w
+  std::vector<double> inverse_;         ///< scratch
+};

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What tools/bench/compare measures, as both builds understand it: only grow it at the end.
+#pragma once
+
+namespace headlab::bench {
+
+struct CompareWork {
+  long n, d, k, heads, queries, conditional, aggregate, cosines, replicates;
+  double bandwidth;
+};
+
+}  // namespace headlab::bench
