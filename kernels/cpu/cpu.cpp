@@ -239,7 +239,7 @@ class CpuBackend : public Backend {
       const auto windows = heads * static_cast<std::uint64_t>(plan->queries);
       const bool conditional = plan->estimator == Estimator::conditional;
       point += heads * (k + 1);
-      const std::uint64_t least_weights = 8 * 2 * tile_points * (conditional ? heads : 1);
+      const std::uint64_t least_weights = 8 * 256 * (conditional ? heads : 1);
       bytes += 12 * heads * k * d + windows * (12 * k + 440) +
                4 * std::max<std::uint64_t>(most_weights, least_weights) +
                8 * leaf_replicates * plan->layout().statistics();

@@ -52,7 +52,8 @@
 //   9. Four cosines of a regression at a time (kernels/cpu/tile_dot.h): 1.7 to 2.3 for these alone.
 //      All three: A 1.13, B 1.14, C 1.16; A and B with 64 cosines 1.18.
 //   10. What is done once a strip costs as much as 50 keys do: with AVX-512 strips are as long as
-//      the caches allow, up to a block of 2048 keys; running sums of a row of pairs are found
+//      the caches allow, up to a block of 2048 keys, but no shorter than 256 (128 heads, aggregate:
+//      1.2 for the sums against 128); running sums of a row of pairs are found
 //      through one pointer, and so are the coefficients of a group of queries or of projections
 //      (panels).
 //   11. Parts of a block whose keys stay in the second cache are met by all queries before the next
@@ -126,7 +127,8 @@ class EnsembleLoop : public Ensembles {
     // second. Short strips are slow, for what is done once a strip.
     const std::size_t together = most_together();
     const std::size_t rows = together * (conditional_ ? heads_.size() : 1);
-    const std::size_t keys = std::min((lane_count == 16 ? 16384 : 4096) / k_, most_weights / rows);
+    const std::size_t keys = std::min((lane_count == 16 ? 16384 : 4096) / k_,
+                                      std::max(most_weights / rows, 16 * lane_count));
     const std::size_t most_tiles = lane_count == 16 ? block_tiles : 16;
     strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, most_tiles);
     part_strips_ =
