@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -202,7 +203,13 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
     } catch (...) {
       display.finish("");
       // What came before the budget that failed is not lost.
-      if (json && *json != "-" && !growths.empty()) write();
+      if (json && *json != "-" && !growths.empty()) {
+        try {
+          write();
+        } catch (const std::exception& second) {
+          std::cerr << "headlab: " << second.what() << "\n";
+        }
+      }
       throw;
     }
   }

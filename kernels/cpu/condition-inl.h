@@ -19,7 +19,7 @@ struct Window {
 #if HWY_TARGET <= HWY_AVX3
   StoredExp2 exp2;  ///< with `whole`, where it is at least -`largest_plain_whole`
 #endif
-  float reach2 = 0;       ///< blocks whose keys are no longer, |key|^2, need no clamp
+  float reach2 = 0;       ///< strips whose keys are no longer, |key|^2, need no clamp
   float norm = 0;         ///< softmax: |exponent| <= norm |key|
   bool repaired = false;  ///< exponents are taken relative to `shift`
   bool again = false;     ///< to be summed once more

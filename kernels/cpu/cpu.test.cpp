@@ -366,6 +366,29 @@ TEST(Cpu, AQueryHasTheBitsAmongOthersThatItHasAlone) {
   }
 }
 
+TEST(Cpu, QueriesOfLaterBatchesHaveTheBitsTheyHaveAlone) {
+  // So many pairs of heads that running sums of all queries are not kept at once; and so many heads
+  // that the noise of the ensemble takes a second pass.
+  for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+    const Plan plan =
+        test::make_plan({.n = 1100, .heads = 64, .k = 1, .queries = 133},
+                        GaussianKernel{.bandwidth = 0.7}, Estimator::conditional, mode);
+    const std::size_t size = plan.layout().per_query();
+    on_every_target([&] {
+      const auto backend = make_cpu_backend();
+      const std::vector<double> all = one_replicate(*backend, plan, 3).mean;
+      for (const std::size_t q : {0, 5, 11, 126, 130, 132}) {
+        Plan alone = plan;
+        alone.queries = 1;
+        alone.query_points.assign(&plan.query_points[6 * q], &plan.query_points[6 * q] + 6);
+        alone.truth = {plan.truth[q]};
+        const std::vector<double> own(&all[q * size], &all[q * size] + size);
+        EXPECT_EQ(one_replicate(*backend, alone, 3).mean, own) << "query " << q;
+      }
+    });
+  }
+}
+
 TEST(Cpu, CosinesOfATileHaveTheBitsOfThoseOfAPoint) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;

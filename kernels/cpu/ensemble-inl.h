@@ -2,13 +2,14 @@
 // The Nadaraya-Watson loop: every head's weights at every query, summed to the statistics of one
 // replicate. Included once per SIMD target.
 //
-// Keys come in blocks, blocks in strips that stay in the first cache. For each strip, head and up
-// to eight queries the exponents are computed into a buffer (exponents), then turned into weights
-// and summed row by row (sum_row); with AVX-512 and small d_k four queries go through both without
-// leaving the registers (weigh_fused), with the same bits (but for weights of 2^-126, StoredExp2,
-// of which none reaches a sum that is kept: least_safe_sum). Where covariances of heads are
-// wanted, the weights are left in the buffer, where the products of all pairs of heads are taken
-// (add_products). Sums over a block are float32 in SIMD lanes, over blocks float64.
+// Keys come in blocks, blocks in parts that all queries of a batch meet before the next one, parts
+// in strips (kernels/cpu/chunk.h says how long). For each strip, head and up to eight queries the
+// exponents are computed into a buffer (exponents), then turned into weights and summed row by row
+// (sum_row); with AVX-512 and small d_k four queries go through both without leaving the registers
+// (weigh_fused), with the same bits (but for weights of 2^-126, StoredExp2, of which none reaches a
+// sum that is kept: least_safe_sum). Where covariances of heads are wanted, the weights are left in
+// the buffer, where the products of all pairs of heads are taken (add_products). Sums over a block
+// are float32 in SIMD lanes, over blocks float64.
 //
 // The ladder, in 10^9 weights a second, the best of many runs, for the machine is shared. One core
 // of an AMD EPYC (Zen 3) with AVX2, 51.8e9 multiply-adds a second; n = 4096, d = 32, H = 8, Q = 64,
@@ -62,7 +63,8 @@
 //      is far: 1.15 to 1.25 for these alone.
 //   13. Draws: shuffles under a mask, and the two products of Philox that are the same for all
 //      points once: 1.06 for these alone.
-//      10 to 13: B 1.08, C 1.07 to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
+//      10 to 13, parts of both programs in turn in one process (tools/bench/compare): B 1.08,
+//      C 1.07 to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
 // Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
 // and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
 // pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
@@ -675,5 +677,5 @@ class EnsembleLoop : public Ensembles {
   std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
   std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
   std::vector<std::size_t> again_;             ///< queries to be done again
-  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_rows][heads_ or 1][strip_keys]
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_together()][heads_ or 1][strip_keys]
 };

@@ -40,8 +40,11 @@ class Head {
         k_(static_cast<std::size_t>(plan.k)),
         products_(softmax) {
     const auto d = static_cast<std::size_t>(plan.d);
+    const auto count = static_cast<std::size_t>(plan.queries);
+    queries_.reserve(count * k_);
+    scaled_.reserve(count * k_);
     double largest = 0;
-    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+    for (std::size_t q = 0; q < count; ++q) {
       double norm2 = 0;
       for (std::size_t j = 0; j < k_; ++j) {
         double sum = 0;

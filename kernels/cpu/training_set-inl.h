@@ -164,16 +164,16 @@ class TrainingSet {
   /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
   HWY_ATTR void project(const Tile* x, std::size_t tile) {
     const auto d = static_cast<std::size_t>(plan_.d);
-    constexpr std::size_t vectors = tile_points / lane_count;
+    constexpr std::size_t vectors = std::min<std::size_t>(tile_points / lane_count, 2);
     for_row_tiles(subspaces_.coordinates(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
       multiply_vectors<Rows, vectors, false>(
           x->v, 1, d, Panel<Rows>{&panels_[first * d]}, nullptr, 0,
-          [&](std::size_t r, std::size_t, const Float(&key)[vectors]) HWY_ATTR
+          [&](std::size_t r, std::size_t at, const Float(&key)[vectors]) HWY_ATTR
           __attribute__((always_inline)) {
             const Output& output = outputs_[first + r];
             float* to = &keys_[output.first + tile * output.step];
             for (std::size_t v = 0; v < vectors; ++v) {
-              hn::Store(key[v], float_tag, to + v * lane_count);
+              hn::Store(key[v], float_tag, to + at + v * lane_count);
             }
           });
     });

@@ -48,7 +48,7 @@ struct Case {
 };
 
 CompareWork standard(long k, bool conditional, bool aggregate = false) {
-  return {4096, 32, k, 8, 64, conditional, aggregate, 0, 16, 0.8 * std::sqrt(k)};
+  return {4096, 32, k, 8, 64, conditional, aggregate, 0, 64, 0.8 * std::sqrt(k)};
 }
 
 /// The median ratio of times, old over new.
@@ -72,7 +72,7 @@ double ratio(const Build (&builds)[2], void* const (&jobs)[2], int part, double 
 
 int compare(const char* const* paths, double seconds, const char* filter) {
   const Build builds[2] = {Build(paths[0]), Build(paths[1])};
-  std::vector<Case> cases = {
+  const std::vector<Case> cases = {
       {"plain, d_k 1", standard(1, false)},
       {"plain, d_k 4", standard(4, false)},
       {"plain, d_k 8", standard(8, false)},
@@ -87,9 +87,16 @@ int compare(const char* const* paths, double seconds, const char* filter) {
       {"time_to_se", {2048, 16, 4, 8, 16, 1, 0, 4, 200, 0.5}},
       {"small", {50, 4, 1, 4, 8, 1, 0, 2, 2000, 0.8}},
   };
+  const auto chosen = [&](const Case& one) { return std::strstr(one.name, filter) != nullptr; };
+  if (std::ranges::none_of(cases, chosen)) {
+    std::fprintf(stderr, "headlab_compare: no problem has \"%s\" in its name; there are", filter);
+    for (const Case& one : cases) std::fprintf(stderr, " \"%s\"", one.name);
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
   std::printf("old / new time      %8s %8s %8s %8s\n", "draws", "project", "sums", "whole");
   for (const Case& one : cases) {
-    if (std::strstr(one.name, filter) == nullptr) continue;
+    if (!chosen(one)) continue;
     void* const jobs[2] = {builds[0].make(&one.work), builds[1].make(&one.work)};
     std::printf("%-19s", one.name);
     for (int part = 0; part < 4; ++part) {

@@ -44,7 +44,7 @@ Plan plan_of(const CompareWork& work) {
 }  // namespace
 }  // namespace headlab::bench
 
-extern "C" void* headlab_compare_make(const headlab::bench::CompareWork* work) {
+extern "C" HEADLAB_COMPARED void* headlab_compare_make(const headlab::bench::CompareWork* work) {
   using namespace headlab;
   auto job = std::make_unique<bench::Job>(
       bench::Job{.plan = bench::plan_of(*work),
@@ -57,7 +57,7 @@ extern "C" void* headlab_compare_make(const headlab::bench::CompareWork* work) {
   return job.release();
 }
 
-extern "C" void headlab_compare_run(void* made, int part) {
+extern "C" HEADLAB_COMPARED void headlab_compare_run(void* made, int part) {
   auto& job = *static_cast<headlab::bench::Job*>(made);
   switch (part) {
     case 0:
@@ -74,6 +74,6 @@ extern "C" void headlab_compare_run(void* made, int part) {
   }
 }
 
-extern "C" void headlab_compare_end(void* made) {
+extern "C" HEADLAB_COMPARED void headlab_compare_end(void* made) {
   delete static_cast<headlab::bench::Job*>(made);
 }

@@ -2,6 +2,9 @@
 /// \file What tools/bench/compare measures, as both builds understand it: only grow it at the end.
 #pragma once
 
+/// The functions that both builds show.
+#define HEADLAB_COMPARED __attribute__((visibility("default")))
+
 namespace headlab::bench {
 
 struct CompareWork {
