@@ -63,8 +63,8 @@
 //      is far: 1.15 to 1.25 for these alone.
 //   13. Draws: shuffles under a mask, and the two products of Philox that are the same for all
 //      points once: 1.06 for these alone.
-//      10 to 13, parts of both programs in turn in one process (tools/bench/compare): B 1.08,
-//      C 1.07 to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
+//      10 to 13, both programs in turn in one process, as tools/bench/compare does: B 1.08, C 1.07
+//      to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
 // Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
 // and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
 // pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
