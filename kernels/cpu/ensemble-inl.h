@@ -63,6 +63,9 @@
 //      is far: 1.15 to 1.25 for these alone.
 //   13. Draws: shuffles under a mask, and the two products of Philox that are the same for all
 //      points once: 1.06 for these alone.
+//   14. Where the noise of the ensemble takes a second pass anyway, the first one keeps no weights
+//      and has strips as the plain estimator: 128 heads, aggregate, 1.45 for that pass, 1.15 for
+//      the whole job.
 //      10 to 13, both programs in turn in one process, as tools/bench/compare does: B 1.08, C 1.07
 //      to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
 // Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
@@ -129,14 +132,19 @@ class EnsembleLoop : public Ensembles {
     // second. Short strips are slow, for what is done once a strip.
     const std::size_t together = most_together();
     const std::size_t rows = together * (conditional_ ? heads_.size() : 1);
-    const std::size_t keys = std::min((lane_count == 16 ? 16384 : 4096) / k_,
-                                      std::max(most_weights / rows, 16 * lane_count));
+    const std::size_t keys = (lane_count == 16 ? 16384 : 4096) / k_;
+    const std::size_t kept = std::min(keys, std::max(most_weights / rows, 16 * lane_count));
     const std::size_t most_tiles = lane_count == 16 ? block_tiles : 16;
-    strip_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, most_tiles);
+    key_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, most_tiles);
+    weight_tiles_ = std::clamp<std::size_t>(kept / tile_points, 2, most_tiles);
+    const std::size_t size = std::max(together * key_tiles_, rows * weight_tiles_) * tile_points;
+    buffer_ = hwy::AllocateAligned<float>(size);
+    std::fill_n(buffer_.get(), size, 0.0f);
+    needs_pairs_ = conditional_ &&
+                   !(constant_scale_ && std::ranges::all_of(conditions_, &Condition::recomputes));
+    keep_weights(conditional_);
     part_strips_ =
         std::max<std::size_t>(most_part_numbers / (heads_.size() * k_) / strip_keys(), 1);
-    buffer_ = hwy::AllocateAligned<float>(rows * strip_keys());
-    std::fill_n(buffer_.get(), rows * strip_keys(), 0.0f);
     std::size_t pairs = 1;
     for (const Condition& one : conditions_) pairs = std::max(pairs, one.pairs());
     batch_ = std::max<std::size_t>(most_running_pairs / pairs / together * together, together);
@@ -159,6 +167,7 @@ class EnsembleLoop : public Ensembles {
 
   bool begin(Pass pass) override {
     pass_ = pass;
+    keep_weights(conditional_ && (pass != Pass::sums || needs_pairs_));
     switch (pass) {
       case Pass::sums:
         forget_all();
@@ -206,6 +215,10 @@ class EnsembleLoop : public Ensembles {
     return !squares_in_products_ && (sums_squares_ || pass_ == Pass::repair);
   }
   std::size_t strip_keys() const { return strip_tiles_ * tile_points; }
+  void keep_weights(bool keep) {
+    keeps_weights_ = keep;
+    strip_tiles_ = keep ? weight_tiles_ : key_tiles_;
+  }
   Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
   const Window& window(std::size_t q, std::size_t h) const {
     return windows_[q * heads_.size() + h];
@@ -217,7 +230,7 @@ class EnsembleLoop : public Ensembles {
   float* running(std::size_t q, std::size_t h) { return sums_.at(4 * (q * heads_.size() + h)); }
   /// Exponents, then weights of one head at query r of a group.
   float* row(std::size_t r, std::size_t h) {
-    return &buffer_[(conditional_ ? r * heads_.size() + h : r) * strip_keys()];
+    return &buffer_[(keeps_weights_ ? r * heads_.size() + h : r) * strip_keys()];
   }
 
   // Construction
@@ -368,7 +381,7 @@ class EnsembleLoop : public Ensembles {
       case Pass::ensemble:
         break;
     }
-    if (conditional_) {
+    if (keeps_weights_) {
       for (std::size_t q = 0; q < queries_; q += batch_)
         add_batch(q, std::min(batch_, queries_ - q));
       return;
@@ -403,7 +416,7 @@ class EnsembleLoop : public Ensembles {
         if (pass_ == Pass::repair && !conditional_ && !window(q, h).again) continue;
         weigh<Rows>(strip, q, h);
       }
-      if (!conditional_) continue;
+      if (!keeps_weights_) continue;
       for (std::size_t r = 0; r < Rows; ++r) add_noise(strip, q + r, r, i + r);
     }
   }
@@ -515,7 +528,7 @@ class EnsembleLoop : public Ensembles {
       if (at.repaired || at.whole < -largest_plain_whole) return false;
       clamp = clamp || norm > at.reach2;
       rows[r] = {
-          .exp2 = &at.exp2, .sums = running(q + r, h), .out = conditional_ ? row(r, h) : nullptr};
+          .exp2 = &at.exp2, .sums = running(q + r, h), .out = keeps_weights_ ? row(r, h) : nullptr};
     }
     clamp ? weigh_fused<true>(strip, q, h, rows) : weigh_fused<false>(strip, q, h, rows);
     return true;
@@ -569,7 +582,7 @@ class EnsembleLoop : public Ensembles {
     const float* values = strip.set.values(strip.tile);
     const bool squares = adds_squares();
     auto add = [&]<bool Clamp, bool Squares>() HWY_ATTR {
-      if (conditional_) {
+      if (keeps_weights_) {
         sum_row<Clamp, Squares, true>(row, values, strip.keys(), whole, sums);
       } else {
         sum_row<Clamp, Squares, false>(row, values, strip.keys(), whole, sums);
@@ -666,7 +679,11 @@ class EnsembleLoop : public Ensembles {
   bool squares_in_products_ = false;  ///< sums of w^2 are among those of products
   bool sums_squares_ = false;         ///< in the first pass already
   bool squares_next_ = false;         ///< from the next replicate on
-  std::size_t strip_tiles_ = 0;
+  bool needs_pairs_ = false;          ///< weights of all heads together, in the first pass already
+  bool keeps_weights_ = false;        ///< of all heads, in this pass
+  std::size_t key_tiles_ = 0;         ///< of a strip where weights are not kept
+  std::size_t weight_tiles_ = 0;      ///< and where they are
+  std::size_t strip_tiles_ = 0;       ///< in this pass
   std::size_t part_strips_ = 0;  ///< that all queries of a batch go through before the next ones
   std::size_t batch_ = 0;        ///< queries that have running sums of pairs at once
   std::vector<Head<Law>> heads_;
