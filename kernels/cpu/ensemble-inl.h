@@ -64,8 +64,8 @@
 //   13. Draws: shuffles under a mask, and the two products of Philox that are the same for all
 //      points once: 1.06 for these alone.
 //   14. Where the noise of the ensemble takes a second pass anyway, the first one keeps no weights
-//      and has strips as the plain estimator: 128 heads, aggregate, 1.45 for that pass, 1.15 for
-//      the whole job.
+//      and has strips as the plain estimator, and a batch has all queries: 128 heads, aggregate,
+//      1.15 for the whole job by the one and 1.3 by the other.
 //      10 to 13, both programs in turn in one process, as tools/bench/compare does: B 1.08, C 1.07
 //      to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
 // Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
@@ -146,7 +146,9 @@ class EnsembleLoop : public Ensembles {
     part_strips_ =
         std::max<std::size_t>(most_part_numbers / (heads_.size() * k_) / strip_keys(), 1);
     std::size_t pairs = 1;
-    for (const Condition& one : conditions_) pairs = std::max(pairs, one.pairs());
+    for (const Condition& one : conditions_) {
+      if (!one.recomputes()) pairs = std::max(pairs, one.pairs());
+    }
     batch_ = std::max<std::size_t>(most_running_pairs / pairs / together * together, together);
     for (Condition& condition : conditions_) {
       std::vector<float*> places;
