@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <string>
@@ -340,6 +341,24 @@ TEST(Cpu, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
   }
 }
 
+/// Statistics of each of these queries have the bits that they have without the others.
+void expect_same_bits_alone(const Plan& plan, std::initializer_list<std::size_t> queries) {
+  const auto d = static_cast<std::size_t>(plan.d);
+  const std::size_t size = plan.layout().per_query();
+  on_every_target([&] {
+    const auto backend = make_cpu_backend();
+    const std::vector<double> all = one_replicate(*backend, plan, 3).mean;
+    for (const std::size_t q : queries) {
+      Plan alone = plan;
+      alone.queries = 1;
+      alone.query_points.assign(&plan.query_points[d * q], &plan.query_points[d * q] + d);
+      alone.truth = {plan.truth[q]};
+      const std::vector<double> own(&all[q * size], &all[q * size] + size);
+      EXPECT_EQ(one_replicate(*backend, alone, 3).mean, own) << "query " << q;
+    }
+  });
+}
+
 TEST(Cpu, AQueryHasTheBitsAmongOthersThatItHasAlone) {
   // Queries are worked on some together, in whole tiles and in what is left of the last ones.
   const KernelLaw kernels[] = {GaussianKernel{.bandwidth = 0.7}, SoftmaxKernel{.temperature = 0.5},
@@ -347,45 +366,22 @@ TEST(Cpu, AQueryHasTheBitsAmongOthersThatItHasAlone) {
   for (const std::uint64_t n : {40, 96, 1100}) {
     for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
       for (const KernelLaw& kernel : kernels) {
-        const Plan plan = test::make_plan({.n = n, .heads = 5, .queries = 11}, kernel, estimator);
-        const std::size_t size = plan.layout().per_query();
-        on_every_target([&] {
-          const auto backend = make_cpu_backend();
-          const std::vector<double> all = one_replicate(*backend, plan, 3).mean;
-          for (std::size_t q = 0; q < 11; ++q) {
-            Plan alone = plan;
-            alone.queries = 1;
-            alone.query_points.assign(&plan.query_points[6 * q], &plan.query_points[6 * q] + 6);
-            alone.truth = {plan.truth[q]};
-            const std::vector<double> own(&all[q * size], &all[q * size] + size);
-            EXPECT_EQ(one_replicate(*backend, alone, 3).mean, own) << "query " << q;
-          }
-        });
+        expect_same_bits_alone(
+            test::make_plan({.n = n, .heads = 5, .queries = 11}, kernel, estimator),
+            {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
       }
     }
   }
 }
 
 TEST(Cpu, QueriesOfLaterBatchesHaveTheBitsTheyHaveAlone) {
-  // So many pairs of heads that running sums of all queries are not kept at once; and so many heads
-  // that the noise of the ensemble takes a second pass.
+  // Pairwise: so many pairs of heads that running sums of all queries are not kept at once.
+  // Aggregate: so many heads that the noise of the ensemble takes a second pass.
   for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-    const Plan plan =
+    expect_same_bits_alone(
         test::make_plan({.n = 1100, .heads = 64, .k = 1, .queries = 133},
-                        GaussianKernel{.bandwidth = 0.7}, Estimator::conditional, mode);
-    const std::size_t size = plan.layout().per_query();
-    on_every_target([&] {
-      const auto backend = make_cpu_backend();
-      const std::vector<double> all = one_replicate(*backend, plan, 3).mean;
-      for (const std::size_t q : {0, 5, 11, 126, 130, 132}) {
-        Plan alone = plan;
-        alone.queries = 1;
-        alone.query_points.assign(&plan.query_points[6 * q], &plan.query_points[6 * q] + 6);
-        alone.truth = {plan.truth[q]};
-        const std::vector<double> own(&all[q * size], &all[q * size] + size);
-        EXPECT_EQ(one_replicate(*backend, alone, 3).mean, own) << "query " << q;
-      }
-    });
+                        GaussianKernel{.bandwidth = 0.7}, Estimator::conditional, mode),
+        {0, 5, 11, 126, 130, 132});
   }
 }
 
