@@ -16,6 +16,7 @@
 
 #include "kernels/cpu/chunk.h"
 #include "kernels/cpu/head_gradients.h"
+#include "kernels/cpu/subnormals.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"

@@ -374,6 +374,32 @@ TEST(Cpu, AQueryHasTheBitsAmongOthersThatItHasAlone) {
   }
 }
 
+TEST(Cpu, AQueryHasTheBitsThatItHasAloneInNarrowWindows) {
+  // Most weights and nearly all of their products are below 2^-126.
+  const KernelLaw kernels[] = {GaussianKernel{.bandwidth = 0.01}, LaplaceKernel{.bandwidth = 0.01}};
+  for (const KernelLaw& kernel : kernels) {
+    const Plan plan = test::make_plan({.n = 1100, .heads = 5, .queries = 7}, kernel);
+    expect_same_bits_alone(plan, {0, 1, 2, 3, 4, 5, 6});
+    on_every_target([&] {
+      EXPECT_TRUE(close_to_reference(plan, 2, one_replicate(*make_cpu_backend(), plan, 2).mean));
+    });
+  }
+}
+
+TEST(Cpu, SquaresOfManySmallWeightsAreNotLost) {
+  // All weights are about 2^-63.1, their sum is above 2^-40, their squares are below 2^-126.
+  Plan plan = test::make_plan({.n = 10'000'000, .d = 1, .heads = 1, .k = 1, .queries = 1},
+                              GaussianKernel{.bandwidth = 1e5});
+  plan.query_points = {1e5 * std::sqrt(2 * 63.1 * std::log(2.0))};
+  plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, 1);
+
+  const Moments found = one_replicate(*make_cpu_backend(), plan, 2);
+
+  // sum w^2 / (sum w)^2 = (1 + cv^2) / n, where w varies as exp(9.4 X 1e-5).
+  const double n = static_cast<double>(plan.n);
+  EXPECT_NEAR(n * found.mean.at(1), 1.0, 1e-3);
+}
+
 TEST(Cpu, QueriesOfLaterBatchesHaveTheBitsTheyHaveAlone) {
   // Pairwise: so many pairs of heads that running sums of all queries are not kept at once.
   // Aggregate: so many heads that the noise of the ensemble takes a second pass.

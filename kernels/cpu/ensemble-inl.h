@@ -6,8 +6,7 @@
 // in strips (kernels/cpu/chunk.h says how long). For each strip, head and up to eight queries the
 // exponents are computed into a buffer (exponents), then turned into weights and summed row by row
 // (sum_row); with AVX-512 and small d_k four queries go through both without leaving the registers
-// (weigh_fused), with the same bits (but for weights of 2^-126, StoredExp2, of which none reaches a
-// sum that is kept: least_safe_sum). Where covariances of heads are wanted, the weights are left in
+// (weigh_fused), with the same bits. Where covariances of heads are wanted, the weights are left in
 // the buffer, where the products of all pairs of heads are taken (add_products). Sums over a block
 // are float32 in SIMD lanes, over blocks float64.
 //
@@ -77,10 +76,13 @@
 // of C it is two fifths of the time; the products of heads, the projections and the draws are a
 // seventh each, the rest cosines, statistics and what is done once a replicate.
 
-/// Below this sum of unshifted kernel values a window is done again with the largest exponent
-/// subtracted. Above it nothing that matters underflows: what is lost is below 2^-86 of the sum,
-/// and in sums of squares below 2^-46.
-inline constexpr double least_safe_sum = 0x1p-40;
+/// Below this sum of the unshifted kernel values of n points a window is done again with the
+/// largest exponent subtracted. Above it nothing that matters is lost by taking numbers below
+/// 2^-126 for 0: less than 2^-82 of the sum w, and of the sum w^2, which is at least (sum w)^2 / n,
+/// 2^-38.
+inline double least_safe_sum(std::uint64_t n) {
+  return std::max(0x1p-40, 0x1p-44 * static_cast<double>(n));
+}
 /// Exponents without a bound of their own (softmax) begin at most this large, and may become this
 /// large: then sums of (s w)^2 stay below 2^128 for a noise scale s up to 2^28.
 inline constexpr float largest_first_exponent = 16;
@@ -128,16 +130,16 @@ class EnsembleLoop : public Ensembles {
     squares_in_products_ = std::ranges::all_of(conditions_, &Condition::has_squares);
     sums_squares_ = sums_squares_ || squares_in_products_;
     // The keys of a strip that one head has, the weights of all heads there, and the keys that all
-    // heads have in a part: the first stays in the first cache or near it, the others in the
-    // second. Short strips are slow, for what is done once a strip.
-    const std::size_t together = most_together();
-    const std::size_t rows = together * (conditional_ ? heads_.size() : 1);
-    const std::size_t keys = (lane_count == 16 ? 16384 : 4096) / k_;
-    const std::size_t kept = std::min(keys, std::max(most_weights / rows, 16 * lane_count));
+    // heads have in a part: the first stays in the first cache, the others in the second. Short
+    // strips are slow, for what is done once a strip, the more so where weights are kept.
+    const std::size_t rows = most_together * (conditional_ ? heads_.size() : 1);
+    const std::size_t kept = std::min((lane_count == 16 ? 2 : 1) * most_strip_numbers / k_,
+                                      std::max(most_weights / rows, 16 * lane_count));
     const std::size_t most_tiles = lane_count == 16 ? block_tiles : 16;
-    key_tiles_ = std::clamp<std::size_t>(keys / tile_points, 2, most_tiles);
+    key_tiles_ = std::clamp<std::size_t>(most_strip_numbers / k_ / tile_points, 2, most_tiles);
     weight_tiles_ = std::clamp<std::size_t>(kept / tile_points, 2, most_tiles);
-    const std::size_t size = std::max(together * key_tiles_, rows * weight_tiles_) * tile_points;
+    const std::size_t size =
+        std::max(most_together * key_tiles_, rows * weight_tiles_) * tile_points;
     buffer_ = hwy::AllocateAligned<float>(size);
     std::fill_n(buffer_.get(), size, 0.0f);
     needs_pairs_ = conditional_ &&
@@ -149,10 +151,10 @@ class EnsembleLoop : public Ensembles {
     for (const Condition& one : conditions_) {
       if (!one.recomputes()) pairs = std::max(pairs, one.pairs());
     }
-    batch_ = std::max<std::size_t>(most_running_pairs / pairs / together * together, together);
+    batch_ = std::max<std::size_t>(most_running_pairs / pairs / most_together, 1) * most_together;
     for (Condition& condition : conditions_) {
       std::vector<float*> places;
-      for (std::size_t r = 0; r < together; ++r) {
+      for (std::size_t r = 0; r < most_together; ++r) {
         for (const std::size_t h : condition.heads()) places.push_back(row(r, h));
       }
       condition.place(std::move(places), std::min(batch_, queries_));
@@ -186,6 +188,7 @@ class EnsembleLoop : public Ensembles {
   }
 
   HWY_ATTR void add(const TrainingSet& set) override {
+    const WithoutSubnormals without_subnormals;
     if (constant_scale_) {
       const double sd = static_cast<double>(set.scales(0)[0]);
       constant_variance_ = sd * sd;
@@ -211,17 +214,27 @@ class EnsembleLoop : public Ensembles {
  private:
   using Law = std::variant_alternative_t<LawIndex, KernelLaw>;
   static constexpr bool softmax = Law::has_key_prior;
+  /// Queries that go through a strip of keys together.
+#if HWY_TARGET <= HWY_AVX3
+  static constexpr std::size_t most_together = fused_rows;
+#else
+  static constexpr std::size_t most_together = most_rows;
+#endif
 
   /// Whether sums of w^2 are taken for themselves.
   bool adds_squares() const {
     return !squares_in_products_ && (sums_squares_ || pass_ == Pass::repair);
   }
-  std::size_t strip_keys() const { return strip_tiles_ * tile_points; }
+  std::size_t strip_keys() const {
+    return strip_tiles_ * tile_points;
+  }
   void keep_weights(bool keep) {
     keeps_weights_ = keep;
     strip_tiles_ = keep ? weight_tiles_ : key_tiles_;
   }
-  Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
+  Window& window(std::size_t q, std::size_t h) {
+    return windows_[q * heads_.size() + h];
+  }
   const Window& window(std::size_t q, std::size_t h) const {
     return windows_[q * heads_.size() + h];
   }
@@ -229,7 +242,9 @@ class EnsembleLoop : public Ensembles {
     return strip_norms_[strip.index * heads_.size() + h];
   }
   /// Running sums of w, w value, w^2 and s^2 w^2.
-  float* running(std::size_t q, std::size_t h) { return sums_.at(4 * (q * heads_.size() + h)); }
+  float* running(std::size_t q, std::size_t h) {
+    return sums_.at(4 * (q * heads_.size() + h));
+  }
   /// Exponents, then weights of one head at query r of a group.
   float* row(std::size_t r, std::size_t h) {
     return &buffer_[(keeps_weights_ ? r * heads_.size() + h : r) * strip_keys()];
@@ -281,7 +296,7 @@ class EnsembleLoop : public Ensembles {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         Window& at = window(q, h);
         const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
-        at.repaired = !(at.sums.weight >= least_safe_sum) || bound > largest_exponent;
+        at.repaired = !(at.sums.weight >= least_safe_sum(plan_.n)) || bound > largest_exponent;
         // sum w^2 <= max w sum w: such a window is not narrow.
         const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));
         if (!at.repaired && !wide && !sums_squares_) ++uncounted;
@@ -322,29 +337,13 @@ class EnsembleLoop : public Ensembles {
     return any;
   }
 
-  /// Queries that go through a strip of keys together.
-  std::size_t most_together() const {
-#if HWY_TARGET <= HWY_AVX3
-    // Four queries read keys twice as often as eight, which costs more than it saves where the
-    // keys of a strip are many numbers.
-    if (k_ <= (conditional_ ? 8 : 16)) return fused_rows;
-#endif
-    return most_rows;
-  }
-
   /// Calls body.template operator()<Rows>(q) for groups of queries that cover `count` from `first`
   /// on, which are all of them or a batch.
   template <class Body>
   HWY_ATTR void for_queries(std::size_t first, std::size_t count, const Body& body) {
-    const auto at = [&]<std::size_t Rows>(std::size_t q)
-                        HWY_ATTR { body.template operator()<Rows>(first + q); };
-#if HWY_TARGET <= HWY_AVX3
-    if (most_together() == fused_rows) {
-      for_row_tiles<fused_rows>(count, at);
-      return;
-    }
-#endif
-    for_row_tiles(count, at);
+    for_row_tiles<most_together>(count, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
+      body.template operator()<Rows>(first + q);
+    });
   }
 
   /// A block of keys: strip by strip, then the running sums are drained.
@@ -390,8 +389,13 @@ class EnsembleLoop : public Ensembles {
     }
     for (const Strip& strip : strips_) {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
-        for_queries(0, queries_,
-                    [&]<std::size_t Rows>(std::size_t q) HWY_ATTR { weigh<Rows>(strip, q, h); });
+        const bool last = h + 1 == heads_.size();
+        const std::size_t next = strip.tile + (last ? strip.tiles : 0);
+        const std::size_t next_head = heads_[last ? 0 : h + 1].subspace();
+        for_queries(0, queries_, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
+          set.fetch(next, strip.tiles, next_head, q, Rows, queries_);
+          weigh<Rows>(strip, q, h);
+        });
       }
     }
     for (std::size_t q = 0; q < queries_; ++q) drain(q, 0);
@@ -402,7 +406,14 @@ class EnsembleLoop : public Ensembles {
     const std::span<const Strip> strips(strips_);
     for (std::size_t s = 0; s < strips.size(); s += part_strips_) {
       const auto part = strips.subspan(s, std::min(part_strips_, strips.size() - s));
+      const std::size_t end = part.back().tile + part.back().tiles;
+      const std::size_t tiles = end - part.front().tile;
+      const bool again = s + part.size() == strips.size() && first + count < queries_;
+      const std::size_t next = again ? strips.front().tile : end;
       for_queries(first, count, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
+        for (const auto& head : heads_) {
+          part.front().set.fetch(next, tiles, head.subspace(), q - first, Rows, count);
+        }
         add_queries<Rows>(part, q, q - first);
       });
     }
@@ -498,13 +509,13 @@ class EnsembleLoop : public Ensembles {
   /// where they are needed there.
   template <std::size_t Rows>
   HWY_ATTR void weigh(const Strip& strip, std::size_t q, std::size_t h) {
-    const bool partial = strip.points < strip.tiles * tile_points;
-    const float norm = largest_norm(strip, h);
 #if HWY_TARGET <= HWY_AVX3
     if constexpr (Rows == fused_rows) {
-      if (weigh_fused(strip, q, h, partial, norm)) return;
+      if (weigh_fused(strip, q, h)) return;
     }
 #endif
+    const bool partial = strip.points < strip.tiles * tile_points;
+    const float norm = largest_norm(strip, h);
     exponents<Rows>(strip, q, h, 0, heads_[h].products());
     for (std::size_t r = 0; r < Rows; ++r) {
       const Window& at = window(q + r, h);
@@ -521,24 +532,14 @@ class EnsembleLoop : public Ensembles {
 
 #if HWY_TARGET <= HWY_AVX3
   /// The same with the exponents in registers; false, and nothing done, where it cannot be.
-  HWY_ATTR bool weigh_fused(const Strip& strip, std::size_t q, std::size_t h, bool partial,
-                            float norm) {
+  HWY_ATTR bool weigh_fused(const Strip& strip, std::size_t q, std::size_t h) {
     WeightRow rows[fused_rows];
-    bool clamp = partial;
     for (std::size_t r = 0; r < fused_rows; ++r) {
       const Window& at = window(q + r, h);
       if (at.repaired || at.whole < -largest_plain_whole) return false;
-      clamp = clamp || norm > at.reach2;
       rows[r] = {
           .exp2 = &at.exp2, .sums = running(q + r, h), .out = keeps_weights_ ? row(r, h) : nullptr};
     }
-    clamp ? weigh_fused<true>(strip, q, h, rows) : weigh_fused<false>(strip, q, h, rows);
-    return true;
-  }
-
-  template <bool Clamp>
-  HWY_ATTR void weigh_fused(const Strip& strip, std::size_t q, std::size_t h,
-                            const WeightRow (&rows)[fused_rows]) {
     const float* values = strip.set.values(strip.tile);
     const bool squares = adds_squares();
     constexpr std::size_t together = fused_vectors * lane_count / tile_points;
@@ -546,8 +547,8 @@ class EnsembleLoop : public Ensembles {
     heads_[h].template exponents<fused_rows, fused_vectors>(
         strip, 0, most, q, heads_[h].products(),
         [&](std::size_t r, std::size_t at, Float(&t)[fused_vectors]) HWY_ATTR
-        __attribute__((always_inline)) { rows[r].template add<Clamp>(t, values, at, squares); });
-    if (most == strip.tiles) return;
+        __attribute__((always_inline)) { rows[r].add(t, values, at, squares); });
+    if (most == strip.tiles) return true;
     constexpr std::size_t vectors = fused_vectors / together;
     const Float never = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
     heads_[h].template exponents<fused_rows, vectors>(
@@ -560,8 +561,9 @@ class EnsembleLoop : public Ensembles {
             const std::size_t there = strip.points - std::min(strip.points, at + v * lane_count);
             t[v] = hn::IfThenElse(hn::FirstN(float_tag, there), t[v], never);
           }
-          rows[r].template add<Clamp>(t, values, at, squares);
+          rows[r].add(t, values, at, squares);
         });
+    return true;
   }
 #endif
 

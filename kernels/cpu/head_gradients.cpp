@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/subnormals.h"
 #include "kernels/deal.h"
 #include "kernels/learning/units.h"
 #include "kernels/tile.h"
@@ -290,6 +291,7 @@ class CpuGradients : public HeadGradients {
 
   /// Estimates, and normalisers log2 sum_i K, of some queries.
   HWY_ATTR void estimate_some(std::size_t h, std::size_t begin, std::size_t count) {
+    const WithoutSubnormals without_subnormals;
     const Buffer buffer = zeros(most_rows * strip_keys);
     for_row_tiles(count, [&]<std::size_t Rows>(std::size_t row) HWY_ATTR {
       Window windows[Rows];
@@ -415,6 +417,7 @@ class CpuGradients : public HeadGradients {
   /// and sum_i e_qi v_i to of_queries [Q][k].
   HWY_ATTR void add_chunk(std::size_t h, std::size_t chunk, const std::vector<float>& scales,
                           double* of_keys, double* of_queries) {
+    const WithoutSubnormals without_subnormals;
     const Buffer buffer = zeros(most_rows * strip_keys);
     const Buffer products = zeros(k_ * strip_keys);
     const Buffer sums = zeros(strip_keys);

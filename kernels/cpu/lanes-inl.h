@@ -113,18 +113,15 @@ class Exp2 {
   Float c_[exp2_terms];
 };
 
-/// The same from coefficients in memory, for |whole| <= `largest_plain_whole`: where registers hold
-/// other things. The bits differ at most where t + whole rounds to -126.5, from no weight to
-/// 2^-126.
+/// The same for every t, from coefficients in memory, where registers hold other things; |whole| is
+/// to be at most `largest_plain_whole`. It has the bits of Exp2, and is fast, only where subnormal
+/// numbers are taken for 0 (WithoutSubnormals).
 struct StoredExp2 {
   float c[exp2_terms];
-  float least;  ///< exponents that are not above it give 0
 
   StoredExp2() = default;
-  explicit StoredExp2(float whole) : least(least_exponent + 0.5f - whole) {
-    exp2_coefficients(whole, c);
-  }
-  template <bool Clamp, std::size_t Vectors>
+  explicit StoredExp2(float whole) { exp2_coefficients(whole, c); }
+  template <std::size_t Vectors>
   HWY_INLINE void power(Float (&t)[Vectors]) const {
     Float f[Vectors], p[Vectors];
     for (std::size_t v = 0; v < Vectors; ++v) {
@@ -136,11 +133,8 @@ struct StoredExp2 {
       for (std::size_t v = 0; v < Vectors; ++v) p[v] = hn::MulAdd(p[v], f[v], next);
     }
     for (std::size_t v = 0; v < Vectors; ++v) {
-      __mmask16 some = 0xffff;
-      if constexpr (Clamp) {
-        some = _mm512_cmp_ps_mask(t[v].raw, hn::Set(float_tag, least).raw, _CMP_GT_OQ);
-      }
-      t[v] = Float{_mm512_maskz_scalef_ps(some, p[v].raw, t[v].raw)};
+      // Without a mask g++ 12 warns of its own undefined register.
+      t[v] = Float{_mm512_maskz_scalef_ps(0xffff, p[v].raw, t[v].raw)};
     }
   }
 };

@@ -65,18 +65,17 @@ HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values,
 inline constexpr std::size_t fused_rows = 4;
 inline constexpr std::size_t fused_vectors = 4;
 
-/// What becomes of a query's exponents: the same as in sum_row, with the same bits but for what
-/// StoredExp2 says.
+/// What becomes of a query's exponents: the same as in sum_row, with the same bits.
 struct WeightRow {
   const StoredExp2* exp2;
   float* sums;  ///< of w, w value and, where it is asked for, w^2
   float* out;   ///< where the weights are left, or null
 
   /// For the exponents t.
-  template <bool Clamp, std::size_t Vectors>
+  template <std::size_t Vectors>
   HWY_INLINE void add(Float (&t)[Vectors], const float* values, std::size_t at,
                       bool squares) const {
-    exp2->power<Clamp>(t);
+    exp2->power(t);
     // Stores of vectors may be to anything, so that members would be loaded again.
     float* const to = sums;
     float* const weights = out;
