@@ -3,12 +3,12 @@
 // replicate. Included once per SIMD target.
 //
 // Keys come in blocks, blocks in parts that all queries of a batch meet before the next one, parts
-// in strips (kernels/cpu/chunk.h says how long). For each strip, head and up to eight queries the
+// in strips (kernels/cpu/chunk.h says how long). For each strip, head and group of queries the
 // exponents are computed into a buffer (exponents), then turned into weights and summed row by row
-// (sum_row); with AVX-512 and small d_k four queries go through both without leaving the registers
-// (weigh_fused), with the same bits. Where covariances of heads are wanted, the weights are left in
-// the buffer, where the products of all pairs of heads are taken (add_products). Sums over a block
-// are float32 in SIMD lanes, over blocks float64.
+// (sum_row); with AVX-512 four queries go through both without leaving the registers (weigh_fused),
+// with the same bits. Where covariances of heads are wanted, the weights are left in the buffer,
+// where the products of all pairs of heads are taken (add_products). Sums over a block are float32
+// in SIMD lanes, over blocks float64.
 //
 // The ladder, in 10^9 weights a second, the best of many runs, for the machine is shared. One core
 // of an AMD EPYC (Zen 3) with AVX2, 51.8e9 multiply-adds a second; n = 4096, d = 32, H = 8, Q = 64,
@@ -67,10 +67,21 @@
 //      1.15 for the whole job by the one and 1.3 by the other.
 //      10 to 13, both programs in turn in one process, as tools/bench/compare does: B 1.08, C 1.07
 //      to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
+//   15. Without kept weights a strip's keys take half the first cache, and while queries meet them
+//      the next ones are fetched into the second: with that four queries by four vectors win for
+//      every d_k. Sums of the plain estimator 1.02 at d_k = 8, 1.08 at 16, 1.2 at 32 (1.15 to 1.25
+//      for all three while others kept the third cache busy).
+//   16. No subnormal numbers: products of small weights were the most of the time where windows are
+//      narrow (C with bandwidth 0.35 in place of 0.5: 1.4, with 0.25: 2.9). With AVX-512 exponents
+//      need no clamp then, either: 1.04 for the sums of C.
 // Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
 // and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
 // pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
-// sums of C: what is done once a piece costs more than the second cache).
+// sums of C: what is done once a piece costs more than the second cache). After 16, exponents from
+// the matrix unit (AMX), coordinates split into three bfloat16 and sixteen queries by sixteen keys
+// at a time: at d_k = 64 they took as long as 30 multiply-adds a weight, in place of 64, but as 120
+// while another hardware thread kept the core busy, which is how it mostly is (the core loop 1.9
+// and 0.67).
 //
 // What binds now: at d_k of 8 and less the loop is near the two units for multiply-adds. By samples
 // of C it is two fifths of the time; the products of heads, the projections and the draws are a
@@ -346,6 +357,21 @@ class EnsembleLoop : public Ensembles {
     });
   }
 
+  /// Brings keys that will be needed next nearer, into the second cache: of `tiles` tiles from
+  /// `tile` on, as far as there are any, what falls to `count` queries from q on. (Not inline,
+  /// g++ 12 drops it as a function without effect.)
+  HWY_INLINE void fetch(const TrainingSet& set, std::size_t tile, std::size_t tiles,
+                        std::size_t subspace, std::size_t q, std::size_t count) const {
+    if (tile >= set.tiles()) return;
+    constexpr std::size_t line = 64 / sizeof(float);
+    const std::size_t lines = std::min(tiles, set.tiles() - tile) * tile_points * k_ / line;
+    const std::size_t end = lines * (q + count) / queries_;
+    const float* keys = set.keys(tile, subspace);
+    for (std::size_t i = lines * q / queries_; i < end; ++i) {
+      __builtin_prefetch(keys + i * line, 0, 2);
+    }
+  }
+
   /// A block of keys: strip by strip, then the running sums are drained.
   HWY_ATTR void add_block(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     strips_.clear();
@@ -393,7 +419,7 @@ class EnsembleLoop : public Ensembles {
         const std::size_t next = strip.tile + (last ? strip.tiles : 0);
         const std::size_t next_head = heads_[last ? 0 : h + 1].subspace();
         for_queries(0, queries_, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
-          set.fetch(next, strip.tiles, next_head, q, Rows, queries_);
+          fetch(set, next, strip.tiles, next_head, q, Rows);
           weigh<Rows>(strip, q, h);
         });
       }
@@ -406,14 +432,7 @@ class EnsembleLoop : public Ensembles {
     const std::span<const Strip> strips(strips_);
     for (std::size_t s = 0; s < strips.size(); s += part_strips_) {
       const auto part = strips.subspan(s, std::min(part_strips_, strips.size() - s));
-      const std::size_t end = part.back().tile + part.back().tiles;
-      const std::size_t tiles = end - part.front().tile;
-      const bool again = s + part.size() == strips.size() && first + count < queries_;
-      const std::size_t next = again ? strips.front().tile : end;
       for_queries(first, count, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
-        for (const auto& head : heads_) {
-          part.front().set.fetch(next, tiles, head.subspace(), q - first, Rows, count);
-        }
         add_queries<Rows>(part, q, q - first);
       });
     }

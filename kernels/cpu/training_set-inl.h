@@ -117,21 +117,6 @@ class TrainingSet {
   const float* keys(std::size_t tile, std::size_t subspace) const {
     return &keys_[key_offset(tile, subspace)];
   }
-  /// Brings keys that will be needed next nearer, into the second cache: of `tiles` tiles from
-  /// `tile` on, as far as there are any, what falls to `count` of `all` pieces of work from `first`
-  /// on. (Where it is not inline, g++ 12 takes it for a function without effect and drops it.)
-  HWY_INLINE void fetch(std::size_t tile, std::size_t tiles, std::size_t subspace,
-                        std::size_t first, std::size_t count, std::size_t all) const {
-    if (tile >= this->tiles()) return;
-    constexpr std::size_t line = 64 / sizeof(float);
-    const std::size_t lines =
-        std::min(tiles, this->tiles() - tile) * tile_points * subspaces_.k(subspace) / line;
-    const float* from = keys(tile, subspace);
-    const std::size_t end = lines * (first + count) / all;
-    for (std::size_t i = lines * first / all; i < end; ++i) {
-      __builtin_prefetch(from + i * line, 0, 2);
-    }
-  }
   /// |key|^2 [tile_points].
   const float* norms(std::size_t tile, std::size_t subspace) const {
     return &norms_[(subspace * chunk_tiles_ + tile) * tile_points];

@@ -84,7 +84,9 @@ int compare(const char* const* paths, double seconds, const char* filter) {
       {"conditional, d_k 16", standard(16, true)},
       {"conditional, d_k 32", standard(32, true)},
       {"aggregate, d_k 4", standard(4, true, true)},
+      {"128 heads", {1000, 32, 4, 128, 16, 1, 1, 0, 64, 1.6}},
       {"time_to_se", {2048, 16, 4, 8, 16, 1, 0, 4, 200, 0.5}},
+      {"narrow windows", {2048, 16, 4, 8, 16, 1, 0, 4, 200, 0.25}},
       {"small", {50, 4, 1, 4, 8, 1, 0, 2, 2000, 0.8}},
   };
   const auto chosen = [&](const Case& one) { return std::strstr(one.name, filter) != nullptr; };
