@@ -225,27 +225,17 @@ class EnsembleLoop : public Ensembles {
  private:
   using Law = std::variant_alternative_t<LawIndex, KernelLaw>;
   static constexpr bool softmax = Law::has_key_prior;
-  /// Queries that go through a strip of keys together.
-#if HWY_TARGET <= HWY_AVX3
-  static constexpr std::size_t most_together = fused_rows;
-#else
-  static constexpr std::size_t most_together = most_rows;
-#endif
 
   /// Whether sums of w^2 are taken for themselves.
   bool adds_squares() const {
     return !squares_in_products_ && (sums_squares_ || pass_ == Pass::repair);
   }
-  std::size_t strip_keys() const {
-    return strip_tiles_ * tile_points;
-  }
+  std::size_t strip_keys() const { return strip_tiles_ * tile_points; }
   void keep_weights(bool keep) {
     keeps_weights_ = keep;
     strip_tiles_ = keep ? weight_tiles_ : key_tiles_;
   }
-  Window& window(std::size_t q, std::size_t h) {
-    return windows_[q * heads_.size() + h];
-  }
+  Window& window(std::size_t q, std::size_t h) { return windows_[q * heads_.size() + h]; }
   const Window& window(std::size_t q, std::size_t h) const {
     return windows_[q * heads_.size() + h];
   }
@@ -253,9 +243,7 @@ class EnsembleLoop : public Ensembles {
     return strip_norms_[strip.index * heads_.size() + h];
   }
   /// Running sums of w, w value, w^2 and s^2 w^2.
-  float* running(std::size_t q, std::size_t h) {
-    return sums_.at(4 * (q * heads_.size() + h));
-  }
+  float* running(std::size_t q, std::size_t h) { return sums_.at(4 * (q * heads_.size() + h)); }
   /// Exponents, then weights of one head at query r of a group.
   float* row(std::size_t r, std::size_t h) {
     return &buffer_[(keeps_weights_ ? r * heads_.size() + h : r) * strip_keys()];
