@@ -16,9 +16,10 @@ inline constexpr std::uint64_t chunk_unit = 2048;
 /// What they may take, unless one unit takes more.
 inline constexpr std::uint64_t most_chunk_bytes = std::uint64_t{8} << 20;
 
-/// How much of a training set is worked on at once. Numbers that stay in half of the first cache:
-/// keys of one head in a strip. Numbers that stay in the second cache: weights of all heads at a
-/// group of queries, and keys of all heads in a part of a block.
+/// How much of a training set is worked on at once. Numbers that stay in the first cache beside
+/// others: keys of one head in a strip, which has two tiles at least. Numbers that stay in the
+/// second cache: weights of all heads at a group of queries, and keys of all heads in a part of a
+/// block.
 inline constexpr std::size_t most_strip_numbers = 4096;
 inline constexpr std::size_t most_weights = 65536;
 inline constexpr std::size_t most_part_numbers = 65536;

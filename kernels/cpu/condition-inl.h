@@ -9,7 +9,7 @@ struct Sums {
   double weight = 0;          ///< sum w
   double weighted_value = 0;  ///< sum w (value - centre)
   double weight_squared = 0;  ///< sum w^2, where it is needed
-  double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies
+  double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies, s in units
 };
 
 /// One head at one query.
@@ -108,7 +108,7 @@ class Condition {
   HWY_ATTR void multiply_scaled_weights(std::size_t keys, std::size_t r, std::size_t i) {
     if (!noise_products_.empty()) add_products(rows(r), keys, running_noise_.at(i * pairs_));
   }
-  /// s^2 (sum_h a_h w_h / sum w_h)^2, in the second pass; q is the query.
+  /// s^2 (sum_h a_h w_h / sum w_h)^2, in the second pass, s in noise units; q is the query.
   HWY_ATTR void add_ensemble_noise(const float* scales, std::size_t keys, std::size_t q,
                                    std::size_t r, std::size_t i) {
     const std::size_t count = heads_.size();
@@ -143,10 +143,10 @@ class Condition {
     return products_[q * pairs_ + pair_index(heads_.size(), h, h)];
   }
 
-  /// The statistics of query q, see kernels/moments.h, from its windows. `constant_variance` is
-  /// that of the noise, where it is the same everywhere.
-  void finish(std::size_t q, const Window* windows, double centre, double constant_variance,
-              double* out) {
+  /// The statistics of query q, see kernels/moments.h, from its windows. Sums of w^2 are to be
+  /// multiplied by `variance`, the ensemble's by `unit_variance`, that of a noise unit.
+  void finish(std::size_t q, const Window* windows, double centre, double variance,
+              double unit_variance, double* out) {
     const std::size_t count = heads_.size();
     inverse_.resize(count);  // 1 / sum w
     for (std::size_t h = 0; h < count; ++h) {
@@ -159,17 +159,16 @@ class Condition {
       for (std::size_t h = 0; h < count; ++h) out[count] += plan_.head_weights[h] * out[h];
     }
     if (!conditional_) return;
-    const double s2 = constant_scale_ ? constant_variance : 1.0;
     double* noise = out + layout_.noise_offset();
     if (!layout_.pairwise()) {
-      finish_aggregate(q, windows, s2, noise);
+      finish_aggregate(q, windows, variance, unit_variance, noise);
       return;
     }
     const std::vector<double>& scaled = constant_scale_ ? products_ : noise_products_;
     const std::size_t first = q * pairs_;
     for (std::size_t h = 0, pair = 0; h < count; ++h) {
       for (std::size_t l = h; l < count; ++l, ++pair) {
-        noise[pair] = s2 * scaled[first + pair] * inverse_[h] * inverse_[l];
+        noise[pair] = variance * scaled[first + pair] * inverse_[h] * inverse_[l];
       }
     }
     if (layout_.has_alignment()) out[layout_.alignment_offset()] = alignment(&products_[first]);
@@ -181,7 +180,8 @@ class Condition {
   }
 
   /// The noise of each head and of the ensemble.
-  void finish_aggregate(std::size_t q, const Window* windows, double s2, double* noise) {
+  void finish_aggregate(std::size_t q, const Window* windows, double variance, double unit_variance,
+                        double* noise) {
     const std::size_t count = heads_.size();
     const std::vector<double>& scaled = constant_scale_ ? products_ : noise_products_;
     const std::size_t first = q * pairs_;
@@ -190,14 +190,14 @@ class Condition {
       const double square = !recomputes_      ? scaled[first + pair_index(count, h, h)]
                             : constant_scale_ ? sums.weight_squared
                                               : sums.noise;
-      noise[h] = s2 * square * inverse_[h] * inverse_[h];
+      noise[h] = variance * square * inverse_[h] * inverse_[h];
     }
-    noise[count] = ensemble_noise_[q];
+    noise[count] = unit_variance * ensemble_noise_[q];
     if (recomputes_) return;
     for (std::size_t h = 0; h < count; ++h) inverse_[h] *= plan_.head_weights[h];
     for (std::size_t h = 0; h < count; ++h) {
       for (std::size_t l = h; l < count; ++l) {
-        noise[count] += (h == l ? 1 : 2) * s2 * scaled[first + pair_index(count, h, l)] *
+        noise[count] += (h == l ? 1 : 2) * variance * scaled[first + pair_index(count, h, l)] *
                         inverse_[h] * inverse_[l];
       }
     }

@@ -386,6 +386,56 @@ TEST(Cpu, AQueryHasTheBitsThatItHasAloneInNarrowWindows) {
   }
 }
 
+TEST(Cpu, WeightsBelowTheSmallestNormalNumberAreZero) {
+  // Each of two heads gives one of two points the weight 1 and the other one 2^-130.
+  const double far = 0.5 * std::sqrt(2 * 130 * std::log(2.0));
+  for (const int queries : {1, 4}) {
+    Plan plan = test::make_plan({.n = 200, .d = 2, .heads = 2, .k = 1, .queries = queries},
+                                GaussianKernel{.bandwidth = 0.5});
+    plan.design = FileDesign{.rows = {{0, far}, {far, 0}}}.sampler(plan.table);
+    plan.projections = {1, 0, 0, 1};
+    plan.query_points.assign(plan.query_points.size(), 0.0);
+    const std::size_t covariance = plan.layout().noise_offset() + 1;
+    on_every_target([&] {
+      const std::vector<double> found = one_replicate(*make_cpu_backend(), plan, 2).mean;
+      for (std::size_t q = 0; q < static_cast<std::size_t>(queries); ++q) {
+        const double* statistics = &found[q * plan.layout().per_query()];
+        EXPECT_EQ(statistics[covariance], 0.0) << queries;
+        EXPECT_GT(statistics[covariance - 1], 0.0) << queries;
+      }
+    });
+  }
+}
+
+TEST(Cpu, NoiseHasTheSameDigitsInAnyUnit) {
+  const auto backend = make_cpu_backend();
+  for (const auto& [heads, mode] :
+       {std::pair(3, MomentMode::pairwise), std::pair(3, MomentMode::aggregate),
+        std::pair(30, MomentMode::aggregate)}) {
+    const Plan plan =
+        test::make_plan({.n = 300, .heads = heads, .k = 1}, GaussianKernel{.bandwidth = 0.3},
+                        Estimator::conditional, mode);
+    const auto noise_of = [&](double sd) {
+      Plan scaled = plan;
+      scaled.noise =
+          HeteroscedasticNoise{.sd = sd, .slope = 0.7, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
+              scaled.table, scaled.d);
+      return one_replicate(*backend, scaled, 2).mean;
+    };
+    const std::vector<double> ordinary = noise_of(1);
+    const std::vector<double> small = noise_of(0x1p-66);
+    const std::size_t size = plan.layout().per_query();
+    for (std::size_t i = 0; i < ordinary.size(); ++i) {
+      const std::size_t at = i % size;
+      const std::size_t first = plan.layout().noise_offset();
+      const bool is_noise =
+          at >= first && (!plan.layout().has_alignment() || at < plan.layout().alignment_offset());
+      EXPECT_EQ(small[i], is_noise ? ordinary[i] * 0x1p-132 : ordinary[i]) << at;
+      EXPECT_TRUE(!is_noise || small[i] > 0) << at;
+    }
+  }
+}
+
 TEST(Cpu, SquaresOfManySmallWeightsAreNotLost) {
   // All weights are about 2^-63.1, their sum is above 2^-40, their squares are below 2^-126.
   Plan plan = test::make_plan({.n = 10'000'000, .d = 1, .heads = 1, .k = 1, .queries = 1},

@@ -67,13 +67,14 @@
 //      1.15 for the whole job by the one and 1.3 by the other.
 //      10 to 13, both programs in turn in one process, as tools/bench/compare does: B 1.08, C 1.07
 //      to 1.10, B with d_k = 16 1.10, with 32 1.16; A 1.02 to 1.06.
-//   15. Without kept weights a strip's keys take half the first cache, and while queries meet them
-//      the next ones are fetched into the second: with that four queries by four vectors win for
-//      every d_k. Sums of the plain estimator 1.02 at d_k = 8, 1.08 at 16, 1.2 at 32 (1.15 to 1.25
-//      for all three while others kept the third cache busy).
-//   16. No subnormal numbers: products of small weights were the most of the time where windows are
-//      narrow (C with bandwidth 0.35 in place of 0.5: 1.4, with 0.25: 2.9). With AVX-512 exponents
-//      need no clamp then, either: 1.04 for the sums of C.
+//   15. Without kept weights a strip's keys take a third of the first cache, and while queries meet
+//      them the next ones are fetched into the second: with that four queries by four vectors win
+//      for every d_k up to 64. Sums of the plain estimator 1.02 at d_k = 8, 1.08 at 16, 1.2 at 32
+//      (1.15 to 1.25 for all three while others kept the third cache busy), 1.28 at 64. The same
+//      shape with kept weights: 0.98 to 1.04 at 8 to 64.
+//   16. No subnormal numbers: where windows are narrow, products of small weights took most of the
+//      time (whole jobs as C with bandwidth 0.35 in place of 0.5: 1.4, with 0.25: 2.9). With
+//      AVX-512 exponents need no clamp then, either: 1.04 for the sums of C.
 // Tried and dropped there: in 7, eight queries by two vectors were hardly faster than two loops,
 // and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
 // pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
@@ -83,16 +84,18 @@
 // while another hardware thread kept the core busy, which is how it mostly is (the core loop 1.9
 // and 0.67).
 //
-// What binds now: at d_k of 8 and less the loop is near the two units for multiply-adds. By samples
-// of C it is two fifths of the time; the products of heads, the projections and the draws are a
-// seventh each, the rest cosines, statistics and what is done once a replicate.
+// What binds now: at its best the core loop takes 81 to 91 % of the limit. By samples of C the loop
+// is a good third of the time, the projections and the draws are a seventh each, the products of
+// heads a ninth; the rest are cosines, statistics and what is done once a replicate.
 
 /// Below this sum of the unshifted kernel values of n points a window is done again with the
 /// largest exponent subtracted. Above it nothing that matters is lost by taking numbers below
-/// 2^-126 for 0: less than 2^-82 of the sum w, and of the sum w^2, which is at least (sum w)^2 / n,
-/// 2^-38.
-inline double least_safe_sum(std::uint64_t n) {
-  return std::max(0x1p-40, 0x1p-44 * static_cast<double>(n));
+/// 2^-126 for 0: less than n 2^-86 of the sum w, and of the sum w^2, which is at least (sum w)^2 /
+/// n, 2^-30. (Noise that varies as s multiplies w by s / noise_unit(), which is near 1.) The plain
+/// estimator wants the sum w^2 only to know whether one w is more than half the sum w.
+inline double least_safe_sum(Estimator estimator, std::uint64_t n) {
+  constexpr double least = 0x1p-40;
+  return estimator == Estimator::plain ? least : std::max(least, 0x1p-48 * static_cast<double>(n));
 }
 /// Exponents without a bound of their own (softmax) begin at most this large, and may become this
 /// large: then sums of (s w)^2 stay below 2^128 for a noise scale s up to 2^28.
@@ -142,7 +145,8 @@ class EnsembleLoop : public Ensembles {
     sums_squares_ = sums_squares_ || squares_in_products_;
     // The keys of a strip that one head has, the weights of all heads there, and the keys that all
     // heads have in a part: the first stays in the first cache, the others in the second. Short
-    // strips are slow, for what is done once a strip, the more so where weights are kept.
+    // strips are slow, for what is done once a strip, the more so where weights are kept: there
+    // AVX-512 has twice the keys.
     const std::size_t rows = most_together * (conditional_ ? heads_.size() : 1);
     const std::size_t kept = std::min((lane_count == 16 ? 2 : 1) * most_strip_numbers / k_,
                                       std::max(most_weights / rows, 16 * lane_count));
@@ -200,9 +204,11 @@ class EnsembleLoop : public Ensembles {
 
   HWY_ATTR void add(const TrainingSet& set) override {
     const WithoutSubnormals without_subnormals;
+    unit_variance_ = set.noise_unit() * set.noise_unit();
+    variance_ = unit_variance_;
     if (constant_scale_) {
       const double sd = static_cast<double>(set.scales(0)[0]);
-      constant_variance_ = sd * sd;
+      variance_ *= sd * sd;
     }
     for (std::size_t tile = 0; tile < set.tiles(); tile += block_tiles) {
       add_block(set, tile, std::min(block_tiles, set.tiles() - tile));
@@ -216,7 +222,7 @@ class EnsembleLoop : public Ensembles {
         for (const std::size_t h : condition.heads()) {
           count_window(window(q, h), counts[condition.index()]);
         }
-        condition.finish(q, &window(q, 0), centre, constant_variance_,
+        condition.finish(q, &window(q, 0), centre, variance_, unit_variance_,
                          &statistics[condition.index()][q * condition.layout().per_query()]);
       }
     }
@@ -295,7 +301,8 @@ class EnsembleLoop : public Ensembles {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         Window& at = window(q, h);
         const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
-        at.repaired = !(at.sums.weight >= least_safe_sum(plan_.n)) || bound > largest_exponent;
+        at.repaired = !(at.sums.weight >= least_safe_sum(plan_.estimator, plan_.n)) ||
+                      bound > largest_exponent;
         // sum w^2 <= max w sum w: such a window is not narrow.
         const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));
         if (!at.repaired && !wide && !sums_squares_) ++uncounted;
@@ -346,8 +353,8 @@ class EnsembleLoop : public Ensembles {
   }
 
   /// Brings keys that will be needed next nearer, into the second cache: of `tiles` tiles from
-  /// `tile` on, as far as there are any, what falls to `count` queries from q on. (Not inline,
-  /// g++ 12 drops it as a function without effect.)
+  /// `tile` on, as far as there are any, what falls to `count` queries from q on. Inline, because
+  /// g++ 12 drops calls of a function that does nothing else.
   HWY_INLINE void fetch(const TrainingSet& set, std::size_t tile, std::size_t tiles,
                         std::size_t subspace, std::size_t q, std::size_t count) const {
     if (tile >= set.tiles()) return;
@@ -686,7 +693,8 @@ class EnsembleLoop : public Ensembles {
   std::size_t k_;
   bool conditional_;
   bool constant_scale_;
-  double constant_variance_ = 0;      ///< of the noise, where it is the same everywhere
+  double unit_variance_ = 1;          ///< of a noise unit
+  double variance_ = 1;               ///< that sums of w^2, or of s^2 w^2, are multiplied by
   bool squares_in_products_ = false;  ///< sums of w^2 are among those of products
   bool sums_squares_ = false;         ///< in the first pass already
   bool squares_next_ = false;         ///< from the next replicate on
@@ -705,5 +713,5 @@ class EnsembleLoop : public Ensembles {
   std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
   std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
   std::vector<std::size_t> again_;             ///< queries to be done again
-  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_together()][heads_ or 1][strip_keys]
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_together][heads_ or 1][strip_keys]
 };

@@ -76,19 +76,30 @@ class TrainingSet {
     }
     // The median of m over a few points: one far point or query must not move it.
     draw_points(0, 0);
-    Tile m = std::visit(
+    const Tile m = std::visit(
         [&](const auto& function) {
           return function(plan.table.rounded(), point_.get(), 1, rows_drawn_);
         },
         plan.regression);
-    const auto points = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n_, tile_points));
-    std::nth_element(m.v, m.v + points / 2, m.v + points);
-    centre_ = static_cast<double>(m.v[points / 2]);
+    centre_ = median(m);
+    if (plan.estimator == Estimator::plain) return;
+    std::visit(
+        [&](const auto& noise) {
+          if (noise.constant_scale) return;
+          const double typical = median(noise.scale(plan.table.rounded(), point_.get(), 1));
+          if (typical > 0) {
+            noise_unit_ = std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
+          }
+        },
+        plan.noise);
   }
 
   std::uint64_t n() const { return n_; }
   /// Constant subtracted from the values, near them: what is left has the digits of float32.
   double centre() const { return centre_; }
+  /// Power of two near s(X), 1 where that is the same everywhere or noise is drawn: squares of
+  /// small weights times small s are not to underflow.
+  double noise_unit() const { return noise_unit_; }
 
   std::size_t chunks() const {
     const std::uint64_t points = chunk_tiles_ * tile_points;
@@ -123,7 +134,7 @@ class TrainingSet {
   }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
-  /// s(X_i) [tile_points].
+  /// s(X_i) / noise_unit() [tile_points].
   const float* scales(std::size_t tile) const { return &scales_[tile * tile_points]; }
 
   /// Draws the design points of tile `tile` of the whole set into point() [4 ceil(d/4)].
@@ -139,6 +150,7 @@ class TrainingSet {
     float* HWY_RESTRICT value = &values_[tile * tile_points];
     float* HWY_RESTRICT scale = &scales_[tile * tile_points];
     const auto centre = static_cast<float>(centre_);
+    const auto per_unit = static_cast<float>(1 / noise_unit_);
     std::visit(
         [&](const auto& m) {
           const Tile regression = m(table, x, 1, rows_drawn_);
@@ -151,7 +163,7 @@ class TrainingSet {
     std::visit(
         [&](const auto& noise) {
           const Tile sd = noise.scale(table, x, 1);
-          std::copy_n(sd.v, tile_points, scale);
+          for (std::size_t i = 0; i < tile_points; ++i) scale[i] = sd.v[i] * per_unit;
           if (!draws_noise) return;
           const Tile unit = draw_noise(noise, stream, first);
           for (std::size_t i = 0; i < tile_points; ++i) {
@@ -226,6 +238,14 @@ class TrainingSet {
     }
   }
 
+  /// Of the points of the first tile that there are.
+  double median(const Tile& of) const {
+    Tile tile = of;
+    const auto points = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n_, tile_points));
+    std::nth_element(tile.v, tile.v + points / 2, tile.v + points);
+    return static_cast<double>(tile.v[points / 2]);
+  }
+
   using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
   static Buffer allocate(std::size_t size) {
     return hwy::AllocateAligned<float>(std::max<std::size_t>(size, 1));
@@ -246,4 +266,5 @@ class TrainingSet {
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   TileRows rows_drawn_ = {};
   double centre_ = 0;
+  double noise_unit_ = 1;
 };
