@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cpu backend draws has the bits of the scalar functions that define it.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/every_target.h"
+#include "kernels/cpu/tile_dot.h"
+#include "kernels/law/regression/random_cosines.h"
+#include "kernels/reference/reference.h"
+#include "kernels/test_plans.h"
+
+namespace headlab {
+namespace {
+
+using test::on_every_target;
+
+TEST(CpuDraws, DrawsTheBitsOfTheReferenceForEveryDesign) {
+  const MixtureDesign mixture{.weights = {0.3, 0.7}, .means = {{0, 1, 2}, {3, 4, 5}}};
+  const FileDesign file{.rows = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}};
+  const std::vector<DesignLaw> laws = {NormalDesign{.dim = 5},
+                                       NormalDesign{.dim = 5, .ar1 = 0.6},
+                                       mixture,
+                                       UniformDesign{.dim = 5},
+                                       StudentDesign{.dim = 5, .df = 2.5},
+                                       SphereDesign{.dim = 5},
+                                       file};
+  on_every_target([&] {
+    for (const DesignLaw& law : laws) {
+      Plan plan;
+      plan.n = 77;
+      plan.seed = (1ull << 52) + 3;
+      std::visit(
+          [&](const auto& design) {
+            SCOPED_TRACE(design.name);
+            plan.d = design.dimension();
+            plan.design = design.sampler(plan.table);
+          },
+          law);
+      plan.projections.assign(static_cast<std::size_t>(plan.d), 0.0);
+      const std::vector<double> reference = draw_sample(plan, 41).x;
+
+      const std::vector<float> drawn = draw_design_cpu(plan, 41);
+
+      ASSERT_EQ(drawn.size(), reference.size());
+      for (std::size_t i = 0; i < drawn.size(); ++i) {
+        ASSERT_EQ(static_cast<double>(drawn[i]), reference[i]) << law.index() << " at " << i;
+      }
+    }
+  });
+}
+
+TEST(CpuDraws, DrawsTheBitsOfTheScalarFunctionsFarOutToo) {
+  constexpr std::uint64_t quads = 3;
+  // Tiles whose counters end just below, cross, and begin just above a multiple of 2^32.
+  constexpr std::uint64_t crossing = (1ull << 32) / quads;
+  const std::uint64_t firsts[] = {0,        crossing - 31,        crossing - 32, crossing - 16,
+                                  crossing, (5ull << 32) / quads, 1ull << 40};
+  const std::uint64_t seeds[] = {0, 1, (1ull << 32) - 1, 1ull << 63, ~0ull};
+  const std::uint64_t streams[] = {0, subsequence(Purpose::pilot_noise, (1ull << 40) - 1)};
+  on_every_target([&] {
+    for (const std::uint64_t seed : seeds) {
+      for (const std::uint64_t stream : streams) {
+        for (const std::uint64_t first : firsts) {
+          Tile normals[4 * quads];
+          Tile uniforms[4 * quads];
+          draw_base_cpu(BaseDraw::normal, seed, stream, first, quads, normals);
+          draw_base_cpu(BaseDraw::uniform, seed, stream, first, quads, uniforms);
+          for (std::size_t i = 0; i < tile_points; ++i) {
+            for (std::uint64_t quad = 0; quad < quads; ++quad) {
+              const Words words = philox(seed, stream, (first + i) * quads + quad);
+              for (std::size_t j = 0; j < 4; ++j) {
+                const NormalPair pair = normal_pair(words.w[j / 2 * 2], words.w[j / 2 * 2 + 1]);
+                ASSERT_EQ(math::to_bits(normals[4 * quad + j].v[i]),
+                          math::to_bits(j % 2 == 0 ? pair.first : pair.second))
+                    << first << " + " << i << " quad " << quad;
+                ASSERT_EQ(math::to_bits(uniforms[4 * quad + j].v[i]),
+                          math::to_bits(uniform_symmetric(words.w[j])))
+                    << first << " + " << i << " quad " << quad;
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CpuDraws, NormalPairsHaveTheBitsOfTheScalarFunctionAtEveryEdge) {
+  // Around every power of two and three quarters of it, from above and below: the quarter turns and
+  // their halves among them. Around 2/3 2^-k, where the logarithm changes its exponent. Then many.
+  std::vector<std::uint32_t> words;
+  for (int k = 0; k < 32; ++k) {
+    for (const std::uint64_t edge : {1ull << k, 3ull << k >> 1, (1ull << 33) / 3 >> k}) {
+      for (int step = -600; step <= 600; ++step) {
+        const auto word = static_cast<std::uint32_t>(edge) + static_cast<std::uint32_t>(step);
+        words.push_back(word);
+        words.push_back(~word);
+      }
+    }
+  }
+  for (std::uint64_t i = 0; i < 100000; ++i) words.push_back(philox(1, 2, i).w[0]);
+  const std::uint32_t others[] = {0,           1,           0x1fffffffu, 0x20000000u,
+                                  0x40000000u, 0x9fffffffu, 0xe0000000u, 0xffffffffu};
+  on_every_target([&] {
+    for (std::size_t start = 0; start < words.size(); start += tile_points) {
+      alignas(Tile) std::uint32_t a[tile_points] = {};
+      alignas(Tile) std::uint32_t b[tile_points] = {};
+      std::copy_n(&words[start], std::min(tile_points, words.size() - start), a);
+      for (std::size_t i = 0; i < tile_points; ++i) b[i] = others[(start / tile_points + i) % 8];
+      for (const auto& [x, y] : {std::pair(a, b), std::pair(b, a), std::pair(a, a)}) {
+        Tile first(std::numeric_limits<float>::quiet_NaN());
+        Tile second = first;
+        normal_pair_cpu(x, y, first, second);
+        for (std::size_t i = 0; i < tile_points; ++i) {
+          const NormalPair pair = normal_pair(x[i], y[i]);
+          ASSERT_EQ(math::to_bits(first.v[i]), math::to_bits(pair.first)) << x[i] << " " << y[i];
+          ASSERT_EQ(math::to_bits(second.v[i]), math::to_bits(pair.second)) << x[i] << " " << y[i];
+        }
+      }
+    }
+  });
+}
+
+TEST(CpuDraws, DrawsTheBitsOfEveryNoise) {
+  constexpr std::uint64_t replicate = (1ull << 40) - 1;
+  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 0.7});
+  plan.seed = ~0ull - 5;
+  on_every_target([&] {
+    for (const NoiseLaw& law :
+         {NoiseLaw(NormalNoise{}), NoiseLaw(HeteroscedasticNoise{.direction = {1, 0, 0, 0, 0, 0}}),
+          NoiseLaw(LaplaceNoise{}), NoiseLaw(StudentNoise{})}) {
+      std::visit([&](const auto& noise) { plan.noise = noise.sampler(plan.table, plan.d); }, law);
+      for (const std::uint64_t first : {0ull, (1ull << 32) - 32, (1ull << 32) - 7}) {
+        const Tile drawn = draw_noise_cpu(plan, replicate, first);
+        for (std::size_t i = 0; i < tile_points; ++i) {
+          const Words words =
+              philox(plan.seed, subsequence(plan.streams.noise, replicate), first + i);
+          const float unit =
+              std::visit([&](const auto& noise) { return noise.unit(words); }, plan.noise);
+          ASSERT_EQ(math::to_bits(drawn.v[i]), math::to_bits(unit)) << law.index() << " at " << i;
+        }
+      }
+    }
+  });
+}
+
+TEST(CpuDraws, CosinesOfATileHaveTheBitsOfThoseOfAPoint) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const int terms : {1, 3, 4, 5, 8, 11}) {
+    for (const int d : {1, 2, 7}) {
+      Table table;
+      const auto m = RandomCosinesRegression{.terms = terms, .length_scale = 2}.function(table, d);
+      std::vector<Tile> x(static_cast<std::size_t>(d));
+      for (Tile& coordinate : x) {
+        for (float& value : coordinate.v) value = normal(random);
+      }
+      const Tile found = m(table.rounded(), x.data(), 1, TileRows{});
+      for (std::size_t i = 0; i < tile_points; ++i) {
+        EXPECT_EQ(found.v[i], m(table.rounded(), &x[0].v[i], tile_points, 0)) << terms << " " << d;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headlab
