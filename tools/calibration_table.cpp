@@ -68,10 +68,13 @@ std::vector<std::string> total_lines(const Calibration& calibration) {
 }
 
 std::string last_line(const Calibration& calibration) {
+  const std::optional<bool> pass = calibration.pass();
   return std::to_string(calibration.rates.size()) + " rates, intervals hold together with " +
          number_text(100 * calibration_confidence) + " % confidence (Clopper-Pearson); " +
-         (calibration.pass() ? "all pass" : "NOT ALL PASS") + "; " +
-         duration_text(calibration.seconds) + " on " + calibration.backend + " (" +
+         (!pass   ? "NOT COMPLETE, of the runs that were done"
+          : *pass ? "all pass"
+                  : "NOT ALL PASS") +
+         "; " + duration_text(calibration.seconds) + " on " + calibration.backend + " (" +
          calibration.device + ", " + std::to_string(calibration.threads) +
          (calibration.threads == 1 ? " thread)" : " threads)");
 }

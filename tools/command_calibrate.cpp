@@ -20,7 +20,8 @@
 namespace headlab::tools {
 namespace {
 
-constexpr int rate_differs = 3;
+/// Some rate does not pass, or there were not enough runs to say.
+constexpr int not_passed = 3;
 
 void show(ProgressDisplay& display, const CalibrationProgress& progress) {
   const std::string count =
@@ -88,7 +89,7 @@ int command_calibrate(const ValidateArguments& arguments) {
   if (!calibration.complete) {
     std::cerr << "headlab: --max-time reached: rates are of the runs that were done\n";
   }
-  return calibration.pass() ? 0 : rate_differs;
+  return calibration.pass().value_or(false) ? 0 : not_passed;
 }
 
 }  // namespace headlab::tools

@@ -128,9 +128,9 @@ bool CalibrationRate::pass() const {
   return false;
 }
 
-bool Calibration::pass() const {
-  return std::all_of(rates.begin(), rates.end(),
-                     [](const CalibrationRate& rate) { return rate.trials == 0 || rate.pass(); });
+std::optional<bool> Calibration::pass() const {
+  if (!complete) return std::nullopt;
+  return std::ranges::all_of(rates, &CalibrationRate::pass);
 }
 
 CalibrationRate Calibration::total(Measured measured) const {

@@ -78,8 +78,8 @@ struct Calibration {
   std::string device;
   int threads = 1;
 
-  /// True where every rate with trials passes.
-  bool pass() const;
+  /// Whether every rate passes; unknown where not all runs were done.
+  std::optional<bool> pass() const;
   /// All rates of one kind together.
   CalibrationRate total(Measured measured) const;
 };

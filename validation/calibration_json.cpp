@@ -28,6 +28,7 @@ Json rate_json(const CalibrationRate& rate) {
 std::string calibration_json(const Calibration& calibration, const Provenance& program) {
   Json rates = Json::array();
   for (const CalibrationRate& rate : calibration.rates) rates.push_back(rate_json(rate));
+  const std::optional<bool> pass = calibration.pass();
   const Json json = {{"headlab",
                       {{"version", program.version},
                        {"git", program.git},
@@ -37,7 +38,7 @@ std::string calibration_json(const Calibration& calibration, const Provenance& p
                        {"threads", calibration.threads}}},
                      {"complete", calibration.complete},
                      {"confidence", calibration_confidence},
-                     {"pass", calibration.pass()},
+                     {"pass", pass ? Json(*pass) : Json()},
                      {"seconds", calibration.seconds},
                      {"rates", std::move(rates)}};
   return json.dump(2) + "\n";

@@ -48,7 +48,7 @@ std::size_t most_decisive(const std::vector<Comparison>& comparisons) {
     const double deviation =
         c.statement == Statement::equal ? std::abs(c.effect.value) : -c.effect.value;
     const double room = c.margin - c.theory_error - deviation;
-    const double error = c.effect.mcse > 0 ? c.effect.mcse : 1e-300;
+    const double error = c.effect.mcse == 0 ? 1e-300 : c.effect.mcse;
     const double distance = room / error;
     if (std::isnan(distance)) return i;
     if (distance < least) {
@@ -120,7 +120,8 @@ void decide(std::vector<Pending>& pending, Validation& result) {
     row.comparisons = one.comparisons.size();
     const bool limited =
         std::any_of(one.comparisons.begin(), one.comparisons.end(), limited_by_theory);
-    const bool broken_identity = one.identity && !one.supported && row.complete;
+    const bool broken_identity =
+        one.identity && row.complete && std::ranges::any_of(one.comparisons, contradicts);
     row.verdict = one.identity && one.supported ? Verdict::identity
                   : refuted || broken_identity  ? Verdict::refuted
                   : one.supported               ? Verdict::supported
@@ -288,7 +289,7 @@ class Validator {
 
   std::string replay(const std::string& claim, std::uint64_t seed) const {
     std::string command = "headlab validate " + claim;
-    if (options_.full) command += " --level full";
+    if (options_.full && !options_.replicates) command += " --level full";
     if (options_.backend != "auto") command += " --backend " + options_.backend;
     if (options_.seed) command += " --seed " + std::to_string(seed);
     if (options_.replicates) command += " --replicates " + std::to_string(*options_.replicates);

@@ -431,7 +431,7 @@ def measure_threads(arguments, threads, bench, headlab, seconds, parent):
                 for table, what in TABLES.items():
                     samples[table]["headlab"].append(
                         headlab_given_x(bench, k, threads, arguments.each, scratch) if table == "given_x" else
-                        headlab_whole_job(headlab, work, threads, 32 if arguments.quick else 128, scratch))
+                        headlab_whole_job(headlab, work, threads, 128 if arguments.quick else 512, scratch))
                     for name, (runner, _, _) in runners.items():
                         samples[table][name].append(work.weights / timed(lambda: runner.run(what), arguments.each))
                 # Another round only if the dimensions to come get as much.

@@ -41,7 +41,8 @@ def read(folder, name):
 
 
 class Bench:
-    """What headlab_bench wrote: medians over its repetitions."""
+    """What headlab_bench wrote. The best of a benchmark's repetitions is what an undisturbed machine comes
+    near to, and what is compared with a limit that is measured in the same way."""
 
     def __init__(self, report):
         self.date = report["context"]["date"][:10]
@@ -50,19 +51,25 @@ class Bench:
             if run.get("run_type", "iteration") == "iteration" and "error_occurred" not in run:
                 self.runs.setdefault(run["run_name"].replace("/real_time", ""), []).append(run)
 
-    def get(self, name, counter="weights/s"):
-        """NaN where it was not measured. Counter "seconds": wall time of a loop round."""
-        runs = self.runs.get(name, [])
-        values = [run["real_time"] * 1e-3 if counter == "seconds" else run[counter] for run in runs]
+    def values(self, name, counter="weights/s"):
+        """Of each repetition. Counter "seconds": wall time of a loop round."""
+        return [run["real_time"] * 1e-3 if counter == "seconds" else run[counter] for run in self.runs.get(name, [])]
+
+    def best(self, name, counter="weights/s"):
+        """The highest rate, or the shortest time; NaN where it was not measured."""
+        return (min if counter == "seconds" else max)(self.values(name, counter), default=math.nan)
+
+    def median(self, name, counter="weights/s"):
+        values = self.values(name, counter)
         return statistics.median(values) if values else math.nan
 
     def peak(self, threads=1):
-        """Multiply-adds a second. A median would let what disturbs it lower the limit."""
-        return max((run["FMA/s"] for run in self.runs.get(f"peak_fma/threads:{threads}", [])), default=math.nan)
+        """Multiply-adds a second."""
+        return self.best(f"peak_fma/threads:{threads}", "FMA/s")
 
     def limit(self, k, estimator="plain", moments="pairwise", threads=1):
-        """Weights a second at the highest measured rate of multiply-adds: k for the product, 10 for an
-        exponential of one's own (degree 6), the rest for the sums."""
+        """Weights a second at the peak: k multiply-adds for the product, 10 for an exponential of one's own
+        (degree 6), the rest for the sums."""
         operations = k + 12
         if estimator == "conditional":
             operations += (HEADS + 1) / 2 if moments == "pairwise" else 2
@@ -73,10 +80,14 @@ class Bench:
         matcher = re.compile("^" + re.escape(pattern).replace(r"\{\}", r"(\d+)") + "$")
         return sorted(int(found[1]) for found in map(matcher.match, self.runs) if found)
 
+    def shares(self, name, *limit):
+        """Of the limit, in per cent: the best repetition's and the median."""
+        return tuple(100 * rate / self.limit(*limit) for rate in (self.best(name), self.median(name)))
+
     def scaling(self, what):
         """Sizes and seconds."""
         sizes = self.dims(f"scaling/{what}:{{}}")
-        return sizes, [self.get(f"scaling/{what}:{size}", "seconds") for size in sizes]
+        return sizes, [self.best(f"scaling/{what}:{size}", "seconds") for size in sizes]
 
 
 def exponent(sizes, seconds):
@@ -128,7 +139,7 @@ def plot_rates(plt, bench):
               ("plain C++ loop, -ffast-math", "plain_loop_fast_math/k:{}", ORANGE, "^"), ("plain C++ loop", "plain_loop/k:{}", GREY, "v")]
     for label, pattern, colour, marker in series:
         found = bench.dims(pattern)
-        left.plot(found, [bench.get(pattern.format(k)) / 1e9 for k in found], color=colour, marker=marker, label=label)
+        left.plot(found, [bench.best(pattern.format(k)) / 1e9 for k in found], color=colour, marker=marker, label=label)
     left.set_yscale("log")
     one_two_five(left)
     left.set_ylabel("10⁹ weights / s, one thread")
@@ -143,12 +154,13 @@ def plot_rates(plt, bench):
         jobs.append((f"whole job, {estimator}, {moments}", f"cpu/{estimator}/{moments}/k:{{}}/threads:1", estimator, moments, colour, marker, line))
     for label, pattern, estimator, moments, colour, marker, line in jobs:
         found = bench.dims(pattern)
-        right.plot(found, [100 * bench.get(pattern.format(k)) / bench.limit(k, estimator, moments) for k in found],
-                   color=colour, marker=marker, linestyle=line, label=label)
+        best, median = zip(*(bench.shares(pattern.format(k), k, estimator, moments) for k in found))
+        right.errorbar(found, best, yerr=([b - m for b, m in zip(best, median)], [0] * len(found)), color=colour, marker=marker,
+                       linestyle=line, elinewidth=0.7, label=label)
     right.axhline(100, color=BLACK, linestyle="--", linewidth=1)
     right.set_ylim(0, 119)
     right.set_ylabel("% of the limit, one thread")
-    right.set_title("Share of each estimator's limit", loc="left")
+    right.set_title("Share of each estimator's limit; bars reach down to medians", loc="left")
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     dims_axis(right, dims)
     return figure

@@ -48,15 +48,16 @@ def rates(bench):
     """Rates and shares of the limit, one thread and two."""
     dims = bench.dims("cpu_core/k:{}")
     lines = [f"{bench.place}. Measured peak of one core: {bench.peak() / 1e9:.1f} · 10⁹ multiply-adds a second; draws: "
-             f"{bench.get('cpu_draw', 'normals/s') / 1e6:.0f} · 10⁶ normals a second.", ""]
+             f"{bench.best('cpu_draw', 'normals/s') / 1e6:.0f} · 10⁶ normals a second.", ""]
     rows = [["limit, plain estimator", *(cell(bench.limit(k) / 1e9) for k in dims)]]
 
     def add(label, pattern, estimator="plain", moments="pairwise", threads=1, limited=True):
         cells = []
         for k in dims:
-            rate = bench.get(pattern.format(k))
-            share = f" ({100 * rate / bench.limit(k, estimator, moments, threads):.0f} %)" if limited else ""
-            cells.append("" if math.isnan(rate) else cell(rate / 1e9, 3 if rate < 1e8 else 2) + share)
+            rate = bench.best(pattern.format(k))
+            shares = bench.shares(pattern.format(k), k, estimator, moments, threads)
+            cells.append("" if math.isnan(rate) else cell(rate / 1e9, 3 if rate < 1e8 else 2)
+                         + (" ({:.0f}, {:.0f} %)".format(*shares) if limited else ""))
         rows.append([label, *cells])
     add("core loop", "cpu_core/k:{}")
     for threads, label in ((1, "1 thread"), (2, "2 threads")):

@@ -57,6 +57,10 @@ bool supports(const Comparison& c, double alpha) {
   return room >= student_quantile(1 - alpha, c.df) * c.effect.mcse;
 }
 
+bool contradicts(const Comparison& c) {
+  return known(c) && slack(c) + c.theory_error < 0;
+}
+
 double p_value_against(const Comparison& c) {
   if (!known(c)) return 1;
   const double excess = -slack(c) - c.theory_error;

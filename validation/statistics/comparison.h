@@ -45,6 +45,10 @@ Comparison at_least_zero(std::string what, const Sampled& sample, double scale, 
 /// an effect or MCSE that is not a number.
 bool supports(const Comparison& comparison, double alpha);
 
+/// True where the effect as it stands lies beyond margin and theory error, whatever its MCSE: for
+/// statements that are true by algebra. False for an effect or MCSE that is not a number.
+bool contradicts(const Comparison& comparison);
+
 /// P-value of the test that the claim is true, against an effect beyond margin and theory error:
 /// small is evidence against the claim. With the bound b = margin + theory error, T of Student's t,
 /// for `equal` P(T > (|effect| - b) / MCSE) + P(T > (|effect| + b) / MCSE), which is the chance of

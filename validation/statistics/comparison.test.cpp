@@ -77,6 +77,7 @@ TEST(Comparison, WhatIsNoNumberNeitherSupportsNorRefutes) {
                               equal(0, 0.1, nan), equal(0, 0.1, 1, nan), equal(infinity, 0.1, 1),
                               at_least(nan, 0.1, 1), at_least(5, nan, 1), equal(0, -0.1, 1)}) {
     EXPECT_FALSE(supports(c, alpha));
+    EXPECT_FALSE(contradicts(c));
     EXPECT_EQ(p_value_against(c), 1);
   }
   EXPECT_TRUE(supports(equal(0, 0.1, 1), alpha));
@@ -90,6 +91,15 @@ TEST(Comparison, NoStandardErrorComparesExactly) {
   EXPECT_EQ(p_value_against(equal(std::nextafter(0.5, 1.0), 0, 0.5)), 0);
   EXPECT_TRUE(supports(at_least(-0.5, 0, 0.5), alpha));
   EXPECT_FALSE(supports(at_least(std::nextafter(-0.5, -1.0), 0, 0.5), alpha));
+}
+
+TEST(Comparison, AnEffectContradictsBeyondMarginAndTheoryErrorWhateverItsStandardError) {
+  for (const double mcse : {0.0, 1e3}) {
+    EXPECT_FALSE(contradicts(equal(-1.5, mcse, 1, 0.5)));
+    EXPECT_TRUE(contradicts(equal(-1.6, mcse, 1, 0.5)));
+    EXPECT_FALSE(contradicts(at_least(9, mcse, 1)));
+    EXPECT_TRUE(contradicts(at_least(-1.1, mcse, 1)));
+  }
 }
 
 TEST(Comparison, TheoryLimitsWhereItsErrorFillsTheMargin) {

@@ -118,6 +118,22 @@ void use_first_order(Theory& theory, const TheoryModel& model, bool exact_applie
                                          : " - simulate with headlab run");
 }
 
+/// Exact, but where its numbers are refused; that refusal, where first order is refused too.
+void use_finite_n_or_first_order(Theory& theory, const TheoryModel& model, int threads) {
+  const Theory blank = theory;
+  try {
+    use_finite_n(theory, model, threads);
+  } catch (const Refused& refusal) {
+    const Refused exact = refusal;
+    theory = blank;
+    try {
+      use_first_order(theory, model, false);
+    } catch (const Refused&) {
+      throw exact;
+    }
+  }
+}
+
 /// Mean over the queries of C + B B^T.
 MatrixXd mean_squared_errors(const std::vector<HeadTheory>& queries) {
   const Index heads = queries.front().bias.size();
@@ -205,7 +221,8 @@ EstimatesOf<TheoryFigure> figures_of(const Theory& theory) {
     const double own = off.diagonal().dot(a.cwiseAbs2());
     const double all = a.dot(off * a);
     const double output = a.dot(at.bias) + (a.sum() - 1) * plan.truth[q];
-    const double bias_squared = 2 * output * a.dot(at.bias_remainder);
+    // A truth without bias has none in any order, known remainder or not.
+    const double bias_squared = output == 0 ? 0 : 2 * output * a.dot(at.bias_remainder);
     e.bias_squared.remainder += share * bias_squared;
     e.variance_term.remainder += share * own;
     e.covariance_term.remainder += share * (all - own);
@@ -264,10 +281,12 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
     const TheoryModel model = theory_model(weighted);
     const std::optional<std::string> gap = finite_n_gap(model);
     if (source == TheorySource::exact) require_no_gap(gap);
-    if (source != TheorySource::first_order && !gap) {
+    if (source == TheorySource::first_order || gap) {
+      use_first_order(theory, model, !gap);
+    } else if (source == TheorySource::exact) {
       use_finite_n(theory, model, thread_count(threads));
     } else {
-      use_first_order(theory, model, !gap);
+      use_finite_n_or_first_order(theory, model, thread_count(threads));
     }
   }
   if (to_be_optimised) {

@@ -197,6 +197,28 @@ TEST(Theory, RefusesWhatItsRemainderMakesWorthless) {
   EXPECT_NE(refusal({"queries.points=[[900, 0, 0]]"}, TheorySource::first_order), "");
 }
 
+TEST(Theory, TakesFirstOrderWhereTheQuadratureOfTheExactFormIsRefused) {
+  const std::vector<std::string> large = {"data.n=100000000000"};
+  ASSERT_TRUE(refusal(large, TheorySource::exact).starts_with("exact at finite n: "));
+  const Theory theory = compute_theory(scenario_of(large), TheorySource::automatic, 1);
+  EXPECT_EQ(theory.source, "first_order");
+  EXPECT_EQ(theory.heads.size(), 2U);
+  EXPECT_TRUE(std::isnan(theory.certificate));
+  // Where that is refused too, the exact form says why.
+  const std::vector<std::string> far = {"queries.points=[[900, 0, 0]]"};
+  ASSERT_NE(refusal(far, TheorySource::first_order), "");
+  EXPECT_EQ(refusal(far, TheorySource::automatic), refusal(far, TheorySource::exact));
+}
+
+TEST(Theory, TheMseOfATruthWithoutBiasHasTheRemainderOfItsVariance) {
+  const auto& figures = first_order_of({"data.regression={law=\"zero\"}"}).figures;
+  EXPECT_TRUE(figures.mse.remainder > 0);
+  EXPECT_NEAR(figures.mse.remainder,
+              figures.variance_term.remainder + figures.covariance_term.remainder,
+              1e-12 * figures.mse.value);
+  EXPECT_TRUE(std::isnan(first_order_of().figures.mse.remainder));
+}
+
 TEST(Theory, NamesTheAssumptionThatFails) {
   EXPECT_NE(refusal({"data.design.law=\"sphere\""}, TheorySource::automatic)
                 .find("closed forms need a normal or mixture design; law \"sphere\" is neither"),
