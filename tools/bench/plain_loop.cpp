@@ -55,8 +55,10 @@ void HEADLAB_PLAIN_LOOP(const float* keys, const float* queries, const float* y,
       return loop<16>(keys, queries, y, n, heads, count, scale, out);
     case 32:
       return loop<32>(keys, queries, y, n, heads, count, scale, out);
+    case 64:
+      return loop<64>(keys, queries, y, n, heads, count, scale, out);
     default:
-      throw std::invalid_argument("plain loop: k must be 1, 2, 4, 8, 16 or 32");
+      throw std::invalid_argument("plain loop: k must be 1, 2, 4, 8, 16, 32 or 64");
   }
 }
 
