@@ -185,6 +185,14 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
   return parts;
 }
 
+const Value* value_at(const Value& root, const std::string& path) {
+  const Value* value = &root;
+  for (const std::string& part : split_path(path, root.location)) {
+    if (value) value = value->find(part);
+  }
+  return value;
+}
+
 void set_value(Value& root, const std::string& path, Value value) {
   Value* at = &root;
   std::string so_far;

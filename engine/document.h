@@ -50,6 +50,9 @@ Value parse_value(const std::string& text, const std::string& key, const Locatio
 /// as at `location`, where a part is empty or a quote stays open.
 std::vector<std::string> split_path(const std::string& path, const Location& location);
 
+/// The value at a dotted path, or nullptr.
+const Value* value_at(const Value& root, const std::string& path);
+
 /// Sets the value at a dotted path, creating tables on the way; throws Refused where the path
 /// passes through something that is no table.
 void set_value(Value& root, const std::string& path, Value value);

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/document.h"
@@ -128,8 +131,7 @@ const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> 
   const auto key = std::tuple(path, layer, query_key);
   const auto found = heads_.find(key);
   if (found != heads_.end()) return found->second;
-  const HeadLayer read = query_key ? read_head_file(full(path), layer).layers.at(0)
-                                   : read_head_layer(full(path), layer);
+  const HeadLayer read = read_head_layer(full(path), layer, query_key);
   auto law = std::make_shared<ExplicitSubspaces>();
   if (query_key) {
     use_query_key(read, full(path), *law);
@@ -137,6 +139,13 @@ const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> 
     law->matrices = rows_of(read.subspaces);
   }
   return heads_.emplace(key, std::move(law)).first->second;
+}
+
+std::vector<std::string> DataFiles::paths() const {
+  std::set<std::string> paths;
+  for (const auto& [path, table] : tables_) paths.insert(full(path));
+  for (const auto& [key, heads] : heads_) paths.insert(full(std::get<0>(key)));
+  return {paths.begin(), paths.end()};
 }
 
 std::string DataFiles::full(const std::string& path) const {

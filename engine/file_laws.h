@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "engine/law/subspaces/file.h"
 #include "engine/table_file.h"
@@ -27,6 +28,9 @@ class DataFiles {
   /// H matrices of a file of heads; with `query_key` those of W_K = Q R and W_Q R^T, which have the
   /// logits of W_K and W_Q. Throws Refused as read_head_layer().
   const SharedHeads& heads(const std::string& path, std::optional<int> layer, bool query_key);
+
+  /// All that were read.
+  std::vector<std::string> paths() const;
 
  private:
   std::string full(const std::string& path) const;

@@ -274,8 +274,8 @@ HeadFile read_head_file(const std::string& path, std::optional<int> layer) {
   return read_any(path, layer, false);
 }
 
-HeadLayer read_head_layer(const std::string& path, std::optional<int> layer) {
-  HeadFile file = read_any(path, layer, true);
+HeadLayer read_head_layer(const std::string& path, std::optional<int> layer, bool all_matrices) {
+  HeadFile file = read_any(path, layer, !all_matrices);
   if (file.layers.size() > 1) {
     refuse({path}, "",
            "holds " + std::to_string(file.layers.size()) +

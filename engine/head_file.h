@@ -52,8 +52,10 @@ struct HeadFile {
 /// file can hold.
 HeadFile read_head_file(const std::string& path, std::optional<int> layer = {});
 
-/// The subspaces alone, as read_head_file() finds them.
-HeadLayer read_head_layer(const std::string& path, std::optional<int> layer);
+/// One layer as read_head_file() finds it; its subspaces alone, or all its matrices. Throws Refused
+/// too where the file has several and none is named.
+HeadLayer read_head_layer(const std::string& path, std::optional<int> layer,
+                          bool all_matrices = false);
 
 /// Writes NetCDF where `path` ends in .nc, NPY where it ends in .npy, whole or not at all. Throws
 /// CouldNotFinish, and Refused as check_head_path().

@@ -293,6 +293,13 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
     const Eigen::MatrixXd wanted = w_k * ((h + 1) * w_q).transpose();
     EXPECT_TRUE(((logits - wanted).cwiseAbs().maxCoeff() <= 1e-14 * wanted.norm()));
   }
+  // Of two layers one is to be named.
+  file.layers.push_back(file.layers[0]);
+  file.layers[1].number = 1;
+  write_head_file((directory / name).string(), file);
+  const std::string law = "{ law = \"file\", query_key = true, path = \"" + name + "\"";
+  EXPECT_THROW(study_of(text_with(law + " }", softmax), directory.string()), Refused);
+  EXPECT_NO_THROW(study_of(text_with(law + ", layer = 1 }", softmax), directory.string()));
   std::filesystem::remove(directory / name);
 }
 

@@ -127,6 +127,22 @@ TEST_F(Results, KeepSweptNumbersAndTexts) {
   EXPECT_THROW(file.root().integers("run.estimator"), NetcdfError);  // texts
 }
 
+TEST_F(Results, KeepWholeSectionsThatAreSwept) {
+  const std::string queries =
+      "{ law = \"points\", points = [[0, 0, 0, 0]] }, { law = \"points\", points = [[1, 0, 0, 0]] "
+      "}";
+  const std::string heads =
+      "{ count = 1, dim = 1, subspaces = { law = \"orthogonal\" }, kernel = { law = \"gaussian\", "
+      "bandwidth = 1 } }";
+  const Study study = hand_made::study(
+      {"sweep.\"queries\"=[" + queries + "]", "sweep.\"heads\"=[" + heads + "]"}, "");
+  write(study);
+  const NetcdfInput file(path());
+  EXPECT_EQ(file.root().integers("queries"), (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(file.root().integers("heads"), (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(file.root().text_attribute("swept"), "swept_queries swept_heads");
+}
+
 TEST_F(Results, SayWhatMadeThem) {
   // Longer than the 64 kB that HDF5 keeps in one header.
   const std::string comment = "# " + std::string(200000, 'x') + " ±\n";

@@ -21,15 +21,6 @@ std::string utc_now() {
   return text;
 }
 
-/// The value at a dotted path of a scenario, or nullptr.
-const Value* value_at(const Value& parameters, const std::string& path) {
-  const Value* value = &parameters;
-  for (const std::string& part : split_path(path, parameters.location)) {
-    if (value) value = value->find(part);
-  }
-  return value;
-}
-
 }  // namespace
 
 void write_study(const NetcdfGroup& root, const Study& study, const Provenance& program) {
@@ -58,10 +49,11 @@ void write_study(const NetcdfGroup& root, const Study& study, const Provenance& 
 
 void write_swept(const NetcdfGroup& root, const std::string& dimension,
                  const std::vector<std::string>& keys, std::span<const Scenario* const> scenarios) {
-  std::string listed;
+  std::string names;
   for (std::size_t s = 0; s < keys.size(); ++s) {
     const std::string& key = keys[s];
-    listed += (s == 0 ? "" : " ") + key;
+    // A whole section, as `heads`, bears the name of another variable.
+    const std::string name = key.find('.') == std::string::npos ? "swept_" + key : key;
     std::vector<std::int64_t> integers;
     std::vector<double> numbers;
     std::vector<std::string> texts;
@@ -79,15 +71,16 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
       }
     }
     const std::string long_name = "swept parameter " + key;
+    names += (s == 0 ? "" : " ") + name;
     if (integers.size() == texts.size()) {
-      root.write(key, {dimension}, {long_name}, integers);
+      root.write(name, {dimension}, {long_name}, integers);
     } else if (numbers.size() == texts.size()) {
-      root.write(key, {dimension}, {long_name}, numbers);
+      root.write(name, {dimension}, {long_name}, numbers);
     } else {
-      root.write(key, {dimension}, {long_name, ""}, texts);
+      root.write(name, {dimension}, {long_name, ""}, texts);
     }
   }
-  root.put_attribute("swept", listed);
+  root.put_attribute("swept", names);
 }
 
 }  // namespace headlab

@@ -278,14 +278,17 @@ Scenario read_condition(const Sweep& sweep, std::size_t index, DataFiles& files)
   }
 }
 
-/// A sweep writes over what was set below it: refused rather than silently undone.
+/// A sweep writes over what was set there: refused rather than silently undone.
 void refuse_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
   for (const auto& setting : settings) {
-    const auto* key = sweep.key_over(split_path(setting.key, setting.location));
-    if (key != nullptr) {
-      refuse(setting.location, setting.key,
-             "is swept by the scenario - set the sweep itself: 'sweep.\"" + *key + "\"=[...]'");
-    }
+    const auto path = split_path(setting.key, setting.location);
+    const std::string* key = sweep.key_that_undoes(path);
+    if (key == nullptr) continue;
+    const bool is_part = split_path(*key, setting.location).size() > path.size();
+    refuse(setting.location, setting.key,
+           (is_part ? "holds " + *key + ", which the scenario sweeps - leave it out, or"
+                    : std::string("is swept by the scenario -")) +
+               " set the sweep itself: 'sweep.\"" + *key + "\"=[...]'");
   }
 }
 
@@ -313,12 +316,15 @@ Study parse_study(const std::string& text, const std::string& source,
   for (std::size_t index = 0; index < sweep.size(); ++index) {
     study.conditions.push_back(read_condition(sweep, index, files));
   }
+  study.inputs = files.paths();
   return study;
 }
 
 Study read_study(const std::string& file, const std::vector<std::string>& sets) {
   const auto directory = std::filesystem::path(file).parent_path().string();
-  return parse_study(read_file(file, most_scenario_bytes), file, sets, directory);
+  Study study = parse_study(read_file(file, most_scenario_bytes), file, sets, directory);
+  study.inputs.push_back(file);
+  return study;
 }
 
 }  // namespace headlab

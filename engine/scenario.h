@@ -48,7 +48,8 @@ struct Study {
   std::string text;                ///< of the file, for the record
   std::vector<std::string> sets;   ///< --set arguments applied
   std::vector<std::string> swept;  ///< swept keys, in the order of the file; empty without a sweep
-  std::vector<Scenario> conditions;  ///< at least one; crossed sweeps vary the last key fastest
+  std::vector<Scenario> conditions;      ///< at least one; crossed sweeps vary the last key fastest
+  std::vector<std::string> inputs = {};  ///< paths of all files that were read
 };
 
 /// Reads a scenario file, applies the `--set KEY=VALUE` arguments and unrolls the sweep. Throws

@@ -174,6 +174,12 @@ TEST(scenario, settings_come_before_the_sweep_and_may_change_it) {
   EXPECT_EQ(std::get<GeometricWeights>(study.conditions[0].weights).ratio, 0.5);
 }
 
+TEST(scenario, a_table_may_be_set_around_what_is_swept) {
+  const std::string text = text_with() + "[sweep]\n\"heads.kernel.bandwidth\" = [1, 2]\n";
+  const auto study = parse_study(text, "s.toml", {"heads.kernel={law=\"laplace\"}"});
+  EXPECT_EQ(std::get<LaplaceKernel>(study.conditions.at(1).kernel).bandwidth, 2);
+}
+
 TEST(scenario, parameters_survive_json) {
   const auto study = parse_study(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
                                  {"data.noise.sd=0.1"});

@@ -91,9 +91,10 @@ std::vector<std::string> Sweep::keys() const {
   return keys;
 }
 
-const std::string* Sweep::key_over(const std::vector<std::string>& path) const {
+const std::string* Sweep::key_that_undoes(const std::vector<std::string>& path) const {
   for (const auto& axis : axes_) {
     if (starts_with(path, axis.path)) return &axis.key;
+    if (starts_with(axis.path, path) && value_at(base_, axis.key) != nullptr) return &axis.key;
   }
   return nullptr;
 }

@@ -23,8 +23,8 @@ class Sweep {
   /// Swept keys in the order of the file.
   std::vector<std::string> keys() const;
 
-  /// The swept key whose values would write over `path`, or nullptr.
-  const std::string* key_over(const std::vector<std::string>& path) const;
+  /// The swept key whose values write over what stands at `path`, or over a part of it, or nullptr.
+  const std::string* key_that_undoes(const std::vector<std::string>& path) const;
 
   /// Values that condition `index` has for the swept keys; the last key varies fastest, or all vary
   /// together with `zip = true`.
