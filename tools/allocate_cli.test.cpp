@@ -46,13 +46,17 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "--set heads.weights={law=\"optimal\"}: heads.weights: law \"optimal\" gives the weights of "
        "so many heads (allowed: uniform, geometric)"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--json", "a.toml"},
-       "--json a.toml: is the scenario itself - name another file"},
+       "--json: would write over a.toml, which is read here - choose another place"},
       {{"allocate", "--data", "missing.toml", "--budget", "4"},
        "missing.toml: cannot be opened: No such file or directory"},
       {{"allocate", "a.toml"},
        "allocate: unexpected argument \"a.toml\" - try headlab help allocate"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "10,20,30", "--growth"},
        "--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--n", "10,20,30,40", "--growth", "--set",
+        "data.fixed_design=true"},
+       "--growth: with data.fixed_design = true nothing is random that could say how sure a fit is "
+       "- write --set data.fixed_design=false"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--out", "x"},
        "--out: is for --map - write --json FILE"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "fixed,rate"},

@@ -98,7 +98,7 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "\"exact\"?"},
       {{"theory", "a.toml", "--threads", "0"}, "--threads: \"0\"" + threads},
       {{"theory", "a.toml", "--json", "a.toml"},
-       "--json a.toml: is the scenario itself - name another file"},
+       "--json: would write over a.toml, which is read here - choose another place"},
       {{"theory", "a.toml", "--seed", "1"},
        "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads) - did "
        "you "
@@ -307,18 +307,68 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     EXPECT_TRUE(std::regex_match(
         outcome.err,
         std::regex("headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
-                   "(condition 2|conditions 1-2) of 2) in o/results.nc, o/summary.json\n")))
+                   "(condition 2|conditions 1-2) of 2 in o/results.nc, o/summary.json)\n")))
         << outcome.err;
+    if (outcome.err.find("nothing") != std::string::npos) {
+      EXPECT_EQ(files(), std::vector<std::string>{});
+      continue;
+    }
     const Json json = Json::parse(contents(folder_ / "o/summary.json"));
     EXPECT_EQ(json["complete"], false);
-    if (!json["conditions"].empty()) {
-      const StoredCondition stored = read_nodes((folder_ / "o/results.nc").string(), 0);
-      std::uint64_t replicates = 0;
-      for (const Node& node : stored.nodes) replicates += node.moments.count;
-      EXPECT_EQ(json["conditions"][0]["replicates"], replicates);
-    }
+    const StoredCondition stored = read_nodes((folder_ / "o/results.nc").string(), 0);
+    std::uint64_t replicates = 0;
+    for (const Node& node : stored.nodes) replicates += node.moments.count;
+    EXPECT_EQ(json["conditions"][0]["replicates"], replicates);
     EXPECT_EQ(files(), (std::vector<std::string>{"o", "o/results.nc", "o/summary.json"}));
+    fs::remove_all(folder_ / "o");
   }
+}
+
+TEST_F(CommandLine, SignalsThatWereIgnoredFromTheBeginningStaySo) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    const pid_t child =
+        start({"run", "a.toml", "--replicates", "1000000000000", "--json", "b.json"}, signal);
+    send(child, SIGTERM);  // its handler is there, so that the other one would be
+    EXPECT_FALSE(catches(child, signal));
+    EXPECT_EQ(finish(child).code, 1);
+  }
+}
+
+TEST_F(CommandLine, ARunThatKeepsNothingLeavesEarlierResults) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--json", "b.json"}).code, 0);
+  const std::string nodes = contents(folder_ / "o/results.nc");
+  const std::string summary = contents(folder_ / "o/summary.json");
+  const Outcome none =
+      headlab({"run", "a.toml", "--out", "o", "--json", "b.json", "--max-time", "0.0000001"});
+  EXPECT_EQ(none.err, "headlab: --max-time reached: kept nothing\n");
+  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
+  EXPECT_EQ(contents(folder_ / "o/summary.json"), summary);
+  EXPECT_EQ(contents(folder_ / "b.json"), summary);
+}
+
+TEST_F(CommandLine, WritesOverNoFileThatItReadsOrHasJustWritten) {
+  const Arguments run = {"run",   "a.toml",
+                         "--set", "data.design={law=\"file\",path=\"d.csv\"}",
+                         "--set", "data.regression={law=\"zero\"}",
+                         "--set", "heads.dim=1",
+                         "--set", "queries.points=[[0, 0]]"};
+  std::ofstream(folder_ / "d.csv") << "x,y\n0.1,1\n0.2,3\n0.4,5\n";
+  const std::string data = contents(folder_ / "d.csv");
+  auto refused = [&](const Arguments& more, const std::string& message) {
+    Arguments all = run;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = headlab(all);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
+  };
+  refused({"--json", "./d.csv"},
+          "--json: would write over ./d.csv, which is read here - choose another place");
+  refused({"--out", "new", "--json", "new/../new/results.nc"},
+          "--json: is where --out writes results.nc - choose another place");
+  EXPECT_EQ(contents(folder_ / "d.csv"), data);
+  Arguments all = run;
+  all.insert(all.end(), {"--json", "b.json"});
+  EXPECT_EQ(headlab(all).err, "headlab: wrote b.json\n");  // and the command is one that runs
 }
 
 TEST_F(CommandLine, StopsInTimeAndSaysSo) {
@@ -475,6 +525,8 @@ TEST_F(CommandLine, ValidateRefusesWhatItCannotDo) {
       {{"validate", "--replicates", "10"}, "--replicates 10: too few for a verdict"},
       {{"validate", "--level", "ful"}, "--level: \"ful\" is unknown (allowed: quick, full) - did"},
       {{"validate", "--calibrate", "angles"}, "--calibrate"},
+      {{"validate", "angles", "--level", "full", "--replicates", "2000"},
+       "--replicates: not with --level full, which says how many"},
       {{"validate", "--json", "no/such/folder.json"}, "--json"}};
   for (const auto& [arguments, message] : table) {
     const Outcome outcome = headlab(arguments);

@@ -220,8 +220,13 @@ int command_allocate(const AllocateArguments& arguments) {
   if (arguments.growth && sizes.size() < least_sizes && budgets.size() < least_budgets) {
     throw Refused("--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");
   }
+  if (arguments.growth && !theory && base.fixed_design) {
+    throw Refused(
+        "--growth: with data.fixed_design = true nothing is random that could say how sure a fit "
+        "is - write --set data.fixed_design=false");
+  }
   const std::optional<std::string>& json = arguments.run.json;
-  if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
+  if (json && *json != "-") require_json_writable(*json, study.inputs);
   if (theory) {
     return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
                               options.threads);

@@ -56,7 +56,7 @@ int command_allocate_map(const AllocateArguments& arguments, const Study& study,
   options.max_seconds = run_options(arguments.run).max_seconds;
   require_settings(study, rules, sizes);
   const std::optional<std::string>& json = arguments.run.json;
-  if (json && *json != "-") require_json_writable(*json, arguments.run.scenario);
+  if (json && *json != "-") require_json_writable(*json, study.inputs);
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
 

@@ -71,7 +71,7 @@ int command_hdi(const HdiArguments& arguments) {
   if (arguments.file.empty()) throw Refused("hdi: no file given - write headlab hdi FILE");
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, arguments.file);
+    require_json_writable(*arguments.json, {arguments.file});
   }
   const HeadDiversity diversity =
       head_diversity(read_head_file(arguments.file), arguments.file, seed, threads);

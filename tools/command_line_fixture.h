@@ -89,7 +89,8 @@ class ProgramTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  pid_t start(const std::vector<std::string>& arguments) const {
+  /// Starts the program, which ignores one signal from the beginning, or none.
+  pid_t start(const std::vector<std::string>& arguments, int ignored = 0) const {
     const std::string out = (folder_ / ".out").string();
     const std::string err = (folder_ / ".err").string();
     std::vector<char*> argv = {const_cast<char*>(program_.c_str())};
@@ -99,6 +100,10 @@ class ProgramTest : public testing::Test {
     argv.push_back(nullptr);
     const pid_t child = ::fork();
     if (child == 0) {
+      // Whatever this test was started with, as `nohup` or as a script's background job.
+      for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        ::signal(number, number == ignored ? SIG_IGN : SIG_DFL);
+      }
       const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       ::dup2(to_out, STDOUT_FILENO);

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "engine/atomic_file.h"
@@ -46,6 +48,12 @@ std::string kept(const Study& study, const RunResult& result) {
   return text;
 }
 
+/// True where two paths lead to one file, which need not be there.
+bool same_place(const std::string& a, const std::string& b) {
+  std::error_code none;
+  return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+}
+
 }  // namespace
 
 int command_run(const RunArguments& arguments) {
@@ -58,8 +66,15 @@ int command_run(const RunArguments& arguments) {
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
+  if (folder) {
+    require_no_input("--out", folder->file("summary.json"), study.inputs);
+    require_no_input("--out", folder->file("results.nc"), study.inputs);
+  }
   if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, arguments.scenario);
+    require_json_writable(*arguments.json, study.inputs);
+    if (folder && same_place(*arguments.json, folder->file("results.nc"))) {
+      throw Refused("--json: is where --out writes results.nc - choose another place");
+    }
   }
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
@@ -93,14 +108,16 @@ int command_run(const RunArguments& arguments) {
   // Where a file cannot be written after hours of work, standard output still gets the results.
   std::string files;
   std::exception_ptr problem;
+  // A run that has nothing to keep leaves the results of an earlier one.
+  const bool keeps = !result.conditions.empty();
   try {
-    if (folder) {
+    if (folder && keeps) {
       // The small file first: where the disk is full it may still fit.
       write_atomically(folder->file("summary.json"), summary);
       write_results(folder->file("results.nc"), study, result, indices, program);
       files = folder->file("results.nc") + ", " + folder->file("summary.json");
     }
-    if (arguments.json && !json_to_standard_output) {
+    if (arguments.json && !json_to_standard_output && keeps) {
       write_atomically(*arguments.json, summary);
       files += (files.empty() ? "" : ", ") + *arguments.json;
     }

@@ -36,7 +36,7 @@ int command_theory(const TheoryArguments& arguments) {
   const Study study = read_study(arguments.scenario, arguments.sets);
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, arguments.scenario);
+    require_json_writable(*arguments.json, study.inputs);
   }
   const std::vector<ComputedCondition> theory =
       computed_conditions(study, compute_theories(study, source, threads));

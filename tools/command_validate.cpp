@@ -68,6 +68,10 @@ int command_validate(const ValidateArguments& arguments) {
                           .max_seconds = run.max_seconds};
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
   if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
+  if (options.full && options.replicates) {
+    throw Refused(
+        "--replicates: not with --level full, which says how many - leave one of them out");
+  }
   for (const std::string& name : arguments.claims) find_claim(name);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);

@@ -72,11 +72,18 @@ void require_writable(const std::string& option, const std::string& path) {
   try_folder(option, path, folder.empty() ? fs::path(".") : folder);
 }
 
-void require_json_writable(const std::string& path, const std::string& scenario) {
-  std::error_code none;
-  if (std::filesystem::equivalent(path, scenario, none)) {
-    throw Refused("--json " + path + ": is the scenario itself - name another file");
+void require_no_input(const std::string& option, const std::string& path,
+                      const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code none;
+    if (!fs::equivalent(path, input, none)) continue;
+    throw Refused(option + ": would write over " + one_line(path) +
+                  ", which is read here - choose another place");
   }
+}
+
+void require_json_writable(const std::string& path, const std::vector<std::string>& inputs) {
+  require_no_input("--json", path, inputs);
   require_writable("--json", path);
 }
 

@@ -36,7 +36,11 @@ void write_files(const std::vector<TextFile>& files, bool quiet);
 /// Throws Refused where a file cannot be written at `path`, naming `option`.
 void require_writable(const std::string& option, const std::string& path);
 
-/// Throws Refused where the file of --json cannot be written at `path`, or is the scenario itself.
-void require_json_writable(const std::string& path, const std::string& scenario);
+/// Throws Refused where `path` is one of the files that the command reads, naming `option`.
+void require_no_input(const std::string& option, const std::string& path,
+                      const std::vector<std::string>& inputs);
+
+/// Throws Refused where the file of --json cannot be written at `path`, or is one of `inputs`.
+void require_json_writable(const std::string& path, const std::vector<std::string>& inputs);
 
 }  // namespace headlab::tools

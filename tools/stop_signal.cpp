@@ -31,20 +31,33 @@ extern "C" void ask_to_stop(int number) {
   }
 }
 
+constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+void (*handler_of(int number))(int) {
+  struct sigaction action = {};
+  sigaction(number, nullptr, &action);
+  return action.sa_handler;
+}
+
 }  // namespace
 
 const std::atomic<bool>* stop_on_signals() {
   struct sigaction action = {};
   action.sa_handler = ask_to_stop;
   sigemptyset(&action.sa_mask);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  for (const int number : stop_signals) {
+    // What is ignored stays so: hangups under nohup, interrupts of a script's background jobs.
+    if (handler_of(number) != SIG_IGN) sigaction(number, &action, nullptr);
+  }
   // A file size limit is then an error of write(), which says so, and not a killed program.
   signal(SIGXFSZ, SIG_IGN);
   return &stop_asked;
 }
 
 void end_on_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+  for (const int number : stop_signals) {
+    if (handler_of(number) == ask_to_stop) signal(number, SIG_DFL);
+  }
 }
 
 void finish_standard_output() {

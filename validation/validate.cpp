@@ -238,7 +238,7 @@ class Validator {
   /// Looks at one scenario until its verdicts are decided.
   void examine(Study study, const ClaimSection& section, const ClaimForm& form) {
     const auto began = Clock::now();
-    const double factor = options_.full && !options_.replicates ? full_factor : 1;
+    const double factor = options_.full ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
         factor * static_cast<double>(study.conditions.front().replicates));
     const std::uint64_t seed = study.conditions.front().seed;
@@ -289,7 +289,7 @@ class Validator {
 
   std::string replay(const std::string& claim, std::uint64_t seed) const {
     std::string command = "headlab validate " + claim;
-    if (options_.full && !options_.replicates) command += " --level full";
+    if (options_.full) command += " --level full";
     if (options_.backend != "auto") command += " --backend " + options_.backend;
     if (options_.seed) command += " --seed " + std::to_string(seed);
     if (options_.replicates) command += " --replicates " + std::to_string(*options_.replicates);
