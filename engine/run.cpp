@@ -25,8 +25,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// What the results of a condition take until the run ends [bytes]: its nodes, and once more when
-/// they are written.
+/// What a condition and its results take until the run ends [bytes]: its plan, its nodes, and these
+/// once more when they are written.
 double kept_bytes(const Scenario& scenario) {
   const MomentLayout layout{
       .queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries),
@@ -34,7 +34,8 @@ double kept_bytes(const Scenario& scenario) {
       .mode = scenario.moments,
       .conditional = scenario.estimator == Estimator::conditional};
   const auto nodes = static_cast<double>(std::min(scenario.replicates, first_leaf));
-  return 2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
+  return static_cast<double>(plan_bytes(scenario)) +
+         2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
 }
 
 /// Throws Refused unless each condition fits in memory, and the results of all. Returns what is
@@ -46,9 +47,10 @@ std::uint64_t check_study(const Study& study, const Backend& backend, int thread
     kept += kept_bytes(scenario);
   }
   if (study.conditions.size() > 1) {
-    require_memory(static_cast<std::uint64_t>(std::min(kept, 1e18)),
-                   "for the results of " + std::to_string(study.conditions.size()) + " conditions",
-                   "sweep", "or run parts of it");
+    require_memory(
+        static_cast<std::uint64_t>(std::min(kept, 1e18)),
+        "for " + std::to_string(study.conditions.size()) + " conditions and their results", "sweep",
+        "or run parts of it");
   }
   const std::uint64_t available = available_bytes();
   const auto results = static_cast<std::uint64_t>(std::min(kept, 1e18));

@@ -63,7 +63,7 @@ TEST(Calibrate, CountsTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(seen.rates[1].count, 0U);
     EXPECT_FALSE(seen.rates[0].pass());
     EXPECT_TRUE(seen.rates[1].pass());
-    EXPECT_FALSE(seen.pass());
+    EXPECT_EQ(seen.pass(), false);
     EXPECT_EQ(seen.total(Measured::false_alarm).count, 200U + seen.rates[2].count - 100U);
   }
 }

@@ -40,7 +40,9 @@ double rough_bytes(const std::vector<DatasetVariable>& variables) {
   return bytes;
 }
 
-std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request) {
+/// `most` is how many a condition may have.
+std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request,
+                        std::uint64_t most) {
   const double bytes = rough_bytes(dataset_variables(scenario, request, scenario.replicates));
   if (bytes > most_bytes) {
     throw Refused("--replicates: " + std::to_string(scenario.replicates) +
@@ -48,12 +50,16 @@ std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request)
   }
   if (!request.shards) {
     const auto wanted = static_cast<std::uint64_t>(bytes) / most_shard_bytes + 1;
-    return std::min(wanted, scenario.replicates);
+    return std::min({wanted, scenario.replicates, most});
   }
   if (*request.shards > scenario.replicates) {
     throw Refused("--shards: is " + std::to_string(*request.shards) +
                   ", more than there are replicates (allowed: 1 to " +
                   std::to_string(scenario.replicates) + ")");
+  }
+  if (*request.shards > most) {
+    throw Refused("--shards: is " + std::to_string(*request.shards) +
+                  ", more than can be kept track of (allowed: 1 to " + std::to_string(most) + ")");
   }
   return *request.shards;
 }
@@ -180,8 +186,9 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
                   .sets = study.sets,
                   .request = request,
                   .conditions = {}};
+  const std::uint64_t most = std::max<std::uint64_t>(most_shards / study.conditions.size(), 1);
   for (const Scenario& scenario : study.conditions) {
-    DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request)};
+    DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request, most)};
     if (const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces); law && !law->once()) {
       refuse_at(scenario, "heads.subspaces.fit",
                 "heads that every replicate learns are no part of a data set - use fit = \"once\"");

@@ -111,6 +111,12 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
   EXPECT_EQ(refusal({.shards = 10}), "");
   EXPECT_EQ(refusal({.shards = 11}),
             "--shards: is 11, more than there are replicates (allowed: 1 to 10)");
+  EXPECT_EQ(refusal({.shards = 1'000'001}, {"run.replicates=2e6"}),
+            "--shards: is 1000001, more than can be kept track of (allowed: 1 to 1000000)");
+  EXPECT_EQ(plan_dataset(parse_study(text, "test", {"run.replicates=1e12", "data.n=1e4"}), {})
+                .conditions[0]
+                .shards,
+            most_shards);
   EXPECT_EQ(refusal({}, {"run.replicates=1e12", "data.n=1e11"}),
             "--replicates: 1000000000000 replicates take more than 2^60 bytes - lower "
             "--replicates");

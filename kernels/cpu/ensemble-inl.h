@@ -79,13 +79,12 @@
 // and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
 // pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
 // sums of C: what is done once a piece costs more than the second cache), and a triangle of four
-// heads together with the four next ones, 26 sums, which reads a quarter less (1.01). Huge pages for
-// the keys (projection 1.03, sums 1.01, which clearing them takes away again in short jobs). After
-// 16, exponents from
-// the matrix unit (AMX), coordinates split into three bfloat16 and sixteen queries by sixteen keys
-// at a time: at d_k = 64 they took as long as 30 multiply-adds a weight, in place of 64, but as 120
-// while another hardware thread kept the core busy, which is how it mostly is (the core loop 1.9
-// and 0.67).
+// heads together with the four next ones, 26 sums, which reads a quarter less (1.01). Huge pages
+// for the keys (projection 1.03, sums 1.01, which clearing them takes away again in short jobs).
+// After 16, exponents from the matrix unit (AMX), coordinates split into three bfloat16 and sixteen
+// queries by sixteen keys at a time: at d_k = 64 they took as long as 30 multiply-adds a weight, in
+// place of 64, but as 120 while another hardware thread kept the core busy, which is how it mostly
+// is (the core loop 1.9 and 0.67).
 //
 // What binds now: at its best the core loop takes 81 to 91 % of the limit. By samples of C the loop
 // is a good third of the time, the projections and the draws are a seventh each, the products of
