@@ -85,9 +85,9 @@ class Bench:
         return tuple(100 * rate / self.limit(*limit) for rate in (self.best(name), self.median(name)))
 
     def scaling(self, what):
-        """Sizes and seconds."""
+        """Sizes and median seconds: what is compared with itself gains nothing from its luckiest run."""
         sizes = self.dims(f"scaling/{what}:{{}}")
-        return sizes, [self.best(f"scaling/{what}:{size}", "seconds") for size in sizes]
+        return sizes, [self.median(f"scaling/{what}:{size}", "seconds") for size in sizes]
 
 
 def exponent(sizes, seconds):
