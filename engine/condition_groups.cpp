@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "engine/memory.h"
 
@@ -28,7 +29,8 @@ std::string draws_of(const Study& study, const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<ConditionGroup> condition_groups(const Study& study, std::span<const Plan> plans,
+std::vector<ConditionGroup> condition_groups(const Study& study, Plans plans,
+                                             std::span<const std::uint64_t> begun,
                                              const Backend& backend, int workers,
                                              std::uint64_t available) {
   std::vector<ConditionGroup> groups;
@@ -36,15 +38,16 @@ std::vector<ConditionGroup> condition_groups(const Study& study, std::span<const
     if (group.size() >= backend.plans_together()) return false;
     const std::uint64_t replicates = study.conditions[condition].replicates;
     if (study.conditions[group[0]].replicates != replicates) return false;
-    if (!shares_draws(plans[group[0]], plans[condition])) return false;
+    if (!shares_draws(*plans[group[0]], *plans[condition])) return false;
     std::vector<const Plan*> together;
-    for (const std::size_t member : group) together.push_back(&plans[member]);
-    together.push_back(&plans[condition]);
+    for (const std::size_t member : group) together.push_back(plans[member]);
+    together.push_back(plans[condition]);
     return simulation_bytes(together, replicates, backend, workers) <= available;
   };
-  std::map<std::string, std::size_t> growing;  // the last group of conditions with these draws
+  // The last group of conditions that are equally far with these draws.
+  std::map<std::pair<std::uint64_t, std::string>, std::size_t> growing;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const auto [at, is_new] = growing.try_emplace(draws_of(study, study.conditions[i]));
+    const auto [at, is_new] = growing.try_emplace({begun[i], draws_of(study, study.conditions[i])});
     if (is_new || !takes(groups[at->second], i)) {
       at->second = groups.size();
       groups.emplace_back();

@@ -55,10 +55,14 @@ Study study_of(const std::string& sweep) {
                      "groups.toml");
 }
 
-std::vector<ConditionGroup> groups_of(const Study& study, std::size_t most = 16) {
+std::vector<ConditionGroup> groups_of(const Study& study, std::size_t most = 16,
+                                      std::vector<std::uint64_t> begun = {}) {
   std::vector<Plan> plans;
   for (const Scenario& scenario : study.conditions) plans.push_back(make_plan(scenario));
-  return condition_groups(study, plans, CountingBackend(most), 2, available_bytes());
+  std::vector<const Plan*> pointers;
+  for (const Plan& plan : plans) pointers.push_back(&plan);
+  begun.resize(plans.size());
+  return condition_groups(study, pointers, begun, CountingBackend(most), 2, available_bytes());
 }
 
 using Groups = std::vector<ConditionGroup>;
@@ -71,6 +75,9 @@ TEST(ConditionGroups, HoldWhatSharesItsDraws) {
                                "\"queries.count\" = [2, 3]\n"
                                "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
             (Groups{{0, 1, 2, 3}}));
+  // Where a run goes on, those that are equally far.
+  EXPECT_EQ(groups_of(study_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
+            (Groups{{0, 2}, {1}}));
   for (const std::string key :
        {"\"data.n\" = [10, 20]", "\"run.seed\" = [1, 2]", "\"run.replicates\" = [10, 20]",
         "\"data.noise.sd\" = [1, 2]", "\"run.estimator\" = [\"plain\", \"conditional\"]"}) {

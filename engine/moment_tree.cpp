@@ -33,6 +33,26 @@ std::uint64_t node_replicates(std::uint64_t count) {
   return size;
 }
 
+MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes)
+    : layout_(layout), nodes_(std::move(nodes)) {
+  for (const Node& node : nodes_) count_ += node.moments.count;
+  std::uint64_t first = 0;
+  for (const Node& node : nodes_) {
+    // Whole nodes, then the binary pieces of what does not fill one.
+    std::uint64_t size = node_replicates(count_);
+    while (size > leaf_replicates && count_ - first < size) size /= 2;
+    size = std::min(size, count_ - first);
+    if (node.first != first || node.moments.count != size || size == 0 ||
+        node.moments.mean.size() != layout_.statistics() ||
+        node.moments.comoment.size() != layout_.comoments()) {
+      throw std::invalid_argument("node at replicate " + std::to_string(first) +
+                                  " is not one that a run of " + std::to_string(count_) +
+                                  " replicates keeps");
+    }
+    first += size;
+  }
+}
+
 void MomentTree::append(Moments moments) {
   const std::uint64_t before = node_replicates(count_);
   const std::uint64_t added = moments.count;

@@ -29,6 +29,8 @@ std::uint64_t node_replicates(std::uint64_t count);
 class MomentTree {
  public:
   explicit MomentTree(const MomentLayout& layout) : layout_(layout) {}
+  /// The tree that has these nodes(); throws std::invalid_argument where none has.
+  MomentTree(const MomentLayout& layout, std::vector<Node> nodes);
 
   const MomentLayout& layout() const { return layout_; }
   /// Replicates collected so far.

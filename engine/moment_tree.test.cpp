@@ -2,7 +2,9 @@
 #include "engine/moment_tree.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -145,6 +147,37 @@ TEST(MomentTree, RefusesANodeThatIsNone) {
   MomentTree later = grow(2088);
   EXPECT_THROW(later.append(node(2088, 32)), std::invalid_argument) << "not aligned to 32";
   EXPECT_NO_THROW(later.append(node(2088, 8)));
+}
+
+TEST(MomentTree, IsMadeAgainOfItsNodes) {
+  for (const std::uint64_t replicates : {0, 1, 7, 100, 255, 256, 261, 1032, 2000, 2107, 5001}) {
+    const MomentTree tree = grow(replicates);
+    const MomentTree again(layout, tree.nodes());
+    EXPECT_EQ(again.count(), replicates);
+    EXPECT_EQ(sizes(again.nodes()), sizes(tree.nodes()));
+  }
+}
+
+TEST(MomentTree, RefusesNodesThatNoRunKeeps) {
+  const std::vector<Node> good = grow(1032).nodes();
+  const auto refused = [&](const std::function<void(std::vector<Node>&)>& spoil) {
+    std::vector<Node> nodes = good;
+    spoil(nodes);
+    EXPECT_THROW(MomentTree(layout, nodes), std::invalid_argument);
+  };
+  refused([](std::vector<Node>& nodes) { nodes.erase(nodes.begin()); });
+  refused([](std::vector<Node>& nodes) { nodes[3].first += 1; });
+  refused([](std::vector<Node>& nodes) { nodes[3].moments.count = 8; });
+  refused([](std::vector<Node>& nodes) { nodes[3].moments.count = 0; });
+  refused([](std::vector<Node>& nodes) { nodes[3].moments.mean.pop_back(); });
+  refused([](std::vector<Node>& nodes) { nodes[3].moments.comoment.clear(); });
+  // Single replicates where leaves are kept, and two pieces that are siblings.
+  refused([](std::vector<Node>& nodes) { nodes.insert(nodes.begin(), grow(8).nodes()[0]); });
+  refused([](std::vector<Node>& nodes) {
+    nodes.pop_back();
+    nodes.back().moments.count = 8;
+    nodes.push_back({nodes.back().first + 8, nodes.back().moments});
+  });
 }
 
 }  // namespace

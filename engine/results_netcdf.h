@@ -25,6 +25,8 @@ void write_results(const std::string& path, const Study& study, const RunResult&
 
 /// What a results file holds of one condition.
 struct StoredCondition {
+  std::string parameters;   ///< of the scenario, as JSON
+  std::string plan_sha256;  ///< of the plan that was simulated
   MomentLayout layout;
   std::vector<Node> nodes;           ///< as MomentTree::nodes()
   std::vector<double> head_weights;  ///< [H]

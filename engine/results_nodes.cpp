@@ -8,7 +8,7 @@
 
 #include "engine/error.h"
 #include "engine/learned_heads.h"
-#include "engine/results_netcdf.h"
+#include "engine/plan_sum.h"
 
 namespace headlab {
 namespace {
@@ -203,6 +203,7 @@ void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionRes
   group.put_attribute("estimator", name_of(plan.estimator));
   group.put_attribute("moments", name_of(plan.moments));
   group.put_attribute("parameters", to_json(condition.scenario.parameters));
+  group.put_attribute("plan_sha256", plan_sha256(plan));
   group.put_attribute("seed", static_cast<std::int64_t>(plan.seed));
   group.put_attribute("n", static_cast<std::int64_t>(plan.n));
   group.put_attribute("k", std::int64_t{plan.k});
@@ -218,16 +219,22 @@ void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionRes
   write_tree(group, condition.tree);
 }
 
+StoredCondition read_nodes(const NetcdfGroup& root, std::size_t number) {
+  const NetcdfGroup group = root.find_group(group_name(number));
+  const MomentLayout layout = read_layout(group);
+  return {.parameters = group.text_attribute("parameters"),
+          .plan_sha256 = group.text_attribute("plan_sha256"),
+          .layout = layout,
+          .nodes = read_tree(group, layout),
+          .head_weights = group.doubles("head_weights"),
+          .query_points = group.doubles("x"),
+          .truth = group.doubles("truth")};
+}
+
 StoredCondition read_nodes(const std::string& path, std::size_t condition) {
   try {
     const NetcdfInput file(path);
-    const NetcdfGroup group = file.root().find_group(group_name(condition));
-    const MomentLayout layout = read_layout(group);
-    return {.layout = layout,
-            .nodes = read_tree(group, layout),
-            .head_weights = group.doubles("head_weights"),
-            .query_points = group.doubles("x"),
-            .truth = group.doubles("truth")};
+    return read_nodes(file.root(), condition);
   } catch (const NetcdfError& error) {
     throw Refused(path + ": no headlab results for condition " + std::to_string(condition) + " (" +
                   error.what() + ")");

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "engine/netcdf_file.h"
+#include "engine/results_netcdf.h"
 #include "engine/run.h"
 
 namespace headlab {
@@ -12,8 +13,10 @@ namespace headlab {
 const char* name_of(Estimator estimator);
 const char* name_of(MomentMode moments);
 
-/// Adds the group of condition `number` (from 0) to a file; throws NetcdfError. read_nodes() reads
-/// it back.
+/// Adds the group of condition `number` (from 0) to a file; throws NetcdfError.
 void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionResult& condition);
+
+/// Reads it back; throws NetcdfError.
+StoredCondition read_nodes(const NetcdfGroup& root, std::size_t number);
 
 }  // namespace headlab

@@ -57,13 +57,242 @@ std::uint64_t check_study(const Study& study, const Backend& backend, int thread
   return results < available ? available - results : 0;
 }
 
-ConditionResult result_of(Scenario scenario, Plan plan, MomentTree tree, double seconds) {
-  Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
-  const double weights =
-      static_cast<double>(tree.count()) * plan.queries * plan.heads * static_cast<double>(plan.n);
-  return {std::move(scenario),  std::move(plan), std::move(tree),
-          std::move(estimates), seconds,         weights / seconds};
-}
+/// Says when it is time again for something that costs time: every `interval` seconds at most, and
+/// so that it takes no more than a twentieth of the time.
+class Pace {
+ public:
+  explicit Pace(double interval) : interval_(interval), next_(Clock::now() + seconds(interval)) {}
+
+  template <class Act>
+  void act_when_due(const Act& act) {
+    const auto start = Clock::now();
+    if (start < next_) return;
+    act();
+    next_ = Clock::now() + std::max(seconds(interval_), 20 * (Clock::now() - start));
+  }
+
+ private:
+  static Clock::duration seconds(double number) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(number));
+  }
+
+  double interval_;
+  Clock::time_point next_;
+};
+
+/// A run under way.
+class Run {
+ public:
+  Run(const Study& study, const RunOptions& options, const Backend& backend)
+      : study_(study),
+        options_(options),
+        backend_(backend),
+        checkpoint_(options.checkpoint_seconds) {
+    result_.backend = backend.name();
+    result_.simd = backend.simd();
+    result_.device = backend.device();
+    result_.threads = backend.workers(thread_count(options.threads));
+    if (options.begun) require_same_backend(*options.begun, result_.backend, result_.simd);
+  }
+
+  RunResult finish() {
+    const std::uint64_t available = check_study(study_, backend_, result_.threads);
+    start_ = Clock::now();
+    std::vector<Scenario> scenarios = study_.conditions;
+    result_.complete = resolve(scenarios);
+    if (result_.complete) {
+      begin(std::move(scenarios));
+      simulate_groups(available);
+    }
+    // A sweep of many conditions that was stopped early shows those that it has.
+    while (!conditions().empty() && conditions().back().tree.count() == 0) conditions().pop_back();
+    result_.notes = backend_.notes();
+    result_.interrupted = !result_.complete && options_.stop && options_.stop->load();
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<ConditionResult>& conditions() { return result_.conditions; }
+
+  bool stopped() const {
+    return (options_.stop && options_.stop->load()) ||
+           (options_.max_seconds && seconds_since(start_) >= *options_.max_seconds);
+  }
+
+  /// Fits and pilots come first: a scenario they refuse is refused before anything is simulated for
+  /// the record. False where they were stopped.
+  bool resolve(std::vector<Scenario>& scenarios) {
+    const auto stop = [this] { return stopped(); };
+    return std::ranges::all_of(scenarios, [&](Scenario& scenario) {
+      FitHooks fit{.stop = stop};
+      if (options_.progress && heads_to_learn(scenario)) {
+        fit.check = [&](const FitCheck& check) {
+          const auto at = static_cast<std::size_t>(&scenario - scenarios.data());
+          options_.progress({.condition = at,
+                             .last_condition = at,
+                             .conditions = scenarios.size(),
+                             .done = check.step,
+                             .total = std::get<LearnedSubspaces>(scenario.subspaces).steps,
+                             .what = "steps of learning",
+                             .seconds = seconds_since(start_),
+                             .seconds_left = std::numeric_limits<double>::quiet_NaN()});
+        };
+      }
+      return resolve_heads(scenario, backend_, options_.threads, fit) &&
+             resolve_weights(scenario, backend_, options_.threads, {.stop = stop});
+    });
+  }
+
+  /// Every condition as it is before the simulation.
+  void begin(std::vector<Scenario> scenarios) {
+    for (std::size_t i = 0; i < scenarios.size(); ++i) {
+      Plan plan = make_plan(scenarios[i]);
+      MomentTree tree =
+          options_.begun ? begun_tree(*options_.begun, i, plan) : MomentTree(plan.layout());
+      const double seconds = tree.count() > 0 ? options_.begun->conditions[i].seconds : 0;
+      MomentTree none(plan.layout());
+      conditions().push_back({.scenario = std::move(scenarios[i]),
+                              .plan = std::move(plan),
+                              .tree = std::move(none),
+                              .estimates = {}});
+      advance(i, std::move(tree), seconds);
+      work_ahead_ += work_left(i);
+    }
+  }
+
+  /// Cost of the replicates that condition i still lacks.
+  double work_left(std::size_t i) {
+    const ConditionResult& condition = conditions()[i];
+    return static_cast<double>(condition.scenario.replicates - condition.tree.count()) *
+           replicate_work(condition.plan);
+  }
+
+  /// Gives condition i the moments it has now, for `seconds` of simulation in all.
+  void advance(std::size_t i, MomentTree tree, double seconds) {
+    ConditionResult& condition = conditions()[i];
+    const Plan& plan = condition.plan;
+    Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+    if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
+      throw CouldNotFinish("condition " + std::to_string(i + 1) +
+                           ": the mean squared error is not finite: values of the design, "
+                           "regression or noise leave the range of the numbers in use - try "
+                           "--backend reference");
+    }
+    condition.tree = std::move(tree);
+    condition.estimates = std::move(estimates);
+    condition.seconds = seconds;
+    condition.weights_per_second = static_cast<double>(condition.tree.count()) * plan.queries *
+                                   plan.heads * static_cast<double>(plan.n) / seconds;
+  }
+
+  void simulate_groups(std::uint64_t available) {
+    std::vector<const Plan*> plans;
+    std::vector<std::uint64_t> begun;
+    for (const ConditionResult& condition : conditions()) {
+      plans.push_back(&condition.plan);
+      begun.push_back(condition.tree.count());
+    }
+    for (const ConditionGroup& group :
+         condition_groups(study_, plans, begun, backend_, result_.threads, available)) {
+      if (conditions()[group[0]].tree.count() == conditions()[group[0]].scenario.replicates) {
+        continue;
+      }
+      if (stopped()) {
+        result_.complete = false;
+        break;
+      }
+      try {
+        simulate_group(group);
+      } catch (...) {
+        // What is done outlives what fails.
+        if (options_.checkpoint) hand_over();
+        throw;
+      }
+    }
+  }
+
+  void simulate_group(const ConditionGroup& group) {
+    const std::uint64_t replicates = conditions()[group[0]].scenario.replicates;
+    std::vector<const Plan*> plans;
+    std::vector<MomentTree> begun;
+    std::vector<double> seconds_before, work;
+    double group_work = 0;
+    for (const std::size_t i : group) {
+      ConditionResult& condition = conditions()[i];
+      work.push_back(work_left(i));
+      group_work += work.back();
+      plans.push_back(&condition.plan);
+      seconds_before.push_back(condition.seconds);
+      begun.push_back(std::exchange(condition.tree, MomentTree(condition.plan.layout())));
+    }
+    const auto group_start = Clock::now();
+    // The time is shared out by work.
+    auto keep = [&](std::vector<MomentTree> trees) {
+      const double seconds = seconds_since(group_start);
+      for (std::size_t p = 0; p < group.size(); ++p) {
+        advance(group[p], std::move(trees[p]), seconds_before[p] + seconds * work[p] / group_work);
+      }
+    };
+    const std::uint64_t count_before = begun[0].count();
+    auto tell = [&](std::uint64_t count, const Figure& mse) {
+      const double part = static_cast<double>(count - count_before) /
+                          static_cast<double>(replicates - count_before);
+      const double done = work_done_ + part * group_work;
+      Progress progress{.condition = group.front(),
+                        .last_condition = group.back(),
+                        .together = group.size(),
+                        .conditions = conditions().size(),
+                        .done = count,
+                        .total = replicates,
+                        .seconds = seconds_since(start_),
+                        .seconds_left = std::numeric_limits<double>::quiet_NaN(),
+                        .mse = mse};
+      if (done > 0) progress.seconds_left = progress.seconds * (work_ahead_ - done) / done;
+      options_.progress(progress);
+    };
+    SimulationHooks hooks{.stop = [this] { return stopped(); }};
+    hooks.watch = [&](const MomentsSoFar& moments) {
+      if (options_.progress) {
+        progress_.act_when_due([&] {
+          const Plan& plan = *plans[0];
+          const std::vector<MomentTree> trees = moments();
+          tell(trees[0].count(), estimate(trees[0], plan.head_weights, plan.truth).mse);
+        });
+      }
+      if (options_.checkpoint) {
+        checkpoint_.act_when_due([&] {
+          keep(moments());
+          hand_over();
+        });
+      }
+    };
+    keep(continue_simulation(std::move(begun), plans, backend_, options_.threads, replicates,
+                             hooks));
+    const ConditionResult& first = conditions()[group[0]];
+    if (options_.progress) tell(first.tree.count(), first.estimates.mse);
+    if (options_.checkpoint) checkpoint_.act_when_due([&] { hand_over(); });
+    work_done_ += group_work;
+    result_.complete = result_.complete && first.tree.count() == replicates;
+  }
+
+  void hand_over() {
+    const auto has_replicates = [](const ConditionResult& of) { return of.tree.count() > 0; };
+    if (std::ranges::none_of(conditions(), has_replicates)) return;
+    result_.complete = false;
+    options_.checkpoint(result_);
+    result_.complete = true;
+  }
+
+  const Study& study_;
+  const RunOptions& options_;
+  const Backend& backend_;
+  RunResult result_;
+  Clock::time_point start_;
+  double work_ahead_ = 0;
+  double work_done_ = 0;
+  Pace progress_{0};
+  Pace checkpoint_;
+};
 
 }  // namespace
 
@@ -74,118 +303,7 @@ RunResult run(const Study& study, const RunOptions& options) {
   } catch (const std::invalid_argument& error) {
     throw Refused(error.what());
   }
-  RunResult result;
-  result.backend = backend->name();
-  result.simd = backend->simd();
-  result.device = backend->device();
-  result.threads = backend->workers(thread_count(options.threads));
-  const std::uint64_t available = check_study(study, *backend, result.threads);
-
-  const auto start = Clock::now();
-  auto stop = [&] {
-    return (options.stop && options.stop->load()) ||
-           (options.max_seconds && seconds_since(start) >= *options.max_seconds);
-  };
-  // Fits and pilots first: a scenario they refuse is refused before anything is simulated for the
-  // record.
-  std::vector<Scenario> scenarios = study.conditions;
-  const bool resolved = std::ranges::all_of(scenarios, [&](Scenario& scenario) {
-    FitHooks fit{.stop = stop};
-    if (options.progress && heads_to_learn(scenario)) {
-      fit.check = [&](const FitCheck& check) {
-        const auto at = static_cast<std::size_t>(&scenario - scenarios.data());
-        options.progress({.condition = at,
-                          .last_condition = at,
-                          .conditions = scenarios.size(),
-                          .done = check.step,
-                          .total = std::get<LearnedSubspaces>(scenario.subspaces).steps,
-                          .what = "steps of learning",
-                          .seconds = seconds_since(start),
-                          .seconds_left = std::numeric_limits<double>::quiet_NaN()});
-      };
-    }
-    return resolve_heads(scenario, *backend, options.threads, fit) &&
-           resolve_weights(scenario, *backend, options.threads, {.stop = stop});
-  });
-  std::vector<Plan> plans;
-  std::vector<double> work;  // of a condition, to tell how much time is left
-  double work_ahead = 0;
-  for (std::size_t i = 0; resolved && i < scenarios.size(); ++i) {
-    plans.push_back(make_plan(scenarios[i]));
-    work.push_back(static_cast<double>(scenarios[i].replicates) * replicate_work(plans[i]));
-    work_ahead += work[i];
-  }
-  std::vector<std::optional<ConditionResult>> results(scenarios.size());
-  double work_done = 0;
-  result.complete = resolved;
-  for (const ConditionGroup& group :
-       condition_groups(study, plans, *backend, result.threads, available)) {
-    if (stop()) {
-      result.complete = false;
-      break;
-    }
-    const std::size_t first = group.front();
-    const std::uint64_t replicates = scenarios[first].replicates;
-    std::vector<const Plan*> together;
-    double group_work = 0;
-    for (const std::size_t i : group) {
-      together.push_back(&plans[i]);
-      group_work += work[i];
-    }
-    auto tell = [&](std::uint64_t count, const Figure& mse) {
-      const double part = static_cast<double>(count) / static_cast<double>(replicates);
-      const double done = work_done + part * group_work;
-      Progress progress{.condition = first,
-                        .last_condition = group.back(),
-                        .together = group.size(),
-                        .conditions = scenarios.size(),
-                        .done = count,
-                        .total = replicates,
-                        .seconds = seconds_since(start),
-                        .seconds_left = std::numeric_limits<double>::quiet_NaN(),
-                        .mse = mse};
-      if (done > 0) progress.seconds_left = progress.seconds * (work_ahead - done) / done;
-      options.progress(progress);
-    };
-    SimulationHooks hooks{.stop = stop};
-    if (options.progress) {
-      hooks.progress = [&](std::span<const MomentTree> trees) {
-        const Plan& plan = plans[first];
-        tell(trees[0].count(), estimate(trees[0], plan.head_weights, plan.truth).mse);
-      };
-    }
-    const auto group_start = Clock::now();
-    std::vector<MomentTree> trees =
-        simulate(together, *backend, options.threads, replicates, hooks);
-    const double seconds = seconds_since(group_start);
-
-    const std::uint64_t count = trees[0].count();
-    for (std::size_t p = 0; p < group.size(); ++p) {
-      const std::size_t i = group[p];
-      results[i] = result_of(std::move(scenarios[i]), std::move(plans[i]), std::move(trees[p]),
-                             seconds * work[i] / group_work);
-      if (count > 1 && !std::isfinite(results[i]->estimates.mse.value)) {
-        throw CouldNotFinish("condition " + std::to_string(i + 1) +
-                             ": the mean squared error is not finite: values of the design, "
-                             "regression or noise leave the range of the numbers in use - try "
-                             "--backend reference");
-      }
-    }
-    if (options.progress) tell(count, results[first]->estimates.mse);
-    work_done += group_work;
-    result.complete = result.complete && count == replicates;
-  }
-  while (!results.empty() && !results.back()) results.pop_back();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i]) {
-      MomentTree none(plans[i].layout());
-      results[i] = result_of(std::move(scenarios[i]), std::move(plans[i]), std::move(none), 0);
-    }
-    result.conditions.push_back(std::move(*results[i]));
-  }
-  result.notes = backend->notes();
-  result.interrupted = !result.complete && options.stop && options.stop->load();
-  return result;
+  return Run(study, options, *backend).finish();
 }
 
 }  // namespace headlab

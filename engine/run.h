@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/estimates.h"
+#include "engine/resume.h"
 #include "engine/scenario.h"
 #include "engine/simulate.h"
 #include "kernels/backend.h"
@@ -26,17 +27,24 @@ struct Progress {
   std::uint64_t done = 0;  ///< of each of them
   std::uint64_t total = 0;
   const char* what = "replicates";  ///< that are counted, or "steps of learning"
-  double seconds = 0;               ///< since the run began
+  double seconds = 0;               ///< since the run began or went on
   double seconds_left = 0;          ///< of the whole run, NaN while unknown
   Figure mse;                       ///< of `condition` so far
 };
+
+struct RunResult;
 
 struct RunOptions {
   std::string backend = "auto";
   int threads = 0;                          ///< 0: all of this machine
   std::optional<double> max_seconds = {};   ///< stop after the block under way; not an error
   const std::atomic<bool>* stop = nullptr;  ///< set from a signal handler: stop after the block
+  const BegunRun* begun = nullptr;          ///< an earlier run of the study, to go on with
   std::function<void(const Progress&)> progress = {};
+  /// Hears the results so far, all conditions of the study among them, every `checkpoint_seconds`
+  /// at most, and so that it takes no more than a twentieth of the time.
+  std::function<void(const RunResult&)> checkpoint = {};
+  double checkpoint_seconds = 60;
 };
 
 /// One condition with its results.
@@ -45,15 +53,15 @@ struct ConditionResult {
   Plan plan;
   MomentTree tree;
   Estimates estimates;
-  /// Of the simulation loop. Where conditions were simulated together it is this one's share of
-  /// their time, in proportion to replicate_work().
+  /// Of the simulation loop, earlier runs with it. Where conditions were simulated together it is
+  /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
   double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
 };
 
 struct RunResult {
-  /// In the order of the study, up to the last one begun. A run that was stopped may have
-  /// conditions before it without any replicate, because others were simulated together.
+  /// In the order of the study, up to the last one that has replicates. A run that was stopped may
+  /// have conditions before it without any, because others were simulated together.
   std::vector<ConditionResult> conditions;
   bool complete = true;      ///< every replicate of every condition was computed
   bool interrupted = false;  ///< stopped by `stop`
@@ -65,7 +73,8 @@ struct RunResult {
 };
 
 /// Runs every condition of a study, those that share their draws together. Throws Refused for a
-/// backend that is not there or a size that does not fit in memory, before anything is simulated.
+/// backend that is not there, a size that does not fit in memory or a run that cannot go on, before
+/// anything is simulated.
 RunResult run(const Study& study, const RunOptions& options = {});
 
 }  // namespace headlab

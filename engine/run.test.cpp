@@ -135,7 +135,8 @@ TEST(Simulate, StopsAllPlansAtTheSameReplicate) {
   const std::vector<const Plan*> pointers = {&plans[0], &plans[1], &plans[2]};
   std::atomic<bool> stop = false;
   SimulationHooks hooks{.stop = [&] { return stop.load(); }};
-  hooks.progress = [&](std::span<const MomentTree> trees) {
+  hooks.watch = [&](const MomentsSoFar& moments) {
+    const std::vector<MomentTree> trees = moments();
     ASSERT_EQ(trees.size(), 3u);
     EXPECT_EQ(trees[0].count(), trees[2].count());
     stop = true;

@@ -21,8 +21,6 @@
 namespace headlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
 /// whatever the order in which they are finished.
 class Dealer {
@@ -175,14 +173,12 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
       }
     }
     const auto started = static_cast<int>(pool.size());
-    // Progress may cost as much as merging all nodes does; it gets a twentieth of the time.
-    auto next_progress = Clock::now();
     while (!dealer.wait_for(started)) {
-      if (hooks.stop && hooks.stop()) dealer.stop();
-      if (hooks.progress && Clock::now() >= next_progress) {
-        const auto start = Clock::now();
-        hooks.progress(dealer.trees());
-        next_progress = Clock::now() + 20 * (Clock::now() - start);
+      try {
+        if (hooks.stop && hooks.stop()) dealer.stop();
+        if (hooks.watch) hooks.watch([&] { return dealer.trees(); });
+      } catch (...) {
+        dealer.stop(std::current_exception());
       }
     }
   }
@@ -207,14 +203,9 @@ int thread_count(int asked) {
 
 std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
                                  std::uint64_t replicates, const SimulationHooks& hooks) {
-  std::vector<MomentTree> trees;
-  for (const Plan* plan : plans) {
-    if (!shares_draws(*plan, *plans[0])) {
-      throw std::invalid_argument("plans simulated together must share their draws");
-    }
-    trees.emplace_back(plan->layout());
-  }
-  return advance(std::move(trees), plans, backend, threads, replicates, hooks);
+  std::vector<MomentTree> none;
+  for (const Plan* plan : plans) none.emplace_back(plan->layout());
+  return continue_simulation(std::move(none), plans, backend, threads, replicates, hooks);
 }
 
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
@@ -222,20 +213,40 @@ MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::
   return continue_simulation(MomentTree(plan.layout()), plan, backend, threads, replicates, hooks);
 }
 
+std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
+                                            const Backend& backend, int threads,
+                                            std::uint64_t replicates,
+                                            const SimulationHooks& hooks) {
+  if (begun.size() != plans.size()) {
+    throw std::invalid_argument("a run is continued with one tree a plan");
+  }
+  const std::uint64_t count = begun.front().count();
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    if (!shares_draws(*plans[p], *plans[0])) {
+      throw std::invalid_argument("plans simulated together must share their draws");
+    }
+    if (begun[p].layout() != plans[p]->layout()) {
+      throw std::invalid_argument("a run can be continued with its own plan alone");
+    }
+    if (begun[p].count() != count) {
+      throw std::invalid_argument("plans simulated together must have equally many replicates");
+    }
+  }
+  if (count >= first_leaf && count % leaf_replicates != 0) {
+    throw std::invalid_argument("a run of " + std::to_string(count) +
+                                " replicates cannot be continued: it ends within a leaf");
+  }
+  return advance(std::move(begun), plans, backend, threads, replicates, hooks);
+}
+
 MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend& backend,
                                int threads, std::uint64_t replicates,
                                const SimulationHooks& hooks) {
-  if (begun.layout() != plan.layout()) {
-    throw std::invalid_argument("a run can be continued with its own plan alone");
-  }
-  if (begun.count() >= first_leaf && begun.count() % leaf_replicates != 0) {
-    throw std::invalid_argument("a run of " + std::to_string(begun.count()) +
-                                " replicates cannot be continued: it ends within a leaf");
-  }
   const Plan* const one = &plan;
   std::vector<MomentTree> trees;
   trees.push_back(std::move(begun));
-  return advance(std::move(trees), Plans(&one, 1), backend, threads, replicates, hooks).front();
+  return continue_simulation(std::move(trees), Plans(&one, 1), backend, threads, replicates, hooks)
+      .front();
 }
 
 }  // namespace headlab

@@ -13,12 +13,15 @@
 
 namespace headlab {
 
+/// Copies the moments of each plan so far.
+using MomentsSoFar = std::function<std::vector<MomentTree>()>;
+
 /// What a simulation asks and tells while it goes on; either may be empty.
 struct SimulationHooks {
   /// True: finish the blocks under way, but for those that learn heads. Any thread may ask.
   std::function<bool()> stop = {};
-  /// Hears the moments of each plan so far, about every tenth of a second.
-  std::function<void(std::span<const MomentTree>)> progress = {};
+  /// Called about every tenth of a second while threads simulate.
+  std::function<void(const MomentsSoFar& moments)> watch = {};
 };
 
 /// Simulates replicates 0 .. replicates - 1 of plans that share their draws, together, so that a
@@ -32,8 +35,15 @@ std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int thread
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
                     const SimulationHooks& hooks = {});
 
-/// Goes on where `begun`, a tree of the same plan and backend, ends: the moments have the bits they
-/// would have in one go. Its count must be below `first_leaf` or a multiple of 8.
+/// Goes on where `begun` ends, trees of the same plans and backend and all of one count: the
+/// moments have the bits they would have in one go. The count must be below `first_leaf` or a
+/// multiple of 8.
+std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
+                                            const Backend& backend, int threads,
+                                            std::uint64_t replicates,
+                                            const SimulationHooks& hooks = {});
+
+/// The same for one plan.
 MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend& backend,
                                int threads, std::uint64_t replicates,
                                const SimulationHooks& hooks = {});

@@ -29,7 +29,8 @@ class CommandLine : public ProgramTest {
 };
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --compare, --backend, --threads, --seed, --replicates, "
+    "--help, --set, --out, --json, --resume, --checkpoint, --compare, --backend, --threads, "
+    "--seed, --replicates, "
     "--max-time, --quiet";
 
 TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
@@ -307,7 +308,8 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     EXPECT_TRUE(std::regex_match(
         outcome.err,
         std::regex("headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
-                   "(condition 2|conditions 1-2) of 2 in o/results.nc, o/summary.json)\n")))
+                   "(condition 2|conditions 1-2) of 2 in o/results.nc, o/summary.json; --resume "
+                   "goes on)\n")))
         << outcome.err;
     if (outcome.err.find("nothing") != std::string::npos) {
       EXPECT_EQ(files(), std::vector<std::string>{});

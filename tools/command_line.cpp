@@ -70,6 +70,14 @@ void add_run(CLI::App& app, RunArguments& run) {
   command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
   command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
       ->type_name("FILE|-");
+  command
+      ->add_flag("--resume", run.resume,
+                 "Go on with the run whose results are in --out; --replicates may be more")
+      ->disable_flag_override();
+  command
+      ->add_option("--checkpoint", run.checkpoint,
+                   "Write the results so far to --out every TIME; the default is 1m")
+      ->type_name("TIME");
   command->add_flag("--compare", run.compare, "Set closed forms beside the simulation, with z")
       ->disable_flag_override();
   add_simulation(*command, run);

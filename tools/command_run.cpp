@@ -14,6 +14,7 @@
 #include "engine/error.h"
 #include "engine/provenance.h"
 #include "engine/results_netcdf.h"
+#include "engine/resume.h"
 #include "engine/summary_json.h"
 #include "tools/computed_conditions.h"
 #include "tools/condition_indices.h"
@@ -54,6 +55,31 @@ bool same_place(const std::string& a, const std::string& b) {
   return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
 }
 
+/// An earlier run that --resume finds in the folder, if there is one.
+std::optional<BegunRun> begun_in(const OutputFolder& folder, const Study& study, bool quiet) {
+  const std::string path = folder.file("results.nc");
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) {
+    if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts anew\n";
+    return std::nullopt;
+  }
+  BegunRun begun = read_begun(path, study, provenance());
+  std::uint64_t asked = 0;
+  for (const Scenario& scenario : study.conditions) asked += scenario.replicates;
+  if (!quiet) {
+    std::cerr << "headlab: goes on from " << begun.replicates() << " of " << asked
+              << " replicates in " << path << "\n";
+  }
+  return begun;
+}
+
+/// Writes what --out gets; the small file first: where the disk is full it may still fit.
+void write_folder(const OutputFolder& folder, const Study& study, const RunResult& result,
+                  const std::vector<ConditionIndices>& indices, const std::string& summary) {
+  write_atomically(folder.file("summary.json"), summary);
+  write_results(folder.file("results.nc"), study, result, indices, provenance());
+}
+
 }  // namespace
 
 int command_run(const RunArguments& arguments) {
@@ -76,6 +102,13 @@ int command_run(const RunArguments& arguments) {
       throw Refused("--json: is where --out writes results.nc - choose another place");
     }
   }
+  if (!folder && (arguments.resume || arguments.checkpoint)) {
+    throw Refused(std::string(arguments.resume ? "--resume" : "--checkpoint") +
+                  ": needs --out DIR, the folder with the results");
+  }
+  std::optional<BegunRun> begun;
+  if (arguments.resume) begun = begun_in(*folder, study, arguments.quiet);
+  if (begun) options.begun = &*begun;
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
   if (arguments.compare) {
@@ -86,6 +119,23 @@ int command_run(const RunArguments& arguments) {
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   if (!arguments.quiet) {
     options.progress = [&](const Progress& progress) { display.show(progress); };
+  }
+  auto theory_of = [&](const RunResult& result) {
+    if (!arguments.compare) return std::vector<ComputedCondition>();
+    return compared_conditions(result, theories);
+  };
+  if (folder) {
+    options.checkpoint = [&](const RunResult& result) {
+      try {
+        const std::vector<ConditionIndices> indices = condition_indices(result);
+        write_folder(*folder, study, result, indices,
+                     summary_json(study, result, indices, provenance(), theory_of(result)));
+      } catch (const CouldNotFinish& error) {
+        // There may be room at the end.
+        display.finish("");
+        std::cerr << "headlab: " << error.what() << "; the run goes on\n";
+      }
+    };
   }
   RunResult result;
   try {
@@ -100,11 +150,9 @@ int command_run(const RunArguments& arguments) {
   display.finish(result.complete ? "done in " + duration_text(seconds) : "");
   for (const std::string& note : result.notes) std::cerr << "headlab: " << note << "\n";
 
-  const Provenance program = provenance();
   const std::vector<ConditionIndices> indices = condition_indices(result);
-  std::vector<ComputedCondition> theory;
-  if (arguments.compare) theory = compared_conditions(result, theories);
-  const std::string summary = summary_json(study, result, indices, program, theory);
+  const std::vector<ComputedCondition> theory = theory_of(result);
+  const std::string summary = summary_json(study, result, indices, provenance(), theory);
   // Where a file cannot be written after hours of work, standard output still gets the results.
   std::string files;
   std::exception_ptr problem;
@@ -112,9 +160,7 @@ int command_run(const RunArguments& arguments) {
   const bool keeps = !result.conditions.empty();
   try {
     if (folder && keeps) {
-      // The small file first: where the disk is full it may still fit.
-      write_atomically(folder->file("summary.json"), summary);
-      write_results(folder->file("results.nc"), study, result, indices, program);
+      write_folder(*folder, study, result, indices, summary);
       files = folder->file("results.nc") + ", " + folder->file("summary.json");
     }
     if (arguments.json && !json_to_standard_output && keeps) {
@@ -132,12 +178,13 @@ int command_run(const RunArguments& arguments) {
   if (problem) std::rethrow_exception(problem);
 
   const std::string where = files.empty() ? "" : " in " + files;
+  const std::string on = folder && keeps ? "; --resume goes on" : "";
   if (result.interrupted) {
-    std::cerr << "headlab: interrupted: kept " << kept(study, result) << where << "\n";
+    std::cerr << "headlab: interrupted: kept " << kept(study, result) << where << on << "\n";
     return 1;
   }
   if (!result.complete) {
-    std::cerr << "headlab: --max-time reached: kept " << kept(study, result) << where << "\n";
+    std::cerr << "headlab: --max-time reached: kept " << kept(study, result) << where << on << "\n";
   } else if (!files.empty() && !arguments.quiet) {
     std::cerr << "headlab: wrote " << files << "\n";
   }

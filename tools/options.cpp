@@ -110,6 +110,9 @@ RunOptions run_options(const RunArguments& arguments) {
   }
   options.threads = parse_threads(arguments.threads);
   if (arguments.max_time) options.max_seconds = parse_duration("--max-time", *arguments.max_time);
+  if (arguments.checkpoint) {
+    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
+  }
   return options;
 }
 

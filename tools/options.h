@@ -22,8 +22,10 @@ struct RunArguments {
   std::optional<std::string> seed;
   std::optional<std::string> replicates;
   std::optional<std::string> max_time;
+  std::optional<std::string> checkpoint;
   bool quiet = false;
   bool compare = false;
+  bool resume = false;
 };
 
 /// The arguments of `headlab theory`, as written.

@@ -2,13 +2,12 @@
 #include "engine/dataset/dataset.h"
 
 #include <algorithm>
-#include <span>
 #include <variant>
 
 #include "engine/error.h"
 #include "engine/learned_heads.h"
 #include "engine/memory.h"
-#include "engine/sha256.h"
+#include "engine/plan_sum.h"
 #include "engine/written_at.h"
 
 namespace headlab {
@@ -66,17 +65,6 @@ std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request,
 
 bool learns_weights(const Scenario& scenario) {
   return std::holds_alternative<LearnedWeights>(scenario.weights);
-}
-
-/// A data file that was edited between two runs gives another sum.
-std::string sum_of_inputs(const Plan& plan, bool with_weights) {
-  Sha256 sum;
-  sum.add(std::as_bytes(std::span(plan.table.exact(), plan.table.size())));
-  sum.add(std::as_bytes(std::span(plan.projections)));
-  sum.add(std::as_bytes(std::span(plan.query_projections)));
-  sum.add(std::as_bytes(std::span(plan.query_points)));
-  if (with_weights) sum.add(std::as_bytes(std::span(plan.head_weights)));
-  return sum.digest();
 }
 
 }  // namespace
@@ -199,8 +187,7 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
     }
     // Those of law "optimal" would ask for a pilot study.
     if (!learns_weights(condition.scenario)) condition.scenario.weights = UniformWeights{};
-    condition.inputs_sha256 =
-        sum_of_inputs(make_plan(condition.scenario), learns_weights(condition.scenario));
+    condition.inputs_sha256 = plan_sha256(make_plan(condition.scenario));
     dataset.conditions.push_back(std::move(condition));
   }
   return dataset;
