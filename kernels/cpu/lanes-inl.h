@@ -52,95 +52,102 @@ inline constexpr float least_exponent = -127.0f;
 /// See Exp2.
 inline constexpr float largest_plain_whole = 100.0f;
 
-/// 2^(t + whole) for integers `whole` and t + whole <= 127, within 1.05 ulp (1.3 with AVX-512,
-/// where f is rounded if -1 < t < 0; 1.25 on the fallback target, whose MulAdd rounds twice); 0
-/// below t + whole = -126.5 or so. Without Clamp, t + whole is to be at least -125 and |whole| at
-/// most `largest_plain_whole`; the bits are the same.
-///
-/// t = n + f with n integer; 2^f by a polynomial of degree 6 (minimax in relative error, 2^-28.8 or
-/// less, from a Remez exchange).
+/// 2^(t + whole) for integers `whole` and t + whole <= 127, within 1.05 ulp (1.25 on the fallback
+/// target, whose MulAdd rounds twice); 0 below t + whole = -126.5 or so. Without Clamp, t + whole
+/// is to be at least -125 and |whole| at most `largest_plain_whole`; the bits are the same.
 #if HWY_TARGET <= HWY_AVX3
-/// Coefficients of 2^whole 2^f, the highest power first.
-inline constexpr std::size_t exp2_terms = 7;
-inline void exp2_coefficients(float whole, float (&c)[exp2_terms]) {
+/// 2^(j / 16), j = 0 .. 15: one operation looks them up, in all lanes at once.
+inline constexpr std::size_t exp2_steps = 16;
+inline constexpr float exp2_table[exp2_steps] = {
+    1.0f,       1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f, 1.2968396f, 1.3542556f,
+    1.4142135f, 1.4768262f, 1.5422108f, 1.6104903f, 1.6817929f, 1.7562522f, 1.8340081f, 1.9152066f};
+
+/// Those times 2^whole.
+HWY_INLINE Float exp2_steps_from(float whole) {
   const std::int32_t bits = (127 + static_cast<std::int32_t>(whole)) << 23;
-  const float scale = __builtin_bit_cast(float, bits);
-  constexpr float coefficients[] = {2.1565984934568405e-4f,
-                                    1.2482288293540478e-3f,
-                                    9.673775173723698e-3f,
-                                    5.548618361353874e-2f,
-                                    0.24022908508777618f,
-                                    0.6931470632553101f,
-                                    1.0f};
-  for (std::size_t i = 0; i < exp2_terms; ++i) c[i] = coefficients[i] * scale;
+  return hn::Mul(hn::LoadU(float_tag, exp2_table),
+                 hn::Set(float_tag, __builtin_bit_cast(float, bits)));
 }
 
-/// 0 <= f < 1 is one operation, and another one multiplies by 2^n; 2^whole is in the coefficients.
+/// All lanes: without a mask g++ 12 warns of its own undefined register.
+inline constexpr __mmask16 every_lane = 0xffff;
+
+/// For each of the vectors t = n + j/16 + r, n and j integer, 0 <= r < 1/16: steps[j] 2^r. 2^r is 1
+/// and a polynomial of degree 3 (minimax in relative error, 2^-29.7, from a Remez exchange), which
+/// what is looked up is multiplied by without being rounded once more. One operation on all vectors
+/// before the next one, because one chain of operations would leave most of the processor idle.
+template <std::size_t Vectors>
+HWY_INLINE void exp2_fractions(const Float (&t)[Vectors], Float steps, Float (&power)[Vectors]) {
+  const Float c1 = hn::Set(float_tag, 0.6931478f);
+  const Float c2 = hn::Set(float_tag, 0.24017905f);
+  const Float c3 = hn::Set(float_tag, 0.05671816f);
+  // 1.5 2^19: rounds down to sixteenths and leaves j in the low bits.
+  const Float to_sixteenths = hn::Set(float_tag, 786432.0f);
+  constexpr int down = _MM_FROUND_TO_NEG_INF;
+  constexpr int sixteenths = 4 << 4;
+  Float r[Vectors], p[Vectors];
+  for (std::size_t v = 0; v < Vectors; ++v) {
+    const __m512 rounded = _mm512_maskz_add_round_ps(every_lane, t[v].raw, to_sixteenths.raw,
+                                                     down | _MM_FROUND_NO_EXC);
+    power[v] =
+        Float{_mm512_maskz_permutexvar_ps(every_lane, _mm512_castps_si512(rounded), steps.raw)};
+    r[v] = Float{_mm512_reduce_ps(t[v].raw, sixteenths | down)};
+  }
+  for (std::size_t v = 0; v < Vectors; ++v) p[v] = hn::MulAdd(c3, r[v], c2);
+  for (std::size_t v = 0; v < Vectors; ++v) p[v] = hn::MulAdd(p[v], r[v], c1);
+  for (std::size_t v = 0; v < Vectors; ++v) r[v] = hn::Mul(power[v], r[v]);
+  for (std::size_t v = 0; v < Vectors; ++v) power[v] = hn::MulAdd(p[v], r[v], power[v]);
+}
+
+/// One operation multiplies by 2^n; 2^whole is in what is looked up.
 template <bool Clamp>
 class Exp2 {
  public:
-  HWY_INLINE explicit Exp2(float whole) : whole_(hn::Set(float_tag, whole)) {
-    float c[exp2_terms];
-    exp2_coefficients(Clamp ? 0 : whole, c);
-    for (std::size_t i = 0; i < exp2_terms; ++i) c_[i] = hn::Set(float_tag, c[i]);
-  }
-  /// In the place of each of the vectors t; one operation on all of them before the next one,
-  /// because one chain of operations would leave most of the processor idle.
+  HWY_INLINE explicit Exp2(float whole)
+      : whole_(hn::Set(float_tag, whole)), steps_(exp2_steps_from(Clamp ? 0 : whole)) {}
+  /// In the place of each of the vectors t.
   template <std::size_t Vectors>
   HWY_INLINE void operator()(Float (&t)[Vectors]) const {
-    Float f[Vectors], p[Vectors];
+    Float power[Vectors];
+    exp2_fractions(t, steps_, power);
     for (std::size_t v = 0; v < Vectors; ++v) {
-      f[v] = Float{_mm512_reduce_ps(t[v].raw, _MM_FROUND_TO_NEG_INF)};
-      p[v] = c_[0];
-    }
-    for (std::size_t i = 1; i < 7; ++i) {
-      for (std::size_t v = 0; v < Vectors; ++v) p[v] = hn::MulAdd(p[v], f[v], c_[i]);
-    }
-    for (std::size_t v = 0; v < Vectors; ++v) {
-      // Without a mask g++ 12 warns of its own undefined register.
-      __mmask16 some = 0xffff;
+      __mmask16 some = every_lane;
       if constexpr (Clamp) {
         const Float least = hn::Set(float_tag, least_exponent + 0.5f);
         some = _mm512_cmp_ps_mask(hn::Add(t[v], whole_).raw, least.raw, _CMP_GT_OQ);
-        t[v] = hn::Add(hn::Sub(t[v], f[v]), whole_);
+        // The sum with t itself could be rounded up to the next integer.
+        const Float n{_mm512_maskz_roundscale_ps(every_lane, t[v].raw, _MM_FROUND_TO_NEG_INF)};
+        t[v] = hn::Add(n, whole_);
       }
-      t[v] = Float{_mm512_maskz_scalef_ps(some, p[v].raw, t[v].raw)};
+      t[v] = Float{_mm512_maskz_scalef_ps(some, power[v].raw, t[v].raw)};
     }
   }
 
  private:
-  Float whole_;
-  Float c_[exp2_terms];
+  Float whole_, steps_;
 };
 
-/// The same for every t, from coefficients in memory, where registers hold other things; |whole| is
-/// to be at most `largest_plain_whole`. It has the bits of Exp2, and is fast, only where subnormal
+/// The same for every t, from steps in memory, where registers hold other things; |whole| is to be
+/// at most `largest_plain_whole`. It has the bits of Exp2, and is fast, only where subnormal
 /// numbers are taken for 0 (WithoutSubnormals).
 struct StoredExp2 {
-  float c[exp2_terms];
+  alignas(sizeof(Float)) float steps[exp2_steps];
 
   StoredExp2() = default;
-  explicit StoredExp2(float whole) { exp2_coefficients(whole, c); }
+  HWY_ATTR explicit StoredExp2(float whole) { hn::Store(exp2_steps_from(whole), float_tag, steps); }
   template <std::size_t Vectors>
   HWY_INLINE void power(Float (&t)[Vectors]) const {
-    Float f[Vectors], p[Vectors];
+    Float power[Vectors];
+    exp2_fractions(t, hn::Load(float_tag, steps), power);
     for (std::size_t v = 0; v < Vectors; ++v) {
-      f[v] = Float{_mm512_reduce_ps(t[v].raw, _MM_FROUND_TO_NEG_INF)};
-      p[v] = hn::Set(float_tag, c[0]);
-    }
-    for (std::size_t i = 1; i < exp2_terms; ++i) {
-      const Float next = hn::Set(float_tag, c[i]);
-      for (std::size_t v = 0; v < Vectors; ++v) p[v] = hn::MulAdd(p[v], f[v], next);
-    }
-    for (std::size_t v = 0; v < Vectors; ++v) {
-      // Without a mask g++ 12 warns of its own undefined register.
-      t[v] = Float{_mm512_maskz_scalef_ps(0xffff, p[v].raw, t[v].raw)};
+      t[v] = Float{_mm512_maskz_scalef_ps(every_lane, power[v].raw, t[v].raw)};
     }
   }
 };
 #else
-/// |f| <= 1/2: adding 1.5 2^23 + whole rounds t to an integer and leaves n + whole in the low bits,
-/// from where it is added to the exponent of 2^f: `whole` costs nothing.
+/// t = n + f, |f| <= 1/2; 2^f by a polynomial of degree 6 (minimax in relative error, 2^-28.8, from
+/// a Remez exchange). Adding 1.5 2^23 + whole rounds t to an integer and leaves n + whole in the
+/// low bits, from where it is added to the exponent of 2^f: `whole` costs nothing.
 template <bool Clamp>
 class Exp2 {
  public:

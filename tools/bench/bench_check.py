@@ -55,7 +55,7 @@ def check_refusals(headlab, folder):
         carried.mkdir()
         for name in ("peers.py", "common.py"):
             shutil.copy(HERE / name, carried)
-        refused(carried / "peers.py", word="peers.py: PyTorch is not installed")
+        refused(carried / "peers.py", "--device", "cuda", word="peers.py: PyTorch is not installed")
     refused("plots.py", "--figures", folder, word="matplotlib" if not have("matplotlib") else "no figures there")
     refused("report.py", "--page", folder / "none", word="No such file")
 

@@ -235,16 +235,24 @@ def measure_gpu(arguments):
     except (ImportError, OSError) as error:
         raise Stop(f"PyTorch is not installed for {sys.executable} ({' '.join(str(error).split())})") from error
     if not torch.cuda.is_available():
-        raise Stop(f"PyTorch {torch.__version__} finds no GPU: it has none, or was built without CUDA (--device cpu runs on the processor)")
+        raise Stop(f"PyTorch {torch.__version__} finds no GPU: it has none, or was built without CUDA")
     report = measure(arguments, torch)
     report["table"] = table_of(report)
     return report
 
 
+def device_here():
+    try:
+        import torch  # pylint: disable=import-outside-toplevel
+    except (ImportError, OSError):
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def measure_all(arguments):
     if arguments.json is not None:
         write_json(arguments.json, None)  # only whether it could be
-    if arguments.device == "cuda":
+    if (arguments.device or device_here()) == "cuda":
         report = measure_gpu(arguments)
     else:
         import cpu_peers  # pylint: disable=import-outside-toplevel
@@ -256,7 +264,7 @@ def measure_all(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--device", choices=("cuda", "cpu"), help="by default cuda where PyTorch finds a GPU")
     parser.add_argument("--threads", type=integers, default="1,2", help="on a CPU, by default %(default)s")
     parser.add_argument("--dims", type=integers, help="by default 1,2,4,8,16,32,64")
     parser.add_argument("--quick", action="store_true", help="d_k 2,4,8 and 2 rounds: less than 3 minutes on a CPU")
