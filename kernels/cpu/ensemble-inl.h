@@ -80,9 +80,9 @@
 //      with an error of 1.0 ulp in place of 1.3: as many operations, but two fewer that wait for
 //      the multipliers, which bind there. Sums of the plain estimator 1.17 at d_k = 1, 1.11 at 4,
 //      1.08 at 8, 1.04 at 16, 1.02 at 32; A 1.07, B 1.05, C 1.05. Not measured on an Intel yet.
-// Tried and dropped on the Intel: in 7, eight queries by two vectors were hardly faster than two loops,
-// and a mask of each row for the clamp cost as much as it saved. After 10, products of heads in
-// pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
+// Tried and dropped on the Intel: in 7, eight queries by two vectors were hardly faster than two
+// loops, and a mask of each row for the clamp cost as much as it saved. After 10, products of heads
+// in pieces of a strip that stay in the first cache (256 keys: 0.92, 512: 0.97, 1024: 0.99 for the
 // sums of C: what is done once a piece costs more than the second cache), and a triangle of four
 // heads together with the four next ones, 26 sums, which reads a quarter less (1.01). Huge pages
 // for the keys (projection 1.03, sums 1.01, which clearing them takes away again in short jobs).
