@@ -94,6 +94,10 @@ void flush_folder_of(const std::string& path) {
   ::close(descriptor);
 }
 
+std::string temporary_name(const std::string& path, const std::string& process) {
+  return path + ".tmp-" + process;
+}
+
 void write_atomically(const std::string& path, std::string_view bytes) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -102,7 +106,7 @@ void write_atomically(const std::string& path, std::string_view bytes) {
     file.close();
     return;
   }
-  OutputFile file(path, path + ".tmp-" + std::to_string(::getpid()), O_CREAT | O_TRUNC);
+  OutputFile file(path, temporary_name(path, std::to_string(::getpid())), O_CREAT | O_TRUNC);
   file.write(bytes);
   file.sync();
   file.close();

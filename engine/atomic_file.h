@@ -9,6 +9,9 @@
 
 namespace headlab {
 
+/// The name under which a file is written before it is renamed; `process` is a number.
+std::string temporary_name(const std::string& path, const std::string& process);
+
 /// Writes `bytes` to PATH.tmp-<pid>, flushes it to the disk and renames it to `path`: a reader, or
 /// a crash, finds the old file or the new one. Something at `path` that is no regular file (a pipe,
 /// a device) is written to directly. On any failure the temporary is removed and CouldNotFinish

@@ -251,8 +251,9 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   const Bytes node = queries * numbers * bytes(sizeof(double)) + bytes(sizeof(Node) + 64);
 
   // The nodes of a run are never more than just before the first leaf; they are held by the run, by
-  // the copy that its progress is told from, and by the one that is merged for the jackknife.
-  const Bytes nodes = bytes(std::min(replicates, first_leaf)) * bytes(3);
+  // the results so far, and by what is made of those: merged for the jackknife, or three times
+  // while a file is written.
+  const Bytes nodes = bytes(std::min(replicates, first_leaf)) * bytes(5);
   // Each worker may be four blocks ahead of the oldest one; a block of large nodes holds one.
   const Bytes under_way = bytes(workers) * bytes(4);
   const Bytes matrices = layout.pairwise() ? heads * heads : Bytes{};

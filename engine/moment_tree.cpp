@@ -53,6 +53,17 @@ MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes)
   }
 }
 
+std::uint64_t MomentTree::whole_count() const {
+  return count_ < first_leaf ? count_ : count_ - count_ % leaf_replicates;
+}
+
+MomentTree MomentTree::whole() const {
+  MomentTree tree = *this;
+  if (whole_count() < count_) tree.nodes_.pop_back();
+  tree.count_ = whole_count();
+  return tree;
+}
+
 void MomentTree::append(Moments moments) {
   const std::uint64_t before = node_replicates(count_);
   const std::uint64_t added = moments.count;

@@ -41,6 +41,11 @@ class MomentTree {
   /// shorter).
   void append(Moments moments);
 
+  /// How many of them a run can go on from: all, or those before a last leaf that is not full.
+  std::uint64_t whole_count() const;
+  /// The tree of those.
+  MomentTree whole() const;
+
   /// The nodes as kept: enough to go on with the same bits.
   const std::vector<Node>& nodes() const { return nodes_; }
 

@@ -158,6 +158,16 @@ TEST(MomentTree, IsMadeAgainOfItsNodes) {
   }
 }
 
+TEST(MomentTree, GoesOnFromItsWholeLeaves) {
+  for (const std::uint64_t replicates : {0, 7, 255, 256, 2104}) {
+    EXPECT_EQ(grow(replicates).whole().count(), replicates);
+  }
+  const MomentTree cut = grow(2107).whole();
+  EXPECT_EQ(cut.count(), 2104u);
+  EXPECT_EQ(sizes(cut.nodes()), sizes(grow(2104).nodes()));
+  EXPECT_EQ(grow(261).whole().count(), 256u);
+}
+
 TEST(MomentTree, RefusesNodesThatNoRunKeeps) {
   const std::vector<Node> good = grow(1032).nodes();
   const auto refused = [&](const std::function<void(std::vector<Node>&)>& spoil) {

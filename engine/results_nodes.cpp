@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "engine/error.h"
 #include "engine/learned_heads.h"
 #include "engine/plan_sum.h"
+#include "engine/sha256.h"
 
 namespace headlab {
 namespace {
@@ -48,12 +50,26 @@ std::vector<std::string> statistic_names(const MomentLayout& layout) {
   return names;
 }
 
+/// SHA-256 of the numbers of nodes, because a file keeps no sums of its own.
+std::string sum_of(const std::vector<Node>& nodes) {
+  Sha256 sum;
+  for (const Node& node : nodes) {
+    const std::uint64_t counts[] = {node.first, node.moments.count, node.moments.windows.empty,
+                                    node.moments.windows.narrow};
+    sum.add(std::as_bytes(std::span(counts)));
+    sum.add(std::as_bytes(std::span(node.moments.mean)));
+    sum.add(std::as_bytes(std::span(node.moments.comoment)));
+  }
+  return sum.digest();
+}
+
 void write_tree(const NetcdfGroup& group, const MomentTree& tree) {
   const MomentLayout& layout = tree.layout();
   const std::vector<Node>& nodes = tree.nodes();
   const auto queries = static_cast<std::size_t>(layout.queries);
   const std::size_t statistics = layout.per_query();
   const std::size_t pairs = layout.pairs();
+  group.put_attribute("nodes_sha256", sum_of(nodes));
   group.define_dimension("node", nodes.size());
   group.define_dimension("statistic", statistics);
   group.define_dimension("pair", pairs);
@@ -136,6 +152,9 @@ std::vector<Node> read_tree(const NetcdfGroup& group, const MomentLayout& layout
     moments.mean = group.doubles("mean", {{i, 0, 0}, {1, queries, layout.per_query()}});
     moments.comoment = group.doubles("comoment", {{i, 0, 0}, {1, queries, layout.pairs()}});
     moments.windows = {static_cast<std::uint64_t>(empty[i]), static_cast<std::uint64_t>(narrow[i])};
+  }
+  if (sum_of(nodes) != group.text_attribute("nodes_sha256")) {
+    throw NetcdfError("the nodes are damaged: they have another sum");
   }
   return nodes;
 }

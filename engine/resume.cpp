@@ -19,15 +19,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* anew = " - run without --resume, or into another folder";
+constexpr const char* anew =
+    " - choose another folder, or leave --resume out to replace the results there";
 
 [[noreturn]] void refuse_resume(const std::string& path, const std::string& problem) {
   throw Refused("--resume: " + path + ": " + problem + anew);
 }
 
-/// Parameters that do not change what a replicate is.
+/// Parameters that do not change what a replicate is, and paths: what is in a file, the sum of the
+/// plan tells.
 bool is_free(const std::string& key) {
-  return key == "run.replicates" || key == "scenario" || key.starts_with("scenario.");
+  return key == "run.replicates" || key == "scenario" || key.starts_with("scenario.") ||
+         key.ends_with(".path");
 }
 
 /// The first key whose value differs, with both values (null: not given).
@@ -72,26 +75,23 @@ void require_same_program(const std::string& path, const NetcdfGroup& root,
   }
 }
 
-/// Replicates of a last leaf that is not full are left out: they will be simulated anew.
 MomentTree tree_of(StoredCondition stored) {
-  std::vector<Node>& nodes = stored.nodes;
-  if (!nodes.empty() && nodes.back().first >= first_leaf &&
-      nodes.back().moments.count % leaf_replicates != 0) {
-    nodes.pop_back();
-  }
-  for (const Node& node : nodes) {
+  for (const Node& node : stored.nodes) {
     for (const std::vector<double>* numbers : {&node.moments.mean, &node.moments.comoment}) {
       for (const double number : *numbers) {
         if (!std::isfinite(number)) throw std::invalid_argument("numbers that are not finite");
       }
     }
   }
-  return {stored.layout, std::move(nodes)};
+  return {stored.layout, std::move(stored.nodes)};
 }
 
 BegunCondition read_condition(const std::string& path, const NetcdfGroup& root, std::size_t number,
                               const Scenario& scenario) {
   StoredCondition stored = read_nodes(root, number);
+  if (stored.nodes.empty()) {
+    return {.tree = MomentTree(stored.layout), .plan_sha256 = "", .seconds = 0};
+  }
   const std::string name = "condition " + std::to_string(number + 1);
   const auto changed =
       difference(Json::parse(stored.parameters), Json::parse(to_json(scenario.parameters)));
@@ -99,7 +99,8 @@ BegunCondition read_condition(const std::string& path, const NetcdfGroup& root, 
     refuse_resume(path, name + ": " + changed->key + " was " + value_text(changed->there) +
                             " and is " + value_text(changed->here));
   }
-  BegunCondition begun{.tree = tree_of(stored), .plan_sha256 = stored.plan_sha256};
+  std::string sum = stored.plan_sha256;
+  BegunCondition begun{.tree = tree_of(std::move(stored)), .plan_sha256 = std::move(sum)};
   if (begun.tree.count() > scenario.replicates) {
     throw Refused("--resume: " + path + ": " + name + " has " + std::to_string(begun.tree.count()) +
                   " replicates already, more than the " + std::to_string(scenario.replicates) +
@@ -116,25 +117,34 @@ std::uint64_t BegunRun::replicates() const {
   return sum;
 }
 
+double BegunRun::seconds() const {
+  double sum = 0;
+  for (const BegunCondition& condition : conditions) sum += condition.seconds;
+  return sum;
+}
+
 BegunRun read_begun(const std::string& path, const Study& study, const Provenance& program) {
   try {
     const NetcdfInput file(path);
     const NetcdfGroup root = file.root();
-    require_same_program(path, root, program);
     BegunRun begun{.path = path,
                    .backend = root.text_attribute("backend"),
                    .simd = root.text_attribute("simd"),
+                   .device = root.text_attribute("device"),
                    .conditions = {}};
+    require_same_program(path, root, program);
     const std::size_t conditions = root.dimension("condition");
     const std::vector<double> seconds = root.doubles("seconds");
-    if (seconds.size() != conditions) refuse_resume(path, "is damaged");
-    if (conditions > study.conditions.size()) {
-      refuse_resume(path, "has " + std::to_string(conditions) + " conditions, the study has " +
-                              std::to_string(study.conditions.size()));
-    }
+    const std::vector<std::int64_t> replicates = root.integers("replicates");
     for (std::size_t i = 0; i < conditions; ++i) {
+      if (i >= study.conditions.size()) {
+        // A checkpoint has those that were not begun as well.
+        if (replicates[i] == 0) continue;
+        refuse_resume(path, "has " + std::to_string(i + 1) + " conditions or more, the study has " +
+                                std::to_string(study.conditions.size()));
+      }
       begun.conditions.push_back(read_condition(path, root, i, study.conditions[i]));
-      begun.conditions.back().seconds = std::isfinite(seconds[i]) ? seconds[i] : 0;
+      if (std::isfinite(seconds[i])) begun.conditions[i].seconds = seconds[i];
     }
     return begun;
   } catch (const NetcdfError& error) {
@@ -146,24 +156,27 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
   }
 }
 
-void require_same_backend(const BegunRun& begun, const std::string& backend,
-                          const std::string& simd) {
-  auto name = [](const std::string& of, const std::string& with) {
-    return with == "none" ? of : of + "/" + with;
+void require_same_backend(const BegunRun& begun, const Backend& backend) {
+  auto name = [](const std::string& of, const std::string& with, const std::string& on) {
+    return of + (with == "none" ? "" : "/" + with) + (of == "cuda" ? " on " + on : "");
   };
-  if (begun.backend == backend && begun.simd == simd) return;
-  refuse_resume(begun.path, "was computed by " + name(begun.backend, begun.simd) +
-                                ", this run would be by " + name(backend, simd));
+  const std::string there = name(begun.backend, begun.simd, begun.device);
+  const std::string here = name(backend.name(), backend.simd(), backend.device());
+  if (there == here) return;
+  refuse_resume(begun.path,
+                "was computed by " + one_line(there, 100) + ", this run would be by " + here);
 }
 
-MomentTree begun_tree(const BegunRun& begun, std::size_t number, const Plan& plan) {
-  if (number >= begun.conditions.size()) return MomentTree(plan.layout());
-  const BegunCondition& condition = begun.conditions[number];
+BegunCondition take_begun(BegunRun& begun, std::size_t number, const Plan& plan) {
+  BegunCondition none{.tree = MomentTree(plan.layout()), .plan_sha256 = "", .seconds = 0};
+  if (number >= begun.conditions.size()) return none;
+  BegunCondition& condition = begun.conditions[number];
+  if (condition.tree.count() == 0) return none;
   if (condition.plan_sha256 != plan_sha256(plan) || condition.tree.layout() != plan.layout()) {
     refuse_resume(begun.path, "condition " + std::to_string(number + 1) +
                                   " had other numbers: a data file was edited");
   }
-  return condition.tree;
+  return std::exchange(condition, none);
 }
 
 }  // namespace headlab

@@ -10,6 +10,7 @@
 #include "engine/moment_tree.h"
 #include "engine/provenance.h"
 #include "engine/scenario.h"
+#include "kernels/backend.h"
 
 namespace headlab {
 
@@ -25,10 +26,13 @@ struct BegunRun {
   std::string path;     ///< of its results.nc
   std::string backend;  ///< that computed it
   std::string simd;
+  std::string device;
   std::vector<BegunCondition> conditions;  ///< the first ones of the study
 
   /// Replicates of all conditions.
   std::uint64_t replicates() const;
+  /// Wall time of their simulation.
+  double seconds() const;
 };
 
 /// Reads what a run of `study` has left in its results file. The study may ask for more replicates
@@ -37,12 +41,12 @@ struct BegunRun {
 /// line that says what differs.
 BegunRun read_begun(const std::string& path, const Study& study, const Provenance& program);
 
-/// Throws Refused unless this is the backend of the run.
-void require_same_backend(const BegunRun& begun, const std::string& backend,
-                          const std::string& simd);
+/// Throws Refused unless this backend gives the bits of the run's: GPUs differ, processors of one
+/// SIMD target do not.
+void require_same_backend(const BegunRun& begun, const Backend& backend);
 
-/// The tree that condition `number` (from 0) goes on from, empty where it was not begun. Throws
+/// Takes out what there is of condition `number` (from 0), none where it was not begun. Throws
 /// Refused where its plan has other numbers: a data file was edited.
-MomentTree begun_tree(const BegunRun& begun, std::size_t number, const Plan& plan);
+BegunCondition take_begun(BegunRun& begun, std::size_t number, const Plan& plan);
 
 }  // namespace headlab

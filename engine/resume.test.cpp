@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -88,7 +89,7 @@ class Resume : public testing::Test {
   }
   RunResult go_on(const Sets& sets, const std::string& backend = "cpu", int threads = 0) const {
     const Study study = study_of(sets);
-    const BegunRun begun = read_begun(path(), study, provenance());
+    BegunRun begun = read_begun(path(), study, provenance());
     return run(study, {.backend = backend, .threads = threads, .begun = &begun});
   }
   std::string refusal(const std::function<void()>& act) const {
@@ -108,7 +109,8 @@ class Resume : public testing::Test {
   fs::path folder_;
 };
 
-const std::string anew = " - run without --resume, or into another folder";
+const std::string anew =
+    " - choose another folder, or leave --resume out to replace the results there";
 
 TEST_F(Resume, GivesTheBitsOfOneRun) {
   for (const std::string backend : {"cpu", "reference"}) {
@@ -191,6 +193,56 @@ TEST_F(Resume, KeepsWhatIsDoneWhereAConditionFails) {
   EXPECT_EQ(begun.conditions[1].tree.count(), 0u);
 }
 
+TEST_F(Resume, KeepsWhatItBeganWithWhereItFails) {
+  const Sets sweep = {"sweep.\"data.n\"=[20, 40]"};
+  keep(with(sweep, {"run.replicates=1001"}));
+  const Study study = study_of(with(sweep, {"run.replicates=100000000"}));
+  BegunRun begun = read_begun(path(), study, provenance());
+  RunOptions options{.backend = "cpu", .begun = &begun, .checkpoint_seconds = 1e6};
+  options.progress = [](const Progress&) { throw CouldNotFinish("no more"); };
+  int kept = 0;
+  options.checkpoint = [&](const RunResult& result) {
+    ++kept;
+    keep(study, result);
+  };
+  EXPECT_THROW(run(study, options), CouldNotFinish);
+  EXPECT_EQ(kept, 1);
+  EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), 2002u);
+}
+
+TEST_F(Resume, LosesNoReplicatesOfALeafThatIsNotFull) {
+  keep({"run.replicates=1027"});
+  // Complete: nothing is left to simulate.
+  bool told = false;
+  const Study same = study_of({"run.replicates=1027"});
+  BegunRun begun = read_begun(path(), same, provenance());
+  RunOptions options{.backend = "cpu", .begun = &begun};
+  options.progress = [&](const Progress&) { told = true; };
+  const RunResult result = run(same, options);
+  EXPECT_TRUE(result.complete);
+  EXPECT_FALSE(told);
+  EXPECT_EQ(result.conditions.at(0).tree.count(), 1027u);
+  // Stopped before it begins.
+  const Study more = study_of({"run.replicates=2000"});
+  begun = read_begun(path(), more, provenance());
+  const RunResult stopped = run(more, {.backend = "cpu", .max_seconds = 1e-9, .begun = &begun});
+  EXPECT_FALSE(stopped.complete);
+  EXPECT_EQ(stopped.conditions.at(0).tree.count(), 1027u);
+}
+
+TEST_F(Resume, TakesNoNoticeOfConditionsThatWereNotBegun) {
+  const Study study = study_of({"sweep.\"data.n\"=[20, 30, 40]"});
+  RunResult checkpoint = run(study, {.backend = "cpu"});
+  for (const std::size_t i : {1, 2}) {
+    MomentTree& tree = checkpoint.conditions[i].tree;
+    tree = MomentTree(tree.layout());
+    checkpoint.conditions[i].estimates = {};
+  }
+  keep(study, checkpoint);
+  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20, 50]"}), "went on");
+  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20]"}), "went on");
+}
+
 TEST_F(Resume, LearnsHeadsAndWeightsAgain) {
   for (const Sets& sets :
        {Sets{"heads.weights={ law = \"optimal\" }"},
@@ -215,18 +267,21 @@ TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
             "--resume: FILE: condition 1: queries.points was [[0,0,0],[0.5,0,0]] and is [[0,0,0]]" +
                 anew);
   EXPECT_EQ(refusal({"run.replicates=800"}),
-            "--resume: FILE: condition 1 has 1496 replicates already, more than the 800 asked for "
+            "--resume: FILE: condition 1 has 1500 replicates already, more than the 800 asked for "
             "- ask for at least as many");
   EXPECT_EQ(refusal({}, "reference"), "--resume: FILE: was computed by cpu/" +
                                           make_backend("cpu")->simd() +
                                           ", this run would be by reference" + anew);
   // The control, with what may change.
   EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "went on");
+  keep({"run.replicates=1027"});
+  EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 44),
+            "--resume: FILE: condition 1 has 1027 replica");
   keep({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]"});
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.6]"}),
             "--resume: FILE: condition 2: heads.kernel.bandwidth was 0.5 and is 0.6" + anew);
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3]"}),
-            "--resume: FILE: has 2 conditions, the study has 1" + anew);
+            "--resume: FILE: has 2 conditions or more, the study has 1" + anew);
 }
 
 TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
@@ -263,6 +318,20 @@ TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   bad.conditions[0].tree.append(moments);
   keep(study, bad);
   EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged" + anew);
+  // One bit of one mean.
+  keep(study, good);
+  std::ostringstream text;
+  text << std::ifstream(path()).rdbuf();
+  std::string bytes = text.str();
+  const double mean = good.conditions[0].tree.nodes()[3].moments.mean[0];
+  const std::string number(reinterpret_cast<const char*>(&mean), sizeof mean);
+  const std::size_t at = bytes.find(number);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  std::ofstream(path()) << bytes;
+  EXPECT_EQ(
+      refusal(Sets{}),
+      "--resume: FILE: no headlab results (the nodes are damaged: they have another sum)" + anew);
 }
 
 }  // namespace

@@ -92,17 +92,18 @@ class Run {
     result_.simd = backend.simd();
     result_.device = backend.device();
     result_.threads = backend.workers(thread_count(options.threads));
-    if (options.begun) require_same_backend(*options.begun, result_.backend, result_.simd);
+    if (options.begun) require_same_backend(*options.begun, backend);
   }
 
   RunResult finish() {
     const std::uint64_t available = check_study(study_, backend_, result_.threads);
     start_ = Clock::now();
     std::vector<Scenario> scenarios = study_.conditions;
-    result_.complete = resolve(scenarios);
-    if (result_.complete) {
+    result_.complete = false;
+    if (resolve(scenarios)) {
       begin(std::move(scenarios));
       simulate_groups(available);
+      result_.complete = std::ranges::all_of(conditions(), is_complete);
     }
     // A sweep of many conditions that was stopped early shows those that it has.
     while (!conditions().empty() && conditions().back().tree.count() == 0) conditions().pop_back();
@@ -113,6 +114,10 @@ class Run {
 
  private:
   std::vector<ConditionResult>& conditions() { return result_.conditions; }
+
+  static bool is_complete(const ConditionResult& condition) {
+    return condition.tree.count() == condition.scenario.replicates;
+  }
 
   bool stopped() const {
     return (options_.stop && options_.stop->load()) ||
@@ -147,15 +152,14 @@ class Run {
   void begin(std::vector<Scenario> scenarios) {
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
       Plan plan = make_plan(scenarios[i]);
-      MomentTree tree =
-          options_.begun ? begun_tree(*options_.begun, i, plan) : MomentTree(plan.layout());
-      const double seconds = tree.count() > 0 ? options_.begun->conditions[i].seconds : 0;
+      BegunCondition begun{.tree = MomentTree(plan.layout()), .plan_sha256 = "", .seconds = 0};
+      if (options_.begun) begun = take_begun(*options_.begun, i, plan);
       MomentTree none(plan.layout());
       conditions().push_back({.scenario = std::move(scenarios[i]),
                               .plan = std::move(plan),
                               .tree = std::move(none),
                               .estimates = {}});
-      advance(i, std::move(tree), seconds);
+      advance(i, std::move(begun.tree), begun.seconds);
       work_ahead_ += work_left(i);
     }
   }
@@ -167,9 +171,12 @@ class Run {
            replicate_work(condition.plan);
   }
 
-  /// Gives condition i the moments it has now, for `seconds` of simulation in all.
+  /// Gives condition i the moments it has now, for `seconds` of simulation in all. What it had
+  /// before stays where anything is wrong with them.
   void advance(std::size_t i, MomentTree tree, double seconds) {
     ConditionResult& condition = conditions()[i];
+    // Where the replicates of a last leaf that was not full are not all there again.
+    if (tree.count() < condition.tree.count()) return;
     const Plan& plan = condition.plan;
     Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
     if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
@@ -190,17 +197,13 @@ class Run {
     std::vector<std::uint64_t> begun;
     for (const ConditionResult& condition : conditions()) {
       plans.push_back(&condition.plan);
-      begun.push_back(condition.tree.count());
+      begun.push_back(condition.tree.whole_count());
     }
     for (const ConditionGroup& group :
          condition_groups(study_, plans, begun, backend_, result_.threads, available)) {
-      if (conditions()[group[0]].tree.count() == conditions()[group[0]].scenario.replicates) {
-        continue;
-      }
-      if (stopped()) {
-        result_.complete = false;
-        break;
-      }
+      const auto done = [this](std::size_t i) { return is_complete(conditions()[i]); };
+      if (std::ranges::all_of(group, done)) continue;
+      if (stopped()) break;
       try {
         simulate_group(group);
       } catch (...) {
@@ -218,12 +221,12 @@ class Run {
     std::vector<double> seconds_before, work;
     double group_work = 0;
     for (const std::size_t i : group) {
-      ConditionResult& condition = conditions()[i];
+      const ConditionResult& condition = conditions()[i];
+      plans.push_back(&condition.plan);
+      begun.push_back(condition.tree.whole());
+      seconds_before.push_back(condition.seconds);
       work.push_back(work_left(i));
       group_work += work.back();
-      plans.push_back(&condition.plan);
-      seconds_before.push_back(condition.seconds);
-      begun.push_back(std::exchange(condition.tree, MomentTree(condition.plan.layout())));
     }
     const auto group_start = Clock::now();
     // The time is shared out by work.
@@ -272,15 +275,11 @@ class Run {
     if (options_.progress) tell(first.tree.count(), first.estimates.mse);
     if (options_.checkpoint) checkpoint_.act_when_due([&] { hand_over(); });
     work_done_ += group_work;
-    result_.complete = result_.complete && first.tree.count() == replicates;
   }
 
   void hand_over() {
     const auto has_replicates = [](const ConditionResult& of) { return of.tree.count() > 0; };
-    if (std::ranges::none_of(conditions(), has_replicates)) return;
-    result_.complete = false;
-    options_.checkpoint(result_);
-    result_.complete = true;
+    if (std::ranges::any_of(conditions(), has_replicates)) options_.checkpoint(result_);
   }
 
   const Study& study_;

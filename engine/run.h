@@ -39,7 +39,7 @@ struct RunOptions {
   int threads = 0;                          ///< 0: all of this machine
   std::optional<double> max_seconds = {};   ///< stop after the block under way; not an error
   const std::atomic<bool>* stop = nullptr;  ///< set from a signal handler: stop after the block
-  const BegunRun* begun = nullptr;          ///< an earlier run of the study, to go on with
+  BegunRun* begun = nullptr;                ///< an earlier run, to go on with; it is used up
   std::function<void(const Progress&)> progress = {};
   /// Hears the results so far, all conditions of the study among them, every `checkpoint_seconds`
   /// at most, and so that it takes no more than a twentieth of the time.

@@ -342,7 +342,9 @@ TEST_F(CommandLine, ARunThatKeepsNothingLeavesEarlierResults) {
   const std::string summary = contents(folder_ / "o/summary.json");
   const Outcome none =
       headlab({"run", "a.toml", "--out", "o", "--json", "b.json", "--max-time", "0.0000001"});
-  EXPECT_EQ(none.err, "headlab: --max-time reached: kept nothing\n");
+  EXPECT_EQ(none.err,
+            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
+            "headlab: --max-time reached: kept nothing\n");
   EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
   EXPECT_EQ(contents(folder_ / "o/summary.json"), summary);
   EXPECT_EQ(contents(folder_ / "b.json"), summary);

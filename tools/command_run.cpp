@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -55,13 +56,20 @@ bool same_place(const std::string& a, const std::string& b) {
   return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
 }
 
+bool is_there(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path, none);
+}
+
 /// An earlier run that --resume finds in the folder, if there is one.
 std::optional<BegunRun> begun_in(const OutputFolder& folder, const Study& study, bool quiet) {
   const std::string path = folder.file("results.nc");
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) {
+  if (!is_there(path)) {
     if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts anew\n";
     return std::nullopt;
+  }
+  if (!std::filesystem::is_regular_file(path)) {
+    throw Refused("--resume: " + path + ": is no file - choose another folder");
   }
   BegunRun begun = read_begun(path, study, provenance());
   std::uint64_t asked = 0;
@@ -106,9 +114,17 @@ int command_run(const RunArguments& arguments) {
     throw Refused(std::string(arguments.resume ? "--resume" : "--checkpoint") +
                   ": needs --out DIR, the folder with the results");
   }
+  if (folder) folder->claim({"results.nc", "summary.json"});
   std::optional<BegunRun> begun;
+  double seconds_before = 0;
   if (arguments.resume) begun = begun_in(*folder, study, arguments.quiet);
-  if (begun) options.begun = &*begun;
+  if (begun) {
+    options.begun = &*begun;
+    seconds_before = begun->seconds();
+  } else if (folder && !arguments.quiet && is_there(folder->file("results.nc"))) {
+    std::cerr << "headlab: will replace the results in " << folder->file("results.nc")
+              << "; --resume would go on with them\n";
+  }
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
   if (arguments.compare) {
@@ -130,11 +146,15 @@ int command_run(const RunArguments& arguments) {
         const std::vector<ConditionIndices> indices = condition_indices(result);
         write_folder(*folder, study, result, indices,
                      summary_json(study, result, indices, provenance(), theory_of(result)));
+        return;
       } catch (const CouldNotFinish& error) {
-        // There may be room at the end.
         display.finish("");
-        std::cerr << "headlab: " << error.what() << "; the run goes on\n";
+        std::cerr << "headlab: " << error.what();
+      } catch (const std::bad_alloc&) {
+        display.finish("");
+        std::cerr << "headlab: no memory to write the results so far";
       }
+      std::cerr << "; the run goes on\n";  // there may be room at the end
     };
   }
   RunResult result;
@@ -144,9 +164,8 @@ int command_run(const RunArguments& arguments) {
     display.finish("");
     throw;
   }
-  double seconds = 0;
+  double seconds = -seconds_before;
   for (const ConditionResult& condition : result.conditions) seconds += condition.seconds;
-  end_on_signals();
   display.finish(result.complete ? "done in " + duration_text(seconds) : "");
   for (const std::string& note : result.notes) std::cerr << "headlab: " << note << "\n";
 
@@ -170,6 +189,7 @@ int command_run(const RunArguments& arguments) {
   } catch (const CouldNotFinish&) {
     problem = std::current_exception();
   }
+  end_on_signals();
   std::cout << (json_to_standard_output
                     ? summary
                     : result_table(study, result, indices) +
@@ -178,7 +198,10 @@ int command_run(const RunArguments& arguments) {
   if (problem) std::rethrow_exception(problem);
 
   const std::string where = files.empty() ? "" : " in " + files;
-  const std::string on = folder && keeps ? "; --resume goes on" : "";
+  // Without anything kept, a run that was to go on was stopped while it learned its heads again.
+  const std::string on = folder && keeps ? "; --resume goes on"
+                         : begun         ? "; what was there stays"
+                                         : "";
   if (result.interrupted) {
     std::cerr << "headlab: interrupted: kept " << kept(study, result) << where << on << "\n";
     return 1;

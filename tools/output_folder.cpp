@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
+#include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -51,7 +52,24 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
   try_folder("--out", path_, path_);
 }
 
+void OutputFolder::claim(const std::vector<std::string>& names) {
+  claimed_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // A file system without locks keeps nobody out.
+  if (claimed_ >= 0 && ::flock(claimed_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw Refused("--out: " + one_line(path_.string()) +
+                  ": another run is writing there - wait for it, or choose another folder");
+  }
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_, error)) {
+    const std::string left = entry.path().filename().string();
+    for (const std::string& name : names) {
+      if (left.starts_with(temporary_name(name, ""))) fs::remove(entry.path(), error);
+    }
+  }
+}
+
 OutputFolder::~OutputFolder() {
+  if (claimed_ >= 0) ::close(claimed_);
   if (first_made_.empty()) return;
   std::error_code error;
   // Removing stops by itself at the first folder that holds something.

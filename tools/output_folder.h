@@ -21,9 +21,14 @@ class OutputFolder {
 
   std::string file(const std::string& name) const { return (path_ / name).string(); }
 
+  /// Keeps other runs out until the program ends, however it does, and removes what a killed one
+  /// has left of these files under temporary names. Throws Refused where another run is at work.
+  void claim(const std::vector<std::string>& names);
+
  private:
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
+  int claimed_ = -1;                  ///< descriptor of the folder, locked
 };
 
 /// A path and the text that goes there.

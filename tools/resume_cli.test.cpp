@@ -92,7 +92,8 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
   const std::string nodes = contents(folder_ / "o/results.nc");
   fs::create_directory(folder_ / "text");
   std::ofstream(folder_ / "text/results.nc") << "no NetCDF";
-  const std::string anew = " - run without --resume, or into another folder";
+  const std::string anew =
+      " - choose another folder, or leave --resume out to replace the results there";
   expect_refusals({
       {{"run", "a.toml", "--resume"}, "--resume: needs --out DIR, the folder with the results"},
       {{"run", "a.toml", "--checkpoint", "5m"},
@@ -103,7 +104,7 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
       {{"run", "a.toml", "--out", "o", "--resume", "--set", "heads.kernel.bandwidth=0.9"},
        "--resume: o/results.nc: condition 1: heads.kernel.bandwidth was 0.8 and is 0.9" + anew},
       {{"run", "a.toml", "--out", "o", "--resume", "--replicates", "100"},
-       "--resume: o/results.nc: condition 1 has 296 replicates already, more than the 100 asked "
+       "--resume: o/results.nc: condition 1 has 300 replicates already, more than the 100 asked "
        "for - ask for at least as many"},
   });
   const Outcome text = headlab({"run", "a.toml", "--out", "text", "--resume"});
@@ -114,6 +115,30 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
                                             anew + "\n")))
       << text.err;
   EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
+}
+
+TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {
+  fs::create_directory(folder_ / "o");
+  const std::string left = "o/results.nc.tmp-12345";  // by a run that was killed
+  std::ofstream(folder_ / left) << "half a file";
+  const pid_t first =
+      start({"run", "a.toml", "--replicates", enough, "--out", "o", "--checkpoint", "0.05"});
+  for (int i = 0; i < 3000 && !fs::exists(folder_ / "o/results.nc"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / left));
+  const Outcome second = headlab({"run", "a.toml", "--out", "o", "--resume"});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_EQ(second.err,
+            "headlab: --out: o: another run is writing there - wait for it, or choose another "
+            "folder\n");
+  ::kill(first, SIGTERM);
+  EXPECT_EQ(finish(first).code, 1);
+  const Outcome third = headlab({"run", "a.toml", "--out", "o"});
+  EXPECT_EQ(third.code, 0);
+  EXPECT_EQ(third.err,
+            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
+            "headlab: wrote o/results.nc, o/summary.json\n");
 }
 
 TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {

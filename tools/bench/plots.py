@@ -158,7 +158,7 @@ def plot_rates(plt, bench):
         right.errorbar(found, best, yerr=([b - m for b, m in zip(best, median)], [0] * len(found)), color=colour, marker=marker,
                        linestyle=line, elinewidth=0.7, label=label)
     right.axhline(100, color=BLACK, linestyle="--", linewidth=1)
-    right.set_ylim(0, 119)
+    right.set_ylim(0, max(119, 1.05 * right.get_ylim()[1]))
     right.set_ylabel("% of the limit, one thread")
     right.set_title("Share of each estimator's limit; bars reach down to medians", loc="left")
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
