@@ -91,10 +91,10 @@
 // place of 64, but as 120 while another hardware thread kept the core busy, which is how it mostly
 // is (the core loop 1.9 and 0.67).
 //
-// What binds now: multiplications. On the Zen 4 the core loop reaches 81 to 89 % of d_k + 5.5 of them
-// a weight, at d_k = 1 to 64, on the Intel 81 to 91 % of the limit before step 17. By samples of C on
-// the Zen 4 the loop is two fifths of the time, projections, draws and products of heads a sixth
-// each; the rest are cosines, statistics and what is done once a replicate.
+// What binds now: multiplications. On the Zen 4 the core loop reaches 81 to 89 % of d_k + 5.5 of
+// them a weight, at d_k = 1 to 64, on the Intel 81 to 91 % of the limit before step 17. By samples
+// of C on the Zen 4 the loop is two fifths of the time, projections, draws and products of heads a
+// sixth each; the rest are cosines, statistics and what is done once a replicate.
 
 /// Below this sum of the unshifted kernel values of n points a window is done again with the
 /// largest exponent subtracted. Above it nothing that matters is lost by taking numbers below
