@@ -153,7 +153,9 @@ std::vector<Node> read_tree(const NetcdfGroup& group, const MomentLayout& layout
     moments.comoment = group.doubles("comoment", {{i, 0, 0}, {1, queries, layout.pairs()}});
     moments.windows = {static_cast<std::uint64_t>(empty[i]), static_cast<std::uint64_t>(narrow[i])};
   }
-  if (sum_of(nodes) != group.text_attribute("nodes_sha256")) {
+  // Older files have none.
+  if (group.has_attribute("nodes_sha256") &&
+      sum_of(nodes) != group.text_attribute("nodes_sha256")) {
     throw NetcdfError("the nodes are damaged: they have another sum");
   }
   return nodes;
@@ -241,13 +243,14 @@ void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionRes
 StoredCondition read_nodes(const NetcdfGroup& root, std::size_t number) {
   const NetcdfGroup group = root.find_group(group_name(number));
   const MomentLayout layout = read_layout(group);
-  return {.parameters = group.text_attribute("parameters"),
-          .plan_sha256 = group.text_attribute("plan_sha256"),
-          .layout = layout,
-          .nodes = read_tree(group, layout),
-          .head_weights = group.doubles("head_weights"),
-          .query_points = group.doubles("x"),
-          .truth = group.doubles("truth")};
+  return {
+      .parameters = group.text_attribute("parameters"),
+      .plan_sha256 = group.has_attribute("plan_sha256") ? group.text_attribute("plan_sha256") : "",
+      .layout = layout,
+      .nodes = read_tree(group, layout),
+      .head_weights = group.doubles("head_weights"),
+      .query_points = group.doubles("x"),
+      .truth = group.doubles("truth")};
 }
 
 StoredCondition read_nodes(const std::string& path, std::size_t condition) {

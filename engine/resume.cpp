@@ -90,7 +90,7 @@ BegunCondition read_condition(const std::string& path, const NetcdfGroup& root, 
                               const Scenario& scenario) {
   StoredCondition stored = read_nodes(root, number);
   if (stored.nodes.empty()) {
-    return {.tree = MomentTree(stored.layout), .plan_sha256 = "", .seconds = 0};
+    return {.tree = MomentTree(stored.layout)};
   }
   const std::string name = "condition " + std::to_string(number + 1);
   const auto changed =
@@ -136,6 +136,9 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
     const std::size_t conditions = root.dimension("condition");
     const std::vector<double> seconds = root.doubles("seconds");
     const std::vector<std::int64_t> replicates = root.integers("replicates");
+    if (seconds.size() != conditions || replicates.size() != conditions) {
+      throw NetcdfError("condition: variables of different lengths");
+    }
     for (std::size_t i = 0; i < conditions; ++i) {
       if (i >= study.conditions.size()) {
         // A checkpoint has those that were not begun as well.
@@ -167,14 +170,14 @@ void require_same_backend(const BegunRun& begun, const Backend& backend) {
                 "was computed by " + one_line(there, 100) + ", this run would be by " + here);
 }
 
-BegunCondition take_begun(BegunRun& begun, std::size_t number, const Plan& plan) {
-  BegunCondition none{.tree = MomentTree(plan.layout()), .plan_sha256 = "", .seconds = 0};
-  if (number >= begun.conditions.size()) return none;
-  BegunCondition& condition = begun.conditions[number];
+BegunCondition take_begun(BegunRun* begun, std::size_t number, const Plan& plan) {
+  BegunCondition none{.tree = MomentTree(plan.layout())};
+  if (begun == nullptr || number >= begun->conditions.size()) return none;
+  BegunCondition& condition = begun->conditions[number];
   if (condition.tree.count() == 0) return none;
   if (condition.plan_sha256 != plan_sha256(plan) || condition.tree.layout() != plan.layout()) {
-    refuse_resume(begun.path, "condition " + std::to_string(number + 1) +
-                                  " had other numbers: a data file was edited");
+    refuse_resume(begun->path, "condition " + std::to_string(number + 1) +
+                                   " had other numbers: a data file was edited");
   }
   return std::exchange(condition, none);
 }

@@ -17,7 +17,7 @@ namespace headlab {
 /// What an earlier run has of one condition.
 struct BegunCondition {
   MomentTree tree;
-  std::string plan_sha256;
+  std::string plan_sha256 = {};
   double seconds = 0;  ///< that its simulation took
 };
 
@@ -45,8 +45,8 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
 /// SIMD target do not.
 void require_same_backend(const BegunRun& begun, const Backend& backend);
 
-/// Takes out what there is of condition `number` (from 0), none where it was not begun. Throws
-/// Refused where its plan has other numbers: a data file was edited.
-BegunCondition take_begun(BegunRun& begun, std::size_t number, const Plan& plan);
+/// Takes out what there is of condition `number` (from 0): nothing where it, or no run at all, was
+/// begun. Throws Refused where its plan has other numbers: a data file was edited.
+BegunCondition take_begun(BegunRun* begun, std::size_t number, const Plan& plan);
 
 }  // namespace headlab

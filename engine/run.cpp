@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <limits>
-#include <optional>
-#include <span>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "engine/condition_groups.h"
 #include "engine/error.h"
@@ -152,14 +155,13 @@ class Run {
   void begin(std::vector<Scenario> scenarios) {
     for (std::size_t i = 0; i < scenarios.size(); ++i) {
       Plan plan = make_plan(scenarios[i]);
-      BegunCondition begun{.tree = MomentTree(plan.layout()), .plan_sha256 = "", .seconds = 0};
-      if (options_.begun) begun = take_begun(*options_.begun, i, plan);
+      BegunCondition begun = take_begun(options_.begun, i, plan);
       MomentTree none(plan.layout());
       conditions().push_back({.scenario = std::move(scenarios[i]),
                               .plan = std::move(plan),
                               .tree = std::move(none),
                               .estimates = {}});
-      advance(i, std::move(begun.tree), begun.seconds);
+      set_moments(i, std::move(begun.tree), begun.seconds);
       work_ahead_ += work_left(i);
     }
   }
@@ -173,7 +175,7 @@ class Run {
 
   /// Gives condition i the moments it has now, for `seconds` of simulation in all. What it had
   /// before stays where anything is wrong with them.
-  void advance(std::size_t i, MomentTree tree, double seconds) {
+  void set_moments(std::size_t i, MomentTree tree, double seconds) {
     ConditionResult& condition = conditions()[i];
     // Where the replicates of a last leaf that was not full are not all there again.
     if (tree.count() < condition.tree.count()) return;
@@ -207,9 +209,13 @@ class Run {
       try {
         simulate_group(group);
       } catch (...) {
-        // What is done outlives what fails.
-        if (options_.checkpoint) hand_over();
-        throw;
+        const std::exception_ptr failure = std::current_exception();
+        try {
+          // What was kept before outlives what fails.
+          if (options_.checkpoint) hand_over();
+        } catch (...) {
+        }
+        std::rethrow_exception(failure);
       }
     }
   }
@@ -233,7 +239,8 @@ class Run {
     auto keep = [&](std::vector<MomentTree> trees) {
       const double seconds = seconds_since(group_start);
       for (std::size_t p = 0; p < group.size(); ++p) {
-        advance(group[p], std::move(trees[p]), seconds_before[p] + seconds * work[p] / group_work);
+        set_moments(group[p], std::move(trees[p]),
+                    seconds_before[p] + seconds * work[p] / group_work);
       }
     };
     const std::uint64_t count_before = begun[0].count();

@@ -173,11 +173,14 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
       }
     }
     const auto started = static_cast<int>(pool.size());
+    bool failed = false;
     while (!dealer.wait_for(started)) {
+      if (failed) continue;
       try {
         if (hooks.stop && hooks.stop()) dealer.stop();
         if (hooks.watch) hooks.watch([&] { return dealer.trees(); });
       } catch (...) {
+        failed = true;
         dealer.stop(std::current_exception());
       }
     }

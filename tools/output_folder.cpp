@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <iostream>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include "engine/atomic_file.h"
 #include "engine/document.h"
@@ -16,6 +18,8 @@
 namespace headlab::tools {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr const char* lock_name = ".headlab-lock";
 
 [[noreturn]] void refuse_path(const std::string& option, const fs::path& path,
                               const std::string& problem) {
@@ -53,23 +57,45 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
 }
 
 void OutputFolder::claim(const std::vector<std::string>& names) {
-  claimed_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A file system without locks keeps nobody out.
-  if (claimed_ >= 0 && ::flock(claimed_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw Refused("--out: " + one_line(path_.string()) +
-                  ": another run is writing there - wait for it, or choose another folder");
+  const std::string path = file(lock_name);
+  for (bool locked = false; !locked;) {
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock_ < 0) return;
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      const bool taken = errno == EWOULDBLOCK;
+      ::close(std::exchange(lock_, -1));
+      // A file system without locks keeps nobody out.
+      if (!taken) return;
+      throw Refused("--out: " + one_line(path_.string()) +
+                    ": another run is writing there - wait for it, or choose another folder");
+    }
+    // Another run may have ended, and removed the file, since it was opened.
+    struct stat ours = {}, there = {};
+    locked = ::fstat(lock_, &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
+             ours.st_ino == there.st_ino;
+    if (!locked) ::close(std::exchange(lock_, -1));
   }
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_, error)) {
-    const std::string left = entry.path().filename().string();
+  std::vector<fs::path> left;
+  for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
     for (const std::string& name : names) {
-      if (left.starts_with(temporary_name(name, ""))) fs::remove(entry.path(), error);
+      const std::string here = at->path().filename().string();
+      const std::string start = temporary_name(name, "");
+      if (here.size() > start.size() && here.starts_with(start) &&
+          here.find_first_not_of("0123456789", start.size()) == std::string::npos &&
+          at->is_regular_file(error)) {
+        left.push_back(at->path());
+      }
     }
   }
+  for (const fs::path& of_killed_run : left) fs::remove(of_killed_run, error);
 }
 
 OutputFolder::~OutputFolder() {
-  if (claimed_ >= 0) ::close(claimed_);
+  if (lock_ >= 0) {
+    ::unlink(file(lock_name).c_str());
+    ::close(lock_);
+  }
   if (first_made_.empty()) return;
   std::error_code error;
   // Removing stops by itself at the first folder that holds something.

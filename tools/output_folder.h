@@ -28,7 +28,7 @@ class OutputFolder {
  private:
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
-  int claimed_ = -1;                  ///< descriptor of the folder, locked
+  int lock_ = -1;                     ///< descriptor of the file that is locked
 };
 
 /// A path and the text that goes there.

@@ -84,6 +84,22 @@ TEST(Cpu, AWholeNumberInTheExponentOnlyMovesTheResult) {
   });
 }
 
+TEST(Cpu, LargeExponentsKeepTheirFractions) {
+  on_every_target([] {
+    // Those of softmax, relative to their bound.
+    for (const float whole : {-0x1p17f, -100003.0f, -4096.0f}) {
+      std::vector<float> t;
+      for (float x = -40; x <= 40; x += 0x1p-6f) t.push_back(x - whole);
+      std::vector<float> power(t.size());
+      exp2_cpu(t.data(), whole, true, power.data(), t.size());
+      for (std::size_t i = 0; i < t.size(); ++i) {
+        const double exact = std::exp2(static_cast<double>(t[i]) + static_cast<double>(whole));
+        ASSERT_TRUE(std::abs(power[i] - exact) <= 0x1p-22 * exact) << t[i];
+      }
+    }
+  });
+}
+
 TEST(Cpu, StatisticsAreEquivalentToReference) {
   const auto backend = make_cpu_backend();
   const std::vector<test::Shape> shapes = {

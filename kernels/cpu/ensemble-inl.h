@@ -91,10 +91,10 @@
 // place of 64, but as 120 while another hardware thread kept the core busy, which is how it mostly
 // is (the core loop 1.9 and 0.67).
 //
-// What binds now: multiplications. On the Zen 4 the core loop reaches 81 to 89 % of d_k + 5.5 of
-// them a weight, at d_k = 1 to 64, on the Intel 81 to 91 % of the limit before step 17. By samples
-// of C on the Zen 4 the loop is two fifths of the time, projections, draws and products of heads a
-// sixth each; the rest are cosines, statistics and what is done once a replicate.
+// What binds now: multiplications. On the Zen 4 the core loop reaches 75 to 88 % of d_k + 5 of them
+// a weight, at d_k = 1 to 64; on the Intel it had 81 % of the limit and more before step 17. By
+// samples of C on the Zen 4 the loop is two fifths of the time, projections, draws and products of
+// heads a sixth each; the rest are cosines, statistics and what is done once a replicate.
 
 /// Below this sum of the unshifted kernel values of n points a window is done again with the
 /// largest exponent subtracted. Above it nothing that matters is lost by taking numbers below
@@ -498,8 +498,9 @@ class EnsembleLoop : public Ensembles {
   void bound_exponents(std::size_t h, float norm) {
     for (std::size_t q = 0; q < queries_; ++q) {
       Window& at = window(q, h);
-      // Beyond 2^20 exp2 could not round; such a window exceeds `largest_exponent` and is repaired.
-      at.set_whole(-std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, 0x1p20f)));
+      // Beyond that exp2 could not round; such a window exceeds `largest_exponent` and is repaired.
+      at.set_whole(
+          -std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, largest_whole)));
       const float reach = (at.whole - static_cast<float>(least_plain_exponent)) / at.norm;
       const bool plain = reach > 0 && at.whole >= -largest_plain_whole;
       at.reach2 = plain ? reach * reach : -1.0f;

@@ -51,10 +51,12 @@ HWY_INLINE Lanes log(Lanes a) {
 inline constexpr float least_exponent = -127.0f;
 /// See Exp2.
 inline constexpr float largest_plain_whole = 100.0f;
+inline constexpr float largest_whole = 0x1p17f;
 
-/// 2^(t + whole) for integers `whole` and t + whole <= 127, within 1.05 ulp (1.25 on the fallback
-/// target, whose MulAdd rounds twice); 0 below t + whole = -126.5 or so. Without Clamp, t + whole
-/// is to be at least -125 and |whole| at most `largest_plain_whole`; the bits are the same.
+/// 2^(t + whole) for integers `whole` from -`largest_whole` to 127 and t + whole <= 127,
+/// within 1.05 ulp (1.25 on the fallback target, whose MulAdd rounds twice); 0 below t + whole =
+/// -126.5 or so. Without Clamp, t + whole is to be at least -125 and |whole| at most
+/// `largest_plain_whole`; the bits are the same.
 #if HWY_TARGET <= HWY_AVX3
 /// 2^(j / 16), j = 0 .. 15: one operation looks them up, in all lanes at once.
 inline constexpr std::size_t exp2_steps = 16;
