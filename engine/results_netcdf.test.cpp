@@ -7,13 +7,13 @@
 #include <fstream>
 #include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "engine/atomic_file.h"
 #include "engine/error.h"
 #include "engine/netcdf_file.h"
+#include "engine/testdata/folder_test.h"
 #include "engine/testdata/hand_made_result.h"
 
 namespace headlab {
@@ -21,17 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An empty folder that goes away again.
-class Results : public testing::Test {
+class Results : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "headlab-results-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path() const { return (folder_ / "results.nc").string(); }
+  std::string path() const { return at("results.nc"); }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -44,8 +36,6 @@ class Results : public testing::Test {
     write_results(path(), study, result, hand_made::indices(result), hand_made::program);
     return result;
   }
-
-  fs::path folder_;
 };
 
 std::vector<std::uint64_t> bits(const std::vector<double>& numbers) {

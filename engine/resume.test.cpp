@@ -7,13 +7,13 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "engine/error.h"
 #include "engine/results_netcdf.h"
 #include "engine/run.h"
+#include "engine/testdata/folder_test.h"
 
 namespace headlab {
 namespace {
@@ -68,16 +68,9 @@ void expect_same_bits(const RunResult& a, const RunResult& b) {
 }
 
 /// An empty folder with the results of a run in it.
-class Resume : public testing::Test {
+class Resume : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "headlab-resume-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path() const { return (folder_ / "results.nc").string(); }
+  std::string path() const { return at("results.nc"); }
 
   void keep(const Study& study, const RunResult& result) const {
     write_results(path(), study, result, {}, provenance());
@@ -105,8 +98,6 @@ class Resume : public testing::Test {
   std::string refusal(const Sets& sets, const std::string& backend = "cpu") const {
     return refusal([&] { go_on(sets, backend); });
   }
-
-  fs::path folder_;
 };
 
 const std::string anew =

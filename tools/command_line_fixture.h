@@ -19,6 +19,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/testdata/folder_test.h"
+
 namespace headlab {
 
 inline constexpr const char* scenario_text = R"([scenario]
@@ -76,18 +78,16 @@ inline void send(pid_t process, int signal) {
 }
 
 /// An empty working folder with a.toml, and a sweep in s.toml.
-class ProgramTest : public testing::Test {
+class ProgramTest : public FolderTest {
  protected:
   explicit ProgramTest(std::string program) : program_(std::move(program)) {}
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "headlab-cli-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
+    FolderTest::SetUp();
+    if (HasFatalFailure()) return;
     std::ofstream(folder_ / "a.toml") << scenario_text;
     std::ofstream(folder_ / "s.toml")
         << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   /// Starts the program, which ignores one signal from the beginning, or none.
   pid_t start(const std::vector<std::string>& arguments, int ignored = 0) const {
@@ -150,7 +150,6 @@ class ProgramTest : public testing::Test {
   }
 
   const std::string program_;
-  std::filesystem::path folder_;
 };
 
 }  // namespace headlab

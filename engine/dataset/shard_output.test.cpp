@@ -7,31 +7,20 @@
 #include <numeric>
 #include <string>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/error.h"
 #include "engine/netcdf_file.h"
+#include "engine/testdata/folder_test.h"
 
 namespace headlab {
 namespace {
 
 namespace fs = std::filesystem;
 
-class ShardFiles : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "headlab-shard-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string at(const std::string& name) const { return (folder_ / name).string(); }
-
-  fs::path folder_;
-};
+class ShardFiles : public FolderTest {};
 
 std::string contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -11,7 +11,6 @@
 #include <map>
 #include <string>
 #include <sys/resource.h>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -22,6 +21,7 @@
 #include "engine/learned_heads.h"
 #include "engine/netcdf_file.h"
 #include "engine/sha256.h"
+#include "engine/testdata/folder_test.h"
 #include "kernels/backend.h"
 #include "kernels/reference/reference.h"
 
@@ -81,16 +81,8 @@ std::map<std::string, std::string> tree(const fs::path& folder) {
   return files;
 }
 
-class WriteDataset : public testing::Test {
+class WriteDataset : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "headlab-dataset-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string at(const std::string& name) const { return (folder_ / name).string(); }
   DatasetResult write(const std::string& name, const DatasetRequest& request,
                       const DatasetOptions& options = {.threads = 2},
                       const std::vector<std::string>& sets = {},
@@ -109,8 +101,6 @@ class WriteDataset : public testing::Test {
     }
     return "";
   }
-
-  fs::path folder_;
 };
 
 /// What a shard says of one replicate, as the reference backend takes it.
