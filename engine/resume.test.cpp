@@ -2,6 +2,7 @@
 #include "engine/resume.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/error.h"
+#include "engine/plan_sum.h"
 #include "engine/results_netcdf.h"
 #include "engine/run.h"
 #include "engine/testdata/folder_test.h"
@@ -219,6 +221,26 @@ TEST_F(Resume, LosesNoReplicatesOfALeafThatIsNotFull) {
   const RunResult stopped = run(more, {.backend = "cpu", .max_seconds = 1e-9, .begun = &begun});
   EXPECT_FALSE(stopped.complete);
   EXPECT_EQ(stopped.conditions.at(0).tree.count(), 1027u);
+}
+
+TEST_F(Resume, HandsOverNothingBehindWhatWasThere) {
+  // A leaf takes longer than the first checkpoint is away, which so finds the whole leaves alone.
+  const MomentTree there = run(study_of({"run.replicates=1027"})).conditions.at(0).tree;
+  const Study study = study_of({"data.n=5000000", "run.replicates=2000"});
+  const auto backend = make_backend("cpu");
+  BegunRun begun{.path = path(),
+                 .backend = backend->name(),
+                 .simd = backend->simd(),
+                 .device = backend->device(),
+                 .conditions = {{there, plan_sha256(make_plan(study.conditions.at(0))), 1}}};
+  std::atomic<bool> stop = false;
+  RunOptions options{.backend = "cpu", .threads = 1, .stop = &stop, .begun = &begun};
+  options.checkpoint_seconds = 0;
+  options.checkpoint = [&](const RunResult& result) {
+    EXPECT_GE(result.conditions.at(0).tree.count(), 1027u);
+    stop = true;
+  };
+  EXPECT_GT(run(study, options).conditions.at(0).tree.count(), 1027u);
 }
 
 TEST_F(Resume, TakesNoNoticeOfConditionsThatWereNotBegun) {
