@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <variant>
 
-#include "engine/error.h"
-#include "engine/learned_heads.h"
-#include "engine/memory.h"
-#include "engine/plan_sum.h"
-#include "engine/written_at.h"
+#include "engine/files/error.h"
+#include "engine/run/learned_heads.h"
+#include "engine/run/memory.h"
+#include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/condition.h"
 
 namespace headlab {
 namespace {
@@ -178,7 +178,7 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
   for (const Scenario& scenario : study.conditions) {
     DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request, most)};
     if (const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces); law && !law->once()) {
-      refuse_at(scenario, "heads.subspaces.fit",
+      reject(scenario, "heads.subspaces.fit",
                 "heads that every replicate learns are no part of a data set - use fit = \"once\"");
     }
     check_fit_memory(condition.scenario);

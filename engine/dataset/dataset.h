@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/learning/fit.h"
 
 namespace headlab {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 #include "kernels/cpu/sample_points.h"
 #include "kernels/reference/reference.h"
 

@@ -14,9 +14,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/atomic_file.h"
-#include "engine/document.h"
-#include "engine/error.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
 
 namespace headlab {
 namespace {

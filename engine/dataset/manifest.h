@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/dataset/dataset.h"
-#include "engine/provenance.h"
+#include "engine/files/provenance.h"
 
 namespace headlab {
 

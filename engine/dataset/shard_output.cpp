@@ -17,9 +17,9 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "engine/atomic_file.h"
-#include "engine/error.h"
-#include "engine/netcdf_file.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
 
 namespace headlab {
 namespace {

@@ -11,9 +11,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
-#include "engine/netcdf_file.h"
-#include "engine/testdata/folder_test.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/testing/folder_test.h"
 
 namespace headlab {
 namespace {

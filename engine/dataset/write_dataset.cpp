@@ -17,14 +17,14 @@
 #include <utility>
 #include <vector>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "engine/dataset/draw_shard.h"
 #include "engine/dataset/manifest.h"
 #include "engine/dataset/shard_output.h"
-#include "engine/error.h"
-#include "engine/memory.h"
-#include "engine/sha256.h"
-#include "engine/simulate.h"
+#include "engine/files/error.h"
+#include "engine/run/memory.h"
+#include "engine/files/sha256.h"
+#include "engine/run/simulate.h"
 
 namespace headlab {
 namespace {

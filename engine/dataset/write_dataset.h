@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/dataset/dataset.h"
-#include "engine/provenance.h"
+#include "engine/files/provenance.h"
 
 namespace headlab {
 

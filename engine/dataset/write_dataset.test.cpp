@@ -17,11 +17,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/dataset/manifest.h"
-#include "engine/error.h"
-#include "engine/learned_heads.h"
-#include "engine/netcdf_file.h"
-#include "engine/sha256.h"
-#include "engine/testdata/folder_test.h"
+#include "engine/files/error.h"
+#include "engine/run/learned_heads.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/sha256.h"
+#include "engine/testing/folder_test.h"
 #include "kernels/backend.h"
 #include "kernels/reference/reference.h"
 

@@ -14,8 +14,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "engine/run.h"
-#include "engine/scenario.h"
+#include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu.h"
 #include "tools/bench/peak_fma.h"

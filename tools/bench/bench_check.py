@@ -50,7 +50,7 @@ def check_refusals(headlab, folder):
     if have_numpy():
         refused("numpy_monte_carlo.py", "--replicates", "1", word="integer from 8", lines=None)
     if not have("torch"):
-        # In the folder that tools/gpu-check --pack makes; it looks for the first word.
+        # In the folder that tools/check/gpu-check --pack makes; it looks for the first word.
         carried = folder / "carried"
         carried.mkdir()
         for name in ("peers.py", "common.py"):

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/run.h"
-#include "engine/scenario.h"
+#include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu.h"
 #include "tools/bench/compare_work.h"

@@ -20,7 +20,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/simulate.h"
+#include "engine/run/simulate.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"

@@ -10,7 +10,7 @@ set(check_dir ${PROJECT_BINARY_DIR}/checks)
 # or x.test.cpp, which shows it; for each of the others there is a file that includes it and nothing
 # else. *-inl.h files are written to be included once per SIMD target and are no headers in this sense.
 if(HEADLAB_HEADER_CHECKS)
-  # headlab_is_first_include(engine/run.h RESULT): whether engine/run.cpp or engine/run.test.cpp includes
+  # headlab_is_first_include(engine/run/run.h RESULT): whether engine/run/run.cpp or engine/run/run.test.cpp includes
   # it before anything else. Not of folders whose files are compiled in some builds only.
   function(headlab_is_first_include header result)
     set(${result} FALSE PARENT_SCOPE)
@@ -65,11 +65,11 @@ set(layers_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_layers.cmake)
 add_test(NAME layers
   COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -P ${layers_script})
 file(CONFIGURE OUTPUT ${check_dir}/against_arrows/kernels/wrong.h @ONLY
-     CONTENT "#include \"engine/run.h\"\n")
+     CONTENT "#include \"engine/run/run.h\"\n")
 add_test(NAME layers_negative_control
   COMMAND ${CMAKE_COMMAND} -D ROOT=${check_dir}/against_arrows -P ${layers_script})
 set_tests_properties(layers_negative_control PROPERTIES
-  PASS_REGULAR_EXPRESSION "kernels/wrong.h: #include \"engine/run.h\"")
+  PASS_REGULAR_EXPRESSION "kernels/wrong.h: #include \"engine/run/run.h\"")
 set_tests_properties(header_checks_negative_control PROPERTIES
   PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")
 
@@ -89,13 +89,13 @@ if(NOT HEADLAB_PYTHON)
   message(FATAL_ERROR "python3 not found: apt-get install python3-xarray python3-netcdf4")
 endif()
 add_test(NAME xarray
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/xarray_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/xarray_check.py $<TARGET_FILE:headlab>)
 add_test(NAME datasets
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dataset_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/dataset_check.py $<TARGET_FILE:headlab>)
 add_test(NAME bench_programs
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
 add_test(NAME heads_of_checkpoints
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/heads_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/heads_check.py $<TARGET_FILE:headlab>)
 set_tests_properties(xarray datasets bench_programs heads_of_checkpoints PROPERTIES SKIP_RETURN_CODE 77)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.

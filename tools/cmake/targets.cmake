@@ -27,30 +27,42 @@ target_compile_options(headlab_flags INTERFACE
   # The reference backend is never tuned; the cpu backend raises this for its own files.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O2>)
 
+# headlab_sources(RESULT FOLDER...): every .cpp file below the folders (of the calling CMakeLists.txt)
+# that is not a test.
+function(headlab_sources result)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
+  list(TRANSFORM patterns APPEND /*.cpp)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${patterns})
+  list(FILTER files EXCLUDE REGEX "\\.test\\.cpp$")
+  set(${result} ${files} PARENT_SCOPE)
+endfunction()
+
 # headlab_library(kernels SOURCES...): the static library headlab_kernels, headlab::kernels outside.
 function(headlab_library name)
   add_library(headlab_${name} STATIC ${ARGN})
   add_library(headlab::${name} ALIAS headlab_${name})
   set_target_properties(headlab_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
   target_compile_features(headlab_${name} PUBLIC cxx_std_20)
-  # One include root, so that #include "engine/run.h" reads the same here and where it is installed.
+  # One include root, so that #include "engine/run/run.h" reads the same here and where it is installed.
   target_include_directories(headlab_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/headlab>)
   target_link_libraries(headlab_${name} PRIVATE $<BUILD_INTERFACE:headlab_flags>)
 endfunction()
 
-# headlab_tests(kernels LIBRARIES ... NAMES ...): the program kernels_tests of the files NAME.test.cpp,
-# each of its cases a CTest with the folder as its label. Found when the tests run, not when they are
-# built, so that a build does not execute anything.
+# headlab_tests(engine LIBRARIES ... [SOURCES ...]): the program engine_tests of the sources, or of every
+# *.test.cpp below the folder, each of its cases a CTest with that name as its label. Cases are found
+# when the tests run, not when they are built, so that a build does not execute anything.
 function(headlab_tests folder)
   if(NOT HEADLAB_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;NAMES")
-  list(TRANSFORM arg_NAMES APPEND .test.cpp)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;SOURCES")
+  if(NOT arg_SOURCES)
+    file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.test.cpp)
+  endif()
   include(GoogleTest)
-  add_executable(${folder}_tests ${arg_NAMES})
+  add_executable(${folder}_tests ${arg_SOURCES})
   target_link_libraries(${folder}_tests PRIVATE ${arg_LIBRARIES} headlab_flags GTest::gtest_main
                         nlohmann_json::nlohmann_json)
   target_compile_definitions(${folder}_tests PRIVATE

@@ -2,7 +2,7 @@
 // Runs a scenario with few replicates: example share/headlab/scenarios/quickstart.toml
 #include <iostream>
 
-#include "engine/run.h"
+#include "engine/run/run.h"
 
 int main(int argc, char** argv) try {
   const headlab::Study study = headlab::read_study(argc > 1 ? argv[1] : "", {"run.replicates=256"});

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "engine/error.h"
-#include "engine/npy_file.h"
+#include "engine/files/error.h"
+#include "engine/files/npy_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

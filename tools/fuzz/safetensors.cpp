@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors reader on arbitrary bytes: every tensor it lists can be read in full or is
 // refused.
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 
 #include <cmath>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
-#include "engine/document.h"
-#include "engine/simulate.h"
+#include "engine/files/document.h"
+#include "engine/run/simulate.h"
 
 namespace headlab {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/jackknife.h"
-#include "engine/scenario.h"
+#include "engine/moments/jackknife.h"
+#include "engine/scenario/scenario.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/selection.h"
 #include "validation/allocation/session.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/block_runs.h"
 #include "validation/statistics/intervals.h"

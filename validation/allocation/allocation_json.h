@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/provenance.h"
+#include "engine/files/provenance.h"
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/growth_study.h"
 #include "validation/allocation/regime_map.h"

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <variant>
 
-#include "engine/error.h"
-#include "engine/law_reader.h"
-#include "engine/written_at.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/scenario/condition.h"
 
 namespace headlab {
 namespace {
@@ -26,14 +26,14 @@ void require_any_size(const Scenario& base) {
   const auto& subspaces = base.subspaces;
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
       is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {
-    refuse_at(base, "heads.subspaces",
+    reject(base, "heads.subspaces",
               std::string("law \"") +
                   std::visit([](const auto& law) { return law.name; }, subspaces) +
                   "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "
                   "equiangular)");
   }
   if (is<ExplicitWeights>(base.weights) || is<OptimalWeights>(base.weights)) {
-    refuse_at(base, "heads.weights",
+    reject(base, "heads.weights",
               std::string("law \"") +
                   std::visit([](const auto& law) { return law.name; }, base.weights) +
                   "\" gives the weights of so many heads (allowed: uniform, geometric)");

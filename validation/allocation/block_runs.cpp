@@ -7,10 +7,10 @@
 #include <utility>
 #include <variant>
 
-#include "engine/error.h"
-#include "engine/estimates.h"
-#include "engine/memory.h"
-#include "engine/simulate.h"
+#include "engine/files/error.h"
+#include "engine/moments/estimates.h"
+#include "engine/run/memory.h"
+#include "engine/run/simulate.h"
 #include "kernels/philox.h"
 
 namespace headlab {

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/scenario.h"
-#include "validation/claim/experiment.h"
+#include "engine/scenario/scenario.h"
+#include "validation/claims/experiment.h"
 
 namespace headlab {
 

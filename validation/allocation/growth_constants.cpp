@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "validation/allocation/allocations.h"
-#include "validation/theory/population_error.h"
+#include "validation/theory/population/population_error.h"
 
 namespace headlab {
 namespace {

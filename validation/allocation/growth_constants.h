@@ -3,7 +3,7 @@
 /// head.
 #pragma once
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab {
 

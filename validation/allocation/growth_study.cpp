@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 
 namespace headlab {
 namespace {

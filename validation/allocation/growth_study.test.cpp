@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 
 namespace headlab {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <variant>
 
-#include "engine/error.h"
-#include "engine/netcdf_file.h"
-#include "engine/results_study.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/results/results_scenario.h"
 
 namespace headlab {
 namespace {

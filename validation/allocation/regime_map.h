@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/provenance.h"
-#include "engine/scenario.h"
+#include "engine/files/provenance.h"
+#include "engine/scenario/scenario.h"
 #include "validation/allocation/growth_study.h"
 
 namespace headlab {

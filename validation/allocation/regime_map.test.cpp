@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
-#include "engine/netcdf_file.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
 
 namespace headlab {
 namespace {

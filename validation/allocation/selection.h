@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/jackknife.h"
+#include "engine/moments/jackknife.h"
 
 namespace headlab {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 #include "kernels/backend.h"
 
 namespace headlab {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/provenance.h"
+#include "engine/files/provenance.h"
 #include "validation/allocation/theory_study.h"
 
 namespace headlab {

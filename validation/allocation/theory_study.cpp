@@ -10,9 +10,9 @@
 #include <utility>
 #include <variant>
 
-#include "engine/document.h"
-#include "engine/error.h"
-#include "engine/written_at.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/scenario/condition.h"
 #include "validation/allocation/octave_search.h"
 #include "validation/theory/theory.h"
 
@@ -284,52 +284,52 @@ void require_theory(const Scenario& scenario, int budget) {
   const std::string otherwise = " - take that, or --source simulation";
   const auto* normal = std::get_if<NormalDesign>(&scenario.design);
   if (!normal || !normal->mean.empty() || !normal->covariance.empty() || normal->ar1) {
-    refuse_at(scenario, "data.design",
+    reject(scenario, "data.design",
               "theory needs the design N(0, I), law \"normal\" alone" + otherwise);
   }
   if (scenario.fixed_design) {
-    refuse_at(scenario, "data.fixed_design", "theory is the mean over designs" + otherwise);
+    reject(scenario, "data.fixed_design", "theory is the mean over designs" + otherwise);
   }
   if (!std::holds_alternative<NormalNoise>(scenario.noise)) {
-    refuse_at(scenario, "data.noise",
+    reject(scenario, "data.noise",
               "theory needs normal noise, this one is " + quoted_name(scenario.noise) + otherwise);
   }
   if (!is_softmax(scenario) && !std::holds_alternative<GaussianKernel>(scenario.kernel)) {
-    refuse_at(scenario, "heads.kernel",
+    reject(scenario, "heads.kernel",
               "theory needs a gaussian or softmax kernel, this one is " +
                   quoted_name(scenario.kernel) + otherwise);
   }
   if (!std::holds_alternative<OrthogonalSubspaces>(scenario.subspaces)) {
-    refuse_at(
+    reject(
         scenario, "heads.subspaces",
         "theory needs orthogonal heads, these are " + quoted_name(scenario.subspaces) + otherwise);
   }
   if (!std::holds_alternative<UniformWeights>(scenario.weights)) {
-    refuse_at(
+    reject(
         scenario, "heads.weights",
         "theory needs uniform weights, these are " + quoted_name(scenario.weights) + otherwise);
   }
   if (!std::holds_alternative<DesignQueries>(scenario.queries)) {
-    refuse_at(scenario, "queries",
+    reject(scenario, "queries",
               "theory is the mean over queries of law \"design\", these are " +
                   quoted_name(scenario.queries) + otherwise);
   }
   const TruthLaw truth = truth_law(scenario);
   if (is_softmax(scenario) && !truth.coordinates.empty()) {
-    refuse_at(scenario, "data.regression",
+    reject(scenario, "data.regression",
               "theory of the softmax kernel is for random_cosines and zero, not for additive" +
                   otherwise);
   }
   if (const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);
       random && random->length_scale < shortest_theory_length) {
-    refuse_at(scenario, "data.regression.length_scale",
+    reject(scenario, "data.regression.length_scale",
               "theory resolves correlation lengths of " + number_text(shortest_theory_length) +
                   " and more" + otherwise);
   }
   if (const auto* additive = std::get_if<AdditiveRegression>(&scenario.regression)) {
     for (const double frequency : additive->frequency) {
       if (std::abs(frequency) <= highest_theory_frequency) continue;
-      refuse_at(
+      reject(
           scenario, "data.regression.frequency",
           "theory resolves frequencies up to " + number_text(highest_theory_frequency) + otherwise);
     }

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/growth.h"
 #include "validation/allocation/growth_constants.h"
-#include "validation/theory/population_error.h"
+#include "validation/theory/population/population_error.h"
 
 namespace headlab {
 

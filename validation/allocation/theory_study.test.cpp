@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/error.h"
+#include "engine/files/error.h"
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/theory_json.h"
 

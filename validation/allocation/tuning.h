@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "validation/allocation/block_runs.h"
 
 namespace headlab {

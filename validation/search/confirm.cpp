@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/simulate.h"
+#include "engine/run/simulate.h"
 #include "validation/search/scenarios.h"
 
 namespace headlab {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/estimates.h"
-#include "engine/scenario.h"
+#include "engine/moments/estimates.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
-#include "validation/claim/certificate.h"
+#include "validation/search/counterexample.h"
 #include "validation/search/search.h"
 
 namespace headlab {

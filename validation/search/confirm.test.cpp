@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
-#include "engine/run.h"
+#include "engine/files/error.h"
+#include "engine/run/run.h"
 #include "validation/search/predict.h"
 #include "validation/search/scenarios.h"
 

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/document.h"
-#include "engine/subspaces.h"
+#include "engine/files/document.h"
+#include "engine/scenario/subspaces.h"
 
 namespace headlab {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/setup_laws.h"
-#include "validation/indices.h"
+#include "engine/scenario/setup_laws.h"
+#include "validation/diversity/indices.h"
 
 namespace headlab {
 

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
-#include "engine/scenario.h"
-#include "engine/subspaces.h"
+#include "engine/files/error.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/subspaces.h"
 
 namespace headlab {
 namespace {

@@ -12,13 +12,13 @@
 #include <boost/math/interpolators/barycentric_rational.hpp>
 #include <boost/math/tools/roots.hpp>
 
-#include "engine/document.h"
-#include "engine/scenario.h"
-#include "validation/indices.h"
+#include "engine/files/document.h"
+#include "engine/scenario/scenario.h"
+#include "validation/diversity/indices.h"
 #include "validation/search/head_sets.h"
 #include "validation/search/predict.h"
-#include "validation/theory/finite_n.h"
-#include "validation/theory/model.h"
+#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/model/model.h"
 
 namespace headlab {
 namespace {

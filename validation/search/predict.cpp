@@ -11,8 +11,8 @@
 #include <variant>
 
 #include "validation/search/scenarios.h"
-#include "validation/theory/first_order.h"
-#include "validation/theory/model.h"
+#include "validation/theory/first_order/first_order.h"
+#include "validation/theory/model/model.h"
 
 namespace headlab {
 namespace {

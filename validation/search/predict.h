@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/laws.h"
 #include "validation/search/search.h"
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "engine/document.h"
-#include "engine/error.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
 
 namespace headlab {
 namespace {

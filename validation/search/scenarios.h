@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "validation/search/head_sets.h"
 
 namespace headlab {

@@ -6,7 +6,7 @@
 
 #include <Eigen/Cholesky>
 
-#include "engine/pilot.h"
+#include "engine/run/pilot.h"
 
 namespace headlab {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/pilot.h"
+#include "engine/run/pilot.h"
 
 namespace headlab {
 namespace {

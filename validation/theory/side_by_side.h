@@ -2,7 +2,7 @@
 /// \file A simulation beside the closed forms of the same condition.
 #pragma once
 
-#include "engine/computed.h"
+#include "engine/results/computed.h"
 
 namespace headlab {
 

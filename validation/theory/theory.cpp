@@ -12,14 +12,14 @@
 #include <utility>
 #include <variant>
 
-#include "engine/error.h"
-#include "engine/pilot.h"
-#include "engine/simulate.h"
-#include "engine/written_at.h"
-#include "validation/theory/conditional.h"
-#include "validation/theory/finite_n.h"
-#include "validation/theory/first_order.h"
-#include "validation/theory/model.h"
+#include "engine/files/error.h"
+#include "engine/run/pilot.h"
+#include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
+#include "validation/theory/exact/conditional.h"
+#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/first_order/first_order.h"
+#include "validation/theory/model/model.h"
 
 namespace headlab {
 namespace {
@@ -252,7 +252,7 @@ EstimatesOf<TheoryFigure> figures_of(const Theory& theory) {
 void require_given_heads(const Scenario& scenario) {
   const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
   if (learned == nullptr) return;
-  refuse_at(scenario, "heads.subspaces",
+  reject(scenario, "heads.subspaces",
             "heads that are learned on data have no closed form - simulate with headlab run");
 }
 
@@ -272,7 +272,7 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
   theory.plan = make_plan(weighted);
   if (scenario.fixed_design) {
     if (source == TheorySource::first_order) {
-      refuse_at(scenario, "data.fixed_design",
+      reject(scenario, "data.fixed_design",
                 "first order is over training sets that each draw their own design - use --source "
                 "exact");
     }
@@ -295,7 +295,7 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
                                      ? std::vector<double>{1.0}
                                      : optimal_weights(mean_squared_errors(theory.heads));
     } catch (const ParameterError& error) {
-      refuse_at(scenario, "heads.weights", std::string("law \"optimal\": ") + error.what());
+      reject(scenario, "heads.weights", std::string("law \"optimal\": ") + error.what());
     }
   }
   set_head_weights(theory, theory.plan.head_weights);

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/estimates.h"
-#include "engine/scenario.h"
-#include "validation/theory/head_theory.h"
+#include "engine/moments/estimates.h"
+#include "engine/scenario/scenario.h"
+#include "validation/theory/model/head_theory.h"
 
 namespace headlab {
 

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
-#include "engine/run.h"
-#include "validation/theory/finite_n.h"
+#include "engine/files/error.h"
+#include "engine/run/run.h"
+#include "validation/theory/exact/finite_n.h"
 
 namespace headlab {
 namespace {

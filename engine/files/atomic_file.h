@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Files that are there whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+
+/// The name under which a file is written before it is renamed; `process` is a number.
+std::string temporary_name(const std::string& path, const std::string& process);
+
+/// Writes `bytes` to PATH.tmp-<pid>, flushes it to the disk and renames it to `path`: a reader, or
+/// a crash, finds the old file or the new one. Something at `path` that is no regular file (a pipe,
+/// a device) is written to directly. On any failure the temporary is removed and CouldNotFinish
+/// thrown with one line.
+void write_atomically(const std::string& path, std::string_view bytes);
+
+/// What is thrown where writing to `path` failed with the number `error` of errno: one line, with
+/// advice where there is some.
+CouldNotFinish cannot_be_written(const std::string& path, int error);
+
+/// Flushes an open file to the disk; throws CouldNotFinish, naming `path`.
+void flush_to_disk(int descriptor, const std::string& path);
+
+/// Flushes the folder that `path` is in, so that a rename to `path` is on the disk. Best effort.
+void flush_folder_of(const std::string& path);
+
+}  // namespace headlab

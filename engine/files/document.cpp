@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/document.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <toml++/toml.h>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+
+namespace {
+
+constexpr const char* date_problem =
+    "is a date or time, which no parameter takes - write text in quotes";
+
+Location location_of(const toml::source_region& region, const std::string& source) {
+  return {source, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
+}
+
+Value convert(const toml::node& node, const std::string& source, const std::string& path) {
+  Value value{false, location_of(node.source(), source)};
+  if (const auto* boolean = node.as_boolean()) {
+    value.data = boolean->get();
+  } else if (const auto* integer = node.as_integer()) {
+    value.data = integer->get();
+  } else if (const auto* number = node.as_floating_point()) {
+    value.data = number->get();
+  } else if (const auto* string = node.as_string()) {
+    value.data = string->get();
+  } else if (const auto* array = node.as_array()) {
+    Value::Array elements;
+    elements.reserve(array->size());
+    for (const auto& element : *array) elements.push_back(convert(element, source, path));
+    value.data = std::move(elements);
+  } else if (const auto* table = node.as_table()) {
+    Value::Members members;
+    for (const auto& [key, member] : *table) {
+      const std::string name(key.str());
+      members.push_back({name, location_of(key.source(), source),
+                         convert(member, source, path.empty() ? name : path + "." + name)});
+    }
+    // toml++ keeps its tables sorted by key; we want the order of the file.
+    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.location.line, a.location.column) <
+             std::tie(b.location.line, b.location.column);
+    });
+    value.data = std::move(members);
+  } else {
+    refuse(value.location, path, date_problem);
+  }
+  return value;
+}
+
+void relocate(Value& value, const Location& location) {
+  value.location = location;
+  if (auto* array = std::get_if<Value::Array>(&value.data)) {
+    for (auto& element : *array) relocate(element, location);
+  } else if (auto* members = std::get_if<Value::Members>(&value.data)) {
+    for (auto& entry : *members) {
+      entry.location = location;
+      relocate(entry.value, location);
+    }
+  }
+}
+
+nlohmann::ordered_json json_of(const Value& value) {
+  if (const auto* array = std::get_if<Value::Array>(&value.data)) {
+    auto json = nlohmann::ordered_json::array();
+    for (const auto& element : *array) json.push_back(json_of(element));
+    return json;
+  }
+  if (const auto* members = std::get_if<Value::Members>(&value.data)) {
+    auto json = nlohmann::ordered_json::object();
+    for (const auto& entry : *members) json[entry.key] = json_of(entry.value);
+    return json;
+  }
+  if (const auto* boolean = std::get_if<bool>(&value.data)) return *boolean;
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return *integer;
+  if (const auto* number = std::get_if<double>(&value.data)) return *number;
+  return std::get<std::string>(value.data);
+}
+
+bool is_bare(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (code < 0x20 || code == 0x7f) {
+      const char* digits = "0123456789abcdef";
+      out += std::string("\\u00") + digits[code >> 4] + digits[code & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string Location::text() const {
+  if (line == 0) return source;
+  return source + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+const Value* Value::find(const std::string& key) const {
+  if (const auto* members = std::get_if<Members>(&data)) {
+    for (const auto& entry : *members) {
+      if (entry.key == key) return &entry.value;
+    }
+  }
+  return nullptr;
+}
+
+Value* Value::find(const std::string& key) {
+  return const_cast<Value*>(std::as_const(*this).find(key));
+}
+
+const char* Value::kind() const {
+  static constexpr const char* kinds[] = {"a boolean", "an integer", "a number",
+                                          "a string",  "an array",   "a table"};
+  return kinds[data.index()];
+}
+
+Value parse_toml(const std::string& text, const std::string& source) {
+  try {
+    return convert(toml::parse(std::string_view(text)), source, "");
+  } catch (const toml::parse_error& error) {
+    refuse(location_of(error.source(), source), "", std::string(error.description()));
+  }
+}
+
+Value parse_value(const std::string& text, const std::string& key, const Location& location) {
+  if (text.find_first_not_of(" \t") == std::string::npos) refuse(location, key, "has no value");
+  try {
+    const auto table = toml::parse(std::string_view("value = " + text));
+    // A line break would start a second key: only one value may stand here.
+    if (text.find('\n') == std::string::npos) {
+      Value value = convert(*table.get("value"), location.source, "value");
+      relocate(value, location);
+      return value;
+    }
+  } catch (const toml::parse_error&) {
+    // toml++'s own words count columns of a text that nobody wrote: say it in ours.
+  } catch (const Refused&) {
+    refuse(location, key, date_problem);
+  }
+  const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;
+  refuse(location, key,
+         "is " + one_line(text, 60) + ", which is no TOML value - write text in quotes: '" + key +
+             "=\"" + (plain ? text : "...") + "\"'");
+}
+
+std::vector<std::string> split_path(const std::string& path, const Location& location) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  do {
+    std::string part;
+    if (at < path.size() && (path[at] == '"' || path[at] == '\'')) {
+      const auto end = path.find(path[at], at + 1);
+      if (end == std::string::npos) refuse(location, path, "has an open quote");
+      part = path.substr(at + 1, end - at - 1);
+      at = end + 1;
+    } else {
+      while (at < path.size() && is_bare(path[at])) part += path[at++];
+    }
+    if (part.empty() || (at < path.size() && path[at] != '.')) {
+      refuse(location, path, "is no key - keys look like heads.kernel.bandwidth");
+    }
+    parts.push_back(part);
+  } while (at++ < path.size());
+  return parts;
+}
+
+const Value* value_at(const Value& root, const std::string& path) {
+  const Value* value = &root;
+  for (const std::string& part : split_path(path, root.location)) {
+    if (value) value = value->find(part);
+  }
+  return value;
+}
+
+void set_value(Value& root, const std::string& path, Value value) {
+  Value* at = &root;
+  std::string so_far;
+  for (const auto& part : split_path(path, value.location)) {
+    auto* members = std::get_if<Value::Members>(&at->data);
+    if (members == nullptr) {
+      refuse(value.location, so_far, std::string("is ") + at->kind() + " and has no " + part);
+    }
+    Value* next = at->find(part);
+    if (next == nullptr) {
+      members->push_back({part, value.location, {Value::Members{}, value.location}});
+      next = &members->back().value;
+    }
+    at = next;
+    so_far += (so_far.empty() ? "" : ".") + part;
+  }
+  *at = std::move(value);
+}
+
+std::string to_json(const Value& value) {
+  return json_of(value).dump();
+}
+
+std::string to_toml(const Value& value) {
+  std::string out;
+  if (const auto* array = std::get_if<Value::Array>(&value.data)) {
+    for (const auto& element : *array) out += (out.empty() ? "" : ", ") + to_toml(element);
+    return "[" + out + "]";
+  }
+  if (const auto* members = std::get_if<Value::Members>(&value.data)) {
+    for (const auto& entry : *members) {
+      const bool bare =
+          !entry.key.empty() && std::all_of(entry.key.begin(), entry.key.end(), is_bare);
+      out += (out.empty() ? " " : ", ") + (bare ? entry.key : quoted(entry.key)) + " = " +
+             to_toml(entry.value);
+    }
+    return "{" + out + (out.empty() ? "}" : " }");
+  }
+  if (const auto* boolean = std::get_if<bool>(&value.data)) return *boolean ? "true" : "false";
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return std::to_string(*integer);
+  if (const auto* string = std::get_if<std::string>(&value.data)) return quoted(*string);
+  out = number_text(std::get<double>(value.data));
+  const bool whole = out.find_first_not_of("-0123456789") == std::string::npos;
+  return whole ? out + ".0" : out;
+}
+
+std::string number_text(double number) {
+  char text[32];
+  const bool whole = std::abs(number) < 1e16 && number == std::floor(number);
+  const auto end = whole ? std::to_chars(text, text + sizeof text, number, std::chars_format::fixed)
+                         : std::to_chars(text, text + sizeof text, number);
+  return {text, end.ptr};
+}
+
+std::string one_line(const std::string& text, std::size_t most) {
+  std::string out;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    out += code < 0x20 || code == 0x7f ? ' ' : c;
+  }
+  if (out.size() > most) {
+    // Not inside a UTF-8 sequence.
+    while (most > 0 && (static_cast<unsigned char>(out[most]) & 0xc0) == 0x80) --most;
+    out = out.substr(0, most) + "...";
+  }
+  return out;
+}
+
+void refuse(const Location& location, const std::string& key, const std::string& problem) {
+  throw Refused(one_line(location.text()) + ": " + (key.empty() ? "" : one_line(key, 200) + ": ") +
+                one_line(problem));
+}
+
+}  // namespace headlab

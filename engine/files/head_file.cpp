@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/head_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <span>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/npy_file.h"
+#include "engine/files/provenance.h"
+#include "engine/files/table_file.h"
+
+namespace headlab {
+
+namespace {
+
+constexpr std::size_t most_npy_bytes = std::size_t{4} << 30;
+constexpr std::int64_t format_version = 1;
+/// Numbers may be stored shorter than they are held, and packed: but not by more than this.
+constexpr std::uint64_t most_expansion = 16;
+constexpr std::uint64_t most_heads = 1024;
+constexpr std::uint64_t most_dimensions = 1 << 16;
+
+using Shape = std::vector<std::size_t>;
+
+/// [H][d][k], row by row, as H matrices.
+HeadMatrices matrices_of(std::span<const double> numbers, std::size_t heads, std::size_t d,
+                         std::size_t k) {
+  using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  HeadMatrices matrices;
+  for (std::size_t h = 0; h < heads; ++h) {
+    matrices.emplace_back(Eigen::Map<const ByRows>(
+        numbers.data() + h * d * k, static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k)));
+  }
+  return matrices;
+}
+
+void append(std::vector<double>& numbers, const Eigen::MatrixXd& matrix) {
+  for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
+    for (Eigen::Index j = 0; j < matrix.cols(); ++j) numbers.push_back(matrix(i, j));
+  }
+}
+
+void check_sizes(const std::string& path, std::uint64_t heads, std::uint64_t d, std::uint64_t k) {
+  if (heads < 1 || heads > most_heads || d > most_dimensions || k < 1 || k > d) {
+    refuse({path}, "",
+           "has subspaces of shape " + shape_text({heads, d, k}) +
+               " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)");
+  }
+}
+
+HeadFile read_npy(const std::string& path, std::optional<int> layer) {
+  const NpyArray array = parse_npy_array(read_file(path, most_npy_bytes), path, 3, 3);
+  check_sizes(path, array.shape[0], array.shape[1], array.shape[2]);
+  if (layer.value_or(0) != 0) {
+    refuse({path}, "",
+           "holds one layer, layer 0, and not layer " + std::to_string(*layer) +
+               " - an NPY file has no others");
+  }
+  HeadFile file;
+  file.layers.emplace_back().subspaces =
+      matrices_of(array.values, array.shape[0], array.shape[1], array.shape[2]);
+  return file;
+}
+
+/// Reads what write_netcdf() wrote, or another program under the same names.
+class NetcdfReader {
+ public:
+  explicit NetcdfReader(const std::string& path)
+      : path_(path), bytes_(std::filesystem::file_size(path)), input_(path) {}
+
+  HeadFile read(std::optional<int> layer, bool subspaces_alone) {
+    root_ = input_.root();
+    if (!root_.has_variable("subspaces")) fail("has no variable subspaces [layer, head, d, k]");
+    shape_ = checked_shape("subspaces", 4);
+    check_sizes(path_, shape_[1], shape_[2], shape_[3]);
+    HeadFile file;
+    for (const auto& [at, number] : chosen(layer)) {
+      file.layers.push_back(read_layer(at, number, subspaces_alone));
+    }
+    if (root_.has_variable("temperature")) file.temperature = temperature();
+    file.rotary = text("positions") == "rotary";
+    file.architecture = text("architecture");
+    file.origin = text("checkpoint");
+    return file;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& problem) const { refuse({path_}, "", problem); }
+
+  std::string text(const char* name) const {
+    return root_.has_attribute(name) ? root_.text_attribute(name) : "";
+  }
+
+  /// The shape of a variable that the file can hold.
+  Shape checked_shape(const std::string& name, std::size_t rank) const {
+    const Shape shape = root_.shape(name);
+    std::uint64_t bytes = sizeof(double);
+    bool fits = shape.size() == rank;
+    for (const std::size_t length : shape) {
+      fits = fits && length > 0 && !__builtin_mul_overflow(bytes, length, &bytes);
+    }
+    if (!fits || bytes / most_expansion > bytes_) {
+      fail("variable " + name + " is " + shape_text({shape.begin(), shape.end()}) +
+           ", which is no shape of " + std::to_string(rank) + " axes that a file of " +
+           std::to_string(bytes_) + " bytes can hold");
+    }
+    return shape;
+  }
+
+  double temperature() const {
+    checked_shape("temperature", root_.shape("temperature").empty() ? 0 : 1);
+    const std::vector<double> values = root_.doubles("temperature");
+    if (values.size() != 1 || !(values[0] >= 1e-100 && values[0] <= 1e100)) {
+      fail("variable temperature must be one number in [1e-100, 1e100]");
+    }
+    return values[0];
+  }
+
+  /// Places and numbers of the layers to read.
+  std::vector<std::pair<std::size_t, int>> chosen(std::optional<int> layer) const {
+    std::vector<std::int64_t> numbers;
+    if (root_.has_variable("layer")) {
+      if (root_.shape("layer") != Shape{shape_[0]}) fail("variable layer does not fit subspaces");
+      numbers = root_.integers("layer");
+    } else {
+      for (std::size_t i = 0; i < shape_[0]; ++i) numbers.push_back(static_cast<std::int64_t>(i));
+    }
+    std::vector<std::pair<std::size_t, int>> all;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] < 0 || numbers[i] > std::numeric_limits<int>::max()) {
+        fail("variable layer has " + std::to_string(numbers[i]) + ", needs the number of a layer");
+      }
+      if (!layer || *layer == numbers[i]) all.emplace_back(i, static_cast<int>(numbers[i]));
+    }
+    if (all.empty()) {
+      fail("has no layer " + std::to_string(*layer) +
+           " (its layers: " + std::to_string(*std::ranges::min_element(numbers)) + " to " +
+           std::to_string(*std::ranges::max_element(numbers)) + ")");
+    }
+    return all;
+  }
+
+  HeadMatrices matrices(const std::string& name, std::size_t at) const {
+    if (checked_shape(name, 4) != shape_)
+      fail("variable " + name + " has another shape than subspaces");
+    const std::vector<double> numbers =
+        root_.doubles(name, {{at, 0, 0, 0}, {1, shape_[1], shape_[2], shape_[3]}});
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (!std::isfinite(numbers[i])) {
+        const std::size_t head = i / (shape_[2] * shape_[3]);
+        fail("variable " + name + " has a number that is not finite in head " +
+             std::to_string(head) + " of place " + std::to_string(at) + " along layer");
+      }
+    }
+    return matrices_of(numbers, shape_[1], shape_[2], shape_[3]);
+  }
+
+  HeadLayer read_layer(std::size_t at, int number, bool subspaces_alone) const {
+    HeadLayer layer;
+    layer.number = number;
+    layer.subspaces = matrices("subspaces", at);
+    if (subspaces_alone) return layer;
+    if (root_.has_variable("w_q") != root_.has_variable("w_k")) fail("has one of w_q and w_k only");
+    if (root_.has_variable("w_q")) {
+      layer.w_q = matrices("w_q", at);
+      layer.w_k = matrices("w_k", at);
+    }
+    return layer;
+  }
+
+  const std::string path_;
+  std::uint64_t bytes_;
+  NetcdfInput input_;
+  NetcdfGroup root_;
+  Shape shape_;
+};
+
+HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspaces_alone) {
+  // The first bytes tell; read_file() has the messages for what cannot be opened at all.
+  std::error_code error;
+  char start[4] = {};
+  if (std::filesystem::is_regular_file(path, error)) {
+    std::ifstream(path, std::ios::binary).read(start, sizeof start);
+  }
+  const std::string_view first(start, sizeof start);
+  if (first != "\x89HDF" && !first.starts_with("CDF")) {
+    if (!path.ends_with(".npy") && !first.starts_with("\x93NUM")) {
+      read_file(path, most_npy_bytes);
+      refuse({path}, "", "is neither NPY nor NetCDF: it begins with other bytes");
+    }
+    return read_npy(path, layer);
+  }
+  try {
+    return NetcdfReader(path).read(layer, subspaces_alone);
+  } catch (const NetcdfError& problem) {
+    refuse({path}, "", one_line(problem.what()));
+  }
+}
+
+/// Writes one variable over all layers.
+template <class Get>
+void write_variable(const NetcdfGroup& root, const HeadFile& file, const char* name,
+                    const std::vector<std::string>& dimensions, const char* long_name,
+                    const Get& get) {
+  std::vector<double> numbers;
+  for (const HeadLayer& layer : file.layers) get(layer, numbers);
+  if (!numbers.empty()) root.write(name, dimensions, {.long_name = long_name}, numbers);
+}
+
+void write_matrices(const NetcdfGroup& root, const HeadFile& file, const char* name,
+                    HeadMatrices HeadLayer::*member, const char* long_name) {
+  write_variable(root, file, name, {"layer", "head", "d", "k"}, long_name,
+                 [&](const HeadLayer& layer, std::vector<double>& numbers) {
+                   for (const Eigen::MatrixXd& w : layer.*member) append(numbers, w);
+                 });
+}
+
+void write_netcdf(const std::string& path, const HeadFile& file) {
+  NetcdfImage image;
+  const NetcdfGroup root = image.root();
+  const Provenance program = provenance();
+  root.put_attribute("Conventions", "CF-1.8");
+  root.put_attribute("title", "Subspaces of attention heads");
+  root.put_attribute("source", "headlab " + program.version);
+  root.put_attribute("format_version", format_version);
+  root.put_attribute("headlab_version", program.version);
+  root.put_attribute("git", program.git);
+  root.put_attribute("checkpoint", file.origin);
+  root.put_attribute("architecture", file.architecture);
+  root.put_attribute("positions", file.rotary ? "rotary" : "absolute");
+  root.put_attribute("kv_heads", std::int64_t{file.kv_heads});
+  root.define_dimension("layer", file.layers.size());
+  root.define_dimension("head", static_cast<std::size_t>(file.heads()));
+  root.define_dimension("d", static_cast<std::size_t>(file.d()));
+  root.define_dimension("k", static_cast<std::size_t>(file.k()));
+  std::vector<std::int64_t> numbers;
+  for (const HeadLayer& layer : file.layers) numbers.push_back(layer.number);
+  root.write("layer", {"layer"}, {.long_name = "number of the layer in its model"}, numbers);
+  if (file.temperature) {
+    root.write("temperature", {}, {.long_name = "temperature t of the softmax"},
+               std::vector<double>{*file.temperature});
+  }
+  write_matrices(root, file, "subspaces", &HeadLayer::subspaces,
+                 "orthonormal basis of the column space of w_k");
+  write_matrices(root, file, "w_q", &HeadLayer::w_q, "projection of queries, gains folded in");
+  write_matrices(root, file, "w_k", &HeadLayer::w_k, "projection of keys, gains folded in");
+  write_matrices(root, file, "query_subspaces", &HeadLayer::query_subspaces,
+                 "left singular vectors of w_q w_k^T: orthonormal basis of its column space");
+  write_variable(root, file, "singular_values", {"layer", "head", "k"},
+                 "singular values of w_q w_k^T, largest first",
+                 [](const HeadLayer& layer, std::vector<double>& all) {
+                   for (const Eigen::VectorXd& s : layer.singular_values) append(all, s);
+                 });
+  write_variable(root, file, "condition_number", {"layer", "head"},
+                 "largest over smallest singular value of w_k",
+                 [](const HeadLayer& layer, std::vector<double>& all) {
+                   all.insert(all.end(), layer.condition_numbers.begin(),
+                              layer.condition_numbers.end());
+                 });
+  image.save(path);
+}
+
+}  // namespace
+
+HeadFile read_head_file(const std::string& path, std::optional<int> layer) {
+  return read_any(path, layer, false);
+}
+
+HeadLayer read_head_layer(const std::string& path, std::optional<int> layer, bool all_matrices) {
+  HeadFile file = read_any(path, layer, !all_matrices);
+  if (file.layers.size() > 1) {
+    refuse({path}, "",
+           "holds " + std::to_string(file.layers.size()) +
+               " layers - choose one with layer = " + std::to_string(file.layers.front().number));
+  }
+  return std::move(file.layers.front());
+}
+
+void check_head_path(const std::string& path, std::size_t layers) {
+  if (path.ends_with(".nc")) return;
+  if (!path.ends_with(".npy")) {
+    throw Refused("--out: " + one_line(path) + ": must end in .nc or .npy");
+  }
+  if (layers > 1) {
+    throw Refused("--out: " + one_line(path) + ": NPY holds one layer, not " +
+                  std::to_string(layers) + " - choose one with --layer, or write .nc");
+  }
+}
+
+void write_head_file(const std::string& path, const HeadFile& file) {
+  check_head_path(path, file.layers.size());
+  if (path.ends_with(".nc")) return write_netcdf(path, file);
+  std::vector<double> numbers;
+  for (const Eigen::MatrixXd& w : file.layers.at(0).subspaces) append(numbers, w);
+  const auto length = [](int n) { return static_cast<std::uint64_t>(n); };
+  write_atomically(path,
+                   npy_bytes({length(file.heads()), length(file.d()), length(file.k())}, numbers));
+}
+
+}  // namespace headlab

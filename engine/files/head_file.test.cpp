@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/head_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <unistd.h>
+
+#include <Eigen/Dense>
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/npy_file.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/subspaces.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Eigen::MatrixXd;
+
+class HeadFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("headlab_head_file_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// The refusal, without the folder.
+  std::string refusal(const std::function<void()>& action) const {
+    try {
+      action();
+    } catch (const Refused& error) {
+      std::string line = error.what();
+      const std::string folder = folder_.string() + "/";
+      for (auto at = line.find(folder); at != std::string::npos; at = line.find(folder)) {
+        line.erase(at, folder.size());
+      }
+      return line;
+    }
+    return "accepted";
+  }
+  std::string read_refusal(const std::string& name, std::optional<int> layer = {}) const {
+    return refusal([&] { read_head_file(path(name), layer); });
+  }
+  /// Writes a.nc with what `fill` puts there and reads it.
+  std::string netcdf_refusal(const std::function<void(const NetcdfGroup&)>& fill,
+                             std::optional<int> layer = {}) const {
+    NetcdfImage image;
+    const NetcdfGroup root = image.root();
+    for (const auto& [name, length] :
+         {std::pair("layer", 2), {"head", 2}, {"d", 3}, {"k", 1}, {"other", 5}}) {
+      root.define_dimension(name, static_cast<std::size_t>(length));
+    }
+    fill(root);
+    image.save(path("a.nc"));
+    return read_refusal("a.nc", layer);
+  }
+
+  fs::path folder_;
+};
+
+const std::vector<std::string> axes = {"layer", "head", "d", "k"};
+
+/// Layers 3 and 4 of two heads, d = 3, k = 2.
+HeadFile example() {
+  HeadFile file;
+  file.temperature = 1.5;
+  file.rotary = true;
+  file.architecture = "llama";
+  for (int n = 3; n < 5; ++n) {
+    HeadLayer& layer = file.layers.emplace_back();
+    layer.number = n;
+    for (int h = 0; h < 2; ++h) {
+      MatrixXd w(3, 2);
+      w << 1, n, 0.1, h, -2, 5;
+      layer.subspaces.push_back(w);
+      layer.w_q.push_back(2 * w);
+      layer.w_k.push_back(3 * w);
+    }
+  }
+  return file;
+}
+
+TEST_F(HeadFiles, NetcdfComesBackAsItWasWritten) {
+  const HeadFile file = example();
+  write_head_file(path("h.nc"), file);
+  const HeadFile back = read_head_file(path("h.nc"));
+  EXPECT_EQ(back.temperature, 1.5);
+  EXPECT_TRUE(back.rotary);
+  EXPECT_EQ(back.architecture, "llama");
+  ASSERT_EQ(back.layers.size(), 2u);
+  for (std::size_t n = 0; n < 2; ++n) {
+    EXPECT_EQ(back.layers[n].number, static_cast<int>(n) + 3);
+    EXPECT_EQ(back.layers[n].subspaces, file.layers[n].subspaces);
+    EXPECT_EQ(back.layers[n].w_q, file.layers[n].w_q);
+    EXPECT_EQ(back.layers[n].w_k, file.layers[n].w_k);
+  }
+  const HeadFile one = read_head_file(path("h.nc"), 4);
+  ASSERT_EQ(one.layers.size(), 1u);
+  EXPECT_EQ(one.layers[0].w_k, file.layers[1].w_k);
+  EXPECT_EQ(read_head_layer(path("h.nc"), 3).subspaces, file.layers[0].subspaces);
+  EXPECT_TRUE(read_head_layer(path("h.nc"), 3).w_q.empty());
+  EXPECT_EQ(refusal([&] { read_head_layer(path("h.nc"), {}); }),
+            "h.nc: holds 2 layers - choose one with layer = 3");
+  EXPECT_EQ(read_refusal("h.nc", 5), "h.nc: has no layer 5 (its layers: 3 to 4)");
+}
+
+TEST_F(HeadFiles, NpyHoldsOneLayer) {
+  HeadFile file = example();
+  EXPECT_EQ(refusal([&] { write_head_file(path("h.npy"), file); }),
+            "--out: h.npy: NPY holds one layer, not 2 - choose one with --layer, or write .nc");
+  EXPECT_EQ(refusal([&] { write_head_file(path("h.txt"), file); }),
+            "--out: h.txt: must end in .nc or .npy");
+  file.layers.pop_back();
+  write_head_file(path("h.npy"), file);
+  const HeadFile back = read_head_file(path("h.npy"));
+  EXPECT_EQ(back.layers.at(0).subspaces, file.layers[0].subspaces);
+  EXPECT_EQ(back.layers[0].number, 0);
+  EXPECT_FALSE(back.temperature);
+  EXPECT_EQ(read_refusal("h.npy", 1),
+            "h.npy: holds one layer, layer 0, and not layer 1 - an NPY file has no others");
+}
+
+TEST_F(HeadFiles, AFileOfAnotherProgramNeedsSubspacesAlone) {
+  EXPECT_EQ(netcdf_refusal([](const NetcdfGroup& root) {
+              root.write("subspaces", axes, {}, std::vector<double>(12, 0.5));
+            }),
+            "accepted");
+  const HeadFile file = read_head_file(path("a.nc"));
+  EXPECT_EQ(file.layers.size(), 2u);
+  EXPECT_EQ(file.layers[1].number, 1);
+  EXPECT_TRUE(file.layers[1].w_q.empty());
+}
+
+TEST_F(HeadFiles, RefusesDamagedNetcdf) {
+  const std::vector<double> twelve(12, 0.5);
+  const auto with = [&](const std::function<void(const NetcdfGroup&)>& more) {
+    return netcdf_refusal([&](const NetcdfGroup& root) {
+      root.write("subspaces", axes, {}, twelve);
+      more(root);
+    });
+  };
+  EXPECT_EQ(netcdf_refusal([](const NetcdfGroup&) {}),
+            "a.nc: has no variable subspaces [layer, head, d, k]");
+  EXPECT_TRUE(netcdf_refusal([&](const NetcdfGroup& root) {
+                root.write("subspaces", {"head", "d", "k"}, {}, std::vector<double>(6, 0.5));
+              }).starts_with("a.nc: variable subspaces is 2 x 3 x 1, which is no shape of 4 axes"));
+  EXPECT_EQ(
+      netcdf_refusal([&](const NetcdfGroup& root) {
+        root.write("subspaces", {"layer", "head", "k", "d"}, {}, twelve);
+      }),
+      "a.nc: has subspaces of shape 2 x 1 x 3 (allowed: H x d x k with H from 1 to 1024, d at "
+      "most 65536, k from 1 to d)");
+  EXPECT_EQ(netcdf_refusal([&](const NetcdfGroup& root) {
+              root.write("subspaces", axes, {}, std::vector<std::string>(12, "x"));
+            }),
+            "a.nc: subspaces: is no number");
+  EXPECT_EQ(
+      netcdf_refusal([&](const NetcdfGroup& root) { root.define_doubles("subspaces", axes, {}); }),
+      "a.nc: variable subspaces has a number that is not finite in head 0 of place 0 along "
+      "layer");
+  EXPECT_EQ(with([](const NetcdfGroup& root) {
+              root.write("layer", {"other"}, {}, std::vector<std::int64_t>(5, 1));
+            }),
+            "a.nc: variable layer does not fit subspaces");
+  EXPECT_EQ(with([](const NetcdfGroup& root) {
+              root.write("layer", {"layer"}, {}, std::vector<std::int64_t>{0, -1});
+            }),
+            "a.nc: variable layer has -1, needs the number of a layer");
+  EXPECT_EQ(with([&](const NetcdfGroup& root) { root.write("w_q", axes, {}, twelve); }),
+            "a.nc: has one of w_q and w_k only");
+  EXPECT_EQ(with([&](const NetcdfGroup& root) {
+              root.write("w_q", {"head", "layer", "d", "k"}, {}, twelve);
+              root.write("w_k", {"layer", "head", "k", "d"}, {}, twelve);
+            }),
+            "a.nc: variable w_k has another shape than subspaces");
+  for (const double t : {0.0, -1.0, 0.0 / 0.0}) {
+    EXPECT_EQ(with([&](const NetcdfGroup& root) {
+                root.write("temperature", {}, {}, std::vector<double>{t});
+              }),
+              "a.nc: variable temperature must be one number in [1e-100, 1e100]");
+  }
+  EXPECT_EQ(with([&](const NetcdfGroup& root) {
+              root.write("temperature", {"layer"}, {}, std::vector<double>{1, 2});
+            }),
+            "a.nc: variable temperature must be one number in [1e-100, 1e100]");
+  // As many numbers as no file of this size holds, all of them left out.
+  NetcdfImage image;
+  for (const auto& name : axes) image.root().define_dimension(name, 1000);
+  image.root().define_doubles("subspaces", axes, {});
+  image.save(path("huge.nc"));
+  EXPECT_TRUE(
+      read_refusal("huge.nc").starts_with("huge.nc: variable subspaces is 1000 x 1000 x 1000 x "
+                                          "1000, which is no shape of 4 axes that a "
+                                          "file of "))
+      << read_refusal("huge.nc");
+}
+
+TEST_F(HeadFiles, RefusesOtherFiles) {
+  const auto write = [&](const char* name, const std::string& bytes) {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+  };
+  write("a.csv", "1,2\n");
+  write("b.npy", "1,2\n");
+  write("c", npy_bytes({2, 2}, std::vector<double>{1, 2, 3, 4}));
+  write("d.npy", npy_bytes({1, 2, 3}, std::vector<double>(6, 1)));
+  write("e.nc", "\x89HDF\r\n\x1a\n and then nothing that belongs there");
+  write("f.nc", "");
+  EXPECT_EQ(read_refusal("a.csv"), "a.csv: is neither NPY nor NetCDF: it begins with other bytes");
+  EXPECT_EQ(read_refusal("b.npy"), "b.npy: is no NPY file: it begins with other bytes");
+  EXPECT_EQ(read_refusal("c"), "c: has 2 axes (allowed: 3)");
+  EXPECT_EQ(read_refusal("d.npy"),
+            "d.npy: has subspaces of shape 1 x 2 x 3 (allowed: H x d x k with H from 1 to 1024, d "
+            "at most 65536, k from 1 to d)");
+  EXPECT_TRUE(read_refusal("e.nc").starts_with("e.nc: ")) << read_refusal("e.nc");
+  EXPECT_EQ(read_refusal("f.nc"), "f.nc: is neither NPY nor NetCDF: it begins with other bytes");
+  EXPECT_EQ(read_refusal("g.nc"), "g.nc: cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal([&] { read_head_file(folder_.string()); }),
+            folder_.string() + ": is a directory, needs a file");
+}
+
+// The law of subspaces
+// -----------------------------------------------------------------------------
+
+constexpr const char* scenario_text = R"([scenario]
+name = "heads of a file"
+[data]
+n = 5
+design = { law = "normal", dim = 3 }
+regression = { law = "zero" }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "file", path = "h.nc", layer = 4, orthonormalise = true }
+kernel = { law = "gaussian", bandwidth = 0.5 }
+[queries]
+law = "points"
+points = [[0, 0, 0]]
+[run]
+replicates = 10
+)";
+
+TEST_F(HeadFiles, AreALawOfSubspaces) {
+  HeadFile file = example();
+  write_head_file(path("h.nc"), file);
+  const Study study = parse_study(scenario_text, "s.toml", {}, folder_.string());
+  const auto frames = make_subspaces(study.conditions.at(0));
+  ASSERT_EQ(frames.size(), 2u);
+  for (std::size_t h = 0; h < 2; ++h) {
+    // Orthonormal, with the span of the matrix in the file: the first column keeps its direction.
+    EXPECT_LE((frames[h].transpose() * frames[h] - MatrixXd::Identity(2, 2)).cwiseAbs().maxCoeff(),
+              1e-15);
+    const MatrixXd& w = file.layers[1].subspaces[h];
+    EXPECT_LE((frames[h] * frames[h].transpose() * w - w).cwiseAbs().maxCoeff(), 1e-14);
+    EXPECT_LE((frames[h].col(0) - w.col(0).normalized()).cwiseAbs().maxCoeff(), 1e-15);
+    EXPECT_GT((frames[h].col(1) - file.layers[0].subspaces[h].col(1).normalized()).norm(), 1e-3);
+  }
+  EXPECT_EQ(make_plan(study.conditions[0]).projections.size(), 12u);
+
+  // Orthonormal ones need no more, and are taken to the bit; a sweep may go over layers.
+  for (HeadLayer& layer : file.layers) layer.subspaces = frames;
+  file.layers[0].subspaces[0].col(0) *= -1;
+  write_head_file(path("o.nc"), file);
+  const Study swept = parse_study(
+      scenario_text, "s.toml",
+      {R"(heads.subspaces={law="file", path="o.nc"})", R"(sweep={"heads.subspaces.layer"=[3, 4]})"},
+      folder_.string());
+  ASSERT_EQ(swept.conditions.size(), 2u);
+  EXPECT_EQ(make_subspaces(swept.conditions[0])[0], file.layers[0].subspaces[0]);
+  EXPECT_EQ(make_subspaces(swept.conditions[1])[0], frames[0]);
+}
+
+TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
+  HeadFile file = example();
+  write_head_file(path("h.nc"), file);
+  file.layers.pop_back();
+  file.layers[0].subspaces[1].col(1) = 2 * file.layers[0].subspaces[1].col(0);
+  write_head_file(path("rank.npy"), file);
+  const auto with = [&](const std::string& set) {
+    return refusal(
+        [&] { parse_study(scenario_text, "s.toml", {"heads.subspaces" + set}, folder_.string()); });
+  };
+  const std::string set = "--set heads.subspaces";
+  const auto at = [&](const std::string& what, const std::string& key) {
+    return set + what + ": heads.subspaces" + key + ": ";
+  };
+  ASSERT_EQ(with(".layer=3"), "accepted");
+  EXPECT_EQ(with(".layer=5"),
+            "s.toml:11:36: heads.subspaces.path: h.nc: has no layer 5 (its layers: 3 to 4)");
+  EXPECT_EQ(with(".layer=-1"), at(".layer=-1", ".layer") + "is -1, must be in [0, 1000000]");
+  EXPECT_EQ(with(R"(={law="file", path="h.nc"})"),
+            at(R"(={law="file", path="h.nc"})", ".path") +
+                "h.nc: holds 2 layers - choose one with layer = 3");
+  EXPECT_EQ(with(R"(={law="file"})"),
+            at(R"(={law="file"})", ".path") +
+                "is missing - NPY or NetCDF, relative to the scenario file");
+  EXPECT_EQ(with(R"(.path="")"), at(R"(.path="")", ".path") + "is empty");
+  EXPECT_EQ(with(R"(.path="nowhere.npy")"),
+            at(R"(.path="nowhere.npy")", ".path") +
+                "nowhere.npy: cannot be opened: No such file or directory");
+  EXPECT_EQ(with(".orthonormalise=false"),
+            "s.toml:11:36: heads.subspaces.path: file: matrix of head 1 has columns that are off "
+            "orthonormal by 40 (allowed: 1e-10) - set orthonormalise = true");
+  EXPECT_EQ(with(R"(={law="file", path="rank.npy", orthonormalise=true})"),
+            at(R"(={law="file", path="rank.npy", orthonormalise=true})", ".path") +
+                "file: matrix of head 2 has rank below k: column 2 depends on those before it");
+  EXPECT_EQ(
+      refusal([&] { parse_study(scenario_text, "s.toml", {"heads.count=3"}, folder_.string()); }),
+      "s.toml:11:36: heads.subspaces.path: file: has 2 matrices, needs one for each of the 3 "
+      "heads");
+}
+
+}  // namespace
+}  // namespace headlab

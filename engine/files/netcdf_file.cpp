@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/netcdf_file.h"
+
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+#include <netcdf.h>
+#include <netcdf_mem.h>
+
+#include "engine/files/atomic_file.h"
+
+namespace headlab {
+namespace {
+
+/// HDF5 has room for 64 kB in the header that plain texts of attributes stand in; a string stands
+/// elsewhere.
+constexpr std::size_t most_plain_text = 4096;
+
+/// Turns a status of the library into an exception that names what it was about.
+void check(int status, const std::string& about) {
+  if (status != NC_NOERR) throw NetcdfError(about + ": " + nc_strerror(status));
+}
+
+/// Elements of a part of a variable, which must have as many dimensions: the library trusts us.
+std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
+                      const std::string& name) {
+  int rank = 0;
+  check(nc_inq_varndims(group, variable, &rank), name);
+  if (where.start.size() != where.count.size() ||
+      where.count.size() != static_cast<std::size_t>(rank)) {
+    throw NetcdfError(name + ": has " + std::to_string(rank) + " dimensions");
+  }
+  std::size_t size = 1;
+  for (const std::size_t count : where.count) size *= count;
+  return size;
+}
+
+}  // namespace
+
+NetcdfGroup NetcdfGroup::define_group(const std::string& name) const {
+  int id = -1;
+  check(nc_def_grp(id_, name.c_str(), &id), name);
+  return NetcdfGroup(id, puts_);
+}
+
+void NetcdfGroup::define_dimension(const std::string& name, std::size_t size) const {
+  int id = -1;
+  check(nc_def_dim(id_, name.c_str(), size, &id), name);
+}
+
+void NetcdfGroup::put_attribute(const std::string& name, std::string_view text) const {
+  if (text.size() > most_plain_text) {
+    const std::string copy(text);
+    const char* pointer = copy.c_str();
+    return check(nc_put_att_string(id_, NC_GLOBAL, name.c_str(), 1, &pointer), name);
+  }
+  check(nc_put_att_text(id_, NC_GLOBAL, name.c_str(), text.size(), text.data()), name);
+}
+
+void NetcdfGroup::put_attribute(const std::string& name, double number) const {
+  check(nc_put_att_double(id_, NC_GLOBAL, name.c_str(), NC_DOUBLE, 1, &number), name);
+}
+
+void NetcdfGroup::put_attribute(const std::string& name, std::int64_t number) const {
+  const long long value = number;
+  check(nc_put_att_longlong(id_, NC_GLOBAL, name.c_str(), NC_INT64, 1, &value), name);
+}
+
+int NetcdfGroup::define(const std::string& name, int type,
+                        const std::vector<std::string>& dimensions,
+                        const VariableText& text) const {
+  std::vector<int> ids;
+  for (const std::string& dimension : dimensions) {
+    check(nc_inq_dimid(id_, dimension.c_str(), &ids.emplace_back()), dimension);
+  }
+  int id = -1;
+  check(nc_def_var(id_, name.c_str(), type, static_cast<int>(ids.size()), ids.data(), &id), name);
+  check(nc_put_att_text(id_, id, "long_name", text.long_name.size(), text.long_name.data()), name);
+  if (!text.units.empty()) {
+    check(nc_put_att_text(id_, id, "units", text.units.size(), text.units.data()), name);
+  }
+  return id;
+}
+
+void NetcdfGroup::define_doubles(const std::string& name,
+                                 const std::vector<std::string>& dimensions,
+                                 const VariableText& text) const {
+  const int id = define(name, NC_DOUBLE, dimensions, text);
+  const double fill = std::numeric_limits<double>::quiet_NaN();
+  check(nc_def_var_fill(id_, id, NC_FILL, &fill), name);
+}
+
+void NetcdfGroup::put(const std::string& name, const Slab& where,
+                      std::span<const double> values) const {
+  const int id = variable(name);
+  if (slab_size(id_, id, where, name) != values.size()) {
+    throw NetcdfError(name + ": size does not fit its dimensions");
+  }
+  if (values.empty()) return;
+  puts_->push_back([group = id_, id, where, name,
+                    copy = std::vector(values.begin(), values.end())] {
+    check(nc_put_vara_double(group, id, where.start.data(), where.count.data(), copy.data()), name);
+  });
+}
+
+void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
+                        const VariableText& text, std::span<const double> values) const {
+  define_doubles(name, dimensions, text);
+  Slab all;
+  for (const std::string& length : dimensions) all.count.push_back(dimension(length));
+  all.start.assign(all.count.size(), 0);
+  put(name, all, values);
+}
+
+void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
+                        const VariableText& text, std::span<const std::int64_t> values) const {
+  const int id = define(name, NC_INT64, dimensions, text);
+  if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
+  if (values.empty()) return;
+  puts_->push_back(
+      [group = id_, id, name, copy = std::vector<long long>(values.begin(), values.end())] {
+        check(nc_put_var_longlong(group, id, copy.data()), name);
+      });
+}
+
+void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
+                        const VariableText& text, const std::vector<std::string>& values) const {
+  const int id = define(name, NC_STRING, dimensions, text);
+  if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
+  if (values.empty()) return;
+  puts_->push_back([group = id_, id, name, values] {
+    std::vector<const char*> pointers;
+    for (const std::string& value : values) pointers.push_back(value.c_str());
+    check(nc_put_var_string(group, id, pointers.data()), name);
+  });
+}
+
+NetcdfGroup NetcdfGroup::find_group(const std::string& name) const {
+  int id = -1;
+  check(nc_inq_grp_ncid(id_, name.c_str(), &id), name);
+  return NetcdfGroup(id);
+}
+
+std::size_t NetcdfGroup::dimension(const std::string& name) const {
+  int id = -1;
+  std::size_t length = 0;
+  check(nc_inq_dimid(id_, name.c_str(), &id), name);
+  check(nc_inq_dimlen(id_, id, &length), name);
+  return length;
+}
+
+bool NetcdfGroup::has_variable(const std::string& name) const {
+  int id = -1;
+  const int status = nc_inq_varid(id_, name.c_str(), &id);
+  if (status != NC_ENOTVAR) check(status, name);
+  return status == NC_NOERR;
+}
+
+std::vector<std::size_t> NetcdfGroup::shape(const std::string& name) const {
+  return shape(variable(name));
+}
+
+bool NetcdfGroup::has_attribute(const std::string& name) const {
+  int id = -1;
+  const int status = nc_inq_attid(id_, NC_GLOBAL, name.c_str(), &id);
+  if (status != NC_ENOTATT) check(status, name);
+  return status == NC_NOERR;
+}
+
+std::string NetcdfGroup::text_attribute(const std::string& name) const {
+  nc_type type = NC_NAT;
+  std::size_t length = 0;
+  check(nc_inq_att(id_, NC_GLOBAL, name.c_str(), &type, &length), name);
+  if (type == NC_STRING && length == 1) {
+    char* pointer = nullptr;
+    check(nc_get_att_string(id_, NC_GLOBAL, name.c_str(), &pointer), name);
+    const std::string text = pointer;
+    nc_free_string(1, &pointer);
+    return text;
+  }
+  if (type != NC_CHAR) throw NetcdfError(name + ": is no text");
+  std::string text(length, '\0');
+  check(nc_get_att_text(id_, NC_GLOBAL, name.c_str(), text.data()), name);
+  return text;
+}
+
+std::vector<double> NetcdfGroup::doubles(const std::string& name) const {
+  const int id = number_variable(name);
+  std::vector<double> values(size(id));
+  if (!values.empty()) check(nc_get_var_double(id_, id, values.data()), name);
+  return values;
+}
+
+std::vector<double> NetcdfGroup::doubles(const std::string& name, const Slab& where) const {
+  const int id = number_variable(name);
+  std::vector<double> values(slab_size(id_, id, where, name));
+  check(nc_get_vara_double(id_, id, where.start.data(), where.count.data(), values.data()), name);
+  return values;
+}
+
+std::vector<std::int64_t> NetcdfGroup::integers(const std::string& name) const {
+  const int id = number_variable(name);
+  std::vector<long long> values(size(id));
+  if (!values.empty()) check(nc_get_var_longlong(id_, id, values.data()), name);
+  return {values.begin(), values.end()};
+}
+
+int NetcdfGroup::variable(const std::string& name) const {
+  int id = -1;
+  check(nc_inq_varid(id_, name.c_str(), &id), name);
+  return id;
+}
+
+int NetcdfGroup::number_variable(const std::string& name) const {
+  const int id = variable(name);
+  nc_type type = NC_NAT;
+  check(nc_inq_vartype(id_, id, &type), name);
+  // The library finds this out too, but only after it has read the texts, which it then leaks.
+  if (type == NC_STRING || type == NC_CHAR) throw NetcdfError(name + ": is no number");
+  return id;
+}
+
+std::vector<std::size_t> NetcdfGroup::shape(int variable) const {
+  int rank = 0;
+  check(nc_inq_varndims(id_, variable, &rank), "variable");
+  std::vector<int> ids(static_cast<std::size_t>(rank));
+  check(nc_inq_vardimid(id_, variable, ids.data()), "variable");
+  std::vector<std::size_t> lengths;
+  for (const int id : ids) check(nc_inq_dimlen(id_, id, &lengths.emplace_back()), "dimension");
+  return lengths;
+}
+
+std::size_t NetcdfGroup::size(int variable) const {
+  std::size_t product = 1;
+  for (const std::size_t length : shape(variable)) product *= length;
+  return product;
+}
+
+NetcdfImage::NetcdfImage() {
+  // The name is never used as one: the image has no file.
+  check(nc_create_mem("image", NC_NETCDF4, 0, &id_), "a file in memory");
+}
+
+NetcdfImage::~NetcdfImage() {
+  if (id_ >= 0) nc_abort(id_);
+}
+
+void NetcdfImage::save(const std::string& path) {
+  check(nc_enddef(id_), path);
+  for (const auto& put : puts_) put();
+  NC_memio image = {};
+  const int id = id_;
+  id_ = -1;
+  check(nc_close_memio(id, &image), path);
+  const std::unique_ptr<void, decltype(&std::free)> memory(image.memory, &std::free);
+  write_atomically(path, {static_cast<const char*>(image.memory), image.size});
+}
+
+NetcdfStream::NetcdfStream(const std::string& path) {
+  check(nc_create(path.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), path);
+}
+
+NetcdfStream::~NetcdfStream() {
+  if (id_ >= 0) nc_abort(id_);
+}
+
+void NetcdfStream::define_array(const std::string& name, Type type,
+                                const std::vector<std::string>& dimensions,
+                                const VariableText& text) {
+  const int number = type == Type::float32   ? NC_FLOAT
+                     : type == Type::float64 ? NC_DOUBLE
+                                             : NC_INT64;
+  const int variable = root().define(name, number, dimensions, text);
+  check(nc_def_var_chunking(id_, variable, NC_CONTIGUOUS, nullptr), name);
+  check(nc_def_var_fill(id_, variable, NC_NOFILL, nullptr), name);
+  arrays_.push_back(name);
+}
+
+void NetcdfStream::begin_data() {
+  check(nc_enddef(id_), "definitions");
+  // The library gives a variable its place in the file when something is first put into it.
+  for (const std::string& name : arrays_) {
+    const int variable = root().variable(name);
+    int rank = 0;
+    check(nc_inq_varndims(id_, variable, &rank), name);
+    const std::vector<std::size_t> first(static_cast<std::size_t>(rank), 0);
+    const std::vector<std::size_t> one(static_cast<std::size_t>(rank), 1);
+    const double zero = 0;  // of any type
+    check(nc_put_vara(id_, variable, first.data(), one.data(), &zero), name);
+  }
+}
+
+void NetcdfStream::put(const std::string& name, const NetcdfGroup::Slab& where,
+                       const void* values) {
+  const int variable = root().variable(name);
+  slab_size(id_, variable, where, name);  // the ranks agree
+  check(nc_put_vara(id_, variable, where.start.data(), where.count.data(), values), name);
+}
+
+void NetcdfStream::close() {
+  const int id = id_;
+  id_ = -1;
+  check(nc_close(id), "closing the file");
+}
+
+NetcdfInput::NetcdfInput(const std::string& path) {
+  check(nc_open(path.c_str(), NC_NOWRITE, &id_), path);
+}
+
+NetcdfInput::~NetcdfInput() {
+  if (id_ >= 0) nc_close(id_);
+}
+
+}  // namespace headlab

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/npy_file.h"
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+#include "engine/files/document.h"
+
+namespace headlab {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view magic = "\x93NUMPY";
+/// The data begin at a multiple of this, as NumPy writes it.
+constexpr std::size_t alignment = 64;
+
+/// What the header says.
+struct Header {
+  char kind = 'f';  ///< f, i or u
+  std::size_t item = 8;
+  bool fortran = false;
+  std::vector<std::uint64_t> shape;
+};
+
+/// Parses the Python dictionary of an NPY header: three known keys, each once.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, const std::string& source) : left_(text), source_(source) {}
+
+  Header parse() {
+    Header header;
+    unsigned seen = 0;
+    expect('{');
+    while (!accept('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      const unsigned bit = key == "descr" ? 1 : key == "fortran_order" ? 2 : key == "shape" ? 4 : 0;
+      if (bit == 0 || (seen & bit) != 0) fail();
+      seen |= bit;
+      if (bit == 1) read_type(header);
+      if (bit == 2) header.fortran = boolean();
+      if (bit == 4) header.shape = shape();
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_space();
+    if (seen != 7 || !left_.empty()) fail();
+    return header;
+  }
+
+ private:
+  [[noreturn]] void fail() const { refuse({source_}, "", "has a malformed NPY header"); }
+
+  void skip_space() {
+    while (!left_.empty() && (left_[0] == ' ' || left_[0] == '\n')) left_.remove_prefix(1);
+  }
+  bool accept(char c) {
+    skip_space();
+    if (left_.empty() || left_[0] != c) return false;
+    left_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail();
+  }
+
+  std::string_view quoted() {
+    skip_space();
+    if (left_.empty() || (left_[0] != '\'' && left_[0] != '"')) fail();
+    const auto end = left_.find(left_[0], 1);
+    if (end == std::string_view::npos) fail();
+    const auto text = left_.substr(1, end - 1);
+    left_.remove_prefix(end + 1);
+    return text;
+  }
+
+  bool boolean() {
+    skip_space();
+    for (const std::string_view word : {"True", "False"}) {
+      if (left_.starts_with(word)) {
+        left_.remove_prefix(word.size());
+        return word == "True";
+      }
+    }
+    fail();
+  }
+
+  std::vector<std::uint64_t> shape() {
+    std::vector<std::uint64_t> lengths;
+    expect('(');
+    while (!accept(')')) {
+      skip_space();
+      std::uint64_t length = 0;
+      const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), length);
+      if (error != std::errc()) fail();
+      left_.remove_prefix(static_cast<std::size_t>(end - left_.data()));
+      lengths.push_back(length);
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+    return lengths;
+  }
+
+  void read_type(Header& header) {
+    skip_space();
+    if (left_.starts_with('[')) unknown_type("a record");
+    const std::string type(quoted());
+    const bool ordered = type.size() == 3 && (type[0] == '<' || (type[0] == '|' && type[2] == '1'));
+    if (!ordered) unknown_type(type);
+    header.kind = type[1];
+    header.item = static_cast<std::size_t>(type[2] - '0');
+    const bool sizes_of_float = header.item == 4 || header.item == 8;
+    const bool sizes_of_integer = sizes_of_float || header.item == 1 || header.item == 2;
+    if (!(header.kind == 'f' && sizes_of_float) &&
+        !((header.kind == 'i' || header.kind == 'u') && sizes_of_integer)) {
+      unknown_type(type);
+    }
+  }
+
+  [[noreturn]] void unknown_type(const std::string& type) const {
+    refuse({source_}, "",
+           "holds type " + one_line(type, 40) +
+               " (allowed: little-endian floats of 4 or 8 bytes, integers) - save it with "
+               "array.astype(\"<f8\")");
+  }
+
+  std::string_view left_;
+  const std::string& source_;
+};
+
+template <class T>
+double item_at(const char* from) {
+  T item;
+  std::memcpy(&item, from, sizeof item);
+  return static_cast<double>(item);
+}
+
+double (*item_reader(const Header& header))(const char*) {
+  switch (header.item) {
+    case 1:
+      return header.kind == 'i' ? item_at<std::int8_t> : item_at<std::uint8_t>;
+    case 2:
+      return header.kind == 'i' ? item_at<std::int16_t> : item_at<std::uint16_t>;
+    case 4:
+      if (header.kind == 'f') return item_at<float>;
+      return header.kind == 'i' ? item_at<std::int32_t> : item_at<std::uint32_t>;
+    default:
+      if (header.kind == 'f') return item_at<double>;
+      return header.kind == 'i' ? item_at<std::int64_t> : item_at<std::uint64_t>;
+  }
+}
+
+/// "[1][0][2]": where the element at a position of a C-ordered array stands.
+std::string element_text(const std::vector<std::uint64_t>& shape, std::size_t position) {
+  std::string text;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    text = "[" + std::to_string(position % shape[axis]) + "]" + text;
+    position /= shape[axis];
+  }
+  return text;
+}
+
+/// Goes through the elements of a Fortran-ordered array as C order has them.
+class FortranPositions {
+ public:
+  explicit FortranPositions(const std::vector<std::uint64_t>& shape)
+      : shape_(shape), index_(shape.size(), 0) {
+    std::size_t stride = 1;
+    for (const std::uint64_t length : shape) {
+      strides_.push_back(stride);
+      stride *= length;
+    }
+  }
+  std::size_t next() {
+    const std::size_t here = position_;
+    for (std::size_t axis = shape_.size(); axis-- > 0;) {
+      position_ += strides_[axis];
+      if (++index_[axis] < shape_[axis]) break;
+      position_ -= strides_[axis] * shape_[axis];
+      index_[axis] = 0;
+    }
+    return here;
+  }
+
+ private:
+  const std::vector<std::uint64_t>& shape_;
+  std::vector<std::uint64_t> index_;
+  std::vector<std::size_t> strides_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    number = number << 8 | static_cast<unsigned char>(bytes[i]);
+  }
+  return number;
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string text;
+  for (const std::uint64_t length : shape) {
+    text += (text.empty() ? "" : " x ") + std::to_string(length);
+  }
+  return text.empty() ? "a scalar" : text;
+}
+
+bool is_npy(std::string_view bytes) {
+  return bytes.starts_with(magic);
+}
+
+NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t least_axes,
+                         std::size_t most_axes) {
+  const auto fail = [&source](const std::string& problem) { refuse({source}, "", problem); };
+  std::string_view left = bytes;
+  if (!is_npy(left)) fail("is no NPY file: it begins with other bytes");
+  if (left.size() < 8) fail("is cut off in the NPY header");
+  const int major = static_cast<unsigned char>(left[6]);
+  const int minor = static_cast<unsigned char>(left[7]);
+  if (major < 1 || major > 3 || minor != 0) {
+    fail("has NPY format " + std::to_string(major) + "." + std::to_string(minor) +
+         " (allowed: 1.0, 2.0, 3.0)");
+  }
+  left.remove_prefix(8);
+  const std::size_t width = major == 1 ? 2 : 4;
+  if (left.size() < width) fail("is cut off in the NPY header");
+  const std::uint64_t length = little_endian(left.substr(0, width));
+  left.remove_prefix(width);
+  if (length > left.size()) fail("is cut off in the NPY header");
+  const Header header = HeaderParser(left.substr(0, length), source).parse();
+  left.remove_prefix(length);
+
+  if (header.shape.size() < least_axes || header.shape.size() > most_axes) {
+    const std::string allowed = std::to_string(least_axes) +
+                                (least_axes == most_axes ? "" : " or " + std::to_string(most_axes));
+    fail("has " + std::to_string(header.shape.size()) + " axes (allowed: " + allowed + ")");
+  }
+  std::uint64_t count = 1;
+  bool empty = false;
+  bool overflow = false;
+  for (const std::uint64_t axis : header.shape) {
+    empty = empty || axis == 0;
+    overflow = __builtin_mul_overflow(count, axis, &count) || overflow;
+  }
+  if (empty) fail("has no numbers: its shape is " + shape_text(header.shape));
+  std::uint64_t wanted = 0;
+  if (overflow || __builtin_mul_overflow(count, header.item, &wanted) || wanted != left.size()) {
+    fail("has " + std::to_string(left.size()) + " bytes of numbers, its shape " +
+         shape_text(header.shape) + " needs another length");
+  }
+
+  const auto read = item_reader(header);
+  FortranPositions fortran(header.shape);
+  NpyArray array{.shape = header.shape, .values = std::vector<double>(count)};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = header.fortran ? fortran.next() : i;
+    array.values[i] = read(left.data() + at * header.item);
+    if (!std::isfinite(array.values[i])) {
+      fail("element " + element_text(header.shape, i) + " is not finite");
+    }
+  }
+  return array;
+}
+
+std::string npy_bytes(const std::vector<std::uint64_t>& shape, std::span<const double> values) {
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (";
+  std::size_t count = 1;
+  for (const std::uint64_t length : shape) {
+    header += std::to_string(length) + ", ";
+    count *= length;
+  }
+  header += "), }";
+  if (count != values.size()) throw std::logic_error("an NPY file of another shape");
+  const std::size_t before = magic.size() + 2 + 2;
+  header.append(alignment - 1 - (before + header.size()) % alignment, ' ');
+  header += '\n';
+  std::string bytes(magic);
+  bytes +=
+      {'\1', '\0', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  return bytes;
+}
+
+}  // namespace headlab

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/files/document.h"
+#include "engine/files/npy_file.h"
+
+namespace headlab {
+
+namespace {
+
+/// The format's own limit.
+constexpr std::uint64_t most_header_bytes = 100'000'000;
+constexpr std::size_t length_bytes = 8;
+/// More than any model has; a shape is printed in errors.
+constexpr std::size_t most_axes = 16;
+
+std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
+  constexpr std::pair<std::string_view, std::uint64_t> sizes[] = {
+      {"F64", 8},     {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1},
+      {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4}, {"I16", 2},  {"I8", 1},
+      {"U64", 8},     {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}};
+  for (const auto& [name, size] : sizes) {
+    if (name == type) return size;
+  }
+  return {};
+}
+
+double from_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  double size = 0;
+  if (exponent == 31) {
+    size = fraction == 0 ? HUGE_VAL : std::nan("");
+  } else if (exponent == 0) {
+    size = std::ldexp(fraction, -24);
+  } else {
+    size = std::ldexp(1024 + fraction, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+double from_bfloat(std::uint16_t bits) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+}
+
+template <class T>
+T item_at(const char* from) {
+  T item;
+  std::memcpy(&item, from, sizeof item);
+  return item;
+}
+
+double (*item_reader(std::string_view type))(const char*) {
+  static_assert(std::endian::native == std::endian::little);
+  if (type == "F64") return [](const char* p) { return item_at<double>(p); };
+  if (type == "F32") return [](const char* p) { return static_cast<double>(item_at<float>(p)); };
+  if (type == "F16") return [](const char* p) { return from_half(item_at<std::uint16_t>(p)); };
+  if (type == "BF16") return [](const char* p) { return from_bfloat(item_at<std::uint16_t>(p)); };
+  return nullptr;
+}
+
+/// Takes the header event by event, so that nothing but its known shape is ever stored:
+/// { "__metadata__": { text: text }, NAME: { "dtype": text, "shape": [n], "data_offsets": [n, n] }
+/// }
+class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TensorTable tensors;
+  std::string problem;
+
+  bool start_object(std::size_t) override {
+    if (place_ == Place::outside) return go(Place::names);
+    if (place_ == Place::named) return go(is_metadata_ ? Place::metadata : Place::tensor);
+    return malformed();
+  }
+
+  bool key(std::string& name) override {
+    if (place_ == Place::names) {
+      is_metadata_ = name == "__metadata__";
+      if (is_metadata_) return (metadata_++ == 0 || twice(name)) && go(Place::named);
+      const auto [at, added] = tensors.try_emplace(name);
+      if (!added) return twice(name);
+      tensor_ = &at->second;
+      name_ = name;
+      seen_ = 0;
+      return go(Place::named);
+    }
+    if (place_ == Place::metadata) return true;
+    if (place_ != Place::tensor) return malformed();
+    field_ = name == "dtype" ? 1 : name == "shape" ? 2 : name == "data_offsets" ? 4 : 0;
+    if (field_ == 0 || (seen_ & field_) != 0) return malformed();
+    seen_ |= field_;
+    return true;
+  }
+
+  bool string(std::string& text) override {
+    if (place_ == Place::metadata) return true;
+    if (place_ != Place::tensor || field_ != 1) return malformed();
+    field_ = 0;
+    tensor_->type = text;
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    if (place_ != Place::tensor || (field_ != 2 && field_ != 4)) return malformed();
+    offsets_ = 0;
+    return go(Place::numbers);
+  }
+
+  bool number_unsigned(std::uint64_t number) override {
+    if (place_ != Place::numbers) return malformed();
+    if (field_ == 2) {
+      if (tensor_->shape.size() == most_axes) return malformed();
+      tensor_->shape.push_back(number);
+      return true;
+    }
+    if (offsets_ == 2) return malformed();
+    (offsets_++ == 0 ? tensor_->begin : tensor_->end) = number;
+    return true;
+  }
+
+  bool end_array() override {
+    if (place_ != Place::numbers || (field_ == 4 && offsets_ != 2)) return malformed();
+    field_ = 0;
+    return go(Place::tensor);
+  }
+
+  bool end_object() override {
+    if (place_ == Place::tensor)
+      return (seen_ == 7 && field_ == 0) ? go(Place::names) : malformed();
+    if (place_ == Place::metadata) return go(Place::names);
+    return place_ == Place::names ? go(Place::after) : malformed();
+  }
+
+  bool number_integer(std::int64_t) override { return malformed(); }
+  bool number_float(double, const std::string&) override { return malformed(); }
+  bool boolean(bool) override { return malformed(); }
+  bool null() override { return malformed(); }
+  bool binary(nlohmann::json::binary_t&) override { return malformed(); }
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    problem = "has a malformed safetensors header: no JSON at byte " + std::to_string(position);
+    return false;
+  }
+
+ private:
+  enum class Place { outside, names, named, metadata, tensor, numbers, after };
+
+  bool go(Place place) {
+    place_ = place;
+    return true;
+  }
+  bool malformed() {
+    problem = "has a malformed safetensors header";
+    if (!name_.empty()) problem += " at tensor \"" + one_line(name_, 80) + "\"";
+    return false;
+  }
+  bool twice(const std::string& name) {
+    problem = "has tensor \"" + one_line(name, 80) + "\" twice";
+    return false;
+  }
+
+  Place place_ = Place::outside;
+  bool is_metadata_ = false;
+  int metadata_ = 0;
+  TensorInfo* tensor_ = nullptr;
+  std::string name_;
+  unsigned seen_ = 0;   ///< fields of the tensor so far: 1 dtype, 2 shape, 4 data_offsets
+  unsigned field_ = 0;  ///< the one whose value comes next
+  int offsets_ = 0;
+};
+
+std::string of_tensor(const std::string& name) {
+  return "tensor \"" + one_line(name, 80) + "\" ";
+}
+
+/// Type, shape and place of one tensor fit one another.
+void check_tensor(const std::string& name, const TensorInfo& tensor, std::uint64_t data_bytes,
+                  const std::string& source) {
+  const auto fail = [&](const std::string& problem) {
+    refuse({source}, "", of_tensor(name) + problem);
+  };
+  const auto size = bytes_of_type(tensor.type);
+  if (!size) fail("has the unknown type \"" + one_line(tensor.type, 40) + "\"");
+  if (tensor.begin > tensor.end || tensor.end > data_bytes) {
+    fail("has bytes " + std::to_string(tensor.begin) + " to " + std::to_string(tensor.end) +
+         " of the " + std::to_string(data_bytes) + " there are");
+  }
+  std::uint64_t wanted = *size;
+  bool overflow = false;
+  for (const std::uint64_t length : tensor.shape) {
+    overflow = __builtin_mul_overflow(wanted, length, &wanted) || overflow;
+  }
+  if (overflow || wanted != tensor.end - tensor.begin) {
+    fail("has " + std::to_string(tensor.end - tensor.begin) + " bytes, its shape " +
+         shape_text(tensor.shape) + " of " + tensor.type + " needs another length");
+  }
+}
+
+/// The tensors lie one after the other and take all of the data.
+void check_cover(const TensorTable& tensors, std::uint64_t data_bytes, const std::string& source) {
+  std::vector<const TensorTable::value_type*> in_order;
+  for (const auto& tensor : tensors) in_order.push_back(&tensor);
+  std::ranges::sort(in_order, {}, [](const auto* tensor) {
+    return std::pair(tensor->second.begin, tensor->second.end);
+  });
+  std::uint64_t at = 0;
+  for (const auto* tensor : in_order) {
+    if (tensor->second.begin != at) {
+      refuse({source}, "",
+             of_tensor(tensor->first) + "begins at byte " + std::to_string(tensor->second.begin) +
+                 ", the one before ends at " + std::to_string(at));
+    }
+    at = tensor->second.end;
+  }
+  if (at != data_bytes) {
+    refuse({source}, "",
+           "has " + std::to_string(data_bytes) + " bytes of numbers, its tensors take " +
+               std::to_string(at));
+  }
+}
+
+std::unique_ptr<std::istream> open_regular(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    refuse({path}, "", "is no regular file");
+  }
+  errno = 0;
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*file) refuse({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
+  return file;
+}
+
+}  // namespace
+
+TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
+                                     const std::string& source) {
+  HeaderHandler handler;
+  // The parser would skip a byte order mark.
+  if (!text.starts_with('{')) refuse({source}, "", "has a safetensors header that is no object");
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler)) {
+    refuse({source}, "", handler.problem);
+  }
+  for (const auto& [name, tensor] : handler.tensors) {
+    check_tensor(name, tensor, data_bytes, source);
+  }
+  check_cover(handler.tensors, data_bytes, source);
+  return std::move(handler.tensors);
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : SafetensorsFile(open_regular(path), path) {}
+
+SafetensorsFile::SafetensorsFile(std::unique_ptr<std::istream> bytes, std::string source)
+    : bytes_(std::move(bytes)), source_(std::move(source)) {
+  read_header();
+}
+
+void SafetensorsFile::read_header() {
+  const auto fail = [this](const std::string& problem) { refuse({source_}, "", problem); };
+  bytes_->seekg(0, std::ios::end);
+  const std::streamoff end = bytes_->tellg();
+  bytes_->seekg(0);
+  if (!*bytes_ || end < 0) fail("cannot be read");
+  const auto size = static_cast<std::uint64_t>(end);
+  char start[length_bytes];
+  if (size < length_bytes) fail("is no safetensors file: it has fewer than 8 bytes");
+  if (!bytes_->read(start, length_bytes)) fail("cannot be read");
+  const std::uint64_t length = little_endian({start, length_bytes});
+  if (length > size - length_bytes || length > most_header_bytes) {
+    fail("is no safetensors file: its header would have " + std::to_string(length) +
+         " bytes (allowed: what is there, at most " + std::to_string(most_header_bytes) + ")");
+  }
+  std::string header(length, '\0');
+  if (!bytes_->read(header.data(), static_cast<std::streamsize>(length))) fail("cannot be read");
+  data_ = length_bytes + length;
+  tensors_ = parse_safetensors_header(header, size - data_, source_);
+}
+
+std::vector<double> SafetensorsFile::read(const std::string& name) {
+  const auto fail = [&](const std::string& problem) {
+    refuse({source_}, "", of_tensor(name) + problem);
+  };
+  const TensorInfo& tensor = tensors_.at(name);
+  const auto item = item_reader(tensor.type);
+  if (item == nullptr) {
+    fail("has type " + tensor.type + " (allowed: F64, F32, F16, BF16)");
+  }
+  std::string raw(tensor.end - tensor.begin, '\0');
+  bytes_->clear();
+  bytes_->seekg(static_cast<std::streamoff>(data_ + tensor.begin));
+  if (!bytes_->read(raw.data(), static_cast<std::streamsize>(raw.size()))) fail("cannot be read");
+  const auto size = static_cast<std::size_t>(*bytes_of_type(tensor.type));
+  std::vector<double> numbers(raw.size() / size);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = item(raw.data() + i * size);
+    if (!std::isfinite(numbers[i])) fail("has a number that is not finite");
+  }
+  return numbers;
+}
+
+}  // namespace headlab

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/table_file.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "engine/files/document.h"
+#include "engine/files/npy_file.h"
+
+namespace headlab {
+
+namespace {
+
+constexpr std::size_t most_table_bytes = std::size_t{4} << 30;
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+/// The number that makes up all of `cell`; infinite where it is beyond float64.
+std::optional<double> number_of(std::string_view cell) {
+  if (cell.size() > 1 && cell[0] == '+' && cell[1] != '-') cell.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
+  if (end != cell.data() + cell.size() || error == std::errc::invalid_argument) return {};
+  if (error == std::errc::result_out_of_range) return HUGE_VAL;
+  return number;
+}
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  while (true) {
+    const auto comma = line.find(',');
+    cells.push_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) return cells;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+/// Reads one line of a CSV file at a time.
+class CsvReader {
+ public:
+  explicit CsvReader(const std::string& source) : source_(source) {}
+
+  void add(std::string_view line) {
+    ++line_;
+    if (trimmed(line).empty()) {
+      if (blank_ == 0) blank_ = line_;
+      return;
+    }
+    if (blank_ != 0) fail(blank_, "is blank");
+    const auto cells = cells_of(line);
+    if (line_ == 1 && is_header(cells)) {
+      for (const auto& cell : cells) table_.column_names.push_back(name_of(cell));
+      return;
+    }
+    std::vector<double> row;
+    row.reserve(cells.size());
+    for (const auto& cell : cells) row.push_back(read(cell, row.size() + 1));
+    const std::size_t wanted = table_.rows.empty() ? table_.column_names.size() : table_.columns();
+    if (wanted != 0 && row.size() != wanted) {
+      fail(line_, "has " + std::to_string(row.size()) + " cells, the lines before have " +
+                      std::to_string(wanted));
+    }
+    table_.rows.push_back(std::move(row));
+  }
+
+  DataTable finish() {
+    if (table_.rows.empty()) refuse({source_}, "", "has no rows of numbers");
+    return std::move(table_);
+  }
+
+ private:
+  [[noreturn]] void fail(std::size_t line, const std::string& problem) const {
+    refuse({source_ + ":" + std::to_string(line)}, "", problem);
+  }
+
+  static bool is_header(const std::vector<std::string_view>& cells) {
+    for (const auto& cell : cells) {
+      if (cell.empty() || number_of(cell)) return false;
+    }
+    return true;
+  }
+
+  std::string name_of(std::string_view cell) const {
+    if (cell.front() != '"') return std::string(cell);
+    if (cell.size() < 2 || cell.back() != '"')
+      fail(line_, "has a comma or an open quote in a name");
+    return std::string(cell.substr(1, cell.size() - 2));
+  }
+
+  double read(std::string_view cell, std::size_t number) const {
+    const std::string where = "cell " + std::to_string(number) + " ";
+    if (cell.empty()) fail(line_, where + "is empty");
+    const auto value = number_of(cell);
+    if (!value) {
+      fail(line_, where + "is no number: \"" + one_line(std::string(cell), 40) + "\"");
+    }
+    if (!std::isfinite(*value)) {
+      fail(line_, where + "is not finite: " + one_line(std::string(cell), 40));
+    }
+    return *value;
+  }
+
+  const std::string& source_;
+  DataTable table_;
+  std::size_t line_ = 0;
+  std::size_t blank_ = 0;  ///< number of the first blank line: only the last may be
+};
+
+}  // namespace
+
+DataTable parse_csv(const std::string& text, const std::string& source) {
+  std::string_view left = text;
+  if (left.starts_with("\xef\xbb\xbf")) left.remove_prefix(3);
+  CsvReader reader(source);
+  while (!left.empty()) {
+    const auto end = std::min(left.find('\n'), left.size());
+    auto line = left.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    reader.add(line);
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return reader.finish();
+}
+
+DataTable parse_npy(const std::string& bytes, const std::string& source) {
+  const NpyArray array = parse_npy_array(bytes, source, 1, 2);
+  const std::size_t columns = array.shape.size() == 2 ? array.shape[1] : 1;
+  DataTable table;
+  table.rows.reserve(array.shape[0]);
+  for (auto row = array.values.begin(); row != array.values.end();) {
+    const auto end = row + static_cast<std::ptrdiff_t>(columns);
+    table.rows.emplace_back(row, end);
+    row = end;
+  }
+  return table;
+}
+
+std::string read_file(const std::string& path, std::size_t most_bytes) {
+  const auto fail = [&path](const std::string& problem) { refuse({path}, "", problem); };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail("is a directory, needs a file");
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(std::string("cannot be opened: ") + std::strerror(errno));
+  // In pieces, because a pipe has no size, and a device may have no end.
+  std::string content;
+  std::vector<char> piece(1 << 20);
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    content.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+    if (content.size() > most_bytes) {
+      fail("is too long (allowed: at most " + std::to_string(most_bytes >> 20) + " MiB)");
+    }
+  }
+  if (in.bad()) fail("cannot be read");
+  return content;
+}
+
+DataTable read_table(const std::string& path) {
+  const std::string content = read_file(path, most_table_bytes);
+  if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
+  return parse_csv(content, path);
+}
+
+}  // namespace headlab

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/table_file.h"
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+namespace {
+
+using Rows = std::vector<std::vector<double>>;
+
+std::string refusal(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Refused& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string csv_refusal(const std::string& text) {
+  return refusal([&] { parse_csv(text, "t.csv"); });
+}
+
+std::string npy_refusal(const std::string& bytes) {
+  return refusal([&] { parse_npy(bytes, "t.npy"); });
+}
+
+std::string npy_with_header(const std::string& header, const std::string& data, char major = 1) {
+  std::string bytes = "\x93NUMPY";
+  bytes += major;
+  bytes += '\0';
+  const std::size_t width = major == 1 ? 2 : 4;
+  for (std::size_t i = 0; i < width; ++i)
+    bytes += static_cast<char>(header.size() >> (8 * i) & 255);
+  return bytes + header + data;
+}
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& data,
+                const std::string& fortran = "False", char major = 1) {
+  return npy_with_header(
+      "{'descr': '" + type + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }    \n",
+      data, major);
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& numbers) {
+  std::string bytes(numbers.size() * sizeof(T), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+TEST(table_file, csv_with_and_without_header) {
+  const auto plain = parse_csv("1,2.5\n-3,+4e-1\n", "t.csv");
+  EXPECT_EQ(plain.rows, (Rows{{1, 2.5}, {-3, 0.4}}));
+  EXPECT_TRUE(plain.column_names.empty());
+  EXPECT_EQ(plain.columns(), 2u);
+  const auto named = parse_csv("\xef\xbb\xbf x , \"y z\"\r\n 1 ,\t2\r\n3,4", "t.csv");
+  EXPECT_EQ(named.rows, (Rows{{1, 2}, {3, 4}}));
+  EXPECT_EQ(named.column_names, (std::vector<std::string>{"x", "y z"}));
+  EXPECT_EQ(parse_csv("7\n\n\n", "t.csv").rows, (Rows{{7}}));
+}
+
+TEST(table_file, csv_refusals) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "t.csv: has no rows of numbers"},
+      {"a,b\n", "t.csv: has no rows of numbers"},
+      {"1,2\n3,,\n", "t.csv:2: cell 2 is empty"},
+      {"1,2\n3,\n", "t.csv:2: cell 2 is empty"},
+      {"1,\n", "t.csv:1: cell 2 is empty"},
+      {"1,2\n3,abc\n", "t.csv:2: cell 2 is no number: \"abc\""},
+      {"a,b\n1,2\nc,d\n", "t.csv:3: cell 1 is no number: \"c\""},
+      {"a,2\n1,2\n", "t.csv:1: cell 1 is no number: \"a\""},
+      {"1,2\n3\n", "t.csv:2: has 1 cells, the lines before have 2"},
+      {"1,2\n3,4,5\n", "t.csv:2: has 3 cells, the lines before have 2"},
+      {"a,b\n1\n", "t.csv:2: has 1 cells, the lines before have 2"},
+      {"1,2\nnan,4\n", "t.csv:2: cell 1 is not finite: nan"},
+      {"1,2\n3,-inf\n", "t.csv:2: cell 2 is not finite: -inf"},
+      {"1\n1e999\n", "t.csv:2: cell 1 is not finite: 1e999"},
+      {"1\n\n2\n", "t.csv:2: is blank"},
+      {"\n1\n", "t.csv:1: is blank"},
+      {"1;2\n3;4\n5;6\n", "t.csv:2: cell 1 is no number: \"3;4\""},
+      {"1\n\"2\"\n", "t.csv:2: cell 1 is no number: \"\"2\"\""},
+      {"1\n0x10\n", "t.csv:2: cell 1 is no number: \"0x10\""},
+      {"1\n+-2\n", "t.csv:2: cell 1 is no number: \"+-2\""},
+      {"1\n1 2\n", "t.csv:2: cell 1 is no number: \"1 2\""},
+      {"\"a,b\",c\n1,2,3\n", "t.csv:1: has a comma or an open quote in a name"},
+      {"1\n" + std::string(100, 'x') + "\n",
+       "t.csv:2: cell 1 is no number: \"" + std::string(40, 'x') + "...\""},
+      {std::string("1\n2\0\n", 5), "t.csv:2: cell 1 is no number: \"2 \""},
+  };
+  for (const auto& [text, line] : cases) EXPECT_EQ(csv_refusal(text), line);
+}
+
+TEST(table_file, npy_types_orders_and_versions) {
+  const Rows wanted = {{1, 2, 3}, {4, 5, 6}};
+  const std::vector<double> c = {1, 2, 3, 4, 5, 6};
+  const std::vector<double> fortran = {1, 4, 2, 5, 3, 6};
+  for (const char major : {'\1', '\2', '\3'}) {
+    EXPECT_EQ(parse_npy(npy("<f8", "(2, 3)", bytes_of(c), "False", major), "t").rows, wanted);
+  }
+  EXPECT_EQ(parse_npy(npy("<f8", "(2, 3)", bytes_of(fortran), "True"), "t").rows, wanted);
+  const auto reads = [&]<class T>(const char* type, T) {
+    const std::vector<T> numbers = {1, 2, 3, 4, 5, 6};
+    return parse_npy(npy(type, "(2, 3)", bytes_of(numbers)), "t").rows == wanted;
+  };
+  EXPECT_TRUE(reads("<f4", float{}));
+  EXPECT_TRUE(reads("|i1", std::int8_t{}));
+  EXPECT_TRUE(reads("|u1", std::uint8_t{}));
+  EXPECT_TRUE(reads("<i2", std::int16_t{}));
+  EXPECT_TRUE(reads("<u2", std::uint16_t{}));
+  EXPECT_TRUE(reads("<i4", std::int32_t{}));
+  EXPECT_TRUE(reads("<u4", std::uint32_t{}));
+  EXPECT_TRUE(reads("<i8", std::int64_t{}));
+  EXPECT_TRUE(reads("<u8", std::uint64_t{}));
+  EXPECT_EQ(parse_npy(npy("|i1", "(2,)", "\xff\x7f"), "t").rows, (Rows{{-1}, {127}}));
+  EXPECT_EQ(parse_npy(npy("|u1", "(1, 2)", "\xff\x7f"), "t").rows, (Rows{{255, 127}}));
+}
+
+TEST(table_file, npy_refusals) {
+  const std::string malformed = "t.npy: has a malformed NPY header";
+  const std::string cut = "t.npy: is cut off in the NPY header";
+  const std::string type_advice =
+      " (allowed: little-endian floats of 4 or 8 bytes, integers) - save it with "
+      "array.astype(\"<f8\")";
+  const std::string eight(8, '\0');
+  const std::string good = npy("<f8", "(2,)", eight + eight);
+  ASSERT_EQ(npy_refusal(good), "accepted");
+  const std::string f8 = "{'descr': '<f8', 'fortran_order': False, 'shape': ";
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "t.npy: is no NPY file: it begins with other bytes"},
+      {"\x93NUMPX" + good.substr(6), "t.npy: is no NPY file: it begins with other bytes"},
+      {good.substr(0, 7), cut},
+      {good.substr(0, 9), cut},
+      {good.substr(0, 40), cut},
+      {npy("<f8", "(2,)", eight + eight, "False", 4),
+       "t.npy: has NPY format 4.0 (allowed: 1.0, 2.0, 3.0)"},
+      {"\x93NUMPY\x02" + std::string(1, '\0') + "\xff\xff\xff\xff{}", cut},
+      {good.substr(0, good.size() - 1),
+       "t.npy: has 15 bytes of numbers, its shape 2 needs another length"},
+      {good + "x", "t.npy: has 17 bytes of numbers, its shape 2 needs another length"},
+      {npy("<f8", "(4611686018427387904, 4)", eight),
+       "t.npy: has 8 bytes of numbers, its shape 4611686018427387904 x 4 needs another length"},
+      {npy("<f8", "(2305843009213693953,)", eight),
+       "t.npy: has 8 bytes of numbers, its shape 2305843009213693953 needs another length"},
+      {npy("<f8", "(1000000000000,)", eight),
+       "t.npy: has 8 bytes of numbers, its shape 1000000000000 needs another length"},
+      {npy("<f8", "(99999999999999999999,)", eight), malformed},
+      {npy("<f8", "(-1,)", eight), malformed},
+      {npy("<f8", "(1", eight), malformed},
+      {npy("<f8", "1", eight), malformed},
+      {npy("<f8", "(1.5,)", eight), malformed},
+      {npy("<f8", "(0,)", ""), "t.npy: has no numbers: its shape is 0"},
+      {npy("<f8", "(9223372036854775808, 0)", ""),
+       "t.npy: has no numbers: its shape is 9223372036854775808 x 0"},
+      {npy("<f8", "()", eight), "t.npy: has 0 axes (allowed: 1 or 2)"},
+      {npy("<f8", "(1, 1, 1)", eight), "t.npy: has 3 axes (allowed: 1 or 2)"},
+      {npy("<f8", "(1,)", eight, "Maybe"), malformed},
+      {npy(">f8", "(1,)", eight), "t.npy: holds type >f8" + type_advice},
+      {npy("<f2", "(4,)", eight), "t.npy: holds type <f2" + type_advice},
+      {npy("|O", "(1,)", eight), "t.npy: holds type |O" + type_advice},
+      {npy("<U2", "(1,)", eight), "t.npy: holds type <U2" + type_advice},
+      {npy("|b1", "(8,)", eight), "t.npy: holds type |b1" + type_advice},
+      {npy("<f\n", "(1,)", eight), "t.npy: holds type <f " + type_advice},
+      {npy_with_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}", eight),
+       "t.npy: holds type a record" + type_advice},
+      {npy_with_header("", eight), malformed},
+      {npy_with_header("{}", eight), malformed},
+      {npy_with_header("{'descr': '<f8', 'shape': (1,)}", eight), malformed},
+      {npy_with_header(f8 + "(1,), 'shape': (1,)}", eight), malformed},
+      {npy_with_header(f8 + "(1,), 'more': 1}", eight), malformed},
+      {npy_with_header(f8 + "(1,)} x", eight), malformed},
+      {npy_with_header(f8 + "(1,)", eight), malformed},
+      {npy_with_header("{'descr': '<f8", eight), malformed},
+      {npy("<f8", "(1, 2)", eight + bytes_of<double>({1.0 / 0.0})),
+       "t.npy: element [0][1] is not finite"},
+      {npy("<f4", "(1,)", bytes_of<float>({0.0f / 0.0f})), "t.npy: element [0] is not finite"},
+  };
+  for (const auto& [bytes, line] : cases) EXPECT_EQ(npy_refusal(bytes), line);
+}
+
+/// Every prefix, and the file with each of its bytes changed, is read or refused: never worse.
+TEST(table_file, npy_survives_damage) {
+  const std::string good = npy("<f8", "(2, 2)", bytes_of<double>({1, 2, 3, 4}));
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    refused += npy_refusal(good.substr(0, i)) != "accepted";
+    for (const char byte : {'\0', '9', '\x7f', '\xff'}) {
+      std::string damaged = good;
+      damaged[i] = byte;
+      EXPECT_EQ(npy_refusal(damaged).find('\n'), std::string::npos);
+    }
+  }
+  EXPECT_EQ(refused, good.size());
+}
+
+TEST(table_file, files_are_told_apart_by_their_first_bytes) {
+  const auto directory =
+      std::filesystem::temp_directory_path() / ("headlab_table_file_" + std::to_string(getpid()));
+  std::filesystem::create_directories(directory);
+  const auto path = [&](const char* name) { return (directory / name).string(); };
+  const auto write = [&](const char* name, const std::string& content) {
+    std::ofstream(path(name), std::ios::binary) << content;
+  };
+  write("a.csv", "1,2\n");
+  write("b.dat", npy("|u1", "(1, 2)", "\x01\x02"));
+  write("c.npy", "1,2\n");
+  EXPECT_EQ(read_table(path("a.csv")).rows, (Rows{{1, 2}}));
+  EXPECT_EQ(read_table(path("b.dat")).rows, (Rows{{1, 2}}));
+  EXPECT_EQ(refusal([&] { read_table(path("c.npy")); }),
+            path("c.npy") + ": is no NPY file: it begins with other bytes");
+  EXPECT_EQ(refusal([&] { read_table(path("d.csv")); }),
+            path("d.csv") + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal([&] { read_table(directory.string()); }),
+            directory.string() + ": is a directory, needs a file");
+  EXPECT_EQ(refusal([] { read_file("/dev/zero", 1 << 20); }),
+            "/dev/zero: is too long (allowed: at most 1 MiB)");
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace headlab

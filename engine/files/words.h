@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Lists of words in messages, and the word that a misspelt one stands for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace headlab {
+
+/// The candidate closest to `word` in edit distance, or empty where none is close.
+std::string closest(const std::string& word, const std::vector<std::string>& candidates);
+
+/// "a, b, c"
+std::string listed(const std::vector<std::string>& words);
+
+/// " (allowed: a, b)" and, where one is close to `word`, " - did you mean "b"?"
+std::string suggestion(const std::string& word, const std::vector<std::string>& allowed);
+
+}  // namespace headlab

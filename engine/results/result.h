@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What a run found, condition by condition.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/moments/estimates.h"
+#include "engine/moments/moment_tree.h"
+#include "engine/scenario/condition.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// One condition with its results.
+struct ConditionResult {
+  Scenario scenario;  ///< heads and weights resolved
+  Plan plan;
+  MomentTree tree;
+  Estimates estimates;
+  /// Of the simulation loop, earlier runs with it. Where conditions were simulated together it is
+  /// this one's share of their time, in proportion to replicate_work().
+  double seconds = 0;
+  double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
+};
+
+struct RunResult {
+  /// In the order of the study, up to the last one that has replicates. A run that was stopped may
+  /// have conditions before it without any, because others were simulated together.
+  std::vector<ConditionResult> conditions;
+  bool complete = true;      ///< every replicate of every condition was computed
+  bool interrupted = false;  ///< stopped by `stop`
+  std::string backend;
+  std::string simd;
+  std::string device;
+  int threads = 1;
+  std::vector<std::string> notes;  ///< of the backend, one line each
+};
+
+}  // namespace headlab

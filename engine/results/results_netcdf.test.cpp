@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/results/results_netcdf.h"
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/testing/folder_test.h"
+#include "engine/testing/hand_made_result.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Results : public FolderTest {
+ protected:
+  std::string path() const { return at("results.nc"); }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+  RunResult write(const Study& study, std::uint64_t replicates = 1000) const {
+    RunResult result = hand_made::result(study, replicates);
+    write_results(path(), study, result, hand_made::indices(result), hand_made::program);
+    return result;
+  }
+};
+
+std::vector<std::uint64_t> bits(const std::vector<double>& numbers) {
+  std::vector<std::uint64_t> out;
+  for (const double number : numbers) out.push_back(std::bit_cast<std::uint64_t>(number));
+  return out;
+}
+
+void expect_same(const StoredCondition& stored, const ConditionResult& written) {
+  EXPECT_EQ(stored.layout, written.tree.layout());
+  EXPECT_EQ(bits(stored.head_weights), bits(written.plan.head_weights));
+  EXPECT_EQ(bits(stored.query_points), bits(written.plan.query_points));
+  EXPECT_EQ(bits(stored.truth), bits(written.plan.truth));
+  const std::vector<Node>& nodes = written.tree.nodes();
+  ASSERT_EQ(stored.nodes.size(), nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(stored.nodes[i].first, nodes[i].first);
+    EXPECT_EQ(stored.nodes[i].moments.count, nodes[i].moments.count);
+    EXPECT_EQ(stored.nodes[i].moments.windows, nodes[i].moments.windows);
+    EXPECT_EQ(bits(stored.nodes[i].moments.mean), bits(nodes[i].moments.mean));
+    EXPECT_EQ(bits(stored.nodes[i].moments.comoment), bits(nodes[i].moments.comoment));
+  }
+}
+
+TEST_F(Results, ReadBackWithTheSameBits) {
+  for (const char* estimator : {"conditional", "plain"}) {
+    for (const char* moments : {"pairwise", "aggregate"}) {
+      // Replicates as nodes, and whole nodes with a tail.
+      for (const std::uint64_t replicates : {1u, 100u, 1000u, 1029u}) {
+        SCOPED_TRACE(std::string(estimator) + " " + moments + " " + std::to_string(replicates));
+        const Study study = hand_made::study({"run.estimator=\"" + std::string(estimator) + "\"",
+                                              "run.moments=\"" + std::string(moments) + "\""});
+        const RunResult result = write(study, replicates);
+        expect_same(read_nodes(path(), 0), result.conditions[0]);
+      }
+    }
+  }
+}
+
+TEST_F(Results, KeepEveryConditionOfASweep) {
+  const Study study = hand_made::study({}, "[sweep]\n\"heads.count\" = [1, 3]\n");
+  const RunResult result = write(study);
+  for (std::size_t i = 0; i < 2; ++i) expect_same(read_nodes(path(), i), result.conditions[i]);
+  EXPECT_THROW(read_nodes(path(), 2), Refused);
+}
+
+TEST_F(Results, PadSummaryFiguresWithNaN) {
+  const Study study = hand_made::study({}, "[sweep]\n\"heads.count\" = [1, 3]\n");
+  const RunResult result = write(study);
+  const NetcdfInput file(path());
+  const NetcdfGroup root = file.root();
+  EXPECT_EQ(root.dimension("condition"), 2u);
+  EXPECT_EQ(root.dimension("head"), 3u);
+  const std::vector<double> bias = root.doubles("head_bias");  // [2][2][3]
+  EXPECT_EQ(bias[0], result.conditions[0].estimates.queries[0].head_bias[0].value);
+  EXPECT_TRUE(std::isnan(bias[1]));
+  EXPECT_TRUE(std::isnan(bias[2]));
+  EXPECT_EQ(bias[6 + 5], result.conditions[1].estimates.queries[1].head_bias[2].value);
+  const std::vector<double> covariance = root.doubles("head_covariance_mcse");  // [2][2][3][3]
+  EXPECT_TRUE(std::isnan(covariance[1]));
+  EXPECT_EQ(covariance[18 + 9 + 5],
+            result.conditions[1].estimates.queries[1].head_covariance[5].mcse);
+  EXPECT_TRUE(std::isnan(root.doubles("output_correlation")[0]));
+  EXPECT_EQ(root.doubles("mse")[1], result.conditions[1].estimates.mse.value);
+  EXPECT_EQ(root.doubles("mse_mcse")[1], result.conditions[1].estimates.mse.mcse);
+  EXPECT_EQ(root.doubles("index_chordal"), (std::vector<double>{0.75, 0.75}));
+  EXPECT_EQ(root.doubles("index_output_ceiling"), (std::vector<double>{2, 2}));
+  EXPECT_EQ(root.integers("heads.count"), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(root.text_attribute("swept"), "heads.count");
+}
+
+TEST_F(Results, KeepSweptNumbersAndTexts) {
+  const Study study = hand_made::study({},
+                                       "[sweep]\n\"run.estimator\" = [\"plain\", \"conditional\"]\n"
+                                       "\"heads.kernel.bandwidth\" = [0.5, 2]\n");
+  write(study);
+  const NetcdfInput file(path());
+  EXPECT_EQ(file.root().doubles("heads.kernel.bandwidth"), (std::vector<double>{0.5, 2, 0.5, 2}));
+  EXPECT_THROW(file.root().integers("run.estimator"), NetcdfError);  // texts
+}
+
+TEST_F(Results, KeepWholeSectionsThatAreSwept) {
+  const std::string queries =
+      "{ law = \"points\", points = [[0, 0, 0, 0]] }, { law = \"points\", points = [[1, 0, 0, 0]] "
+      "}";
+  const std::string heads =
+      "{ count = 1, dim = 1, subspaces = { law = \"orthogonal\" }, kernel = { law = \"gaussian\", "
+      "bandwidth = 1 } }";
+  const Study study = hand_made::study(
+      {"sweep.\"queries\"=[" + queries + "]", "sweep.\"heads\"=[" + heads + "]"}, "");
+  write(study);
+  const NetcdfInput file(path());
+  EXPECT_EQ(file.root().integers("queries"), (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(file.root().integers("heads"), (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(file.root().text_attribute("swept"), "swept_queries swept_heads");
+}
+
+TEST_F(Results, SayWhatMadeThem) {
+  // Longer than the 64 kB that HDF5 keeps in one header.
+  const std::string comment = "# " + std::string(200000, 'x') + " ±\n";
+  const Study study = hand_made::study({"run.seed=11", "data.n=21"}, comment);
+  write(study);
+  const NetcdfInput file(path());
+  const NetcdfGroup root = file.root();
+  EXPECT_EQ(root.text_attribute("scenario_text"), hand_made::scenario_text + comment);
+  EXPECT_EQ(root.text_attribute("set_arguments"), "run.seed=11\ndata.n=21");
+  EXPECT_EQ(root.text_attribute("title"), "hand made ± \"quoted\"");
+  EXPECT_EQ(root.text_attribute("headlab_version"), "9.8.7");
+  EXPECT_EQ(root.text_attribute("git"), "abc1234");
+  EXPECT_EQ(root.text_attribute("compiler"), "GCC 1.2.3");
+  EXPECT_EQ(root.text_attribute("backend"), "cpu");
+  EXPECT_EQ(root.text_attribute("simd"), "AVX2");
+  EXPECT_EQ(root.text_attribute("device"), "a processor");
+  EXPECT_EQ(root.integers("seed"), (std::vector<std::int64_t>{11}));
+  EXPECT_EQ(root.text_attribute("created").size(), std::string("2026-01-01T00:00:00Z").size());
+  const NetcdfGroup group = root.find_group("condition_000");
+  EXPECT_EQ(group.text_attribute("estimator"), "conditional");
+  EXPECT_NE(group.text_attribute("parameters").find("\"n\":21"), std::string::npos);
+}
+
+TEST_F(Results, AreWholeForARunStoppedAtItsStart) {
+  const Study study = hand_made::study();
+  write(study, 0);
+  EXPECT_TRUE(read_nodes(path(), 0).nodes.empty());
+
+  const RunResult nothing;  // stopped before the first condition
+  write_results(path(), study, nothing, {}, hand_made::program);
+  EXPECT_THROW(read_nodes(path(), 0), Refused);
+}
+
+TEST_F(Results, LeaveNothingBehindWithoutAFolder) {
+  const Study study = hand_made::study();
+  const RunResult result = hand_made::result(study);
+  const std::string nowhere = (folder_ / "nowhere" / "results.nc").string();
+  try {
+    write_results(nowhere, study, result, {}, hand_made::program);
+    FAIL() << "wrote to " << nowhere;
+  } catch (const CouldNotFinish& error) {
+    EXPECT_EQ(error.what(), nowhere + ": cannot be written (No such file or directory)");
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+/// Lets no file grow beyond `bytes`: stands for a disk that is full.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, SIG_DFL);
+  }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_F(Results, KeepTheOldFileWhereTheDiskIsFull) {
+  const Study study = hand_made::study();
+  const RunResult result = write(study, 1000);
+  const auto size = fs::file_size(path());
+  for (const rlim_t bytes : {rlim_t{0}, rlim_t{1000}, static_cast<rlim_t>(size - 1)}) {
+    const FileSizeLimit limit(bytes);
+    try {
+      write(study, 1029);
+      FAIL() << "wrote more than " << bytes << " bytes";
+    } catch (const CouldNotFinish& error) {
+      EXPECT_EQ(error.what(), path() +
+                                  ": cannot be written (File too large) - free some space, or "
+                                  "choose another place");
+    }
+  }
+  EXPECT_EQ(files(), std::vector<std::string>{"results.nc"});
+  expect_same(read_nodes(path(), 0), result.conditions[0]);
+  // The control: with space there is nothing to hold it up.
+  write(study, 1029);
+  EXPECT_EQ(files(), std::vector<std::string>{"results.nc"});
+}
+
+TEST_F(Results, AreRefusedWhereTheyAreNone) {
+  EXPECT_THROW(read_nodes(path(), 0), Refused);
+  std::ofstream(path()) << "no results";
+  EXPECT_THROW(read_nodes(path(), 0), Refused);
+
+  write(hand_made::study());
+  fs::resize_file(path(), fs::file_size(path()) / 2);
+  EXPECT_THROW(read_nodes(path(), 0), Refused);
+}
+
+TEST_F(Results, DoNotReplaceADevice) {
+  write_atomically("/dev/null", "anything");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  try {
+    write_atomically("/dev/full", "anything");
+    FAIL() << "wrote to a full device";
+  } catch (const CouldNotFinish& error) {
+    EXPECT_STREQ(error.what(),
+                 "/dev/full: cannot be written (No space left on device) - free some space, or "
+                 "choose another place");
+  }
+}
+
+}  // namespace
+}  // namespace headlab

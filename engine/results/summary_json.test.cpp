@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/results/summary_json.h"
+
+#include <bit>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/testing/hand_made_result.h"
+
+namespace headlab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Keys = std::vector<std::string>;
+
+Keys keys_of(const Json& object) {
+  Keys keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+Json summary(const Study& study, const RunResult& result) {
+  return Json::parse(summary_json(study, result, hand_made::indices(result), hand_made::program));
+}
+
+Json summary(const std::vector<std::string>& sets = {}) {
+  const Study study = hand_made::study(sets);
+  return summary(study, hand_made::result(study));
+}
+
+const Keys figure_keys = {"value", "mcse"};
+
+TEST(SummaryJson, HasTheDocumentedKeysInOrder) {
+  const Json json = summary();
+  EXPECT_EQ(keys_of(json), (Keys{"headlab", "complete", "conditions"}));
+  EXPECT_EQ(keys_of(json["headlab"]),
+            (Keys{"version", "git", "backend", "simd", "device", "threads", "seed"}));
+  ASSERT_EQ(json["conditions"].size(), 1u);
+  const Json& condition = json["conditions"][0];
+  EXPECT_EQ(keys_of(condition),
+            (Keys{"parameters", "replicates", "n", "estimator", "head_weights", "mse",
+                  "bias_squared", "variance_term", "covariance_term", "bias_squared_plugin",
+                  "head_variance_mean", "head_covariance_mean", "output_correlation", "indices",
+                  "queries", "empty_windows", "narrow_windows", "seconds", "weights_per_second"}));
+  for (const char* figure :
+       {"mse", "bias_squared", "variance_term", "covariance_term", "bias_squared_plugin",
+        "head_variance_mean", "head_covariance_mean", "output_correlation"}) {
+    EXPECT_EQ(keys_of(condition[figure]), figure_keys) << figure;
+  }
+  EXPECT_EQ(keys_of(condition["indices"]), (Keys{"chordal", "qk", "output"}));
+  EXPECT_EQ(keys_of(condition["indices"]["chordal"]), (Keys{"value", "ceiling"}));
+  EXPECT_EQ(keys_of(condition["indices"]["output"]), (Keys{"value", "mcse", "ceiling"}));
+  ASSERT_EQ(condition["queries"].size(), 2u);
+  EXPECT_EQ(keys_of(condition["queries"][1]),
+            (Keys{"x", "truth", "mse", "head_bias", "head_bias_mcse", "head_covariance",
+                  "head_covariance_mcse"}));
+}
+
+TEST(SummaryJson, SaysWhatMadeIt) {
+  const Json json = summary();
+  EXPECT_EQ(json["headlab"].dump(),
+            R"({"version":"9.8.7","git":"abc1234","backend":"cpu","simd":"AVX2",)"
+            R"("device":"a processor","threads":3,"seed":7})");
+  EXPECT_EQ(json["complete"], true);
+  const Json& parameters = json["conditions"][0]["parameters"];
+  EXPECT_EQ(parameters["scenario"]["name"], "hand made ± \"quoted\"");
+  EXPECT_EQ(parameters["heads"]["kernel"]["bandwidth"], 0.5);
+}
+
+void expect_same_bits(const Json& json, double number) {
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(json.get<double>()), std::bit_cast<std::uint64_t>(number));
+}
+
+TEST(SummaryJson, KeepsTheBitsOfEveryFigure) {
+  const Study study = hand_made::study();
+  const RunResult result = hand_made::result(study);
+  const Estimates& estimates = result.conditions[0].estimates;
+  const Json json = summary(study, result)["conditions"][0];
+  expect_same_bits(json["mse"]["value"], estimates.mse.value);
+  expect_same_bits(json["mse"]["mcse"], estimates.mse.mcse);
+  expect_same_bits(json["output_correlation"]["mcse"], estimates.output_correlation.mcse);
+  for (std::size_t q = 0; q < 2; ++q) {
+    const QueryEstimates& at = estimates.queries[q];
+    const Json& query = json["queries"][q];
+    expect_same_bits(query["x"][0], result.conditions[0].plan.query_points[4 * q]);
+    expect_same_bits(query["truth"], result.conditions[0].plan.truth[q]);
+    for (std::size_t h = 0; h < 2; ++h) {
+      expect_same_bits(query["head_bias"][h], at.head_bias[h].value);
+      for (std::size_t l = 0; l < 2; ++l) {
+        expect_same_bits(query["head_covariance"][h][l], at.head_covariance[2 * h + l].value);
+        expect_same_bits(query["head_covariance_mcse"][h][l], at.head_covariance[2 * h + l].mcse);
+      }
+    }
+  }
+}
+
+TEST(SummaryJson, GivesNullForWhatIsUndefined) {
+  const Json one_head = summary({"heads.count=1"})["conditions"][0];
+  EXPECT_TRUE(one_head["output_correlation"]["value"].is_null());
+  EXPECT_TRUE(one_head["head_covariance_mean"]["value"].is_null());
+  EXPECT_TRUE(one_head["indices"]["qk"]["value"].is_null());
+  EXPECT_TRUE(one_head["indices"]["qk"]["ceiling"].is_null());
+  EXPECT_TRUE(one_head["mse"]["value"].is_number());
+}
+
+TEST(SummaryJson, GivesNoStandardErrorBelowEightReplicates) {
+  const Study study = hand_made::study();
+  const Json json = summary(study, hand_made::result(study, 7));
+  EXPECT_EQ(json["complete"], false);
+  EXPECT_TRUE(json["conditions"][0]["mse"]["value"].is_number());
+  EXPECT_TRUE(json["conditions"][0]["mse"]["mcse"].is_null());
+}
+
+TEST(SummaryJson, IsWholeForAConditionStoppedBeforeItsFirstReplicate) {
+  const Study study = hand_made::study();
+  const Json json = summary(study, hand_made::result(study, 0))["conditions"][0];
+  EXPECT_EQ(json["replicates"], 0);
+  EXPECT_TRUE(json["mse"]["value"].is_null());
+  ASSERT_EQ(json["queries"].size(), 2u);
+  EXPECT_EQ(json["queries"][0]["head_bias"].dump(), "[null,null]");
+  EXPECT_TRUE(json["queries"][0]["head_covariance"].is_null());
+}
+
+TEST(SummaryJson, LeavesMatricesToResultsWhereThereAreMany) {
+  const Json aggregate = summary({"run.moments=\"aggregate\""})["conditions"][0];
+  EXPECT_TRUE(aggregate["queries"][0]["head_covariance"].is_null());
+  EXPECT_TRUE(aggregate["queries"][0]["head_covariance_mcse"].is_null());
+
+  // 25000 queries of two heads make 10^5 numbers, one more query makes more.
+  for (const int queries : {25000, 25001}) {
+    const Study study =
+        hand_made::study({"queries={ law = \"design\", count = " + std::to_string(queries) + " }"});
+    const Json json = summary(study, hand_made::result(study, 2))["conditions"][0];
+    ASSERT_EQ(json["queries"].size(), static_cast<std::size_t>(queries));
+    EXPECT_EQ(json["queries"][0]["head_covariance"].is_null(), queries == 25001);
+  }
+}
+
+TEST(SummaryJson, ShowsTheErrorOverQueriesDrawnFromTheDesign) {
+  const Json json = summary({"queries={ law = \"design\", count = 5 }"})["conditions"][0];
+  EXPECT_EQ(keys_of(json["mse"]), (Keys{"value", "mcse", "query_se"}));
+  EXPECT_GT(json["mse"]["query_se"], 0.0);
+}
+
+TEST(SummaryJson, CountsEmptyWindowsWhereTheKernelHasThem) {
+  EXPECT_TRUE(summary()["conditions"][0]["empty_windows"].is_number());
+  const Json softmax = summary({"heads.kernel={ law = \"softmax\", temperature = 1.0 }"});
+  EXPECT_TRUE(softmax["conditions"][0]["empty_windows"].is_null());
+  EXPECT_TRUE(softmax["conditions"][0]["narrow_windows"].is_number());
+}
+
+TEST(SummaryJson, RecordsTheHeadWeightsUsed) {
+  const Json json = summary({"heads.weights={ law = \"explicit\", values = [0.25, 0.5] }"});
+  EXPECT_EQ(json["conditions"][0]["head_weights"].dump(), "[0.25,0.5]");
+}
+
+TEST(SummaryJson, HasNoSingleSeedWhereTheSweepVariesIt) {
+  const Study study = hand_made::study({}, "[sweep]\n\"run.seed\" = [1, 2]\n");
+  const Json json = summary(study, hand_made::result(study));
+  EXPECT_TRUE(json["headlab"]["seed"].is_null());
+  EXPECT_EQ(json["conditions"][1]["parameters"]["run"]["seed"], 2);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/condition_groups.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "engine/run/memory.h"
+
+namespace headlab {
+namespace {
+
+/// True for a swept key that the draws do not depend on.
+bool is_beside_the_draws(const std::string& key) {
+  return key == "heads" || key.starts_with("heads.") || key == "queries" ||
+         key.starts_with("queries.") || key == "run.moments";
+}
+
+/// What the sweep says of the draws of a condition: where it differs they may differ. A million
+/// conditions are too many to compare the plans of any two.
+std::string draws_of(const Study& study, const Scenario& scenario) {
+  std::string text;
+  for (std::size_t i = 0; i < scenario.swept.size(); ++i) {
+    if (!is_beside_the_draws(study.swept[i])) text += scenario.swept[i] + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<ConditionGroup> condition_groups(const Study& study, Plans plans,
+                                             std::span<const std::uint64_t> begun,
+                                             const Backend& backend, int workers,
+                                             std::uint64_t available) {
+  std::vector<ConditionGroup> groups;
+  auto takes = [&](const ConditionGroup& group, std::size_t condition) {
+    if (group.size() >= backend.plans_together()) return false;
+    const std::uint64_t replicates = study.conditions[condition].replicates;
+    if (study.conditions[group[0]].replicates != replicates) return false;
+    if (!shares_draws(*plans[group[0]], *plans[condition])) return false;
+    std::vector<const Plan*> together;
+    for (const std::size_t member : group) together.push_back(plans[member]);
+    together.push_back(plans[condition]);
+    return simulation_bytes(together, replicates, backend, workers) <= available;
+  };
+  // The last group of conditions that are equally far with these draws.
+  std::map<std::pair<std::uint64_t, std::string>, std::size_t> growing;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const auto [at, is_new] = growing.try_emplace({begun[i], draws_of(study, study.conditions[i])});
+    if (is_new || !takes(groups[at->second], i)) {
+      at->second = groups.size();
+      groups.emplace_back();
+    }
+    groups[at->second].push_back(i);
+  }
+  return groups;
+}
+
+}  // namespace headlab

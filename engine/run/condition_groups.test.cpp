@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/condition_groups.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/run/memory.h"
+
+namespace headlab {
+namespace {
+
+/// A backend whose workers take at most `most` plans, of 1000 bytes each.
+class CountingBackend : public Backend {
+ public:
+  explicit CountingBackend(std::size_t most) : most_(most) {}
+  std::string name() const override { return "counting"; }
+  std::string simd() const override { return "none"; }
+  std::string device() const override { return "none"; }
+  int workers(int threads) const override { return threads; }
+  std::size_t plans_together() const override { return most_; }
+  std::uint64_t worker_bytes(Plans plans) const override { return 1000 * plans.size(); }
+  std::unique_ptr<Worker> worker(Plans) const override {
+    throw std::logic_error("nothing is to be computed here");
+  }
+
+ private:
+  std::size_t most_;
+};
+
+Study study_of(const std::string& sweep) {
+  return parse_study(R"(
+    [scenario]
+    name = "groups"
+    [data]
+    n = 20
+    design = { law = "normal", dim = 3 }
+    regression = { law = "linear", coefficients = [1, 0, 0] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "haar" }
+    kernel = { law = "gaussian", bandwidth = 0.4 }
+    [queries]
+    law = "design"
+    count = 3
+    [run]
+    replicates = 100
+    [sweep]
+)" + sweep,
+                     "groups.toml");
+}
+
+std::vector<ConditionGroup> groups_of(const Study& study, std::size_t most = 16,
+                                      std::vector<std::uint64_t> begun = {}) {
+  std::vector<Plan> plans;
+  for (const Scenario& scenario : study.conditions) plans.push_back(make_plan(scenario));
+  std::vector<const Plan*> pointers;
+  for (const Plan& plan : plans) pointers.push_back(&plan);
+  begun.resize(plans.size());
+  return condition_groups(study, pointers, begun, CountingBackend(most), 2, available_bytes());
+}
+
+using Groups = std::vector<ConditionGroup>;
+
+TEST(ConditionGroups, HoldWhatSharesItsDraws) {
+  EXPECT_EQ(groups_of(study_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]")),
+            (Groups{{0, 1, 2}}));
+  EXPECT_EQ(groups_of(study_of("\"heads\" = [{ count = 1, dim = 2, subspaces = { law = \"haar\" }, "
+                               "kernel = { law = \"gaussian\", bandwidth = 1 } }]\n"
+                               "\"queries.count\" = [2, 3]\n"
+                               "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
+            (Groups{{0, 1, 2, 3}}));
+  // Where a run goes on, those that are equally far.
+  EXPECT_EQ(groups_of(study_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
+            (Groups{{0, 2}, {1}}));
+  for (const std::string key :
+       {"\"data.n\" = [10, 20]", "\"run.seed\" = [1, 2]", "\"run.replicates\" = [10, 20]",
+        "\"data.noise.sd\" = [1, 2]", "\"run.estimator\" = [\"plain\", \"conditional\"]"}) {
+    EXPECT_EQ(groups_of(study_of(key)), (Groups{{0}, {1}})) << key;
+  }
+}
+
+TEST(ConditionGroups, NeedNotStandSideBySide) {
+  EXPECT_EQ(groups_of(study_of("\"heads.dim\" = [1, 2]\n\"data.n\" = [10, 20, 30]")),
+            (Groups{{0, 3}, {1, 4}, {2, 5}}));
+}
+
+TEST(ConditionGroups, AreFoundWithoutASweepToo) {
+  Study study = study_of("\"data.n\" = [10, 10, 20, 20]");
+  EXPECT_EQ(groups_of(study), (Groups{{0, 1}, {2, 3}}));
+  study.swept.clear();
+  for (Scenario& scenario : study.conditions) scenario.swept.clear();
+  EXPECT_EQ(groups_of(study), (Groups{{0, 1}, {2, 3}}));
+}
+
+TEST(ConditionGroups, AreNoLargerThanTheBackendGainsFrom) {
+  const Study study = study_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
+  EXPECT_EQ(groups_of(study, 2), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(groups_of(study, 1), (Groups{{0}, {1}, {2}, {3}, {4}}));
+}
+
+TEST(ConditionGroups, FitInMemory) {
+  const Study study = study_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
+  const Plan plan = make_plan(study.conditions[0]);
+  const std::vector<const Plan*> two = {&plan, &plan};
+  const std::uint64_t bytes = simulation_bytes(two, 100, CountingBackend(16), 2);
+  EXPECT_EQ(bytes, 2 * moments_bytes(plan.layout(), 100, 2) + 2 * 2000);
+  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1), 0);
+  EXPECT_EQ(groups_of(study), (Groups{{0, 1}, {2, 3}, {4}}));
+  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes - 1).c_str(), 1), 0);
+  EXPECT_EQ(groups_of(study), (Groups{{0}, {1}, {2}, {3}, {4}}));
+  unsetenv("HEADLAB_MEMORY_LIMIT");
+}
+
+}  // namespace
+}  // namespace headlab

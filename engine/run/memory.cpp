@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/memory.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <variant>
+#include <vector>
+
+#include "engine/files/error.h"
+#include "engine/run/learned_heads.h"
+#include "engine/moments/moment_tree.h"
+#include "engine/scenario/condition.h"
+#include "kernels/learning/worker.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+/// A count of bytes that stays at 2^64 - 1 where it would overflow.
+struct Bytes {
+  std::uint64_t value = 0;
+
+  friend Bytes operator+(Bytes a, Bytes b) {
+    std::uint64_t sum = 0;
+    return {__builtin_add_overflow(a.value, b.value, &sum) ? unlimited : sum};
+  }
+  friend Bytes operator*(Bytes a, Bytes b) {
+    std::uint64_t product = 0;
+    return {__builtin_mul_overflow(a.value, b.value, &product) ? unlimited : product};
+  }
+  bool operator<(Bytes other) const { return value < other.value; }
+};
+
+template <class Integer>
+Bytes bytes(Integer count) {
+  return {static_cast<std::uint64_t>(count)};
+}
+
+// What is available -------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> to_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+/// The number a file holds; none where the file is not there or says "max".
+std::optional<std::uint64_t> number_in(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string word;
+  in >> word;
+  return to_number(word);
+}
+
+/// The number after `key` at the start of a line.
+std::optional<std::uint64_t> number_after(const std::filesystem::path& file,
+                                          const std::string& key) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    std::string name;
+    std::string number;
+    words >> name >> number;
+    if (name == key) return to_number(number);
+  }
+  return std::nullopt;
+}
+
+/// Names of the files of one version of control groups.
+struct ControlFiles {
+  const char* limit;
+  const char* usage;
+  const char* file_cache;  ///< in memory.stat
+};
+constexpr ControlFiles version_2 = {"memory.max", "memory.current", "inactive_file"};
+constexpr ControlFiles version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                    "total_inactive_file"};
+
+/// What the limits of a group and of those above it leave. `group` is as /proc/self/cgroup names
+/// it; inside a container it may not be there below `base`, but those above it are.
+std::uint64_t left_in_groups(const std::filesystem::path& base, const std::string& group,
+                             const ControlFiles& files) {
+  std::uint64_t left = unlimited;
+  auto look = [&](const std::filesystem::path& directory) {
+    const auto limit = number_in(directory / files.limit);
+    const auto usage = number_in(directory / files.usage);
+    if (!limit || !usage) return;
+    // The kernel gives up clean pages of files before it refuses memory.
+    const std::uint64_t cache =
+        std::min(number_after(directory / "memory.stat", files.file_cache).value_or(0), *usage);
+    const std::uint64_t used = *usage - cache;
+    left = std::min(left, *limit > used ? *limit - used : 0);
+  };
+  std::filesystem::path directory = base;
+  look(directory);
+  for (const auto& part : std::filesystem::path(group).relative_path()) {
+    if (part == "..") break;
+    directory /= part;
+    look(directory);
+  }
+  return left;
+}
+
+// What is needed ----------------------------------------------------------------------------------
+
+/// A part of the memory and the key that decides how large it is.
+struct Part {
+  Bytes bytes;
+  std::string knob;
+};
+
+int dimension_of(const Scenario& scenario) {
+  return std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
+}
+
+int queries_of(const Scenario& scenario) {
+  return std::visit([](const auto& law) { return law.size(); }, scenario.queries);
+}
+
+std::string queries_knob(const Scenario& scenario) {
+  return std::holds_alternative<DesignQueries>(scenario.queries) ? "queries.count"
+                                                                 : "queries.points";
+}
+
+// A number of a table is kept as double and as float, in arrays that may double to make room; while
+// it is made it stands in the law once more.
+constexpr std::uint64_t table_number = 2 * (sizeof(double) + sizeof(float)) + sizeof(double);
+
+/// Numbers a law puts into the table. Laws not named here hold no more than the scenario text does.
+template <class Law>
+Bytes table_numbers(const Law&, Bytes) {
+  return {};
+}
+Bytes table_numbers(const NormalDesign& law, Bytes d) {
+  const bool standard = law.mean.empty() && law.covariance.empty() && !law.ar1;
+  return standard ? Bytes{} : d * d * bytes(2) + d;
+}
+Bytes table_numbers(const MixtureDesign& law, Bytes d) {
+  return bytes(law.weights.size()) * d * (d + bytes(1));
+}
+Bytes table_numbers(const FileDesign& law, Bytes d) {
+  return bytes(law.rows.size()) * d;
+}
+Bytes table_numbers(const RandomCosinesRegression& law, Bytes d) {
+  return bytes(law.terms) * (d * bytes(2) + bytes(2));
+}
+Bytes table_numbers(const FileRegression& law, Bytes) {
+  return bytes(law.values.size());
+}
+
+std::vector<Part> plan_parts(const Scenario& scenario) {
+  const Bytes d = bytes(dimension_of(scenario));
+  // Each as generated, and as the plan keeps it.
+  const Bytes frames = bytes(scenario.heads) * d * bytes(scenario.k) * bytes(2 * sizeof(double));
+  const Bytes queries = bytes(queries_of(scenario)) * (d + bytes(2)) * bytes(2 * sizeof(double));
+  const Bytes design =
+      std::visit([&](const auto& law) { return table_numbers(law, d); }, scenario.design);
+  const Bytes regression =
+      std::visit([&](const auto& law) { return table_numbers(law, d); }, scenario.regression);
+  const bool file = std::holds_alternative<FileDesign>(scenario.design);
+  return {{frames, "heads.count"},
+          {queries, queries_knob(scenario)},
+          {design * bytes(table_number), file ? "data.design.columns" : "data.design.dim"},
+          {regression * bytes(table_number), "data.regression.terms"}};
+}
+
+Bytes sum_of(const std::vector<Part>& parts) {
+  Bytes sum;
+  for (const Part& part : parts) sum = sum + part.bytes;
+  return sum;
+}
+
+}  // namespace
+
+std::uint64_t available_bytes(const std::filesystem::path& root) {
+  if (const char* limit = std::getenv("HEADLAB_MEMORY_LIMIT")) {
+    const auto number = to_number(limit);
+    if (!number) {
+      throw Refused("HEADLAB_MEMORY_LIMIT: is \"" + std::string(limit) +
+                    "\" (allowed: a number of bytes)");
+    }
+    return *number;
+  }
+  std::uint64_t least = unlimited;
+  if (const auto kib = number_after(root / "proc/meminfo", "MemAvailable:")) {
+    least = (bytes(*kib) * bytes(1024)).value;
+  }
+  // Lines ID:CONTROLLERS:GROUP; version 2 has no controllers.
+  std::ifstream groups(root / "proc/self/cgroup");
+  const std::filesystem::path base = root / "sys/fs/cgroup";
+  std::string line;
+  while (std::getline(groups, line)) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") {
+      least = std::min({least, left_in_groups(base, group, version_2),
+                        left_in_groups(base / "unified", group, version_2)});
+    } else if (controllers.find(",memory,") != std::string::npos) {
+      least = std::min(least, left_in_groups(base / "memory", group, version_1));
+    }
+  }
+  return least;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " bytes";
+  static constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double size = static_cast<double>(bytes) / 1024;
+  int unit = 0;
+  // From 1023.95 on, one digit after the point would show 1024.0.
+  while (size >= 1023.95) {
+    size /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", size, units[unit]);
+  return text;
+}
+
+void require_memory(std::uint64_t bytes, const std::string& what, const std::string& knob,
+                    const std::string& alternative, const std::string& where) {
+  const std::uint64_t available = available_bytes();
+  // What does not fit in 64 bits fits nowhere, even where the system does not tell.
+  if (bytes <= available && bytes != unlimited) return;
+  throw Refused((where.empty() ? "" : where + ": ") + knob + ": needs " +
+                (bytes == unlimited ? "more than 16 EiB" : format_bytes(bytes)) + " of memory " +
+                what + ", " + format_bytes(available) + " available - lower " + knob +
+                (alternative.empty() ? "" : " " + alternative));
+}
+
+std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates, int workers) {
+  const Bytes heads = bytes(layout.heads);
+  const Bytes queries = bytes(layout.queries);
+  const Bytes components = heads + bytes(layout.pairwise() ? 0 : 1);
+  const auto h = static_cast<std::uint64_t>(layout.heads);
+  const Bytes pairs = layout.pairwise() ? Bytes{h * (h + 1) / 2} : components;
+  const Bytes numbers = components + pairs * bytes(layout.conditional ? 2 : 1) + bytes(1);
+  const Bytes node = queries * numbers * bytes(sizeof(double)) + bytes(sizeof(Node) + 64);
+
+  // The nodes of a run are never more than just before the first leaf; they are held by the run, by
+  // the results so far, and by what is made of those: merged for the jackknife, or three times
+  // while a file is written.
+  const Bytes nodes = bytes(std::min(replicates, first_leaf)) * bytes(5);
+  // Each worker may be four blocks ahead of the oldest one; a block of large nodes holds one.
+  const Bytes under_way = bytes(workers) * bytes(4);
+  const Bytes matrices = layout.pairwise() ? heads * heads : Bytes{};
+  const Bytes figures = queries * (components + matrices) * bytes(2 * sizeof(double));
+  // The jackknife keeps every figure of one query for every node left out.
+  const Bytes left_out = (components + pairs) * bytes(first_leaf) * bytes(sizeof(double));
+  return (node * (nodes + under_way) + figures + left_out).value;
+}
+
+std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Backend& backend,
+                               int workers) {
+  Bytes sum = bytes(workers) * bytes(worker_bytes(backend, plans));
+  for (const Plan* plan : plans) {
+    sum = sum + bytes(moments_bytes(plan->layout(), replicates, workers));
+  }
+  return sum.value;
+}
+
+std::uint64_t plan_bytes(const Scenario& scenario) {
+  return sum_of(plan_parts(scenario)).value;
+}
+
+void check_fit_memory(const Scenario& scenario) {
+  if (!heads_to_learn(scenario)) return;
+  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+  const Bytes d = bytes(dimension_of(scenario));
+  // As drawn in float64, as the fit has it, and projected in float32; a batch with the sums of its
+  // queries; the matrices at every check.
+  const Bytes points =
+      bytes(law.points.value_or(scenario.n)) *
+      (d * bytes(20) + bytes(40) + bytes(scenario.heads) * bytes(scenario.k + 1) * bytes(4));
+  const Bytes batch =
+      bytes(law.batch) * (d * bytes(4) + bytes(fit_sums_bytes(scenario.heads, scenario.k)));
+  const Bytes course = bytes(law.steps / check_steps + 2) * bytes(scenario.heads) * d *
+                       bytes(scenario.k) * bytes(2 * sizeof(double));
+  const std::string knob = points.value >= (batch + course).value
+                               ? (law.points ? "heads.subspaces.points" : "data.n")
+                           : batch.value >= course.value ? "heads.subspaces.batch"
+                                                         : "heads.subspaces.steps";
+  require_memory((sum_of(plan_parts(scenario)) + points + batch + course).value,
+                 "to learn the heads", knob, "", source_location(scenario, knob));
+}
+
+void check_memory(const Scenario& scenario, const Backend& backend, int threads) {
+  const MomentLayout layout = {.queries = queries_of(scenario),
+                               .heads = scenario.heads,
+                               .mode = scenario.moments,
+                               .conditional = scenario.estimator == Estimator::conditional};
+  // Optimal weights come from a pilot, which is pairwise whatever the run is.
+  MomentLayout pilot = layout;
+  pilot.mode = MomentMode::pairwise;
+  pilot.conditional = true;
+  const auto* optimal = std::get_if<OptimalWeights>(&scenario.weights);
+  const bool unresolved = optimal != nullptr && !optimal->resolved;
+  const std::uint64_t replicates =
+      std::max(scenario.replicates, unresolved ? optimal->replicates : 0);
+  // No more workers start than there are replicates.
+  const int workers = static_cast<int>(std::min(static_cast<std::uint64_t>(threads), replicates));
+  std::uint64_t moments = moments_bytes(layout, scenario.replicates, workers);
+  if (unresolved) {
+    moments = std::max(moments, moments_bytes(pilot, optimal->replicates, workers));
+  }
+
+  std::vector<Part> parts = plan_parts(scenario);
+  parts.push_back({bytes(moments), queries_knob(scenario)});
+  const std::string aggregate =
+      layout.pairwise() && layout.heads > 3 ? "or use run.moments = \"aggregate\"" : "";
+  auto require = [&](Bytes needed, const std::string& what, const std::string& knob,
+                     const std::string& alternative) {
+    require_memory(needed.value, what, knob, alternative, source_location(scenario, knob));
+  };
+  const auto largest = std::max_element(
+      parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.bytes < b.bytes; });
+  const bool by_moments = largest == parts.end() - 1;
+  const Bytes before = sum_of(parts);
+  require(before, by_moments ? "for the moments" : "to set the scenario up", largest->knob,
+          by_moments ? aggregate : "");
+
+  // One training set with its projections in float64: beyond 64 bits a backend could not count it.
+  const Bytes sample =
+      bytes(scenario.n) *
+      (bytes(scenario.heads) * bytes(scenario.k + 1) + bytes(dimension_of(scenario)) + bytes(8)) *
+      bytes(sizeof(double));
+  if (sample.value == unlimited) require(sample, "for one training set", "data.n", "");
+
+  check_fit_memory(scenario);
+
+  Scenario ready = scenario;
+  if (unresolved) ready.weights = UniformWeights{};
+  if (heads_to_learn(ready)) ready.subspaces = AlignedSubspaces{};
+  Plan plan = make_plan(ready);
+  const Plan* const one = &plan;
+  const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
+  const Bytes all = before + of_workers;
+  if (of_workers < before) {
+    require(all, by_moments ? "for the moments" : "to set the scenario up", largest->knob,
+            by_moments ? aggregate : "");
+    return;
+  }
+  // n decides where most of it goes away with n, else the number of queries does.
+  plan.n = 1;
+  const Bytes without_points = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
+  const bool by_points = without_points.value <= of_workers.value / 2;
+  require(all, workers == 1 ? "for 1 worker" : "for " + std::to_string(workers) + " workers",
+          by_points ? "data.n" : queries_knob(scenario), workers > 1 ? "or use --threads 1" : "");
+}
+
+}  // namespace headlab

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/memory.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+
+/// Sets HEADLAB_MEMORY_LIMIT, and takes it away again at the end of the test.
+class Memory : public testing::Test {
+ protected:
+  Memory() { unsetenv("HEADLAB_MEMORY_LIMIT"); }
+  ~Memory() override {
+    unsetenv("HEADLAB_MEMORY_LIMIT");
+    std::filesystem::remove_all(root_);
+  }
+
+  static void limit(std::uint64_t bytes) {
+    setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1);
+  }
+
+  /// Writes a file below a directory that stands for /.
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  std::filesystem::path root_ =
+      std::filesystem::path(testing::TempDir()) / ("headlab_memory_" + std::to_string(getpid()));
+};
+
+TEST_F(Memory, IsWhatTheSystemSays) {
+  write("proc/meminfo", "MemTotal:       100 kB\nMemFree:  1 kB\nMemAvailable:    64 kB\n");
+  EXPECT_EQ(available_bytes(root_), 65536u);
+}
+
+TEST_F(Memory, IsUnlimitedWhereNothingIsSaid) {
+  EXPECT_EQ(available_bytes(root_ / "nowhere"), unlimited);
+}
+
+TEST_F(Memory, HonoursControlGroupsOfVersion2) {
+  write("proc/meminfo", "MemAvailable: 1000000 kB\n");
+  write("proc/self/cgroup", "0::/batch/job\n");
+  write("sys/fs/cgroup/batch/memory.max", "max\n");
+  write("sys/fs/cgroup/batch/memory.current", "400000\n");
+  write("sys/fs/cgroup/batch/job/memory.max", "1000000\n");
+  write("sys/fs/cgroup/batch/job/memory.current", "400000\n");
+  EXPECT_EQ(available_bytes(root_), 600000u);
+  write("sys/fs/cgroup/batch/job/memory.stat", "anon 1\ninactive_file 150000\n");
+  EXPECT_EQ(available_bytes(root_), 750000u);
+  // The group above is tighter.
+  write("sys/fs/cgroup/batch/memory.max", "500000\n");
+  EXPECT_EQ(available_bytes(root_), 100000u);
+  write("sys/fs/cgroup/batch/memory.max", "300000\n");
+  EXPECT_EQ(available_bytes(root_), 0u);
+}
+
+TEST_F(Memory, HonoursControlGroupsOfVersion1) {
+  write("proc/meminfo", "MemAvailable: 1000000 kB\n");
+  write("proc/self/cgroup", "5:cpu,cpuacct:/\n4:memory:/docker/abc\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
+  EXPECT_EQ(available_bytes(root_), 1024000000u);
+  write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "70000\n");
+  write("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "50000\n");
+  write("sys/fs/cgroup/memory/docker/abc/memory.stat", "total_inactive_file 10000\n");
+  EXPECT_EQ(available_bytes(root_), 30000u);
+  // In a container the path may not be there: the root of the mount is the group.
+  write("proc/self/cgroup", "4:memory:/elsewhere\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "8000\n");
+  EXPECT_EQ(available_bytes(root_), 3000u);
+}
+
+TEST_F(Memory, IsThereOnThisMachine) {
+  EXPECT_GT(available_bytes(), 0u);
+}
+
+TEST_F(Memory, CanBeSetByHand) {
+  limit(12345);
+  EXPECT_EQ(available_bytes(), 12345u);
+  setenv("HEADLAB_MEMORY_LIMIT", "3GiB", 1);
+  try {
+    available_bytes();
+    FAIL();
+  } catch (const Refused& error) {
+    EXPECT_STREQ(error.what(), "HEADLAB_MEMORY_LIMIT: is \"3GiB\" (allowed: a number of bytes)");
+  }
+}
+
+TEST(FormatBytes, HasOneDigitAfterThePoint) {
+  EXPECT_EQ(format_bytes(0), "0 bytes");
+  EXPECT_EQ(format_bytes(1023), "1023 bytes");
+  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(format_bytes(1048575), "1.0 MiB");
+  EXPECT_EQ(format_bytes(13207024435), "12.3 GiB");
+  EXPECT_EQ(format_bytes(unlimited), "16.0 EiB");
+}
+
+TEST_F(Memory, RequireSaysWhatToDo) {
+  limit(3 * gib);
+  EXPECT_NO_THROW(require_memory(3 * gib, "for 2 workers", "data.n"));
+  try {
+    require_memory(3 * gib + 1, "for 2 workers", "data.n", "or use --threads 1", "s.toml:3:1");
+    FAIL();
+  } catch (const Refused& error) {
+    EXPECT_STREQ(error.what(),
+                 "s.toml:3:1: data.n: needs 3.0 GiB of memory for 2 workers, 3.0 GiB available - "
+                 "lower data.n or use --threads 1");
+  }
+}
+
+TEST_F(Memory, RequireRefusesWhatOverflowedEvenWithoutALimit) {
+  limit(unlimited);
+  EXPECT_NO_THROW(require_memory(unlimited - 1, "at all", "data.n"));
+  EXPECT_THROW(require_memory(unlimited, "at all", "data.n"), Refused);
+}
+
+/// A backend that needs 8 bytes a training point.
+class PointBackend : public Backend {
+ public:
+  std::string name() const override { return "points"; }
+  std::string simd() const override { return "none"; }
+  std::string device() const override { return "none"; }
+  int workers(int threads) const override { return threads; }
+  std::uint64_t worker_bytes(Plans plans) const override {
+    return plans.size() * (8 * plans[0]->n + 1000);
+  }
+  std::unique_ptr<Worker> worker(Plans) const override {
+    throw std::logic_error("nothing is to be computed here");
+  }
+};
+
+Scenario scenario_of(int dim) {
+  Scenario scenario;
+  NormalDesign design;
+  design.dim = dim;
+  scenario.design = design;
+  scenario.subspaces = AlignedSubspaces{};
+  scenario.queries = DesignQueries{.count = 1, .seed = 0};
+  scenario.n = 100;
+  scenario.replicates = 1000;
+  return scenario;
+}
+
+std::string refusal(const Scenario& scenario, int workers = 1) {
+  try {
+    check_memory(scenario, PointBackend(), workers);
+  } catch (const Refused& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(Memory, CheckPassesWhatFits) {
+  limit(10000000);
+  EXPECT_EQ(refusal(scenario_of(3)), "");
+  Scenario pilot = scenario_of(3);
+  pilot.weights = OptimalWeights{};
+  EXPECT_EQ(refusal(pilot), "");
+}
+
+TEST_F(Memory, CheckNamesN) {
+  limit(gib);
+  Scenario scenario = scenario_of(3);
+  scenario.n = gib / 8;
+  EXPECT_EQ(refusal(scenario),
+            "data.n: needs 1.0 GiB of memory for 1 worker, 1.0 GiB available - lower data.n");
+  EXPECT_EQ(refusal(scenario, 2),
+            "data.n: needs 2.0 GiB of memory for 2 workers, 1.0 GiB available - lower data.n or "
+            "use --threads 1");
+  scenario.n /= 2;
+  EXPECT_EQ(refusal(scenario), "");
+}
+
+TEST_F(Memory, CheckSaysWhereNWasWritten) {
+  limit(gib);
+  Scenario scenario = scenario_of(3);
+  scenario.n = gib;
+  scenario.parameters = parse_toml("[data]\nn = 1073741824\n", "big.toml");
+  EXPECT_EQ(refusal(scenario).rfind("big.toml:2:5: data.n: needs 8.0 GiB", 0), 0u)
+      << refusal(scenario);
+}
+
+TEST_F(Memory, CheckRefusesBeforeItAllocates) {
+  limit(gib);
+  Scenario scenario = scenario_of(4096);
+  scenario.heads = 2000000000;
+  scenario.k = 4096;
+  EXPECT_NE(refusal(scenario), "");
+
+  scenario = scenario_of(4096);
+  scenario.queries = DesignQueries{.count = 1000000, .seed = 0};
+  EXPECT_EQ(refusal(scenario).rfind("queries.count: needs ", 0), 0u) << refusal(scenario);
+
+  scenario = scenario_of(4);
+  scenario.heads = 1000;
+  scenario.queries = DesignQueries{.count = 1000000, .seed = 0};
+  EXPECT_NE(refusal(scenario).find("for the moments"), std::string::npos);
+  EXPECT_NE(refusal(scenario).find("or use run.moments = \"aggregate\""), std::string::npos);
+
+  scenario = scenario_of(4);
+  scenario.n = unlimited / 4;  // 8 n bytes do not fit in 64 bits
+  EXPECT_NE(refusal(scenario).find("more than 16 EiB"), std::string::npos) << refusal(scenario);
+}
+
+TEST_F(Memory, CheckRefusesALargePilot) {
+  limit(gib);
+  Scenario scenario = scenario_of(4);
+  scenario.heads = 1000;
+  scenario.queries = DesignQueries{.count = 10, .seed = 0};
+  scenario.moments = MomentMode::aggregate;
+  EXPECT_EQ(refusal(scenario), "");
+  OptimalWeights weights;
+  weights.replicates = 4000;
+  scenario.weights = weights;
+  EXPECT_NE(refusal(scenario), "");
+}
+
+TEST_F(Memory, CheckRefusesALargeTrainingSetForAFit) {
+  limit(gib);
+  Scenario scenario = scenario_of(4);
+  scenario.heads = 1;
+  scenario.k = 1;
+  LearnedSubspaces learned;
+  learned.points = 1000;
+  scenario.subspaces = learned;
+  EXPECT_EQ(refusal(scenario), "");
+  learned.points = 100000000;
+  scenario.subspaces = learned;
+  EXPECT_EQ(refusal(scenario).rfind("heads.subspaces.points: needs ", 0), 0u) << refusal(scenario);
+}
+
+TEST_F(Memory, MomentsGrowWithTheirNodes) {
+  const MomentLayout layout = {
+      .queries = 10, .heads = 4, .mode = MomentMode::pairwise, .conditional = true};
+  const std::uint64_t node = (layout.statistics() + layout.comoments()) * 8;
+  const std::uint64_t one = moments_bytes(layout, 1, 1);
+  EXPECT_GE(moments_bytes(layout, 101, 1) - one, 100 * node);
+  EXPECT_EQ(moments_bytes(layout, 1000, 1), moments_bytes(layout, 1000000, 1));
+  EXPECT_LE(moments_bytes(layout, 1000, 1), 256 * 8 * node);
+  EXPECT_EQ(moments_bytes({.queries = 2147483647,
+                           .heads = 2147483647,
+                           .mode = MomentMode::pairwise,
+                           .conditional = true},
+                          1000, 1),
+            unlimited);
+}
+
+TEST_F(Memory, PlanCountsTheTablesOfItsLaws) {
+  const Scenario plain = scenario_of(100);
+  Scenario correlated = plain;
+  std::get<NormalDesign>(correlated.design).ar1 = 0.5;
+  EXPECT_GE(plan_bytes(correlated) - plan_bytes(plain), 100u * 100 * 12);
+  Scenario random = plain;
+  random.regression =
+      RandomCosinesRegression{.terms = 1000, .length_scale = 1, .smoothness = {}, .seed = 0};
+  EXPECT_GE(plan_bytes(random) - plan_bytes(plain), 1000u * 102 * 12);
+  // What the plan really holds is no more than what was counted.
+  for (const Scenario& scenario : {plain, correlated, random}) {
+    const Plan plan = make_plan(scenario);
+    EXPECT_LE(12 * plan.table.size() + 8 * plan.projections.size() + 8 * plan.query_points.size(),
+              plan_bytes(scenario));
+  }
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Going on with a run that was stopped, from its results.nc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/moments/moment_tree.h"
+#include "engine/files/provenance.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/backend.h"
+
+namespace headlab {
+
+/// What an earlier run has of one condition.
+struct BegunCondition {
+  MomentTree tree;
+  std::string plan_sha256 = {};
+  double seconds = 0;  ///< that its simulation took
+};
+
+/// What an earlier run of a study has.
+struct BegunRun {
+  std::string path;     ///< of its results.nc
+  std::string backend;  ///< that computed it
+  std::string simd;
+  std::string device;
+  std::vector<BegunCondition> conditions;  ///< the first ones of the study
+
+  /// Replicates of all conditions.
+  std::uint64_t replicates() const;
+  /// Wall time of their simulation.
+  double seconds() const;
+};
+
+/// Reads what a run of `study` has left in its results file. The study may ask for more replicates
+/// than the earlier one and have more conditions after those there; all else must be the same, and
+/// so must the program, or the bits would not be those of a single run. Throws Refused with one
+/// line that says what differs.
+BegunRun read_begun(const std::string& path, const Study& study, const Provenance& program);
+
+/// Throws Refused unless this backend gives the bits of the run's: GPUs differ, processors of one
+/// SIMD target do not.
+void require_same_backend(const BegunRun& begun, const Backend& backend);
+
+/// Takes out what there is of condition `number` (from 0): nothing where it, or no run at all, was
+/// begun. Throws Refused where its plan has other numbers: a data file was edited.
+BegunCondition take_begun(BegunRun* begun, std::size_t number, const Plan& plan);
+
+}  // namespace headlab

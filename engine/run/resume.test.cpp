@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/resume.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/scenario/plan_fingerprint.h"
+#include "engine/results/results_netcdf.h"
+#include "engine/run/run.h"
+#include "engine/testing/folder_test.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Sets = std::vector<std::string>;
+
+Study study_of(const Sets& sets = {}) {
+  return parse_study(R"(
+    [scenario]
+    name = "resumed"
+    [data]
+    n = 40
+    design = { law = "normal", dim = 3 }
+    regression = { law = "additive", amplitude = [1, 1, 0], frequency = [1, 2, 1] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "haar" }
+    kernel = { law = "gaussian", bandwidth = 0.5 }
+    [queries]
+    law = "points"
+    points = [[0, 0, 0], [0.5, 0, 0]]
+    [run]
+    seed = 3
+    replicates = 1500
+  )",
+                     "resumed.toml", sets);
+}
+
+Sets with(Sets sets, const Sets& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+void expect_same_bits(const RunResult& a, const RunResult& b) {
+  ASSERT_EQ(a.conditions.size(), b.conditions.size());
+  for (std::size_t c = 0; c < a.conditions.size(); ++c) {
+    const std::vector<Node>& left = a.conditions[c].tree.nodes();
+    const std::vector<Node>& right = b.conditions[c].tree.nodes();
+    ASSERT_EQ(left.size(), right.size()) << c;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].first, right[i].first);
+      EXPECT_EQ(left[i].moments.mean, right[i].moments.mean);
+      EXPECT_EQ(left[i].moments.comoment, right[i].moments.comoment);
+      EXPECT_EQ(left[i].moments.windows, right[i].moments.windows);
+    }
+    EXPECT_EQ(a.conditions[c].estimates.mse.value, b.conditions[c].estimates.mse.value);
+    EXPECT_EQ(a.conditions[c].estimates.mse.mcse, b.conditions[c].estimates.mse.mcse);
+  }
+}
+
+/// An empty folder with the results of a run in it.
+class Resume : public FolderTest {
+ protected:
+  std::string path() const { return at("results.nc"); }
+
+  void keep(const Study& study, const RunResult& result) const {
+    write_results(path(), study, result, {}, provenance());
+  }
+  /// Runs a study and keeps its results.
+  void keep(const Sets& sets, const std::string& backend = "cpu") const {
+    const Study study = study_of(sets);
+    keep(study, run(study, {.backend = backend}));
+  }
+  RunResult go_on(const Sets& sets, const std::string& backend = "cpu", int threads = 0) const {
+    const Study study = study_of(sets);
+    BegunRun begun = read_begun(path(), study, provenance());
+    return run(study, {.backend = backend, .threads = threads, .begun = &begun});
+  }
+  std::string refusal(const std::function<void()>& act) const {
+    try {
+      act();
+    } catch (const Refused& error) {
+      std::string line = error.what();
+      const std::size_t at = line.find(path());
+      return at == std::string::npos ? line : line.replace(at, path().size(), "FILE");
+    }
+    return "went on";
+  }
+  std::string refusal(const Sets& sets, const std::string& backend = "cpu") const {
+    return refusal([&] { go_on(sets, backend); });
+  }
+};
+
+const std::string anew =
+    " - choose another folder, or leave --resume out to replace the results there";
+
+TEST_F(Resume, GivesTheBitsOfOneRun) {
+  for (const std::string backend : {"cpu", "reference"}) {
+    for (const std::string estimator : {"conditional", "plain"}) {
+      for (const std::string moments : {"pairwise", "aggregate"}) {
+        const Sets sets = {"run.estimator=\"" + estimator + "\"",
+                           "run.moments=\"" + moments + "\""};
+        const RunResult whole = run(study_of(sets), {.backend = backend});
+        // Single replicates, whole leaves, and a last leaf that is simulated anew.
+        for (const std::string replicates : {"1", "200", "256", "1000", "1027", "1500"}) {
+          SCOPED_TRACE(backend + " " + estimator + " " + moments + " " + replicates);
+          keep(with(sets, {"run.replicates=" + replicates}), backend);
+          const RunResult resumed = go_on(sets, backend, 1);
+          EXPECT_TRUE(resumed.complete);
+          expect_same_bits(resumed, whole);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Resume, GoesOnFromCheckpointsWhateverTheyCaught) {
+  const Sets sets = {"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]", "sweep.\"data.n\"=[20, 40]",
+                     "run.replicates=3000"};
+  const Study study = study_of(sets);
+  std::vector<std::uint64_t> kept;
+  RunOptions options{.backend = "reference", .threads = 2, .checkpoint_seconds = 0};
+  options.checkpoint = [&](const RunResult& result) {
+    EXPECT_FALSE(result.complete);
+    EXPECT_EQ(result.conditions.size(), 4u);
+    std::uint64_t count = 0;
+    for (const ConditionResult& condition : result.conditions) {
+      count += condition.tree.count();
+      EXPECT_EQ(condition.estimates.replicates, condition.tree.count());
+    }
+    kept.push_back(count);
+    keep(study, result);
+  };
+  const RunResult whole = run(study, options);
+  EXPECT_TRUE(whole.complete);
+  ASSERT_FALSE(kept.empty());
+  EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
+  EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), kept.back());
+  expect_same_bits(go_on(sets, "reference"), whole);
+}
+
+TEST_F(Resume, GoesOnWithConditionsThatAreNotEquallyFar) {
+  keep({"sweep.\"heads.kernel.bandwidth\"=[0.3]", "run.replicates=500"});
+  const Sets sets = {"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5, 0.7]"};
+  expect_same_bits(go_on(sets), run(study_of(sets), {.backend = "cpu"}));
+}
+
+TEST_F(Resume, AddsUpTheTime) {
+  const Study study = study_of();
+  RunResult first = run(study_of({"run.replicates=1000"}), {.backend = "cpu"});
+  first.conditions[0].seconds = 1e6;
+  keep(study, first);
+  const ConditionResult all = go_on({}).conditions.at(0);
+  EXPECT_GT(all.seconds, 1e6);
+  EXPECT_LT(all.seconds, 1e6 + 3600);
+  EXPECT_DOUBLE_EQ(all.weights_per_second, 1500.0 * 2 * 2 * 40 / all.seconds);
+}
+
+TEST_F(Resume, KeepsWhatIsDoneWhereAConditionFails) {
+  // In the second condition the square of s(x) leaves float32 at two rows.
+  const std::string rows = (folder_ / "rows.csv").string();
+  std::ofstream(rows) << "0,0,0\n0,0,0\n0,0,0\n1e6,1e6,1e6\n1e6,1e6,1e6\n";
+  const std::string noise = "{ law = \"heteroscedastic\", sd = 1, ";
+  const Study study =
+      study_of({"data.n=200", "data.design={ law = \"file\", path = \"" + rows + "\" }",
+                "queries.points=[[0, 0, 0], [1e6, 1e6, 1e6]]", "run.replicates=64",
+                "sweep.\"data.noise\"=[" + noise + "slope = 1, direction = [1, 0, 0] }, " + noise +
+                    "slope = 1e6, direction = [1e6, 1e6, 1e6] }]"});
+  RunOptions options{.backend = "cpu", .checkpoint_seconds = 1e6};
+  options.checkpoint = [&](const RunResult& result) { keep(study, result); };
+  EXPECT_THROW(run(study, options), CouldNotFinish);
+  const BegunRun begun = read_begun(path(), study, provenance());
+  ASSERT_EQ(begun.conditions.size(), 2u);
+  EXPECT_EQ(begun.conditions[0].tree.count(), 64u);
+  EXPECT_EQ(begun.conditions[1].tree.count(), 0u);
+}
+
+TEST_F(Resume, KeepsWhatItBeganWithWhereItFails) {
+  const Sets sweep = {"sweep.\"data.n\"=[20, 40]"};
+  keep(with(sweep, {"run.replicates=1001"}));
+  const Study study = study_of(with(sweep, {"run.replicates=100000000"}));
+  BegunRun begun = read_begun(path(), study, provenance());
+  RunOptions options{.backend = "cpu", .begun = &begun, .checkpoint_seconds = 1e6};
+  options.progress = [](const Progress&) { throw CouldNotFinish("no more"); };
+  int kept = 0;
+  options.checkpoint = [&](const RunResult& result) {
+    ++kept;
+    keep(study, result);
+  };
+  EXPECT_THROW(run(study, options), CouldNotFinish);
+  EXPECT_EQ(kept, 1);
+  EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), 2002u);
+}
+
+TEST_F(Resume, LosesNoReplicatesOfALeafThatIsNotFull) {
+  keep({"run.replicates=1027"});
+  // Complete: nothing is left to simulate.
+  bool told = false;
+  const Study same = study_of({"run.replicates=1027"});
+  BegunRun begun = read_begun(path(), same, provenance());
+  RunOptions options{.backend = "cpu", .begun = &begun};
+  options.progress = [&](const Progress&) { told = true; };
+  const RunResult result = run(same, options);
+  EXPECT_TRUE(result.complete);
+  EXPECT_FALSE(told);
+  EXPECT_EQ(result.conditions.at(0).tree.count(), 1027u);
+  // Stopped before it begins.
+  const Study more = study_of({"run.replicates=2000"});
+  begun = read_begun(path(), more, provenance());
+  const RunResult stopped = run(more, {.backend = "cpu", .max_seconds = 1e-9, .begun = &begun});
+  EXPECT_FALSE(stopped.complete);
+  EXPECT_EQ(stopped.conditions.at(0).tree.count(), 1027u);
+}
+
+TEST_F(Resume, HandsOverNothingBehindWhatWasThere) {
+  // A leaf takes longer than the first checkpoint is away, which so finds the whole leaves alone.
+  const MomentTree there = run(study_of({"run.replicates=1027"})).conditions.at(0).tree;
+  const Study study = study_of({"data.n=5000000", "run.replicates=2000"});
+  const auto backend = make_backend("cpu");
+  BegunRun begun{.path = path(),
+                 .backend = backend->name(),
+                 .simd = backend->simd(),
+                 .device = backend->device(),
+                 .conditions = {{there, plan_sha256(make_plan(study.conditions.at(0))), 1}}};
+  std::atomic<bool> stop = false;
+  RunOptions options{.backend = "cpu", .threads = 1, .stop = &stop, .begun = &begun};
+  options.checkpoint_seconds = 0;
+  options.checkpoint = [&](const RunResult& result) {
+    EXPECT_GE(result.conditions.at(0).tree.count(), 1027u);
+    stop = true;
+  };
+  EXPECT_GT(run(study, options).conditions.at(0).tree.count(), 1027u);
+}
+
+TEST_F(Resume, TakesNoNoticeOfConditionsThatWereNotBegun) {
+  const Study study = study_of({"sweep.\"data.n\"=[20, 30, 40]"});
+  RunResult checkpoint = run(study, {.backend = "cpu"});
+  for (const std::size_t i : {1, 2}) {
+    MomentTree& tree = checkpoint.conditions[i].tree;
+    tree = MomentTree(tree.layout());
+    checkpoint.conditions[i].estimates = {};
+  }
+  keep(study, checkpoint);
+  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20, 50]"}), "went on");
+  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20]"}), "went on");
+}
+
+TEST_F(Resume, LearnsHeadsAndWeightsAgain) {
+  for (const Sets& sets :
+       {Sets{"heads.weights={ law = \"optimal\" }"},
+        Sets{"data.n=200", "heads.subspaces={ law = \"learned\", steps = 20 }"},
+        Sets{"heads.subspaces={ law = \"learned\", steps = 5, fit = \"per_replicate\" }",
+             "run.estimator=\"plain\""}}) {
+    SCOPED_TRACE(sets.back());
+    keep(with(sets, {"run.replicates=24"}));
+    const Sets more = with(sets, {"run.replicates=40"});
+    expect_same_bits(go_on(more), run(study_of(more), {.backend = "cpu"}));
+  }
+}
+
+TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
+  keep({});
+  EXPECT_EQ(refusal({"heads.kernel.bandwidth=0.6"}),
+            "--resume: FILE: condition 1: heads.kernel.bandwidth was 0.5 and is 0.6" + anew);
+  EXPECT_EQ(refusal({"run.seed=4"}), "--resume: FILE: condition 1: run.seed was 3 and is 4" + anew);
+  EXPECT_EQ(refusal({"run.estimator=\"plain\""}),
+            "--resume: FILE: condition 1: run.estimator was not given and is \"plain\"" + anew);
+  EXPECT_EQ(refusal({"queries.points=[[0, 0, 0]]"}),
+            "--resume: FILE: condition 1: queries.points was [[0,0,0],[0.5,0,0]] and is [[0,0,0]]" +
+                anew);
+  EXPECT_EQ(refusal({"run.replicates=800"}),
+            "--resume: FILE: condition 1 has 1500 replicates already, more than the 800 asked for "
+            "- ask for at least as many");
+  EXPECT_EQ(refusal({}, "reference"), "--resume: FILE: was computed by cpu/" +
+                                          make_backend("cpu")->simd() +
+                                          ", this run would be by reference" + anew);
+  // The control, with what may change.
+  EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "went on");
+  keep({"run.replicates=1027"});
+  EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 44),
+            "--resume: FILE: condition 1 has 1027 replica");
+  keep({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]"});
+  EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.6]"}),
+            "--resume: FILE: condition 2: heads.kernel.bandwidth was 0.5 and is 0.6" + anew);
+  EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3]"}),
+            "--resume: FILE: has 2 conditions or more, the study has 1" + anew);
+}
+
+TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
+  const std::string rows = (folder_ / "rows.csv").string();
+  const Sets sets = {"data.design={ law = \"file\", path = \"" + rows + "\" }"};
+  std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,0\n";
+  keep(sets);
+  EXPECT_EQ(refusal(sets), "went on");
+  std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,1\n";
+  EXPECT_EQ(refusal(sets),
+            "--resume: FILE: condition 1 had other numbers: a data file was edited" + anew);
+}
+
+TEST_F(Resume, IsRefusedToAnotherProgram) {
+  const Study study = study_of();
+  keep({});
+  Provenance other = provenance();
+  other.git = "0000000";
+  EXPECT_EQ(refusal([&] { read_begun(path(), study, other); }),
+            "--resume: FILE: is of another headlab (git " + provenance().git +
+                ", this one is 0000000)" + anew);
+}
+
+TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
+  std::ofstream(path()) << "no NetCDF";
+  EXPECT_EQ(refusal(Sets{}).rfind("--resume: FILE: no headlab results (", 0), 0u);
+  const Study study = study_of();
+  const RunResult good = run(study, {.backend = "cpu"});
+  RunResult bad = good;
+  bad.conditions[0].tree = MomentTree(good.conditions[0].tree.layout());
+  Moments moments = good.conditions[0].tree.nodes()[0].moments;
+  moments.count = 1;
+  moments.mean[0] = NAN;
+  bad.conditions[0].tree.append(moments);
+  keep(study, bad);
+  EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged" + anew);
+  // One bit of one mean.
+  keep(study, good);
+  std::ostringstream text;
+  text << std::ifstream(path()).rdbuf();
+  std::string bytes = text.str();
+  const double mean = good.conditions[0].tree.nodes()[3].moments.mean[0];
+  const std::string number(reinterpret_cast<const char*>(&mean), sizeof mean);
+  const std::size_t at = bytes.find(number);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  std::ofstream(path()) << bytes;
+  EXPECT_EQ(
+      refusal(Sets{}),
+      "--resume: FILE: no headlab results (the nodes are damaged: they have another sum)" + anew);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/run.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/run/simulate.h"
+#include "kernels/cuda/status.h"
+
+namespace headlab {
+namespace {
+
+Study small_study(const std::vector<std::string>& sets = {}) {
+  return parse_study(R"(
+    [scenario]
+    name = "small"
+    [data]
+    n = 60
+    design = { law = "normal", dim = 4 }
+    regression = { law = "additive", amplitude = [1, 1, 0, 0], frequency = [1, 2, 1, 1] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 3
+    dim = 1
+    subspaces = { law = "equiangular", angle = 1.0 }
+    kernel = { law = "gaussian", bandwidth = 0.4 }
+    [queries]
+    law = "design"
+    count = 5
+    [run]
+    seed = 3
+    replicates = 1500
+  )",
+                     "small.toml", sets);
+}
+
+std::vector<Node> nodes_of(const std::vector<std::string>& sets, const RunOptions& options) {
+  return run(small_study(sets), options).conditions.at(0).tree.nodes();
+}
+
+void expect_same_bits(const std::vector<Node>& a, const std::vector<Node>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].first, b[i].first);
+    EXPECT_EQ(a[i].moments.mean, b[i].moments.mean);
+    EXPECT_EQ(a[i].moments.comoment, b[i].moments.comoment);
+    EXPECT_EQ(a[i].moments.windows, b[i].moments.windows);
+  }
+}
+
+/// The cpu backend with another opinion on how much work is worth dealing at once.
+class OtherBlocks : public Backend {
+ public:
+  explicit OtherBlocks(double block_work) : block_work_(block_work) {}
+  std::string name() const override { return cpu_->name(); }
+  std::string simd() const override { return cpu_->simd(); }
+  std::string device() const override { return cpu_->device(); }
+  int workers(int threads) const override { return threads; }
+  double block_work() const override { return block_work_; }
+  std::uint64_t worker_bytes(Plans plans) const override { return cpu_->worker_bytes(plans); }
+  std::unique_ptr<Worker> worker(Plans plans) const override { return cpu_->worker(plans); }
+
+ private:
+  double block_work_;
+  std::unique_ptr<Backend> cpu_ = make_backend("cpu");
+};
+
+TEST(Run, GivesTheSameBitsForBlocksOfAnySize) {
+  // From one replicate a block to all of them: 2931 leaves every kind of tail.
+  for (const std::uint64_t replicates : {300, 2931}) {
+    const Plan plan = make_plan(small_study().conditions.at(0));
+    const auto expected = simulate(plan, OtherBlocks(1), 1, replicates).nodes();
+    for (const double block_work : {1e5, 1e7, 1e12}) {
+      expect_same_bits(simulate(plan, OtherBlocks(block_work), 2, replicates).nodes(), expected);
+    }
+  }
+}
+
+/// Plans of three ensembles on the training sets of the small study.
+std::vector<Plan> plans_on_shared_draws(const std::string& estimator) {
+  const std::vector<std::vector<std::string>> ensembles = {
+      {},
+      {"heads.kernel.bandwidth=0.8", "heads.dim=2", "heads.subspaces={ law = \"haar\" }"},
+      {"heads.count=2", "queries.count=9", "run.moments=\"aggregate\""}};
+  std::vector<Plan> plans;
+  for (std::vector<std::string> sets : ensembles) {
+    sets.push_back("run.estimator=\"" + estimator + "\"");
+    plans.push_back(make_plan(small_study(sets).conditions.at(0)));
+  }
+  return plans;
+}
+
+TEST(Simulate, GivesAPlanTheSameBitsAloneAndWithOthers) {
+  for (const std::string backend_name : {"reference", "cpu"}) {
+    const auto backend = make_backend(backend_name);
+    for (const std::string estimator : {"conditional", "plain"}) {
+      const std::vector<Plan> plans = plans_on_shared_draws(estimator);
+      std::vector<const Plan*> pointers;
+      for (const Plan& plan : plans) pointers.push_back(&plan);
+      for (const std::uint64_t replicates : {100, 413}) {
+        const auto together = simulate(pointers, *backend, 2, replicates);
+        ASSERT_EQ(together.size(), plans.size());
+        for (std::size_t p = 0; p < plans.size(); ++p) {
+          expect_same_bits(together[p].nodes(),
+                           simulate(plans[p], *backend, 1, replicates).nodes());
+        }
+      }
+    }
+  }
+}
+
+TEST(Simulate, GivesSeveralPlansTheSameBitsForBlocksOfAnySize) {
+  const std::vector<Plan> plans = plans_on_shared_draws("conditional");
+  const std::vector<const Plan*> pointers = {&plans[0], &plans[1], &plans[2]};
+  const auto expected = simulate(pointers, OtherBlocks(1), 1, 2931);
+  for (const double block_work : {1e5, 1e7, 1e12}) {
+    const auto trees = simulate(pointers, OtherBlocks(block_work), 3, 2931);
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      expect_same_bits(trees[p].nodes(), expected[p].nodes());
+    }
+  }
+}
+
+TEST(Simulate, StopsAllPlansAtTheSameReplicate) {
+  const std::vector<Plan> plans = plans_on_shared_draws("conditional");
+  const std::vector<const Plan*> pointers = {&plans[0], &plans[1], &plans[2]};
+  std::atomic<bool> stop = false;
+  SimulationHooks hooks{.stop = [&] { return stop.load(); }};
+  hooks.watch = [&](const MomentsSoFar& moments) {
+    const std::vector<MomentTree> trees = moments();
+    ASSERT_EQ(trees.size(), 3u);
+    EXPECT_EQ(trees[0].count(), trees[2].count());
+    stop = true;
+  };
+  const auto trees = simulate(pointers, *make_backend("cpu"), 2, 100000000, hooks);
+  EXPECT_GT(trees[0].count(), 0u);
+  EXPECT_LT(trees[0].count(), 100000000u);
+  EXPECT_EQ(trees[1].count(), trees[0].count());
+  EXPECT_EQ(trees[2].count(), trees[0].count());
+}
+
+TEST(Simulate, RefusesPlansThatDoNotShareTheirDraws) {
+  const Plan plan = make_plan(small_study().conditions.at(0));
+  const Plan other = make_plan(small_study({"run.seed=4"}).conditions.at(0));
+  const std::vector<const Plan*> plans = {&plan, &other};
+  EXPECT_THROW(simulate(plans, *make_backend("cpu"), 1, 8), std::invalid_argument);
+}
+
+TEST(Run, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const std::string estimator : {"conditional", "plain"}) {
+    for (const std::string moments : {"pairwise", "aggregate"}) {
+      const std::vector<std::string> sets = {"run.estimator=\"" + estimator + "\"",
+                                             "run.moments=\"" + moments + "\""};
+      const auto one = nodes_of(sets, {.threads = 1});
+      for (const int threads : {2, 3, 8})
+        expect_same_bits(nodes_of(sets, {.threads = threads}), one);
+    }
+  }
+}
+
+TEST(Run, AnotherSeedGivesOtherDrawsAndTheSameQueries) {
+  const RunResult a = run(small_study());
+  const RunResult b = run(small_study({"run.seed=4"}));
+  EXPECT_NE(a.conditions[0].estimates.mse.value, b.conditions[0].estimates.mse.value);
+  EXPECT_EQ(a.conditions[0].plan.query_points, b.conditions[0].plan.query_points);
+}
+
+TEST(Run, TheFirstReplicatesOfALongRunAreThoseOfAShortOne) {
+  const auto shorter = nodes_of({"run.replicates=200"}, {});
+  const auto longer = nodes_of({"run.replicates=255"}, {});
+  for (std::size_t r = 0; r < 200; ++r) {
+    EXPECT_EQ(shorter[r].moments.mean, longer[r].moments.mean);
+  }
+}
+
+TEST(Run, GoesOnWhereItEndedWithTheBitsOfOneRun) {
+  const Plan plan = make_plan(small_study().conditions.at(0));
+  const std::unique_ptr<Backend> backend = make_backend("cpu");
+  const MomentTree whole = simulate(plan, *backend, 2, 3000);
+  for (const std::uint64_t first : {1, 37, 255, 256, 264, 1000, 2048}) {
+    MomentTree part = simulate(plan, *backend, 2, first);
+    part =
+        continue_simulation(std::move(part), plan, *backend, 1, 1512 + (first > 1512 ? 1000 : 0));
+    part = continue_simulation(std::move(part), plan, *backend, 2, 3000);
+    expect_same_bits(part.nodes(), whole.nodes());
+  }
+  // One replicate further is no place to stop at.
+  EXPECT_THROW(continue_simulation(simulate(plan, *backend, 1, 1001), plan, *backend, 1, 2000),
+               std::invalid_argument);
+  Plan other = plan;
+  other.moments = MomentMode::aggregate;
+  EXPECT_THROW(continue_simulation(simulate(plan, *backend, 1, 8), other, *backend, 1, 16),
+               std::invalid_argument);
+}
+
+TEST(Run, CpuAgreesWithReferenceFarBelowTheStandardError) {
+  for (const std::string estimator : {"conditional", "plain"}) {
+    const std::vector<std::string> sets = {"run.replicates=400",
+                                           "run.estimator=\"" + estimator + "\""};
+    const Estimates fast = run(small_study(sets), {.backend = "cpu"}).conditions[0].estimates;
+    const Estimates exact =
+        run(small_study(sets), {.backend = "reference"}).conditions[0].estimates;
+    // The same draws: what is left is float32 rounding, averaged over 400 replicates.
+    auto close = [](const Figure& a, const Figure& b) {
+      return std::abs(a.value - b.value) <= 0.01 * b.mcse;
+    };
+    EXPECT_TRUE(close(fast.mse, exact.mse));
+    EXPECT_TRUE(close(fast.bias_squared, exact.bias_squared));
+    EXPECT_TRUE(close(fast.variance_term, exact.variance_term));
+    EXPECT_TRUE(close(fast.covariance_term, exact.covariance_term));
+    EXPECT_TRUE(close(fast.output_index, exact.output_index));
+    if (estimator == "conditional") {
+      EXPECT_TRUE(close(fast.weights_index, exact.weights_index));
+    }
+  }
+}
+
+TEST(Run, AFixedDesignLeavesTheConditionalEstimatorNothingToSimulate) {
+  const Estimates e = run(small_study({"data.fixed_design=true"})).conditions[0].estimates;
+  EXPECT_EQ(e.mse.mcse, 0.0);
+  EXPECT_GT(e.variance_term.value, 0.0);
+  // The plain estimator draws the noise and arrives at the same figures.
+  const Estimates plain = run(small_study({"data.fixed_design=true", "run.estimator=\"plain\""}))
+                              .conditions[0]
+                              .estimates;
+  EXPECT_TRUE(std::abs(plain.mse.value - e.mse.value) < 4.5 * plain.mse.mcse);
+  EXPECT_TRUE(std::abs(plain.covariance_term.value - e.covariance_term.value) <
+              4.5 * plain.covariance_term.mcse);
+}
+
+TEST(Run, StopsWhenAskedAndKeepsWhatIsDone) {
+  std::atomic<bool> stop = false;
+  RunOptions options{.threads = 2, .stop = &stop};
+  options.progress = [&](const Progress&) { stop = true; };
+
+  const RunResult result = run(small_study({"run.replicates=100000000"}), options);
+
+  ASSERT_EQ(result.conditions.size(), 1u);
+  EXPECT_FALSE(result.complete);
+  EXPECT_TRUE(result.interrupted);
+  const std::uint64_t kept = result.conditions[0].tree.count();
+  EXPECT_GT(kept, 0u);
+  EXPECT_LT(kept, 100000000u);
+  EXPECT_EQ(result.conditions[0].estimates.replicates, kept);
+}
+
+TEST(Run, StopsAtItsTimeLimitWithoutBeingInterrupted) {
+  const RunResult result = run(small_study({"run.replicates=100000000"}), {.max_seconds = 0.2});
+  EXPECT_FALSE(result.complete);
+  EXPECT_FALSE(result.interrupted);
+}
+
+TEST(Run, TellsProgressInOrder) {
+  std::vector<Progress> heard;
+  RunOptions options;
+  options.progress = [&](const Progress& progress) { heard.push_back(progress); };
+
+  run(small_study({"run.replicates=40000"}), options);
+
+  ASSERT_FALSE(heard.empty());
+  for (std::size_t i = 1; i < heard.size(); ++i) EXPECT_LE(heard[i - 1].done, heard[i].done);
+  EXPECT_EQ(heard.back().done, 40000u);
+  EXPECT_EQ(heard.back().total, 40000u);
+  EXPECT_NEAR(heard.back().seconds_left, 0, 1e-9);
+}
+
+TEST(Run, SmallestRunsWork) {
+  for (const std::string replicates : {"1", "7", "8", "255", "256", "257"}) {
+    const RunResult result = run(small_study({"run.replicates=" + replicates}), {.threads = 3});
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.conditions[0].tree.count(), std::stoull(replicates));
+  }
+  const Estimates one_head =
+      run(small_study({"heads.count=1", "heads.subspaces={ law = \"aligned\" }"}))
+          .conditions[0]
+          .estimates;
+  EXPECT_EQ(one_head.covariance_term.value, 0.0);
+  EXPECT_TRUE(std::isnan(one_head.head_covariance_mean.value));
+  EXPECT_TRUE(std::isnan(one_head.output_index.value));
+  EXPECT_TRUE(std::isnan(one_head.weights_index.value));
+}
+
+TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
+  // Two groups of three: each bandwidth with both n.
+  const RunResult sweep =
+      run(small_study({"run.replicates=300", "sweep.\"heads.kernel.bandwidth\"=[0.2, 0.4, 0.8]",
+                       "sweep.\"data.n\"=[30, 60]"}));
+  ASSERT_EQ(sweep.conditions.size(), 6u);
+  EXPECT_TRUE(sweep.complete);
+  std::size_t i = 0;
+  for (const std::string bandwidth : {"0.2", "0.4", "0.8"}) {
+    for (const std::string n : {"30", "60"}) {
+      const ConditionResult& condition = sweep.conditions[i++];
+      EXPECT_EQ(condition.scenario.swept, (std::vector<std::string>{bandwidth, n}));
+      EXPECT_EQ(condition.plan.n, std::stoull(n));
+      expect_same_bits(
+          condition.tree.nodes(),
+          nodes_of({"run.replicates=300", "heads.kernel.bandwidth=" + bandwidth, "data.n=" + n},
+                   {}));
+    }
+  }
+}
+
+TEST(Run, SharesTheTimeOfAGroupByWork) {
+  const RunResult sweep = run(small_study({"sweep.\"queries.count\"=[5, 50]"}));
+  const ConditionResult& a = sweep.conditions.at(0);
+  const ConditionResult& b = sweep.conditions.at(1);
+  EXPECT_NEAR(b.seconds / a.seconds, replicate_work(b.plan) / replicate_work(a.plan), 1e-9);
+  EXPECT_DOUBLE_EQ(b.weights_per_second * b.seconds, 1500.0 * 50 * 3 * 60);
+}
+
+TEST(Run, StopsTheConditionsOfAGroupTogether) {
+  std::atomic<bool> stop = false;
+  RunOptions options{.threads = 2, .stop = &stop};
+  std::vector<Progress> heard;
+  options.progress = [&](const Progress& progress) {
+    heard.push_back(progress);
+    stop = true;
+  };
+  // The first and the third condition share their draws, and so do the second and the fourth.
+  const RunResult result =
+      run(small_study({"run.replicates=100000000", "sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]",
+                       "sweep.\"data.n\"=[30, 60]"}),
+          options);
+  ASSERT_EQ(result.conditions.size(), 3u);
+  EXPECT_FALSE(result.complete);
+  const std::uint64_t kept = result.conditions[0].tree.count();
+  EXPECT_GT(kept, 0u);
+  EXPECT_EQ(result.conditions[2].tree.count(), kept);
+  // The one between was not begun.
+  EXPECT_EQ(result.conditions[1].tree.count(), 0u);
+  EXPECT_EQ(result.conditions[1].estimates.replicates, 0u);
+  EXPECT_TRUE(std::isnan(result.conditions[1].estimates.mse.value));
+  ASSERT_FALSE(heard.empty());
+  EXPECT_EQ(heard[0].condition, 0u);
+  EXPECT_EQ(heard[0].last_condition, 2u);
+  EXPECT_EQ(heard[0].together, 2u);
+  EXPECT_EQ(heard[0].conditions, 4u);
+}
+
+/// A study in which the square of s(x) leaves float32 at far points, in units of what it is at the
+/// others; float64 holds it.
+std::vector<std::string> far_points() {
+  const std::string path = testing::TempDir() + "far_points.csv";
+  std::ofstream(path) << "0,0,0,0\n0,0,0,0\n0,0,0,0\n1e6,1e6,1e6,1e6\n1e6,1e6,1e6,1e6\n";
+  return {"data.n=200", "data.design={ law = \"file\", path = \"" + path + "\" }",
+          "data.noise={ law = \"heteroscedastic\", sd = 1, slope = 1e6, direction = [1e6, 1e6, "
+          "1e6, 1e6] }",
+          "queries.count=12", "run.replicates=64"};
+}
+
+TEST(Run, NamesTheConditionThatIsNotFinite) {
+  std::vector<std::string> sets = far_points();
+  sets.push_back("sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]");
+  try {
+    run(small_study(sets), {.backend = "cpu"});
+    FAIL();
+  } catch (const CouldNotFinish& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("condition 1: the mean squared error", 0), 0u);
+  }
+}
+
+TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
+  const std::vector<std::string> unequal = {
+      "heads.kernel={ law = \"softmax\", temperature = 0.3 }"};
+  auto optimal = unequal;
+  optimal.push_back("heads.weights={ law = \"optimal\" }");
+
+  const RunResult uniform = run(small_study(unequal));
+  const RunResult best = run(small_study(optimal));
+
+  double sum = 0;
+  for (const double a : best.conditions[0].plan.head_weights) sum += a;
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_LT(best.conditions[0].estimates.mse.value, uniform.conditions[0].estimates.mse.value);
+}
+
+TEST(Run, RefusesWhatIsNotThere) {
+  const cuda::Status gpu = cuda::status();
+  if (!gpu.built || !gpu.problem.empty()) {
+    EXPECT_THROW(run(small_study(), {.backend = "cuda"}), Refused);
+  }
+  EXPECT_THROW(run(small_study(), {.backend = "cpuu"}), Refused);
+}
+
+TEST(Run, DoesNotPassOnWhatIsNotFinite) {
+  const std::vector<std::string> sets = far_points();
+  EXPECT_THROW(run(small_study(sets), {.backend = "cpu"}), CouldNotFinish);
+  EXPECT_TRUE(std::isfinite(
+      run(small_study(sets), {.backend = "reference"}).conditions[0].estimates.mse.value));
+}
+
+TEST(Run, RefusesASweepWhoseResultsDoNotFitTogether) {
+  const std::vector<std::string> one = {"run.replicates=255", "run.seed=0"};
+  std::string seeds;
+  for (int seed = 0; seed < 2000; ++seed) seeds += std::to_string(seed) + ", ";
+  const Study sweep = small_study({"run.replicates=255", "sweep.\"run.seed\"=[" + seeds + "]"});
+  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
+  EXPECT_NO_THROW(run(small_study(one)));
+  EXPECT_THROW(run(sweep), Refused);
+  unsetenv("HEADLAB_MEMORY_LIMIT");
+}
+
+TEST(Run, RefusesWhatDoesNotFitBeforeItStarts) {
+  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
+  // The reference holds a whole training set.
+  EXPECT_THROW(run(small_study({"data.n=1000000000"}), {.backend = "reference"}), Refused);
+  EXPECT_THROW(run(small_study({"queries.count=1000000"})), Refused);
+  unsetenv("HEADLAB_MEMORY_LIMIT");
+}
+
+}  // namespace
+}  // namespace headlab

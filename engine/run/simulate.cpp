@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/simulate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/files/error.h"
+#include "kernels/learning/worker.h"
+
+namespace headlab {
+namespace {
+
+/// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
+/// whatever the order in which they are finished.
+class Dealer {
+ public:
+  /// `begun` has a tree for each plan, all of one count.
+  Dealer(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
+         std::uint64_t replicates, int threads)
+      : replicates_(replicates),
+        ahead_(4 * static_cast<std::uint64_t>(threads)),
+        next_first_(begun.front().count()),
+        trees_(std::move(begun)) {
+    double work = 0;
+    for (const Plan* plan : plans) work += replicate_work(*plan);
+    while (2.0 * static_cast<double>(block_) * work < backend.block_work() &&
+           block_ < most_replicates) {
+      block_ *= 2;
+    }
+  }
+
+  /// The next block, or count 0 when there is none or the run is to stop. Waits while the thread
+  /// that holds the oldest block is far behind: memory stays bounded.
+  Block next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || dealt_ - collected_ < ahead_; });
+    const std::uint64_t first = next_first_;
+    if (stopping_ || first >= replicates_) return {};
+    const Block block = block_from(first);
+    next_first_ += block.count;
+    ++dealt_;
+    return block;
+  }
+
+  /// `moments` are [plans][block.nodes()].
+  void collect(const Block& block, std::vector<Moments> moments) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.emplace(block.first, std::move(moments));
+      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == trees_.front().count();
+           it = waiting_.erase(it)) {
+        const std::size_t nodes = it->second.size() / trees_.size();
+        for (std::size_t i = 0; i < it->second.size(); ++i) {
+          trees_[i / nodes].append(std::move(it->second[i]));
+        }
+        ++collected_;
+      }
+    }
+    changed_.notify_all();
+  }
+
+  void stop(std::exception_ptr error = nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      if (error && !error_) error_ = error;
+    }
+    changed_.notify_all();
+  }
+
+  void leave() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++left_;
+    }
+    changed_.notify_all();
+  }
+
+  /// True when `threads` threads have left; waits a tenth of a second at most.
+  bool wait_for(int threads) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(100),
+                             [&] { return left_ == threads; });
+  }
+
+  std::vector<MomentTree> trees() {
+    const std::lock_guard lock(mutex_);
+    return trees_;
+  }
+  void rethrow() {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  static constexpr std::uint64_t most_replicates = 1 << 16;  ///< of a block
+  static constexpr std::uint64_t most_nodes = 32;            ///< of a block
+
+  /// Blocks are powers of two aligned to their size, so that none crosses first_leaf, and hand in
+  /// nodes as large as the tree takes them there: what a block returns stays small.
+  Block block_from(std::uint64_t first) const {
+    const std::uint64_t left = replicates_ - first;
+    if (first < first_leaf) {
+      std::uint64_t size = std::min(block_, first_leaf);
+      while (first % size != 0) size /= 2;
+      return {first, std::min(size, left), 1};
+    }
+    const std::uint64_t largest = node_replicates(first);
+    std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * most_nodes);
+    while (first % size != 0 || (size > left && size > leaf_replicates)) size /= 2;
+    return {first, std::min(size, left), static_cast<int>(std::min(size, largest))};
+  }
+
+  std::uint64_t replicates_;
+  std::uint64_t block_ = 1;  ///< replicates, where they may be so many
+  std::uint64_t ahead_;      ///< blocks dealt and not yet collected, at most
+  std::uint64_t next_first_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t dealt_ = 0;
+  std::uint64_t collected_ = 0;
+  int left_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  std::map<std::uint64_t, std::vector<Moments>> waiting_;  ///< by first replicate
+  std::vector<MomentTree> trees_;                          ///< [plans]
+};
+
+void work(Plans plans, const Backend& backend, Dealer& dealer, const std::function<bool()>& stop) {
+  try {
+    const std::unique_ptr<Worker> worker = make_worker(backend, plans, stop);
+    for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
+      std::vector<Moments> moments(plans.size() * block.nodes());
+      worker->run(block, moments);
+      dealer.collect(block, std::move(moments));
+    }
+  } catch (const FitStopped&) {
+    dealer.stop();
+  } catch (...) {
+    dealer.stop(std::current_exception());
+  }
+  dealer.leave();
+}
+
+/// Goes on where `begun`, a tree for each plan, ends.
+std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
+                                int threads, std::uint64_t replicates,
+                                const SimulationHooks& hooks) {
+  if (begun.front().count() >= replicates) return begun;
+  const int workers = static_cast<int>(
+      std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
+  Dealer dealer(std::move(begun), plans, backend, replicates, workers);
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < workers; ++i) {
+      try {
+        pool.emplace_back([&] { work(plans, backend, dealer, hooks.stop); });
+      } catch (const std::system_error& error) {
+        // The bits do not depend on the number of threads, so those that started carry on.
+        if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
+        break;
+      }
+    }
+    const auto started = static_cast<int>(pool.size());
+    bool failed = false;
+    while (!dealer.wait_for(started)) {
+      if (failed) continue;
+      try {
+        if (hooks.stop && hooks.stop()) dealer.stop();
+        if (hooks.watch) hooks.watch([&] { return dealer.trees(); });
+      } catch (...) {
+        failed = true;
+        dealer.stop(std::current_exception());
+      }
+    }
+  }
+  dealer.rethrow();
+  return dealer.trees();
+}
+
+}  // namespace
+
+double replicate_work(std::uint64_t n, int d, int heads, int queries) {
+  return static_cast<double>(n) * (static_cast<double>(heads) * queries + 4.0 * d);
+}
+
+double replicate_work(const Plan& plan) {
+  return replicate_work(plan.n, plan.d, plan.heads, plan.queries) + learning_work(plan);
+}
+
+int thread_count(int asked) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
+                                 std::uint64_t replicates, const SimulationHooks& hooks) {
+  std::vector<MomentTree> none;
+  for (const Plan* plan : plans) none.emplace_back(plan->layout());
+  return continue_simulation(std::move(none), plans, backend, threads, replicates, hooks);
+}
+
+MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
+                    const SimulationHooks& hooks) {
+  return continue_simulation(MomentTree(plan.layout()), plan, backend, threads, replicates, hooks);
+}
+
+std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
+                                            const Backend& backend, int threads,
+                                            std::uint64_t replicates,
+                                            const SimulationHooks& hooks) {
+  if (begun.size() != plans.size()) {
+    throw std::invalid_argument("a run is continued with one tree a plan");
+  }
+  const std::uint64_t count = begun.front().count();
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    if (!shares_draws(*plans[p], *plans[0])) {
+      throw std::invalid_argument("plans simulated together must share their draws");
+    }
+    if (begun[p].layout() != plans[p]->layout()) {
+      throw std::invalid_argument("a run can be continued with its own plan alone");
+    }
+    if (begun[p].count() != count) {
+      throw std::invalid_argument("plans simulated together must have equally many replicates");
+    }
+  }
+  if (count >= first_leaf && count % leaf_replicates != 0) {
+    throw std::invalid_argument("a run of " + std::to_string(count) +
+                                " replicates cannot be continued: it ends within a leaf");
+  }
+  return advance(std::move(begun), plans, backend, threads, replicates, hooks);
+}
+
+MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend& backend,
+                               int threads, std::uint64_t replicates,
+                               const SimulationHooks& hooks) {
+  const Plan* const one = &plan;
+  std::vector<MomentTree> trees;
+  trees.push_back(std::move(begun));
+  return continue_simulation(std::move(trees), Plans(&one, 1), backend, threads, replicates, hooks)
+      .front();
+}
+
+}  // namespace headlab

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Replicates of plans on a backend: blocks -> moments. Knows no scenario and no file, so
+/// that a program on a bare machine can link it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/moments/moment_tree.h"
+#include "kernels/backend.h"
+
+namespace headlab {
+
+/// Copies the moments of each plan so far.
+using MomentsSoFar = std::function<std::vector<MomentTree>()>;
+
+/// What a simulation asks and tells while it goes on; either may be empty.
+struct SimulationHooks {
+  /// True: finish the blocks under way, but for those that learn heads. Any thread may ask.
+  std::function<bool()> stop = {};
+  /// Called about every tenth of a second while threads simulate.
+  std::function<void(const MomentsSoFar& moments)> watch = {};
+};
+
+/// Simulates replicates 0 .. replicates - 1 of plans that share their draws, together, so that a
+/// backend can draw once for all; throws std::invalid_argument where they do not. All plans get the
+/// same number of replicates, also where the run is stopped. The moments of a plan have the same
+/// bits for any number of threads, and those that it has alone.
+std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
+                                 std::uint64_t replicates, const SimulationHooks& hooks = {});
+
+/// The same for one plan.
+MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
+                    const SimulationHooks& hooks = {});
+
+/// Goes on where `begun` ends, trees of the same plans and backend and all of one count: the
+/// moments have the bits they would have in one go. The count must be below `first_leaf` or a
+/// multiple of 8.
+std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
+                                            const Backend& backend, int threads,
+                                            std::uint64_t replicates,
+                                            const SimulationHooks& hooks = {});
+
+/// The same for one plan.
+MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend& backend,
+                               int threads, std::uint64_t replicates,
+                               const SimulationHooks& hooks = {});
+
+/// Cost of one replicate in kernel weights: those it takes, and the coordinates drawn for it.
+double replicate_work(std::uint64_t n, int d, int heads, int queries);
+double replicate_work(const Plan& plan);
+
+/// Threads for a number asked, 0 being all of this machine.
+int thread_count(int asked);
+
+}  // namespace headlab

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file One condition: a scenario with every parameter fixed, and what the rest of the engine asks
+/// of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/files/document.h"
+#include "engine/scenario/setup_laws.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// One condition: a scenario with every parameter fixed.
+struct Scenario {
+  std::string name;
+  std::string aims;
+
+  std::uint64_t n = 1;  ///< training points in one training set
+  DesignLaw design;
+  RegressionLaw regression;
+  NoiseLaw noise;
+  bool fixed_design = false;
+  std::uint64_t design_seed = 0;
+
+  int heads = 1;  ///< H
+  int k = 1;      ///< per-head dimension d_k
+  SubspaceLaw subspaces;
+  KernelLaw kernel;
+  WeightLaw weights;
+
+  QueryLaw queries;
+
+  std::uint64_t seed = 0;
+  std::uint64_t replicates = 0;
+  Estimator estimator = Estimator::conditional;
+  MomentMode moments = MomentMode::pairwise;
+
+  Value parameters;                ///< the scenario after --set and sweep, without [sweep]
+  std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
+};
+
+/// True where queries are projected by matrices of their own.
+bool projects_queries_apart(const Scenario& scenario);
+
+/// What the laws of a scenario may need to know of the rest of it.
+Sizes sizes_of(const Scenario& scenario);
+
+/// The plan of one condition, ready for a backend. Weights of law `optimal` must have been resolved
+/// (see engine/run/pilot.h), and heads of law `learned` that are learned once (see
+/// engine/run/learned_heads.h). Throws ParameterError.
+Plan make_plan(const Scenario& scenario);
+
+/// W_h, h = 1..H, of a scenario; make_subspaces() in engine/scenario/subspaces.h has their column spaces as
+/// matrices. Throws ParameterError.
+HeadFrames make_head_frames(const Scenario& scenario);
+
+/// How a condition learns, of law "learned": the start and what the scenario says.
+Learning make_learning(const Scenario& scenario);
+
+/// True where heads are still to be learned before a plan can be made.
+bool heads_to_learn(const Scenario& scenario);
+
+/// The learned heads of a condition; nullptr where it has others.
+const LearnedHeads* learned_heads(const Scenario& scenario);
+
+
+/// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the way
+/// to it; empty for a scenario that was not read from a text.
+std::string source_location(const Scenario& scenario, const std::string& key);
+
+/// Throws Refused("WHERE: KEY: PROBLEM") for a fault that is found after the scenario was read.
+[[noreturn]] void reject(const Scenario& scenario, const std::string& key,
+                         const std::string& problem);
+
+}  // namespace headlab

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Fills the laws whose numbers stand in a data file.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/scenario/law/subspaces/file.h"
+#include "engine/files/table_file.h"
+#include "kernels/law/design/file.h"
+#include "kernels/law/regression/file.h"
+
+namespace headlab {
+
+/// Data files read so far: the conditions of a sweep share them.
+class DataFiles {
+ public:
+  /// Relative paths are relative to `directory`.
+  explicit DataFiles(std::string directory) : directory_(std::move(directory)) {}
+
+  /// Throws Refused as read_table().
+  const DataTable& at(const std::string& path);
+
+  /// H matrices of a file of heads; with `query_key` those of W_K = Q R and W_Q R^T, which have the
+  /// logits of W_K and W_Q. Throws Refused as read_head_layer().
+  const SharedHeads& heads(const std::string& path, std::optional<int> layer, bool query_key);
+
+  /// All that were read.
+  std::vector<std::string> paths() const;
+
+ private:
+  std::string full(const std::string& path) const;
+
+  std::string directory_;
+  std::map<std::string, DataTable> tables_;
+  std::map<std::tuple<std::string, std::optional<int>, bool>, SharedHeads> heads_;
+};
+
+/// Fills `rows` with the columns asked for, or with all but `left_out`; standardised to mean 0 and
+/// variance 1 (of the population, divided by N) where the law says so, constant columns to 0.
+/// Throws ParameterError.
+void fill_design(FileDesign& design, const DataTable& table, std::optional<int> left_out);
+
+/// Fills `values` with the column as it stands in the file. Throws ParameterError.
+void fill_regression(FileRegression& regression, const DataTable& table);
+
+}  // namespace headlab

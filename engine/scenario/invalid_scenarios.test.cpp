@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that can be wrong with a scenario, and the whole line that says so.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/scenario/scenario.h"
+
+namespace headlab {
+namespace {
+
+/// A scenario without fault; a case replaces some of its lines.
+const std::vector<std::string> good_lines = {
+    "[scenario]",
+    R"(name = "base")",
+    "[data]",
+    "n = 50",
+    R"(design = { law = "normal", dim = 4 })",
+    R"(regression = { law = "zero" })",
+    R"(noise = { law = "normal", sd = 0.5 })",
+    "[heads]",
+    "count = 2",
+    "dim = 2",
+    R"(subspaces = { law = "orthogonal" })",
+    R"(kernel = { law = "gaussian", bandwidth = 0.5 })",
+    R"(weights = { law = "uniform" })",
+    "[queries]",
+    R"(law = "points")",
+    "points = [[0, 0, 0, 0]]",
+    "[run]",
+    "seed = 7",
+    "replicates = 100",
+};
+
+struct Edit {
+  int line;  ///< from 1
+  std::string text;
+};
+
+struct Case {
+  std::vector<Edit> edits;
+  std::vector<std::string> sets;
+  std::string refusal;  ///< DIR stands for the directory of the scenario
+};
+
+/// Names of the laws of a family as a message lists them.
+std::string laws_of(const std::string& family) {
+  std::string names;
+  for (const LawDescription& law : describe_laws()) {
+    if (law.family == family) names += (names.empty() ? "" : ", ") + law.name;
+  }
+  return names;
+}
+
+std::string text_with(const std::vector<Edit>& edits) {
+  auto lines = good_lines;
+  for (const auto& edit : edits) lines.at(static_cast<std::size_t>(edit.line - 1)) = edit.text;
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& sets,
+                    const std::string& directory) {
+  try {
+    parse_study(text, "s.toml", sets, directory);
+  } catch (const Refused& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+void expect_refusals(const std::vector<Case>& cases, const std::string& directory = ".") {
+  for (const auto& bad : cases) {
+    std::string wanted = bad.refusal;
+    if (const auto at = wanted.find("DIR"); at != std::string::npos) {
+      wanted.replace(at, 3, directory);
+    }
+    const std::string line = refusal(text_with(bad.edits), bad.sets, directory);
+    EXPECT_EQ(line, wanted);
+    EXPECT_TRUE(line.starts_with("s.toml:") || line.starts_with("--set ")) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+}
+
+TEST(bad_scenarios, the_scenario_that_they_change_is_good) {
+  EXPECT_EQ(refusal(text_with({}), {}, "."), "accepted");
+}
+
+TEST(bad_scenarios, sections_and_their_keys) {
+  expect_refusals({
+      {{{1, "[scenary]"}},
+       {},
+       R"(s.toml:1:2: scenary: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "scenario"?)"},
+      {{{2, R"(title = "base")"}},
+       {},
+       "s.toml:2:1: scenario.title: unknown key (allowed: name, aims)"},
+      {{{2, "name = 3"}}, {}, "s.toml:2:8: scenario.name: is an integer, needs a string"},
+      {{{2, "name = \"base\"\naim = \"x\""}},
+       {},
+       R"(s.toml:3:1: scenario.aim: unknown key (allowed: name, aims) - did you mean "aims"?)"},
+      {{{3, "[dat]"}},
+       {},
+       R"(s.toml:3:2: dat: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "data"?)"},
+      {{{4, ""}}, {}, "s.toml:3:1: data.n: is missing - training points in one training set"},
+      {{{4, "m = 50"}},
+       {},
+       "s.toml:4:1: data.m: unknown key (allowed: n, design, regression, noise, fixed_design, "
+       "design_seed)"},
+      {{{4, "n = 0"}}, {}, "s.toml:4:5: data.n: is 0, must be in [1, 1099511627776)"},
+      {{{4, "n = -5"}}, {}, "s.toml:4:5: data.n: is -5, must be in [1, 1099511627776)"},
+      {{{4, "n = 2.5"}}, {}, "s.toml:4:5: data.n: is 2.5, needs a whole number"},
+      {{{4, "n = 1099511627776"}},
+       {},
+       "s.toml:4:5: data.n: is 1099511627776, must be in [1, 1099511627776)"},
+      {{{4, R"(n = "50")"}}, {}, "s.toml:4:5: data.n: is a string, needs a whole number"},
+      {{{4, "n = [50]"}}, {}, "s.toml:4:5: data.n: is an array, needs a whole number"},
+      {{{4, "n = nan"}}, {}, "s.toml:4:5: data.n: is nan, needs a finite number"},
+      {{{4, "n = 1e300"}}, {}, "s.toml:4:5: data.n: is 1e+300, must be in [1, 1099511627776)"},
+      {{{5, ""}},
+       {},
+       R"(s.toml:3:1: data.design: is missing - a law table such as { law = "normal", dim = 6 })"},
+      {{{6, ""}},
+       {},
+       R"(s.toml:3:1: data.regression: is missing - a law table such as { law = "zero" })"},
+      {{{7, ""}},
+       {},
+       R"(s.toml:3:1: data.noise: is missing - a law table such as { law = "normal", sd = 0.5 })"},
+      {{{5, R"(design = "normal")"}},
+       {},
+       R"(s.toml:5:10: data.design: is a string, needs a table - write { law = "normal" })"},
+      {{{5, "design = 4"}}, {}, "s.toml:5:10: data.design: is an integer, needs a table"},
+      {{{5, "design = [1]"}}, {}, "s.toml:5:10: data.design: is an array, needs a table"},
+      {{{7, "noise = { law = \"normal\", sd = 0.5 }\nfixed_design = 1"}},
+       {},
+       "s.toml:8:16: data.fixed_design: is an integer, needs true or false"},
+      {{{7, "noise = { law = \"normal\", sd = 0.5 }\ndesign_seed = 3"}},
+       {},
+       "s.toml:8:15: data.design_seed: has no effect without fixed_design = true - add that, or "
+       "remove this"},
+      {{{7, "noise = { law = \"normal\", sd = 0.5 }\nfixed_design = true\ndesign_seed = -1"}},
+       {},
+       "s.toml:9:15: data.design_seed: is -1, must be in [0, 9007199254740992)"},
+      {{{9, "count = 0"}}, {}, "s.toml:9:9: heads.count: is 0, must be in [1, 1024]"},
+      {{{9, "count = 1025"}}, {}, "s.toml:9:9: heads.count: is 1025, must be in [1, 1024]"},
+      {{{9, "count = true"}}, {}, "s.toml:9:9: heads.count: is a boolean, needs a whole number"},
+      {{{10, "dim = 5"}}, {}, "s.toml:10:7: heads.dim: is 5, the design has dim 4"},
+      {{{10, "dim = 0"}}, {}, "s.toml:10:7: heads.dim: is 0, must be in [1, 4096]"},
+      {{{10, "dims = 2"}},
+       {},
+       R"(s.toml:10:1: heads.dims: unknown key (allowed: count, dim, subspaces, kernel, weights) - did you mean "dim"?)"},
+      {{{11, ""}},
+       {},
+       R"(s.toml:8:1: heads.subspaces: is missing - a law table such as { law = "orthogonal" })"},
+      {{{12, ""}},
+       {},
+       R"(s.toml:8:1: heads.kernel: is missing - a law table such as { law = "gaussian", bandwidth = 0.5 })"},
+      {{{14, "[query]"}},
+       {},
+       R"(s.toml:14:2: query: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "queries"?)"},
+      {{{15, R"(lw = "points")"}},
+       {},
+       "s.toml:14:1: queries.law: is missing - one of points, design"},
+      {{{17, "[runs]"}},
+       {},
+       R"(s.toml:17:2: runs: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "run"?)"},
+      {{{18, "seed = -1"}}, {}, "s.toml:18:8: run.seed: is -1, must be in [0, 9007199254740992)"},
+      {{{18, "seed = 9007199254740992"}},
+       {},
+       "s.toml:18:8: run.seed: is 9007199254740992, must be in [0, 9007199254740992)"},
+      {{{18, "seed = 0.5"}}, {}, "s.toml:18:8: run.seed: is 0.5, needs a whole number"},
+      {{{19, "replicate = 100"}},
+       {},
+       R"(s.toml:19:1: run.replicate: unknown key (allowed: seed, replicates, estimator, moments) - did you mean "replicates"?)"},
+      {{{19, ""}}, {}, "s.toml:17:1: run.replicates: is missing - number of training sets"},
+      {{{19, "replicates = 0"}},
+       {},
+       "s.toml:19:14: run.replicates: is 0, must be in [1, 1099511627776)"},
+      {{{19, "replicates = 100\nestimator = \"plane\""}},
+       {},
+       R"(s.toml:20:13: run.estimator: is "plane" (allowed: conditional, plain) - did you mean "plain"?)"},
+      {{{19, "replicates = 100\nmoments = \"mean\""}},
+       {},
+       R"(s.toml:20:11: run.moments: is "mean" (allowed: pairwise, aggregate))"},
+      {{{19, "replicates = 100\nestimator = true"}},
+       {},
+       "s.toml:20:13: run.estimator: is a boolean, needs a string"},
+      {{{19, "replicates = 100\n[claim]\nname = \"hdi\"\nmargins = 1"}},
+       {},
+       R"(s.toml:22:1: claim.margins: unknown key (allowed: name, form, index, expected, margin) - did you mean "margin"?)"},
+      {{{19, "replicates = 100\n[claim]\nname = 3"}},
+       {},
+       "s.toml:21:8: claim.name: is an integer, needs a string"},
+      {{{19, "replicates = 100\n[claim]\nmargin = -1"}},
+       {},
+       "s.toml:21:10: claim.margin: is -1, must be >= 0"},
+      {{{19, "replicates = 100\nclaim = 3"}},
+       {},
+       "s.toml:20:1: run.claim: unknown key (allowed: seed, replicates, estimator, moments)"},
+  });
+}
+
+TEST(bad_scenarios, laws_and_their_parameters) {
+  expect_refusals({
+      {{{5, "design = { dim = 4 }"}},
+       {},
+       "s.toml:5:10: data.design.law: is missing - one of normal, mixture, uniform, student_t, "
+       "sphere, file"},
+      {{{5, R"(design = { law = "gaussian", dim = 4 })"}},
+       {},
+       R"(s.toml:5:18: data.design.law: is "gaussian" (allowed: normal, mixture, uniform, student_t, sphere, file))"},
+      {{{5, R"(design = { law = "norml", dim = 4 })"}},
+       {},
+       R"(s.toml:5:18: data.design.law: is "norml" (allowed: normal, mixture, uniform, student_t, sphere, file) - did you mean "normal"?)"},
+      {{{5, "design = { law = 3, dim = 4 }"}},
+       {},
+       "s.toml:5:18: data.design.law: is an integer, needs a string"},
+      {{{5, R"(design = { law = "normal" })"}}, {}, "s.toml:5:10: data.design.dim: is missing - d"},
+      {{{5, R"(design = { law = "normal", dim = 4097 })"}},
+       {},
+       "s.toml:5:34: data.design.dim: is 4097, must be in [1, 4096]"},
+      {{{5, R"(design = { law = "normal", dim = 4, ar1 = 1 })"}},
+       {},
+       "s.toml:5:43: data.design.ar1: is 1, must be inside (-1, 1)"},
+      {{{5, R"(design = { law = "normal", dim = 4, ar1 = "0.5" })"}},
+       {},
+       "s.toml:5:43: data.design.ar1: is a string, needs a number"},
+      {{{5, R"(design = { law = "normal", dim = 4, mean = [1, 2] })"}},
+       {},
+       "s.toml:5:44: data.design.mean: has 2 elements, needs 4"},
+      {{{5, R"(design = { law = "normal", dim = 4, mean = 1 })"}},
+       {},
+       "s.toml:5:44: data.design.mean: is an integer, needs an array of numbers"},
+      {{{5, R"(design = { law = "normal", dim = 4, mean = [] })"}},
+       {},
+       "s.toml:5:44: data.design.mean: is an empty array"},
+      {{{5, R"(design = { law = "normal", dim = 4, mean = [0, 0, 0, inf] })"}},
+       {},
+       "s.toml:5:54: data.design.mean[3]: is inf, needs a finite number"},
+      {{{5, R"(design = { law = "normal", dim = 4, mean = [0, 0, 0, [1]] })"}},
+       {},
+       "s.toml:5:54: data.design.mean[3]: is an array, needs a number"},
+      {{{5, R"(design = { law = "normal", dim = 2, covariance = [[1, 0], [0]] })"}},
+       {},
+       "s.toml:5:59: data.design.covariance[1]: has 1 elements, data.design.covariance[0] has 2"},
+      {{{5, R"(design = { law = "normal", dim = 2, covariance = [[1, 2], [2, 1]] })"}},
+       {},
+       "s.toml:5:50: data.design.covariance: is not positive definite"},
+      {{{5, R"(design = { law = "normal", dim = 2, ar1 = 0.5, covariance = [[1, 0], [0, 1]] })"}},
+       {},
+       "s.toml:5:43: data.design.ar1: cannot stand beside covariance - give one of the two"},
+      {{{5,
+         R"(design = { law = "mixture", weights = [0.5, 0.4], means = [[0, 0, 0, 0], [1, 1, 1, 1]] })"}},
+       {},
+       "s.toml:5:39: data.design.weights: sum to 0.900000, must sum to 1"},
+      {{{5,
+         R"(design = { law = "mixture", weights = [0.5, 0.5], means = [[0, 0], [1, 1]], covariances = [[[1, 0], [0, 1]], [[1]]] })"}},
+       {},
+       "s.toml:5:110: data.design.covariances[1]: has 1 x 1 elements, data.design.covariances[0] "
+       "has 2 x 2"},
+      {{{5, R"(design = { law = "student_t", dim = 4, df = 0 })"}},
+       {},
+       "s.toml:5:45: data.design.df: is 0, must be in [0.01, 1000000]"},
+      {{{6, R"(regression = { law = "linear", coefficients = [1, 2, 3] })"}},
+       {},
+       "s.toml:6:47: data.regression.coefficients: has 3 elements, the design has dim 4"},
+      {{{6, R"(regression = { law = "zero", height = 1 })"}},
+       {},
+       "s.toml:6:30: data.regression.height: unknown key (allowed: law)"},
+      {{{6, R"(regression = { law = "cosines", amplitude = [1], frequency = [[1, 2, 3, "4"]] })"}},
+       {},
+       "s.toml:6:73: data.regression.frequency[0][3]: is a string, needs a number"},
+      {{{6, R"(regression = { law = "random_cosines", length_scale = 1, seed = -1 })"}},
+       {},
+       "s.toml:6:65: data.regression.seed: is -1, must be in [0, 9007199254740992)"},
+      {{{6, R"(regression = { law = "cosine", amplitude = [1] })"}},
+       {},
+       R"(s.toml:6:22: data.regression.law: is "cosine" (allowed: zero, linear, cosines, random_cosines, additive, single_index, bumps, step, file) - did you mean "cosines"?)"},
+      {{{7, R"(noise = { law = "normal", sd = -1 })"}},
+       {},
+       "s.toml:7:32: data.noise.sd: is -1, must be in [0, 1000000]"},
+      {{{7, R"(noise = { law = "student_t", sd = 1, df = 2 })"}},
+       {},
+       "s.toml:7:43: data.noise.df: is 2, must be inside (2, 1000000)"},
+      {{{7, R"(noise = { law = "normal", sd = 0.5, df = 3 })"}},
+       {},
+       "s.toml:7:37: data.noise.df: unknown key (allowed: law, sd)"},
+      {{{9, "count = 3"}}, {}, "s.toml:11:13: heads.subspaces: needs H k <= d, here 3 x 2 > 4"},
+      {{{11, R"(subspaces = { law = "principal_angles", angles = [1] })"}},
+       {},
+       "s.toml:11:50: heads.subspaces.angles: has 1 elements, needs one for each of the k = 2 "
+       "dimensions of a head"},
+      {{{11, R"(subspaces = { law = "equiangular", angle = 1.6 })"}},
+       {},
+       "s.toml:11:44: heads.subspaces.angle: is 1.6, must be inside (0, 1.5707963267948966)"},
+      {{{11,
+         R"(subspaces = { law = "explicit", matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[1], [0], [0], [0]]] })"}},
+       {},
+       "s.toml:11:79: heads.subspaces.matrices[1]: has 4 x 1 elements, heads.subspaces.matrices[0] "
+       "has 4 x 2"},
+      {{{11, R"(subspaces = { law = "explicit", matrices = [[1, 0], [0, 1]] })"}},
+       {},
+       "s.toml:11:46: heads.subspaces.matrices[0][0]: is an integer, needs an array of numbers"},
+      {{{11, R"(subspaces = { law = "haar", sed = 1 })"}},
+       {},
+       R"(s.toml:11:29: heads.subspaces.sed: unknown key (allowed: law, seed) - did you mean "seed"?)"},
+      {{{12, R"(kernel = { law = "gaussian", bandwith = 0.5 })"}},
+       {},
+       R"(s.toml:12:30: heads.kernel.bandwith: unknown key (allowed: law, bandwidth) - did you mean "bandwidth"?)"},
+      {{{12, R"(kernel = { law = "gaussian", bandwidth = -1 })"}},
+       {},
+       "s.toml:12:42: heads.kernel.bandwidth: is -1, must be in [1e-06, 1000000]"},
+      {{{12, R"(kernel = { law = "gaussian", bandwidth = nan })"}},
+       {},
+       "s.toml:12:42: heads.kernel.bandwidth: is nan, needs a finite number"},
+      {{{12, R"(kernel = { law = "softmax", bandwidth = 0.5 })"}},
+       {},
+       "s.toml:12:29: heads.kernel.bandwidth: unknown key (allowed: law, temperature)"},
+      {{{12, R"(kernel = { law = "gaussian\nx", bandwidth = 1 })"}},
+       {},
+       R"(s.toml:12:18: heads.kernel.law: is "gaussian x" (allowed: )" + laws_of("kernel") +
+           R"() - did you mean "gaussian"?)"},
+      {{{13, R"(weights = { law = "explicit", values = [1] })"}},
+       {},
+       "s.toml:13:40: heads.weights.values: has 1 elements, needs one for each of the 2 heads"},
+      {{{13, R"(weights = { law = "geometric", ratio = 0 })"}},
+       {},
+       "s.toml:13:40: heads.weights.ratio: is 0, must be in (0, 1000]"},
+      {{{13, R"(weights = { law = "optimal", source = "guess" })"}},
+       {},
+       R"(s.toml:13:39: heads.weights.source: is "guess" (allowed: pilot))"},
+      {{{16, "points = [[0, 0, 0]]"}},
+       {},
+       "s.toml:16:10: queries.points: has 3 coordinates in point 1, the design has dim 4"},
+      {{{16, "points = [[0, 0, 0, 0], [0]]"}},
+       {},
+       "s.toml:16:25: queries.points[1]: has 1 elements, queries.points[0] has 4"},
+      {{{16, "points = [0, 0, 0, 0]"}},
+       {},
+       "s.toml:16:11: queries.points[0]: is an integer, needs an array of numbers"},
+      {{{16, "count = 4"}}, {}, "s.toml:16:1: queries.count: unknown key (allowed: law, points)"},
+  });
+}
+
+TEST(bad_scenarios, sweeps) {
+  expect_refusals({
+      {{{19, "replicates = 100\n[sweep]"}},
+       {},
+       R"(s.toml:20:1: sweep: has no keys - write a line such as "heads.kernel.bandwidth" = [0.2, 0.4])"},
+      {{{19, "replicates = 100\nsweep = 3"}},
+       {},
+       R"(s.toml:20:1: run.sweep: unknown key (allowed: seed, replicates, estimator, moments) - did you mean "seed"?)"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = []"}},
+       {},
+       "s.toml:21:1: sweep.data.n: is an empty array"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = 5"}},
+       {},
+       "s.toml:21:12: sweep.data.n: is an integer, needs an array of values"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5, 0]"}},
+       {},
+       "s.toml:21:16: data.n: is 0, must be in [1, 1099511627776)"},
+      {{{19, "replicates = 100\n[sweep]\n\"heads.kernel.bandwith\" = [0.1]"}},
+       {},
+       R"(s.toml:21:28: heads.kernel.bandwith: unknown key (allowed: law, bandwidth) - did you mean "bandwidth"?)"},
+      {{{19, "replicates = 100\n[sweep]\n\"heads..dim\" = [1]"}},
+       {},
+       "s.toml:21:1: heads..dim: is no key - keys look like heads.kernel.bandwidth"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n.x\" = [1]"}},
+       {},
+       "s.toml:21:15: data.n: is an integer and has no x"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]\n\"data\" = [{}]"}},
+       {},
+       "s.toml:21:1: sweep.data.n: is swept together with data, which holds it"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]\ndata.n = [6]"}},
+       {},
+       "s.toml:21:1: sweep.data.n: is swept twice"},
+      {{{19, "replicates = 100\n[sweep]\nzip = 1\n\"data.n\" = [5]"}},
+       {},
+       "s.toml:21:7: sweep.zip: is an integer, needs true or false"},
+      {{{19, "replicates = 100\n[sweep]\nzip = true\n\"data.n\" = [5, 6]\n\"heads.count\" = [1]"}},
+       {},
+       "s.toml:23:1: sweep.heads.count: has 1 values, data.n has 2 - with zip = true all need the "
+       "same number"},
+      {{{19, "replicates = 100\n[sweep]\n\"heads.count\" = [1, 3]"}},
+       {},
+       "s.toml:11:13: heads.subspaces: needs H k <= d, here 3 x 2 > 4 (in the condition "
+       "heads.count = 3)"},
+      {{{19, "replicates = 100\n[sweep]\n\"sweep.x\" = [1]"}},
+       {},
+       "s.toml:21:1: sweep.sweep.x: is part of the sweep itself"},
+      {{{19, "replicates = 100\n[sweep]\n\"heads.kernel.law\" = [\"gaussian\", \"softmax\"]"}},
+       {},
+       R"(s.toml:12:30: heads.kernel.bandwidth: unknown key (allowed: law, temperature) (in the condition heads.kernel.law = "softmax"))"},
+  });
+  std::string values = "[1";
+  for (int i = 2; i <= 1001; ++i) values += ", " + std::to_string(i);
+  const std::string sweep =
+      "[sweep]\n\"data.n\" = " + values + "]\n\"run.replicates\" = " + values + "]\n";
+  EXPECT_EQ(refusal(text_with({}) + sweep, {}, "."),
+            "s.toml:20:1: sweep: has 1002001 conditions (allowed: at most 1000000)");
+}
+
+TEST(bad_scenarios, settings) {
+  expect_refusals({
+      {{}, {"data.n"}, "--set data.n: needs KEY=VALUE - as in --set run.replicates=1000"},
+      {{}, {"=3"}, "--set =3: needs KEY=VALUE - as in --set run.replicates=1000"},
+      {{}, {"data.n="}, "--set data.n=: data.n: has no value"},
+      {{},
+       {"scenario.name=base"},
+       R"(--set scenario.name=base: scenario.name: is base, which is no TOML value - write text in quotes: 'scenario.name="base"')"},
+      {{},
+       {R"(scenario.name="base)"},
+       R"(--set scenario.name="base: scenario.name: is "base, which is no TOML value - write text in quotes: 'scenario.name="..."')"},
+      {{},
+       {"data.n=5\nseed = 3"},
+       R"(--set data.n=5 seed = 3: data.n: is 5 seed = 3, which is no TOML value - write text in quotes: 'data.n="..."')"},
+      {{},
+       {"data..n=5"},
+       "--set data..n=5: data..n: is no key - keys look like heads.kernel.bandwidth"},
+      {{},
+       {"data n=5"},
+       "--set data n=5: data n: is no key - keys look like heads.kernel.bandwidth"},
+      {{},
+       {"data.m=5"},
+       "--set data.m=5: data.m: unknown key (allowed: n, design, regression, noise, fixed_design, "
+       "design_seed)"},
+      {{},
+       {"dat.n=5"},
+       R"(--set dat.n=5: dat: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "data"?)"},
+      {{},
+       {"heads.kernel.bandwidth=-1"},
+       "--set heads.kernel.bandwidth=-1: heads.kernel.bandwidth: is -1, must be in [1e-06, "
+       "1000000]"},
+      {{},
+       {"heads.kernal.bandwidth=1"},
+       R"(--set heads.kernal.bandwidth=1: heads.kernal: unknown key (allowed: count, dim, subspaces, kernel, weights) - did you mean "kernel"?)"},
+      {{}, {"run.seed.x=1"}, "--set run.seed.x=1: run.seed: is an integer and has no x"},
+      {{},
+       {R"(heads.kernel={law="gaussian"})"},
+       R"(--set heads.kernel={law="gaussian"}: heads.kernel.bandwidth: is missing - b, in units of the design)"},
+      {{},
+       {"data.n=1979-05-27"},
+       "--set data.n=1979-05-27: data.n: is a date or time, which no parameter takes - write text "
+       "in quotes"},
+      {{},
+       {R"(data.design.mean=[1, 2, 3, "x"])"},
+       R"(--set data.design.mean=[1, 2, 3, "x"]: data.design.mean[3]: is a string, needs a number)"},
+      {{},
+       {R"(sweep."data.n"=5)"},
+       R"(--set sweep."data.n"=5: sweep.data.n: is an integer, needs an array of values)"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]"}},
+       {"data.n=6"},
+       R"(--set data.n=6: data.n: is swept by the scenario - set the sweep itself: 'sweep."data.n"=[...]')"},
+      {{{19,
+         "replicates = 100\n[sweep]\n\"heads.kernel\" = [{ law = \"laplace\", bandwidth = 1 }]"}},
+       {"heads.kernel.bandwidth=6"},
+       R"(--set heads.kernel.bandwidth=6: heads.kernel.bandwidth: is swept by the scenario - set the sweep itself: 'sweep."heads.kernel"=[...]')"},
+      {{{19, "replicates = 100\n[sweep]\n\"heads.kernel.bandwidth\" = [1, 2]"}},
+       {R"(heads.kernel={law="laplace",bandwidth=9})"},
+       R"(--set heads.kernel={law="laplace",bandwidth=9}: heads.kernel: holds heads.kernel.bandwidth, which the scenario sweeps - leave it out, or set the sweep itself: 'sweep."heads.kernel.bandwidth"=[...]')"},
+      {{{19, "replicates = 100\n[sweeps]\n\"data.n\" = [5]"}},
+       {},
+       R"(s.toml:20:2: sweeps: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "sweep"?)"},
+      {{},
+       {R"(scenario.name="a')"},
+       R"(--set scenario.name="a': scenario.name: is "a', which is no TOML value - write text in quotes: 'scenario.name="..."')"},
+  });
+}
+
+TEST(bad_scenarios, data_files) {
+  const auto directory = std::filesystem::temp_directory_path() /
+                         ("headlab_bad_scenarios_" + std::to_string(getpid()));
+  std::filesystem::create_directories(directory);
+  const auto write = [&](const char* file, const char* content) {
+    std::ofstream(directory / file) << content;
+  };
+  write("good.csv", "1,2,3,4,5\n6,7,8,9,0\n");
+  write("one.csv", "1\n2\n");
+  write("text.csv", "1,2\n3,x\n");
+  write("large.csv", "1,2,3,4\n1,2,3,1e9\n");
+  write("cut.npy", "\x93NUM");
+  expect_refusals(
+      {
+          {{{5, R"(design = { law = "file", path = "missing.csv" })"}},
+           {},
+           "s.toml:5:33: data.design.path: DIR/missing.csv: cannot be opened: No such file or "
+           "directory"},
+          {{{5, R"(design = { law = "file", path = "text.csv" })"}},
+           {},
+           R"(s.toml:5:33: data.design.path: DIR/text.csv:2: cell 2 is no number: "x")"},
+          {{{5, R"(design = { law = "file", path = "cut.npy" })"}},
+           {},
+           "s.toml:5:33: data.design.path: DIR/cut.npy: is no NPY file: it begins with other "
+           "bytes"},
+          {{{5, R"(design = { law = "file", path = "" })"}},
+           {},
+           "s.toml:5:33: data.design.path: is empty"},
+          {{{5, R"(design = { law = "file", path = "good.csv", columns = [0, 7] })"}},
+           {},
+           "s.toml:5:55: data.design.columns: names column 7, the file has columns 0 to 4"},
+          {{{5, R"(design = { law = "file", path = "good.csv", columns = [0, 0.5] })"}},
+           {},
+           "s.toml:5:55: data.design.columns: has 0.5, needs whole numbers"},
+          {{{5, R"(design = { law = "file", path = "good.csv", columns = [1, 1] })"}},
+           {},
+           "s.toml:5:55: data.design.columns: names column 1 twice"},
+          {{{5, R"(design = { law = "file", path = "large.csv" })"}},
+           {},
+           "s.toml:5:33: data.design.path: file has 1000000000 in row 1, must be in [-1000000, "
+           "1000000] - try standardise = true"},
+          {{{5, R"(design = { law = "file", path = "good.csv", standardize = true })"}},
+           {},
+           R"(s.toml:5:45: data.design.standardize: unknown key (allowed: law, path, columns, standardise) - did you mean "standardise"?)"},
+          {{{6, R"(regression = { law = "file", column = 0 })"}},
+           {},
+           R"(s.toml:6:22: data.regression.law: is "file", which needs a design of law "file" to go with)"},
+          {{{5, R"(design = { law = "file", path = "good.csv" })"},
+            {6, R"(regression = { law = "file", column = 9 })"}},
+           {},
+           "s.toml:6:39: data.regression.column: names column 9, the file has columns 0 to 4"},
+          {{{5, R"(design = { law = "file", path = "good.csv" })"},
+            {6, R"(regression = { law = "file", column = 0 })"}},
+           {},
+           R"(s.toml:15:7: queries.law: must be "design": a regression of law "file" is known at the rows of the file only)"},
+          {{{5, R"(design = { law = "file", path = "one.csv" })"},
+            {6, R"(regression = { law = "file", column = 0 })"},
+            {15, R"(law = "design")"},
+            {16, "count = 3"}},
+           {},
+           "s.toml:5:33: data.design.path: file has no column beside the regression's"},
+      },
+      directory.string());
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/scenario/law/queries/queries.h"
+#include "kernels/laws.h"
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// The query points as given.
+struct PointQueries {
+  static constexpr const char* name = "points";
+  static constexpr const char* summary = "the points as given";
+
+  std::vector<std::vector<double>> points = {};  ///< [Q][d]
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("points", points, within(-1e15, 1e15), "[Q][d]");
+  }
+
+  /// Throws ParameterError unless every point has d coordinates and there is at least one.
+  void check(int d) const {
+    if (points.empty()) throw ParameterError("points", "is empty, needs at least one point");
+    if (points.size() > 1000000) {
+      throw ParameterError(
+          "points", "has " + std::to_string(points.size()) + " points (allowed: at most 1000000)");
+    }
+    for (std::size_t q = 0; q < points.size(); ++q) {
+      if (points[q].size() != static_cast<std::size_t>(d)) {
+        throw ParameterError("points", "has " + std::to_string(points[q].size()) +
+                                           " coordinates in point " + std::to_string(q + 1) +
+                                           ", the design has dim " + std::to_string(d));
+      }
+    }
+  }
+
+  /// Number of query points, Q.
+  int size() const { return static_cast<int>(points.size()); }
+
+  QuerySet generate(int, const DesignSampler&, const Table&) const {
+    QuerySet set;
+    set.points.reserve(points.size() * points[0].size());
+    for (const auto& point : points) {
+      set.points.insert(set.points.end(), point.begin(), point.end());
+    }
+    return set;
+  }
+};
+
+}  // namespace headlab

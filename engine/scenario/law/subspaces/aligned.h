@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "engine/scenario/law/subspaces/head_frames.h"
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// All heads look at the same coordinates 0 .. k-1: no diversity at all.
+struct AlignedSubspaces {
+  static constexpr const char* name = "aligned";
+  static constexpr const char* summary = "every head owns coordinates 0 to k - 1";
+
+  template <class Visitor>
+  void parameters(Visitor&) {}
+
+  void check(const Sizes& sizes) const {
+    if (sizes.k > sizes.d) {
+      throw ParameterError(
+          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+    }
+  }
+
+  /// H matrices d x k with orthonormal columns.
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
+    for (int h = 0; h < sizes.heads; ++h) {
+      for (int j = 0; j < sizes.k; ++j) frames(h, j, j) = 1;
+    }
+    return frames;
+  }
+};
+
+}  // namespace headlab

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/orthonormal.h"
+#include "kernels/draws.h"
+#include "kernels/parameter.h"
+#include "kernels/philox.h"
+
+namespace headlab {
+
+/// H matrices d x k of independent normals. Row i of head h is point i of replicate h, so a head
+/// does not depend on how many there are.
+inline HeadFrames normal_frames(const Sizes& sizes, std::uint64_t seed, Purpose purpose) {
+  HeadFrames frames(sizes);
+  const int quads = quads_per_point(sizes.k);
+  for (int h = 0; h < sizes.heads; ++h) {
+    const std::uint64_t stream = subsequence(purpose, static_cast<std::uint64_t>(h));
+    for (int i = 0; i < sizes.d; ++i) {
+      for (int j = 0; j < sizes.k; j += 2) {
+        const Words words = philox(seed, stream,
+                                   static_cast<std::uint64_t>(i) * static_cast<unsigned>(quads) +
+                                       static_cast<unsigned>(j / 4));
+        const NormalPair z = normal_pair(words.w[j % 4], words.w[j % 4 + 1]);
+        frames(h, i, j) = z.first;
+        if (j + 1 < sizes.k) frames(h, i, j + 1) = z.second;
+      }
+    }
+  }
+  return frames;
+}
+
+/// Independent heads, each uniformly distributed over all d x k matrices of orthonormal columns.
+struct HaarSubspaces {
+  static constexpr const char* name = "haar";
+  static constexpr const char* summary = "independent and uniformly distributed heads";
+
+  std::uint64_t seed = 0;
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.optional("seed", seed, "of the subspaces, default 0");
+  }
+
+  void check(const Sizes& sizes) const {
+    if (sizes.k > sizes.d) {
+      throw ParameterError(
+          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+    }
+  }
+
+  /// H matrices d x k with orthonormal columns: the Q of a matrix of independent normals.
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames = normal_frames(sizes, seed, Purpose::haar);
+    orthonormalise_each(frames);
+    return frames;
+  }
+};
+
+}  // namespace headlab

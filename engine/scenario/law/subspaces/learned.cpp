@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/law/subspaces/learned.h"
+
+#include "engine/scenario/law/subspaces/haar.h"
+#include "engine/scenario/law/subspaces/orthogonal.h"
+#include "engine/scenario/law/subspaces/orthonormal.h"
+#include "engine/files/words.h"
+#include "kernels/learning/fit.h"
+
+namespace headlab {
+namespace {
+
+void require_one_of(const std::string& key, const std::string& value,
+                    const std::vector<std::string>& allowed) {
+  for (const std::string& word : allowed) {
+    if (value == word) return;
+  }
+  throw ParameterError(key, "is \"" + value + "\"" + suggestion(value, allowed));
+}
+
+}  // namespace
+
+void LearnedSubspaces::check(const Sizes& sizes) const {
+  require_one_of("fit", fit, {"once", "per_replicate"});
+  require_one_of("start", start, {"identical", "haar", "orthogonal"});
+  require_one_of("matrices", matrices, {"orthonormal", "free", "query_key"});
+  if (sizes.k > sizes.d) {
+    throw ParameterError(
+        "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+  }
+  if (start == "orthogonal") {
+    try {
+      OrthogonalSubspaces{}.check(sizes);
+    } catch (const ParameterError& error) {
+      throw ParameterError("start", std::string("\"orthogonal\" ") + error.what());
+    }
+  }
+  if (points && !once()) {
+    throw ParameterError("points", "has no effect with fit = \"per_replicate\" - remove it");
+  }
+  if (diversity > 0 && sizes.heads < 2) {
+    throw ParameterError("diversity", "needs two heads or more");
+  }
+  const std::uint64_t n = points.value_or(sizes.n);
+  if (n > 4294967295u) {
+    throw ParameterError(
+        "", "learns on at most 2^32 - 1 points, here " + std::to_string(n) + " - set points");
+  }
+  Learning learning;
+  learning.held_out = held_out;
+  const std::uint64_t out = held_out_points(learning, n);
+  if (n < out + 2) {
+    throw ParameterError(points ? "points" : "", "leaves " + std::to_string(n - out) + " of " +
+                                                     std::to_string(n) +
+                                                     " points to learn on, needs 2");
+  }
+  if (held_out > 0 && out == 0) {
+    throw ParameterError("held_out",
+                         "of " + std::to_string(n) + " points is less than one - use held_out = 0");
+  }
+}
+
+HeadFrames LearnedSubspaces::start_frames(const Sizes& sizes) const {
+  if (start == "orthogonal") return OrthogonalSubspaces{}.generate(sizes);
+  if (start == "haar") return HaarSubspaces{.seed = seed}.generate(sizes);
+  Sizes one = sizes;
+  one.heads = 1;
+  const HeadFrames common = HaarSubspaces{.seed = seed}.generate(one);
+  HeadFrames frames = normal_frames(sizes, seed, Purpose::learning_start);
+  for (int h = 0; h < sizes.heads; ++h) {
+    for (int i = 0; i < sizes.d; ++i) {
+      for (int j = 0; j < sizes.k; ++j) {
+        frames(h, i, j) = common(0, i, j) + spread * frames(h, i, j);
+      }
+    }
+  }
+  orthonormalise_each(frames);
+  return frames;
+}
+
+HeadFrames LearnedSubspaces::generate(const Sizes& sizes) const {
+  if (!once()) return start_frames(sizes);
+  if (!resolved) throw ParameterError("", "learned subspaces need their fit first");
+  return resolved->frames;
+}
+
+}  // namespace headlab

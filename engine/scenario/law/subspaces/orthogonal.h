@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "engine/scenario/law/subspaces/head_frames.h"
+#include "kernels/parameter.h"
+
+namespace headlab {
+
+/// Mutually orthogonal heads: head h owns coordinates h k .. (h+1) k - 1.
+struct OrthogonalSubspaces {
+  static constexpr const char* name = "orthogonal";
+  static constexpr const char* summary = "head h owns coordinates h k to (h+1) k - 1";
+
+  template <class Visitor>
+  void parameters(Visitor&) {}
+
+  void check(const Sizes& sizes) const {
+    if (sizes.heads * sizes.k > sizes.d) {
+      throw ParameterError("", "needs H k <= d, here " + std::to_string(sizes.heads) + " x " +
+                                   std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+    }
+  }
+
+  /// H matrices d x k with orthonormal columns.
+  HeadFrames generate(const Sizes& sizes) const {
+    HeadFrames frames(sizes);
+    for (int h = 0; h < sizes.heads; ++h) {
+      for (int j = 0; j < sizes.k; ++j) frames(h, h * sizes.k + j, j) = 1;
+    }
+    return frames;
+  }
+};
+
+}  // namespace headlab

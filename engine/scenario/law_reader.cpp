@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/law_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/scenario/setup_laws.h"
+#include "kernels/laws.h"
+
+namespace headlab {
+
+namespace {
+
+template <class... Laws>
+void describe_family(const char* family, std::variant<Laws...>, std::vector<LawDescription>& out) {
+  (out.push_back({family, Laws::name, Laws::summary, describe_parameters<Laws>()}), ...);
+}
+
+[[noreturn]] void refuse_kind(const Value& value, const std::string& key, const char* needed) {
+  refuse(value.location, key, std::string("is ") + value.kind() + ", needs " + needed);
+}
+
+void require_range(const Value& value, const std::string& key, const Range& range, double number) {
+  if (!std::isfinite(number)) {
+    refuse(value.location, key, "is " + number_text(number) + ", needs a finite number");
+  }
+  if (!range.holds(number)) {
+    refuse(value.location, key, "is " + to_toml(value) + ", must be " + range_text(range));
+  }
+}
+
+/// A whole number, which may be written 1e4.
+std::int64_t whole_number(const Value& value, const std::string& key, const Range& range) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
+    require_range(value, key, range, static_cast<double>(*integer));
+    return *integer;
+  }
+  const auto* number = std::get_if<double>(&value.data);
+  if (number == nullptr) refuse_kind(value, key, "a whole number");
+  require_range(value, key, range, *number);
+  if (*number != std::floor(*number)) {
+    refuse(value.location, key, "is " + number_text(*number) + ", needs a whole number");
+  }
+  // Exact: every range of a whole number ends at 2^53 or below.
+  return static_cast<std::int64_t>(*number);
+}
+
+/// "3", "3 x 2": the lengths of an array whose rows have been found equal.
+std::string extents(double) {
+  return "";
+}
+template <class T>
+std::string extents(const std::vector<T>& array) {
+  const std::string inner = extents(array.front());
+  return std::to_string(array.size()) + (inner.empty() ? "" : " x " + inner);
+}
+
+template <class T>
+void read_array(const Value& value, const std::string& key, const Range& range, std::vector<T>& out,
+                const char* needed) {
+  const auto* elements = std::get_if<Value::Array>(&value.data);
+  if (elements == nullptr) refuse_kind(value, key, needed);
+  if (elements->empty()) refuse(value.location, key, "is an empty array");
+  out.assign(elements->size(), T());
+  for (std::size_t i = 0; i < elements->size(); ++i) {
+    const std::string element_key = key + "[" + std::to_string(i) + "]";
+    read_value((*elements)[i], element_key, range, out[i]);
+    if (extents(out[i]) != extents(out[0])) {
+      refuse((*elements)[i].location, element_key,
+             "has " + extents(out[i]) + " elements, " + key + "[0] has " + extents(out[0]));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LawDescription> describe_laws() {
+  std::vector<LawDescription> laws;
+  describe_family("design", DesignLaw(), laws);
+  describe_family("regression", RegressionLaw(), laws);
+  describe_family("noise", NoiseLaw(), laws);
+  describe_family("subspaces", SubspaceLaw(), laws);
+  describe_family("kernel", KernelLaw(), laws);
+  describe_family("weights", WeightLaw(), laws);
+  describe_family("queries", QueryLaw(), laws);
+  return laws;
+}
+
+std::string range_text(const Range& range) {
+  const std::string low = number_text(range.low);
+  const std::string high = number_text(range.high);
+  if (std::isfinite(range.low) && std::isfinite(range.high)) {
+    const bool open = range.low_open && range.high_open;
+    return (open             ? "inside ("
+            : range.low_open ? "in ("
+                             : "in [") +
+           low + ", " + high + (range.high_open ? ")" : "]");
+  }
+  if (std::isfinite(range.low)) return (range.low_open ? "> " : ">= ") + low;
+  if (std::isfinite(range.high)) return (range.high_open ? "< " : "<= ") + high;
+  return "";
+}
+
+void read_value(const Value& value, const std::string& key, const Range& range, double& out) {
+  if (const auto* number = std::get_if<double>(&value.data)) {
+    out = *number;
+  } else if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
+    out = static_cast<double>(*integer);
+  } else {
+    refuse_kind(value, key, "a number");
+  }
+  require_range(value, key, range, out);
+}
+
+void read_value(const Value& value, const std::string& key, const Range& range, int& out) {
+  out = static_cast<int>(whole_number(value, key, range));
+}
+
+void read_value(const Value& value, const std::string& key, const Range& range,
+                std::uint64_t& out) {
+  out = static_cast<std::uint64_t>(whole_number(value, key, range));
+}
+
+void read_value(const Value& value, const std::string& key, const Range&, bool& out) {
+  if (!std::holds_alternative<bool>(value.data)) refuse_kind(value, key, "true or false");
+  out = std::get<bool>(value.data);
+}
+
+void read_value(const Value& value, const std::string& key, const Range&, std::string& out) {
+  if (!std::holds_alternative<std::string>(value.data)) refuse_kind(value, key, "a string");
+  out = std::get<std::string>(value.data);
+}
+
+void read_value(const Value& value, const std::string& key, const Range& range,
+                std::vector<double>& out) {
+  read_array(value, key, range, out, "an array of numbers");
+}
+
+void read_value(const Value& value, const std::string& key, const Range& range,
+                std::vector<std::vector<double>>& out) {
+  read_array(value, key, range, out, "an array of arrays of numbers");
+}
+
+void read_value(const Value& value, const std::string& key, const Range& range,
+                std::vector<std::vector<std::vector<double>>>& out) {
+  read_array(value, key, range, out, "an array of matrices");
+}
+
+TableReader::TableReader(const Value& table, std::string key)
+    : table_(table), key_(std::move(key)) {
+  if (!std::holds_alternative<Value::Members>(table.data)) refuse_kind(table, key_, "a table");
+}
+
+void TableReader::allow(const std::vector<std::string>& keys) const {
+  for (const auto& entry : std::get<Value::Members>(table_.data)) {
+    if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) {
+      refuse(entry.location, path(entry.key), "unknown key" + suggestion(entry.key, keys));
+    }
+  }
+}
+
+std::vector<std::string> TableReader::words(const char* key) const {
+  const Value* value = table_.find(key);
+  if (value == nullptr) return {};
+  std::vector<std::string> all;
+  const auto* array = std::get_if<Value::Array>(&value->data);
+  if (array == nullptr) {
+    read_value(*value, path(key), finite(), all.emplace_back());
+    return all;
+  }
+  for (const Value& one : *array) read_value(one, path(key), finite(), all.emplace_back());
+  return all;
+}
+
+const Value& TableReader::need(const char* key, const std::string& doc) const {
+  const Value* value = table_.find(key);
+  if (value == nullptr) refuse(table_.location, path(key), "is missing - " + doc);
+  return *value;
+}
+
+void TableReader::refuse_word(const char* key, const std::string& word,
+                              const std::vector<std::string>& allowed) const {
+  refuse(table_.find(key)->location, path(key),
+         "is \"" + one_line(word, 60) + "\"" + suggestion(word, allowed));
+}
+
+void TableReader::refuse_parameter(const ParameterError& error) const {
+  const Value* value = table_.find(error.key());
+  refuse(value != nullptr ? value->location : table_.location,
+         error.key().empty() ? key_ : path(error.key()), error.what());
+}
+
+}  // namespace headlab

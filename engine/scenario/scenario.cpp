@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/scenario.h"
+
+#include <filesystem>
+
+#include "engine/files/error.h"
+#include "engine/scenario/file_laws.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/scenario/sweep.h"
+#include "engine/files/table_file.h"
+
+namespace headlab {
+
+namespace {
+
+constexpr std::size_t most_scenario_bytes = std::size_t{64} << 20;
+
+/// Training points and replicates: [1, 2^40).
+constexpr Range counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
+
+/// Runs a law's own check; what it finds is refused at the value concerned.
+template <class Check>
+void checked(const TableReader& table, const Check& check) {
+  try {
+    check();
+  } catch (const ParameterError& error) {
+    table.refuse_parameter(error);
+  }
+}
+
+/// Reads the sections of one condition, in the order that their checks need.
+class ConditionReader {
+ public:
+  ConditionReader(const Value& root, DataFiles& files) : root_(root, ""), files_(files) {}
+
+  Scenario read() {
+    root_.allow({"scenario", "data", "heads", "queries", "run", "sweep", "claim"});
+    read_name();
+    read_data();
+    read_heads();
+    read_queries();
+    read_run();
+    check_heads();
+    read_claim();
+    return std::move(s_);
+  }
+
+ private:
+  TableReader section(const char* key, const std::string& doc) const {
+    return {root_.need(key, doc), key};
+  }
+
+  void read_name() {
+    const auto scenario = section("scenario", "a section with the name of the study");
+    scenario.allow({"name", "aims"});
+    scenario.required("name", s_.name, "what to call this study");
+    scenario.optional("aims", s_.aims, "");
+  }
+
+  void read_data() {
+    const auto data = section("data", "a section with n, design, regression and noise");
+    data.allow({"n", "design", "regression", "noise", "fixed_design", "design_seed"});
+    data.required("n", s_.n, counts, "training points in one training set");
+    const Value& design = data.need("design", "a law table such as { law = \"normal\", dim = 6 }");
+    const Value& regression = data.need("regression", "a law table such as { law = \"zero\" }");
+    const Value& noise = data.need("noise", "a law table such as { law = \"normal\", sd = 0.5 }");
+    read_law(design, "data.design", s_.design);
+    read_law(regression, "data.regression", s_.regression);
+    read_law(noise, "data.noise", s_.noise);
+    data.optional("fixed_design", s_.fixed_design, "");
+    data.optional("design_seed", s_.design_seed, "");
+    if (const Value* seed = data.find("design_seed"); seed != nullptr && !s_.fixed_design) {
+      refuse(seed->location, "data.design_seed",
+             "has no effect without fixed_design = true - add that, or remove this");
+    }
+
+    const TableReader design_table(design, "data.design");
+    const TableReader regression_table(regression, "data.regression");
+    const TableReader noise_table(noise, "data.noise");
+    fill_from_file(design_table, regression_table);
+    checked(design_table, [&] { std::visit([](const auto& law) { law.check(); }, s_.design); });
+    d_ = std::visit([](const auto& law) { return law.dimension(); }, s_.design);
+    checked(regression_table,
+            [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });
+    checked(noise_table, [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.noise); });
+  }
+
+  void fill_from_file(const TableReader& design_table, const TableReader& regression_table) {
+    auto* design = std::get_if<FileDesign>(&s_.design);
+    auto* regression = std::get_if<FileRegression>(&s_.regression);
+    if (design == nullptr) {
+      if (regression == nullptr) return;
+      regression_table.refuse_parameter(
+          ParameterError("law", "is \"file\", which needs a design of law \"file\" to go with"));
+    }
+    const DataTable* table = nullptr;
+    checked(design_table, [&] {
+      if (design->path.empty()) throw ParameterError("path", "is empty");
+      try {
+        table = &files_.at(design->path);
+      } catch (const Refused& error) {
+        throw ParameterError("path", error.what());
+      }
+    });
+    std::optional<int> left_out;
+    if (regression != nullptr) {
+      checked(regression_table, [&] { fill_regression(*regression, *table); });
+      left_out = regression->column;
+    }
+    checked(design_table, [&] { fill_design(*design, *table, left_out); });
+  }
+
+  void read_heads() {
+    const auto heads = section("heads", "a section with count, dim, subspaces and kernel");
+    heads.allow({"count", "dim", "subspaces", "kernel", "weights"});
+    heads.required("count", s_.heads, within(1, 1024), "number of heads H");
+    heads.required("dim", s_.k, within(1, 4096), "dimension k of one head");
+    const Value& subspaces =
+        heads.need("subspaces", "a law table such as { law = \"orthogonal\" }");
+    const Value& kernel =
+        heads.need("kernel", "a law table such as { law = \"gaussian\", bandwidth = 0.5 }");
+    read_law(subspaces, "heads.subspaces", s_.subspaces);
+    read_law(kernel, "heads.kernel", s_.kernel);
+    checked(heads, [&] {
+      if (s_.k > d_) {
+        throw ParameterError(
+            "dim", "is " + std::to_string(s_.k) + ", the design has dim " + std::to_string(d_));
+      }
+    });
+
+    const Sizes sizes{.d = d_, .heads = s_.heads, .k = s_.k, .n = s_.n};
+    checked({subspaces, "heads.subspaces"}, [&] { fill_subspaces(); });
+    checked({subspaces, "heads.subspaces"},
+            [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces); });
+    if (const Value* weights = heads.find("weights")) {
+      read_law(*weights, "heads.weights", s_.weights);
+      checked({*weights, "heads.weights"},
+              [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.weights); });
+    }
+  }
+
+  void fill_subspaces() {
+    auto* law = std::get_if<FileSubspaces>(&s_.subspaces);
+    if (law == nullptr) return;
+    if (law->path.empty()) throw ParameterError("path", "is empty");
+    try {
+      law->given = files_.heads(law->path, law->layer, law->query_key);
+    } catch (const Refused& error) {
+      throw ParameterError("path", error.what());
+    }
+  }
+
+  void read_queries() {
+    const Value& queries = root_.need("queries", "a section with law = \"points\" or \"design\"");
+    read_law(queries, "queries", s_.queries);
+    checked({queries, "queries"}, [&] {
+      if (std::holds_alternative<FileRegression>(s_.regression) &&
+          !std::holds_alternative<DesignQueries>(s_.queries)) {
+        throw ParameterError("law",
+                             "must be \"design\": a regression of law \"file\" is known at the "
+                             "rows of the file only");
+      }
+      std::visit([&](const auto& law) { law.check(d_); }, s_.queries);
+    });
+  }
+
+  void read_run() {
+    const auto run = section("run", "a section with seed and replicates");
+    run.allow({"seed", "replicates", "estimator", "moments"});
+    run.optional("seed", s_.seed, "");
+    run.required("replicates", s_.replicates, counts, "number of training sets");
+    run.choice<Estimator>("estimator", s_.estimator,
+                          {{"conditional", Estimator::conditional}, {"plain", Estimator::plain}});
+    run.choice<MomentMode>(
+        "moments", s_.moments,
+        {{"pairwise", MomentMode::pairwise}, {"aggregate", MomentMode::aggregate}});
+  }
+
+  /// What the laws of the heads ask of one another and of the run.
+  void check_heads() const {
+    const TableReader heads(root_.need("heads", ""), "heads");
+    checked(heads, [&] { check_projections(); });
+    const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces);
+    if (learned == nullptr) {
+      if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;
+      heads.refuse_parameter(ParameterError(
+          "weights", "have law \"learned\", which needs subspaces of law \"learned\" too"));
+    }
+    if (learned->once()) return;
+    if (std::holds_alternative<OptimalWeights>(s_.weights)) {
+      heads.refuse_parameter(ParameterError(
+          "weights",
+          "of law \"optimal\" need the same heads in every replicate - use uniform or "
+          "learned weights, or fit = \"once\""));
+    }
+    if (s_.estimator == Estimator::conditional) {
+      section("run", "").refuse_parameter(
+          ParameterError("estimator",
+                         "must be \"plain\": heads that are learned in every replicate "
+                         "depend on its noise"));
+    }
+  }
+
+  /// Separate projections of the queries are for softmax, and learning for laws with a product
+  /// form.
+  void check_projections() const {
+    const bool softmax = std::holds_alternative<SoftmaxKernel>(s_.kernel);
+    if (std::holds_alternative<LearnedSubspaces>(s_.subspaces) && !norm_share_of(s_.kernel)) {
+      throw ParameterError("kernel",
+                           "cannot be learned through (allowed with law \"learned\": gaussian, "
+                           "softmax)");
+    }
+    if (projects_queries_apart(s_) && !softmax) {
+      throw ParameterError("kernel",
+                           "must have law \"softmax\", because matrices of their own project the "
+                           "queries");
+    }
+  }
+
+  /// What a claim says is read where claims are checked; here only that it is well formed.
+  void read_claim() const {
+    const Value* table = root_.find("claim");
+    if (table == nullptr) return;
+    const TableReader claim(*table, "claim");
+    claim.allow({"name", "form", "index", "expected", "margin"});
+    std::string word;
+    for (const char* key : {"name", "form"}) claim.optional(key, word, "");
+    for (const char* key : {"index", "expected"}) claim.words(key);
+    double margin = 0;
+    claim.optional("margin", margin, at_least(0), "");
+  }
+
+  TableReader root_;
+  DataFiles& files_;
+  Scenario s_;
+  int d_ = 0;
+};
+
+/// A --set argument, applied.
+struct Setting {
+  Location location;
+  std::string key;
+};
+
+Setting apply(Value& root, const std::string& argument) {
+  const Location location{one_line("--set " + argument, 200)};
+  const auto equals = argument.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    refuse(location, "", "needs KEY=VALUE - as in --set run.replicates=1000");
+  }
+  std::string key = argument.substr(0, equals);
+  while (!key.empty() && key.back() == ' ') key.pop_back();
+  split_path(key, location);
+  set_value(root, key, parse_value(argument.substr(equals + 1), key, location));
+  return {location, key};
+}
+
+/// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
+/// changed something else, the refusal says which condition it is about.
+Scenario read_condition(const Sweep& sweep, std::size_t index, DataFiles& files) {
+  Value parameters = sweep.condition(index);
+  const auto keys = sweep.keys();
+  const auto values = sweep.values(index);
+  try {
+    Scenario scenario = ConditionReader(parameters, files).read();
+    scenario.parameters = std::move(parameters);
+    for (const Value* value : values) scenario.swept.push_back(to_toml(*value));
+    return scenario;
+  } catch (const Refused& error) {
+    const std::string line = error.what();
+    std::string condition;
+    for (std::size_t a = 0; a < values.size(); ++a) {
+      if (line.starts_with(values[a]->location.text() + ": ")) throw;
+      condition += (a == 0 ? "" : ", ") + keys[a] + " = " + one_line(to_toml(*values[a]), 60);
+    }
+    if (index == 0) throw;
+    throw Refused(line + " (in the condition " + condition + ")");
+  }
+}
+
+/// A sweep writes over what was set there: refused rather than silently undone.
+void refuse_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
+  for (const auto& setting : settings) {
+    const auto path = split_path(setting.key, setting.location);
+    const std::string* key = sweep.key_that_undoes(path);
+    if (key == nullptr) continue;
+    const bool is_part = split_path(*key, setting.location).size() > path.size();
+    refuse(setting.location, setting.key,
+           (is_part ? "holds " + *key + ", which the scenario sweeps - leave it out, or"
+                    : std::string("is swept by the scenario -")) +
+               " set the sweep itself: 'sweep.\"" + *key + "\"=[...]'");
+  }
+}
+
+}  // namespace
+
+Study parse_study(const std::string& text, const std::string& source,
+                  const std::vector<std::string>& sets, const std::string& directory) {
+  Value root = parse_toml(text, source);
+  std::vector<Setting> settings;
+  for (const auto& argument : sets) settings.push_back(apply(root, argument));
+  const Sweep sweep(std::move(root));
+  refuse_swept(settings, sweep);
+
+  Study study{.file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
+  DataFiles files(directory);
+  for (std::size_t index = 0; index < sweep.size(); ++index) {
+    study.conditions.push_back(read_condition(sweep, index, files));
+  }
+  study.inputs = files.paths();
+  return study;
+}
+
+Study read_study(const std::string& file, const std::vector<std::string>& sets) {
+  const auto directory = std::filesystem::path(file).parent_path().string();
+  Study study = parse_study(read_file(file, most_scenario_bytes), file, sets, directory);
+  study.inputs.push_back(file);
+  return study;
+}
+
+}  // namespace headlab

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/scenario.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/files/npy_file.h"
+
+namespace headlab {
+namespace {
+
+/// A scenario with d = 4, H = 2, k = 2; `laws` replaces the law of some families.
+std::string text_with(const std::map<std::string, std::string>& laws = {}) {
+  const auto law = [&](const char* family, const char* otherwise) {
+    const auto found = laws.find(family);
+    return found == laws.end() ? otherwise : found->second;
+  };
+  return "[scenario]\nname = \"base\"\n[data]\nn = 50\ndesign = " +
+         law("design", "{ law = \"normal\", dim = 4 }") +
+         "\nregression = " + law("regression", "{ law = \"zero\" }") +
+         "\nnoise = " + law("noise", "{ law = \"normal\", sd = 0.5 }") +
+         "\n[heads]\ncount = 2\ndim = 2\nsubspaces = " +
+         law("subspaces", "{ law = \"orthogonal\" }") +
+         "\nkernel = " + law("kernel", "{ law = \"gaussian\", bandwidth = 0.5 }") +
+         "\nweights = " + law("weights", "{ law = \"uniform\" }") + "\n[run]\nreplicates = 100\n" +
+         "[queries]\n" + law("queries", "law = \"points\"\npoints = [[0, 0, 0, 0]]") + "\n";
+}
+
+double bandwidth(const Scenario& scenario) {
+  return std::get<GaussianKernel>(scenario.kernel).bandwidth;
+}
+
+/// A directory of its own for the files of one test.
+struct Directory {
+  explicit Directory(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / (name + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path);
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  void write(const std::string& file, const std::string& content) const {
+    std::ofstream(path / file, std::ios::binary) << content;
+  }
+  std::filesystem::path path;
+};
+
+TEST(scenario, defaults) {
+  const auto study = parse_study(
+      "[scenario]\nname = \"least\"\n[data]\nn = 1e3\ndesign = { law = \"uniform\", dim = 1 }\n"
+      "regression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n"
+      "[heads]\ncount = 1\ndim = 1\nsubspaces = { law = \"haar\" }\n"
+      "kernel = { law = \"gaussian\", bandwidth = 1 }\n"
+      "[queries]\nlaw = \"design\"\ncount = 3\n[run]\nreplicates = 10\n",
+      "least.toml");
+  EXPECT_EQ(study.file, "least.toml");
+  EXPECT_TRUE(study.swept.empty());
+  ASSERT_EQ(study.conditions.size(), 1u);
+  const Scenario& s = study.conditions[0];
+  EXPECT_EQ(s.name, "least");
+  EXPECT_EQ(s.aims, "");
+  EXPECT_EQ(s.n, 1000u);
+  EXPECT_FALSE(s.fixed_design);
+  EXPECT_EQ(s.design_seed, 0u);
+  EXPECT_EQ(std::get<HaarSubspaces>(s.subspaces).seed, 0u);
+  EXPECT_TRUE(std::holds_alternative<UniformWeights>(s.weights));
+  EXPECT_EQ(std::get<DesignQueries>(s.queries).seed, 0u);
+  EXPECT_EQ(s.seed, 0u);
+  EXPECT_EQ(s.replicates, 10u);
+  EXPECT_EQ(s.estimator, Estimator::conditional);
+  EXPECT_EQ(s.moments, MomentMode::pairwise);
+  EXPECT_TRUE(s.swept.empty());
+}
+
+TEST(scenario, everything_that_is_written_is_read) {
+  const auto study = parse_study(
+      text_with({{"design", "{ law = \"normal\", dim = 4, mean = [1, 2, 3, 4.5], ar1 = -0.5 }"},
+                 {"noise",
+                  "{ law = \"student_t\", df = 4, sd = 2 }\nfixed_design = true\n"
+                  "design_seed = 9007199254740991"},
+                 {"subspaces",
+                  "{ law = \"explicit\", orthonormalise = true, matrices = "
+                  "[[[1, 0], [1, 1], [0, 0], [0, 0]], "
+                  "[[0, 0], [0, 0], [2, 0], [0, 1]]] }"}}) +
+          "[claim]\nname = \"hdi\"\nform = \"between configurations\"\nindex = \"chordal\"\n"
+          "expected = \"refuted\"\nmargin = 0.1\n",
+      "s.toml", {"run.estimator=\"plain\"", "run.moments=\"aggregate\"", "run.seed=11"});
+  const Scenario& s = study.conditions[0];
+  const auto& design = std::get<NormalDesign>(s.design);
+  EXPECT_EQ(design.dim, 4);
+  EXPECT_EQ(design.mean, (std::vector<double>{1, 2, 3, 4.5}));
+  EXPECT_EQ(design.ar1, -0.5);
+  EXPECT_EQ(std::get<StudentNoise>(s.noise).df, 4);
+  EXPECT_TRUE(s.fixed_design);
+  EXPECT_EQ(s.design_seed, 9007199254740991u);
+  const auto& explicit_law = std::get<ExplicitSubspaces>(s.subspaces);
+  EXPECT_TRUE(explicit_law.orthonormalise);
+  EXPECT_EQ(explicit_law.matrices[1][2][0], 2);
+  EXPECT_EQ(s.estimator, Estimator::plain);
+  EXPECT_EQ(s.moments, MomentMode::aggregate);
+  EXPECT_EQ(s.seed, 11u);
+  EXPECT_EQ(std::get<double>(s.parameters.find("claim")->find("margin")->data), 0.1);
+}
+
+TEST(scenario, a_crossed_sweep_varies_the_last_key_fastest) {
+  const auto study = parse_study(text_with() +
+                                     "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 1, 2]\n"
+                                     "\"data.n\" = [10, 20]\n",
+                                 "s.toml");
+  EXPECT_EQ(study.swept, (std::vector<std::string>{"heads.kernel.bandwidth", "data.n"}));
+  ASSERT_EQ(study.conditions.size(), 6u);
+  const double bandwidths[] = {0.5, 0.5, 1, 1, 2, 2};
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(bandwidth(study.conditions[i]), bandwidths[i]);
+    EXPECT_EQ(study.conditions[i].n, i % 2 == 0 ? 10u : 20u);
+    EXPECT_EQ(study.conditions[i].parameters.find("sweep"), nullptr);
+  }
+  EXPECT_EQ(study.conditions[3].swept, (std::vector<std::string>{"1", "20"}));
+}
+
+TEST(scenario, a_zipped_sweep_varies_all_keys_together) {
+  const auto study = parse_study(text_with() +
+                                     "[sweep]\nzip = true\nheads.kernel.bandwidth = [0.5, 2.0]\n"
+                                     "\"data.n\" = [10, 20]\n",
+                                 "s.toml");
+  EXPECT_EQ(study.swept, (std::vector<std::string>{"heads.kernel.bandwidth", "data.n"}));
+  ASSERT_EQ(study.conditions.size(), 2u);
+  EXPECT_EQ(bandwidth(study.conditions[0]), 0.5);
+  EXPECT_EQ(study.conditions[0].n, 10u);
+  EXPECT_EQ(bandwidth(study.conditions[1]), 2);
+  EXPECT_EQ(study.conditions[1].n, 20u);
+  EXPECT_EQ(study.conditions[1].swept, (std::vector<std::string>{"2.0", "20"}));
+}
+
+TEST(scenario, law_tables_and_absent_optional_keys_can_be_swept) {
+  const auto study =
+      parse_study(text_with() +
+                      "[sweep]\n\"heads.kernel\" = [{ law = \"softmax\", temperature = 2 }, "
+                      "{ law = \"laplace\", bandwidth = 3 }]\n\"data.design.ar1\" = [0.1]\n"
+                      "\"run.seed\" = [1]\n",
+                  "s.toml");
+  ASSERT_EQ(study.conditions.size(), 2u);
+  EXPECT_EQ(std::get<SoftmaxKernel>(study.conditions[0].kernel).temperature, 2);
+  EXPECT_EQ(std::get<LaplaceKernel>(study.conditions[1].kernel).bandwidth, 3);
+  EXPECT_EQ(std::get<NormalDesign>(study.conditions[1].design).ar1, 0.1);
+  EXPECT_EQ(study.conditions[1].seed, 1u);
+  EXPECT_EQ(study.conditions[0].swept[0], "{ law = \"softmax\", temperature = 2 }");
+}
+
+TEST(scenario, settings_come_before_the_sweep_and_may_change_it) {
+  const std::string text = text_with() + "[sweep]\n\"data.n\" = [10, 20]\n";
+  const std::vector<std::string> sets = {"sweep.\"data.n\"=[7]", "heads.kernel.bandwidth = 3",
+                                         "scenario.name=\"other\"",
+                                         "heads.weights={law=\"geometric\", ratio=0.5}"};
+  const auto study = parse_study(text, "s.toml", sets);
+  EXPECT_EQ(study.sets, sets);
+  EXPECT_EQ(study.text, text);
+  ASSERT_EQ(study.conditions.size(), 1u);
+  EXPECT_EQ(study.conditions[0].n, 7u);
+  EXPECT_EQ(bandwidth(study.conditions[0]), 3);
+  EXPECT_EQ(study.conditions[0].name, "other");
+  EXPECT_EQ(std::get<GeometricWeights>(study.conditions[0].weights).ratio, 0.5);
+}
+
+TEST(scenario, a_table_may_be_set_around_what_is_swept) {
+  const std::string text = text_with() + "[sweep]\n\"heads.kernel.bandwidth\" = [1, 2]\n";
+  const auto study = parse_study(text, "s.toml", {"heads.kernel={law=\"laplace\"}"});
+  EXPECT_EQ(std::get<LaplaceKernel>(study.conditions.at(1).kernel).bandwidth, 2);
+}
+
+TEST(scenario, parameters_survive_json) {
+  const auto study = parse_study(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
+                                 {"data.noise.sd=0.1"});
+  const auto json = nlohmann::json::parse(to_json(study.conditions[1].parameters));
+  EXPECT_EQ(json, nlohmann::json::parse(R"({
+    "scenario": {"name": "base"},
+    "data": {"n": 20, "design": {"law": "normal", "dim": 4}, "regression": {"law": "zero"},
+             "noise": {"law": "normal", "sd": 0.1}},
+    "heads": {"count": 2, "dim": 2, "subspaces": {"law": "orthogonal"},
+              "kernel": {"law": "gaussian", "bandwidth": 0.5}, "weights": {"law": "uniform"}},
+    "queries": {"law": "points", "points": [[0, 0, 0, 0]]},
+    "run": {"replicates": 100}})"));
+}
+
+/// The least that a scenario must say to use a law, by family and name.
+const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
+    {"design",
+     {{"normal", "dim = 4"},
+      {"mixture", "weights = [0.5, 0.5], means = [[0, 0, 0, 0], [1, 1, 1, 1]]"},
+      {"uniform", "dim = 4"},
+      {"student_t", "dim = 4, df = 3"},
+      {"sphere", "dim = 4"},
+      {"file", "path = \"rows.csv\""}}},
+    {"regression",
+     {{"zero", ""},
+      {"linear", "coefficients = [1, 2, 3, 4]"},
+      {"cosines", "amplitude = [1], frequency = [[1, 2, 3, 4]]"},
+      {"random_cosines", "length_scale = 1"},
+      {"additive", "amplitude = [1, 1, 1, 1], frequency = [1, 2, 3, 4]"},
+      {"single_index", "direction = [1, 0, 0, 0], frequency = 2"},
+      {"bumps", "heights = [1], centres = [[0, 0, 0, 0]], widths = [1]"},
+      {"step", "direction = [1, 0, 0, 0]"},
+      {"file", "column = 4"}}},
+    {"noise",
+     {{"normal", "sd = 0"},
+      {"student_t", "df = 3, sd = 1"},
+      {"laplace", "sd = 1"},
+      {"heteroscedastic", "sd = 1, slope = 1, direction = [1, 0, 0, 0]"}}},
+    {"subspaces",
+     {{"orthogonal", ""},
+      {"aligned", ""},
+      {"haar", ""},
+      {"principal_angles", "angles = [0, 1.5708]"},
+      {"equiangular", "angle = 1"},
+      {"explicit",
+       "matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1]]]"},
+      {"file", "path = \"heads.npy\""},
+      {"learned", ""}}},
+    {"kernel",
+     {{"gaussian", "bandwidth = 1"},
+      {"softmax", "temperature = 1"},
+      {"epanechnikov", "bandwidth = 1"},
+      {"laplace", "bandwidth = 1"},
+      {"triangular", "bandwidth = 1"}}},
+    {"weights",
+     {{"uniform", ""},
+      {"explicit", "values = [1, 2]"},
+      {"geometric", "ratio = 2"},
+      {"optimal", ""},
+      {"learned", ""}}},
+    {"queries", {{"points", "points = [[0, 0, 0, 0]]"}, {"design", "count = 2"}}}};
+
+std::string name_of(const Scenario& scenario, const std::string& family) {
+  const auto name = [](const auto& law) {
+    return std::visit([](const auto& one) { return std::string(one.name); }, law);
+  };
+  if (family == "design") return name(scenario.design);
+  if (family == "regression") return name(scenario.regression);
+  if (family == "noise") return name(scenario.noise);
+  if (family == "subspaces") return name(scenario.subspaces);
+  if (family == "kernel") return name(scenario.kernel);
+  if (family == "weights") return name(scenario.weights);
+  return name(scenario.queries);
+}
+
+std::string key_of(const std::string& family) {
+  if (family == "queries") return family;
+  const bool data = family == "design" || family == "regression" || family == "noise";
+  return (data ? "data." : "heads.") + family;
+}
+
+TEST(scenario, every_law_is_read_from_the_least_that_it_needs) {
+  const Directory directory("headlab_scenario_laws_");
+  directory.write("rows.csv", "1,2,3,4,5\n6,7,8,9,0\n");
+  directory.write("heads.npy", npy_bytes({2, 4, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0,  //
+                                                                        0, 0, 0, 0, 1, 0, 0, 1}));
+  for (const auto& law : describe_laws()) {
+    const auto& parameters = minimal_laws.at(law.family).at(law.name);
+    const std::string table =
+        "{ law = \"" + law.name + "\"" + (parameters.empty() ? "" : ", " + parameters) + " }";
+    std::vector<std::string> sets = {key_of(law.family) + "=" + table};
+    if (law.family == "regression" && law.name == "file") {
+      sets.push_back("data.design={ law = \"file\", path = \"rows.csv\" }");
+      sets.push_back("queries={ law = \"design\", count = 2 }");
+    }
+    if (law.family == "weights" && law.name == "learned") {
+      sets.push_back("heads.subspaces={ law = \"learned\" }");
+    }
+    if (law.family == "design" && law.name == "file")
+      sets.push_back("queries.points=[[0,0,0,0,0]]");
+    const auto study = parse_study(text_with(), "s.toml", sets, directory.path.string());
+    EXPECT_EQ(name_of(study.conditions[0], law.family), law.name);
+  }
+}
+
+TEST(scenario, every_law_describes_itself_and_has_a_row_in_the_documentation) {
+  std::ifstream in(HEADLAB_SOURCE_DIR "/docs/scenario.md");
+  std::stringstream page;
+  page << in.rdbuf();
+  ASSERT_FALSE(page.str().empty());
+  std::map<std::string, std::string> rows;  // family -> its rows
+  std::string line;
+  std::string family;
+  while (std::getline(page, line)) {
+    if (!line.starts_with("| ")) continue;
+    const std::string first = line.substr(2, line.find(" |", 1) - 2);
+    if (first != "|" && !first.empty() && line[2] != '|') family = first;
+    rows[family] += line + "\n";
+  }
+  std::set<std::string> families;
+  for (const auto& law : describe_laws()) {
+    families.insert(law.family);
+    EXPECT_FALSE(law.summary.empty()) << law.name;
+    const auto& of_family = rows[law.family];
+    const auto at = of_family.find("| `" + law.name + "` |");
+    ASSERT_NE(at, std::string::npos) << law.family << " " << law.name;
+    const std::string row = of_family.substr(at, of_family.find('\n', at) - at);
+    const std::string last = row.substr(row.rfind("| ", row.size() - 3));
+    for (const auto& parameter : law.parameters) {
+      EXPECT_FALSE(parameter.doc.empty()) << parameter.key;
+      const std::string wanted = parameter.required ? parameter.key : "[" + parameter.key + "]";
+      EXPECT_NE(last.find(wanted), std::string::npos)
+          << law.family << " " << law.name << " " << wanted;
+    }
+  }
+  EXPECT_EQ(families, (std::set<std::string>{"design", "regression", "noise", "subspaces", "kernel",
+                                             "weights", "queries"}));
+}
+
+TEST(scenario, the_example_of_the_documentation_runs) {
+  std::ifstream in(HEADLAB_SOURCE_DIR "/docs/scenario.md");
+  std::stringstream page;
+  page << in.rdbuf();
+  const std::string text = page.str();
+  const auto begin = text.find("```toml\n") + 8;
+  const auto study = parse_study(text.substr(begin, text.find("```", begin) - begin), "s.toml");
+  EXPECT_EQ(study.conditions.size(), 2u);
+}
+
+TEST(scenario, data_files_are_relative_to_the_scenario) {
+  const Directory directory("headlab_scenario_files_");
+  directory.write("rows.csv", "a,b,c\n1,5,10\n3,5,20\n5,5,60\n");
+  directory.write(
+      "s.toml",
+      text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
+                 {"regression", "{ law = \"file\", column = 2 }"},
+                 {"queries", "law = \"design\"\ncount = 4"}}));
+  const auto study = read_study((directory.path / "s.toml").string(), {"heads.dim=1"});
+  const auto& design = std::get<FileDesign>(study.conditions[0].design);
+  ASSERT_EQ(design.rows.size(), 3u);
+  const double unit = std::sqrt(1.5);
+  EXPECT_NEAR(design.rows[0][0], -unit, 1e-15);
+  EXPECT_NEAR(design.rows[1][0], 0, 1e-15);
+  EXPECT_NEAR(design.rows[2][0], unit, 1e-15);
+  for (const auto& row : design.rows) {
+    ASSERT_EQ(row.size(), 2u);
+    EXPECT_EQ(row[1], 0);
+  }
+  const auto& regression = std::get<FileRegression>(study.conditions[0].regression);
+  EXPECT_EQ(regression.values, (std::vector<double>{10, 20, 60}));
+
+  const auto chosen = read_study(
+      (directory.path / "s.toml").string(),
+      {"data.design={ law = \"file\", path = \"rows.csv\", columns = [2, 0] }", "heads.dim=1"});
+  EXPECT_EQ(std::get<FileDesign>(chosen.conditions[0].design).rows,
+            (std::vector<std::vector<double>>{{10, 1}, {20, 3}, {60, 5}}));
+}
+
+TEST(scenario, standardising_survives_numbers_whose_squares_overflow) {
+  const Directory directory("headlab_scenario_large_");
+  directory.write("rows.csv", "1e300,1e-300\n-1e300,3e-300\n");
+  const auto study = parse_study(
+      text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
+                 {"queries", "law = \"design\"\ncount = 1"}}),
+      "s.toml", {"heads.dim=1"}, directory.path.string());
+  const auto& rows = std::get<FileDesign>(study.conditions[0].design).rows;
+  EXPECT_NEAR(rows[0][0], 1, 1e-15);
+  EXPECT_NEAR(rows[0][1], -1, 1e-14);
+  EXPECT_NEAR(rows[1][1], 1, 1e-14);
+}
+
+TEST(scenario, standardising_survives_numbers_that_hardly_differ) {
+  const Directory directory("headlab_scenario_close_");
+  directory.write("rows.csv", "1,0\n1.0000000000000002,0\n");
+  const auto study = parse_study(
+      text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
+                 {"queries", "law = \"design\"\ncount = 1"}}),
+      "s.toml", {"heads.dim=1"}, directory.path.string());
+  const auto& rows = std::get<FileDesign>(study.conditions[0].design).rows;
+  EXPECT_EQ(rows, (std::vector<std::vector<double>>{{-1, 0}, {1, 0}}));
+}
+
+TEST(scenario, a_missing_scenario_is_refused) {
+  try {
+    read_study("/nowhere/s.toml");
+    FAIL() << "accepted";
+  } catch (const Refused& error) {
+    EXPECT_STREQ(error.what(), "/nowhere/s.toml: cannot be opened: No such file or directory");
+  }
+}
+
+TEST(law_reader, closest) {
+  const std::vector<std::string> words = {"bandwidth", "law", "temperature"};
+  EXPECT_EQ(closest("bandwith", words), "bandwidth");
+  EXPECT_EQ(closest("badnwidth", words), "bandwidth");
+  EXPECT_EQ(closest("lw", words), "law");
+  EXPECT_EQ(closest("x", words), "");
+  EXPECT_EQ(closest("", words), "");
+  EXPECT_EQ(closest("height", words), "");
+  EXPECT_EQ(closest(std::string(100000, 'a'), words), "");
+}
+
+TEST(law_reader, range_text) {
+  EXPECT_EQ(range_text(finite()), "");
+  EXPECT_EQ(range_text(above(0)), "> 0");
+  EXPECT_EQ(range_text(at_least(1)), ">= 1");
+  EXPECT_EQ(range_text(inside(-1, 1)), "inside (-1, 1)");
+  EXPECT_EQ(range_text(within(0, 1e6)), "in [0, 1000000]");
+  EXPECT_EQ(range_text(seeds()), "in [0, 9007199254740992)");
+  EXPECT_EQ(range_text({.high = 2, .high_open = false}), "<= 2");
+}
+
+}  // namespace
+}  // namespace headlab

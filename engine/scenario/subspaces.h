@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The heads' subspaces as matrices, for what is computed from them besides a run.
+#pragma once
+
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/scenario.h"
+
+namespace headlab {
+
+/// Orthonormal bases of the column spaces of W_h, h = 1..H: d x k.
+std::vector<Eigen::MatrixXd> to_matrices(const HeadFrames& frames);
+
+/// The same of the heads of a scenario.
+std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario);
+
+/// What projects the queries, [H] of d x k; none where W_h does.
+std::vector<Eigen::MatrixXd> to_query_matrices(const HeadFrames& frames);
+
+}  // namespace headlab

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Results with numbers made up, for tests of what is written of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/results/index_value.h"
+#include "engine/files/provenance.h"
+#include "engine/run/run.h"
+
+namespace headlab::hand_made {
+
+inline const std::string scenario_text = R"([scenario]
+name = "hand made ± \"quoted\""
+aims = "try the writers"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "linear", coefficients = [1.0, 0.0, 0.0, 0.0] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.5 }
+[queries]
+law = "points"
+points = [[0.0, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.0]]
+[run]
+seed = 7
+replicates = 1000
+)";
+
+inline const Provenance program = {"9.8.7", "abc1234", "GCC 1.2.3", "release"};
+
+/// A condition of which `replicates` were simulated, with moments that look like anything but
+/// round numbers.
+inline ConditionResult condition(const Scenario& scenario, std::uint64_t replicates) {
+  Plan plan = make_plan(scenario);
+  const MomentLayout layout = plan.layout();
+  MomentTree tree(layout);
+  std::uint64_t draw = 1;
+  while (tree.count() < replicates) {
+    const std::uint64_t left = replicates - tree.count();
+    const std::uint64_t node = tree.count() < 256 ? 1 : leaf_replicates;
+    const int count = static_cast<int>(std::min(node, left));
+    std::vector<double> statistics(static_cast<std::size_t>(count) * layout.statistics());
+    for (double& number : statistics)
+      number = 0.3 + 0.1 * std::sin(std::sqrt(2.0) * double(draw++));
+    Moments moments;
+    leaf_moments(layout, statistics, count, moments);
+    moments.windows = {draw % 3, draw % 5};
+    tree.append(std::move(moments));
+  }
+  Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+  return {scenario, std::move(plan), std::move(tree), std::move(estimates), 1.25, 1e6};
+}
+
+/// Results of every condition of a study.
+inline RunResult result(const Study& study, std::uint64_t replicates = 1000) {
+  RunResult made;
+  made.backend = "cpu";
+  made.simd = "AVX2";
+  made.device = "a processor";
+  made.threads = 3;
+  made.complete = replicates == 1000;
+  for (const Scenario& scenario : study.conditions) {
+    made.conditions.push_back(condition(scenario, replicates));
+  }
+  return made;
+}
+
+/// One index known exactly, one undefined and one simulated, for every condition.
+inline std::vector<ConditionIndices> indices(const RunResult& made) {
+  const double undefined = std::nan("");
+  std::vector<ConditionIndices> all;
+  for (const ConditionResult& one : made.conditions) {
+    all.push_back({{.name = "chordal", .figure = {.value = 0.75}, .ceiling = 1.0},
+                   {.name = "qk", .figure = {}, .ceiling = undefined},
+                   {.name = "output",
+                    .figure = one.estimates.output_index,
+                    .ceiling = 2.0,
+                    .simulated = true}});
+  }
+  return all;
+}
+
+inline Study study(const std::vector<std::string>& sets = {}, const std::string& more = "") {
+  return parse_study(scenario_text + more, "hand_made.toml", sets);
+}
+
+}  // namespace headlab::hand_made

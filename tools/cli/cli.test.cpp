@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the program itself.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <signal.h>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/results/results_netcdf.h"
+#include "kernels/cuda/status.h"
+#include "tools/cli/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Arguments = std::vector<std::string>;
+
+class CommandLine : public ProgramTest {
+ protected:
+  CommandLine() : ProgramTest(HEADLAB_BINARY) {}
+};
+
+constexpr const char* run_options =
+    "--help, --set, --out, --json, --resume, --checkpoint, --compare, --backend, --threads, "
+    "--seed, --replicates, "
+    "--max-time, --quiet";
+
+TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
+  const std::string unknown = std::string(" (allowed: ") + run_options + ")";
+  const std::string time =
+      " is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)";
+  const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
+  const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
+  const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
+  const std::string names =
+      "run, theory, validate, allocate, dataset, hdi, import-heads, list, doctor, help";
+  const std::string commands = " (allowed: " + names + ")";
+  const std::vector<std::pair<Arguments, std::string>> table = {
+      {{}, "no command given (allowed: " + names + ") - try headlab help"},
+      {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
+      {{"replay"}, "unknown command \"replay\"" + commands},
+      {{"a.toml"}, "unknown command \"a.toml\"" + commands},
+      {{""}, "unknown command \"\"" + commands},
+      {{"--versio"},
+       "unknown option --versio (allowed: --help, --version) - did you mean --version?"},
+      {{"-5"}, "unknown option -5 (allowed: --help, --version)"},
+      {{"--set", "a=1", "run", "a.toml"}, "unknown option --set (allowed: --help, --version)"},
+      {{"run"}, "run: no scenario given - write headlab run SCENARIO.toml"},
+      {{"run", ""}, "run: no scenario given - write headlab run SCENARIO.toml"},
+      {{"run", "a.toml", "s.toml"}, "run: unexpected argument \"s.toml\" - try headlab help run"},
+      {{"run", "a.toml", "doctor"}, "run: unexpected argument \"doctor\" - try headlab help run"},
+      {{"run", "--", "a.toml", "-x"}, "run: unknown option -x" + unknown},
+      {{"run", "a.toml", "--relicates", "5"},
+       "run: unknown option --relicates" + unknown + " - did you mean --replicates?"},
+      {{"run", "a.toml", "--bogus=3"}, "run: unknown option --bogus" + unknown},
+      {{"run", "a.toml", "-q"}, "run: unknown option -q" + unknown},
+      {{"run", "a.toml", "--quiet=5"}, "run: --quiet takes no value"},
+      {{"run", "missing.toml"}, "missing.toml: cannot be opened: No such file or directory"},
+      {{"run", "a.toml", "--seed", "abc"}, "--seed: \"abc\"" + seeds},
+      {{"run", "a.toml", "--seed", "-1"}, "--seed: \"-1\"" + seeds},
+      {{"run", "a.toml", "--seed", "9007199254740992"}, "--seed: \"9007199254740992\"" + seeds},
+      {{"run", "a.toml", "--seed", "1", "--seed", "2"}, "run: --seed is given more than once"},
+      {{"run", "a.toml", "--replicates", "0"}, "--replicates: \"0\"" + replicates},
+      {{"run", "a.toml", "--replicates", "1.5"}, "--replicates: \"1.5\"" + replicates},
+      {{"run", "a.toml", "--replicates", "nan"}, "--replicates: \"nan\"" + replicates},
+      {{"run", "a.toml", "--threads", "0"}, "--threads: \"0\"" + threads},
+      {{"run", "a.toml", "--threads", "many"}, "--threads: \"many\"" + threads},
+      {{"run", "a.toml", "--max-time", "soon"}, "--max-time: \"soon\"" + time},
+      {{"run", "a.toml", "--max-time", "0"}, "--max-time: \"0\"" + time},
+      {{"run", "a.toml", "--max-time", "5d"}, "--max-time: \"5d\"" + time},
+      {{"run", "a.toml", "--max-time", "30m1h"}, "--max-time: \"30m1h\"" + time},
+      {{"run", "a.toml", "--max-time", "1h30"}, "--max-time: \"1h30\"" + time},
+      {{"run", "a.toml", "--backend", "cpuu"},
+       "--backend: \"cpuu\" is unknown (allowed: auto, reference, cpu, cuda) - did you mean "
+       "\"cpu\"?"},
+      {{"run", "a.toml", "--set"}, "run: --set needs a value"},
+      {{"run", "a.toml", "--out"}, "run: --out needs a value"},
+      {{"run", "a.toml", "--json"}, "run: --json needs a value"},
+      {{"run", "a.toml", "--out", ""}, "--out: is empty - give a folder"},
+      {{"run", "a.toml", "--out", "a.toml"},
+       "--out: a.toml: is a file, not a folder - choose a place you may write to"},
+      {{"run", "a.toml", "--json", ""}, "--json: is empty - give a file, or - for standard output"},
+      {{"run", "a.toml", "--json", "."},
+       "--json: .: is a folder, not a file - choose a place you may write to"},
+      {{"run", "a.toml", "--json", "nowhere/x.json"},
+       "--json: nowhere/x.json: there is no folder nowhere - choose a place you may write to"},
+      {{"run", "a.toml", "--json", "-", "--json", "x"}, "run: --json is given more than once"},
+      {{"theory"}, "theory: no scenario given - write headlab theory SCENARIO.toml"},
+      {{"theory", "a.toml", "--source", "exakt"},
+       "--source: \"exakt\" is unknown (allowed: auto, exact, first_order) - did you mean "
+       "\"exact\"?"},
+      {{"theory", "a.toml", "--threads", "0"}, "--threads: \"0\"" + threads},
+      {{"theory", "a.toml", "--json", "a.toml"},
+       "--json: would write over a.toml, which is read here - choose another place"},
+      {{"theory", "a.toml", "--seed", "1"},
+       "theory: unknown option --seed (allowed: --help, --set, --source, --json, --threads) - did "
+       "you "
+       "mean --set?"},
+      {{"list", "law"},
+       "list: \"law\" is unknown (allowed: laws, claims, scenarios) - did you mean \"laws\"?"},
+      {{"list", "claim"},
+       "list: \"claim\" is unknown (allowed: laws, claims, scenarios) - did you mean \"claims\"?"},
+      {{"list", "laws", "scenarios"},
+       "list: unexpected argument \"scenarios\" - try headlab help list"},
+      {{"list", "--json", "-"}, "list: unknown option --json (allowed: --help)"},
+      {{"doctor", "now"}, "doctor: unexpected argument \"now\" - try headlab help doctor"},
+      {{"help", "rnu"}, "help: unknown command \"rnu\"" + commands + " - did you mean \"run\"?"},
+      {{"help", "run", "run"}, "help: unexpected argument \"run\" - try headlab help"},
+  };
+  expect_refusals(table);
+}
+
+TEST_F(CommandLine, PassesOnWhatTheScenarioReaderRefuses) {
+  const Outcome outcome = headlab({"run", "a.toml", "--set", "data.m=5"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.err.starts_with("headlab: --set data.m=5: data.m: unknown key"))
+      << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+}
+
+TEST_F(CommandLine, RefusesAPlaceItCannotWriteToBeforeAnyWork) {
+  // So many replicates that a run which had begun would not come back.
+  const std::string forever = "--replicates=1000000000000";
+  for (const Arguments& place :
+       {Arguments{"--out", "/proc/headlab"}, Arguments{"--json", "/proc/headlab.json"}}) {
+    Arguments arguments = {"run", "a.toml", forever};
+    arguments.insert(arguments.end(), place.begin(), place.end());
+    const Outcome outcome = headlab(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_TRUE(outcome.err.starts_with("headlab: " + place[0] + ": " + place[1] + ": cannot be "))
+        << outcome.err;
+  }
+}
+
+TEST_F(CommandLine, LeavesNoFolderBehindWhereItRefuses) {
+  const Outcome outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "nowhere/x"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, ExplainsItself) {
+  const Outcome help = headlab({"help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(help.out, headlab({"--help"}).out);
+  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "hdi",
+                              "import-heads", "list", "doctor", "help"}) {
+    EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
+    const Outcome about = headlab({"help", command});
+    EXPECT_EQ(about.code, 0);
+    EXPECT_NE(about.out.find(std::string("Usage: headlab ") + command), std::string::npos);
+    EXPECT_EQ(about.out, headlab({command, "--help"}).out);
+  }
+  const Outcome version = headlab({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(std::regex_match(version.out, std::regex("headlab [0-9.]+ \\(git [^ ]+\\)\n")))
+      << version.out;
+}
+
+TEST_F(CommandLine, ListsLawsClaimsAndScenarios) {
+  const Outcome laws = headlab({"list", "laws"});
+  EXPECT_EQ(laws.code, 0);
+  for (const char* word : {"\ndesign\n", "\nkernel\n", "  gaussian ", "      bandwidth "}) {
+    EXPECT_NE(("\n" + laws.out).find(word), std::string::npos) << word;
+  }
+  const Outcome claims = headlab({"list", "claims"});
+  EXPECT_NE(claims.out.find("\n  angles\n      centre "), std::string::npos) << claims.out;
+  const Outcome all = headlab({"list"});
+  EXPECT_EQ(all.out, laws.out + "\n" + claims.out + "\n" + headlab({"list", "scenarios"}).out);
+}
+
+TEST_F(CommandLine, TestsItself) {
+  const Outcome doctor = headlab({"doctor"});
+  EXPECT_EQ(doctor.code, 0) << doctor.out;
+  EXPECT_EQ(doctor.err, "");
+  EXPECT_EQ(doctor.out.find("FAIL"), std::string::npos) << doctor.out;
+  for (const char* word : {"reference", "cpu", "cuda", "z = ", "all is well"}) {
+    EXPECT_NE(doctor.out.find(word), std::string::npos) << word;
+  }
+}
+
+TEST_F(CommandLine, SaysWhatItHasOfCuda) {
+  const cuda::Status status = cuda::status();
+  const std::string doctor = headlab({"doctor"}).out;
+  const std::string build = status.built
+                                ? "built with CUDA " + status.toolkit + " for " + status.code
+                                : std::string("has no CUDA backend");
+  for (const std::string& line : {"this build  " + build, "next        " + status.next,
+                                  status.driver.empty() ? "driver      no NVIDIA driver found"
+                                                        : "driver      " + status.driver}) {
+    EXPECT_NE(doctor.find("\n  " + line + "\n"), std::string::npos) << line << "\n" << doctor;
+  }
+  if (!status.built) {
+    EXPECT_NE(doctor.find("\n  cuda        not here: this build has no CUDA backend"),
+              std::string::npos)
+        << doctor;
+  }
+  for (const cuda::GpuStatus& gpu : status.gpus) {
+    EXPECT_NE(doctor.find("GPU " + std::to_string(gpu.number)), std::string::npos) << doctor;
+  }
+}
+
+TEST_F(CommandLine, RefusesCudaInOneLineWhereItIsNot) {
+  const cuda::Status status = cuda::status();
+  if (status.built && status.problem.empty()) GTEST_SKIP() << "there is a GPU here";
+  const std::string problem =
+      status.built ? status.problem + ", or use --backend cpu"
+                   : "this build has no CUDA backend - configure with cmake --preset cuda (needs "
+                     "the CUDA toolkit) or use --backend cpu";
+  const Outcome outcome = headlab({"run", "a.toml", "--backend", "cuda"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "headlab: --backend cuda: " + problem + "\n");
+  // What was asked for is not replaced in silence; auto is what may choose.
+  EXPECT_EQ(headlab({"run", "a.toml", "--backend", "auto", "--quiet"}).code, 0);
+}
+
+TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {
+  const Outcome outcome = headlab({"run", "a.toml"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");  // a short run has nothing to say in a log
+  for (const char* word : {"cli test\n", "bias²", "sum = MSE", " ± ", "chordal", "weights",
+                           "± is one Monte Carlo standard error"}) {
+    EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {
+  const Outcome outcome = headlab({"run", "s.toml", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0);
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["complete"], true);
+  ASSERT_EQ(json["conditions"].size(), 2u);
+  EXPECT_EQ(json["conditions"][1]["parameters"]["heads"]["kernel"]["bandwidth"], 0.8);
+  std::vector<std::string> indices;
+  for (const auto& [name, index] : json["conditions"][0]["indices"].items())
+    indices.push_back(name);
+  EXPECT_EQ(indices, (std::vector<std::string>{"chordal", "spectral", "overlap", "qk", "output",
+                                               "weights"}));
+}
+
+TEST_F(CommandLine, WritesTheSameSummaryEverywhere) {
+  const Outcome outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "b.json"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(files(), (std::vector<std::string>{"b.json", "new", "new/deep", "new/deep/results.nc",
+                                               "new/deep/summary.json"}));
+  EXPECT_EQ(contents(folder_ / "b.json"), contents(folder_ / "new/deep/summary.json"));
+  EXPECT_EQ(outcome.err, "headlab: wrote new/deep/results.nc, new/deep/summary.json, b.json\n");
+  EXPECT_EQ(headlab({"run", "a.toml", "--out", "new/deep", "--quiet"}).err, "");
+}
+
+TEST_F(CommandLine, SaysWhereAFullDiskHeldItUp) {
+  const Outcome outcome = headlab({"run", "a.toml", "--json", "/dev/full"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err,
+            "headlab: /dev/full: cannot be written (No space left on device) - free some space, or "
+            "choose another place\n");
+  EXPECT_NE(outcome.out.find("sum = MSE"), std::string::npos);  // not lost
+}
+
+TEST_F(CommandLine, TakesSeedAndReplicatesAsSettings) {
+  Json json = Json::parse(headlab({"run", "a.toml", "--json", "-", "--set", "run.seed=1", "--seed",
+                                   "2", "--replicates", "1e2", "--set", "run.replicates=50"})
+                              .out);
+  EXPECT_EQ(json["headlab"]["seed"], 2);
+  EXPECT_EQ(json["conditions"][0]["replicates"], 100);
+}
+
+/// A summary without what the number of threads and the clock decide.
+Json figures_of(const std::string& text) {
+  Json json = Json::parse(text);
+  json["headlab"].erase("threads");
+  for (Json& condition : json["conditions"]) {
+    condition.erase("seconds");
+    condition.erase("weights_per_second");
+  }
+  return json;
+}
+
+TEST_F(CommandLine, GivesTheSameBitsForAnyNumberOfThreads) {
+  const Arguments arguments = {"run", "s.toml", "--json", "-", "--replicates", "1500", "--threads"};
+  auto with = [&](const char* threads, const char* seed) {
+    Arguments all = arguments;
+    all.insert(all.end(), {threads, "--seed", seed});
+    return figures_of(headlab(all).out);
+  };
+  const Json one = with("1", "7");
+  EXPECT_EQ(one, with("2", "7"));
+  EXPECT_NE(one, with("2", "8"));  // the control: the comparison sees a difference
+}
+
+TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = start({"run", "s.toml", "--replicates", "1000000000000", "--out", "o"});
+    send(child, signal);
+    ::kill(child, signal);  // as timeout(1) does: the same request again
+    const Outcome outcome = finish(child);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_TRUE(std::regex_match(
+        outcome.err,
+        std::regex("headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
+                   "(condition 2|conditions 1-2) of 2 in o/results.nc, o/summary.json; --resume "
+                   "goes on)\n")))
+        << outcome.err;
+    if (outcome.err.find("nothing") != std::string::npos) {
+      EXPECT_EQ(files(), std::vector<std::string>{});
+      continue;
+    }
+    const Json json = Json::parse(contents(folder_ / "o/summary.json"));
+    EXPECT_EQ(json["complete"], false);
+    const StoredCondition stored = read_nodes((folder_ / "o/results.nc").string(), 0);
+    std::uint64_t replicates = 0;
+    for (const Node& node : stored.nodes) replicates += node.moments.count;
+    EXPECT_EQ(json["conditions"][0]["replicates"], replicates);
+    EXPECT_EQ(files(), (std::vector<std::string>{"o", "o/results.nc", "o/summary.json"}));
+    fs::remove_all(folder_ / "o");
+  }
+}
+
+TEST_F(CommandLine, SignalsThatWereIgnoredFromTheBeginningStaySo) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    const pid_t child =
+        start({"run", "a.toml", "--replicates", "1000000000000", "--json", "b.json"}, signal);
+    send(child, SIGTERM);  // its handler is there, so that the other one would be
+    EXPECT_FALSE(catches(child, signal));
+    EXPECT_EQ(finish(child).code, 1);
+  }
+}
+
+TEST_F(CommandLine, ARunThatKeepsNothingLeavesEarlierResults) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--json", "b.json"}).code, 0);
+  const std::string nodes = contents(folder_ / "o/results.nc");
+  const std::string summary = contents(folder_ / "o/summary.json");
+  const Outcome none =
+      headlab({"run", "a.toml", "--out", "o", "--json", "b.json", "--max-time", "0.0000001"});
+  EXPECT_EQ(none.err,
+            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
+            "headlab: --max-time reached: kept nothing\n");
+  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
+  EXPECT_EQ(contents(folder_ / "o/summary.json"), summary);
+  EXPECT_EQ(contents(folder_ / "b.json"), summary);
+}
+
+TEST_F(CommandLine, WritesOverNoFileThatItReadsOrHasJustWritten) {
+  const Arguments run = {"run",   "a.toml",
+                         "--set", "data.design={law=\"file\",path=\"d.csv\"}",
+                         "--set", "data.regression={law=\"zero\"}",
+                         "--set", "heads.dim=1",
+                         "--set", "queries.points=[[0, 0]]"};
+  std::ofstream(folder_ / "d.csv") << "x,y\n0.1,1\n0.2,3\n0.4,5\n";
+  const std::string data = contents(folder_ / "d.csv");
+  auto refused = [&](const Arguments& more, const std::string& message) {
+    Arguments all = run;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = headlab(all);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
+  };
+  refused({"--json", "./d.csv"},
+          "--json: would write over ./d.csv, which is read here - choose another place");
+  refused({"--out", "new", "--json", "new/../new/results.nc"},
+          "--json: is where --out writes results.nc - choose another place");
+  EXPECT_EQ(contents(folder_ / "d.csv"), data);
+  Arguments all = run;
+  all.insert(all.end(), {"--json", "b.json"});
+  EXPECT_EQ(headlab(all).err, "headlab: wrote b.json\n");  // and the command is one that runs
+}
+
+TEST_F(CommandLine, StopsInTimeAndSaysSo) {
+  const Outcome outcome = headlab(
+      {"run", "a.toml", "--replicates", "1000000000000", "--max-time", "0.5", "--json", "b.json"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(std::regex_match(outcome.err,
+                               std::regex("headlab: --max-time reached: kept \\d+ of 1000000000000 "
+                                          "replicates in b\\.json\n")))
+      << outcome.err;
+  const Json json = Json::parse(contents(folder_ / "b.json"));
+  EXPECT_EQ(json["complete"], false);
+  ASSERT_EQ(json["conditions"].size(), 1u);
+  EXPECT_GT(json["conditions"][0]["replicates"], 0);
+  EXPECT_NE(outcome.out.find(" of 1000000000000 replicates"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CommandLine, ComputesClosedForms) {
+  const Arguments many = {"--set", "data.n=20000", "--source", "first_order"};
+  Arguments arguments = {"theory", "a.toml"};
+  arguments.insert(arguments.end(), many.begin(), many.end());
+  const Outcome table = headlab(arguments);
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.err, "");
+  for (const char* word : {"cli test\n", "sum = MSE", "output correlation C/V", "chordal",
+                           "theory: first order in 1/n, "}) {
+    EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
+  }
+  EXPECT_EQ(table.out.find("±"), std::string::npos);
+
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Json json = Json::parse(headlab(arguments).out);
+  const Json& condition = json["conditions"][0];
+  EXPECT_EQ(condition["source"], "first_order");
+  EXPECT_TRUE(condition["replicates"].is_null());
+  EXPECT_TRUE(condition["mse"]["remainder"].is_null());
+  const double value = condition["head_variance_mean"]["value"];
+  const double remainder = condition["head_variance_mean"]["remainder"];
+  EXPECT_GT(value, 0);
+  EXPECT_GT(std::abs(remainder), 1e-6 * value);
+  EXPECT_LT(std::abs(remainder), 0.1 * value);
+  EXPECT_EQ(condition["queries"][0]["head_covariance_remainder"].size(), 2u);
+  EXPECT_EQ(json.dump().find("mcse"), std::string::npos);
+  // The same keys as a simulation's, in the same order, but for what only one of them has.
+  const Json run = Json::parse(headlab({"run", "a.toml", "--json", "-"}).out);
+  std::vector<std::string> keys, expected = {"source", "certificate"};
+  for (const auto& [key, one] : condition.items()) keys.push_back(key);
+  for (const auto& [key, one] : run["conditions"][0].items()) expected.push_back(key);
+  EXPECT_EQ(keys, expected);
+}
+
+TEST_F(CommandLine, SetsTheoryBesideTheSimulation) {
+  const Arguments arguments = {"run", "a.toml", "--compare", "--set", "data.n=4000"};
+  const Outcome table = headlab(arguments);
+  EXPECT_EQ(table.code, 0) << table.err;
+  for (const char* word : {"simulation", "theory", "largest |z|: bias of head ",
+                           "V, mean over heads", "z = (simulation - theory)/MCSE"}) {
+    EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
+  }
+  Arguments as_json = arguments;
+  as_json.insert(as_json.end(), {"--json", "-"});
+  const Json json = Json::parse(headlab(as_json).out);
+  const Json& theory = json["conditions"][0]["theory"];
+  for (const char* figure : {"variance_term", "covariance_term", "output_correlation"}) {
+    EXPECT_LT(std::abs(theory["z"][figure].get<double>()), 5) << figure;
+  }
+  ASSERT_EQ(theory["largest_z"].size(), 3u);
+  for (const Json& largest : theory["largest_z"]) {
+    EXPECT_LT(std::abs(largest["z"].get<double>()), 5) << largest;
+  }
+  const Json simulated = Json::parse(headlab({"run", "a.toml", "--json", "-"}).out);
+  EXPECT_FALSE(simulated["conditions"][0].contains("theory"));
+}
+
+TEST_F(CommandLine, ComparesToRoundingWhereNothingIsRandom) {
+  const Json json =
+      Json::parse(headlab({"run", "a.toml", "--compare", "--set", "data.fixed_design=true",
+                           "--backend", "reference", "--json", "-"})
+                      .out);
+  const Json& condition = json["conditions"][0];
+  EXPECT_EQ(condition["theory"]["source"], "exact");
+  EXPECT_TRUE(condition["theory"]["z"]["mse"].is_null());
+  EXPECT_NEAR(condition["theory"]["mse"]["value"], condition["mse"]["value"], 1e-15);
+}
+
+TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
+  // So many replicates that a run which had begun would not come back.
+  const std::string forever = "--replicates=1000000000000";
+  const Outcome compare =
+      headlab({"run", "a.toml", forever, "--compare", "--set", "data.design.law=\"sphere\""});
+  EXPECT_EQ(compare.code, 2);
+  EXPECT_EQ(compare.out, "");
+  EXPECT_EQ(std::count(compare.err.begin(), compare.err.end(), '\n'), 1);
+  EXPECT_NE(compare.err.find("data.design: closed forms need a normal or mixture design; law "
+                             "\"sphere\" is neither - simulate with headlab run"),
+            std::string::npos)
+      << compare.err;
+  const Outcome narrow = headlab({"theory", "s.toml", "--source", "first_order", "--set",
+                                  "data.n=12", "--set", "queries.points=[[3, 3, 3, 3]]"});
+  EXPECT_EQ(narrow.code, 2);
+  EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
+      << narrow.err;
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
+  const Outcome verdicts = headlab({"validate", "angles", "--out", "v", "--json", "-", "--quiet"});
+  ASSERT_EQ(verdicts.code, 0) << verdicts.err;
+  EXPECT_EQ(verdicts.err, "");
+  EXPECT_EQ(verdicts.out, contents(folder_ / "v/verdicts.json"));
+  const Json json = Json::parse(verdicts.out);
+  const auto refuted =
+      std::find_if(json["claims"].begin(), json["claims"].end(),
+                   [](const Json& claim) { return !claim["certificate"].is_null(); });
+  ASSERT_NE(refuted, json["claims"].end());
+  EXPECT_EQ((*refuted)["verdict"], "refuted");
+  const std::string report = contents(folder_ / "v/report.md");
+  EXPECT_NE(report.find((*refuted)["statement"].get<std::string>()), std::string::npos);
+
+  // The words of the replay command, behind "headlab".
+  std::istringstream words((*refuted)["replay"].get<std::string>());
+  Arguments replay{std::istream_iterator<std::string>(words), {}};
+  ASSERT_EQ(replay.front(), "headlab");
+  replay.erase(replay.begin());
+  replay.insert(replay.end(), {"--json", "-", "--quiet"});
+  const Outcome again = headlab(replay);
+  ASSERT_EQ(again.code, 0) << again.err;
+  const Json conditions = Json::parse(again.out)["conditions"];
+  const Json& mse = (*refuted)["certificate"]["mse"];
+  ASSERT_EQ(conditions.size(), 2u);
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(conditions[i]["mse"]["value"], mse[i]["value"]);
+    EXPECT_EQ(conditions[i]["mse"]["mcse"], mse[i]["mcse"]);
+  }
+  // Another seed gives other bits.
+  replay[std::find(replay.begin(), replay.end(), "--seed") - replay.begin() + 1] = "1";
+  EXPECT_NE(Json::parse(headlab(replay).out)["conditions"][0]["mse"]["value"], mse[0]["value"]);
+}
+
+TEST_F(CommandLine, ValidateSaysByItsCodeThatAVerdictIsNotTheExpectedOne) {
+  const Outcome few = headlab({"validate", "decomposition", "--replicates", "8192", "--quiet"});
+  EXPECT_EQ(few.code, 3);
+  EXPECT_NE(few.out.find("unresolved (expected supported)"), std::string::npos) << few.out;
+  EXPECT_NE(few.out.find("replicates would decide"), std::string::npos) << few.out;
+  // What time cut short is no difference.
+  const Outcome cut = headlab({"validate", "decomposition", "--max-time", "0.001", "--quiet"});
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_EQ(cut.err, "headlab: --max-time reached: verdicts not reached are unresolved\n");
+}
+
+TEST_F(CommandLine, ValidateRefusesWhatItCannotDo) {
+  const std::vector<std::pair<Arguments, std::string>> table = {
+      {{"validate", "angels"}, "unknown claim \"angels\" (allowed: "},
+      {{"validate", "--replicates", "10"}, "--replicates 10: too few for a verdict"},
+      {{"validate", "--level", "ful"}, "--level: \"ful\" is unknown (allowed: quick, full) - did"},
+      {{"validate", "--calibrate", "angles"}, "--calibrate"},
+      {{"validate", "angles", "--level", "full", "--replicates", "2000"},
+       "--replicates: not with --level full, which says how many"},
+      {{"validate", "--json", "no/such/folder.json"}, "--json"}};
+  for (const auto& [arguments, message] : table) {
+    const Outcome outcome = headlab(arguments);
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_EQ(files(), std::vector<std::string>());
+}
+
+}  // namespace
+}  // namespace headlab

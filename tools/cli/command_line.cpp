@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/command_line.h"
+
+#include <algorithm>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/files/provenance.h"
+#include "tools/cli/commands/allocate.h"
+#include "tools/cli/commands/calibrate.h"
+#include "tools/cli/commands/dataset.h"
+#include "tools/cli/commands/doctor.h"
+#include "tools/cli/commands/hdi.h"
+#include "tools/cli/commands/import_heads.h"
+#include "tools/cli/commands/list.h"
+#include "tools/cli/commands/run.h"
+#include "tools/cli/commands/theory.h"
+#include "tools/cli/commands/validate.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr const char* about = "Monte Carlo engine for multi-head Nadaraya-Watson regression";
+
+constexpr int done = 0;
+constexpr int could_not_finish = 1;
+constexpr int refused = 2;
+
+/// What was read from the command line.
+struct Arguments {
+  RunArguments run;
+  TheoryArguments theory;
+  ValidateArguments validate;
+  AllocateArguments allocate;
+  DatasetArguments dataset;
+  HdiArguments hdi;
+  ImportHeadsArguments import_heads;
+  std::string list;
+  std::string help;
+};
+
+/// What everything that simulates takes.
+void add_simulation(CLI::App& command, RunArguments& run) {
+  command.add_option("--backend", run.backend, "auto (the default), reference, cpu or cuda")
+      ->type_name("NAME");
+  command.add_option("--threads", run.threads, "Threads to use; the default is all")
+      ->type_name("N");
+  command.add_option("--seed", run.seed, "Seed of the simulation, instead of the scenario's")
+      ->type_name("S");
+  command.add_option("--replicates", run.replicates, "Training sets, instead of the scenario's")
+      ->type_name("R");
+  command.add_option("--max-time", run.max_time, "Stop after this time: 45s, 30m, 2h or seconds")
+      ->type_name("TIME");
+  command.add_flag("--quiet", run.quiet, "No progress on standard error")->disable_flag_override();
+}
+
+void add_run(CLI::App& app, RunArguments& run) {
+  CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
+  command->add_option("SCENARIO.toml", run.scenario, "The scenario file")->type_name("");
+  command->add_option("--set", run.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
+  command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command
+      ->add_flag("--resume", run.resume,
+                 "Go on with the run whose results are in --out; --replicates may be more")
+      ->disable_flag_override();
+  command
+      ->add_option("--checkpoint", run.checkpoint,
+                   "Write the results so far to --out every TIME; the default is 1m")
+      ->type_name("TIME");
+  command->add_flag("--compare", run.compare, "Set closed forms beside the simulation, with z")
+      ->disable_flag_override();
+  add_simulation(*command, run);
+}
+
+void add_theory(CLI::App& app, TheoryArguments& theory) {
+  CLI::App* command = app.add_subcommand("theory", "Compute a scenario from closed forms alone");
+  command->add_option("SCENARIO.toml", theory.scenario, "The scenario file")->type_name("");
+  command->add_option("--set", theory.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--source", theory.source,
+                   "exact, first_order or auto (the default): exact where it applies")
+      ->type_name("FORM");
+  command
+      ->add_option("--json", theory.json, "Write the figures to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--threads", theory.threads, "Threads to use; the default is all")
+      ->type_name("N");
+}
+
+void add_validate(CLI::App& app, ValidateArguments& validate) {
+  CLI::App* command = app.add_subcommand("validate", "Test claims of the theory by simulation");
+  command->add_option("CLAIM", validate.claims, "Claims to test; all by default")->type_name("");
+  command
+      ->add_option("--level", validate.level,
+                   "quick (the default) or full: 100 times the replicates")
+      ->type_name("LEVEL");
+  command->add_flag("--calibrate", validate.calibrate, "Measure how often verdicts are wrong")
+      ->disable_flag_override();
+  command->add_option("--out", validate.run.out, "Write verdicts.json and report.md here")
+      ->type_name("DIR");
+  command
+      ->add_option("--json", validate.run.json,
+                   "Write the verdicts to a file, or - for standard output")
+      ->type_name("FILE|-");
+  add_simulation(*command, validate.run);
+}
+
+void add_allocate(CLI::App& app, AllocateArguments& allocate) {
+  CLI::App* command =
+      app.add_subcommand("allocate", "Advise how many heads of what dimension to use");
+  command
+      ->add_option("--data", allocate.run.scenario,
+                   "The scenario that says what is to be learned, and by which kernel")
+      ->type_name("SCENARIO.toml");
+  command
+      ->add_option("--budget", allocate.budget,
+                   "Dimensions of all heads together, H d_k <= D; or several: 8,16,32")
+      ->type_name("D");
+  command
+      ->add_option("--n", allocate.n,
+                   "Training points, instead of the scenario's; or several: 100,1000")
+      ->type_name("N");
+  command
+      ->add_option("--bandwidth-rule", allocate.rule,
+                   "fixed (the default: the scenario's), sqrt_dim, rate or tuned; of a map several")
+      ->type_name("RULE");
+  command
+      ->add_flag(
+          "--growth", allocate.growth,
+          "Say how the best dimension grows with n, or the best H with D: four n or more, or "
+          "three budgets")
+      ->disable_flag_override();
+  command
+      ->add_flag("--map", allocate.map,
+                 "Say so for every setting of the scenario's sweep, rule and budget")
+      ->disable_flag_override();
+  command
+      ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
+      ->type_name("DIR");
+  command
+      ->add_option(
+          "--source", allocate.source,
+          "simulation (the default), exact: the same without Monte Carlo error, or theory: "
+          "the mean over queries and truths, n up to 1e12")
+      ->type_name("SOURCE");
+  command
+      ->add_option("--set", allocate.run.sets,
+                   "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--json", allocate.run.json,
+                   "Write the advice to a file, or - for standard output")
+      ->type_name("FILE|-");
+  add_simulation(*command, allocate.run);
+  command->get_option("--replicates")
+      ->description("Most training sets of an allocation; the default is 65536");
+}
+
+void add_dataset(CLI::App& app, DatasetArguments& dataset) {
+  CLI::App* command = app.add_subcommand("dataset", "Write the training sets of a scenario");
+  command->add_option("SCENARIO.toml", dataset.run.scenario, "The scenario file")->type_name("");
+  command
+      ->add_option("--set", dataset.run.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--replicates", dataset.run.replicates, "Training sets of each condition")
+      ->type_name("R");
+  command->add_option("--out", dataset.run.out, "Write manifest.json and the shards here")
+      ->type_name("DIR");
+  command
+      ->add_option("--shards", dataset.shards,
+                   "Shards of each condition; by default each has at most 256 MiB")
+      ->type_name("S");
+  command->add_option("--only-shard", dataset.only_shard, "Write this shard alone, from 0 to S - 1")
+      ->type_name("I");
+  command->add_option("--format", dataset.format, "netcdf (the default) or npy")->type_name("NAME");
+  command->add_flag("--estimates", dataset.estimates, "Write the heads' estimates too")
+      ->disable_flag_override();
+  command->add_flag("--weights", dataset.weights, "Write the attention weights too")
+      ->disable_flag_override();
+  command->add_option("--threads", dataset.run.threads, "Threads to use; the default is all")
+      ->type_name("N");
+  command->add_option("--seed", dataset.run.seed, "Seed of the draws, instead of the scenario's")
+      ->type_name("S");
+  command->add_flag("--quiet", dataset.run.quiet, "No progress on standard error")
+      ->disable_flag_override();
+}
+
+void add_hdi(CLI::App& app, HdiArguments& hdi) {
+  CLI::App* command = app.add_subcommand("hdi", "Compare the heads of a file with random ones");
+  command->add_option("FILE", hdi.file, "Heads: NPY of H x d x k, or NetCDF of import-heads")
+      ->type_name("");
+  command->add_option("--json", hdi.json, "Write the figures to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--seed", hdi.seed, "Seed of the random heads; the default is 0")
+      ->type_name("S");
+  command->add_option("--threads", hdi.threads, "Threads to use; the default is all")
+      ->type_name("N");
+}
+
+void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
+  CLI::App* command =
+      app.add_subcommand("import-heads", "Take the heads of a trained model from its checkpoint");
+  command->add_option("CHECKPOINT.safetensors", import.checkpoint, "The checkpoint")->type_name("");
+  command->add_option("--arch", import.architecture, "bert, gpt2 or llama")->type_name("ARCH");
+  command->add_option("--layer", import.layer, "One layer, from 0; the default is all")
+      ->type_name("L|all");
+  command->add_option("--config", import.config, "config.json with the number of heads")
+      ->type_name("FILE");
+  command->add_option("--heads", import.heads, "Heads of a layer, instead of --config")
+      ->type_name("H");
+  command
+      ->add_option("--kv-heads", import.kv_heads,
+                   "Heads with keys of their own, where others share them")
+      ->type_name("G");
+  command->add_option("--out", import.out, "heads.nc, or heads.npy for one layer")
+      ->type_name("FILE");
+  command->add_option("--threads", import.threads, "Threads to use; the default is all")
+      ->type_name("N");
+}
+
+void add_commands(CLI::App& app, Arguments& arguments) {
+  app.set_version_flag("--version", [] {
+    const Provenance program = provenance();
+    return "headlab " + program.version + " (git " + program.git + ")";
+  });
+  app.footer(
+      "Exit codes: 0 done; 1 could not finish; 2 refused before work starts; 3 a verdict of "
+      "validate\n"
+      "differs from the expected one.\n"
+      "Try: headlab list scenarios, headlab help run");
+  add_run(app, arguments.run);
+  add_theory(app, arguments.theory);
+  add_validate(app, arguments.validate);
+  add_allocate(app, arguments.allocate);
+  add_dataset(app, arguments.dataset);
+  add_hdi(app, arguments.hdi);
+  add_import_heads(app, arguments.import_heads);
+  app.add_subcommand("list", "Show laws, claims, and the scenarios that come along")
+      ->add_option("laws|claims|scenarios", arguments.list, "Which of them; all by default")
+      ->type_name("");
+  app.add_subcommand("doctor", "Show what this build and machine are, and test them");
+  app.add_subcommand("help", "Explain a command")
+      ->add_option("COMMAND", arguments.help, "The command to explain")
+      ->type_name("");
+  // Leftovers are reported in headlab's own words.
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// The long options of a command.
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// Refuses the first argument that `command` has no use for.
+void refuse_leftovers(const CLI::App& command, const std::string& name) {
+  std::vector<std::string> rest = command.remaining();
+  std::erase(rest, "--");
+  if (rest.empty()) return;
+  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
+    return word.find_first_not_of('-') > 0 && word.find_first_not_of('-') != std::string::npos;
+  });
+  const std::string prefix = name.empty() ? "" : name + ": ";
+  if (option == rest.end()) {
+    throw Refused(prefix + "unexpected argument \"" + one_line(rest.front()) +
+                  "\" - try headlab help" + (name.empty() || name == "help" ? "" : " " + name));
+  }
+  const std::string word = option->substr(0, option->find('='));
+  // Compared without their dashes, which would make all options look alike.
+  const std::vector<std::string> names = options_of(command);
+  std::vector<std::string> bare;
+  for (const std::string& known : names) bare.push_back(known.substr(2));
+  const std::string best = closest(word.substr(word.find_first_not_of('-')), bare);
+  throw Refused(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) + ")" +
+                (best.empty() ? "" : " - did you mean --" + best + "?"));
+}
+
+/// Headlab's words for what the parser refused: CLI11 puts the name of the option first.
+[[noreturn]] void refuse_parse(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  std::string option = text.substr(0, text.find_first_of(": "));
+  if (option[0] != '-') option = "--" + option;
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::string prefix = chosen.empty() ? "" : chosen.front()->get_name() + ": ";
+  if (text.find("At Most") != std::string::npos) {
+    throw Refused(prefix + option + " is given more than once");
+  }
+  if (text.find("missing") != std::string::npos) {
+    throw Refused(prefix + option + " needs a value");
+  }
+  if (text.find("flag override") != std::string::npos) {
+    throw Refused(prefix + option + " takes no value");
+  }
+  throw Refused(prefix + one_line(text));
+}
+
+int command_help(const std::string& topic) {
+  // A parser that has parsed nothing describes all commands alike.
+  CLI::App app(about, "headlab");
+  Arguments unused;
+  add_commands(app, unused);
+  const std::vector<std::string> names = commands_of(app);
+  if (topic.empty()) {
+    std::cout << app.help();
+  } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
+    std::cout << app.get_subcommand(topic)->help("headlab");
+  } else {
+    throw Refused("help: unknown command \"" + one_line(topic) + "\"" + suggestion(topic, names));
+  }
+  return done;
+}
+
+int run_command(CLI::App& app, const Arguments& arguments) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::vector<std::string> names = commands_of(app);
+  if (chosen.empty()) {
+    std::vector<std::string> rest = app.remaining();
+    if (rest.empty()) {
+      throw Refused("no command given (allowed: " + listed(names) + ") - try headlab help");
+    }
+    if (rest.front()[0] == '-') refuse_leftovers(app, "");
+    throw Refused("unknown command \"" + one_line(rest.front()) + "\"" +
+                  suggestion(rest.front(), names));
+  }
+  refuse_leftovers(app, "");
+  const CLI::App& command = *chosen.front();
+  const std::string& name = command.get_name();
+  refuse_leftovers(command, name);
+  if (name == "run") return command_run(arguments.run);
+  if (name == "theory") return command_theory(arguments.theory);
+  if (name == "validate") {
+    return arguments.validate.calibrate ? command_calibrate(arguments.validate)
+                                        : command_validate(arguments.validate);
+  }
+  if (name == "allocate") return command_allocate(arguments.allocate);
+  if (name == "dataset") return command_dataset(arguments.dataset);
+  if (name == "hdi") return command_hdi(arguments.hdi);
+  if (name == "import-heads") return command_import_heads(arguments.import_heads);
+  if (name == "list") return command_list(arguments.list);
+  if (name == "doctor") return command_doctor();
+  return command_help(arguments.help);
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app(about, "headlab");
+  Arguments arguments;
+  add_commands(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    refuse_parse(app, error);
+  }
+  return run_command(app, arguments);
+}
+
+/// One line for `error`, whatever it contains.
+int report(const char* error, int code) {
+  std::cerr << "headlab: " << error << "\n";
+  return code;
+}
+
+}  // namespace
+
+int command_line(int argc, const char* const* argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const Refused& error) {
+    return report(error.what(), refused);
+  } catch (const CouldNotFinish& error) {
+    return report(error.what(), could_not_finish);
+  } catch (const std::bad_alloc&) {
+    return report(
+        "out of memory - lower run.replicates, the number of queries or heads, or --threads",
+        could_not_finish);
+  } catch (const std::exception& error) {
+    return report(error.what(), could_not_finish);
+  }
+}
+
+}  // namespace headlab::tools

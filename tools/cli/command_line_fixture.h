@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Runs the program itself, for tests.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <signal.h>
+#include <sstream>
+#include <string>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/testing/folder_test.h"
+
+namespace headlab {
+
+inline constexpr const char* scenario_text = R"([scenario]
+name = "cli test"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0]]
+[run]
+seed = 7
+replicates = 300
+)";
+
+inline std::string contents(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int code = -1;  ///< exit code, or -1 where a signal ended the program
+  std::string out;
+  std::string err;
+};
+
+/// Arguments, and the line with which they are refused.
+using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
+
+/// Whether a process has a handler for a signal.
+inline bool catches(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigCgt:")) {
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1)) & 1u;
+    }
+  }
+  return false;
+}
+
+/// Sends a signal once the program is ready for it.
+inline void send(pid_t process, int signal) {
+  for (int i = 0; i < 3000 && !catches(process, signal); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(process, signal);
+}
+
+/// An empty working folder with a.toml, and a sweep in s.toml.
+class ProgramTest : public FolderTest {
+ protected:
+  explicit ProgramTest(std::string program) : program_(std::move(program)) {}
+  void SetUp() override {
+    FolderTest::SetUp();
+    if (HasFatalFailure()) return;
+    std::ofstream(folder_ / "a.toml") << scenario_text;
+    std::ofstream(folder_ / "s.toml")
+        << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n";
+  }
+
+  /// Starts the program, which ignores one signal from the beginning, or none.
+  pid_t start(const std::vector<std::string>& arguments, int ignored = 0) const {
+    const std::string out = (folder_ / ".out").string();
+    const std::string err = (folder_ / ".err").string();
+    std::vector<char*> argv = {const_cast<char*>(program_.c_str())};
+    for (const std::string& argument : arguments) {
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    }
+    argv.push_back(nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      // Whatever this test was started with, as `nohup` or as a script's background job.
+      for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        ::signal(number, number == ignored ? SIG_IGN : SIG_DFL);
+      }
+      const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(to_out, STDOUT_FILENO);
+      ::dup2(to_err, STDERR_FILENO);
+      if (::chdir(folder_.c_str()) == 0) ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    return child;
+  }
+  Outcome finish(pid_t child) const {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / ".out"),
+            contents(folder_ / ".err")};
+  }
+  Outcome headlab(const std::vector<std::string>& arguments) const {
+    return finish(start(arguments));
+  }
+
+  /// Expects exit code 2, that line alone and no new file from each.
+  void expect_refusals(const Refusals& table) const {
+    const std::vector<std::string> before = files();
+    for (const auto& [arguments, message] : table) {
+      std::string line;
+      for (const std::string& argument : arguments) line += " " + argument;
+      SCOPED_TRACE("headlab" + line);
+      const Outcome outcome = headlab(arguments);
+      EXPECT_EQ(outcome.code, 2);
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
+    }
+    EXPECT_EQ(files(), before);
+  }
+
+  /// The files of the working folder besides those of the test itself.
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+      const std::string name = entry.path().lexically_relative(folder_).string();
+      if (name[0] != '.' && name != "a.toml" && name != "s.toml") names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  const std::string program_;
+};
+
+}  // namespace headlab

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/allocate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <sstream>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/files/provenance.h"
+#include "tools/cli/commands/allocate_by_theory.h"
+#include "tools/cli/allocation_progress.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/commands/allocate_map.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/growth_text.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/stop_signal.h"
+#include "validation/allocation/allocation_json.h"
+#include "validation/allocation/theory_study.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::uint64_t most_points = (std::uint64_t{1} << 40) - 1;
+
+/// The whole numbers of "8,16,32", ascending; throws Refused, naming `option`.
+std::vector<std::uint64_t> numbers_of(const std::string& option, const std::string& text,
+                                      std::uint64_t high) {
+  std::vector<std::uint64_t> numbers;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::uint64_t number = parse_whole_number(option, part, 1, high);
+    if (std::ranges::find(numbers, number) != numbers.end()) {
+      throw Refused(option + ": names " + part + " twice");
+    }
+    numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+/// The rules of "fixed,tuned"; throws Refused, naming --bandwidth-rule.
+std::vector<BandwidthRule> rules_of(const std::string& text) {
+  std::vector<BandwidthRule> rules;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    const BandwidthRule rule = find_rule(part);
+    if (std::ranges::find(rules, rule) != rules.end()) {
+      throw Refused("--bandwidth-rule: names " + part + " twice");
+    }
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+/// Throws Refused where a scenario sweeps what allocate does not choose by itself.
+void require_one_setting(const Study& study, BandwidthRule rule) {
+  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
+  if (rule != BandwidthRule::fixed) {
+    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  }
+  for (const std::string& key : study.swept) {
+    if (std::ranges::find(chosen, key) != chosen.end()) continue;
+    throw Refused(study.file + ": sweep: varies " + key +
+                  ", but allocate takes one value of it (allowed: " + listed(chosen) +
+                  ", which it sets by itself) - give it one value, or map the settings with --map");
+  }
+}
+
+/// The command that gives the same bits again, on this backend and SIMD target; with `growth` that
+/// of all that was asked.
+std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
+                   std::uint64_t replicates, bool growth = false) {
+  const std::string budget = growth ? *arguments.budget : std::to_string(study.budget);
+  const std::string n = growth && arguments.n ? *arguments.n : std::to_string(study.n);
+  std::string command = "headlab allocate --data " + quoted(arguments.run.scenario) + " --budget " +
+                        budget + " --n " + n + " --bandwidth-rule " + rule_name(study.rule) +
+                        (growth ? " --growth" : "") + " --seed " + std::to_string(study.seed) +
+                        " --replicates " + std::to_string(replicates) + " --backend " +
+                        study.backend;
+  for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
+  return command;
+}
+
+std::string setting_text(const AllocationStudy& study) {
+  return "D " + std::to_string(study.budget) + ", n " + std::to_string(study.n);
+}
+
+std::string study_table(const AllocationStudy& study) {
+  const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);
+  std::vector<std::string> heads, dims, laws, widths, errors, replicates, best;
+  for (const AllocationRow& row : study.rows) {
+    heads.push_back(std::to_string(row.heads));
+    dims.push_back(std::to_string(row.k));
+    laws.push_back(row.subspaces);
+    widths.push_back(short_number(kernel_width(row.kernel)));
+    errors.push_back(figure_text(row.mse));
+    replicates.push_back(std::to_string(row.replicates));
+    best.push_back(row.in_best_set ? "yes" : "no");
+  }
+  if (study.advised) best[*study.advised] += ", advised";
+  Columns columns;
+  columns.add("H", heads, true);
+  columns.add("d_k", dims, true);
+  columns.add("heads", laws);
+  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
+  columns.add_figures("MSE", errors);
+  columns.add("replicates", replicates, true);
+  columns.add("may be best", best);
+  const std::string kernel =
+      std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
+  std::string text = setting_text(study) + ", " + kernel + " kernel, rule " +
+                     rule_name(study.rule) + ", " + std::to_string(study.queries) +
+                     (study.queries == 1 ? " query, " : " queries, ") + study.backend +
+                     (study.simd == "none" ? "" : "/" + study.simd) + "\n\n" + columns.text("  ") +
+                     "\n" + advice_text(study) + "\n" + advice_limits(study) + "\n";
+  if (study.tuning.settings > 0) {
+    text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
+            std::to_string(study.tuning.replicates) + " replicates each";
+    if (study.tuning.at_the_end > 0) {
+      text += "; " + std::to_string(study.tuning.at_the_end) +
+              " allocations are best at the end of the range searched";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/// The best number of heads over the budgets, at each n.
+std::vector<HeadGrowthAt> head_growths(const std::vector<GrowthStudy>& growths,
+                                       const std::vector<std::uint64_t>& sizes,
+                                       std::uint64_t seed) {
+  std::vector<HeadGrowthAt> all;
+  std::vector<const GrowthStudy*> complete;
+  for (const GrowthStudy& growth : growths) {
+    if (growth.complete) complete.push_back(&growth);
+  }
+  if (complete.size() < least_budgets) return all;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    all.emplace_back(sizes[i], head_growth(complete, i, seed));
+  }
+  return all;
+}
+
+std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies,
+                  const std::vector<GrowthStudy>& growths, const std::vector<HeadGrowthAt>& heads,
+                  const std::string& again) {
+  std::string text = one_line(name) + "\n";
+  double seconds = 0;
+  for (const ReplayedAllocation& one : studies) {
+    text += study_table(one.study) + "again: " + one.replay + "\n\n";
+    seconds += one.study.seconds;
+  }
+  for (const GrowthStudy& growth : growths) {
+    text += growth_table(growth);
+    seconds += growth.seconds;
+  }
+  text += head_growth_table(heads);
+  if (!growths.empty()) text += "again: " + again + "\n\n";
+  return text + duration_text(seconds) + "\n± is one Monte Carlo standard error\n";
+}
+
+}  // namespace
+
+int command_allocate(const AllocateArguments& arguments) {
+  const RunOptions run = run_options(arguments.run);
+  const std::vector<BandwidthRule> rules = rules_of(arguments.rule);
+  AllocateOptions options{.backend = run.backend, .threads = run.threads, .rule = rules[0]};
+  if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
+  if (arguments.run.scenario.empty()) {
+    throw Refused(
+        "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
+  }
+  if (!arguments.budget) throw Refused("allocate: no budget given - write --budget D");
+  const std::optional<TheoryMean> theory = theory_mean(arguments);
+  const std::vector<std::uint64_t> budgets =
+      numbers_of("--budget", *arguments.budget,
+                 theory == TheoryMean::population ? most_theory_budget : most_budget);
+  std::vector<std::uint64_t> sizes;
+  if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
+  const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
+  if (arguments.map) {
+    if (theory) {
+      throw Refused("--map: is about simulations - leave out --source " + arguments.source);
+    }
+    return command_allocate_map(arguments, study, rules, budgets, sizes, options);
+  }
+  if (rules.size() > 1) {
+    throw Refused("--bandwidth-rule " + arguments.rule +
+                  ": names several rules, which --map compares - name one");
+  }
+  if (arguments.run.out) throw Refused("--out: is for --map - write --json FILE");
+  require_one_setting(study, options.rule);
+  Scenario base = study.conditions.front();
+  if (sizes.empty()) {
+    if (std::ranges::find(study.swept, "data.n") != study.swept.end()) {
+      throw Refused("allocate: " + study.file + " sweeps data.n - write --n N");
+    }
+    sizes = {base.n};
+  }
+  if (arguments.growth && sizes.size() < least_sizes && budgets.size() < least_budgets) {
+    throw Refused("--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");
+  }
+  if (arguments.growth && !theory && base.fixed_design) {
+    throw Refused(
+        "--growth: with data.fixed_design = true nothing is random that could say how sure a fit "
+        "is - write --set data.fixed_design=false");
+  }
+  const std::optional<std::string>& json = arguments.run.json;
+  if (json && *json != "-") require_json_writable(*json, study.inputs);
+  if (theory) {
+    return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
+                              options.threads);
+  }
+
+  options.stop = stop_on_signals();
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
+  std::vector<ReplayedAllocation> studies;
+  std::vector<GrowthStudy> growths;
+  double seconds = 0;
+  bool complete = true;
+  bool interrupted = false;
+  try {
+    for (const std::uint64_t budget : budgets) {
+      for (const std::uint64_t n : sizes) {
+        base.n = n;
+        const std::string setting = "D " + std::to_string(budget) + ", n " + std::to_string(n);
+        options.progress = [&](const AllocationProgress& progress) {
+          show(display, setting, progress, seconds + progress.seconds);
+        };
+        if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
+        AllocationStudy one = allocate(base, static_cast<int>(budget), options);
+        seconds += one.seconds;
+        complete = complete && one.complete;
+        interrupted = interrupted || one.interrupted;
+        const std::string again = replay(arguments, one, options.replicates);
+        studies.push_back({std::move(one), again});
+      }
+      if (!arguments.growth) continue;
+      options.progress = [&](const AllocationProgress& progress) {
+        show(display, "D " + std::to_string(budget), progress, seconds + progress.seconds);
+      };
+      if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
+      growths.push_back(study_growth(base, static_cast<int>(budget), sizes, options));
+      seconds += growths.back().seconds;
+      complete = complete && growths.back().complete;
+      interrupted = interrupted || growths.back().interrupted;
+    }
+  } catch (...) {
+    display.finish("");
+    // What came before the setting that failed is not lost.
+    if (json && *json != "-" && !studies.empty()) {
+      write_files({{*json, allocation_json(studies, provenance(), growths)}}, arguments.run.quiet);
+    }
+    throw;
+  }
+  end_on_signals();
+  display.finish(complete ? "done in " + duration_text(seconds) : "");
+
+  const std::vector<HeadGrowthAt> heads = head_growths(growths, sizes, base.seed);
+  std::string text;
+  if (json) text = allocation_json(studies, provenance(), growths, heads);
+  std::cout << (json == "-" ? text
+                            : table(base.name, studies, growths, heads,
+                                    replay(arguments, studies[0].study, options.replicates, true)));
+  finish_standard_output();
+  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
+  if (interrupted) {
+    std::cerr << "headlab: interrupted: what was not reached is unfinished\n";
+    return 1;
+  }
+  if (!complete) {
+    std::cerr << "headlab: --max-time reached: what was not reached is unfinished\n";
+  }
+  return 0;
+}
+
+}  // namespace headlab::tools

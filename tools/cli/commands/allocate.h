@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tools/cli/commands/allocate_arguments.h"
+
+namespace headlab::tools {
+
+/// `headlab allocate`: selects among the allocations of each budget at each n, and prints what it
+/// found and advises. Returns the exit code; throws Refused and CouldNotFinish.
+int command_allocate(const AllocateArguments& arguments);
+
+}  // namespace headlab::tools

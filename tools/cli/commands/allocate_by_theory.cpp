@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/allocate_by_theory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/files/provenance.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/stop_signal.h"
+#include "validation/allocation/theory_json.h"
+#include "validation/allocation/theory_study.h"
+
+namespace headlab::tools {
+namespace {
+
+/// Six digits: errors of neighbouring dimensions differ in the fourth where budgets are large.
+std::string precise(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", number);
+  return text;
+}
+
+std::string tiny(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", number);
+  return text;
+}
+
+/// "1e+12" for round numbers of more digits than are read at a glance.
+std::string size_text(std::uint64_t n) {
+  const double decades = std::log10(static_cast<double>(n));
+  const bool is_round = n >= 1'000'000 && decades == std::floor(decades);
+  return is_round ? "1e" + std::to_string(static_cast<int>(decades)) : std::to_string(n);
+}
+
+std::string best_text(const BestDimension& best) {
+  return short_number(best.value) + (best.at_end ? ", an end of the range" : "");
+}
+
+std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) {
+  std::vector<std::string> heads, dims, widths, errors, biases, variances, covariances, best;
+  for (const TheoryRow& row : study.rows) {
+    heads.push_back(std::to_string(row.heads));
+    dims.push_back(std::to_string(row.k));
+    widths.push_back(short_number(row.width) + (row.at_the_end ? "*" : ""));
+    errors.push_back(precise(row.error.mse));
+    biases.push_back(short_number(row.error.squared_bias));
+    variances.push_back(short_number(row.error.variance));
+    covariances.push_back(row.heads > 1 ? short_number(row.error.covariance) : "–");
+    best.push_back(best.size() == study.best ? "best" : "");
+  }
+  Columns columns;
+  columns.add("H", heads, true);
+  columns.add("d_k", dims, true);
+  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
+  columns.add("MSE", errors, true);
+  columns.add("bias^2", biases, true);
+  columns.add("V", variances, true);
+  columns.add("C", covariances, true);
+  columns.add("", best);
+  return "D " + std::to_string(study.budget) + ", n " + size_text(study.n) + "\n" +
+         columns.text("  ") + "  d_k* " +
+         (mean == TheoryMean::population
+              ? best_text(study.continuous) + "; between the divisors of D "
+              : "between the divisors of D ") +
+         best_text(study.divisors) + "\n\n";
+}
+
+std::string growth_text(const TheoryGrowth& growth) {
+  if (growth.studies.size() < 2) return "";
+  std::vector<std::string> sizes, heads, dims, continuous, slopes;
+  for (std::size_t i = 0; i < growth.studies.size(); ++i) {
+    const TheoryStudy& study = growth.studies[i];
+    sizes.push_back(size_text(study.n));
+    heads.push_back(std::to_string(study.rows[study.best].heads));
+    dims.push_back(std::to_string(study.rows[study.best].k));
+    continuous.push_back(study.continuous.at_end ? "–" : short_number(study.continuous.value));
+    slopes.push_back(i == 0 ? "" : short_number(growth.slopes[i - 1]));
+  }
+  Columns columns;
+  columns.add("n", sizes, true);
+  columns.add("best H", heads, true);
+  columns.add("best d_k", dims, true);
+  columns.add("d_k*", continuous, true);
+  columns.add("a decade", slopes, true);
+  std::string text = "growth of the best d_k with n, D " + std::to_string(growth.budget) +
+                     ", rule " + rule_name(growth.rule) + "\n" + columns.text("  ");
+  const GrowthConstants& c = growth.constants;
+  if (!std::isnan(c.first_order)) {
+    text += "  constants, dimensions a decade: " + short_number(c.first_order) +
+            " by the first order in 1/n, " + short_number(c.condensation) +
+            " by condensation at a typical query";
+    if (!std::isnan(c.asymptotic)) {
+      text += ", " + short_number(c.asymptotic) + " where D is far larger than log n";
+    }
+    text += "\n";
+  }
+  return text + "\n";
+}
+
+std::string table(const Scenario& base, const std::vector<TheoryGrowth>& growths) {
+  const std::string kernel =
+      std::visit([](const auto& law) { return std::string(law.name); }, base.kernel);
+  std::string text = one_line(base.name) + "\n" + kernel + " kernel, rule " +
+                     rule_name(growths[0].rule) + ", exact theory\n\n";
+  const TheoryMean mean = growths[0].mean;
+  double seconds = 0, certificate = growths[0].certificate, change = 0;
+  bool at_the_end = false;
+  for (const TheoryGrowth& growth : growths) {
+    for (const TheoryStudy& study : growth.studies) {
+      text += study_text(study, growth.mean, growth.softmax);
+      for (const TheoryRow& row : study.rows) at_the_end = at_the_end || row.at_the_end;
+    }
+    text += growth_text(growth);
+    seconds += growth.seconds;
+    certificate = std::max(certificate, growth.certificate);
+    change = std::max(change, growth.change);
+  }
+  if (at_the_end) {
+    text += "* the best width is at the end of the range searched: another may be better\n";
+  }
+  if (mean == TheoryMean::population) {
+    text += "d_k* lies between whole d_k, H = D/d_k not rounded\n";
+  }
+  text += theory_limits(base, mean) + "\n";
+  if (!std::isnan(certificate)) {
+    text += "weights sum to one but for " + tiny(certificate) + "; ";
+    if (mean == TheoryMean::scenario) {
+      text += "when refined, errors changed by " + tiny(change) + " at most; ";
+    }
+  }
+  return text + duration_text(seconds) + "\n";
+}
+
+}  // namespace
+
+std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
+  if (arguments.source == "simulation") return std::nullopt;
+  if (arguments.source != "theory" && arguments.source != "exact") {
+    throw Refused("--source: \"" + one_line(arguments.source) + "\" is unknown" +
+                  suggestion(arguments.source, {"simulation", "theory", "exact"}));
+  }
+  const std::string source = "--source " + arguments.source;
+  const auto refuse = [&](const std::string& option) {
+    throw Refused(source + ": simulates nothing, so that " + option +
+                  " means nothing - leave it out, or write --source simulation");
+  };
+  if (arguments.growth) {
+    throw Refused("--growth: is about simulations; " + source +
+                  " says by itself how the best dimension grows - leave it out");
+  }
+  if (arguments.run.replicates) refuse("--replicates");
+  if (arguments.run.max_time) refuse("--max-time");
+  if (arguments.run.backend != "auto") refuse("--backend");
+  return arguments.source == "theory" ? TheoryMean::population : TheoryMean::scenario;
+}
+
+int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Scenario& base,
+                       BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
+                       const std::vector<std::uint64_t>& sizes, int threads) {
+  const bool own = mean == TheoryMean::scenario;
+  for (const std::uint64_t budget : budgets) {
+    if (own) {
+      require_exact_study(base, static_cast<int>(budget), rule);
+    } else {
+      require_theory(base, static_cast<int>(budget));
+    }
+  }
+  if (threads == 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto start = std::chrono::steady_clock::now();
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
+  const std::optional<std::string>& json = arguments.run.json;
+  std::vector<TheoryGrowth> growths;
+  const auto write = [&] {
+    write_files({{*json, theory_json(growths, theory_limits(base, mean), provenance())}},
+                arguments.run.quiet);
+  };
+  for (const std::uint64_t budget : budgets) {
+    const auto done = [&](double share) {
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const std::string words = "D " + std::to_string(budget) + ", " +
+                                std::to_string(static_cast<int>(100 * share)) + " %";
+      display.show(
+          seconds, [&](std::size_t width) { return display_width(words) <= width ? words : ""; },
+          [&] { return words; });
+    };
+    try {
+      growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget), rule,
+                                                             sizes, threads, done));
+    } catch (...) {
+      display.finish("");
+      // What came before the budget that failed is not lost.
+      if (json && *json != "-" && !growths.empty()) {
+        try {
+          write();
+        } catch (const std::exception& second) {
+          std::cerr << "headlab: " << second.what() << "\n";
+        }
+      }
+      throw;
+    }
+  }
+  display.finish("");
+  std::cout << (json == "-" ? theory_json(growths, theory_limits(base, mean), provenance())
+                            : table(base, growths));
+  finish_standard_output();
+  if (json && *json != "-") write();
+  return 0;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/allocate_map.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/provenance.h"
+#include "tools/cli/allocation_progress.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/growth_text.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/stop_signal.h"
+#include "validation/allocation/allocation_json.h"
+
+namespace headlab::tools {
+namespace {
+
+/// Throws Refused where the sweep varies what a map varies itself.
+void require_settings(const Study& study, const std::vector<BandwidthRule>& rules,
+                      const std::vector<std::uint64_t>& sizes) {
+  if (sizes.size() < least_sizes) {
+    throw Refused("--map: needs four n or more - write --n 100,300,1000,3000");
+  }
+  std::vector<std::string> own = {"heads.count", "heads.dim", "data.n", "run.seed"};
+  if (std::ranges::any_of(rules, [](BandwidthRule r) { return r != BandwidthRule::fixed; })) {
+    own.insert(own.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  }
+  for (const std::string& key : study.swept) {
+    if (std::ranges::find(own, key) == own.end()) continue;
+    throw Refused(study.file + ": sweep: varies " + key +
+                  ", which a map sets by itself - take it out of the sweep");
+  }
+}
+
+std::string replay(const AllocateArguments& arguments, const RegimeMap& map,
+                   const std::string& backend) {
+  std::string command = "headlab allocate --map --data " + quoted(arguments.run.scenario) +
+                        " --budget " + *arguments.budget + " --n " + *arguments.n +
+                        " --bandwidth-rule " + arguments.rule + " --seed " +
+                        std::to_string(map.seed) + " --backend " + backend;
+  if (arguments.run.replicates) command += " --replicates " + *arguments.run.replicates;
+  for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
+  return command;
+}
+
+}  // namespace
+
+int command_allocate_map(const AllocateArguments& arguments, const Study& study,
+                         const std::vector<BandwidthRule>& rules,
+                         const std::vector<std::uint64_t>& budgets,
+                         const std::vector<std::uint64_t>& sizes, AllocateOptions options) {
+  options.max_seconds = run_options(arguments.run).max_seconds;
+  require_settings(study, rules, sizes);
+  const std::optional<std::string>& json = arguments.run.json;
+  if (json && *json != "-") require_json_writable(*json, study.inputs);
+  std::optional<OutputFolder> out;
+  if (arguments.run.out) out.emplace(*arguments.run.out);
+
+  options.stop = stop_on_signals();
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
+  const CellProgress progress = [&](std::size_t done, std::size_t all,
+                                    const AllocationProgress& cell) {
+    show(display, "cell " + std::to_string(done + 1) + " of " + std::to_string(all), cell,
+         cell.seconds);
+  };
+  const std::vector<int> whole(budgets.begin(), budgets.end());
+  RegimeMap map;
+  try {
+    map = map_regimes(study, rules, whole, sizes, options, progress);
+  } catch (...) {
+    display.finish("");
+    throw;
+  }
+  end_on_signals();
+  display.finish(map.complete ? "done in " + duration_text(map.seconds) : "");
+
+  const std::string again = replay(arguments, map, make_backend(options.backend)->name());
+  std::string text;
+  if (json) text = regime_json(map, provenance(), again);
+  std::cout << (json == "-" ? text
+                            : one_line(study.conditions.front().name) + "\n" + regime_table(map) +
+                                  "again: " + again + "\n" + duration_text(map.seconds) + "\n");
+  finish_standard_output();
+  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
+  if (out && !map.cells.empty()) {
+    write_regime_map(out->file("map.nc"), study, map, provenance(), again);
+    if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
+  }
+  if (!map.failure.empty()) throw CouldNotFinish(map.failure + " - the cells before it are kept");
+  if (map.interrupted) {
+    std::cerr << "headlab: interrupted: cells that were not reached are missing\n";
+    return 1;
+  }
+  if (!map.complete) std::cerr << "headlab: --max-time reached: some cells are missing\n";
+  return 0;
+}
+
+}  // namespace headlab::tools

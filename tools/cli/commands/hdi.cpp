@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/hdi.h"
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/error.h"
+#include "engine/files/provenance.h"
+#include "engine/run/simulate.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/stop_signal.h"
+#include "validation/diversity/head_diversity.h"
+
+namespace headlab::tools {
+namespace {
+
+std::string text_of(const std::optional<double>& number) {
+  return short_number(number.value_or(std::numeric_limits<double>::quiet_NaN()));
+}
+
+/// One line a layer: each index with its z, then how far the keys are from orthonormal.
+std::string layer_table(const HeadDiversity& diversity) {
+  Columns columns;
+  const auto column = [&](const std::string& heading, const auto& cell) {
+    std::vector<std::string> cells;
+    for (const LayerDiversity& layer : diversity.layers) cells.push_back(cell(layer));
+    columns.add(heading, std::move(cells), true);
+  };
+  column("layer", [](const LayerDiversity& layer) { return std::to_string(layer.number); });
+  for (std::size_t i = 0; i < diversity.layers[0].indices.size(); ++i) {
+    column(diversity.layers[0].indices[i].name,
+           [i](const LayerDiversity& layer) { return text_of(layer.indices[i].value); });
+    column("random",
+           [i](const LayerDiversity& layer) { return text_of(layer.indices[i].random_mean); });
+    column("z", [i](const LayerDiversity& layer) { return text_of(layer.indices[i].z); });
+  }
+  column("condition", [](const LayerDiversity& layer) {
+    std::vector<double> sorted = layer.condition_numbers;
+    std::sort(sorted.begin(), sorted.end());
+    return short_number(sorted[sorted.size() / 2]);
+  });
+  column("worst", [](const LayerDiversity& layer) {
+    return short_number(*std::ranges::max_element(layer.condition_numbers));
+  });
+  return columns.text("  ");
+}
+
+std::string table(const HeadDiversity& diversity, const std::string& file) {
+  std::string text = file + "\n" + std::to_string(diversity.layers.size()) +
+                     (diversity.layers.size() == 1 ? " layer" : " layers") + ", H " +
+                     std::to_string(diversity.heads) + ", d " + std::to_string(diversity.d) +
+                     ", k " + std::to_string(diversity.k) + ", temperature " +
+                     short_number(diversity.temperature) + ", overlap at bandwidth " +
+                     short_number(diversity.bandwidth) + "\n\n" + layer_table(diversity) + "\n";
+  text += "random: mean over random heads of that shape, seed " + std::to_string(diversity.seed) +
+          "; z: standard deviations from it\n";
+  text += "condition: median over heads of largest over smallest singular value of the keys\n";
+  if (diversity.rotary) text += "qk is undefined: positions are rotary\n";
+  return text;
+}
+
+}  // namespace
+
+int command_hdi(const HdiArguments& arguments) {
+  const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
+  const int threads = thread_count(parse_threads(arguments.threads));
+  if (arguments.file.empty()) throw Refused("hdi: no file given - write headlab hdi FILE");
+  const bool json_to_standard_output = arguments.json == "-";
+  if (arguments.json && !json_to_standard_output) {
+    require_json_writable(*arguments.json, {arguments.file});
+  }
+  const HeadDiversity diversity =
+      head_diversity(read_head_file(arguments.file), arguments.file, seed, threads);
+  std::string json;
+  if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
+  std::cout << (json_to_standard_output ? json : table(diversity, arguments.file));
+  finish_standard_output();
+  if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
+  return 0;
+}
+
+}  // namespace headlab::tools

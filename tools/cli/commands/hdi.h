@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tools/cli/options.h"
+
+namespace headlab::tools {
+
+/// `headlab hdi`: how different the heads of a file are. Returns the exit code; throws Refused and
+/// CouldNotFinish.
+int command_hdi(const HdiArguments& arguments);
+
+}  // namespace headlab::tools

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/list.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <vector>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "tools/cli/figure_text.h"
+#include "validation/claims/claim.h"
+
+namespace headlab::tools {
+namespace fs = std::filesystem;
+namespace {
+
+void list_laws() {
+  std::string family;
+  for (const LawDescription& law : describe_laws()) {
+    if (law.family != family) {
+      std::cout << (family.empty() ? "" : "\n") << law.family << "\n";
+      family = law.family;
+    }
+    std::cout << "  " << left(law.name, 18) << law.summary << "\n";
+    for (const ParameterDescription& parameter : law.parameters) {
+      std::cout << "      " << left(parameter.key, 16)
+                << left(parameter.required ? "" : "optional", 10) << parameter.range
+                << (parameter.range.empty() || parameter.doc.empty() ? "" : ": ") << parameter.doc
+                << "\n";
+    }
+  }
+}
+
+void list_claims() {
+  std::cout << "claims, for headlab validate\n";
+  for (const Claim& claim : claims()) {
+    std::cout << "  " << claim.name << "\n";
+    for (const ClaimForm& form : claim.forms) {
+      std::cout << "      " << left(form.name, 24) << form.statement << "\n";
+    }
+  }
+}
+
+/// Where the scenarios are: beside an installed program, in the source tree, or in the prefix that
+/// the build was meant for.
+fs::path scenario_folder() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  std::vector<fs::path> places;
+  if (!error) {
+    places.push_back(program.parent_path().parent_path() / "share" / "headlab" / "scenarios");
+  }
+#ifdef HEADLAB_SCENARIO_DIR
+  places.emplace_back(HEADLAB_SCENARIO_DIR);
+#endif
+#ifdef HEADLAB_SCENARIO_INSTALL_DIR
+  places.emplace_back(HEADLAB_SCENARIO_INSTALL_DIR);
+#endif
+  for (const fs::path& place : places) {
+    if (fs::is_directory(place, error)) return place;
+  }
+  return {};
+}
+
+/// The text at [scenario] KEY, or nothing.
+std::string text_of(const Value& root, const std::string& key) {
+  const Value* section = root.find("scenario");
+  const Value* value = section ? section->find(key) : nullptr;
+  const auto* text = value ? std::get_if<std::string>(&value->data) : nullptr;
+  return text ? *text : "";
+}
+
+void list_scenarios() {
+  const fs::path folder = scenario_folder();
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().filename() == "claims") it.disable_recursion_pending();  // see list_claims()
+    if (it->path().extension() == ".toml") files.push_back(it->path());
+  }
+  if (files.empty()) {
+    std::cout << "no scenarios found - headlab is not installed where it was meant to be\n";
+    return;
+  }
+  std::sort(files.begin(), files.end());
+  std::cout << "scenarios in " << folder.string() << "\n";
+  for (const fs::path& file : files) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    std::string name, aims;
+    try {
+      const Value root = parse_toml(text.str(), file.string());
+      name = text_of(root, "name");
+      aims = text_of(root, "aims");
+    } catch (const Refused& problem) {
+      name = std::string("cannot be read: ") + problem.what();
+    }
+    std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << one_line(name)
+              << "\n";
+    if (!aims.empty()) std::cout << "      " << one_line(aims) << "\n";
+  }
+}
+
+}  // namespace
+
+int command_list(const std::string& what) {
+  const std::vector<std::string> allowed = {"laws", "claims", "scenarios"};
+  if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
+    throw Refused("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
+  }
+  if (what.empty() || what == "laws") list_laws();
+  if (what.empty()) std::cout << "\n";
+  if (what.empty() || what == "claims") list_claims();
+  if (what.empty()) std::cout << "\n";
+  if (what.empty() || what == "scenarios") list_scenarios();
+  if (!std::cout.flush()) throw CouldNotFinish("standard output: cannot be written");
+  return 0;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/theory.h"
+
+#include <iostream>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/files/provenance.h"
+#include "engine/run/simulate.h"
+#include "engine/results/summary_json.h"
+#include "tools/cli/computed_conditions.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/stop_signal.h"
+#include "tools/cli/table.h"
+
+namespace headlab::tools {
+namespace {
+
+TheorySource source_of(const std::string& name) {
+  if (name == "auto") return TheorySource::automatic;
+  if (name == "exact") return TheorySource::exact;
+  if (name == "first_order") return TheorySource::first_order;
+  throw Refused("--source: \"" + one_line(name) + "\" is unknown" +
+                suggestion(name, {"auto", "exact", "first_order"}));
+}
+
+}  // namespace
+
+int command_theory(const TheoryArguments& arguments) {
+  const TheorySource source = source_of(arguments.source);
+  const int threads = thread_count(parse_threads(arguments.threads));
+  if (arguments.scenario.empty()) {
+    throw Refused("theory: no scenario given - write headlab theory SCENARIO.toml");
+  }
+  const Study study = read_study(arguments.scenario, arguments.sets);
+  const bool json_to_standard_output = arguments.json == "-";
+  if (arguments.json && !json_to_standard_output) {
+    require_json_writable(*arguments.json, study.inputs);
+  }
+  const std::vector<ComputedCondition> theory =
+      computed_conditions(study, compute_theories(study, source, threads));
+  std::string summary;
+  if (arguments.json) summary = theory_json(theory, threads, provenance());
+  std::cout << (json_to_standard_output ? summary : theory_table(study, theory));
+  finish_standard_output();
+  if (arguments.json && !json_to_standard_output) {
+    write_atomically(*arguments.json, summary);
+    std::cerr << "headlab: wrote " << *arguments.json << "\n";
+  }
+  return 0;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tools/cli/options.h"
+
+namespace headlab::tools {
+
+/// `headlab theory`: the figures of a scenario from closed forms alone. Returns the exit code;
+/// throws Refused and CouldNotFinish.
+int command_theory(const TheoryArguments& arguments);
+
+}  // namespace headlab::tools

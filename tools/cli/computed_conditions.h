@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Closed forms of every condition of a study, as the table and the writers take them.
+#pragma once
+
+#include <vector>
+
+#include "engine/results/computed.h"
+#include "engine/run/run.h"
+#include "validation/theory/theory.h"
+
+namespace headlab::tools {
+
+/// Closed forms of the heads of every condition. Throws Refused for the first condition that has
+/// none, naming it where there are several.
+std::vector<Theory> compute_theories(const Study& study, TheorySource source, int threads);
+
+/// The figures of every condition under the head weights that its theory has.
+std::vector<ComputedCondition> computed_conditions(const Study& study,
+                                                   const std::vector<Theory>& theories);
+
+/// The figures of every condition that a run began, under the head weights of the run, compared
+/// with its own.
+std::vector<ComputedCondition> compared_conditions(const RunResult& result,
+                                                   const std::vector<Theory>& theories);
+
+}  // namespace headlab::tools

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file All diversity indices of a condition: those of its subspaces and those it simulated.
+#pragma once
+
+#include "engine/results/index_value.h"
+#include "engine/run/run.h"
+
+namespace headlab::tools {
+
+/// chordal, spectral, overlap, qk, output, weights.
+ConditionIndices condition_indices(const ConditionResult& condition);
+
+/// Those of every condition of a run.
+std::vector<ConditionIndices> condition_indices(const RunResult& result);
+
+}  // namespace headlab::tools

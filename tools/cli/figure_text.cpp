@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/figure_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace headlab::tools {
+namespace {
+
+constexpr const char* none = "–";
+constexpr std::string_view plus_minus = "±";
+constexpr int most_decimals = 8;
+
+template <class... Values>
+std::string print(const char* format, Values... values) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+/// Exponent of the leading digit once `number` is rounded to two digits.
+int exponent_of_two_digits(double number) {
+  const std::string text = print("%.1e", number);
+  return std::stoi(text.substr(text.find('e') + 1));
+}
+
+std::string pair_text(double value, double error, int decimals) {
+  return print("%.*f", decimals, value) + " ± " + print("%.*f", decimals, error);
+}
+
+}  // namespace
+
+std::string short_number(double number) {
+  return std::isnan(number) ? none : print("%.4g", number);
+}
+
+std::string figure_text(const Figure& figure) {
+  const auto [value, mcse] = figure;
+  if (std::isnan(value)) return none;
+  if (std::isnan(mcse)) return short_number(value) + " ± " + none;
+  if (mcse == 0) return print("%.6g", value) + " ± 0";
+  // A standard error that is rounding alone says nothing about digits.
+  if (mcse < 1e-9 * std::abs(value) || !std::isfinite(mcse) || !std::isfinite(value)) {
+    return print("%.10g", value) + " ± " + print("%.1e", mcse);
+  }
+  const int decimals = 1 - exponent_of_two_digits(mcse);
+  const double largest = std::max(std::abs(value), mcse);
+  const int exponent = static_cast<int>(std::floor(std::log10(largest)));
+  if ((decimals <= most_decimals || exponent >= -1) && largest < 1e9) {
+    return pair_text(value, mcse, std::max(decimals, 0));
+  }
+  const double scale = std::pow(10.0, -exponent);
+  return "(" + pair_text(value * scale, mcse * scale, std::max(decimals + exponent, 0)) + ")e" +
+         print("%+03d", exponent);
+}
+
+std::string computed_text(const Figure& figure) {
+  const auto [value, remainder] = figure;
+  if (std::isnan(value)) return none;
+  const std::string text = print("%.6g", value);
+  // Below the rounding of the value a remainder is none.
+  const bool shown = std::abs(remainder) > 1e-13 * std::abs(value);
+  return shown ? text + " (" + print("%+.1e", remainder) + ")" : text;
+}
+
+std::string duration_text(double seconds) {
+  if (std::isnan(seconds)) return none;
+  if (seconds < 9.95) return print("%.1f s", std::max(seconds, 0.0));
+  const double whole = std::round(std::min(seconds, 3.6e9));
+  if (whole < 60) return print("%.0f s", whole);
+  if (whole < 3600) return print("%.0f min %02.0f s", std::floor(whole / 60), std::fmod(whole, 60));
+  return print("%.0f h %02.0f min", std::floor(whole / 3600),
+               std::floor(std::fmod(whole, 3600) / 60));
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string right(std::string_view text, std::size_t width) {
+  const std::size_t used = display_width(text);
+  return std::string(width > used ? width - used : 0, ' ').append(text);
+}
+
+std::string left(std::string_view text, std::size_t width) {
+  const std::size_t used = display_width(text);
+  return std::string(text).append(width > used ? width - used : 0, ' ');
+}
+
+void align_figures(std::vector<std::string>& cells) {
+  // Each cell is cut before its decimal point and before its ±.
+  struct Parts {
+    std::string_view whole, decimals, error;
+  };
+  std::vector<Parts> parts;
+  std::size_t whole = 0, decimals = 0, error = 0;
+  for (const std::string& cell : cells) {
+    const std::string_view text = cell;
+    const std::size_t sign = std::min(text.find(plus_minus), text.size());
+    const std::size_t point = std::min(text.substr(0, sign).find_first_of(". "), sign);
+    parts.push_back({text.substr(0, point), text.substr(point, sign - point), text.substr(sign)});
+    whole = std::max(whole, display_width(parts.back().whole));
+    decimals = std::max(decimals, display_width(parts.back().decimals));
+    error = std::max(error, display_width(parts.back().error));
+  }
+  std::vector<std::string> aligned;
+  for (const Parts& part : parts) {
+    aligned.push_back(right(part.whole, whole) + left(part.decimals, decimals) +
+                      left(part.error, error));
+  }
+  cells = std::move(aligned);
+}
+
+std::string bar(double share, std::size_t width) {
+  static constexpr const char* eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  if (!(share > 0)) return "";
+  const double steps = std::round(std::min(share, 1.0) * 8 * static_cast<double>(width));
+  const auto count = static_cast<std::size_t>(steps);
+  std::string text;
+  for (std::size_t i = 0; i < count / 8; ++i) text += "█";
+  return text + eighths[count % 8];
+}
+
+}  // namespace headlab::tools

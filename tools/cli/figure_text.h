@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Numbers as a person reads them: no more digits than their standard error supports.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/moments/estimates.h"
+
+namespace headlab::tools {
+
+/// "0.1234 ± 0.0012": two digits of the standard error, the value to the same decimal place;
+/// "(1.23 ± 0.12)e-09" where that would be long; "–" for what is undefined.
+std::string figure_text(const Figure& figure);
+
+/// "0.123457 (-1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
+/// "–" for what is undefined.
+std::string computed_text(const Figure& figure);
+
+/// Up to four significant digits; "–" for NaN.
+std::string short_number(double number);
+
+/// "12 s", "3 min 20 s", "2 h 05 min"; "–" for NaN.
+std::string duration_text(double seconds);
+
+/// Columns that a terminal needs for a UTF-8 text without wide characters.
+std::size_t display_width(std::string_view text);
+
+/// Pads texts to one width so that their decimal points and "±" stand under one another.
+void align_figures(std::vector<std::string>& cells);
+
+/// `text` with spaces before it up to `width` columns.
+std::string right(std::string_view text, std::size_t width);
+/// `text` with spaces after it up to `width` columns.
+std::string left(std::string_view text, std::size_t width);
+
+/// A bar for a share in [0, 1] of `width` columns, to an eighth of one; clamped outside.
+std::string bar(double share, std::size_t width);
+
+}  // namespace headlab::tools

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands about heads of trained models: import-heads and hdi.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/npy_file.h"
+#include "engine/testing/small_checkpoint.h"
+#include "tools/cli/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::json;
+
+/// Checkpoints of the three architectures in the working folder.
+class Heads : public ProgramTest {
+ protected:
+  Heads() : ProgramTest(HEADLAB_BINARY) {}
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("b.safetensors", small_bert().bytes());
+    write("g.safetensors", small_gpt2().bytes());
+    write("l.safetensors", small_llama().bytes());
+    write("b.json", R"({"model_type": "bert", "num_attention_heads": 3, "num_hidden_layers": 2})");
+    write("l.json", R"({"num_attention_heads": 6, "num_key_value_heads": 3})");
+    given_ = files();
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  /// Files that a command has made.
+  std::vector<std::string> made() const {
+    std::vector<std::string> names = files();
+    std::erase_if(names, [&](const std::string& name) {
+      return std::find(given_.begin(), given_.end(), name) != given_.end();
+    });
+    return names;
+  }
+  std::vector<std::string> given_;
+};
+
+TEST_F(Heads, ImportRefusesInOneLine) {
+  const auto import = [](const Arguments& more) {
+    Arguments all = {"import-heads", "b.safetensors"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const std::string counts = " does not fit (allowed: a whole number from 1 to 1024)";
+  write("cut.safetensors", small_bert().bytes().substr(0, 500));
+  write("bad.json", "{");
+  write("gemma.json", R"({"model_type": "gemma"})");
+  given_ = files();
+  expect_refusals({
+      {{"import-heads"},
+       "import-heads: no checkpoint given - write headlab import-heads FILE.safetensors --arch "
+       "ARCH "
+       "--config config.json --out heads.nc"},
+      {import({}), "import-heads: --arch is missing (allowed: bert, gpt2, llama)"},
+      {import({"--arch", "brt"}),
+       "--arch: \"brt\" is unknown (allowed: bert, gpt2, llama) - did you mean \"bert\"?"},
+      {import({"--arch", "bert", "--heads", "3"}),
+       "import-heads: --out is missing - name a file that ends in .nc or .npy"},
+      {import({"--arch", "bert", "--out", "h.nc"}),
+       "import-heads: the number of heads is missing - give --config or --heads"},
+      {import({"--arch", "bert", "--heads", "3", "--out", "h.txt"}),
+       "--out: h.txt: must end in .nc or .npy"},
+      {import({"--arch", "bert", "--heads", "3", "--out", "nowhere/h.nc"}),
+       "--out: nowhere/h.nc: there is no folder nowhere - choose a place you may write to"},
+      {import({"--arch", "bert", "--heads", "3", "--out", "h.npy"}),
+       "--out: h.npy: NPY holds one layer, not 2 - choose one with --layer, or write .nc"},
+      {import({"--arch", "bert", "--heads", "0", "--out", "h.nc"}), "--heads: \"0\"" + counts},
+      {import({"--arch", "bert", "--heads", "two", "--out", "h.nc"}), "--heads: \"two\"" + counts},
+      {import({"--arch", "bert", "--heads", "3", "--kv-heads", "-1", "--out", "h.nc"}),
+       "--kv-heads: \"-1\"" + counts},
+      {import({"--arch", "bert", "--heads", "3", "--kv-heads", "2", "--out", "h.nc"}),
+       "--kv-heads: 2 does not divide the 3 heads into groups"},
+      {import({"--arch", "bert", "--config", "b.json", "--heads", "3", "--out", "h.nc"}),
+       "import-heads: --config has the number of heads - leave out --heads"},
+      {import({"--arch", "bert", "--config", "none.json", "--out", "h.nc"}),
+       "none.json: cannot be opened: No such file or directory"},
+      {import({"--arch", "bert", "--config", "bad.json", "--out", "h.nc"}),
+       "bad.json: is no JSON object"},
+      {import({"--arch", "llama", "--config", "gemma.json", "--out", "h.nc"}),
+       "gemma.json: model_type: is \"gemma\" (allowed: \"llama\", \"mistral\") - other models "
+       "compute attention in other ways"},
+      {import({"--arch", "bert", "--config", "b.json", "--layer", "2", "--out", "h.nc"}),
+       "b.safetensors: has no layer 2: the model has layers 0 to 1"},
+      {import({"--arch", "bert", "--config", "b.json", "--layer", "-1", "--out", "h.nc"}),
+       "--layer: \"-1\" does not fit (allowed: a whole number from 0 to 4095)"},
+      {import({"--arch", "gpt2", "--heads", "3", "--out", "h.nc"}),
+       "b.safetensors: has no tensor transformer.h.0.attn.c_attn.weight - is it of another "
+       "architecture than gpt2, or one of several files?"},
+      {import({"--arch", "bert", "--heads", "5", "--out", "h.nc"}),
+       "b.safetensors: tensors bert.encoder.layer.0.attention.self.query.weight and "
+       "bert.encoder.layer.0.attention.self.key.weight project 12 and 12 dimensions to 12 and 12, "
+       "which is not H k and G k for H = 5 heads and G = 5 of keys - are --heads and --kv-heads "
+       "right?"},
+      {import({"--arch", "bert", "--heads", "3", "--out", "h.nc", "--out", "i.nc"}),
+       "import-heads: --out is given more than once"},
+      {import({"--arch", "bert", "--heads", "3", "--threads", "0", "--out", "h.nc"}),
+       "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
+      {import({"--arch", "bert", "--head", "3", "--out", "h.nc"}),
+       "import-heads: unknown option --head (allowed: --help, --arch, --layer, --config, --heads, "
+       "--kv-heads, --out, --threads) - did you mean --heads?"},
+      {{"import-heads", "none", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
+       "none: cannot be opened: No such file or directory"},
+      {{"import-heads", ".", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
+       ".: is no regular file"},
+      {{"import-heads", "b.json", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
+       "b.json: is no safetensors file: its header would have 6875982213128462971 bytes (allowed: "
+       "what is there, at most 100000000)"},
+      {{"import-heads", "b.safetensors", "b.safetensors"},
+       "import-heads: unexpected argument \"b.safetensors\" - try headlab help import-heads"},
+  });
+  const Outcome cut = headlab(
+      {"import-heads", "cut.safetensors", "--arch", "bert", "--heads", "3", "--out", "h.nc"});
+  EXPECT_EQ(cut.code, 2);
+  EXPECT_TRUE(cut.err.starts_with("headlab: cut.safetensors: is no safetensors file")) << cut.err;
+}
+
+TEST_F(Heads, ImportDoesNotWriteOverItsCheckpoint) {
+  write("b.nc", small_bert().bytes());
+  const Outcome outcome =
+      headlab({"import-heads", "b.nc", "--arch", "bert", "--heads", "3", "--out", "b.nc"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "headlab: --out b.nc: is the checkpoint itself - name another file\n");
+  EXPECT_EQ(contents(folder_ / "b.nc"), small_bert().bytes());
+}
+
+TEST_F(Heads, AFullDiskIsCodeOneAndLeavesNothing) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP();
+  fs::create_symlink("/dev/full", folder_ / "full.nc");
+  const Outcome outcome = headlab(
+      {"import-heads", "b.safetensors", "--arch", "bert", "--heads", "3", "--out", "full.nc"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(made(), std::vector<std::string>{"full.nc"});
+}
+
+TEST_F(Heads, ImportAndCompareEachArchitecture) {
+  const std::vector<Arguments> imports = {
+      {"b.safetensors", "--arch", "bert", "--config", "b.json", "--out", "b.nc"},
+      {"g.safetensors", "--arch", "gpt2", "--heads", "3", "--out", "g.nc"},
+      {"l.safetensors", "--arch", "llama", "--config", "l.json", "--out", "l.nc"}};
+  for (Arguments arguments : imports) {
+    const std::string out = arguments.back();
+    arguments.insert(arguments.begin(), "import-heads");
+    const Outcome imported = headlab(arguments);
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(imported.err, "headlab: wrote " + out + "\n");
+    const Outcome table = headlab({"hdi", out});
+    EXPECT_EQ(table.code, 0) << table.err;
+    EXPECT_EQ(table.err, "");
+    EXPECT_NE(table.out.find("2 layers, H "), std::string::npos) << table.out;
+    const Outcome compared = headlab({"hdi", out, "--json", "-"});
+    const Json json = Json::parse(compared.out);
+    ASSERT_EQ(json["layers"].size(), 2u);
+    const Json& layer = json["layers"][1];
+    EXPECT_EQ(layer["layer"], 1);
+    const bool llama = out == "l.nc";
+    EXPECT_EQ(layer["heads"], llama ? 6 : 3);
+    EXPECT_EQ(layer["dim"], llama ? 2 : 4);
+    EXPECT_EQ(layer["indices"]["qk"]["value"].is_null(), llama);
+    EXPECT_TRUE(layer["indices"]["chordal"]["z"].is_number());
+    if (llama) {
+      EXPECT_NEAR(layer["principal_cosines"][0][1][1].get<double>(), 1, 1e-12);  // shared keys
+    }
+    // One layer of it alone is the same layer, also as NPY.
+    const std::string npy = out.substr(0, 1) + ".npy";
+    arguments.back() = npy;
+    arguments.insert(arguments.end(), {"--layer", "1"});
+    ASSERT_EQ(headlab(arguments).code, 0);
+    const Json alone = Json::parse(headlab({"hdi", npy, "--json", "-"}).out);
+    EXPECT_EQ(alone["layers"][0]["indices"]["chordal"], layer["indices"]["chordal"]);
+    EXPECT_EQ(alone["layers"][0]["principal_cosines"], layer["principal_cosines"]);
+    EXPECT_TRUE(alone["layers"][0]["indices"]["qk"]["value"].is_null());
+  }
+}
+
+TEST_F(Heads, ImportedHeadsRunAsALaw) {
+  ASSERT_EQ(headlab({"import-heads", "b.safetensors", "--arch", "bert", "--config", "b.json",
+                     "--out", "b.nc"})
+                .code,
+            0);
+  const Arguments run = {"run",
+                         "a.toml",
+                         "--replicates",
+                         "16",
+                         "--quiet",
+                         "--json",
+                         "-",
+                         "--set",
+                         "data.design={law=\"normal\", dim=12}",
+                         "--set",
+                         "data.regression={law=\"zero\"}",
+                         "--set",
+                         "queries={law=\"design\", count=2}",
+                         "--set",
+                         "heads.count=3",
+                         "--set",
+                         "heads.dim=4",
+                         "--set",
+                         "heads.subspaces={law=\"file\", path=\"b.nc\", layer=1}"};
+  const Outcome outcome = headlab(run);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json hdi = Json::parse(headlab({"hdi", "b.nc", "--json", "-"}).out);
+  const double of_run =
+      Json::parse(outcome.out)["conditions"][0]["indices"]["chordal"]["value"].get<double>();
+  EXPECT_NEAR(of_run, hdi["layers"][1]["indices"]["chordal"]["value"].get<double>(), 1e-13);
+  EXPECT_GT(std::abs(of_run - hdi["layers"][0]["indices"]["chordal"]["value"].get<double>()), 1e-6);
+}
+
+TEST_F(Heads, HdiRefusesInOneLine) {
+  const std::vector<double> six = {1, 0, 0, 1, 0, 0};
+  write("two.npy", npy_bytes({2, 3}, six));
+  write("wide.npy", npy_bytes({1, 2, 3}, six));
+  write("flat.npy", npy_bytes({1, 3, 2}, std::vector<double>{1, 2, 1, 2, 1, 2}));
+  write("nan.npy", npy_bytes({1, 3, 2}, std::vector<double>{1, 0, 0, 0.0 / 0.0, 0, 0}));
+  const std::string good = npy_bytes({1, 3, 2}, six);
+  write("good.npy", good);
+  write("cut.npy", good.substr(0, good.size() - 1));
+  given_ = files();
+  const std::string shapes =
+      " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)";
+  expect_refusals({
+      {{"hdi"}, "hdi: no file given - write headlab hdi FILE"},
+      {{"hdi", "none.nc"}, "none.nc: cannot be opened: No such file or directory"},
+      {{"hdi", "."}, ".: is a directory, needs a file"},
+      {{"hdi", "a.toml"}, "a.toml: is neither NPY nor NetCDF: it begins with other bytes"},
+      {{"hdi", "b.safetensors"},
+       "b.safetensors: is neither NPY nor NetCDF: it begins with other bytes"},
+      {{"hdi", "two.npy"}, "two.npy: has 2 axes (allowed: 3)"},
+      {{"hdi", "wide.npy"}, "wide.npy: has subspaces of shape 1 x 2 x 3" + shapes},
+      {{"hdi", "flat.npy"}, "flat.npy: matrix of layer 0, head 0 has rank 1, below k = 2"},
+      {{"hdi", "nan.npy"}, "nan.npy: element [0][1][1] is not finite"},
+      {{"hdi", "cut.npy"},
+       "cut.npy: has 47 bytes of numbers, its shape 1 x 3 x 2 needs another length"},
+      {{"hdi", "good.npy", "--seed", "x"},
+       "--seed: \"x\" does not fit (allowed: a whole number from 0 to 9007199254740991)"},
+      {{"hdi", "good.npy", "--threads", "0"},
+       "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
+      {{"hdi", "good.npy", "--json", "nowhere/x"},
+       "--json: nowhere/x: there is no folder nowhere - choose a place you may write to"},
+      {{"hdi", "good.npy", "--jsn", "-"},
+       "hdi: unknown option --jsn (allowed: --help, --json, --seed, --threads) - did you mean "
+       "--json?"},
+      {{"hdi", "good.npy", "two.npy"},
+       "hdi: unexpected argument \"two.npy\" - try headlab help hdi"},
+  });
+  EXPECT_EQ(headlab({"hdi", "good.npy"}).code, 0);
+}
+
+TEST_F(Heads, HdiWritesItsFiguresToAFile) {
+  write("h.npy", npy_bytes({2, 3, 1}, std::vector<double>{1, 0, 0, 3, 4, 0}));
+  const Outcome to_file = headlab({"hdi", "h.npy", "--json", "h.json"});
+  EXPECT_EQ(to_file.code, 0);
+  EXPECT_EQ(to_file.err, "headlab: wrote h.json\n");
+  const std::string text = contents(folder_ / "h.json");
+  EXPECT_EQ(text, headlab({"hdi", "h.npy", "--json", "-", "--threads", "1"}).out);
+  EXPECT_NE(text, headlab({"hdi", "h.npy", "--json", "-", "--seed", "1"}).out);
+  const Json layer = Json::parse(text)["layers"][0];
+  // Lines at the angle of (1, 0, 0) and (3, 4, 0).
+  EXPECT_NEAR(layer["principal_cosines"][0][1][0].get<double>(), 0.6, 1e-15);
+  EXPECT_NEAR(layer["indices"]["chordal"]["value"].get<double>(), 0.64, 1e-15);
+  EXPECT_NEAR(layer["indices"]["chordal"]["random_mean"].get<double>(), 2.0 / 3, 1e-15);
+}
+
+}  // namespace
+}  // namespace headlab

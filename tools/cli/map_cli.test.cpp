@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// headlab allocate --map, and what --growth says of budgets.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/command_line_fixture.h"
+#include "tools/cli/growth_text.h"
+
+namespace headlab {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Json = nlohmann::ordered_json;
+
+class MapCommand : public ProgramTest {
+ protected:
+  MapCommand() : ProgramTest(HEADLAB_BINARY) {}
+  /// A map of one swept bandwidth, with `more`.
+  Outcome map(const Arguments& more) const {
+    Arguments all = {"allocate", "--map",       "--data",       "s.toml", "--budget", "2,4",
+                     "--n",      "5,20,80,320", "--replicates", "1024",   "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    return headlab(all);
+  }
+};
+
+TEST_F(MapCommand, HasALineForEveryCellAndCountsThem) {
+  const Outcome outcome = map({});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* words : {"kernel.bandwidth", "k* 320", "verdict", "exponent", "a decade",
+                            "rule fixed ", "heads.kernel.bandwidth 0.8 ",
+                            "\nagain: headlab allocate --map --data s.toml --budget 2,4 "
+                            "--n 5,20,80,320 --bandwidth-rule fixed --seed 7 --backend "}) {
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
+  }
+}
+
+TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
+  const Outcome outcome = map({"--out", "new", "--json", "-"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  ASSERT_EQ(json["cells"].size(), 4u);
+  EXPECT_EQ(json["cells"][2]["setting"]["heads.kernel.bandwidth"], "0.8");
+  EXPECT_EQ(json["cells"][3]["budget"], 4);
+  for (const Json& cell : json["cells"]) {
+    EXPECT_TRUE(cell["words"].is_string());
+    EXPECT_EQ(cell["points"].size() + cell["at_the_end"].size(), 4u);
+    EXPECT_EQ(cell["at_the_end"].size(), cell["ends"].size());
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "new" / "map.nc"));
+}
+
+TEST_F(MapCommand, LeavesNoFolderWhereTimeEndsBeforeTheFirstCell) {
+  const Outcome outcome = map({"--out", "new", "--max-time", "0.001s"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "headlab: --max-time reached: some cells are missing\n");
+  EXPECT_NE(outcome.out.find("no cell was reached"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
+}
+
+TEST_F(MapCommand, GrowthOverBudgetsIsFittedWithoutASweep) {
+  const Arguments arguments = {"allocate", "--data",   "a.toml",       "--budget", "2,3,4",  "--n",
+                               "20",       "--growth", "--replicates", "1024",     "--quiet"};
+  const Outcome outcome = headlab(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("growth of the best H with D, n 20\n"), std::string::npos);
+  Arguments with_json = arguments;
+  with_json.insert(with_json.end(), {"--json", "-"});
+  const Json json = Json::parse(headlab(with_json).out);
+  ASSERT_EQ(json["head_growth"].size(), 1u);
+  EXPECT_EQ(json["head_growth"][0]["n"], 20);
+  EXPECT_EQ(json["head_growth"][0]["points"].size() + json["head_growth"][0]["at_the_end"].size(),
+            3u);
+}
+
+TEST(SettingValueText, IsAShortFormOfToml) {
+  EXPECT_EQ(tools::setting_value_text("0.5"), "0.5");
+  EXPECT_EQ(tools::setting_value_text("\"haar\""), "haar");
+  EXPECT_EQ(tools::setting_value_text("{ dim = 12, law = \"normal\" }"), "dim=12 normal");
+  EXPECT_EQ(tools::setting_value_text("{ a = [ 1, [ 2, 3 ] ], law = \"x\" }"), "a=[…] x");
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "kernels/backend.h"
+
+namespace headlab::tools {
+namespace {
+
+// As the scenario reader has them.
+constexpr std::uint64_t most_seed = (std::uint64_t{1} << 53) - 1;
+constexpr std::uint64_t most_replicates = (std::uint64_t{1} << 40) - 1;
+constexpr std::uint64_t most_threads = 4096;
+constexpr double most_seconds = 1e9;
+
+[[noreturn]] void refuse_duration(const std::string& option, const std::string& text) {
+  throw Refused(
+      option + ": \"" + one_line(text) +
+      "\" is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)");
+}
+
+double seconds_in(char unit) {
+  return unit == 'h' ? 3600 : unit == 'm' ? 60 : unit == 's' ? 1 : 0;
+}
+
+}  // namespace
+
+double parse_duration(const std::string& option, const std::string& text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  double total = 0;
+  double last_unit = 1e300;
+  do {
+    double number = 0;
+    const auto [stop, error] = std::from_chars(at, end, number, std::chars_format::fixed);
+    if (error != std::errc() || !std::isfinite(number) || number < 0) refuse_duration(option, text);
+    const bool plain = at == text.data() && stop == end;
+    const double unit = plain ? 1 : stop == end ? 0 : seconds_in(*stop);
+    // Hours before minutes before seconds, each at most once.
+    if (unit == 0 || unit >= last_unit) refuse_duration(option, text);
+    last_unit = unit;
+    total += number * unit;
+    at = plain ? end : stop + 1;
+  } while (at != end);
+  if (!(total > 0 && total <= most_seconds)) refuse_duration(option, text);
+  return total;
+}
+
+std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
+                                 std::uint64_t low, std::uint64_t high) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool whole = error == std::errc() && stop == end && number == std::floor(number);
+  // The upper end is below 2^53, where doubles hold every whole number.
+  if (!whole || !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
+    throw Refused(option + ": \"" + one_line(text) +
+                  "\" does not fit (allowed: a whole number from " + std::to_string(low) + " to " +
+                  std::to_string(high) + ")");
+  }
+  return static_cast<std::uint64_t>(number);
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  return parse_whole_number("--seed", text, 0, most_seed);
+}
+
+std::uint64_t parse_replicates(const std::string& text) {
+  return parse_whole_number("--replicates", text, 1, most_replicates);
+}
+
+int parse_threads(const std::optional<std::string>& text) {
+  return text ? static_cast<int>(parse_whole_number("--threads", *text, 1, most_threads)) : 0;
+}
+
+std::vector<std::string> all_sets(const RunArguments& arguments) {
+  std::vector<std::string> sets = arguments.sets;
+  if (arguments.seed) sets.push_back("run.seed=" + std::to_string(parse_seed(*arguments.seed)));
+  if (arguments.replicates) {
+    sets.push_back("run.replicates=" + std::to_string(parse_replicates(*arguments.replicates)));
+  }
+  return sets;
+}
+
+bool is_full(const std::string& level) {
+  if (level == "full") return true;
+  if (level == "quick") return false;
+  throw Refused("--level: \"" + one_line(level) + "\" is unknown" +
+                suggestion(level, {"quick", "full"}));
+}
+
+RunOptions run_options(const RunArguments& arguments) {
+  RunOptions options;
+  const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
+  options.backend = arguments.backend;
+  if (std::find(known.begin(), known.end(), options.backend) == known.end()) {
+    throw Refused("--backend: \"" + one_line(options.backend) + "\" is unknown" +
+                  suggestion(options.backend, known));
+  }
+  try {
+    make_backend(options.backend);
+  } catch (const std::invalid_argument& error) {
+    throw Refused(error.what());
+  }
+  options.threads = parse_threads(arguments.threads);
+  if (arguments.max_time) options.max_seconds = parse_duration("--max-time", *arguments.max_time);
+  if (arguments.checkpoint) {
+    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
+  }
+  return options;
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./=+,:@%-") == std::string::npos;
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What a user may write on the command line, checked and turned into numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run/run.h"
+
+namespace headlab::tools {
+
+/// The arguments of `headlab run`, as written.
+struct RunArguments {
+  std::string scenario;
+  std::vector<std::string> sets;
+  std::optional<std::string> out;
+  std::optional<std::string> json;
+  std::string backend = "auto";
+  std::optional<std::string> threads;
+  std::optional<std::string> seed;
+  std::optional<std::string> replicates;
+  std::optional<std::string> max_time;
+  std::optional<std::string> checkpoint;
+  bool quiet = false;
+  bool compare = false;
+  bool resume = false;
+};
+
+/// The arguments of `headlab theory`, as written.
+struct TheoryArguments {
+  std::string scenario;
+  std::vector<std::string> sets;
+  std::string source = "auto";
+  std::optional<std::string> json;
+  std::optional<std::string> threads;
+};
+
+/// The arguments of `headlab hdi`, as written.
+struct HdiArguments {
+  std::string file;
+  std::optional<std::string> json;
+  std::optional<std::string> seed;
+  std::optional<std::string> threads;
+};
+
+/// The arguments of `headlab import-heads`, as written.
+struct ImportHeadsArguments {
+  std::string checkpoint;
+  std::optional<std::string> architecture;
+  std::string layer = "all";
+  std::optional<std::string> config;
+  std::optional<std::string> heads;
+  std::optional<std::string> kv_heads;
+  std::optional<std::string> out;
+  std::optional<std::string> threads;
+};
+
+/// A word as a shell takes it: quoted unless it is plain.
+std::string quoted(const std::string& word);
+
+/// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws Refused, naming
+/// `option`.
+double parse_duration(const std::string& option, const std::string& text);
+
+/// A whole number in [low, high], which may be written 2e4; throws Refused, naming `option`.
+std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
+                                 std::uint64_t low, std::uint64_t high);
+
+/// The seed of --seed; throws Refused.
+std::uint64_t parse_seed(const std::string& text);
+
+/// The number of --replicates; throws Refused.
+std::uint64_t parse_replicates(const std::string& text);
+
+/// The number given to --threads, 0 (all of this machine) without one; throws Refused.
+int parse_threads(const std::optional<std::string>& text);
+
+/// True for --level full, false for quick; throws Refused for another.
+bool is_full(const std::string& level);
+
+/// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
+std::vector<std::string> all_sets(const RunArguments& arguments);
+
+/// Backend, threads and time limit; throws Refused, also for a backend that is not there.
+RunOptions run_options(const RunArguments& arguments);
+
+}  // namespace headlab::tools

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/output_folder.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+
+namespace headlab::tools {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* lock_name = ".headlab-lock";
+
+[[noreturn]] void refuse_path(const std::string& option, const fs::path& path,
+                              const std::string& problem) {
+  throw Refused(option + ": " + one_line(path.string()) + ": " + problem +
+                " - choose a place you may write to");
+}
+
+/// Makes and removes a file in `folder`: permission bits do not tell of a read-only disk.
+void try_folder(const std::string& option, const fs::path& path, const fs::path& folder) {
+  const fs::path probe = folder / (".headlab-" + std::to_string(::getpid()));
+  const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    refuse_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
+  }
+  ::close(descriptor);
+  ::unlink(probe.c_str());
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(const std::string& path) : path_(path) {
+  if (path.empty()) throw Refused("--out: is empty - give a folder");
+  std::error_code error;
+  if (fs::exists(path_, error) && !fs::is_directory(path_, error)) {
+    refuse_path("--out", path_, "is a file, not a folder");
+  }
+  for (fs::path part = path_; !part.empty() && !fs::exists(part, error);
+       part = part.parent_path()) {
+    first_made_ = part;
+    if (part == part.parent_path()) break;
+  }
+  fs::create_directories(path_, error);
+  if (error) refuse_path("--out", path_, "cannot be made (" + error.message() + ")");
+  try_folder("--out", path_, path_);
+}
+
+void OutputFolder::claim(const std::vector<std::string>& names) {
+  const std::string path = file(lock_name);
+  for (bool locked = false; !locked;) {
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock_ < 0) return;
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      const bool taken = errno == EWOULDBLOCK;
+      ::close(std::exchange(lock_, -1));
+      // A file system without locks keeps nobody out.
+      if (!taken) return;
+      throw Refused("--out: " + one_line(path_.string()) +
+                    ": another run is writing there - wait for it, or choose another folder");
+    }
+    // Another run may have ended, and removed the file, since it was opened.
+    struct stat ours = {}, there = {};
+    locked = ::fstat(lock_, &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
+             ours.st_ino == there.st_ino;
+    if (!locked) ::close(std::exchange(lock_, -1));
+  }
+  std::error_code error;
+  std::vector<fs::path> left;
+  for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
+    for (const std::string& name : names) {
+      const std::string here = at->path().filename().string();
+      const std::string start = temporary_name(name, "");
+      if (here.size() > start.size() && here.starts_with(start) &&
+          here.find_first_not_of("0123456789", start.size()) == std::string::npos &&
+          at->is_regular_file(error)) {
+        left.push_back(at->path());
+      }
+    }
+  }
+  for (const fs::path& of_killed_run : left) fs::remove(of_killed_run, error);
+}
+
+OutputFolder::~OutputFolder() {
+  if (lock_ >= 0) {
+    ::unlink(file(lock_name).c_str());
+    ::close(lock_);
+  }
+  if (first_made_.empty()) return;
+  std::error_code error;
+  // Removing stops by itself at the first folder that holds something.
+  for (fs::path part = path_; fs::remove(part, error) && part != first_made_;) {
+    part = part.parent_path();
+  }
+}
+
+void require_writable(const std::string& option, const std::string& path) {
+  if (path.empty()) throw Refused(option + ": is empty - give a file, or - for standard output");
+  std::error_code error;
+  if (fs::is_directory(path, error)) refuse_path(option, path, "is a folder, not a file");
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return;  // a pipe or device
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    refuse_path(option, path, "there is no folder " + one_line(folder.string()));
+  }
+  try_folder(option, path, folder.empty() ? fs::path(".") : folder);
+}
+
+void require_no_input(const std::string& option, const std::string& path,
+                      const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code none;
+    if (!fs::equivalent(path, input, none)) continue;
+    throw Refused(option + ": would write over " + one_line(path) +
+                  ", which is read here - choose another place");
+  }
+}
+
+void require_json_writable(const std::string& path, const std::vector<std::string>& inputs) {
+  require_no_input("--json", path, inputs);
+  require_writable("--json", path);
+}
+
+void write_files(const std::vector<TextFile>& files, bool quiet) {
+  std::string names;
+  for (const auto& [path, text] : files) {
+    write_atomically(path, text);
+    names += (names.empty() ? "" : ", ") + path;
+  }
+  if (!files.empty() && !quiet) std::cerr << "headlab: wrote " << names << "\n";
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/cli/figure_text.h"
+
+namespace headlab::tools {
+namespace {
+
+std::size_t terminal_width() {
+  winsize size = {};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+double share_of(const Progress& progress) {
+  if (progress.total == 0) return 0;
+  return static_cast<double>(progress.done) / static_cast<double>(progress.total);
+}
+
+/// Rounded down, so that 100 % means all.
+std::string percent(const Progress& progress) {
+  return std::to_string(static_cast<int>(std::floor(100 * share_of(progress)))) + " %";
+}
+
+std::string counts(const Progress& progress) {
+  return std::to_string(progress.done) + " of " + std::to_string(progress.total) + " " +
+         progress.what;
+}
+
+bool has_mse(const Progress& progress) {
+  return !std::isnan(progress.mse.value);
+}
+
+/// Which conditions, for a sweep.
+std::string place(const Progress& progress) {
+  return conditions_text(progress.condition, progress.last_condition, progress.together) + " of " +
+         std::to_string(progress.conditions);
+}
+
+std::string mse_text(const Progress& progress) {
+  const std::string text = "MSE " + figure_text(progress.mse);
+  if (progress.together == 1) return text;
+  return text + " in " + conditions_text(progress.condition, progress.condition, 1);
+}
+
+}  // namespace
+
+std::string conditions_text(std::size_t first, std::size_t last, std::size_t count) {
+  if (count == 1) return "condition " + std::to_string(first + 1);
+  if (last - first + 1 != count) return std::to_string(count) + " conditions";
+  return "conditions " + std::to_string(first + 1) + "-" + std::to_string(last + 1);
+}
+
+std::string progress_bar_line(const Progress& progress, std::size_t width) {
+  std::string line;
+  if (progress.conditions > 1) line = place(progress) + "  ";
+  constexpr std::size_t bar_width = 20;
+  line +=
+      "▕" + left(bar(share_of(progress), bar_width), bar_width) + "▏" + right(percent(progress), 5);
+  auto add = [&](const std::string& part) {
+    if (display_width(line) + 2 + display_width(part) <= width) line += "  " + part;
+  };
+  if (!std::isnan(progress.seconds_left)) add(duration_text(progress.seconds_left) + " left");
+  if (has_mse(progress)) add(mse_text(progress));
+  add(counts(progress));
+  if (display_width(line) > width) line = right(percent(progress), 5);
+  return display_width(line) > width ? "" : line;
+}
+
+std::string progress_log_line(const Progress& progress) {
+  std::string line;
+  if (progress.conditions > 1) line = place(progress) + ", ";
+  line += percent(progress) + ", " + counts(progress);
+  if (has_mse(progress)) line += ", " + mse_text(progress);
+  if (!std::isnan(progress.seconds_left)) {
+    line += ", " + duration_text(progress.seconds_left) + " left";
+  }
+  return line;
+}
+
+ProgressDisplay::ProgressDisplay(Kind kind, std::ostream& out, std::size_t (*width)())
+    : kind_(kind), out_(&out), width_(width) {}
+
+ProgressDisplay ProgressDisplay::on_standard_error(bool quiet) {
+  const char* const terminal = std::getenv("TERM");
+  const bool moves_cursor =
+      ::isatty(STDERR_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
+  const Kind kind = quiet ? Kind::none : moves_cursor ? Kind::bar : Kind::log;
+  return {kind, std::cerr, &terminal_width};
+}
+
+void ProgressDisplay::show(double seconds, const std::function<std::string(std::size_t)>& bar,
+                           const std::function<std::string()>& log) {
+  if (kind_ == Kind::bar) {
+    // One column stays free: a full line would wrap on some terminals.
+    const std::size_t width = width_();
+    *out_ << "\r" << bar(width > 0 ? width - 1 : 0) << "\x1b[K" << std::flush;
+    shown_ = true;
+  } else if (kind_ == Kind::log && seconds >= next_log_) {
+    *out_ << "headlab: " << log() << std::endl;
+    shown_ = true;
+    next_log_ = seconds + log_interval;
+  }
+}
+
+void ProgressDisplay::show(const Progress& progress) {
+  show(
+      progress.seconds, [&](std::size_t width) { return progress_bar_line(progress, width); },
+      [&] { return progress_log_line(progress); });
+}
+
+void ProgressDisplay::finish(const std::string& last) {
+  if (!shown_) return;
+  if (kind_ == Kind::bar) *out_ << "\r\x1b[K";
+  if (!last.empty()) *out_ << "headlab: " << last << std::endl;
+  *out_ << std::flush;
+  shown_ = false;
+}
+
+}  // namespace headlab::tools

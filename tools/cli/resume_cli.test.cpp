@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kills the program and goes on.
+#include <regex>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Arguments = std::vector<std::string>;
+
+const std::string enough = "1000000000000";
+
+class ResumeCommand : public ProgramTest {
+ protected:
+  ResumeCommand() : ProgramTest(HEADLAB_BINARY) {}
+
+  Json summary() const { return Json::parse(contents(folder_ / "o/summary.json")); }
+
+  /// What the conditions of the folder have, without how long it took.
+  Json figures() const {
+    Json conditions = summary()["conditions"];
+    for (Json& condition : conditions) {
+      condition.erase("seconds");
+      condition.erase("weights_per_second");
+    }
+    return conditions;
+  }
+};
+
+TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
+  for (const std::string file : {"a.toml", "s.toml"}) {
+    const pid_t child =
+        start({"run", file, "--replicates", enough, "--out", "o", "--checkpoint", "0.05"});
+    for (int i = 0; i < 3000 && !fs::exists(folder_ / "o/results.nc"); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).code, -1);
+    // A file under a temporary name may be left of what was being written.
+    Json before = summary();
+    EXPECT_EQ(before["complete"], false);
+    std::uint64_t count = before["conditions"][0]["replicates"];
+    EXPECT_GT(count, 0u);
+
+    const Outcome interrupted = headlab({"run", file, "--replicates", enough, "--out", "o",
+                                         "--resume", "--max-time", "0.2", "--threads", "1"});
+    EXPECT_EQ(interrupted.code, 0);
+    EXPECT_TRUE(std::regex_match(
+        interrupted.err,
+        std::regex("headlab: goes on from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
+                   "--max-time reached: kept \\d+ of 1000000000000 replicates (of conditions 1-2 "
+                   "of 2 )?in o/results.nc, o/summary.json; --resume goes on\n")))
+        << interrupted.err;
+    const std::uint64_t further = summary()["conditions"][0]["replicates"];
+    EXPECT_GT(further, count);
+
+    const std::string all = std::to_string(further + 1003);
+    const Outcome last = headlab({"run", file, "--replicates", all, "--out", "o", "--resume"});
+    EXPECT_EQ(last.code, 0);
+    EXPECT_EQ(summary()["complete"], true);
+    const Json resumed = figures();
+    ASSERT_EQ(headlab({"run", file, "--replicates", all, "--out", "o"}).code, 0);
+    EXPECT_EQ(resumed, figures());
+    fs::remove_all(folder_ / "o");
+  }
+}
+
+TEST_F(ResumeCommand, LeavesACompleteRunAsItIsAndAddsReplicates) {
+  const Outcome first = headlab({"run", "a.toml", "--out", "o", "--resume"});
+  EXPECT_EQ(first.err,
+            "headlab: nothing to resume in o/results.nc: starts anew\n"
+            "headlab: wrote o/results.nc, o/summary.json\n");
+  const Json figures_before = figures();
+  const Outcome again = headlab({"run", "a.toml", "--out", "o", "--resume", "--quiet"});
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(figures(), figures_before);
+
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--resume", "--replicates", "500"}).code, 0);
+  const Json more = figures();
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--replicates", "500"}).code, 0);
+  EXPECT_EQ(more, figures());
+  EXPECT_NE(more, figures_before);  // the control: the comparison sees a difference
+}
+
+TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
+  const std::string nodes = contents(folder_ / "o/results.nc");
+  fs::create_directory(folder_ / "text");
+  std::ofstream(folder_ / "text/results.nc") << "no NetCDF";
+  const std::string anew =
+      " - choose another folder, or leave --resume out to replace the results there";
+  expect_refusals({
+      {{"run", "a.toml", "--resume"}, "--resume: needs --out DIR, the folder with the results"},
+      {{"run", "a.toml", "--checkpoint", "5m"},
+       "--checkpoint: needs --out DIR, the folder with the results"},
+      {{"run", "a.toml", "--out", "o", "--checkpoint", "never"},
+       "--checkpoint: \"never\" is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or "
+       "90 for seconds)"},
+      {{"run", "a.toml", "--out", "o", "--resume", "--set", "heads.kernel.bandwidth=0.9"},
+       "--resume: o/results.nc: condition 1: heads.kernel.bandwidth was 0.8 and is 0.9" + anew},
+      {{"run", "a.toml", "--out", "o", "--resume", "--replicates", "100"},
+       "--resume: o/results.nc: condition 1 has 300 replicates already, more than the 100 asked "
+       "for - ask for at least as many"},
+  });
+  const Outcome text = headlab({"run", "a.toml", "--out", "text", "--resume"});
+  EXPECT_EQ(text.code, 2);
+  EXPECT_TRUE(
+      std::regex_match(text.err, std::regex("headlab: --resume: text/results.nc: no headlab "
+                                            "results \\(.*\\)" +
+                                            anew + "\n")))
+      << text.err;
+  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
+}
+
+TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {
+  fs::create_directory(folder_ / "o");
+  const std::string left = "o/results.nc.tmp-12345";  // by a run that was killed
+  std::ofstream(folder_ / left) << "half a file";
+  const pid_t first =
+      start({"run", "a.toml", "--replicates", enough, "--out", "o", "--checkpoint", "0.05"});
+  for (int i = 0; i < 3000 && !fs::exists(folder_ / "o/results.nc"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / left));
+  const Outcome second = headlab({"run", "a.toml", "--out", "o", "--resume"});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_EQ(second.err,
+            "headlab: --out: o: another run is writing there - wait for it, or choose another "
+            "folder\n");
+  ::kill(first, SIGTERM);
+  EXPECT_EQ(finish(first).code, 1);
+  const Outcome third = headlab({"run", "a.toml", "--out", "o"});
+  EXPECT_EQ(third.code, 0);
+  EXPECT_EQ(third.err,
+            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
+            "headlab: wrote o/results.nc, o/summary.json\n");
+}
+
+TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
+  // The folder goes away under the run.
+  const pid_t child = start({"run", "a.toml", "--replicates", enough, "--out", "o", "--checkpoint",
+                             "0.05", "--json", "b.json"});
+  for (int i = 0; i < 3000 && !fs::exists(folder_ / "o/results.nc"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  fs::remove_all(folder_ / "o");
+  std::ofstream(folder_ / "o") << "in the way";
+  for (int i = 0; i < 3000 && contents(folder_ / ".err").empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(child, SIGINT);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(outcome.err.starts_with("headlab: o/summary.json")) << outcome.err;
+  EXPECT_NE(outcome.err.find("; the run goes on\n"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "tools/cli/columns.h"
+#include "tools/cli/figure_text.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr const char* meaning_of_error = "± is one Monte Carlo standard error\n";
+constexpr std::size_t bar_width = 20;
+
+/// Lists the parameters of a kernel: "bandwidth 0.5".
+struct ParameterText {
+  std::string text;
+  template <class... Rest>
+  void required(const char* key, double number, const Rest&...) {
+    text += std::string(text.empty() ? "" : ", ") + key + " " + number_text(number);
+  }
+  template <class... Rest>
+  void optional(const char* key, double number, const Rest&... rest) {
+    required(key, number, rest...);
+  }
+};
+
+std::string kernel_text(const Plan& plan) {
+  return std::visit(
+      [](auto law) {
+        ParameterText parameters;
+        law.parameters(parameters);
+        return law.name + std::string(" kernel") +
+               (parameters.text.empty() ? "" : " (" + parameters.text + ")");
+      },
+      plan.kernel);
+}
+
+std::string replicates_text(const ConditionResult& condition) {
+  const std::string done = std::to_string(condition.estimates.replicates);
+  if (condition.estimates.replicates == condition.scenario.replicates) return done;
+  return done + " of " + std::to_string(condition.scenario.replicates);
+}
+
+using Describe = std::function<std::string(const ConditionResult&)>;
+
+/// Those of the texts that are the same for every condition, with commas between.
+std::string common(const RunResult& result, const std::vector<Describe>& texts) {
+  std::string line;
+  for (const Describe& text : texts) {
+    const std::string first = text(result.conditions.front());
+    const bool same = std::all_of(result.conditions.begin(), result.conditions.end(),
+                                  [&](const ConditionResult& c) { return text(c) == first; });
+    if (same) line += (line.empty() ? "" : ", ") + first;
+  }
+  return line;
+}
+
+/// A line on the heads, with its end unless nothing is common to all conditions.
+std::string heads_line(const RunResult& result) {
+  using Condition = const ConditionResult&;
+  const std::string heads =
+      common(result, {[](Condition c) { return "n " + std::to_string(c.plan.n); },
+                      [](Condition c) { return "H " + std::to_string(c.plan.heads); },
+                      [](Condition c) { return "d_k " + std::to_string(c.plan.k); },
+                      [](Condition c) { return kernel_text(c.plan); }});
+  return heads + (heads.empty() ? "" : "\n");
+}
+
+std::string queries_text(const ConditionResult& condition) {
+  return std::to_string(condition.plan.queries) +
+         (condition.plan.queries == 1 ? " query" : " queries");
+}
+
+/// What the conditions are: a line on the heads and a line on the simulation.
+std::string header(const RunResult& result) {
+  if (result.conditions.empty()) return "";
+  using Condition = const ConditionResult&;
+  const std::string computation =
+      common(result, {[](Condition c) {
+                        const bool conditional = c.plan.estimator == Estimator::conditional;
+                        return std::string(conditional ? "conditional" : "plain") + " estimator";
+                      },
+                      queries_text, [](Condition c) { return replicates_text(c) + " replicates"; },
+                      [&](Condition) {
+                        const bool plain = result.simd.empty() || result.simd == "none";
+                        return result.backend + (plain ? "" : "/" + result.simd);
+                      }});
+  return heads_line(result) + computation + "\n";
+}
+
+/// How a Figure is written: figure_text or computed_text.
+using FigureText = std::string (*)(const Figure&);
+
+std::string components_table(const Estimates& estimates, FigureText text_of) {
+  const std::vector<std::pair<std::string, Figure>> rows = {
+      {"bias²", estimates.bias_squared},
+      {"variance", estimates.variance_term},
+      {"covariance", estimates.covariance_term},
+      {"sum = MSE", estimates.mse}};
+  std::vector<std::string> names, figures, shares, bars;
+  for (const auto& [name, figure] : rows) {
+    names.push_back(name);
+    figures.push_back(text_of(figure));
+    const double share = figure.value / estimates.mse.value;
+    const bool known = std::isfinite(share) && estimates.mse.value > 0;
+    const long tenths = known ? std::lround(1000 * share) : 0;
+    shares.push_back(known ? (tenths < 0 ? "-" : "") + std::to_string(std::labs(tenths) / 10) +
+                                 "." + std::to_string(std::labs(tenths) % 10) + " %"
+                           : "–");
+    bars.push_back(known ? bar(share, bar_width) : "");
+  }
+  Columns columns;
+  columns.add("", names);
+  columns.add_figures("", figures);
+  columns.add("share", shares, true);
+  columns.add("", bars);
+  return columns.text("  ");
+}
+
+std::string heads_table(const Estimates& estimates, FigureText text_of) {
+  std::vector<std::string> figures = {text_of(estimates.head_variance_mean),
+                                      text_of(estimates.head_covariance_mean),
+                                      text_of(estimates.output_correlation)};
+  Columns columns;
+  columns.add("", {"variance V, mean over heads", "covariance C, mean over pairs",
+                   "output correlation C/V"});
+  columns.add_figures("", figures);
+  return columns.text("  ").substr(1);  // without the empty line of headings
+}
+
+std::string indices_table(const ConditionIndices& indices, FigureText text_of) {
+  std::vector<std::string> names, figures, ceilings;
+  for (const IndexValue& index : indices) {
+    names.push_back(index.name);
+    const bool exact = !index.simulated && !std::isnan(index.figure.value);
+    figures.push_back(exact ? short_number(index.figure.value) : text_of(index.figure));
+    ceilings.push_back(short_number(index.ceiling));
+  }
+  Columns columns;
+  columns.add("diversity index", names);
+  columns.add_figures("", figures);
+  columns.add("ceiling", ceilings, true);
+  return columns.text("  ");
+}
+
+/// Windows that held too little weight, where there are any.
+std::string windows_text(const RunResult& result) {
+  std::uint64_t empty = 0, narrow = 0;
+  double all = 0;
+  for (const ConditionResult& condition : result.conditions) {
+    empty += condition.estimates.windows.empty;
+    narrow += condition.estimates.windows.narrow;
+    all += static_cast<double>(condition.estimates.replicates) * condition.plan.queries *
+           condition.plan.heads;
+  }
+  auto line = [&](std::uint64_t count, const char* what) {
+    if (count == 0) return std::string();
+    return "warning: " + std::to_string(count) + " of " + number_text(all) + " windows (" +
+           short_number(100 * static_cast<double>(count) / all) + " %) held " + what + "\n";
+  };
+  return line(empty, "no weight") + line(narrow, "fewer than two effective points");
+}
+
+std::string speed_text(const RunResult& result) {
+  double seconds = 0, weights = 0;
+  for (const ConditionResult& condition : result.conditions) {
+    seconds += condition.seconds;
+    if (std::isfinite(condition.weights_per_second)) {
+      weights += condition.weights_per_second * condition.seconds;
+    }
+  }
+  std::string text = duration_text(seconds);
+  if (seconds > 0) text += ", " + short_number(weights / seconds) + " kernel weights a second";
+  return text + "\n";
+}
+
+std::string footer(const RunResult& result) {
+  return "\n" + windows_text(result) + speed_text(result) + meaning_of_error;
+}
+
+/// How the heads were learned, where they were learned once.
+std::string learned_text(const ConditionResult& condition) {
+  const LearnedHeads* learned = learned_heads(condition.scenario);
+  if (learned == nullptr) return "";
+  const std::uint64_t taken = learned->fit.course.back().step;
+  std::string text = "heads learned on " + std::to_string(learned->points - learned->held_out) +
+                     " points in " + std::to_string(learned->fit.steps) + " steps";
+  if (taken != learned->fit.steps) text += ", the best of " + std::to_string(taken);
+  if (const auto& error = learned->fit.held_out_error) {
+    text += ", squared error on " + std::to_string(learned->held_out) + " points held out " +
+            short_number(*error);
+  }
+  text += ", " + duration_text(learned->seconds);
+  return text + "\n\n";
+}
+
+std::string single_table(const ConditionResult& condition, const ConditionIndices& indices,
+                         FigureText text_of) {
+  const Estimates& estimates = condition.estimates;
+  std::string text = learned_text(condition) + components_table(estimates, text_of);
+  if (std::holds_alternative<DesignQueries>(condition.scenario.queries) &&
+      !std::isnan(estimates.mse_query_se)) {
+    text += "  (over the queries drawn, the standard error of the MSE is " +
+            short_number(estimates.mse_query_se) + ")\n";
+  }
+  text += "\n" + heads_table(estimates, text_of);
+  if (!indices.empty()) text += "\n" + indices_table(indices, text_of);
+  return text;
+}
+
+/// The last part of a dotted key where that names one swept key only, else the whole key.
+std::string heading_of(const std::string& key, const std::vector<std::string>& keys) {
+  auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  const auto same = std::count_if(
+      keys.begin(), keys.end(), [&](const std::string& other) { return last(other) == last(key); });
+  return same == 1 ? last(key) : key;
+}
+
+/// A column for each swept key.
+void add_swept(const Study& study, const std::vector<ConditionResult>& conditions,
+               Columns& columns) {
+  for (std::size_t s = 0; s < study.swept.size(); ++s) {
+    std::vector<std::string> values;
+    for (const ConditionResult& condition : conditions) {
+      values.push_back(condition.scenario.swept.at(s));
+    }
+    columns.add(heading_of(study.swept[s], study.swept), values, true);
+  }
+}
+
+/// The chordal index of each condition, where heads were learned: how far they came.
+void add_chordal(const std::vector<ConditionResult>& conditions,
+                 const std::vector<ConditionIndices>& indices, Columns& columns) {
+  const bool learned =
+      std::any_of(conditions.begin(), conditions.end(), [](const ConditionResult& condition) {
+        return learned_heads(condition.scenario) != nullptr;
+      });
+  if (!learned || indices.size() != conditions.size()) return;
+  std::vector<std::string> cells;
+  for (const ConditionIndices& of_condition : indices) {
+    const auto chordal =
+        std::find_if(of_condition.begin(), of_condition.end(),
+                     [](const IndexValue& index) { return index.name == "chordal"; });
+    cells.push_back(chordal == of_condition.end() ? "–" : short_number(chordal->figure.value));
+  }
+  columns.add("chordal index", cells, true);
+}
+
+std::string sweep_table(const Study& study, const RunResult& result,
+                        const std::vector<ConditionIndices>& indices, FigureText text_of) {
+  const auto& conditions = result.conditions;
+  Columns columns;
+  add_swept(study, conditions, columns);
+  const std::vector<std::pair<std::string, Figure Estimates::*>> figures = {
+      {"bias²", &Estimates::bias_squared},
+      {"variance", &Estimates::variance_term},
+      {"covariance", &Estimates::covariance_term},
+      {"MSE", &Estimates::mse},
+      {"correlation C/V", &Estimates::output_correlation}};
+  for (const auto& [heading, figure] : figures) {
+    std::vector<std::string> cells;
+    for (const ConditionResult& condition : conditions) {
+      cells.push_back(text_of(condition.estimates.*figure));
+    }
+    columns.add_figures(heading, cells);
+  }
+  add_chordal(conditions, indices, columns);
+  std::vector<std::string> replicates;
+  for (const ConditionResult& condition : conditions) {
+    replicates.push_back(replicates_text(condition));
+  }
+  if (!replicates.empty() && std::count(replicates.begin(), replicates.end(), replicates.front()) !=
+                                 static_cast<std::ptrdiff_t>(replicates.size())) {
+    columns.add("replicates", replicates, true);
+  }
+  return columns.text("  ");
+}
+
+/// Which forms were used, and how far weights are from summing to one in a quadrature.
+std::string forms_text(const std::vector<ComputedCondition>& theory) {
+  std::vector<std::string> forms;
+  double certificate = std::numeric_limits<double>::quiet_NaN();
+  double seconds = 0;
+  for (const ComputedCondition& computed : theory) {
+    if (std::find(forms.begin(), forms.end(), computed.form) == forms.end()) {
+      forms.push_back(computed.form);
+    }
+    certificate = std::fmax(certificate, std::abs(computed.certificate));
+    seconds += computed.condition.seconds;
+  }
+  std::string text = "theory: ";
+  for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
+  if (!std::isnan(certificate)) {
+    text += ", weights sum to one but for " + short_number(certificate);
+  }
+  return text + ", " + duration_text(seconds) +
+         "\n(in parentheses: the second-order term of first order, the change on refinement of "
+         "exact "
+         "forms)\n";
+}
+
+std::string z_text(double z) {
+  if (std::isnan(z)) return "–";
+  const std::string text = short_number(std::round(100 * z) / 100);
+  return text;
+}
+
+/// Simulation and theory of one condition side by side.
+std::string comparison_of_one(const SideBySide& comparison) {
+  static const std::vector<std::pair<std::string, std::string>> names = {
+      {"mse", "MSE"},
+      {"bias_squared", "bias²"},
+      {"variance_term", "variance"},
+      {"covariance_term", "covariance"},
+      {"head_variance_mean", "V, mean over heads"},
+      {"head_covariance_mean", "C, mean over pairs"},
+      {"output_correlation", "correlation C/V"}};
+  std::vector<std::string> labels, simulated, computed, z;
+  auto add = [&](const std::string& label, const ComparedFigure& figure) {
+    labels.push_back(label);
+    simulated.push_back(figure_text(figure.simulated));
+    computed.push_back(computed_text(figure.computed));
+    z.push_back(z_text(figure.z));
+  };
+  for (const ComparedFigure& figure : comparison.figures) {
+    const auto name = std::find_if(names.begin(), names.end(),
+                                   [&](const auto& entry) { return entry.first == figure.name; });
+    add(name == names.end() ? figure.name : name->second, figure);
+  }
+  for (const ComparedFigure& figure : comparison.largest)
+    add("largest |z|: " + figure.name, figure);
+  Columns columns;
+  columns.add("", labels);
+  columns.add_figures("simulation", simulated);
+  columns.add_figures("theory", computed);
+  columns.add("z", z, true);
+  return columns.text("  ");
+}
+
+/// A row a condition: MSE both ways, and the largest |z|.
+std::string comparison_of_many(const Study& study, const std::vector<ComputedCondition>& theory) {
+  std::vector<ConditionResult> conditions;
+  for (const ComputedCondition& computed : theory) conditions.push_back(computed.condition);
+  Columns columns;
+  add_swept(study, conditions, columns);
+  std::vector<std::string> simulated, computed;
+  std::vector<std::vector<std::string>> z(4);
+  for (const ComputedCondition& one : theory) {
+    const ComparedFigure& mse = one.simulated.figures.front();
+    simulated.push_back(figure_text(mse.simulated));
+    computed.push_back(computed_text(mse.computed));
+    z[0].push_back(z_text(mse.z));
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& largest = one.simulated.largest;
+      z[i + 1].push_back(i < largest.size() ? z_text(largest[i].z) : "–");
+    }
+  }
+  columns.add_figures("MSE", simulated);
+  columns.add_figures("theory", computed);
+  columns.add("z", z[0], true);
+  columns.add("largest |z|: bias", z[1], true);
+  columns.add("V", z[2], true);
+  columns.add("C", z[3], true);
+  return columns.text("  ");
+}
+
+}  // namespace
+
+std::string result_table(const Study& study, const RunResult& result,
+                         const std::vector<ConditionIndices>& indices) {
+  std::string text = study.conditions.empty() ? "" : one_line(study.conditions.front().name) + "\n";
+  text += header(result) + "\n";
+  if (result.conditions.empty()) return text + "  nothing was simulated\n";
+  if (study.swept.empty() && result.conditions.size() == 1) {
+    text += single_table(result.conditions.front(),
+                         indices.empty() ? ConditionIndices{} : indices.front(), figure_text);
+  } else {
+    text += sweep_table(study, result, indices, figure_text);
+  }
+  return text + footer(result);
+}
+
+std::string theory_table(const Study& study, const std::vector<ComputedCondition>& theory) {
+  RunResult result;
+  for (const ComputedCondition& computed : theory) result.conditions.push_back(computed.condition);
+  std::string text = one_line(study.conditions.front().name) + "\n" + heads_line(result) +
+                     common(result, {queries_text}) + "\n\n";
+  if (study.swept.empty() && theory.size() == 1) {
+    text += single_table(theory.front().condition, theory.front().indices, computed_text);
+  } else {
+    text += sweep_table(study, result, {}, computed_text);
+  }
+  return text + "\n" + forms_text(theory);
+}
+
+std::string comparison_table(const Study& study, const std::vector<ComputedCondition>& theory) {
+  const bool one = study.swept.empty() && theory.size() == 1;
+  const bool first_order = std::any_of(
+      theory.begin(), theory.end(),
+      [](const ComputedCondition& computed) { return computed.source == "first_order"; });
+  return (one ? comparison_of_one(theory.front().simulated) : comparison_of_many(study, theory)) +
+         "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
+         (first_order ? "z does not allow for the second-order term of the first order: "
+                        "headlab theory shows it\n"
+                      : "");
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/table.h"
+
+#include <cmath>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/testing/hand_made_result.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/options.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/self_test.h"
+
+namespace headlab::tools {
+namespace {
+
+const double undefined = std::nan("");
+
+TEST(FigureText, GivesTwoDigitsOfTheErrorAndTheValueToMatch) {
+  EXPECT_EQ(figure_text({0.123456, 0.00123}), "0.1235 ± 0.0012");
+  EXPECT_EQ(figure_text({0.123456, 0.000996}), "0.1235 ± 0.0010");
+  EXPECT_EQ(figure_text({-0.0123456, 0.2}), "-0.01 ± 0.20");
+  EXPECT_EQ(figure_text({12345.6, 12.3}), "12346 ± 12");
+  EXPECT_EQ(figure_text({12345.6, 1234.5}), "12346 ± 1234");
+  EXPECT_EQ(figure_text({1.23456e-9, 1.2e-11}), "(1.235 ± 0.012)e-09");
+  EXPECT_EQ(figure_text({1.23456e12, 1.2e10}), "(1.235 ± 0.012)e+12");
+  EXPECT_EQ(figure_text({0, 1.2e-11}), "(0.0 ± 1.2)e-11");
+}
+
+TEST(FigureText, ShowsWhatIsExactUndefinedOrWithoutError) {
+  EXPECT_EQ(figure_text({0.25, 0}), "0.25 ± 0");
+  EXPECT_EQ(figure_text({0.5, 1.234e-17}), "0.5 ± 1.2e-17");
+  EXPECT_EQ(figure_text({0.123456, undefined}), "0.1235 ± –");
+  EXPECT_EQ(figure_text({undefined, undefined}), "–");
+  EXPECT_EQ(figure_text({undefined, 0.1}), "–");
+}
+
+TEST(FigureText, AlignsPointsAndSigns) {
+  std::vector<std::string> cells = {"0.1235 ± 0.0012", "-12.3 ± 1.2", "–", "12346 ± 12"};
+  align_figures(cells);
+  EXPECT_EQ(cells[0], "    0.1235 ± 0.0012");
+  EXPECT_EQ(cells[1], "  -12.3    ± 1.2   ");
+  EXPECT_EQ(cells[2], "    –              ");
+  EXPECT_EQ(cells[3], "12346      ± 12    ");
+}
+
+TEST(FigureText, DrawsBarsToAnEighth) {
+  EXPECT_EQ(bar(0, 4), "");
+  EXPECT_EQ(bar(-0.5, 4), "");
+  EXPECT_EQ(bar(undefined, 4), "");
+  EXPECT_EQ(bar(0.5, 4), "██");
+  EXPECT_EQ(bar(0.53125, 4), "██▏");
+  EXPECT_EQ(bar(7, 4), "████");
+}
+
+TEST(FigureText, SaysTimesInWords) {
+  EXPECT_EQ(duration_text(0.04), "0.0 s");
+  EXPECT_EQ(duration_text(9.949), "9.9 s");
+  EXPECT_EQ(duration_text(9.96), "10 s");
+  EXPECT_EQ(duration_text(59.6), "1 min 00 s");
+  EXPECT_EQ(duration_text(3599.6), "1 h 00 min");
+  EXPECT_EQ(duration_text(9000), "2 h 30 min");
+  EXPECT_EQ(duration_text(undefined), "–");
+}
+
+TEST(Options, ReadTimes) {
+  const std::vector<std::pair<const char*, double>> times = {
+      {"45s", 45}, {"30m", 1800}, {"2h", 7200}, {"90", 90}, {"0.5", 0.5}, {"1h30m", 5400}};
+  for (const auto& [text, seconds] : times) {
+    EXPECT_EQ(parse_duration("--max-time", text), seconds) << text;
+  }
+  for (const char* text :
+       {"", "s", "h30m", "-5", "1e3", "inf", "nan", "1 h", "1m1m", "1h30", "0s"}) {
+    EXPECT_THROW(parse_duration("--max-time", text), Refused) << text;
+  }
+}
+
+TEST(Options, ReadWholeNumbers) {
+  EXPECT_EQ(parse_whole_number("--seed", "2e4", 0, 1000000), 20000u);
+  EXPECT_EQ(parse_whole_number("--seed", "9007199254740991", 0, 9007199254740991),
+            9007199254740991u);
+  for (const char* text : {"", "1.5", "-1", "11", "1x", " 1", "nan", "inf", "0x5"}) {
+    EXPECT_THROW(parse_whole_number("--seed", text, 0, 10), Refused) << text;
+  }
+}
+
+std::string table_of(const Study& study, std::uint64_t replicates = 1000) {
+  const RunResult result = hand_made::result(study, replicates);
+  return result_table(study, result, hand_made::indices(result));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Table, ShowsOneConditionInDetail) {
+  const Study study = hand_made::study();
+  const Estimates estimates = hand_made::result(study).conditions[0].estimates;
+  const std::string table = table_of(study);
+  const std::vector<std::string> lines = lines_of(table);
+  EXPECT_EQ(lines[0], "hand made ± \"quoted\"");
+  EXPECT_EQ(lines[1], "n 20, H 2, d_k 1, gaussian kernel (bandwidth 0.5)");
+  EXPECT_EQ(lines[2], "conditional estimator, 2 queries, 1000 replicates, cpu/AVX2");
+  for (const Figure& figure : {estimates.mse, estimates.variance_term}) {
+    const std::string text = figure_text(figure);
+    EXPECT_NE(table.find(text.substr(text.find("±"))), std::string::npos) << text;
+  }
+  EXPECT_NE(table.find("100.0 %  ████████████████████\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("  qk               –"), std::string::npos) << table;
+  EXPECT_NE(table.find(" of 4000 windows ("), std::string::npos) << table;
+  EXPECT_NE(table.find("± is one Monte Carlo standard error\n"), std::string::npos);
+  for (const std::string& line : lines) {
+    EXPECT_LE(display_width(line), 100u) << line;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
+  }
+}
+
+TEST(Table, ShowsASweepWithARowACondition) {
+  const Study study = hand_made::study({},
+                                       "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 12.5]\n"
+                                       "\"heads.count\" = [1, 2]\n");
+  const std::vector<std::string> lines = lines_of(table_of(study));
+  // What varies is in the rows alone.
+  EXPECT_EQ(lines[1], "n 20, d_k 1");
+  EXPECT_TRUE(lines[4].starts_with("  bandwidth  count  bias²")) << lines[4];
+  EXPECT_TRUE(lines[5].starts_with("        0.5      1  ")) << lines[5];
+  EXPECT_TRUE(lines[8].starts_with("       12.5      2  ")) << lines[8];
+  EXPECT_TRUE(lines[5].ends_with("–")) << lines[5];  // one head has no correlation
+  // Every ± of a column stands under the one above.
+  EXPECT_EQ(lines[5].find("±"), lines[8].find("±"));
+}
+
+TEST(Table, SaysHowFarAStoppedRunCame) {
+  EXPECT_NE(table_of(hand_made::study(), 7).find("7 of 1000 replicates"), std::string::npos);
+  EXPECT_NE(table_of(hand_made::study(), 0).find("0 of 1000 replicates"), std::string::npos);
+  const Study study = hand_made::study();
+  EXPECT_NE(result_table(study, RunResult(), {}).find("nothing was simulated"), std::string::npos);
+}
+
+Progress some_progress() {
+  return {.condition = 1,
+          .conditions = 4,
+          .done = 999,
+          .total = 1000,
+          .seconds = 5,
+          .seconds_left = 75,
+          .mse = {0.1234, 0.0012}};
+}
+
+TEST(Progress, DrawsABarThatFits) {
+  EXPECT_EQ(progress_bar_line(some_progress(), 120),
+            "condition 2 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
+            "999 of 1000 replicates");
+  for (std::size_t width = 0; width < 130; ++width) {
+    EXPECT_LE(display_width(progress_bar_line(some_progress(), width)), width);
+  }
+}
+
+TEST(Progress, NamesConditionsThatAdvanceTogether) {
+  Progress progress = some_progress();
+  progress.last_condition = 3;
+  progress.together = 3;
+  EXPECT_EQ(progress_log_line(progress),
+            "conditions 2-4 of 4, 99 %, 999 of 1000 replicates, MSE 0.1234 ± 0.0012 in condition "
+            "2, 1 min 15 s left");
+  EXPECT_EQ(progress_bar_line(progress, 120),
+            "conditions 2-4 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± "
+            "0.0012 in condition 2");
+  progress.together = 2;
+  EXPECT_EQ(progress_log_line(progress).rfind("2 conditions of 4, 99 %", 0), 0u);
+}
+
+TEST(Progress, RedrawsTheBarAndEndsWithAWord) {
+  std::ostringstream out;
+  ProgressDisplay display(ProgressDisplay::Kind::bar, out, [] { return std::size_t{40}; });
+  display.show(some_progress());
+  EXPECT_EQ(out.str(), "\r" + progress_bar_line(some_progress(), 39) + "\x1b[K");
+  out.str("");
+  display.finish("done");
+  EXPECT_EQ(out.str(), "\r\x1b[Kheadlab: done\n");
+}
+
+TEST(Progress, WritesALineEveryTenSecondsToALog) {
+  std::ostringstream out;
+  ProgressDisplay display(ProgressDisplay::Kind::log, out, nullptr);
+  Progress progress = some_progress();
+  std::vector<double> spoke;
+  for (progress.seconds = 0; progress.seconds < 35; progress.seconds += 0.5) {
+    out.str("");
+    display.show(progress);
+    if (!out.str().empty()) spoke.push_back(progress.seconds);
+  }
+  EXPECT_EQ(spoke, (std::vector<double>{10, 20, 30}));
+  out.str("");
+  progress.seconds = 50;
+  progress.mse = {};
+  progress.seconds_left = undefined;
+  display.show(progress);
+  EXPECT_EQ(out.str(), "headlab: condition 2 of 4, 99 %, 999 of 1000 replicates\n");
+}
+
+TEST(Progress, IsSilentWhereAskedOrShort) {
+  std::ostringstream out;
+  ProgressDisplay quiet(ProgressDisplay::Kind::none, out, nullptr);
+  quiet.show(some_progress());
+  quiet.finish("done");
+  ProgressDisplay log(ProgressDisplay::Kind::log, out, nullptr);
+  log.show(some_progress());
+  log.finish("done");
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(SelfTest, SeesWhatIsWrong) {
+  EXPECT_TRUE(compare_estimate("", {1.0, 0.1}, 1.39).passed);
+  EXPECT_FALSE(compare_estimate("", {1.0, 0.1}, 1.41).passed);
+  EXPECT_FALSE(compare_estimate("", {1.0, 0}, 1.0).passed);
+  EXPECT_FALSE(compare_estimate("", {undefined, 0.1}, 1.0).passed);
+  EXPECT_FALSE(compare_estimate("", {1.0, undefined}, 1.0).passed);
+  EXPECT_TRUE(compare_exact("", 1.0, 1.1, 0.11).passed);
+  EXPECT_FALSE(compare_exact("", 1.0, 1.1, 0.09).passed);
+  EXPECT_FALSE(compare_exact("", undefined, 1.0, 0.1).passed);
+}
+
+}  // namespace
+}  // namespace headlab::tools

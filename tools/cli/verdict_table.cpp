@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/verdict_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/files/document.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/figure_text.h"
+#include "validation/verdicts/calibration_record.h"
+
+namespace headlab::tools {
+namespace {
+
+/// "hdi / path / chordal, softmax, signal"
+std::string form_text(const VerdictRow& row) {
+  std::string text = row.form;
+  if (!row.index.empty()) text += ", " + row.index;
+  return text;
+}
+
+std::string setting_text(const VerdictRow& row) {
+  return row.kernel + ", " + (row.signal ? row.regression : "noise alone") + ", " +
+         std::to_string(row.queries) + (row.queries == 1 ? " query" : " queries");
+}
+
+std::string verdict_cell(const VerdictRow& row) {
+  std::string text = verdict_text(row.verdict);
+  if (!row.as_expected()) text += " (expected " + row.expected + ")";
+  return text;
+}
+
+std::string effect_cell(const VerdictRow& row) {
+  return row.comparisons > 0 ? figure_text(row.decisive.effect) : "–";
+}
+
+/// What the effect has to stay within for the claim to be supported.
+std::string allowed_cell(const VerdictRow& row) {
+  if (row.comparisons == 0) return "–";
+  const std::string margin = number_text(row.decisive.margin);
+  if (row.decisive.statement == Statement::equal) return "± " + margin;
+  return row.decisive.margin > 0 ? "≥ -" + margin : "≥ 0";
+}
+
+std::string replicates_needed(const VerdictRow& row) {
+  return std::isfinite(row.replicates_needed)
+             ? "about " + short_number(row.replicates_needed) + " replicates would decide"
+             : "the effect is as large as the margin, so no number of replicates is sure to decide";
+}
+
+/// What a reader wants to know of a verdict that is not plain support.
+std::vector<std::string> explanation(const VerdictRow& row) {
+  std::vector<std::string> lines;
+  if (row.comparisons > 0) {
+    lines.push_back((row.verdict == Verdict::refuted ? "decided by: " : "nearest to failing: ") +
+                    row.decisive.what + ", " + effect_cell(row) + " where " + allowed_cell(row) +
+                    " is allowed, of " + std::to_string(row.comparisons) +
+                    (row.comparisons == 1 ? " comparison at " : " comparisons at ") +
+                    std::to_string(row.replicates) + " replicates");
+  }
+  if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
+    lines.push_back(replicates_needed(row));
+  }
+  if (row.certificate) {
+    const Certificate& c = *row.certificate;
+    std::string line = "certificate: MSE " + figure_text(c.first_mse) + " against " +
+                       figure_text(c.second_mse) + ", difference " + figure_text(c.difference) +
+                       ", z " + short_number(c.z);
+    for (const auto& [name, values] : c.closed_form) {
+      line += "; " + name + " " + short_number(values.first) + " against " +
+              short_number(values.second);
+    }
+    lines.push_back(line);
+  }
+  if (!row.note.empty()) lines.push_back(row.note);
+  lines.push_back("assumes: " + row.assumptions);
+  lines.push_back("replay: " + row.replay);
+  return lines;
+}
+
+bool needs_explanation(const VerdictRow& row) {
+  return row.verdict == Verdict::refuted || row.verdict == Verdict::unresolved ||
+         row.verdict == Verdict::limited_by_theory || !row.as_expected();
+}
+
+/// "17 supported, 3 refuted, ..."
+std::string counts(const Validation& validation) {
+  std::string text;
+  for (const Verdict verdict : {Verdict::supported, Verdict::refuted, Verdict::unresolved,
+                                Verdict::limited_by_theory, Verdict::identity}) {
+    const auto count = std::count_if(validation.rows.begin(), validation.rows.end(),
+                                     [&](const VerdictRow& row) { return row.verdict == verdict; });
+    if (count == 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + verdict_text(verdict);
+  }
+  return text;
+}
+
+std::string summary_lines(const Validation& validation) {
+  return counts(validation) + "; " + std::to_string(validation.comparisons) +
+         " comparisons, family-wise alpha " + number_text(verdict_alpha) + ", " +
+         duration_text(validation.seconds) + " on " + validation.backend +
+         (validation.complete ? "" : "; incomplete: time ended before every verdict was decided") +
+         "\nhow often such verdicts are wrong: " + calibration_sentence() +
+         " - measured, docs/calibration.md\n";
+}
+
+}  // namespace
+
+std::string verdict_table(const Validation& validation) {
+  std::vector<std::string> claims, forms, settings, verdicts, effects, allowed;
+  std::string last;
+  for (const VerdictRow& row : validation.rows) {
+    claims.push_back(row.claim == last ? "" : row.claim);
+    last = row.claim;
+    forms.push_back(form_text(row));
+    settings.push_back(setting_text(row));
+    verdicts.push_back(verdict_cell(row));
+    effects.push_back(effect_cell(row));
+    allowed.push_back(allowed_cell(row));
+  }
+  Columns columns;
+  columns.add("claim", claims);
+  columns.add("form", forms);
+  columns.add("kernel, truth, queries", settings);
+  columns.add("verdict", verdicts);
+  columns.add_figures("effect ± MCSE", effects);
+  columns.add("allowed", allowed);
+  std::string text = columns.text("");
+
+  for (const VerdictRow& row : validation.rows) {
+    if (!needs_explanation(row)) continue;
+    text += "\n" + row.claim + ", " + form_text(row) + " (" + setting_text(row) +
+            "): " + verdict_cell(row) + "\n  claimed: " + row.statement + "\n";
+    for (const std::string& line : explanation(row)) text += "  " + line + "\n";
+  }
+  return text + "\n" + summary_lines(validation);
+}
+
+std::string verdict_report(const Validation& validation) {
+  std::string text =
+      "# Verdicts\n\n" + summary_lines(validation) +
+      "\n| claim | form | kernel, truth, queries | verdict | effect ± MCSE | allowed |\n"
+      "|---|---|---|---|---|---|\n";
+  for (const VerdictRow& row : validation.rows) {
+    text += "| " + row.claim + " | " + form_text(row) + " | " + setting_text(row) + " | " +
+            verdict_cell(row) + " | " + effect_cell(row) + " | " + allowed_cell(row) + " |\n";
+  }
+  for (const VerdictRow& row : validation.rows) {
+    text += "\n## " + row.claim + ": " + form_text(row) + " (" + setting_text(row) + ")\n\n**" +
+            verdict_cell(row) + "**: " + row.statement + "\n\n";
+    for (const std::string& line : explanation(row)) text += "- " + line + "\n";
+    text += "- would be refuted by: " + row.refuted_by + "\n- scenario: " + row.scenario + ", " +
+            duration_text(row.seconds) + "\n";
+  }
+  return text;
+}
+
+}  // namespace headlab::tools

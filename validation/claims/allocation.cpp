@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A budget D = H d_k can be spent on one full-dimensional head, on D one-dimensional ones, or in
+// between. Claimed: in between is best. What the bandwidth does when d_k changes is part of the
+// claim, so there is one form for each rule:
+//   fixed     the same bandwidth for every d_k
+//   sqrt_dim  softmax at temperature sqrt(d_k), as in Transformers
+//   rate      b = n^(-1/(2 beta + d_k)), beta = 2 derivatives
+//   tuned     the best bandwidth of each allocation, found in a pilot with another seed
+// One more form, exact, holds the simulated errors against the exact ones, and the choice with
+// them.
+#include <algorithm>
+#include <map>
+
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+namespace {
+
+std::string heads_text(const Scenario& scenario) {
+  return std::to_string(scenario.heads) + (scenario.heads == 1 ? " head" : " heads") + " of d_k " +
+         std::to_string(scenario.k);
+}
+
+/// Conditions: one-dimensional heads, the allocation in between, one full head.
+std::vector<Finding> interior_is_best(Experiment& experiment) {
+  const Sampled& between = experiment.observed(1).mse;
+  Finding finding;
+  for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
+    finding.comparisons.push_back(
+        at_least_zero("MSE of " + heads_text(experiment.scenario(end)) + " over that of " +
+                          heads_text(experiment.scenario(1)) + ", less 1",
+                      experiment.observed(end).mse - between, between.value, experiment.margin(),
+                      experiment.node_counts()));
+  }
+  return {std::move(finding)};
+}
+
+/// Each n has conditions for several allocations: their errors are the exact ones, and that with
+/// the least exact error is at least as good as every other.
+std::vector<Finding> simulated_is_exact(Experiment& experiment) {
+  std::map<std::uint64_t, std::vector<std::size_t>> by_n;
+  Finding finding;
+  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    const Scenario& scenario = experiment.scenario(i);
+    const double mse = experiment.theory(i, TheorySource::exact).figures.mse.value;
+    by_n[scenario.n].push_back(i);
+    finding.comparisons.push_back(equal_to(
+        "MSE of " + heads_text(scenario) + " at n " + std::to_string(scenario.n),
+        experiment.observed(i).mse, mse, mse, experiment.margin(), experiment.node_counts()));
+  }
+  for (const auto& [n, conditions] : by_n) {
+    const std::size_t best = *std::ranges::min_element(conditions, {}, [&](std::size_t i) {
+      return experiment.theory(i, TheorySource::exact).figures.mse.value;
+    });
+    const Sampled& least = experiment.observed(best).mse;
+    for (const std::size_t other : conditions) {
+      if (other == best) continue;
+      finding.comparisons.push_back(at_least_zero(
+          "MSE of " + heads_text(experiment.scenario(other)) + " over that of " +
+              heads_text(experiment.scenario(best)) + " at n " + std::to_string(n) + ", less 1",
+          experiment.observed(other).mse - least, least.value, experiment.margin(),
+          experiment.node_counts()));
+    }
+  }
+  return {std::move(finding)};
+}
+
+ClaimForm form(const std::string& rule, const std::string& assumption) {
+  return {.name = rule,
+          .statement =
+              "Under a budget D = H d_k, the d_k in between that a pilot found best has no larger "
+              "MSE than D heads of d_k = 1 and than one head of d_k = D.",
+          .assumptions = assumption + " The pilot had other draws; other d_k are not tested.",
+          .refuted_by =
+              "An end of the range with a smaller MSE than the allocation in between, "
+              "beyond the zone.",
+          .examine = interior_is_best};
+}
+
+}  // namespace
+
+Claim allocation_claim() {
+  return {.name = "allocation",
+          .forms = {form("fixed", "The bandwidth is the same for every d_k."),
+                    form("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
+                    form("rate", "Bandwidth n^(-1/(4 + d_k))."),
+                    form("tuned", "Every allocation has its own best bandwidth."),
+                    {.name = "exact",
+                     .statement = "The MSE of every allocation of a budget is the exact one, and "
+                                  "the allocation that is exactly best is the best simulated.",
+                     .assumptions = "X ~ N(0, I); orthogonal heads with a Gaussian kernel.",
+                     .refuted_by = "An MSE beyond the margin of its exact value, or a better "
+                                   "allocation than the best, beyond the zone.",
+                     .examine = simulated_is_exact}}};
+}
+
+}  // namespace headlab

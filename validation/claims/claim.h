@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A claim of the theory, as something that can come out wrong. To add one write its file
+/// beside this one, list it in claims.cpp, give each of its forms a scenario under
+/// scenarios/claims/, and test that a planted error turns its verdict.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validation/search/counterexample.h"
+#include "validation/statistics/comparison.h"
+
+namespace headlab {
+
+class Experiment;
+
+/// What an experiment says about one form of a claim, for one index where the form is about
+/// indices: it is supported if all of its comparisons are, and refuted if one of them is.
+struct Finding {
+  std::string index = {};  ///< "chordal", ...; empty where the form is about none
+  std::vector<Comparison> comparisons;
+  bool identity = false;  ///< holds by algebra; only rounding is at stake
+  std::string note = {};  ///< one sentence for the report, what was seen beside the comparisons
+  std::optional<Certificate> certificate = {};  ///< the counterexample, where there is one
+};
+
+/// One form of a claim: a theorem that is read before it is tested. Texts are one sentence or two.
+struct ClaimForm {
+  std::string name;         ///< as [claim] form names it
+  std::string statement;    ///< what is claimed
+  std::string assumptions;  ///< under which it is
+  std::string refuted_by;   ///< what would refute it
+  /// The comparisons at the replicates simulated so far: the same ones, in the same order, at every
+  /// look.
+  std::vector<Finding> (*examine)(Experiment& experiment);
+};
+
+struct Claim {
+  std::string name;
+  std::vector<ClaimForm> forms;
+};
+
+/// All claims, in the order in which they are validated.
+const std::vector<Claim>& claims();
+
+/// The claim called `name`; throws Refused with the nearest name for one that does not exist.
+const Claim& find_claim(const std::string& name);
+
+/// The form of a claim called `form`; throws Refused.
+const ClaimForm& find_form(const Claim& claim, const std::string& form);
+
+}  // namespace headlab

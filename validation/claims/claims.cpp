@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "validation/claims/claim.h"
+
+namespace headlab {
+
+// One function a claim, in the file of its name.
+Claim identity_claim();
+Claim decomposition_claim();
+Claim variance_floor_claim();
+Claim angles_claim();
+Claim log_correlation_claim();
+Claim temperature_claim();
+Claim hdi_claim();
+Claim weights_claim();
+Claim output_projection_claim();
+Claim self_attention_claim();
+Claim isomorphism_claim();
+Claim allocation_claim();
+Claim scaling_law_claim();
+Claim specialization_claim();
+
+const std::vector<Claim>& claims() {
+  static const std::vector<Claim> all = {identity_claim(),
+                                         decomposition_claim(),
+                                         variance_floor_claim(),
+                                         angles_claim(),
+                                         log_correlation_claim(),
+                                         temperature_claim(),
+                                         hdi_claim(),
+                                         weights_claim(),
+                                         output_projection_claim(),
+                                         self_attention_claim(),
+                                         isomorphism_claim(),
+                                         allocation_claim(),
+                                         scaling_law_claim(),
+                                         specialization_claim()};
+  return all;
+}
+
+const Claim& find_claim(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Claim& claim : claims()) {
+    if (claim.name == name) return claim;
+    names.push_back(claim.name);
+  }
+  throw Refused("unknown claim \"" + one_line(name) + "\"" + suggestion(name, names));
+}
+
+const ClaimForm& find_form(const Claim& claim, const std::string& form) {
+  std::vector<std::string> names;
+  for (const ClaimForm& one : claim.forms) {
+    if (one.name == form) return one;
+    names.push_back(one.name);
+  }
+  throw Refused("claim \"" + claim.name + "\" has no form \"" + one_line(form) + "\"" +
+                suggestion(form, names));
+}
+
+}  // namespace headlab

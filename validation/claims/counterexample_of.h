@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Certificates from the conditions of an experiment.
+#pragma once
+
+#include "validation/search/counterexample.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+
+/// Makes the certificate that condition `first`, better by the claim, has the larger MSE: the
+/// experiment's own scenario at its seed and replicates.
+Certificate certificate_of(Experiment& experiment, std::size_t first, std::size_t second);
+
+}  // namespace headlab

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/claims/experiment.h"
+
+#include <utility>
+
+#include "engine/files/document.h"
+#include "engine/scenario/law_reader.h"
+#include "engine/run/pilot.h"
+
+namespace headlab {
+ClaimSection read_claim_section(const Study& study) {
+  const Value& parameters = study.conditions.at(0).parameters;
+  const Value* table = parameters.find("claim");
+  if (table == nullptr)
+    refuse(parameters.location, "claim", "is missing - this is no claim's scenario");
+  const TableReader reader(*table, "claim");
+  ClaimSection section;
+  reader.required("name", section.name, "the claim");
+  reader.required("form", section.form, "the form of the claim");
+  reader.optional("margin", section.margin, at_least(0), "what still counts as equal");
+  section.indices = reader.words("index");
+  section.expected = reader.words("expected");
+  const std::size_t verdicts = section.indices.empty() ? 1 : section.indices.size();
+  if (section.expected.size() != verdicts) {
+    refuse(table->location, "claim.expected",
+           "has " + std::to_string(section.expected.size()) + " verdicts, needs " +
+               std::to_string(verdicts));
+  }
+  return section;
+}
+
+Experiment::Experiment(Study study, Laboratory laboratory)
+    : study_(std::move(study)),
+      section_(read_claim_section(study_)),
+      laboratory_(std::move(laboratory)) {
+  for (Scenario& scenario : study_.conditions) {
+    resolve_weights(scenario, *laboratory_.backend, laboratory_.threads);
+    plans_.push_back(make_plan(scenario));
+  }
+}
+
+void Experiment::look_at(std::uint64_t replicates) {
+  replicates_ = replicates;
+}
+
+const SampledEstimates& Experiment::observed(std::size_t condition) {
+  return observed("condition " + std::to_string(condition), plan(condition));
+}
+
+const SampledEstimates& Experiment::observed(const std::string& key, const Plan& plan) {
+  return observed(key, plan, *laboratory_.backend);
+}
+
+const SampledEstimates& Experiment::observed(const std::string& key, const Plan& plan,
+                                             const Backend& backend) {
+  std::unique_ptr<Observation>& at = observations_[key];
+  if (!at) {
+    at = std::make_unique<Observation>(Observation{plan, MomentTree(plan.layout()), {}});
+    if (laboratory_.planted) laboratory_.planted(at->plan);
+  }
+  if (at->tree.count() != replicates_) {
+    at->tree = continue_simulation(std::move(at->tree), at->plan, backend, laboratory_.threads,
+                                   replicates_, {.stop = laboratory_.stop});
+    if (at->tree.count() != replicates_) throw TimeIsUp();
+    at->estimates = sampled_estimates(at->tree, at->plan.head_weights, at->plan.truth);
+  }
+  return at->estimates;
+}
+
+const Theory& Experiment::theory(std::size_t condition, TheorySource source) {
+  const auto key = std::pair(condition, source);
+  auto at = theories_.find(key);
+  if (at == theories_.end()) {
+    try {
+      const Theory theory = laboratory_.closed_forms
+                                ? laboratory_.closed_forms(scenario(condition), source)
+                                : compute_theory(scenario(condition), source, laboratory_.threads);
+      at = theories_.emplace(key, theory).first;
+    } catch (const Refused& error) {
+      throw ClosedFormDeclines(error.what());
+    }
+  }
+  return at->second;
+}
+
+const std::vector<double>& Experiment::node_counts() {
+  return observed().node_counts;
+}
+
+}  // namespace headlab

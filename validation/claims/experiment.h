@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What a claim sees of the world: its scenario, simulated to the look under way, and the
+/// closed forms for it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/files/error.h"
+#include "engine/moments/estimates.h"
+#include "engine/scenario/scenario.h"
+#include "engine/run/simulate.h"
+#include "kernels/backend.h"
+#include "validation/theory/theory.h"
+
+namespace headlab {
+
+/// The [claim] section of a scenario.
+struct ClaimSection {
+  std::string name;
+  std::string form;
+  std::vector<std::string> indices;   ///< empty where the form is about none
+  std::vector<std::string> expected;  ///< verdicts fixed beforehand, one an index
+  double margin = 0;                  ///< what still counts as equal, or as no order
+};
+
+/// Reads the [claim] section of a study; throws Refused where there is none or it is incomplete.
+ClaimSection read_claim_section(const Study& study);
+
+/// Thrown where no closed form covers a scenario well enough: the verdict is "limited by theory".
+class ClosedFormDeclines : public Refused {
+ public:
+  using Refused::Refused;
+};
+
+/// Thrown where time is up: the look under way is given up, those before it stand.
+class TimeIsUp {};
+
+/// Gives the closed forms of a scenario.
+using ClosedForms = std::function<Theory(const Scenario&, TheorySource)>;
+
+/// Where and how an experiment simulates.
+struct Laboratory {
+  std::shared_ptr<const Backend> backend;
+  int threads = 0;
+  std::function<bool()> stop = {};  ///< true: give up the look under way
+  /// For tests: makes the world that is simulated differ from the one the claim speaks of.
+  std::function<void(Plan&)> planted = {};
+  /// Instead of compute_theory: computed once for many experiments, or false ones of a test.
+  ClosedForms closed_forms = {};
+};
+
+/// One claim scenario, simulated further from look to look. Every condition shares its draws with
+/// the others, replicate by replicate.
+class Experiment {
+ public:
+  Experiment(Study study, Laboratory laboratory);
+
+  const Study& study() const { return study_; }
+  const ClaimSection& section() const { return section_; }
+  double margin() const { return section_.margin; }
+  const Laboratory& laboratory() const { return laboratory_; }
+
+  std::size_t conditions() const { return study_.conditions.size(); }
+  const Scenario& scenario(std::size_t condition = 0) const {
+    return study_.conditions.at(condition);
+  }
+  /// The plan of a condition, as the claim understands it.
+  const Plan& plan(std::size_t condition = 0) const { return plans_.at(condition); }
+
+  /// Moves on to a look at `replicates` replicates, a multiple of 8 and at least 256.
+  void look_at(std::uint64_t replicates);
+  std::uint64_t replicates() const { return replicates_; }
+
+  /// The condition as simulated so far. Throws TimeIsUp.
+  const SampledEstimates& observed(std::size_t condition = 0);
+  /// Any plan as simulated so far; `key` is its name within the experiment.
+  const SampledEstimates& observed(const std::string& key, const Plan& plan);
+  /// The same on a backend of the claim's own, which must live as long as the experiment.
+  const SampledEstimates& observed(const std::string& key, const Plan& plan,
+                                   const Backend& backend);
+
+  /// Closed forms of a condition, computed once.
+  const Theory& theory(std::size_t condition = 0, TheorySource source = TheorySource::automatic);
+
+  /// Replicates of each node: the same for everything observed at this look.
+  const std::vector<double>& node_counts();
+
+ private:
+  struct Observation {
+    Plan plan;
+    MomentTree tree;
+    SampledEstimates estimates;
+  };
+
+  Study study_;
+  ClaimSection section_;
+  Laboratory laboratory_;
+  std::vector<Plan> plans_;
+  std::uint64_t replicates_ = 0;
+  std::map<std::string, std::unique_ptr<Observation>> observations_;
+  std::map<std::pair<std::size_t, TheorySource>, Theory> theories_;
+};
+
+}  // namespace headlab

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each form of the claim comes out as expected, and otherwise where an error is planted in what is
+// simulated.
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/run/run.h"
+#include "validation/claims/claim_scenarios.h"
+#include "validation/verdicts/validate.h"
+
+namespace headlab {
+namespace {
+
+std::string text_of(const std::string& name) {
+  for (const ClaimScenario& scenario : claim_scenarios()) {
+    if (scenario.file == "scenarios/claims/" + name + ".toml") return scenario.text;
+  }
+  throw std::invalid_argument("no claim scenario " + name);
+}
+
+Validation validated(const std::string& name, std::function<void(Plan&)> planted = {}) {
+  return validate_scenario(text_of(name),
+                           {.backend = "cpu", .threads = 1, .planted = std::move(planted)});
+}
+
+/// Numbers of one head in a plan.
+std::size_t head_size(const Plan& plan) {
+  return static_cast<std::size_t>(plan.d) * static_cast<std::size_t>(plan.k);
+}
+
+/// Every head sees the first k coordinates.
+void align(Plan& plan) {
+  const auto k = static_cast<std::size_t>(plan.k);
+  for (std::size_t i = 0; i < plan.projections.size(); ++i) {
+    const std::size_t within = i % head_size(plan);
+    plan.projections[i] = within / k == within % k ? 1 : 0;
+  }
+}
+
+/// The same, where the first two heads are at right angles: diversity at its best is undone.
+void align_orthogonal(Plan& plan) {
+  const std::size_t size = head_size(plan);
+  double common = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    common += std::abs(plan.projections[i] * plan.projections[size + i]);
+  }
+  if (common < 1e-12) align(plan);
+}
+
+std::vector<std::string> verdicts(const Validation& validation) {
+  std::vector<std::string> texts;
+  for (const VerdictRow& row : validation.rows) texts.push_back(verdict_text(row.verdict));
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(HdiClaim, OutputIdentityHoldsAndOtherWeightsBreakIt) {
+  EXPECT_EQ(verdicts(validated("hdi_output")), Texts{"identity"});
+  const auto unequal = [](Plan& plan) { plan.head_weights[0] *= 1.01; };
+  EXPECT_EQ(verdicts(validated("hdi_output", unequal)), Texts{"refuted"});
+}
+
+TEST(HdiClaim, PathIsSupportedAndRefutedWhereDiversityIsUndone) {
+  EXPECT_EQ(verdicts(validated("hdi_path_gaussian_centre")), Texts(3, "supported"));
+  const Validation planted = validated("hdi_path_gaussian_centre", align_orthogonal);
+  EXPECT_EQ(verdicts(planted), Texts(3, "refuted"));
+  ASSERT_TRUE(planted.rows[0].certificate);
+  EXPECT_GT(planted.rows[0].certificate->z, 5);
+}
+
+TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
+  const Validation validation = validated("hdi_between_gaussian");
+  EXPECT_EQ(verdicts(validation), (Texts{"refuted", "refuted", "supported"}));
+  ASSERT_TRUE(validation.rows[0].certificate);
+  const Certificate& certificate = *validation.rows[0].certificate;
+  const RunResult replay =
+      run(parse_study(certificate.scenario, "replay"), {.backend = "cpu", .threads = 2});
+  ASSERT_EQ(replay.conditions.size(), 2U);
+  EXPECT_EQ(replay.conditions[0].estimates.mse.value, certificate.first_mse.value);
+  EXPECT_EQ(replay.conditions[0].estimates.mse.mcse, certificate.first_mse.mcse);
+  EXPECT_EQ(replay.conditions[1].estimates.mse.value, certificate.second_mse.value);
+  EXPECT_GT(certificate.z, 5);
+  EXPECT_FALSE(validation.rows[2].certificate);
+}
+
+TEST(HdiClaim, WhereAllHeadsAreAlignedNoPairContradicts) {
+  EXPECT_EQ(verdicts(validated("hdi_between_gaussian", align)), Texts(3, "supported"));
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention is Nadaraya-Watson regression: softmax weights exp(q.k_i/t) are those of the Gaussian
+// kernel with b^2 = t exactly when all projected keys are equally long, since
+//   q.k/t = -|q - k|^2/(2t) + |k|^2/(2t) + |q|^2/(2t)
+// and then the last two terms are the same for every key. With keys of other lengths the weights
+// are those of the Gaussian kernel with prior exp(|k_i|^2/(2t)) on key i.
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+namespace {
+
+/// The same heads and draws with the Gaussian kernel of b^2 = t in place of softmax.
+Plan gaussian_twin(const Plan& softmax) {
+  Plan twin = softmax;
+  const double t = std::get<SoftmaxKernel>(softmax.kernel).temperature;
+  twin.kernel = GaussianKernel{.bandwidth = std::sqrt(t)};
+  return twin;
+}
+
+std::vector<Finding> same_estimates(Experiment& experiment) {
+  const SampledEstimates& softmax = experiment.observed();
+  const SampledEstimates& gaussian =
+      experiment.observed("gaussian", gaussian_twin(experiment.plan()));
+  Finding finding;
+  for (std::size_t q = 0; q < softmax.queries.size(); ++q) {
+    for (std::size_t h = 0; h < softmax.queries[q].head_bias.size(); ++h) {
+      const Sampled difference = softmax.queries[q].head_bias[h] - gaussian.queries[q].head_bias[h];
+      finding.comparisons.push_back(equal_to("E f of head " + std::to_string(h + 1) + " at query " +
+                                                 std::to_string(q + 1) + ", softmax less Gaussian",
+                                             difference, 0, 1, experiment.margin(),
+                                             experiment.node_counts()));
+    }
+  }
+  return {std::move(finding)};
+}
+
+/// With keys of equal length after projection only rounding is at stake.
+std::vector<Finding> equal_norms(Experiment& experiment) {
+  std::vector<Finding> findings = same_estimates(experiment);
+  findings[0].identity = true;
+  return findings;
+}
+
+}  // namespace
+
+Claim identity_claim() {
+  return {.name = "identity",
+          .forms = {
+              {.name = "equal norms",
+               .statement = "Softmax attention at temperature t is Nadaraya-Watson regression "
+                            "with the Gaussian kernel of b^2 = t.",
+               .assumptions = "All keys have the same norm after projection.",
+               .refuted_by = "An estimate that differs by more than rounding.",
+               .examine = equal_norms},
+              {.name = "unequal norms",
+               .statement = "Softmax attention at temperature t is Nadaraya-Watson regression with "
+                            "the Gaussian kernel of b^2 = t, whatever the norms of the keys.",
+               .assumptions = "None on the norms: unit tokens seen through d_k < d "
+                              "dimensions, or normal keys.",
+               .refuted_by = "An expected estimate that differs by more than the margin.",
+               .examine = same_estimates}}};
+}
+
+}  // namespace headlab

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seed claim: under a budget D = H d_k the best per-head dimension d_k* grows like log n, and the
+// best number of heads H* nearly linearly in D. On a small grid three parts of it can be told
+// apart: that d_k* grows at all (under each bandwidth rule, see allocation.cpp), that it grows by
+// one step a decade of n, and that it does not depend on D.
+#include <cmath>
+#include <map>
+
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+namespace {
+
+std::string allocation_text(const Scenario& scenario) {
+  return "d_k " + std::to_string(scenario.k) + " at n " + std::to_string(scenario.n) + ", D " +
+         std::to_string(scenario.heads * scenario.k);
+}
+
+/// "Condition a is at least as good as condition b."
+Comparison better(Experiment& experiment, std::size_t a, std::size_t b) {
+  const Sampled& first = experiment.observed(a).mse;
+  return at_least_zero("MSE of " + allocation_text(experiment.scenario(b)) + " over that of " +
+                           allocation_text(experiment.scenario(a)) + ", less 1",
+                       experiment.observed(b).mse - first, first.value, experiment.margin(),
+                       experiment.node_counts());
+}
+
+/// Conditions: at a small n a small and a large d_k, then both at a large n.
+std::vector<Finding> grows(Experiment& experiment) {
+  Finding finding;
+  finding.comparisons = {better(experiment, 0, 1), better(experiment, 3, 2)};
+  return {std::move(finding)};
+}
+
+/// d_k that the claim predicts for a condition: one at n = 100 and one more a decade.
+int one_step_a_decade(const Scenario& scenario) {
+  return static_cast<int>(std::lround(std::log10(static_cast<double>(scenario.n)))) - 1;
+}
+
+int one(const Scenario&) {
+  return 1;
+}
+
+/// Among the conditions of each (n, D), the d_k predicted is at least as good as every other.
+std::vector<Finding> predicted_is_best(Experiment& experiment, int (*predicted)(const Scenario&)) {
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    const Scenario& scenario = experiment.scenario(i);
+    groups[{scenario.n, scenario.heads * scenario.k}].push_back(i);
+  }
+  Finding finding;
+  for (const auto& [setting, conditions] : groups) {
+    for (const std::size_t best : conditions) {
+      const Scenario& scenario = experiment.scenario(best);
+      if (scenario.k != predicted(scenario)) continue;
+      for (const std::size_t other : conditions) {
+        if (other != best) finding.comparisons.push_back(better(experiment, best, other));
+      }
+    }
+  }
+  return {std::move(finding)};
+}
+
+std::vector<Finding> steps(Experiment& experiment) {
+  std::vector<Finding> findings = predicted_is_best(experiment, one_step_a_decade);
+  findings[0].note =
+      "Steps 1, 2, 3 over two decades fit a log, and any power of n from n^0.20 to n^0.27 rounded "
+      "to whole dimensions: the form of growth cannot be told on this grid.";
+  return findings;
+}
+
+std::vector<Finding> independent_of_budget(Experiment& experiment) {
+  return predicted_is_best(experiment, one);
+}
+
+ClaimForm growth(const std::string& rule, const std::string& assumption) {
+  return {.name = "growth, " + rule,
+          .statement =
+              "Of two per-head dimensions that a pilot chose, the smaller has no larger MSE at "
+              "small n, "
+              "and the larger none at large n: the best d_k grows with n.",
+          .assumptions = assumption,
+          .refuted_by = "The other order at one of the two n, beyond the zone.",
+          .examine = grows};
+}
+
+}  // namespace
+
+Claim scaling_law_claim() {
+  return {
+      .name = "scaling_law",
+      .forms = {
+          growth("fixed", "The bandwidth is the same for every d_k and n."),
+          growth("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
+          growth("rate", "Bandwidth n^(-1/(4 + d_k))."),
+          growth("tuned", "Every allocation has its own best bandwidth, from a pilot."),
+          {.name = "one step a decade",
+           .statement = "d_k* is 1, 2, 3 at n = 10^2, 10^3, 10^4: linear in log n.",
+           .assumptions = "One bandwidth for every d_k and n; random cosines.",
+           .refuted_by = "A neighbouring d_k with a smaller MSE, beyond the zone.",
+           .examine = steps},
+          {.name = "linear in D",
+           .statement = "H* is linear in D: d_k* = 1, the best at D = 6, is the best at 12 and 24.",
+           .assumptions = "One bandwidth for every d_k, n = 500; random cosines in d = 24.",
+           .refuted_by = "A neighbouring d_k with a smaller MSE at some D, beyond the zone.",
+           .examine = independent_of_budget}}};
+}
+
+}  // namespace headlab

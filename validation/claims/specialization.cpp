@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention heads start alike and are trained together. Claimed: training makes them specialise, so
+// that their diversity grows while the error falls; and, which is another matter, that it pays to
+// ask for diversity. Every replicate draws a training set, trains heads on it and is judged with
+// them, so that the error has the variance of learning in it.
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/run/learned_heads.h"
+#include "engine/scenario/subspaces.h"
+#include "kernels/deal.h"
+#include "kernels/learning/worker.h"
+#include "validation/claims/counterexample_of.h"
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+#include "validation/diversity/indices.h"
+
+namespace headlab {
+namespace {
+
+/// Replicates whose heads are looked at: an index differs little between fits.
+constexpr std::uint64_t index_replicates = 256;
+
+/// "The change is more than the margin."
+Comparison more_than_margin(std::string what, const Sampled& change, const Experiment& experiment,
+                            std::span<const double> counts) {
+  return at_least_zero(std::move(what), change - experiment.margin(), 1, 0, counts);
+}
+
+/// Relative fall of the error from condition 0 to condition 1, on the same training sets.
+Comparison error_falls(Experiment& experiment, const std::string& what) {
+  const Sampled& before = experiment.observed(0).mse;
+  const Sampled& after = experiment.observed(1).mse;
+  return more_than_margin(what, (before - after) / before, experiment, experiment.node_counts());
+}
+
+/// Mean of per-replicate values, with each of them left out.
+Sampled mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  const auto count = static_cast<double>(values.size());
+  Sampled mean(sum / count);
+  for (const double value : values) mean.left_out.push_back((sum - value) / (count - 1));
+  return mean;
+}
+
+/// Indices of the heads that each of the first replicates learns under a plan, by name.
+using FittedIndices = std::map<std::string, std::vector<double>>;
+
+FittedIndices indices_of(Experiment& experiment, Plan plan) {
+  const Laboratory& laboratory = experiment.laboratory();
+  if (laboratory.planted) laboratory.planted(plan);
+  std::vector<std::vector<Index>> fitted(index_replicates);
+  deal(fitted.size(), thread_count(laboratory.threads), [&](std::size_t r) {
+    const auto gradients = laboratory.backend->head_gradients(plan.kernel, 1);
+    // The fit of replicate r, as the run itself has it.
+    const std::optional<Fit> fit = fit_heads(*plan.learning, r, training_points(plan, r),
+                                             *gradients, {.stop = laboratory.stop});
+    if (!fit) throw TimeIsUp();
+    HeadFrames frames({.d = plan.d, .heads = plan.heads, .k = plan.k});
+    frames.assign(fit->heads.keys, {}, plan.learning->form == HeadForm::orthonormal);
+    fitted[r] = subspace_indices(to_matrices(frames), std::nullopt, std::nullopt);
+  });
+  FittedIndices indices;
+  for (const std::vector<Index>& of_replicate : fitted) {
+    for (const Index& index : of_replicate) {
+      if (index.value) indices[index.name].push_back(*index.value);
+    }
+  }
+  return indices;
+}
+
+/// The values of one index, which has to be one of subspaces alone.
+const std::vector<double>& values_of(const FittedIndices& indices, const std::string& name) {
+  const auto at = indices.find(name);
+  if (at == indices.end()) {
+    throw Refused("claim specialization knows no index \"" + name +
+                  "\" (allowed: chordal, spectral)");
+  }
+  return at->second;
+}
+
+const Learning& learning_of(Experiment& experiment, std::size_t condition) {
+  const std::optional<Learning>& learning = experiment.plan(condition).learning;
+  if (!learning) {
+    throw Refused(
+        "claim specialization needs subspaces { law = \"learned\", fit = "
+        "\"per_replicate\" }");
+  }
+  return *learning;
+}
+
+/// Conditions: the start, the end of training.
+std::vector<Finding> diversifies(Experiment& experiment) {
+  const std::uint64_t steps = learning_of(experiment, 1).steps;
+  learning_of(experiment, 0);
+  const FittedIndices at_start = indices_of(experiment, experiment.plan(0));
+  const FittedIndices at_end = indices_of(experiment, experiment.plan(1));
+  std::vector<Finding> findings;
+  for (const std::string& index : experiment.section().indices) {
+    const std::vector<double>& before = values_of(at_start, index);
+    std::vector<double> rise = values_of(at_end, index);
+    const Sampled start = mean_of(before), end = mean_of(rise);
+    for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= before[r];
+    Finding finding{.index = index, .comparisons = {}};
+    finding.comparisons.push_back(
+        more_than_margin("rise of the index " + index + " over training, less the margin",
+                         mean_of(rise), experiment, std::vector<double>(rise.size(), 1.0)));
+    finding.comparisons.push_back(
+        error_falls(experiment, "relative fall of the MSE over training, less the margin"));
+    std::ostringstream note;
+    note.precision(3);
+    note << "Mean " << index << " index " << start.value << " at the start, " << end.value
+         << " after " << steps << " steps; MSE " << experiment.observed(0).mse.value << " and "
+         << experiment.observed(1).mse.value << ".";
+    finding.note = note.str();
+    finding.certificate = certificate_of(experiment, 1, 0);
+    finding.certificate->closed_form = {{"mean index", {end.value, start.value}}};
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+/// Conditions: trained without, with a penalty on heads that are alike.
+std::vector<Finding> pays(Experiment& experiment) {
+  if (!(learning_of(experiment, 1).diversity > learning_of(experiment, 0).diversity)) {
+    throw Refused("the second condition must ask for more diversity than the first");
+  }
+  Finding finding;
+  finding.comparisons.push_back(
+      error_falls(experiment, "relative fall of the MSE by the penalty, less the margin"));
+  std::ostringstream note;
+  note.precision(3);
+  note << "Mean chordal index "
+       << mean_of(values_of(indices_of(experiment, experiment.plan(0)), "chordal")).value
+       << " without, "
+       << mean_of(values_of(indices_of(experiment, experiment.plan(1)), "chordal")).value
+       << " with the penalty.";
+  finding.note = note.str();
+  finding.certificate = certificate_of(experiment, 1, 0);
+  return {std::move(finding)};
+}
+
+}  // namespace
+
+Claim specialization_claim() {
+  return {
+      .name = "specialization",
+      .forms = {
+          {.name = "training diversifies",
+           .statement =
+               "Training heads that start nearly alike raises their diversity index by more "
+               "than the margin, and lowers the MSE by more than this share.",
+           .assumptions = "Adam on the squared error with each point's own value left out; every "
+                          "replicate learns on its own training set, all from one start.",
+           .refuted_by =
+               "An index that rises by less, or an MSE that falls by less, with confidence.",
+           .examine = diversifies},
+          {.name = "diversity pays",
+           .statement = "A penalty on heads that are alike lowers the MSE of trained heads by more "
+                        "than the margin.",
+           .assumptions = "The same start, steps and batches with and without the penalty.",
+           .refuted_by = "An MSE that falls by less, or grows, with confidence.",
+           .examine = pays}}};
+}
+
+}  // namespace headlab

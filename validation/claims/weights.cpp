@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best weights of sum 1 are a* = M^-1 1 / (1^T M^-1 1), M = C + B B^T. Estimated from R
+// replicates they flatter themselves: on the replicates they were fitted to their error is
+// (R - H)/(R - 1) of the optimum's, on fresh ones 1 + (H - 1)/(R - H - 1) times it. (Both are
+// expectations under a Wishart law: exact for normal errors without bias.) So weights are judged on
+// fresh replicates.
+#include <Eigen/Dense>
+
+#include "engine/run/pilot.h"
+#include "kernels/replicate_worker.h"
+#include "kernels/workers_in_turn.h"
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+namespace {
+
+/// Replicates that each set of weights is fitted to.
+constexpr std::uint64_t fitted_to = 40;
+
+/// A worker whose replicate is a whole pilot study of `fitted_to` training sets. Its two
+/// "estimates" are the variance of the fitted ensemble on the pilot itself and on fresh training
+/// sets, both in units of the best ensemble's.
+class FittingWorker : public ReplicateWorker {
+ public:
+  FittingWorker(const MomentLayout& layout, const Backend& backend, const Plan& pilot,
+                const Eigen::MatrixXd& covariance)
+      : ReplicateWorker({layout}),
+        pilot_(pilot),
+        worker_(backend.worker(pilot_)),
+        covariance_(covariance) {
+    const Eigen::VectorXd ones = Eigen::VectorXd::Ones(covariance.rows());
+    best_ = 1 / ones.dot(covariance.llt().solve(ones));
+  }
+
+ protected:
+  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                 std::span<WindowCounts>) override {
+    const Block block{.first = number * fitted_to, .count = fitted_to};
+    std::vector<Moments> nodes(block.nodes());
+    worker_->run(block, nodes);
+    const MomentLayout layout = pilot_.layout();
+    for (std::size_t i = 1; i < nodes.size(); ++i) merge_moments(layout, nodes[0], nodes[i]);
+    const auto heads = static_cast<Eigen::Index>(layout.heads);
+    Eigen::MatrixXd sample(heads, heads);
+    for (Eigen::Index h = 0; h < heads; ++h) {
+      for (Eigen::Index l = h; l < heads; ++l) {
+        sample(h, l) = sample(l, h) =
+            nodes[0]
+                .comoment[layout.pair(static_cast<std::size_t>(h), static_cast<std::size_t>(l))] /
+            static_cast<double>(fitted_to - 1);
+      }
+    }
+    const std::vector<double> fitted = optimal_weights(sample);
+    const Eigen::Map<const Eigen::VectorXd> a(fitted.data(), heads);
+    statistics[0][0] = a.dot(sample * a) / best_;
+    statistics[0][1] = a.dot(covariance_ * a) / best_;
+  }
+
+ private:
+  const Plan& pilot_;
+  std::unique_ptr<Worker> worker_;
+  const Eigen::MatrixXd& covariance_;
+  double best_ = 1;
+};
+
+/// Runs fitting workers on the laboratory's backend.
+class FittingBackend : public Backend {
+ public:
+  FittingBackend(const Laboratory& laboratory, Plan pilot, Eigen::MatrixXd covariance)
+      : inner_(laboratory.backend), pilot_(std::move(pilot)), covariance_(std::move(covariance)) {
+    if (laboratory.planted) laboratory.planted(pilot_);
+  }
+  std::string name() const override { return inner_->name(); }
+  std::string simd() const override { return inner_->simd(); }
+  std::string device() const override { return inner_->device(); }
+  int workers(int threads) const override { return inner_->workers(threads); }
+  std::uint64_t worker_bytes(Plans) const override { return inner_->worker_bytes(pilot_); }
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    return workers_in_turn(plans, [&](const Plan& plan) {
+      return std::make_unique<FittingWorker>(plan.layout(), *inner_, pilot_, covariance_);
+    });
+  }
+
+ private:
+  std::shared_ptr<const Backend> inner_;
+  Plan pilot_;
+  Eigen::MatrixXd covariance_;
+};
+
+/// C of the ensemble's heads at its one query, from theory.
+Eigen::MatrixXd true_covariance(Experiment& experiment) {
+  const auto& query = experiment.theory(0).figures.queries.at(0);
+  const auto heads = static_cast<Eigen::Index>(query.head_bias.size());
+  Eigen::MatrixXd c(heads, heads);
+  for (Eigen::Index i = 0; i < heads * heads; ++i) {
+    c(i / heads, i % heads) = query.head_covariance.at(static_cast<std::size_t>(i)).value;
+  }
+  return c;
+}
+
+std::vector<Finding> optimism(Experiment& experiment) {
+  const FittingBackend backend(experiment.laboratory(), experiment.plan(),
+                               true_covariance(experiment));
+  // Two estimates a replicate, of which the means are wanted.
+  Plan pilots;
+  pilots.heads = 2;
+  pilots.head_weights = {0.5, 0.5};
+  pilots.truth = {0.0};
+  pilots.estimator = Estimator::plain;
+  const SampledEstimates& seen = experiment.observed("pilots", pilots, backend);
+  const std::vector<Sampled>& ratios = seen.queries.at(0).head_bias;
+
+  const double heads = experiment.plan().heads;
+  const auto r = static_cast<double>(fitted_to);
+  Finding finding;
+  finding.comparisons = {
+      equal_to("variance of weights fitted to 40 replicates, on these replicates, over the optimum",
+               ratios.at(0), (r - heads) / (r - 1), 1, experiment.margin(), seen.node_counts),
+      equal_to("the same on fresh replicates", ratios.at(1), 1 + (heads - 1) / (r - heads - 1), 1,
+               experiment.margin(), seen.node_counts)};
+  return {std::move(finding)};
+}
+
+/// Condition 0 has uniform weights, condition 1 those of a pilot with draws of its own.
+std::vector<Finding> gain(Experiment& experiment) {
+  const Sampled& uniform = experiment.observed(0).mse;
+  const Sampled& optimal = experiment.observed(1).mse;
+  Finding finding;
+  finding.comparisons.push_back(at_least_zero(
+      "MSE with uniform less MSE with optimal weights, over the former", uniform - optimal,
+      uniform.value, experiment.margin(), experiment.node_counts()));
+  return {std::move(finding)};
+}
+
+}  // namespace
+
+Claim weights_claim() {
+  return {
+      .name = "weights",
+      .forms = {{.name = "optimism",
+                 .statement = "Weights fitted to R = 40 replicates have (R - H)/(R - 1) of the "
+                              "optimum's variance on them, and 1 + (H - 1)/(R - H - 1) times it on "
+                              "fresh ones.",
+                 .assumptions = "Errors nearly normal and without bias; the optimum from the exact "
+                                "covariances.",
+                 .refuted_by = "A mean ratio beyond the margin of its value.",
+                 .examine = optimism},
+                {.name = "gain",
+                 .statement = "Weights M^-1 1 / (1^T M^-1 1) from a pilot have at most the MSE of "
+                              "uniform weights, on fresh replicates.",
+                 .assumptions = "A pilot with many more replicates than heads.",
+                 .refuted_by = "A larger MSE than with uniform weights, beyond the zone.",
+                 .examine = gain}}};
+}
+
+}  // namespace headlab

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/exact/conditional.h"
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/run/run.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using nlohmann::json;
+
+Scenario scenario_of(const json& known) {
+  return parse_study(
+             "[scenario]\nname = \"fixed\"\n[data]\nn = " + known["n"].dump() +
+                 "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
+                 " }\nfixed_design = true\nregression = { law = \"cosines\", amplitude = " +
+                 known["amplitude"].dump() + ", frequency = " + known["frequency"].dump() +
+                 ", phase = " + known["phase"].dump() +
+                 " }\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
+                 " }\n[heads]\ncount = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
+                 "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
+                 " }\nkernel = { law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() +
+                 " }\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
+                 "]\n[run]\nseed = 1\nreplicates = 20\n",
+             "fixed.toml")
+      .conditions.at(0);
+}
+
+/// The known design in place of the drawn one.
+Sample sample_of(const Plan& plan, const json& known) {
+  Sample sample = draw_sample(plan, 0);
+  sample.x.clear();
+  sample.regression.clear();
+  for (const auto& row : known["X"]) {
+    const auto x = row.get<std::vector<double>>();
+    sample.x.insert(sample.x.end(), x.begin(), x.end());
+    sample.regression.push_back(std::visit(
+        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0u); }, plan.regression));
+  }
+  return sample;
+}
+
+/// Largest difference to the known means and covariances; NaN is infinite.
+double distance(const Plan& plan, const HeadTheory& theory, const json& known) {
+  double largest = 0;
+  auto look = [&](double value, double expected) {
+    const double difference = std::abs(value - expected);
+    largest = difference <= largest ? largest : std::isnan(difference) ? INFINITY : difference;
+  };
+  for (Index h = 0; h < plan.heads; ++h) {
+    const auto row = static_cast<std::size_t>(h);
+    look(theory.bias(h) + plan.truth[0], known["conditional_mean"][row]);
+    for (Index l = 0; l < plan.heads; ++l) {
+      look(theory.covariance(h, l),
+           known["conditional_covariance"][row][static_cast<std::size_t>(l)]);
+    }
+  }
+  return largest;
+}
+
+TEST(ConditionalTheory, GivesTheKnownAnswers) {
+  const json cases = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"];
+  ASSERT_EQ(cases.size(), 2u);
+  for (const json& known : cases) {
+    const Plan plan = make_plan(scenario_of(known));
+    Sample sample = sample_of(plan, known);
+    EXPECT_LE(distance(plan, conditional_theory(plan, sample).queries.at(0), known), 1e-12);
+    // Negative control: one point of the design a little off.
+    sample.x[0] += 1e-8;
+    EXPECT_FALSE(distance(plan, conditional_theory(plan, sample).queries.at(0), known) <= 1e-12);
+  }
+}
+
+TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
+  const json known = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"][1];
+  Study study;
+  study.conditions = {scenario_of(known)};
+  const ConditionResult result = run(study, {.backend = "reference"}).conditions.at(0);
+  const ConditionalTheory theory = conditional_theory(result.plan);
+  const QueryEstimates& simulated = result.estimates.queries[0];
+  const auto heads = static_cast<std::size_t>(result.plan.heads);
+  for (std::size_t h = 0; h < heads; ++h) {
+    EXPECT_EQ(simulated.head_bias[h].mcse, 0);
+    EXPECT_NEAR(simulated.head_bias[h].value, theory.queries[0].bias(static_cast<Index>(h)), 1e-15);
+    for (std::size_t l = 0; l < heads; ++l) {
+      EXPECT_NEAR(simulated.head_covariance[h * heads + l].value,
+                  theory.queries[0].covariance(static_cast<Index>(h), static_cast<Index>(l)),
+                  1e-15);
+    }
+  }
+  EXPECT_NEAR(result.estimates.weights_index.value, theory.weights_index, 1e-15);
+  EXPECT_GT(theory.weights_index, 0.01);
+}
+
+TEST(ConditionalTheory, NeedsAFixedDesign) {
+  const json known = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"][0];
+  Plan plan = make_plan(scenario_of(known));
+  plan.fixed_design_seed.reset();
+  EXPECT_THROW(conditional_theory(plan), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/exact/radial_finite_n.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <map>
+#include <mutex>
+#include <numbers>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include <Eigen/Eigenvalues>
+
+#include "engine/files/error.h"
+#include "validation/theory/exact/scalar_tables.h"
+
+namespace headlab {
+namespace {
+
+using Complex = std::complex<double>;
+using Eigen::ArrayXcd;
+using Eigen::ArrayXd;
+using Eigen::Index;
+using Eigen::MatrixXcd;
+using Eigen::MatrixXd;
+using Eigen::VectorXcd;
+using Eigen::VectorXd;
+
+/// m - m(x).
+Waves centred_regression(const TheoryModel& model, double truth) {
+  const auto* cosines = model.zero_regression
+                            ? nullptr
+                            : dynamic_cast<const CosineSumFunction*>(model.regression.get());
+  const Index d = model.projections[0].rows();
+  const Index terms = cosines ? cosines->amplitude().size() : 0;
+  if (terms == 0) return {VectorXcd(0), MatrixXd(0, d)};
+  Waves waves = {VectorXcd(terms + 1), MatrixXd::Zero(terms + 1, d)};
+  for (Index j = 0; j < terms; ++j) {
+    waves.amplitude(j) = std::polar(1.0, cosines->phase()(j)) * cosines->amplitude()(j);
+  }
+  waves.frequency.topRows(terms) = cosines->frequency();
+  waves.amplitude(terms) = -truth;
+  return waves;
+}
+
+/// (Re sum_j a_j e_j)^2 = Re sum_{i,j} (a_i a_j e_i e_j + a_i conj(a_j) e_i conj(e_j))/2.
+Waves squared(const Waves& waves) {
+  const Index terms = waves.amplitude.size();
+  Waves square = {VectorXcd(terms * (terms + 1)),
+                  MatrixXd(terms * (terms + 1), waves.frequency.cols())};
+  Index next = 0;
+  for (Index i = 0; i < terms; ++i) {
+    for (Index j = 0; j <= i; ++j) {
+      const Complex both = waves.amplitude(i) * (i == j ? 0.5 : 1.0);
+      square.amplitude(next) = both * waves.amplitude(j);
+      square.frequency.row(next++) = waves.frequency.row(i) + waves.frequency.row(j);
+      square.amplitude(next) = both * std::conj(waves.amplitude(j));
+      square.frequency.row(next++) = waves.frequency.row(i) - waves.frequency.row(j);
+    }
+  }
+  return square;
+}
+
+/// Amplitudes with what the coordinates outside the heads' subspaces average to.
+/// \param inside [terms], |W^T v|^2 summed over the heads
+VectorXcd damped(const Waves& waves, const ArrayXd& inside) {
+  const ArrayXd outside = waves.frequency.rowwise().squaredNorm().array() - inside;
+  return (waves.amplitude.array() * (-outside / 2).exp()).matrix();
+}
+
+/// Gauss's rule for the mean of a function of cos A, A the angle between a direction in k
+/// dimensions and a random one, of density ~ (1 - c^2)^((k-3)/2), k >= 2. It is symmetric: of the
+/// nodes c and -c, which weigh the same, the positive one is kept.
+struct DirectionRule {
+  ArrayXd cosine;
+  ArrayXd weight;
+
+  DirectionRule(int k, Index points) {
+    // Golub and Welsch (1969); the recurrence of Gegenbauer polynomials.
+    const double lambda = (k - 2) / 2.0;
+    VectorXd beside(points - 1);
+    for (Index j = 1; j < points; ++j) {
+      const auto n = static_cast<double>(j);
+      const double square = j == 1
+                                ? 1 / (2 * (lambda + 1))
+                                : n * (n + 2 * lambda - 1) / (4 * (n + lambda) * (n + lambda - 1));
+      beside(j - 1) = std::sqrt(square);
+    }
+    Eigen::SelfAdjointEigenSolver<MatrixXd> solver;
+    solver.computeFromTridiagonal(VectorXd::Zero(points), beside);
+    cosine = solver.eigenvalues().tail(points / 2).array();
+    weight = solver.eigenvectors().row(0).tail(points / 2).array().square();
+  }
+};
+
+/// |z| up to which 8 * 2^j nodes give E e^(z cos A) to rounding: 2 (|z|/2)^(2N)/(2N)! <= 1e-15.
+constexpr std::array<double, 7> rule_reaches = {1.5, 8.5, 28, 73, 166, 354, 731};
+
+/// A rule for arguments of up to this size, with its reach. Rules are made when first wanted.
+std::pair<const DirectionRule*, double> direction_rule(int k, double size) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, std::size_t>, DirectionRule> rules;
+  const auto reach = std::ranges::lower_bound(rule_reaches, size);
+  if (reach == rule_reaches.end()) {
+    throw Refused(
+        "exact finite-n theory does not resolve a query so far out, or a regression of such high "
+        "frequencies - simulate with headlab run");
+  }
+  const auto step = static_cast<std::size_t>(reach - rule_reaches.begin());
+  const std::scoped_lock lock(mutex);
+  const auto [rule, is_new] = rules.try_emplace({k, step}, k, Index{8} << step);
+  return {&rule->second, *reach};
+}
+
+/// A head's grid, its projected query, and its integrals over the radius.
+struct RadialGrid {
+  const MatrixXd& frame;
+  VectorXd q;
+  ScalarHead head;
+  SigmaRange range;
+  Nodes sigma;
+  Nodes radius;
+
+  RadialGrid(const TheoryModel& model, const VectorXd& query, std::size_t h,
+             const Resolution& resolution)
+      : frame(model.projections[h]),
+        q(frame.transpose() * query),
+        head(radial_head(static_cast<int>(frame.cols()), q.norm(),
+                         std::get<GaussianKernel>(model.kernel).bandwidth)),
+        range(sigma_range(head, model.n, resolution)),
+        sigma(sigma_nodes(head, range, model.n, 1, resolution)),
+        radius(scalar_nodes(head.laws[0], {{head, range}}, resolution.widest(), resolution)) {}
+
+  /// Node weights times J_v, [radius], v = W^T frequency.
+  VectorXcd wave(const VectorXd& frequency) const {
+    return (radial_wave(frame.transpose() * frequency, q, radius.points) * radius.weights).matrix();
+  }
+  /// |W^T frequency|^2, [terms].
+  ArrayXd inside(const Waves& waves) const {
+    return (waves.frequency * frame).rowwise().squaredNorm().array();
+  }
+};
+
+}  // namespace
+
+ArrayXcd radial_wave(const VectorXd& v, const VectorXd& q, const ArrayXd& radius) {
+  const int k = static_cast<int>(q.size());
+  ArrayXcd wave(radius.size());
+  if (k == 1) {
+    for (Index i = 0; i < radius.size(); ++i) {
+      const double u = q(0) - std::copysign(1.0, q(0)) * radius(i);
+      wave(i) = std::polar(std::exp(-u * u / 2) / std::sqrt(2 * std::numbers::pi), v(0) * u);
+    }
+    return wave;
+  }
+  // (2 pi)^(-k/2) |S^(k-1)|
+  const double log_factor = (1 - k / 2.0) * std::log(2.0) - std::lgamma(k / 2.0);
+  const Complex root = std::sqrt(Complex(q.squaredNorm() - v.squaredNorm(), -2 * q.dot(v)));
+  const DirectionRule* rule = nullptr;
+  double reach = 0;
+  for (Index i = 0; i < radius.size(); ++i) {
+    const double r = radius(i);
+    const double size = r * std::abs(root);
+    if (rule == nullptr || size > reach) std::tie(rule, reach) = direction_rule(k, size);
+    const double level = log_factor + (k - 1) * std::log(r) - (r * r + q.squaredNorm()) / 2;
+    Complex sum = 0;
+    for (Index a = 0; a < rule->cosine.size(); ++a) {
+      // Before the level is added e^(z cos A) may be out of range.
+      const Complex z = r * root * rule->cosine(a);
+      sum += rule->weight(a) * (std::polar(std::exp(level + z.real()), z.imag()) +
+                                std::polar(std::exp(level - z.real()), -z.imag()));
+    }
+    wave(i) = sum * std::polar(1.0, v.dot(q));
+  }
+  return wave;
+}
+
+/// One head at one resolution.
+struct RadialHeads::Share {
+  Nodes sigma;
+  DesignNodes nodes;
+  bool coarsened;
+  ArrayXd regression_inside;  ///< [terms], |W^T v|^2
+  ArrayXd square_inside;
+  // Integrals over sigma, with e_j = exp(i v_j.U) of each term, the constant 1 last.
+  VectorXcd of_squares;  ///< int E[e sK e^(-sK)] phi^(n-1) d sigma, e of the squared regression
+  MatrixXcd plain;       ///< int E[e_i sK e^(-sK)] E[e_j e^(-sK)] phi^(n-2) d sigma
+  MatrixXcd conjugate;   ///< the same with the conjugate of e_j
+
+  Share(const TheoryModel& model, const VectorXd& query, const Waves& regression,
+        const Waves& square, std::size_t h, const Resolution& resolution) {
+    const RadialGrid grid(model, query, h, resolution);
+    const auto n = static_cast<double>(model.n);
+    sigma = grid.sigma;
+    coarsened = grid.radius.coarsened;
+    regression_inside = grid.inside(regression);
+    square_inside = grid.inside(square);
+    const Index terms = regression.amplitude.size();
+    MatrixXcd waves(grid.radius.points.size(), terms + 1);
+    for (Index j = 0; j < terms; ++j) waves.col(j) = grid.wave(regression.frequency.row(j));
+    waves.col(terms) = grid.wave(VectorXd::Zero(query.size()));
+
+    nodes.level = grid.head.minus_log_kernel(grid.radius.points);
+    nodes.probability = waves.col(terms).real();
+    nodes.mean = (waves.leftCols(terms) * damped(regression, regression_inside)).real();
+    nodes.square = model.noise_sd * model.noise_sd * nodes.probability;
+
+    const KernelTable table = kernel_table(nodes.level, sigma.points);
+    const MatrixXcd first = table.first.transpose().cast<Complex>() * waves;
+    MatrixXcd rest = -(table.fall.transpose().cast<Complex>() * waves);
+    const ArrayXd fall = -rest.col(terms).real().array();
+    rest.rowwise() += waves.colwise().sum();
+    const VectorXcd others =
+        (sigma.weights * power_of_phi(fall, n - 2).col(0)).matrix().cast<Complex>();
+    plain = first.transpose() * (others.asDiagonal() * rest);
+    conjugate = first.transpose() * (others.asDiagonal() * rest.conjugate());
+
+    const VectorXcd window =
+        (table.first * (sigma.weights * power_of_phi(fall, n - 1).col(0)).matrix()).cast<Complex>();
+    const VectorXcd amplitude = damped(square, square_inside);
+    const Index squares = square.amplitude.size();
+    of_squares.resize(squares + 1);
+    of_squares(squares) = window.cwiseProduct(waves.col(terms)).sum();
+    for (Index j = 0; j < squares; ++j) {
+      const VectorXcd wave = grid.wave(square.frequency.row(j));
+      of_squares(j) = window.cwiseProduct(wave).sum();
+      nodes.square += (wave * amplitude(j)).real();
+    }
+  }
+};
+
+RadialHeads::RadialHeads(const TheoryModel& model, std::size_t query)
+    : model_(model),
+      query_(model.queries[query]),
+      regression_(centred_regression(model, model.truth[query])),
+      square_(squared(regression_)),
+      shares_(model.projections.size()) {}
+
+RadialHeads::~RadialHeads() = default;
+
+const RadialHeads::Share& RadialHeads::share(std::size_t h, const Resolution& resolution) {
+  const std::scoped_lock lock(shares_[h].mutex);
+  std::unique_ptr<const Share>& made = shares_[h].by_digits[resolution.digits];
+  if (!made) {
+    made = std::make_unique<const Share>(model_, query_, regression_, square_, h, resolution);
+  }
+  return *made;
+}
+
+HeadMoments RadialHeads::head(std::size_t h, const Resolution& resolution) {
+  const Share& own = share(h, resolution);
+  HeadMoments moments = head_moments(model_.n, own.sigma, {own.nodes});
+  moments.coarsened = own.coarsened;
+  return moments;
+}
+
+PairMoments RadialHeads::pair(std::size_t h, std::size_t l, const Resolution& resolution) {
+  const auto n = static_cast<double>(model_.n);
+  const Share& of_h = share(h, resolution);
+  const Share& of_l = share(l, resolution);
+  const VectorXcd squares = damped(square_, of_h.square_inside + of_l.square_inside);
+  const VectorXcd products = of_h.of_squares.cwiseProduct(of_l.of_squares);
+  const double alone = products(products.size() - 1).real();
+  PairMoments moments;
+  moments.coarsened = of_h.coarsened || of_l.coarsened;
+  moments.certificate = n * alone - 1;
+  moments.product = n * (model_.noise_sd * model_.noise_sd * alone +
+                         (squares.transpose() * products.head(squares.size())).sum().real());
+  if (model_.n == 1) return moments;
+
+  // int E[K_h e_i e^(..)] E[K_l e_j e^(..)], whose factors are one head's each; e_j or its
+  // conjugate.
+  const Index terms = regression_.amplitude.size();
+  const MatrixXcd plain = of_h.plain.cwiseProduct(of_l.plain.transpose());
+  const MatrixXcd conjugate = of_h.conjugate.cwiseProduct(of_l.conjugate.adjoint());
+  moments.certificate += n * (n - 1) * plain(terms, terms).real();
+  const VectorXcd amplitude = damped(regression_, of_h.regression_inside + of_l.regression_inside);
+  const VectorXcd sums = plain.topLeftCorner(terms, terms) * amplitude +
+                         conjugate.topLeftCorner(terms, terms) * amplitude.conjugate();
+  moments.product += n * (n - 1) * (amplitude.transpose() * sums).sum().real() / 2;
+  return moments;
+}
+
+}  // namespace headlab

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two heads: the sums over the design are matrix products, [sigma][u] [u][v] [v][tau].
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "validation/theory/exact/scalar_finite_n.h"
+#include "validation/theory/exact/scalar_tables.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::ArrayXd;
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// Of a matrix over the design, [u][v]: 128 MB.
+constexpr double most_entries = 1.6e7;
+
+/// Law of V given U in one component of the design: N(offset + slope u, sd^2).
+struct Conditional {
+  double offset = 0;
+  double slope = 0;
+  double sd = 0;
+  MatrixXd directions;  ///< [d][2], of the standardised U and V - E[V|U]; 0 without spread
+
+  ScalarLaw given(double u) const { return {offset + slope * u, sd}; }
+};
+
+Conditional conditional(const ScalarHead& first, const ScalarHead& second,
+                        const GaussianLaw& component, const ScalarLaw& u, const ScalarLaw& v) {
+  Conditional law;
+  law.directions = MatrixXd::Zero(first.direction.size(), 2);
+  VectorXd innovation = second.direction;
+  if (u.sd > 0) {
+    law.directions.col(0) = first.direction / u.sd;
+    law.slope = second.direction.dot(component.covariance * first.direction) / (u.sd * u.sd);
+    innovation -= law.slope * first.direction;
+  }
+  law.offset = v.mean - law.slope * u.mean;
+  law.sd = std::sqrt(std::max(innovation.dot(component.covariance * innovation), 0.0));
+  // Below rounding there is no spread.
+  if (law.sd <= 1e-10 * v.sd) law.sd = 0;
+  if (law.sd > 0) law.directions.col(1) = innovation / law.sd;
+  return law;
+}
+
+/// Expectations given u, [u][tau], each times the probability of the node u.
+struct GivenFirst {
+  MatrixXd fall;          ///< E[1 - e^(-tK)]
+  MatrixXd first;         ///< E[tK e^(-tK)]
+  MatrixXd mean_rest;     ///< E[m e^(-tK)]
+  MatrixXd mean_first;    ///< E[m tK e^(-tK)]
+  MatrixXd square_first;  ///< E[(m^2 + s2) tK e^(-tK)]
+};
+
+/// Probabilities of nodes (u, v), [u][v], alone and times moments of the response there.
+struct JointLaw {
+  MatrixXd probability;
+  MatrixXd mean;
+  MatrixXd square;
+
+  JointLaw(Index rows, Index columns, const ResponseMoments& response)
+      : probability(rows, columns) {
+    if (response.has_mean()) mean.resize(rows, columns);
+    if (!response.is_constant()) square.resize(rows, columns);
+  }
+
+  /// Sets an entry; z are the standardised scalars.
+  void set(Index i, Index j, double p, const VectorXd& z, const ResponseMoments& response) {
+    probability(i, j) = p;
+    if (response.is_constant()) return;
+    const FunctionMoments moments = p > 1e-40 ? response(z) : FunctionMoments{};
+    if (response.has_mean()) mean(i, j) = p * moments.mean;
+    square(i, j) = p * moments.mean_square;
+  }
+
+  /// Sums over v, given the second head's table [v][tau].
+  GivenFirst given_first(const KernelTable& table, const ResponseMoments& response) const {
+    GivenFirst given;
+    given.fall = probability * table.fall;
+    given.first = probability * table.first;
+    if (response.has_mean()) {
+      given.mean_rest = -mean * table.fall;
+      given.mean_rest.colwise() += mean.rowwise().sum();
+      given.mean_first = mean * table.first;
+    }
+    if (!response.is_constant()) given.square_first = square * table.first;
+    return given;
+  }
+};
+
+/// Sums over the design, [sigma][tau], of what a pair's integrals need.
+struct PairSums {
+  VectorXd fall_u, first_u;  ///< E[1 - e^(-sK_h)], E[sK_h e^(-sK_h)]
+  VectorXd fall_v, first_v;  ///< of the second head
+  MatrixXd fall_fall;        ///< E[(1 - e^(-sK_h)) (1 - e^(-tK_l))], and so on
+  MatrixXd first_fall;
+  MatrixXd fall_first;
+  MatrixXd first_first;
+  MatrixXd mean_first_rest;  ///< E[m sK_h e^(-sK_h-tK_l)]
+  MatrixXd mean_rest_first;  ///< E[m tK_l e^(-sK_h-tK_l)]
+  MatrixXd square;           ///< E[(m^2+s2) sK_h tK_l e^(-sK_h-tK_l)]
+
+  PairSums(Index s, Index t) {
+    for (VectorXd* sum : {&fall_u, &first_u}) *sum = VectorXd::Zero(s);
+    for (VectorXd* sum : {&fall_v, &first_v}) *sum = VectorXd::Zero(t);
+    for (MatrixXd* sum : {&fall_fall, &first_fall, &fall_first, &first_first, &mean_first_rest,
+                          &mean_rest_first, &square}) {
+      *sum = MatrixXd::Zero(s, t);
+    }
+  }
+
+  /// Adds one component: the first head's table [u][sigma] and its probabilities [u].
+  void add(const KernelTable& table, const VectorXd& probability, const GivenFirst& given,
+           const ResponseMoments& response) {
+    fall_u += table.fall.transpose() * probability;
+    first_u += table.first.transpose() * probability;
+    fall_v += given.fall.colwise().sum();
+    first_v += given.first.colwise().sum();
+    fall_fall.noalias() += table.fall.transpose() * given.fall;
+    first_fall.noalias() += table.first.transpose() * given.fall;
+    fall_first.noalias() += table.fall.transpose() * given.first;
+    const MatrixXd both = table.first.transpose() * given.first;
+    first_first += both;
+    if (response.has_mean()) {
+      mean_first_rest.noalias() += table.first.transpose() * given.mean_rest;
+      mean_rest_first -= table.fall.transpose() * given.mean_first;
+      mean_rest_first.rowwise() += given.mean_first.colwise().sum();
+    }
+    if (response.is_constant()) {
+      square += response.constant_square() * both;
+    } else {
+      square.noalias() += table.first.transpose() * given.square_first;
+    }
+  }
+
+  /// The double integral.
+  PairMoments integrate(double n, const ArrayXd& sigma_weights, const ArrayXd& tau_weights) const {
+    const auto rows = fall_fall.rows();
+    const auto columns = fall_fall.cols();
+    const Eigen::ArrayXXd fall =
+        (fall_u.replicate(1, columns) + fall_v.transpose().replicate(rows, 1) - fall_fall).array();
+    const auto total = [&](const Eigen::ArrayXXd& integrand) {
+      return sigma_weights.matrix().dot(integrand.matrix() * tau_weights.matrix());
+    };
+    const Eigen::ArrayXXd others = power_of_phi(fall, n - 1);
+    PairMoments moments = {.product = n * total(square.array() * others),
+                           .certificate = n * total(first_first.array() * others) - 1};
+    if (n > 1) {
+      const Eigen::ArrayXXd rest = power_of_phi(fall, n - 2);
+      const Eigen::ArrayXXd first_rest = (first_u.replicate(1, columns) - first_fall).array();
+      const Eigen::ArrayXXd rest_first =
+          (first_v.transpose().replicate(rows, 1) - fall_first).array();
+      moments.product +=
+          n * (n - 1) * total(mean_first_rest.array() * mean_rest_first.array() * rest);
+      moments.certificate += n * (n - 1) * total(first_rest * rest_first * rest);
+    }
+    return moments;
+  }
+};
+
+/// The least spread over which a pair's integrand is averaged, given the other head.
+double least_conditional_sd(const TheoryModel& model, const ScalarHead& given,
+                            const ScalarHead& head) {
+  double least = head.laws[0].sd;
+  for (std::size_t c = 0; c < head.laws.size(); ++c) {
+    least = std::min(
+        least,
+        conditional(given, head, model.design.components[c], given.laws[c], head.laws[c]).sd);
+  }
+  return least;
+}
+
+double standardised(double value, const ScalarLaw& law) {
+  return law.sd > 0 ? (value - law.mean) / law.sd : 0.0;
+}
+
+}  // namespace
+
+PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const ScalarHead& first,
+                                const ScalarHead& second, const Resolution& resolution) {
+  const SigmaRange sigma_reach = sigma_range(first, model.n, resolution);
+  const SigmaRange tau_reach = sigma_range(second, model.n, resolution);
+  const Nodes sigma = sigma_nodes(first, sigma_reach, model.n,
+                                  least_conditional_sd(model, second, first), resolution);
+  const Nodes tau = sigma_nodes(second, tau_reach, model.n,
+                                least_conditional_sd(model, first, second), resolution);
+  PairSums sums(sigma.points.size(), tau.points.size());
+  bool coarsened = false;
+  for (std::size_t c = 0; c < first.laws.size(); ++c) {
+    const GaussianLaw& component = model.design.components[c];
+    const ScalarLaw& u_law = first.laws[c];
+    const ScalarLaw& v_law = second.laws[c];
+    const Conditional law = conditional(first, second, component, u_law, v_law);
+    const ResponseMoments response(model, truth, component, law.directions);
+
+    // One grid of v for all u, fine enough for the conditional density; or, where that is narrow, a
+    // grid of v for each u, and u sees both kernels.
+    const double density_panel = law.sd * resolution.widest();
+    bool narrow = law.sd < 0.02 * v_law.sd || v_law.sd == 0;
+    Nodes v;
+    if (!narrow) {
+      v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, resolution);
+      narrow = v.points.size() > 10 * scalar_nodes(law.given(u_law.mean), {{second, tau_reach}},
+                                                   density_panel, resolution)
+                                          .points.size();
+    }
+    std::vector<Sight> sights = {{first, sigma_reach}};
+    if (narrow) sights.push_back({second, tau_reach, law.offset, law.slope});
+    const double u_panel = narrow ? u_law.sd * resolution.widest()
+                                  : density_panel / std::max(std::abs(law.slope), 1e-300);
+    Nodes u = scalar_nodes(u_law, sights, u_panel, resolution);
+    // Beyond ten times what memory holds, little serves to show by how much weights fail to sum.
+    const double entries =
+        static_cast<double>(u.points.size()) * static_cast<double>(v.points.size());
+    if (!narrow && entries > most_entries) {
+      const double share =
+          std::sqrt((entries > 10 * most_entries ? most_entries / 50 : most_entries) / entries);
+      const auto fewer = [&](const Nodes& nodes) {
+        return Resolution{resolution.digits,
+                          static_cast<Index>(share * static_cast<double>(nodes.points.size()))};
+      };
+      u = scalar_nodes(u_law, sights, u_panel, fewer(u));
+      v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, fewer(v));
+    }
+    coarsened = coarsened || u.coarsened || v.coarsened;
+    const VectorXd probability = first.weights[c] * masses(u, u_law);
+    const KernelTable table = kernel_table(first.minus_log_kernel(u.points), sigma.points);
+
+    VectorXd z(2);
+    if (!narrow) {
+      JointLaw joint(u.points.size(), v.points.size(), response);
+      for (Index i = 0; i < u.points.size(); ++i) {
+        const ScalarLaw given = law.given(u.points(i));
+        z(0) = standardised(u.points(i), u_law);
+        for (Index j = 0; j < v.points.size(); ++j) {
+          z(1) = standardised(v.points(j), given);
+          const double density =
+              std::exp(-z(1) * z(1) / 2) / (given.sd * std::sqrt(2 * std::numbers::pi));
+          joint.set(i, j, probability(i) * v.weights(j) * density, z, response);
+        }
+      }
+      const KernelTable second_table = kernel_table(second.minus_log_kernel(v.points), tau.points);
+      sums.add(table, probability, joint.given_first(second_table, response), response);
+      continue;
+    }
+    GivenFirst given_first;
+    for (MatrixXd* part : {&given_first.fall, &given_first.first, &given_first.mean_rest,
+                           &given_first.mean_first, &given_first.square_first}) {
+      part->resize(u.points.size(), tau.points.size());
+    }
+    for (Index i = 0; i < u.points.size(); ++i) {
+      const ScalarLaw given = law.given(u.points(i));
+      const Nodes own = scalar_nodes(given, {{second, tau_reach}}, density_panel, resolution);
+      const ArrayXd own_masses = masses(own, given);
+      JointLaw joint(1, own.points.size(), response);
+      z(0) = standardised(u.points(i), u_law);
+      for (Index j = 0; j < own.points.size(); ++j) {
+        z(1) = standardised(own.points(j), given);
+        joint.set(0, j, probability(i) * own_masses(j), z, response);
+      }
+      const GivenFirst row = joint.given_first(
+          kernel_table(second.minus_log_kernel(own.points), tau.points), response);
+      given_first.fall.row(i) = row.fall;
+      given_first.first.row(i) = row.first;
+      if (response.has_mean()) {
+        given_first.mean_rest.row(i) = row.mean_rest;
+        given_first.mean_first.row(i) = row.mean_first;
+      }
+      if (!response.is_constant()) given_first.square_first.row(i) = row.square_first;
+    }
+    sums.add(table, probability, given_first, response);
+  }
+  PairMoments moments = sums.integrate(static_cast<double>(model.n), sigma.weights, tau.weights);
+  moments.coarsened = coarsened;
+  return moments;
+}
+
+}  // namespace headlab

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/first_order/first_order.h"
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/run/run.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using nlohmann::json;
+
+const json& known_answers() {
+  static const json answers = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  return answers;
+}
+
+/// TOML of a scenario; JSON arrays are TOML arrays.
+struct Text {
+  std::string n, design, regression, noise, heads, dim, matrices, kernel, x;
+  std::uint64_t replicates = 100;
+
+  Scenario scenario() const {
+    return parse_study("[scenario]\nname = \"first order\"\n[data]\nn = " + n +
+                           "\ndesign = " + design + "\nregression = " + regression +
+                           "\nnoise = " + noise + "\n[heads]\ncount = " + heads + "\ndim = " + dim +
+                           "\nsubspaces = { law = \"explicit\", matrices = " + matrices +
+                           " }\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = " +
+                           x + "\n[run]\nseed = 3\nreplicates = " + std::to_string(replicates),
+                       "first_order.toml")
+        .conditions.at(0);
+  }
+};
+
+Text text_of(const json& known) {
+  const bool softmax = known.contains("temperature");
+  return {.n = known["n"].dump(),
+          .design = "{ law = \"normal\", dim = " + known["d"].dump() + " }",
+          .regression = "{ law = \"cosines\", amplitude = " + known["amplitude"].dump() +
+                        ", frequency = " + known["frequency"].dump() +
+                        ", phase = " + known["phase"].dump() + " }",
+          .noise = "{ law = \"normal\", sd = " + known["noise_sd"].dump() + " }",
+          .heads = known["H"].dump(),
+          .dim = known["k"].dump(),
+          .matrices = known["W"].dump(),
+          .kernel = softmax
+                        ? "{ law = \"softmax\", temperature = " + known["temperature"].dump() + " }"
+                        : "{ law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() + " }",
+          .x = "[" + known["x"].dump() + "]"};
+}
+
+/// Largest relative difference between biases and covariances and the known ones; NaN is infinite.
+double distance(const HeadTheory& theory, const json& known) {
+  double largest = 0;
+  auto look = [&](double value, double expected) {
+    const double difference = std::abs(value / expected - 1);
+    largest = difference <= largest ? largest : std::isnan(difference) ? INFINITY : difference;
+  };
+  for (Index h = 0; h < theory.bias.size(); ++h) {
+    const auto row = static_cast<std::size_t>(h);
+    look(theory.bias(h), known["bias"][row]);
+    for (Index l = 0; l < theory.bias.size(); ++l) {
+      look(theory.covariance(h, l), known["covariance"][row][static_cast<std::size_t>(l)]);
+    }
+  }
+  return largest;
+}
+
+TEST(FirstOrder, GivesTheKnownAnswers) {
+  int cases = 0;
+  for (const char* name : {"first_order", "softmax_first_order"}) {
+    for (const json& known : known_answers()[name]) {
+      TheoryModel model = theory_model(text_of(known).scenario());
+      EXPECT_LE(distance(first_order(model).at(0), known), 1e-10) << name;
+      // Negative controls: one point fewer, noise a little stronger.
+      --model.n;
+      EXPECT_FALSE(distance(first_order(model).at(0), known) <= 1e-10) << name;
+      ++model.n;
+      model.noise_sd *= 1 + 1e-6;
+      EXPECT_FALSE(distance(first_order(model).at(0), known) <= 1e-10) << name;
+      ++cases;
+    }
+  }
+  EXPECT_GE(cases, 4);
+}
+
+Text noise_alone(const std::string& n, const std::string& kernel) {
+  return {.n = n,
+          .design = "{ law = \"normal\", dim = 2 }",
+          .regression = "{ law = \"zero\" }",
+          .noise = "{ law = \"normal\", sd = 1 }",
+          .heads = "2",
+          .dim = "1",
+          .matrices = "[[[1], [0]], [[0.6], [0.8]]]",
+          .kernel = kernel,
+          .x = "[[0.4, -0.2]]"};
+}
+
+TEST(FirstOrder, RemainderIsTheNextTerm) {
+  // V = s2 nu_2/n [1 + (3 nu_2 - 1 - 2 nu_3/nu_2)/n], nu_p of one coordinate by hand.
+  const double b = 0.5, q = 0.4, n = 200;
+  auto mass = [&](double p) {
+    const double a = p / (b * b);
+    return std::exp(-q * q * a / (1 + a) / 2) / std::sqrt(1 + a);
+  };
+  const double nu_2 = mass(2) / std::pow(mass(1), 2);
+  const double nu_3 = mass(3) / std::pow(mass(1), 3);
+  const HeadTheory theory =
+      first_order(
+          theory_model(noise_alone("200", "{ law = \"gaussian\", bandwidth = 0.5 }").scenario()))
+          .at(0);
+  EXPECT_NEAR(theory.covariance(0, 0), nu_2 / n, 1e-15);
+  const double expected = nu_2 / n * (3 * nu_2 - 1 - 2 * nu_3 / nu_2) / n;
+  EXPECT_NEAR(theory.covariance_remainder(0, 0), expected, 1e-12 * expected);
+  EXPECT_NE(expected, theory.covariance_remainder(1, 1));
+  EXPECT_TRUE(std::isnan(theory.bias_remainder(0)));
+}
+
+QueryEstimates simulate_one(const Text& text) {
+  Study study;
+  study.conditions = {text.scenario()};
+  return run(study, {.threads = 1}).conditions.at(0).estimates.queries.at(0);
+}
+
+/// Largest |z| of simulated head covariances against closed ones with a share of the remainder
+/// added; NaN counts as infinite.
+double largest_z(const QueryEstimates& simulated, const HeadTheory& theory,
+                 double remainder_share) {
+  double largest = 0;
+  const Index heads = theory.bias.size();
+  for (Index h = 0; h < heads; ++h) {
+    for (Index l = 0; l < heads; ++l) {
+      const Figure& figure = simulated.head_covariance[static_cast<std::size_t>(h * heads + l)];
+      const double closed =
+          theory.covariance(h, l) + remainder_share * theory.covariance_remainder(h, l);
+      const double z = std::abs(figure.value - closed) / figure.mcse;
+      largest = z <= largest ? largest : std::isnan(z) ? INFINITY : z;
+    }
+  }
+  return largest;
+}
+
+TEST(FirstOrder, RemainderTakesItToTheSimulation) {
+  Text gaussian = noise_alone("100", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  Text softmax = noise_alone("60", "{ law = \"softmax\", temperature = 0.8 }");
+  Text uneven = gaussian;
+  uneven.noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 2, direction = [1.0, 0.3] }";
+  for (Text& text : std::vector<Text>{gaussian, softmax, uneven}) {
+    text.replicates = 60000;
+    const QueryEstimates simulated = simulate_one(text);
+    const HeadTheory theory = first_order(theory_model(text.scenario())).at(0);
+    EXPECT_LT(largest_z(simulated, theory, 1), 5) << text.kernel << text.noise;
+    // Negative controls: without it, and with the opposite sign.
+    EXPECT_GT(largest_z(simulated, theory, 0), 8) << text.kernel << text.noise;
+    EXPECT_GT(largest_z(simulated, theory, -1), 8) << text.kernel << text.noise;
+  }
+}
+
+TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
+  // Large n, so that the remainder is small beside the standard errors.
+  Text text = noise_alone("3000", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  text.regression =
+      "{ law = \"cosines\", amplitude = [1.0], frequency = [[1.2, -0.7]], phase = [0.4] }";
+  text.noise = "{ law = \"normal\", sd = 0.4 }";
+  text.x = "[[1.0, -0.6]]";
+  text.replicates = 1500;
+  for (const char* design :
+       {"{ law = \"normal\", dim = 2, mean = [0.3, -0.2], covariance = [[1.8, 0.9], [0.9, 0.7]] }",
+        "{ law = \"mixture\", weights = [0.4, 0.6], means = [[0.5, 1], [-1, 0]], covariances = "
+        "[[[1, 0.3], [0.3, 0.5]], [[0.6, 0], [0, 1]]] }"}) {
+    text.design = design;
+    for (const char* kernel :
+         {"{ law = \"gaussian\", bandwidth = 0.5 }", "{ law = \"softmax\", temperature = 1.0 }"}) {
+      text.kernel = kernel;
+      const QueryEstimates simulated = simulate_one(text);
+      TheoryModel model = theory_model(text.scenario());
+      EXPECT_LT(largest_z(simulated, first_order(model).at(0), 1), 4.5) << design << kernel;
+      // Negative control: the standard design in the closed form alone.
+      model.design = {{1.0}, {{VectorXd::Zero(2), MatrixXd::Identity(2, 2)}}};
+      EXPECT_GT(largest_z(simulated, first_order(model).at(0), 1), 8) << design << kernel;
+    }
+  }
+}
+
+TEST(FirstOrder, SharesOneComponentCutInTwo) {
+  Text text = noise_alone("50", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  const HeadTheory whole = first_order(theory_model(text.scenario())).at(0);
+  text.design = "{ law = \"mixture\", weights = [0.3, 0.7], means = [[0, 0], [0, 0]] }";
+  const HeadTheory halves = first_order(theory_model(text.scenario())).at(0);
+  EXPECT_TRUE(halves.covariance.isApprox(whole.covariance, 1e-14));
+  text.design = "{ law = \"mixture\", weights = [0.3, 0.7], means = [[0, 0], [0, 0.01]] }";
+  EXPECT_FALSE(
+      first_order(theory_model(text.scenario())).at(0).covariance.isApprox(whole.covariance, 1e-6));
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/first_order/tilted_design.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include <Eigen/Cholesky>
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// A weight's effect on one component, before the functions are brought along.
+struct Tilt {
+  VectorXd origin;
+  MatrixXd frame;
+  double constant = 0;
+  VectorXd linear;
+  MatrixXd quadratic;
+  GaussianLaw base;  ///< the tilted law at z = 0
+  MatrixXd slope;    ///< of its mean in z
+};
+
+Tilt tilt(const GaussianKernel& kernel, const GaussianLaw& design, const MatrixXd& projections,
+          const VectorXd& powers) {
+  Tilt t;
+  t.origin = design.mean;
+  t.frame = projections * (powers.cwiseSqrt() / kernel.bandwidth).asDiagonal();
+  const MatrixXd seen = design.covariance * t.frame;
+  const Index size = t.frame.cols();
+  const Eigen::LLT<MatrixXd> g(MatrixXd::Identity(size, size) + t.frame.transpose() * seen);
+  const MatrixXd inverse = g.solve(MatrixXd::Identity(size, size));
+  t.constant = -MatrixXd(g.matrixL()).diagonal().array().log().sum();
+  t.linear = VectorXd::Zero(size);
+  t.quadratic = inverse / -2;
+  t.slope = seen * inverse;
+  t.base = {design.mean, design.covariance - t.slope * seen.transpose()};
+  return t;
+}
+
+Tilt tilt(const SoftmaxKernel& kernel, const GaussianLaw& design, const MatrixXd& projections,
+          const VectorXd& powers) {
+  Tilt t;
+  t.origin = VectorXd::Zero(design.mean.size());
+  t.frame = projections;
+  const MatrixXd f = projections * (powers / kernel.temperature).asDiagonal();
+  t.linear = f.transpose() * design.mean;
+  t.quadratic = f.transpose() * design.covariance * f / 2;
+  t.slope = design.covariance * f;
+  t.base = design;
+  return t;
+}
+
+Tilt tilt(const KernelLaw& kernel, const GaussianLaw& design, const MatrixXd& projections,
+          const VectorXd& powers) {
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&kernel)) {
+    return tilt(*softmax, design, projections, powers);
+  }
+  return tilt(std::get<GaussianKernel>(kernel), design, projections, powers);
+}
+
+}  // namespace
+
+TiltedDesign::TiltedDesign(const TheoryModel& model, std::size_t head, int power, std::size_t other,
+                           int other_power, bool with_regression)
+    : model_(model) {
+  const MatrixXd& own = model.projections[head];
+  const Index k = own.cols();
+  const bool two = other != head && other_power > 0;
+  MatrixXd projections(own.rows(), two ? 2 * k : k);
+  VectorXd powers = VectorXd::Constant(k, two || other != head ? power : power + other_power);
+  projections.leftCols(k) = own;
+  if (two) {
+    projections.rightCols(k) = model.projections[other];
+    powers.conservativeResize(2 * k);
+    powers.tail(k).setConstant(other_power);
+  }
+  for (std::size_t c = 0; c < model.design.components.size(); ++c) {
+    Tilt t = tilt(model.kernel, model.design.components[c], projections, powers);
+    Component component{.weight = model.design.weights[c],
+                        .origin = std::move(t.origin),
+                        .frame = std::move(t.frame),
+                        .constant = t.constant,
+                        .linear = std::move(t.linear),
+                        .quadratic = std::move(t.quadratic),
+                        .regression = nullptr,
+                        .noise_variance = nullptr};
+    if (with_regression && !model.zero_regression) {
+      component.regression = model.regression->along(t.base, t.slope);
+    }
+    if (!model.constant_noise) {
+      component.noise_variance = model.noise_variance->along(t.base, t.slope);
+    }
+    components_.push_back(std::move(component));
+  }
+}
+
+TiltedMoments TiltedDesign::at(const VectorXd& x) const {
+  std::vector<VectorXd> z;
+  std::vector<double> log_masses;
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const Component& c : components_) {
+    z.push_back(c.frame.transpose() * (x - c.origin));
+    log_masses.push_back(std::log(c.weight) + c.constant + c.linear.dot(z.back()) +
+                         z.back().dot(c.quadratic * z.back()));
+    largest = std::max(largest, log_masses.back());
+  }
+  double total = 0;
+  for (const double log_mass : log_masses) total += std::exp(log_mass - largest);
+
+  TiltedMoments moments;
+  moments.log_mass = largest + std::log(total);
+  if (model_.constant_noise) moments.noise_variance = model_.noise_sd * model_.noise_sd;
+  for (std::size_t c = 0; c < components_.size(); ++c) {
+    const double share = std::exp(log_masses[c] - largest) / total;
+    if (components_[c].regression) {
+      const FunctionMoments m = (*components_[c].regression)(z[c]);
+      moments.regression.mean += share * m.mean;
+      moments.regression.mean_square += share * m.mean_square;
+    }
+    if (components_[c].noise_variance) {
+      moments.noise_variance += share * (*components_[c].noise_variance)(z[c]).mean;
+    }
+  }
+  return moments;
+}
+
+}  // namespace headlab

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/model/model.h"
+
+#include <cstddef>
+#include <numbers>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "engine/scenario/condition.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr double radians_a_turn = 2 * std::numbers::pi;
+/// E m^2 takes a number a pair of cosines or bumps.
+constexpr int most_terms = 2048;
+constexpr const char* way_out = " - simulate with headlab run, or use data.fixed_design = true";
+
+/// Numbers of a plan's table.
+VectorXd vector_of(const Table& table, std::int64_t offset, int size) {
+  return Eigen::Map<const VectorXd>(table.exact() + offset, size);
+}
+MatrixXd matrix_of(const Table& table, std::int64_t offset, int rows, int columns) {
+  return Eigen::Map<const RowMajor>(table.exact() + offset, rows, columns);
+}
+
+template <class Laws>
+std::string name_of(const Laws& laws) {
+  return std::visit([](const auto& law) { return std::string(law.name); }, laws);
+}
+
+GaussianLaw gaussian(const Table& table, int d, std::int64_t mean, std::int64_t factor) {
+  const MatrixXd root = matrix_of(table, factor, d, d);
+  return {vector_of(table, mean, d), root * root.transpose()};
+}
+
+void read_design(const Scenario& scenario, const Plan& plan, TheoryModel& model) {
+  const int d = plan.d;
+  if (const auto* normal = std::get_if<NormalDesign::Sampler>(&plan.design)) {
+    model.standard_design = normal->standard;
+    model.design.weights = {1.0};
+    model.design.components = {normal->standard
+                                   ? GaussianLaw{VectorXd::Zero(d), MatrixXd::Identity(d, d)}
+                                   : gaussian(plan.table, d, normal->mean, normal->factor)};
+    return;
+  }
+  if (const auto* mixture = std::get_if<MixtureDesign::Sampler>(&plan.design)) {
+    const auto& weights = std::get<MixtureDesign>(scenario.design).weights;
+    for (int c = 0; c < mixture->components; ++c) {
+      const double weight = weights[static_cast<std::size_t>(c)];
+      if (weight == 0) continue;
+      model.design.weights.push_back(weight);
+      model.design.components.push_back(
+          gaussian(plan.table, d, mixture->means + c * d, mixture->factors + c * d * d));
+    }
+    return;
+  }
+  reject(scenario, "data.design",
+            "closed forms need a normal or mixture design; law \"" + name_of(scenario.design) +
+                "\" is neither" + way_out);
+}
+
+void require_few(const Scenario& scenario, int terms) {
+  if (terms > most_terms) {
+    reject(scenario, "data.regression",
+              "closed forms take a number for each pair of terms, at most " +
+                  std::to_string(most_terms) + " terms, here " + std::to_string(terms) + way_out);
+  }
+}
+
+void read_regression(const Scenario& scenario, const Plan& plan, TheoryModel& model) {
+  const Table& table = plan.table;
+  const int d = plan.d;
+  auto cosines = [&](int terms, std::int64_t amplitudes, const MatrixXd& frequency,
+                     std::int64_t phases) {
+    model.regression = std::make_shared<CosineSumFunction>(
+        vector_of(table, amplitudes, terms), radians_a_turn * frequency,
+        radians_a_turn * vector_of(table, phases, terms));
+  };
+  std::visit(
+      [&](const auto& m) {
+        using Function = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<Function, ZeroRegression::Function>) {
+          model.zero_regression = true;
+          model.regression = std::make_shared<PolynomialFunction>(0, VectorXd::Zero(d));
+        } else if constexpr (std::is_same_v<Function, LinearRegression::Function>) {
+          model.regression =
+              std::make_shared<PolynomialFunction>(0, vector_of(table, m.coefficients, d));
+        } else if constexpr (std::is_same_v<Function, CosineSum>) {
+          require_few(scenario, m.terms);
+          cosines(m.terms, m.amplitudes, matrix_of(table, m.frequencies, m.terms, d), m.phases);
+        } else if constexpr (std::is_same_v<Function, AdditiveRegression::Function>) {
+          require_few(scenario, d);
+          cosines(d, m.amplitudes, vector_of(table, m.frequencies, d).asDiagonal(), m.phases);
+        } else if constexpr (std::is_same_v<Function, BumpsRegression::Function>) {
+          require_few(scenario, m.bumps);
+          model.regression = std::make_shared<BumpSumFunction>(
+              vector_of(table, m.heights, m.bumps), matrix_of(table, m.centres, m.bumps, d),
+              2 * vector_of(table, m.rates, m.bumps));
+        } else {
+          reject(scenario, "data.regression",
+                    "closed forms need a regression whose Gaussian expectations are known (zero, "
+                    "linear, cosines, random_cosines, additive, single_index, bumps); law \"" +
+                        name_of(scenario.regression) + "\" is none of them" + way_out);
+        }
+      },
+      plan.regression);
+}
+
+void read_noise(const Plan& plan, TheoryModel& model) {
+  std::visit(
+      [&](const auto& noise) {
+        using Sampler = std::decay_t<decltype(noise)>;
+        if constexpr (Sampler::constant_scale) {
+          model.noise_sd = noise.sd;
+          model.noise_variance =
+              std::make_shared<PolynomialFunction>(noise.sd * noise.sd, VectorXd::Zero(plan.d));
+        } else {
+          model.constant_noise = false;
+          model.noise_variance = std::make_shared<FoldedScaleFunction>(
+              noise.sd, noise.slope, vector_of(plan.table, noise.direction, noise.d));
+        }
+      },
+      plan.noise);
+}
+
+}  // namespace
+
+TheoryModel theory_model(const Scenario& scenario) {
+  const Plan plan = make_plan(scenario);
+  TheoryModel model;
+  model.n = plan.n;
+  read_design(scenario, plan, model);
+  read_regression(scenario, plan, model);
+  read_noise(plan, model);
+  if (!std::holds_alternative<GaussianKernel>(plan.kernel) &&
+      !std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
+    reject(scenario, "heads.kernel",
+              "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
+                  "\" is neither" + way_out);
+  }
+  if (!plan.query_projections.empty()) {
+    reject(
+        scenario, "heads.subspaces",
+        std::string("closed forms are for heads that project queries and keys alike") + way_out);
+  }
+  model.kernel = plan.kernel;
+  const Index frame = Index{plan.d} * plan.k;
+  for (int h = 0; h < plan.heads; ++h) {
+    model.projections.push_back(
+        Eigen::Map<const RowMajor>(plan.projections.data() + h * frame, plan.d, plan.k));
+  }
+  model.head_weights = Eigen::Map<const VectorXd>(plan.head_weights.data(), plan.heads);
+  for (int q = 0; q < plan.queries; ++q) {
+    model.queries.push_back(
+        Eigen::Map<const VectorXd>(plan.query_points.data() + Index{q} * plan.d, plan.d));
+  }
+  model.truth = plan.truth;
+  return model;
+}
+
+}  // namespace headlab

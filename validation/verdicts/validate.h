@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file From claims to verdicts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+
+enum class Verdict { supported, refuted, unresolved, limited_by_theory, identity };
+
+/// "supported", "refuted", "unresolved", "limited by theory", "identity".
+const char* verdict_text(Verdict verdict);
+
+/// Family-wise level of all verdicts of one invocation.
+inline constexpr double verdict_alpha = 0.01;
+
+/// One verdict with its evidence.
+struct VerdictRow {
+  std::string claim;
+  std::string form;
+  std::string index;  ///< empty where the form is about none
+  std::string kernel;
+  std::string regression;  ///< law of m
+  bool signal = false;     ///< m is not zero
+  int queries = 1;         ///< of its first condition
+  std::string statement;
+  std::string assumptions;
+  std::string refuted_by;
+  std::string scenario;  ///< file
+  double margin = 0;
+
+  Verdict verdict = Verdict::unresolved;
+  std::string expected;
+  bool complete = false;  ///< all looks it needed were taken
+
+  std::size_t comparisons = 0;
+  Comparison decisive;           ///< the one that came nearest to contradicting, or did
+  std::uint64_t replicates = 0;  ///< at the look that decided
+  double replicates_needed =
+      0;  ///< estimated, of an unresolved one; infinite: at the margin's edge
+  double seconds = 0;
+  std::string note;
+  std::optional<Certificate> certificate;
+  std::string replay;
+
+  /// False where the verdict is another than expected. One that time left open is no difference.
+  bool as_expected() const {
+    return expected == verdict_text(verdict) || (!complete && verdict == Verdict::unresolved);
+  }
+};
+
+struct ValidationProgress {
+  std::size_t done = 0;  ///< scenarios
+  std::size_t total = 0;
+  std::string claim;
+  std::string form;
+  double seconds = 0;
+};
+
+struct ValidateOptions {
+  std::string backend = "auto";
+  int threads = 0;
+  bool full = false;                             ///< 100 times the replicates
+  std::optional<std::uint64_t> seed = {};        ///< instead of the scenarios' own
+  std::optional<std::uint64_t> replicates = {};  ///< instead of the scenarios' own
+  std::optional<double> max_seconds = {};
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const ValidationProgress&)> progress = {};
+  std::function<void(Plan&)> planted = {};  ///< see Laboratory
+  ClosedForms closed_forms = {};            ///< see Laboratory
+};
+
+struct Validation {
+  std::vector<VerdictRow> rows;
+  std::size_t comparisons = 0;  ///< that Holm's procedure runs over
+  bool complete = true;
+  bool interrupted = false;
+  double seconds = 0;
+  std::string backend;
+  std::string simd;
+  std::string device;
+  int threads = 1;
+};
+
+/// Examines the claims named, all of them for an empty list, each with its built-in scenarios. A
+/// claim is supported if every comparison is at level alpha (intersection-union), and refuted if
+/// Holm's procedure over all comparisons of this call rejects one of its own. Throws Refused for an
+/// unknown claim or too few replicates.
+Validation validate(const std::vector<std::string>& names, const ValidateOptions& options = {});
+
+/// The same for one scenario text with a [claim] section, which tests plant errors in.
+Validation validate_scenario(const std::string& text, const ValidateOptions& options = {});
+
+/// The same for a form that need not be one of a claim's.
+Validation validate_form(const ClaimForm& form, const std::string& text,
+                         const ValidateOptions& options = {});
+
+}  // namespace headlab

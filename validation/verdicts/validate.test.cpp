@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/verdicts/validate.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "validation/claims/claim_scenarios.h"
+#include "validation/claims/experiment.h"
+#include "validation/statistics/looks.h"
+
+namespace headlab {
+namespace {
+
+constexpr const char* world = R"([scenario]
+name = "verdict test"
+[data]
+n = 5
+design = { law = "normal", dim = 2 }
+regression = { law = "linear", coefficients = [1, 0] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[1, 0]]
+[run]
+seed = 3
+replicates = 4096
+[claim]
+name = "test"
+form = "test"
+expected = "supported"
+margin = 0.5
+)";
+
+ClaimForm form(std::vector<Finding> (*examine)(Experiment&)) {
+  return {
+      .name = "test", .statement = "s", .assumptions = "a", .refuted_by = "r", .examine = examine};
+}
+
+Comparison known(double effect, double mcse, double margin) {
+  return {.what = "known", .effect = {effect, mcse}, .df = 100, .margin = margin};
+}
+
+/// Two comparisons, of effects 0 and `effect`.
+template <int percent>
+std::vector<Finding> two(Experiment& experiment) {
+  experiment.observed();
+  Finding finding;
+  finding.comparisons = {known(0, 0.01, 0.5), known(percent / 100.0, 0.01, 0.5)};
+  return {finding};
+}
+
+VerdictRow verdict(std::vector<Finding> (*examine)(Experiment&), const std::string& text = world,
+                   const ValidateOptions& options = {.threads = 1}) {
+  return validate_form(form(examine), text, options).rows.at(0);
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Validate, SupportNeedsEveryComparisonAndRefutationOne) {
+  EXPECT_EQ(verdict(two<0>).verdict, Verdict::supported);
+  EXPECT_EQ(verdict(two<49>).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(two<51>).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(two<100>).verdict, Verdict::refuted);
+  EXPECT_EQ(verdict(two<-100>).verdict, Verdict::refuted);
+  EXPECT_EQ(verdict(two<100>).decisive.effect.value, 1);
+}
+
+TEST(Validate, AnEasyVerdictTakesOneLookAndAHardOneAll) {
+  EXPECT_EQ(verdict(two<0>).replicates, least_look);
+  EXPECT_EQ(verdict(two<100>).replicates, least_look);
+  EXPECT_EQ(verdict(two<49>).replicates, 4096U);
+}
+
+TEST(Validate, EachLookSpendsAThirdOfAlpha) {
+  // t of 2.4 on 100 degrees of freedom: enough at alpha (2.364), not at a third of it (2.776).
+  const auto close = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(0.5 - 2.4 * 0.01, 0.01, 0.5)}}};
+  };
+  const auto closer = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(0.5 - 2.8 * 0.01, 0.01, 0.5)}}};
+  };
+  EXPECT_TRUE(supports(known(0.5 - 2.4 * 0.01, 0.01, 0.5), verdict_alpha));
+  EXPECT_EQ(verdict(close).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(closer).verdict, Verdict::supported);
+  // The same for refutation.
+  const auto beyond = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(0.5 + 2.4 * 0.01, 0.01, 0.5)}}};
+  };
+  const auto further = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(0.5 + 2.8 * 0.01, 0.01, 0.5)}}};
+  };
+  EXPECT_LT(p_value_against(known(0.5 + 2.4 * 0.01, 0.01, 0.5)), verdict_alpha);
+  EXPECT_EQ(verdict(beyond).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(further).verdict, Verdict::refuted);
+}
+
+TEST(Validate, WhatIsNoNumberIsUnresolved) {
+  const auto missing = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(std::nan(""), 0.01, 0.5)}}};
+  };
+  EXPECT_EQ(verdict(missing).verdict, Verdict::unresolved);
+}
+
+TEST(Validate, TheoryThatDeclinesOrFillsTheMarginLimits) {
+  const auto declines = [](Experiment&) -> std::vector<Finding> {
+    throw ClosedFormDeclines("no form");
+  };
+  EXPECT_EQ(verdict(declines).verdict, Verdict::limited_by_theory);
+  EXPECT_EQ(verdict(declines).note, "no form");
+  // Any other refusal is an error of the claim, which no verdict may hide.
+  const auto broken = [](Experiment&) -> std::vector<Finding> { throw Refused("broken"); };
+  EXPECT_THROW(verdict(broken), Refused);
+  const auto coarse = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    Comparison c = known(0.2, 0.01, 0.5);
+    c.theory_error = 0.6;
+    return {{.comparisons = {c}}};
+  };
+  EXPECT_EQ(verdict(coarse).verdict, Verdict::limited_by_theory);
+  // Beside it a comparison that a good closed form contradicts still refutes.
+  const auto also_wrong = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    Comparison c = known(0.2, 0.01, 0.5);
+    c.theory_error = 0.6;
+    return {{.comparisons = {c, known(0.2, 0.001, 0.1)}}};
+  };
+  EXPECT_EQ(verdict(also_wrong).verdict, Verdict::refuted);
+  // What is not a number decides nothing and is what the report shows.
+  const auto nothing = [](Experiment& experiment) -> std::vector<Finding> {
+    experiment.observed();
+    return {{.comparisons = {known(0.2, 0.001, 0.5), known(std::nan(""), 0.001, 0.5),
+                             known(0.1, 0.001, 0.5)}}};
+  };
+  EXPECT_EQ(verdict(nothing).verdict, Verdict::unresolved);
+  EXPECT_TRUE(std::isnan(verdict(nothing).decisive.effect.value));
+}
+
+TEST(Validate, AnotherVerdictThanExpectedIsADifference) {
+  EXPECT_TRUE(verdict(two<0>).as_expected());
+  EXPECT_FALSE(verdict(two<100>).as_expected());
+  EXPECT_TRUE(
+      verdict(two<100>, replaced(world, "expected = \"supported\"", "expected = \"refuted\""))
+          .as_expected());
+}
+
+TEST(Validate, OneThatTimeCutShortIsNone) {
+  const VerdictRow row = verdict(two<100>, world, {.threads = 1, .max_seconds = 0.0});
+  EXPECT_FALSE(row.complete);
+  EXPECT_EQ(row.verdict, Verdict::unresolved);
+  EXPECT_TRUE(row.as_expected());
+}
+
+TEST(Validate, TooFewReplicatesAreRefused) {
+  EXPECT_THROW(verdict(two<0>, world, {.replicates = least_study - 1}), Refused);
+  EXPECT_NO_THROW(verdict(two<0>, world, {.threads = 1, .replicates = least_study}));
+}
+
+TEST(Validate, AnUnknownClaimIsRefusedWithTheNearest) {
+  try {
+    validate({"identitty"}, {.threads = 1});
+    FAIL();
+  } catch (const Refused& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"identity\""), std::string::npos)
+        << error.what();
+  }
+}
+
+/// Every number of a validation but the seconds.
+std::string bits(const Validation& validation) {
+  std::string text;
+  for (const VerdictRow& row : validation.rows) {
+    char line[200];
+    std::snprintf(line, sizeof line, "%s %s %a %a %a %llu\n", row.form.c_str(),
+                  verdict_text(row.verdict), row.decisive.effect.value, row.decisive.effect.mcse,
+                  row.replicates_needed, static_cast<unsigned long long>(row.replicates));
+    text += line;
+  }
+  return text;
+}
+
+TEST(Validate, GivesTheSameBitsAgainAndOnAnyNumberOfThreads) {
+  const std::string once = bits(validate({"identity"}, {.threads = 1, .replicates = 8192}));
+  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 1, .replicates = 8192})));
+  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 2, .replicates = 8192})));
+  EXPECT_NE(once, bits(validate({"identity"}, {.threads = 1, .seed = 8, .replicates = 8192})));
+}
+
+TEST(Validate, ClosedFormsCanBeGiven) {
+  const std::string text = replaced(replaced(world, "name = \"test\"\nform = \"test\"",
+                                             "name = \"decomposition\"\nform = \"exact finite n\""),
+                                    "margin = 0.5", "margin = 0.2");
+  int asked = 0;
+  const Theory truth = compute_theory(parse_study(text, "t").conditions.at(0));
+  const auto with = [&](const Theory& theory) {
+    const ClosedForms given = [&](const Scenario&, TheorySource) {
+      ++asked;
+      return theory;
+    };
+    return validate_scenario(text, {.threads = 1, .replicates = 32768, .closed_forms = given})
+        .rows.at(0)
+        .verdict;
+  };
+  EXPECT_EQ(with(truth), Verdict::supported);
+  EXPECT_EQ(asked, 1);
+  Theory wrong = truth;
+  wrong.figures.queries[0].head_bias[1].value += 1;
+  EXPECT_EQ(with(wrong), Verdict::refuted);
+}
+
+}  // namespace
+}  // namespace headlab
