@@ -7,8 +7,8 @@
 #include "engine/files/error.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
-#include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {
 namespace {
@@ -179,7 +179,7 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
     DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request, most)};
     if (const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces); law && !law->once()) {
       reject(scenario, "heads.subspaces.fit",
-                "heads that every replicate learns are no part of a data set - use fit = \"once\"");
+             "heads that every replicate learns are no part of a data set - use fit = \"once\"");
     }
     check_fit_memory(condition.scenario);
     if (!resolve_heads(condition.scenario, *make_backend("cpu"), threads, hooks)) {

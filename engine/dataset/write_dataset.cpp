@@ -17,13 +17,13 @@
 #include <utility>
 #include <vector>
 
-#include "engine/files/atomic_file.h"
 #include "engine/dataset/draw_shard.h"
 #include "engine/dataset/manifest.h"
 #include "engine/dataset/shard_output.h"
+#include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
-#include "engine/run/memory.h"
 #include "engine/files/sha256.h"
+#include "engine/run/memory.h"
 #include "engine/run/simulate.h"
 
 namespace headlab {

@@ -18,9 +18,9 @@
 
 #include "engine/dataset/manifest.h"
 #include "engine/files/error.h"
-#include "engine/run/learned_heads.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/sha256.h"
+#include "engine/run/learned_heads.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/backend.h"
 #include "kernels/reference/reference.h"

@@ -11,10 +11,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/words.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/safetensors.h"
 #include "engine/files/table_file.h"
+#include "engine/files/words.h"
 #include "kernels/deal.h"
 #include "kernels/signed_qr.h"
 

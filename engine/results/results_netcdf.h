@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/results/index_value.h"
 #include "engine/files/provenance.h"
+#include "engine/results/index_value.h"
 #include "engine/results/result.h"
 #include "engine/results/results_nodes.h"
 #include "engine/scenario/scenario.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "engine/files/error.h"
-#include "engine/scenario/plan_fingerprint.h"
 #include "engine/files/sha256.h"
+#include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {
 namespace {

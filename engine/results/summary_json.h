@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/provenance.h"
 #include "engine/results/computed.h"
 #include "engine/results/index_value.h"
-#include "engine/files/provenance.h"
 #include "engine/results/result.h"
 #include "engine/scenario/scenario.h"
 

@@ -16,10 +16,10 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/results/results_netcdf.h"
+#include "engine/results/summary_json.h"
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
-#include "engine/results/summary_json.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/signed_qr.h"
 

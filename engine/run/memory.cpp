@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/files/error.h"
-#include "engine/run/learned_heads.h"
 #include "engine/moments/moment_tree.h"
+#include "engine/run/learned_heads.h"
 #include "engine/scenario/condition.h"
 #include "kernels/learning/worker.h"
 

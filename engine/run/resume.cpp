@@ -11,8 +11,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
-#include "engine/scenario/plan_fingerprint.h"
 #include "engine/results/results_nodes.h"
+#include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {
 namespace {

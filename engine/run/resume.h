@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/moments/moment_tree.h"
 #include "engine/files/provenance.h"
+#include "engine/moments/moment_tree.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 

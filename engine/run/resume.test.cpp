@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/scenario/plan_fingerprint.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/run/run.h"
+#include "engine/scenario/plan_fingerprint.h"
 #include "engine/testing/folder_test.h"
 
 namespace headlab {

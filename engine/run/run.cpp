@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine/run/condition_groups.h"
 #include "engine/files/error.h"
+#include "engine/run/condition_groups.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"

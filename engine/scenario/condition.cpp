@@ -49,15 +49,15 @@ std::vector<std::uint32_t> find_rows(const Scenario& scenario, const FileDesign&
     const auto at = rows.find(key);
     if (at == rows.end()) {
       reject(scenario, "queries.points",
-                "point " + std::to_string(q + 1) +
-                    " is not a row of the design's data file, and regression law "
-                    "\"file\" is known only there - use queries.law = \"design\"");
+             "point " + std::to_string(q + 1) +
+                 " is not a row of the design's data file, and regression law "
+                 "\"file\" is known only there - use queries.law = \"design\"");
     }
     if (ambiguous.contains(key)) {
       reject(scenario, "queries.points",
-                "point " + std::to_string(q + 1) +
-                    " stands in the design's data file more than once, with different "
-                    "values of the regression - use queries.law = \"design\"");
+             "point " + std::to_string(q + 1) +
+                 " stands in the design's data file more than once, with different "
+                 "values of the regression - use queries.law = \"design\"");
     }
     found.push_back(at->second);
   }
@@ -70,8 +70,8 @@ std::vector<double> truth_at(const Scenario& scenario, const Plan& plan, QuerySe
     const auto* design = std::get_if<FileDesign>(&scenario.design);
     if (design == nullptr || design->rows.size() != file->values.size()) {
       reject(scenario, "data.regression",
-                "law \"file\" is a column of the design's data file, so the design "
-                "must have law \"file\" too");
+             "law \"file\" is a column of the design's data file, so the design "
+             "must have law \"file\" too");
     }
     if (set.rows.empty()) set.rows = find_rows(scenario, *design, *file, set.points, plan.d);
   }

@@ -54,8 +54,8 @@ Sizes sizes_of(const Scenario& scenario);
 /// engine/run/learned_heads.h). Throws ParameterError.
 Plan make_plan(const Scenario& scenario);
 
-/// W_h, h = 1..H, of a scenario; make_subspaces() in engine/scenario/subspaces.h has their column spaces as
-/// matrices. Throws ParameterError.
+/// W_h, h = 1..H, of a scenario; make_subspaces() in engine/scenario/subspaces.h has their column
+/// spaces as matrices. Throws ParameterError.
 HeadFrames make_head_frames(const Scenario& scenario);
 
 /// How a condition learns, of law "learned": the start and what the scenario says.
@@ -67,9 +67,8 @@ bool heads_to_learn(const Scenario& scenario);
 /// The learned heads of a condition; nullptr where it has others.
 const LearnedHeads* learned_heads(const Scenario& scenario);
 
-
-/// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the way
-/// to it; empty for a scenario that was not read from a text.
+/// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the
+/// way to it; empty for a scenario that was not read from a text.
 std::string source_location(const Scenario& scenario, const std::string& key);
 
 /// Throws Refused("WHERE: KEY: PROBLEM") for a fault that is found after the scenario was read.

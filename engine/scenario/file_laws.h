@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/scenario/law/subspaces/file.h"
 #include "engine/files/table_file.h"
+#include "engine/scenario/law/subspaces/file.h"
 #include "kernels/law/design/file.h"
 #include "kernels/law/regression/file.h"
 

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "engine/files/error.h"
+#include "engine/files/table_file.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/sweep.h"
-#include "engine/files/table_file.h"
 
 namespace headlab {
 

@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/files/npy_file.h"
+#include "engine/scenario/law_reader.h"
 
 namespace headlab {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/results/index_value.h"
 #include "engine/files/provenance.h"
+#include "engine/results/index_value.h"
 #include "engine/run/run.h"
 
 namespace headlab::hand_made {

@@ -14,7 +14,7 @@
 
 #include "engine/results/results_netcdf.h"
 #include "kernels/cuda/status.h"
-#include "tools/cli/command_line_fixture.h"
+#include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/command_line_fixture.h"
+#include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "engine/files/npy_file.h"
 #include "engine/testing/small_checkpoint.h"
-#include "tools/cli/command_line_fixture.h"
+#include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/command_line_fixture.h"
+#include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
 namespace {

@@ -60,16 +60,36 @@ add_test(NAME header_checks_negative_control
   COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -include ${check_dir}/forgetful.h
           -x c++ /dev/null)
 
-# Includes follow the arrows; a file that does not is found.
-set(layers_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_layers.cmake)
-add_test(NAME layers
-  COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -P ${layers_script})
-file(CONFIGURE OUTPUT ${check_dir}/against_arrows/kernels/wrong.h @ONLY
-     CONTENT "#include \"engine/run/run.h\"\n")
-add_test(NAME layers_negative_control
-  COMMAND ${CMAKE_COMMAND} -D ROOT=${check_dir}/against_arrows -P ${layers_script})
-set_tests_properties(layers_negative_control PROPERTIES
-  PASS_REGULAR_EXPRESSION "kernels/wrong.h: #include \"engine/run/run.h\"")
+# Debian's Python is the one that has Debian's xarray.
+find_program(HEADLAB_PYTHON python3 HINTS /usr/bin)
+mark_as_advanced(HEADLAB_PYTHON)
+if(NOT HEADLAB_PYTHON)
+  message(FATAL_ERROR "python3 not found: apt-get install python3-xarray python3-netcdf4")
+endif()
+
+# The rooms have an order and modules no circle. Each kind of fault is planted in a tree of its own, and
+# has to be found.
+set(layers_script ${CMAKE_CURRENT_SOURCE_DIR}/check/layers.py)
+add_test(NAME layers COMMAND ${HEADLAB_PYTHON} ${layers_script} ${PROJECT_SOURCE_DIR})
+# headlab_planted_fault(NAME FOUND FILE TEXT [FILE TEXT...]): the check finds FOUND in a tree of the files.
+function(headlab_planted_fault name found)
+  set(tree ${check_dir}/layers_${name})
+  while(ARGN)
+    list(POP_FRONT ARGN file text)
+    file(CONFIGURE OUTPUT ${tree}/${file} CONTENT "${text}\n" @ONLY)
+  endwhile()
+  add_test(NAME layers_finds_${name} COMMAND ${HEADLAB_PYTHON} ${layers_script} ${tree})
+  set_tests_properties(layers_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tools)
+endfunction()
+headlab_planted_fault(floor "kernels/wrong.h: includes engine/run/run.h, of a floor above"
+  kernels/wrong.h "#include \"engine/run/run.h\"")
+headlab_planted_fault(room "engine/moments/wrong.h: includes engine/run/run.h, but engine/moments comes"
+  engine/moments/wrong.h "#include \"engine/run/run.h\"" engine/run/run.h "#pragma once")
+headlab_planted_fault(circle "in a circle: engine/run/a, engine/run/b"
+  engine/run/a.h "#include \"engine/run/b.h\"" engine/run/b.h "#pragma once"
+  engine/run/b.cpp "#include \"engine/run/a.h\"")
+headlab_planted_fault(helper "engine/run/a.h: includes engine/testing/b.h, a helper of tests"
+  engine/run/a.h "#include \"engine/testing/b.h\"" engine/testing/b.h "#pragma once")
 set_tests_properties(header_checks_negative_control PROPERTIES
   PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")
 
@@ -82,12 +102,7 @@ add_test(NAME install_example
     -D CONFIG=${CMAKE_BUILD_TYPE} -D FLAGS=${CMAKE_CXX_FLAGS}
     -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_install.cmake)
 
-# Result files open in what users read them with. Debian's Python is the one that has Debian's xarray.
-find_program(HEADLAB_PYTHON python3 HINTS /usr/bin)
-mark_as_advanced(HEADLAB_PYTHON)
-if(NOT HEADLAB_PYTHON)
-  message(FATAL_ERROR "python3 not found: apt-get install python3-xarray python3-netcdf4")
-endif()
+# Result files open in what users read them with.
 add_test(NAME xarray
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/xarray_check.py $<TARGET_FILE:headlab>)
 add_test(NAME datasets
@@ -117,6 +132,6 @@ if(HEADLAB_CUDA)
 endif()
 
 set_tests_properties(
-  header_checks_negative_control layers layers_negative_control install_example xarray datasets
+  header_checks_negative_control layers install_example xarray datasets
   bench_programs heads_of_checkpoints
   PROPERTIES LABELS tools)

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/law_reader.h"
 
 namespace headlab {
 namespace {
@@ -27,16 +27,15 @@ void require_any_size(const Scenario& base) {
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
       is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {
     reject(base, "heads.subspaces",
-              std::string("law \"") +
-                  std::visit([](const auto& law) { return law.name; }, subspaces) +
-                  "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "
-                  "equiangular)");
+           std::string("law \"") + std::visit([](const auto& law) { return law.name; }, subspaces) +
+               "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "
+               "equiangular)");
   }
   if (is<ExplicitWeights>(base.weights) || is<OptimalWeights>(base.weights)) {
     reject(base, "heads.weights",
-              std::string("law \"") +
-                  std::visit([](const auto& law) { return law.name; }, base.weights) +
-                  "\" gives the weights of so many heads (allowed: uniform, geometric)");
+           std::string("law \"") +
+               std::visit([](const auto& law) { return law.name; }, base.weights) +
+               "\" gives the weights of so many heads (allowed: uniform, geometric)");
   }
 }
 

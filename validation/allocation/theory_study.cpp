@@ -285,19 +285,19 @@ void require_theory(const Scenario& scenario, int budget) {
   const auto* normal = std::get_if<NormalDesign>(&scenario.design);
   if (!normal || !normal->mean.empty() || !normal->covariance.empty() || normal->ar1) {
     reject(scenario, "data.design",
-              "theory needs the design N(0, I), law \"normal\" alone" + otherwise);
+           "theory needs the design N(0, I), law \"normal\" alone" + otherwise);
   }
   if (scenario.fixed_design) {
     reject(scenario, "data.fixed_design", "theory is the mean over designs" + otherwise);
   }
   if (!std::holds_alternative<NormalNoise>(scenario.noise)) {
     reject(scenario, "data.noise",
-              "theory needs normal noise, this one is " + quoted_name(scenario.noise) + otherwise);
+           "theory needs normal noise, this one is " + quoted_name(scenario.noise) + otherwise);
   }
   if (!is_softmax(scenario) && !std::holds_alternative<GaussianKernel>(scenario.kernel)) {
     reject(scenario, "heads.kernel",
-              "theory needs a gaussian or softmax kernel, this one is " +
-                  quoted_name(scenario.kernel) + otherwise);
+           "theory needs a gaussian or softmax kernel, this one is " +
+               quoted_name(scenario.kernel) + otherwise);
   }
   if (!std::holds_alternative<OrthogonalSubspaces>(scenario.subspaces)) {
     reject(
@@ -305,26 +305,25 @@ void require_theory(const Scenario& scenario, int budget) {
         "theory needs orthogonal heads, these are " + quoted_name(scenario.subspaces) + otherwise);
   }
   if (!std::holds_alternative<UniformWeights>(scenario.weights)) {
-    reject(
-        scenario, "heads.weights",
-        "theory needs uniform weights, these are " + quoted_name(scenario.weights) + otherwise);
+    reject(scenario, "heads.weights",
+           "theory needs uniform weights, these are " + quoted_name(scenario.weights) + otherwise);
   }
   if (!std::holds_alternative<DesignQueries>(scenario.queries)) {
     reject(scenario, "queries",
-              "theory is the mean over queries of law \"design\", these are " +
-                  quoted_name(scenario.queries) + otherwise);
+           "theory is the mean over queries of law \"design\", these are " +
+               quoted_name(scenario.queries) + otherwise);
   }
   const TruthLaw truth = truth_law(scenario);
   if (is_softmax(scenario) && !truth.coordinates.empty()) {
     reject(scenario, "data.regression",
-              "theory of the softmax kernel is for random_cosines and zero, not for additive" +
-                  otherwise);
+           "theory of the softmax kernel is for random_cosines and zero, not for additive" +
+               otherwise);
   }
   if (const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);
       random && random->length_scale < shortest_theory_length) {
     reject(scenario, "data.regression.length_scale",
-              "theory resolves correlation lengths of " + number_text(shortest_theory_length) +
-                  " and more" + otherwise);
+           "theory resolves correlation lengths of " + number_text(shortest_theory_length) +
+               " and more" + otherwise);
   }
   if (const auto* additive = std::get_if<AdditiveRegression>(&scenario.regression)) {
     for (const double frequency : additive->frequency) {

@@ -8,8 +8,8 @@
 // query off the centre this is false, and the floor s2/n needs independent projected keys.
 #include <cmath>
 
-#include "validation/claims/counterexample_of.h"
 #include "validation/claims/claim.h"
+#include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
 
 namespace headlab {

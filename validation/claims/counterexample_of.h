@@ -2,8 +2,8 @@
 /// \file Certificates from the conditions of an experiment.
 #pragma once
 
-#include "validation/search/counterexample.h"
 #include "validation/claims/experiment.h"
+#include "validation/search/counterexample.h"
 
 namespace headlab {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/files/document.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/run/pilot.h"
+#include "engine/scenario/law_reader.h"
 
 namespace headlab {
 ClaimSection read_claim_section(const Study& study) {

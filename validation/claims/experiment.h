@@ -15,8 +15,8 @@
 
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"
-#include "engine/scenario/scenario.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 #include "validation/theory/theory.h"
 

@@ -14,8 +14,8 @@
 #include "engine/scenario/subspaces.h"
 #include "kernels/deal.h"
 #include "kernels/learning/worker.h"
-#include "validation/claims/counterexample_of.h"
 #include "validation/claims/claim.h"
+#include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"
 

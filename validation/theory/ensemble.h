@@ -2,8 +2,8 @@
 /// \file What follows for the ensemble from the means, biases and covariances of its heads: best
 /// head weights and what estimating them costs, output projection, the floor of the variance.
 ///
-/// The weights of sum 1, M^-1 1/(1^T M^-1 1), are optimal_weights() in engine/run/pilot.h. Axes: H =
-/// heads, v = dimension of a head's output, o = dimension of the projected output.
+/// The weights of sum 1, M^-1 1/(1^T M^-1 1), are optimal_weights() in engine/run/pilot.h. Axes: H
+/// = heads, v = dimension of a head's output, o = dimension of the projected output.
 #pragma once
 
 #include <vector>

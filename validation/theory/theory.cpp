@@ -253,7 +253,7 @@ void require_given_heads(const Scenario& scenario) {
   const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
   if (learned == nullptr) return;
   reject(scenario, "heads.subspaces",
-            "heads that are learned on data have no closed form - simulate with headlab run");
+         "heads that are learned on data have no closed form - simulate with headlab run");
 }
 
 }  // namespace
@@ -273,8 +273,8 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
   if (scenario.fixed_design) {
     if (source == TheorySource::first_order) {
       reject(scenario, "data.fixed_design",
-                "first order is over training sets that each draw their own design - use --source "
-                "exact");
+             "first order is over training sets that each draw their own design - use --source "
+             "exact");
     }
     use_conditional(theory);
   } else {

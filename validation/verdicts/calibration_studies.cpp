@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/scenario/scenario.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"

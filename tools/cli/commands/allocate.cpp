@@ -13,11 +13,11 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/files/provenance.h"
-#include "tools/cli/commands/allocate_by_theory.h"
+#include "engine/scenario/law_reader.h"
 #include "tools/cli/allocation_progress.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/allocate_by_theory.h"
 #include "tools/cli/commands/allocate_map.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"

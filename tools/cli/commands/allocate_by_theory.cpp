@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/files/provenance.h"
+#include "engine/scenario/law_reader.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "engine/files/error.h"
-#include "engine/run/memory.h"
 #include "engine/files/provenance.h"
+#include "engine/run/memory.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/status.h"
 #include "tools/cli/figure_text.h"

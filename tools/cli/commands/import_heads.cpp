@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "engine/files/import_heads.h"
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
+#include "engine/files/import_heads.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/law_reader.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"

@@ -5,10 +5,10 @@
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/files/provenance.h"
-#include "engine/run/simulate.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/simulate.h"
+#include "engine/scenario/law_reader.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "engine/files/error.h"
-#include "validation/theory/model/parallel.h"
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
+#include "validation/theory/model/parallel.h"
 
 namespace headlab {
 namespace {

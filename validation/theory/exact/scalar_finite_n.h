@@ -18,8 +18,8 @@
 
 #include <Eigen/Core>
 
-#include "validation/theory/model/model.h"
 #include "validation/theory/exact/scalar_head.h"
+#include "validation/theory/model/model.h"
 
 namespace headlab {
 

@@ -62,15 +62,15 @@ void read_design(const Scenario& scenario, const Plan& plan, TheoryModel& model)
     return;
   }
   reject(scenario, "data.design",
-            "closed forms need a normal or mixture design; law \"" + name_of(scenario.design) +
-                "\" is neither" + way_out);
+         "closed forms need a normal or mixture design; law \"" + name_of(scenario.design) +
+             "\" is neither" + way_out);
 }
 
 void require_few(const Scenario& scenario, int terms) {
   if (terms > most_terms) {
     reject(scenario, "data.regression",
-              "closed forms take a number for each pair of terms, at most " +
-                  std::to_string(most_terms) + " terms, here " + std::to_string(terms) + way_out);
+           "closed forms take a number for each pair of terms, at most " +
+               std::to_string(most_terms) + " terms, here " + std::to_string(terms) + way_out);
   }
 }
 
@@ -105,9 +105,9 @@ void read_regression(const Scenario& scenario, const Plan& plan, TheoryModel& mo
               2 * vector_of(table, m.rates, m.bumps));
         } else {
           reject(scenario, "data.regression",
-                    "closed forms need a regression whose Gaussian expectations are known (zero, "
-                    "linear, cosines, random_cosines, additive, single_index, bumps); law \"" +
-                        name_of(scenario.regression) + "\" is none of them" + way_out);
+                 "closed forms need a regression whose Gaussian expectations are known (zero, "
+                 "linear, cosines, random_cosines, additive, single_index, bumps); law \"" +
+                     name_of(scenario.regression) + "\" is none of them" + way_out);
         }
       },
       plan.regression);
@@ -142,13 +142,12 @@ TheoryModel theory_model(const Scenario& scenario) {
   if (!std::holds_alternative<GaussianKernel>(plan.kernel) &&
       !std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
     reject(scenario, "heads.kernel",
-              "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
-                  "\" is neither" + way_out);
+           "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
+               "\" is neither" + way_out);
   }
   if (!plan.query_projections.empty()) {
-    reject(
-        scenario, "heads.subspaces",
-        std::string("closed forms are for heads that project queries and keys alike") + way_out);
+    reject(scenario, "heads.subspaces",
+           std::string("closed forms are for heads that project queries and keys alike") + way_out);
   }
   model.kernel = plan.kernel;
   const Index frame = Index{plan.d} * plan.k;

@@ -143,9 +143,9 @@ TruthLaw truth_law(const Scenario& scenario) {
     const std::string name =
         std::visit([](const auto& m) { return std::string(m.name); }, scenario.regression);
     reject(scenario, "data.regression",
-              "the theory of the mean over truths is for the laws zero, random_cosines and "
-              "additive, this one is \"" +
-                  name + "\" - take one of them, or --source simulation");
+           "the theory of the mean over truths is for the laws zero, random_cosines and "
+           "additive, this one is \"" +
+               name + "\" - take one of them, or --source simulation");
   }
   return law;
 }

@@ -13,8 +13,8 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
-#include "validation/theory/model/panels.h"
 #include "validation/theory/exact/scalar_finite_n.h"
+#include "validation/theory/model/panels.h"
 
 namespace headlab {
 namespace {
@@ -149,7 +149,8 @@ TEST(Zonal, ConditionalCorrelationsAverageToThoseOfTheDesign) {
   }
 }
 
-/// E sum w_i^2 at a query, by the tables of validation/theory/exact/scalar_finite_n.h, averaged here.
+/// E sum w_i^2 at a query, by the tables of validation/theory/exact/scalar_finite_n.h, averaged
+/// here.
 double noise_by_older_theory(int k, double bandwidth, std::uint64_t n) {
   const Resolution resolution{digits, 25000};
   const auto at = [&](double q) {

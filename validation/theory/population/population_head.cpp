@@ -13,10 +13,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "validation/theory/model/panels.h"
-#include "validation/theory/model/parallel.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/exact/scalar_tables.h"
+#include "validation/theory/model/panels.h"
+#include "validation/theory/model/parallel.h"
 
 namespace headlab {
 namespace {

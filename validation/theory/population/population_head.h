@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file Exact finite-n expectations of one head's weights, averaged over queries x ~ N(0, I): what
-/// the error of an ensemble of orthogonal heads is made of (validation/theory/population/population_error.h).
+/// the error of an ensemble of orthogonal heads is made of
+/// (validation/theory/population/population_error.h).
 ///
 /// With U = W^T X ~ N(0, I) in k dimensions, q = W^T x, w_i the weights, and c a correlation, all
 /// follow from 1/D = int_0^inf e^(-sD) ds, phi(s) = E e^(-sK):

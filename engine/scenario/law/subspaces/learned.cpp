@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scenario/law/subspaces/learned.h"
 
+#include "engine/files/words.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/law/subspaces/orthogonal.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
-#include "engine/files/words.h"
 #include "kernels/learning/fit.h"
 
 namespace headlab {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/command_line.h"
+#include "tools/cli/commands/command_line.h"
 
 #include <algorithm>
 #include <iostream>
@@ -11,8 +11,8 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/files/provenance.h"
+#include "engine/scenario/law_reader.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/calibrate.h"
 #include "tools/cli/commands/dataset.h"
