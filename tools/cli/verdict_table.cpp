@@ -102,7 +102,7 @@ std::string summary_lines(const Validation& validation) {
          duration_text(validation.seconds) + " on " + validation.backend +
          (validation.complete ? "" : "; incomplete: time ended before every verdict was decided") +
          "\nhow often such verdicts are wrong: " + calibration_sentence() +
-         " - measured, docs/calibration.md\n";
+         " - measured, docs/measured/calibration.md\n";
 }
 
 }  // namespace
