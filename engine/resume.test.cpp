@@ -16,6 +16,7 @@
 #include "engine/results_netcdf.h"
 #include "engine/run.h"
 #include "engine/testdata/folder_test.h"
+#include "kernels/backends.h"
 
 namespace headlab {
 namespace {

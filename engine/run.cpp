@@ -18,6 +18,7 @@
 #include "engine/learned_heads.h"
 #include "engine/memory.h"
 #include "engine/pilot.h"
+#include "kernels/backends.h"
 
 namespace headlab {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "engine/error.h"
 #include "engine/simulate.h"
+#include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 
 namespace headlab {

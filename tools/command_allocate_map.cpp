@@ -9,6 +9,7 @@
 #include "engine/document.h"
 #include "engine/error.h"
 #include "engine/provenance.h"
+#include "kernels/backends.h"
 #include "tools/allocation_progress.h"
 #include "tools/figure_text.h"
 #include "tools/growth_text.h"

@@ -11,7 +11,7 @@
 #include "engine/error.h"
 #include "engine/memory.h"
 #include "engine/provenance.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 #include "tools/figure_text.h"
 #include "tools/self_test.h"

@@ -8,7 +8,7 @@
 
 #include "engine/error.h"
 #include "engine/law_reader.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 
 namespace headlab::tools {
 namespace {

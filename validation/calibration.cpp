@@ -11,6 +11,7 @@
 
 #include "engine/error.h"
 #include "engine/simulate.h"
+#include "kernels/backends.h"
 #include "validation/validate.h"
 
 namespace headlab {

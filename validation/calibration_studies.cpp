@@ -11,6 +11,7 @@
 #include "engine/scenario.h"
 #include "engine/simulate.h"
 #include "engine/subspaces.h"
+#include "kernels/backends.h"
 #include "validation/claim/claim.h"
 #include "validation/claim/experiment.h"
 #include "validation/indices.h"

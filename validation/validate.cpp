@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "engine/error.h"
+#include "kernels/backends.h"
 #include "validation/claim/claim_scenarios.h"
 #include "validation/statistics/looks.h"
 

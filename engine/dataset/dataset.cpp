@@ -9,6 +9,7 @@
 #include "engine/memory.h"
 #include "engine/plan_sum.h"
 #include "engine/written_at.h"
+#include "kernels/backends.h"
 
 namespace headlab {
 namespace {

@@ -22,7 +22,7 @@
 #include "engine/netcdf_file.h"
 #include "engine/sha256.h"
 #include "engine/testdata/folder_test.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 #include "kernels/reference/reference.h"
 
 namespace headlab {

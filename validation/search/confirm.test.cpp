@@ -10,6 +10,7 @@
 
 #include "engine/error.h"
 #include "engine/run.h"
+#include "kernels/backends.h"
 #include "validation/search/predict.h"
 #include "validation/search/scenarios.h"
 
