@@ -13,6 +13,7 @@
 #include "engine/simulate.h"
 #include "engine/written_at.h"
 #include "kernels/learning/worker.h"
+#include "kernels/parallel_for.h"
 #include "kernels/signed_qr.h"
 
 namespace headlab {

@@ -19,6 +19,7 @@
 #include "engine/memory.h"
 #include "engine/pilot.h"
 #include "kernels/backends.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {

@@ -9,11 +9,11 @@
 #include <exception>
 #include <iostream>
 #include <string>
-#include <thread>
 
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/provenance.h"
+#include "kernels/parallel_for.h"
 #include "tools/columns.h"
 #include "tools/figure_text.h"
 #include "tools/output_folder.h"
@@ -178,7 +178,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
       require_theory(base, static_cast<int>(budget));
     }
   }
-  if (threads == 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  threads = thread_count(threads);
   const auto start = std::chrono::steady_clock::now();
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   const std::optional<std::string>& json = arguments.run.json;

@@ -9,6 +9,7 @@
 #include "engine/error.h"
 #include "engine/law_reader.h"
 #include "engine/simulate.h"
+#include "kernels/parallel_for.h"
 #include "tools/columns.h"
 #include "tools/figure_text.h"
 #include "tools/output_folder.h"

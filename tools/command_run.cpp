@@ -17,6 +17,7 @@
 #include "engine/results_netcdf.h"
 #include "engine/resume.h"
 #include "engine/summary_json.h"
+#include "kernels/parallel_for.h"
 #include "tools/computed_conditions.h"
 #include "tools/condition_indices.h"
 #include "tools/figure_text.h"

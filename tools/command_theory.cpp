@@ -9,6 +9,7 @@
 #include "engine/provenance.h"
 #include "engine/simulate.h"
 #include "engine/summary_json.h"
+#include "kernels/parallel_for.h"
 #include "tools/computed_conditions.h"
 #include "tools/output_folder.h"
 #include "tools/stop_signal.h"

@@ -11,6 +11,7 @@
 
 #include "engine/error.h"
 #include "kernels/backends.h"
+#include "kernels/parallel_for.h"
 #include "validation/claim/claim_scenarios.h"
 #include "validation/statistics/looks.h"
 

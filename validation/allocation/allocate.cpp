@@ -9,6 +9,7 @@
 
 #include "engine/document.h"
 #include "engine/simulate.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {

@@ -11,6 +11,7 @@
 #include "engine/estimates.h"
 #include "engine/memory.h"
 #include "engine/simulate.h"
+#include "kernels/parallel_for.h"
 #include "kernels/philox.h"
 
 namespace headlab {

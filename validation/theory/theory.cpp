@@ -16,6 +16,7 @@
 #include "engine/pilot.h"
 #include "engine/simulate.h"
 #include "engine/written_at.h"
+#include "kernels/parallel_for.h"
 #include "validation/theory/conditional.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/first_order.h"
