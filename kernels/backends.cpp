@@ -7,7 +7,7 @@
 #include "kernels/reference/reference.h"
 
 #if defined(HEADLAB_HAVE_CUDA)
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/runtime.h"
 #endif
 
