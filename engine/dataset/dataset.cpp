@@ -9,6 +9,7 @@
 #include "engine/run/memory.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "kernels/backends.h"
 
 namespace headlab {
 namespace {

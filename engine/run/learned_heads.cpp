@@ -13,6 +13,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "kernels/learning/worker.h"
+#include "kernels/parallel_for.h"
 #include "kernels/signed_qr.h"
 
 namespace headlab {

@@ -18,6 +18,8 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"
+#include "kernels/backends.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 
 namespace headlab::tools {
 namespace {

@@ -137,7 +137,7 @@ if(HEADLAB_CUDA)
   headlab_add_spill_test(cuda_spills headlab_kernels)
   headlab_add_spill_test(cuda_spills_negative_control spilling)
   set_tests_properties(cuda_spills_negative_control PROPERTIES
-    PASS_REGULAR_EXPRESSION "kernels with local memory:.*weigh_kernel")
+    PASS_REGULAR_EXPRESSION "kernels with local memory:.*spilling_sums_kernel")
 endif()
 
 set_tests_properties(

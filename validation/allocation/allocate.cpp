@@ -9,6 +9,7 @@
 
 #include "engine/files/document.h"
 #include "engine/run/simulate.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "kernels/backends.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/block_runs.h"
 #include "validation/statistics/intervals.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "engine/files/error.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 
 namespace headlab {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 #include "validation/allocation/allocations.h"
 #include "validation/theory/theory.h"
 

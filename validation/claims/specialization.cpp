@@ -12,8 +12,8 @@
 
 #include "engine/run/learned_heads.h"
 #include "engine/scenario/subspaces.h"
-#include "kernels/deal.h"
 #include "kernels/learning/worker.h"
+#include "kernels/parallel_for.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
@@ -55,7 +55,7 @@ FittedIndices indices_of(Experiment& experiment, Plan plan) {
   const Laboratory& laboratory = experiment.laboratory();
   if (laboratory.planted) laboratory.planted(plan);
   std::vector<std::vector<Index>> fitted(index_replicates);
-  deal(fitted.size(), thread_count(laboratory.threads), [&](std::size_t r) {
+  parallel_for(fitted.size(), thread_count(laboratory.threads), [&](std::size_t r) {
     const auto gradients = laboratory.backend->head_gradients(plan.kernel, 1);
     // The fit of replicate r, as the run itself has it.
     const std::optional<Fit> fit = fit_heads(*plan.learning, r, training_points(plan, r),

@@ -11,6 +11,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/backends.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"

@@ -10,6 +10,8 @@
 #include <variant>
 
 #include "engine/files/error.h"
+#include "kernels/backends.h"
+#include "kernels/parallel_for.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/statistics/looks.h"
 

@@ -9,6 +9,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "kernels/backends.h"
 #include "tools/cli/allocation_progress.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"

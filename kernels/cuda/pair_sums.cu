@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums for the pairs of heads in one pass: a tile of kernel values [query][head][key] is left in
-// shared memory, and each thread adds the products of a tile of heads by heads for one query:
-// sum w_g w_l, and on the diagonal sum w and sum w value.
+// Sums over pairs of heads in one pass: a tile of kernel values [query][head][key] stays in shared
+// memory, and each thread adds the products of a tile of heads by heads for one query: sum w_g w_l,
+// and on the diagonal sum w and sum w value.
 //
-// Ladder: v1 every pair from global memory: robust.cu. v2 tiles of heads in registers: each kernel
-// value that is loaded takes part in up to eight products. (H + 1) / 2 + 2 slots a kernel value for
-// H up to 8. The rank-n update is left to the CUDA cores: one TF32 product has 2^-11 of relative
-// error in a weight, three of them cost what the float32 products do at H = 8.
-// Not timed on a GPU yet.
+// Ladder: v1 every pair from global memory: fallback.cu. v2 tiles of heads in registers: each
+// loaded kernel value takes part in up to eight products. (H + 1) / 2 + 2 slots per kernel value
+// for H up to
+// 8. The rank-n update stays on the CUDA cores: one TF32 product has a relative error of 2^-11 in a
+// weight, three of them cost as much as the float32 products at H = 8. Not timed on a GPU yet.
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda/weigh-inl.h"
+#include "kernels/cuda/weigh.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Sums that one thread keeps: for heads_tile 2, 4, 8 a triangle of products and two sums a head;
-/// for 16 a tile of 8 by 8 heads, or on the diagonal what 8 has.
+/// Sums of one thread: for a pair tile of 2, 4, 8 a triangle of products and two sums per head; for
+/// 16 a tile of 8 by 8 heads, or on the diagonal the sums of a tile of 8.
 template <int PairTile>
 struct PairSums {
   static constexpr int side = PairTile == 16 ? 8 : PairTile;
@@ -90,22 +89,22 @@ HEADLAB_DEVICE TilePair tile_pair(int index) {
   return {index, second};
 }
 
-/// Blocks of threads on a multiprocessor: as many as leave each thread the registers it needs.
-template <class Form, int PairTile>
-inline constexpr int blocks_side_by_side = PairTile == 16                     ? 1
-                                           : PairTile == 8 || Form::keys == 2 ? 2
-                                                                              : 3;
+/// Thread blocks on a multiprocessor: as many as leave each thread the registers it needs.
+template <class Micro, int PairTile>
+inline constexpr int blocks_side_by_side = PairTile == 16                      ? 1
+                                           : PairTile == 8 || Micro::keys == 2 ? 2
+                                                                               : 3;
 
-template <class Form, int PairTile>
+template <class Micro, int PairTile>
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128,
-                                          (blocks_side_by_side<Form, PairTile>))
-    weigh_pairs_kernel(const WeighArguments a) {
+                                          (blocks_side_by_side<Micro, PairTile>))
+    pair_sums_kernel(const WeighArguments a) {
   using Sums = PairSums<PairTile>;
   constexpr int side = Sums::side;
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Tiling& tiling = a.tiling;
-  const Part part = part_of(tiling, 1);
-  const Place place = Form::place(tiling);
+  const Assignment of = assignment_of(tiling, 1);
+  const Place place = Micro::place(tiling);
   const int thread = static_cast<int>(thread_index());
   const int threads = static_cast<int>(block_threads());
   const int heads = a.totals.heads;
@@ -114,14 +113,14 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128,
   const int tile_pairs = tiles * (tiles + 1) / 2;
   const WeightTile weights = {shared + 2 * stage_floats(tiling.group_heads, a.padded_k),
                               weight_query_stride(tiles * side)};
-  // Heads that a tile has and the ensemble has not weigh nothing.
+  // Heads of a tile beyond those of the ensemble have zero weight.
   const int missing = (tiles * side - heads) * tile_keys;
   for (int at = thread; at < tiling.block_queries * missing; at += threads) {
     weights.weights[at / missing * weights.query_stride +
                     weight_row(heads + at % missing / tile_keys) + at % tile_keys] = 0;
   }
 
-  // Second role of a thread: a query and a tile of pairs, and every splits-th four keys.
+  // Second role of a thread: a query and a tile of pairs, and every splits-th group of four keys.
   const int items = tiling.block_queries * tile_pairs;
   int splits = tile_keys / 4;
   while (splits > 1 && splits * items > threads) splits /= 2;
@@ -131,30 +130,29 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128,
   const bool on_diagonal = PairTile != 16 || pair.first == pair.second;
   const float* rows = weights.weights + item % tiling.block_queries * weights.query_stride;
 
-  Form form;
+  Micro micro;
   int loaded = -1;
   Sums sums;
   HEADLAB_UNROLL
   for (float& sum : sums.sum) sum = 0;
-  for_each_stage<Form>(
-      a, shared, part, 0, tiling.head_groups, [&](const Stage& stage, int group, int) {
-        store_weights(a, form, loaded, place, stage, group, group * tiling.group_heads,
-                      part.first_query, weights);
-        if (group + 1 < tiling.head_groups) return;
-        synchronise_block();
-        if (split >= splits) return;
-        for (int key = 4 * split; key < tile_keys; key += 4 * splits) {
-          const float* first = rows + weight_row(pair.first * side) + key;
-          if (on_diagonal) {
-            sums.add_triangle(first, stage.values + key, stage.scales + key, a.scaled);
-          } else if constexpr (PairTile == 16) {
-            sums.add_square(first, rows + weight_row(pair.second * side) + key, stage.scales + key,
-                            a.scaled);
-          }
-        }
-      });
+  for_each_stage<Micro>(a, shared, of, 0, tiling.head_groups, [&](const Stage& stage, int group) {
+    store_weights(a, micro, loaded, place, stage, group, group * tiling.group_heads, of.first_query,
+                  weights);
+    if (group + 1 < tiling.head_groups) return;
+    synchronise_block();
+    if (split >= splits) return;
+    for (int key = 4 * split; key < tile_keys; key += 4 * splits) {
+      const float* first = rows + weight_row(pair.first * side) + key;
+      if (on_diagonal) {
+        sums.add_triangle(first, stage.values + key, stage.scales + key, a.scaled);
+      } else if constexpr (PairTile == 16) {
+        sums.add_square(first, rows + weight_row(pair.second * side) + key, stage.scales + key,
+                        a.scaled);
+      }
+    }
+  });
 
-  // The splits meet in shared memory, in their order: [splits][items][count].
+  // The splits are added in shared memory, in order: [splits][items][count].
   if (split < splits) {
     float* out = shared + (split * items + item) * Sums::count;
     HEADLAB_UNROLL
@@ -163,7 +161,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128,
   synchronise_block();
   for (int at = thread; at < items * Sums::count; at += threads) {
     const int of_item = at / Sums::count;
-    const int query = part.first_query + of_item % tiling.block_queries;
+    const int query = of.first_query + of_item % tiling.block_queries;
     if (query >= a.queries.count) continue;
     const TilePair of_pair = tile_pair(of_item / tiling.block_queries);
     const bool diagonal = of_pair.first == of_pair.second;
@@ -191,27 +189,26 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(PairTile == 16 ? 256 : 128,
     for (int s = 0; s < splits; ++s) {
       sum += static_cast<double>(shared[s * items * Sums::count + at]);
     }
-    const std::int64_t row =
-        (part.replicate * tiling.chunks + part.chunk) * a.queries.count + query;
+    const std::int64_t row = (of.replicate * tiling.panels + of.panel) * a.queries.count + query;
     a.partials[row * a.totals.row() + place_in_row] = sum;
   }
 }
 
 }  // namespace
 
-void weigh_pairs(Stream& stream, Form form, int pair_tile, const WeighArguments& a,
-                 std::int64_t replicates) {
-  with_form(form, [&]<class F>() {
-    const Launch shape = launch_of(a, replicates, 1);
+void sum_pairs(Stream& stream, Microkernel microkernel, int pair_tile, const WeighArguments& a,
+               std::int64_t replicates) {
+  with_microkernel(microkernel, [&]<class M>() {
+    const Launch grid = launch_of(a, replicates, 1);
     switch (pair_tile) {
       case 2:
-        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 2>, a);
+        return launch(stream, "sum_pairs", grid, pair_sums_kernel<M, 2>, a);
       case 4:
-        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 4>, a);
+        return launch(stream, "sum_pairs", grid, pair_sums_kernel<M, 4>, a);
       case 8:
-        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 8>, a);
+        return launch(stream, "sum_pairs", grid, pair_sums_kernel<M, 8>, a);
       default:
-        return launch(stream, "weigh_pairs", shape, weigh_pairs_kernel<F, 16>, a);
+        return launch(stream, "sum_pairs", grid, pair_sums_kernel<M, 16>, a);
     }
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A std::variant of plain structs that a kernel can take by value and visit.
+/// \file A std::variant of plain structs that a kernel takes by value and visits.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace headlab {
 
 template <class Variant>
-class Choice;
+class DeviceVariant;
 
 /// Holds one of Ts by its bytes: std::visit does not work on a device.
 template <class... Ts>
-class Choice<std::variant<Ts...>> {
+class DeviceVariant<std::variant<Ts...>> {
  public:
-  Choice() = default;
-  explicit Choice(const std::variant<Ts...>& from) : index_(static_cast<int>(from.index())) {
+  DeviceVariant() = default;
+  explicit DeviceVariant(const std::variant<Ts...>& from) : index_(static_cast<int>(from.index())) {
     std::visit([&](const auto& value) { std::memcpy(bytes_, &value, sizeof value); }, from);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/backend.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,21 +9,23 @@
 
 #include "kernels/cuda/head_gradients.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/workers_in_turn.h"
+#include "kernels/cuda/stream_pool.h"
+#include "kernels/cuda/worker.h"
+#include "kernels/sequential_worker.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Two workers share a device, each with its own stream: while one of them draws, copies or is
-/// waited for, the other's kernels run.
+/// Workers of a device, each with its own stream: while one of them draws, copies or synchronises,
+/// the kernels of the other run.
 constexpr int workers_of_device = 2;
 
 class CudaBackend : public Backend {
  public:
   explicit CudaBackend(const Options& options) : options_(options), devices_(usable_devices()) {
-    // One shape for all, so that results do not depend on which device a block went to.
-    options_.shape.shared_bytes =
-        std::min(options_.shape.shared_bytes, devices_.front().shared_memory);
+    // The same limits for all, so that results do not depend on the device of a block.
+    options_.limits.shared_bytes =
+        std::min(options_.limits.shared_bytes, devices_.front().shared_memory);
   }
 
   std::string name() const override { return "cuda"; }
@@ -44,8 +46,8 @@ class CudaBackend : public Backend {
   }
 
   std::uint64_t worker_bytes(Plans plans) const override {
-    return bytes_in_turn(plans, [](const Plan& plan) {
-      // On the host: the blocks that are under way, each of up to 32 nodes, and one node staged.
+    return sequential_worker_bytes(plans, [](const Plan& plan) {
+      // On the host: the blocks in progress, each of up to 32 nodes, and one staged node.
       const MomentLayout layout = plan.layout();
       return 8 * (4 * 32 + 2) *
              static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
@@ -58,8 +60,8 @@ class CudaBackend : public Backend {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
-    return workers_in_turn(plans, [&](const Plan& plan) {
-      return make_worker(plan, device, options_, keep, streams_);
+    return make_sequential_worker(plans, [&](const Plan& plan) {
+      return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);
     });
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 
 #include <stdexcept>
 
@@ -7,7 +7,7 @@
 #include "kernels/reference/reference.h"
 
 #if defined(HEADLAB_HAVE_CUDA)
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/runtime.h"
 #endif
 
@@ -39,8 +39,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name) {
   if (name == "cuda") {
     throw std::invalid_argument(
         "--backend cuda: this build has no CUDA backend - configure with cmake --preset cuda "
-        "(needs "
-        "the CUDA toolkit) or use --backend cpu");
+        "(needs the CUDA toolkit) or use --backend cpu");
   }
 #endif
   throw std::invalid_argument("--backend " + name +

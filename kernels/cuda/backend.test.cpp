@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel of the CUDA backend, executed on the host.
-#include "kernels/cuda/cuda.h"
+// Agreement of the CUDA backend, executed on the host, with the reference.
+#include "kernels/cuda/backend.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,10 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/emulator/control.h"
-#include "kernels/cuda/parity.h"
+#include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/test_plans.h"
+#include "kernels/cuda/worker.h"
+#include "kernels/testing/cuda_agreement.h"
+#include "kernels/testing/emulated_backend.h"
 
 namespace headlab::emulated_cuda {
 namespace {
@@ -25,41 +26,6 @@ using test::one_replicate;
                                               const std::vector<double>& statistics) {
   return test::close_to_reference(plan, replicate, statistics, test::cuda_rounding(plan));
 }
-
-/// Matrix products of a few hundred points: what is emulated is not wasted.
-Options small_options() {
-  Options options;
-  options.shape.slice_points = 128;
-  options.statistics_bytes = 1 << 17;
-  return options;
-}
-
-std::vector<Moments> run(const Plan& plan, const Block& block, const Options& options) {
-  std::vector<Moments> out(block.nodes());
-  make_cuda_backend(options)->worker(plan)->run(block, out);
-  return out;
-}
-
-void expect_same_bits(const std::vector<Moments>& a, const std::vector<Moments>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].count, b[i].count) << i;
-    EXPECT_EQ(a[i].mean, b[i].mean) << i;
-    EXPECT_EQ(a[i].comoment, b[i].comoment) << i;
-    EXPECT_EQ(a[i].windows, b[i].windows) << i;
-  }
-}
-
-class Cuda : public ::testing::Test {
- protected:
-  void SetUp() override { control::reset(); }
-  void TearDown() override {
-    set_thread_order(Order::ascending);
-    set_block_order(Order::ascending);
-    control::reset();
-    EXPECT_EQ(control::bytes_in_use(), 0u) << "device memory was not given back";
-  }
-};
 
 TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesignAndEveryGrid) {
   const MixtureDesign mixture{.weights = {0.3, 0.7}, .means = {{0, 1, 2}, {3, 4, 5}}};
@@ -91,7 +57,7 @@ TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesignAndEveryGrid) {
     for (const std::int64_t slice_points : {128, 1000}) {
       Options options;
       options.batch_replicates = 1;
-      options.shape.slice_points = slice_points;
+      options.limits.slice_points = slice_points;
 
       const std::vector<float> drawn = draw_design(plan, 41, options);
 
@@ -103,28 +69,28 @@ TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesignAndEveryGrid) {
   }
 }
 
-TEST_F(Cuda, ChoosesEveryFormSomewhere) {
-  auto form = [](int k, int queries, const KernelLaw& kernel) {
+TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
+  auto microkernel = [](int k, int queries, const KernelLaw& kernel) {
     const Plan plan = test::make_plan({.n = 100, .d = 70, .heads = 2, .k = k, .queries = queries},
                                       kernel, Estimator::plain);
-    return choose_shape(plan).form;
+    return plan_launch(plan).microkernel;
   };
   const GaussianKernel wide{.bandwidth = 2};
   const EpanechnikovKernel window{.bandwidth = 2};
-  EXPECT_EQ(form(1, 7, wide), Form::distances2);
-  EXPECT_EQ(form(2, 7, wide), Form::distances2);
-  EXPECT_EQ(form(1, 7, SoftmaxKernel{}), Form::dots4);
-  EXPECT_EQ(form(4, 7, wide), Form::dots4);
-  EXPECT_EQ(form(3, 7, window), Form::distances4);
-  EXPECT_EQ(form(5, 7, wide), Form::dots8);
-  EXPECT_EQ(form(8, 7, window), Form::distances8);
-  EXPECT_EQ(form(9, 7, wide), Form::tensor16);
-  EXPECT_EQ(form(32, 7, wide), Form::tensor32);
-  EXPECT_EQ(form(64, 7, SoftmaxKernel{}), Form::tensor64);
-  EXPECT_EQ(form(65, 7, wide), Form::any);
-  EXPECT_EQ(form(16, 7, window), Form::any);
-  EXPECT_EQ(form(4, 2, wide), Form::any);
-  EXPECT_EQ(form(4, 7, GaussianKernel{.bandwidth = 0.01}), Form::distances4)
+  EXPECT_EQ(microkernel(1, 7, wide), Microkernel::distances2);
+  EXPECT_EQ(microkernel(2, 7, wide), Microkernel::distances2);
+  EXPECT_EQ(microkernel(1, 7, SoftmaxKernel{}), Microkernel::dots4);
+  EXPECT_EQ(microkernel(4, 7, wide), Microkernel::dots4);
+  EXPECT_EQ(microkernel(3, 7, window), Microkernel::distances4);
+  EXPECT_EQ(microkernel(5, 7, wide), Microkernel::dots8);
+  EXPECT_EQ(microkernel(8, 7, window), Microkernel::distances8);
+  EXPECT_EQ(microkernel(9, 7, wide), Microkernel::tensor16);
+  EXPECT_EQ(microkernel(32, 7, wide), Microkernel::tensor32);
+  EXPECT_EQ(microkernel(64, 7, SoftmaxKernel{}), Microkernel::tensor64);
+  EXPECT_EQ(microkernel(65, 7, wide), Microkernel::any);
+  EXPECT_EQ(microkernel(16, 7, window), Microkernel::any);
+  EXPECT_EQ(microkernel(4, 2, wide), Microkernel::any);
+  EXPECT_EQ(microkernel(4, 7, GaussianKernel{.bandwidth = 0.01}), Microkernel::distances4)
       << "products would lose the digits of so small a bandwidth";
 }
 
@@ -143,23 +109,23 @@ TEST_F(Cuda, StatisticsAreEquivalentToReference) {
   };
   for (const test::Shape& shape : shapes) {
     for (const KernelLaw& kernel : all_kernels(shape.k > 10 ? 4.0 : 0.7)) {
-      // Laws without an edge have weight everywhere here: nothing needs to be done again.
+      // Laws without an edge have weight everywhere here: no query takes the fallback.
       const bool smooth = std::holds_alternative<GaussianKernel>(kernel) ||
                           std::holds_alternative<LaplaceKernel>(kernel) ||
                           std::holds_alternative<SoftmaxKernel>(kernel);
       for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
         for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
           const Plan plan = test::make_plan(shape, kernel, estimator, mode);
-          std::atomic<std::uint64_t> robust = 0;
+          std::atomic<std::uint64_t> fallback = 0;
           Options options = small_options();
-          options.robust_queries = &robust;
+          options.fallback_queries = &fallback;
           const auto backend = make_cuda_backend(options);
           EXPECT_TRUE(close_to_reference(plan, 2, one_replicate(*backend, plan, 2).mean))
               << "n " << shape.n << " H " << shape.heads << " k " << shape.k << " Q "
               << shape.queries << " kernel " << kernel.index() << " estimator "
               << static_cast<int>(estimator) << " moments " << static_cast<int>(mode);
           if (smooth) {
-            EXPECT_EQ(robust, 0u) << "kernel " << kernel.index() << " k " << shape.k;
+            EXPECT_EQ(fallback, 0u) << "kernel " << kernel.index() << " k " << shape.k;
           }
         }
       }
@@ -201,15 +167,16 @@ TEST_F(Cuda, SplitProductsKeepTheDigits) {
   // Against float32 products of the same keys, on so few of them that little else is rounded: each
   // side may err by 2^-20 of the product, and one of the three TF32 products left out by 2^-12.
   Options plain_products = small_options();
-  plain_products.shape.no_tensor_cores = true;
+  plain_products.limits.no_tensor_cores = true;
   for (const int k : {16, 30, 64}) {
     for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = 1.5}),
                                     KernelLaw(SoftmaxKernel{.temperature = 2})}) {
       const Plan plan =
           test::make_plan({.n = 3, .d = 70, .heads = 3, .k = k, .queries = 40}, kernel);
-      const Form form = choose_shape(plan).form;
-      ASSERT_TRUE(form == Form::tensor16 || form == Form::tensor32 || form == Form::tensor64);
-      ASSERT_EQ(choose_shape(plan, plain_products.shape).form, Form::any);
+      const Microkernel found = plan_launch(plan).microkernel;
+      ASSERT_TRUE(found == Microkernel::tensor16 || found == Microkernel::tensor32 ||
+                  found == Microkernel::tensor64);
+      ASSERT_EQ(plan_launch(plan, plain_products.limits).microkernel, Microkernel::any);
       for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
         const auto split = one_replicate(*make_cuda_backend(small_options()), plan, replicate).mean;
         const auto plain = one_replicate(*make_cuda_backend(plain_products), plan, replicate).mean;
@@ -227,8 +194,8 @@ TEST_F(Cuda, SplitProductsKeepTheDigits) {
 }
 
 TEST_F(Cuda, ManyHeadsQueriesAndKeysAreEquivalentToReference) {
-  // Several tiles of pairs, groups of heads and of queries, chunks of keys; the last one has more
-  // pairs than fit a block of threads, and is left to the robust path.
+  // Several tiles of pairs, groups of heads and of queries, panels of keys; the last shape has more
+  // pairs than fit a thread block, and takes the fallback.
   const std::vector<test::Shape> shapes = {
       {.n = 70, .d = 6, .heads = 33, .k = 1, .queries = 5},
       {.n = 100, .d = 20, .heads = 20, .k = 8, .queries = 9},
@@ -243,7 +210,7 @@ TEST_F(Cuda, ManyHeadsQueriesAndKeysAreEquivalentToReference) {
       const Plan plan =
           test::make_plan(shape, GaussianKernel{.bandwidth = 1.5}, Estimator::conditional, mode);
       const bool many_pairs = shape.heads == 184 && mode == MomentMode::pairwise;
-      EXPECT_EQ(choose_shape(plan).robust_only, many_pairs);
+      EXPECT_EQ(plan_launch(plan).fallback_only, many_pairs);
       EXPECT_TRUE(close_to_reference(
           plan, 0, one_replicate(*make_cuda_backend(small_options()), plan, 0).mean))
           << "n " << shape.n << " H " << shape.heads << " k " << shape.k << " Q " << shape.queries
@@ -290,28 +257,28 @@ TEST_F(Cuda, ComponentsAreWithinAHundredthOfTheirStandardErrors) {
   }
 }
 
-TEST_F(Cuda, TheRobustPathIsEquivalentToReference) {
-  // No shared memory for a tile: every query goes the way that is otherwise rare.
+TEST_F(Cuda, TheFallbackIsEquivalentToReference) {
+  // No shared memory for a tile: every query takes the fallback.
   Options options = small_options();
-  options.shape.shared_bytes = 0;
-  std::atomic<std::uint64_t> robust = 0;
-  options.robust_queries = &robust;
+  options.limits.shared_bytes = 0;
+  std::atomic<std::uint64_t> fallback = 0;
+  options.fallback_queries = &fallback;
   for (const KernelLaw& kernel : all_kernels(0.7)) {
     for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
       const Plan plan =
           test::make_plan({.n = 200, .heads = 3}, kernel, Estimator::conditional, mode);
-      ASSERT_TRUE(choose_shape(plan, options.shape).robust_only);
+      ASSERT_TRUE(plan_launch(plan, options.limits).fallback_only);
       EXPECT_TRUE(
           close_to_reference(plan, 1, one_replicate(*make_cuda_backend(options), plan, 1).mean))
           << kernel.index();
     }
   }
-  EXPECT_GT(robust, 0u);
+  EXPECT_GT(fallback, 0u);
 }
 
 TEST_F(Cuda, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
-  Options robust_only = small_options();
-  robust_only.shape.shared_bytes = 0;
+  Options fallback_only = small_options();
+  fallback_only.limits.shared_bytes = 0;
   for (const int k : {2, 8, 16}) {
     const test::Shape shape = {.n = 300, .d = 20, .heads = 3, .k = k, .queries = 4};
     Plan plan = test::make_plan(shape, SoftmaxKernel{.temperature = k > 10 ? 4 : 0.7});
@@ -321,8 +288,8 @@ TEST_F(Cuda, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
         test::make_plan({.d = 20, .heads = 6, .k = k}, plan.kernel).projections;
     plan.query_projections.erase(plan.query_projections.begin(),
                                  plan.query_projections.begin() + half);
-    for (const Options& options : {small_options(), robust_only}) {
-      ASSERT_EQ(choose_shape(plan, options.shape).robust_only, options.shape.shared_bytes == 0);
+    for (const Options& options : {small_options(), fallback_only}) {
+      ASSERT_EQ(plan_launch(plan, options.limits).fallback_only, options.limits.shared_bytes == 0);
       const auto statistics = one_replicate(*make_cuda_backend(options), plan, 2).mean;
       EXPECT_TRUE(close_to_reference(plan, 2, statistics)) << k;
       // Negative control: the keys' projections for the queries too.
@@ -398,129 +365,6 @@ TEST_F(Cuda, FarAndHeavyTailedPointsGiveNoNaN) {
       }
     }
   }
-}
-
-TEST_F(Cuda, BitsDoNotDependOnTheBatchOrTheOrderOfThreads) {
-  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-    const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3}, estimator);
-    const Block block = {.first = 16, .count = 29};
-    const auto expected = run(plan, block, small_options());
-    for (const std::int64_t batch : {1, 7}) {
-      Options options = small_options();
-      options.batch_replicates = batch;
-      expect_same_bits(run(plan, block, options), expected);
-    }
-    set_thread_order(Order::descending);
-    set_block_order(Order::descending);
-    expect_same_bits(run(plan, block, small_options()), expected);
-    set_thread_order(Order::ascending);
-    set_block_order(Order::ascending);
-  }
-}
-
-TEST_F(Cuda, OutOfMemoryShrinksTheBatchAndSaysSo) {
-  const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3});
-  const Block block = {.first = 8, .count = 24};
-  const auto backend = make_cuda_backend(small_options());
-  const auto expected = run(plan, block, small_options());
-
-  // The arrays of a batch come after those of the scenario.
-  control::fail_allocation(14);
-  std::vector<Moments> out(block.nodes());
-  backend->worker(plan)->run(block, out);
-
-  expect_same_bits(out, expected);
-  ASSERT_EQ(backend->notes().size(), 1u);
-  EXPECT_NE(backend->notes()[0].find("going on with"), std::string::npos) << backend->notes()[0];
-}
-
-TEST_F(Cuda, TooLittleMemoryForOneReplicateIsSaid) {
-  const Plan plan = test::make_plan({.n = 10000}, GaussianKernel{.bandwidth = 0.3});
-  control::set_memory(100000);
-  try {
-    run(plan, {.first = 0, .count = 8}, small_options());
-    FAIL() << "nothing was thrown";
-  } catch (const DeviceError& error) {
-    EXPECT_NE(std::string(error.what()).find("lower data.n"), std::string::npos) << error.what();
-  }
-}
-
-TEST_F(Cuda, DeviceMemoryDoesNotGrowWithTheReplicates) {
-  const Plan plan = test::make_plan({.n = 20, .queries = 2}, GaussianKernel{.bandwidth = 0.7});
-  control::reset();
-  run(plan, {.first = 0, .count = 8}, small_options());
-  const std::uint64_t few = control::peak_bytes();
-  control::reset();
-  run(plan, {.first = 0, .count = 512, .node = 512}, small_options());
-  EXPECT_EQ(control::peak_bytes(), few);
-}
-
-TEST_F(Cuda, NodesOfAnySizeAreTheMergedLeaves) {
-  for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-    const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7},
-                                      Estimator::conditional, mode);
-    auto leaves = run(plan, {.first = 64, .count = 64}, small_options());
-    std::vector<Moments> halves(2);
-    for (std::size_t i = 0; i < 2; ++i) {
-      halves[i] = merge_siblings(plan.layout(), std::span(leaves).subspan(4 * i, 4));
-    }
-    expect_same_bits(run(plan, {.first = 64, .count = 64, .node = 32}, small_options()), halves);
-    expect_same_bits(run(plan, {.first = 64, .count = 64, .node = 64}, small_options()),
-                     {merge_siblings(plan.layout(), halves)});
-  }
-}
-
-TEST_F(Cuda, LeavesOfReplicatesAreTheMomentsOfTheirStatistics) {
-  const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7});
-  const auto replicates = run(plan, {.first = 8, .count = 5, .node = 1}, small_options());
-  std::vector<double> statistics;
-  WindowCounts windows;
-  for (const Moments& replicate : replicates) {
-    statistics.insert(statistics.end(), replicate.mean.begin(), replicate.mean.end());
-    windows.add(replicate.windows);
-  }
-  std::vector<Moments> expected(1);
-  leaf_moments(plan.layout(), statistics, 5, expected[0]);
-  expected[0].windows = windows;
-
-  expect_same_bits(run(plan, {.first = 8, .count = 5}, small_options()), expected);
-}
-
-TEST_F(Cuda, TwoDevicesGiveTheBitsOfOne) {
-  control::set_devices(2);
-  const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
-  const auto backend = make_cuda_backend(small_options());
-  EXPECT_EQ(backend->workers(1), 4);
-  const auto first = backend->worker(plan);
-  const auto second = backend->worker(plan);
-  std::vector<Moments> a(2);
-  std::vector<Moments> b(2);
-  first->run({.first = 8, .count = 16}, a);
-  second->run({.first = 8, .count = 16}, b);
-  expect_same_bits(a, b);
-}
-
-TEST_F(Cuda, ALostDeviceIsAnErrorThatNamesIt) {
-  const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
-  const auto worker = make_cuda_backend(small_options())->worker(plan);
-  control::lose_device(0);
-  std::vector<Moments> out(1);
-  EXPECT_THROW(worker->run({.first = 0, .count = 8}, out), DeviceError);
-}
-
-TEST_F(Cuda, EveryStepIsTimedAndTimingChangesNothing) {
-  const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3},
-                                    Estimator::conditional, MomentMode::aggregate);
-  Options options = small_options();
-  options.batch_replicates = 2;
-  const auto before = run(plan, {.first = 0, .count = 8}, options);
-  const KernelTimes times = time_kernels(plan, 0, options, 3);
-  EXPECT_EQ(times.replicates, 2);
-  EXPECT_EQ(times.weights, 2.0 * 70 * 3 * 5);
-  for (const double seconds : {times.draw, times.project, times.weigh, times.moments}) {
-    EXPECT_GT(seconds, 0.0);
-  }
-  expect_same_bits(run(plan, {.first = 0, .count = 8}, options), before);
 }
 
 TEST_F(Cuda, WithoutADeviceThereIsNoBackend) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/shape.h"
+#include "kernels/cuda/launch_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,15 +9,15 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Shared memory that still lets three blocks of threads share a multiprocessor.
+/// Shared memory with which three thread blocks still fit on a multiprocessor.
 constexpr std::uint64_t comfortable_bytes = 72 << 10;
-/// Aggregate moments of up to so many heads come from the sums of all pairs in one pass: (H + 1) /
-/// 2 slots a kernel value then cost less than to compute the values twice.
-constexpr int pairs_for_aggregate = 16;
-/// Largest |query - key|^2 between a query and a key that matters, in the units of the exponent:
-/// each rounding of the product form then moves an exponent by at most 2^-13, to either side.
-constexpr double largest_norm = 2048;
-/// Kernel values further out than 2^-40 do not matter.
+/// Maximum H for which aggregate moments come from the sums of all pairs in one pass: (H + 1) / 2
+/// slots per kernel value then cost less than computing the values twice.
+constexpr int max_pair_heads = 16;
+/// Maximum |query - key|^2 between a query and a key that matters, in the units of the exponent:
+/// each rounding of a product then moves an exponent by at most 2^-13, to either side.
+constexpr double max_norm = 2048;
+/// Distance beyond which kernel values, below 2^-40, do not matter.
 constexpr double reach = 6.4;
 
 template <class Integer>
@@ -28,11 +28,11 @@ int power_of_two_below(int x) {
   return x < 1 ? 1 : static_cast<int>(std::bit_floor(static_cast<unsigned>(x)));
 }
 
-bool on_tensor_cores(Form form) {
-  return form == Form::tensor16 || form == Form::tensor32 || form == Form::tensor64;
+bool on_tensor_cores(Microkernel m) {
+  return m == Microkernel::tensor16 || m == Microkernel::tensor32 || m == Microkernel::tensor64;
 }
 
-/// True where the product form is accurate at every query.
+/// True where products are accurate at every query.
 bool products_are_accurate(const Plan& plan) {
   const std::vector<double> queries = projected_queries(plan);
   const auto count = static_cast<std::size_t>(plan.queries);
@@ -45,73 +45,82 @@ bool products_are_accurate(const Plan& plan) {
         norm2 += x * x;
       }
       const double far = std::sqrt(norm2) + reach;
-      if (!(far * far <= largest_norm)) return false;
+      if (!(far * far <= max_norm)) return false;
     }
   }
   return true;
 }
 
-Form choose_form(const Plan& plan, const ShapeChoice& choice) {
+Microkernel choose_microkernel(const Plan& plan, const LaunchLimits& limits) {
   const auto norm_share = norm_share_of(plan.kernel);
   const bool only_products = norm_share == 0.0;
   const bool products = only_products || (norm_share && products_are_accurate(plan));
-  if (plan.queries < 3) return Form::any;
-  if (plan.k <= 2 && !only_products) return Form::distances2;
-  if (plan.k <= 4) return products ? Form::dots4 : Form::distances4;
-  if (plan.k <= 8) return products ? Form::dots8 : Form::distances8;
-  if (!products || choice.no_tensor_cores || plan.k > 64) return Form::any;
-  return plan.k <= 16 ? Form::tensor16 : plan.k <= 32 ? Form::tensor32 : Form::tensor64;
+  if (plan.queries < 3) return Microkernel::any;
+  if (plan.k <= 2 && !only_products) return Microkernel::distances2;
+  if (plan.k <= 4) return products ? Microkernel::dots4 : Microkernel::distances4;
+  if (plan.k <= 8) return products ? Microkernel::dots8 : Microkernel::distances8;
+  if (!products || limits.no_tensor_cores || plan.k > 64) return Microkernel::any;
+  return plan.k <= 16   ? Microkernel::tensor16
+         : plan.k <= 32 ? Microkernel::tensor32
+                        : Microkernel::tensor64;
 }
 
-int padded_k_of(Form form, int k) {
-  switch (form) {
-    case Form::distances2:
+int padded_k_of(Microkernel microkernel, int k) {
+  switch (microkernel) {
+    case Microkernel::distances2:
       return 2;
-    case Form::distances4:
-    case Form::dots4:
+    case Microkernel::distances4:
+    case Microkernel::dots4:
       return 4;
-    case Form::distances8:
-    case Form::dots8:
+    case Microkernel::distances8:
+    case Microkernel::dots8:
       return 8;
-    case Form::tensor16:
+    case Microkernel::tensor16:
       return 16;
-    case Form::tensor32:
+    case Microkernel::tensor32:
       return 32;
-    case Form::tensor64:
+    case Microkernel::tensor64:
       return 64;
-    case Form::any:
+    case Microkernel::any:
       return k;
   }
   return k;
 }
 
-/// Two staged tiles: one is used while the other comes in.
+/// Bytes of two staged tiles: one is used while the other is copied.
 std::uint64_t stage_bytes(int group_heads, int padded_k) {
   return 2 * static_cast<std::uint64_t>(stage_floats(group_heads, padded_k)) * sizeof(float);
 }
 
-/// What the tilings of all kernels have in common.
+/// Tilings of the kernels that weigh keys.
 class Tiler {
  public:
-  Tiler(const Plan& plan, const ShapeChoice& choice, Form form, int padded_k, std::int64_t padded_n)
-      : plan_(plan), choice_(choice), form_(form), padded_k_(padded_k), padded_n_(padded_n) {}
+  Tiler(const Plan& plan, const LaunchLimits& limits, Microkernel microkernel, int padded_k,
+        std::int64_t padded_n)
+      : plan_(plan),
+        limits_(limits),
+        microkernel_(microkernel),
+        padded_k_(padded_k),
+        padded_n_(padded_n) {}
 
-  /// Sums in registers: a block has the queries of a few heads. Threads left over share the keys.
+  /// Sums in registers: a thread block has the queries of a few heads. Threads left over share the
+  /// keys.
   std::optional<Tiling> sums() const {
     Tiling tiling;
     const int groups = divide_up(columns(), 32);
-    tiling.query_blocks = round_columns(divide_up(columns(), groups));
-    // With few keys it is better to have more heads in a block than more threads at the same keys.
+    tiling.query_columns = round_columns(divide_up(columns(), groups));
+    // With few keys more heads in a block pay more than more threads at the same keys.
     const auto wanted_splits =
         static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(
-            divide_up<std::int64_t>(padded_n_, choice_.keys_of_thread), 1, most_splits()))));
+            divide_up<std::int64_t>(padded_n_, limits_.keys_of_thread), 1, max_splits()))));
     int heads = std::clamp(
-        tiling.threads / (tiling.query_blocks * std::max(wanted_splits, lanes())), 1, plan_.heads);
+        tiling.threads / (tiling.query_columns * std::max(wanted_splits, lanes())), 1, plan_.heads);
     while (heads > 1 && stage_bytes(heads, padded_k_) > comfortable_bytes / 2) --heads;
     return finish(tiling, heads, [&] {
-      tiling.chunk_keys = std::int64_t{choice_.keys_of_thread} * tiling.splits;
-      // Three sums a query of a thread.
-      const auto end = static_cast<std::uint64_t>(tiling.threads * 3 * queries_of_thread(form_));
+      tiling.panel_keys = std::int64_t{limits_.keys_of_thread} * tiling.splits;
+      // Three sums per query of a thread.
+      const auto end =
+          static_cast<std::uint64_t>(tiling.threads * 3 * queries_of_thread(microkernel_));
       return std::max(stage_bytes(tiling.group_heads, padded_k_), end * sizeof(float));
     });
   }
@@ -124,10 +133,10 @@ class Tiler {
     const int sums_of_thread = pair_tile == 16 ? side * side : side * (side + 1) / 2 + 2 * side;
     Tiling tiling;
     tiling.threads = pair_tile == 16 ? 256 : 128;
-    return largest_block(tiling, tiling.threads / tile_pairs, [&] {
+    return largest_tiling(tiling, tiling.threads / tile_pairs, [&] {
       const int items = tiling.block_queries * tile_pairs;
       const int splits = std::min(tile_keys / 4, power_of_two_below(tiling.threads / items));
-      tiling.chunk_keys = std::int64_t{choice_.keys_of_thread} * splits;
+      tiling.panel_keys = std::int64_t{limits_.keys_of_thread} * splits;
       const auto end = static_cast<std::uint64_t>(tiling.threads * sums_of_thread);
       return std::max(with_weights(tiling, tiles * side), end * sizeof(float));
     });
@@ -136,23 +145,25 @@ class Tiler {
   /// Kernel values of a group of heads in shared memory, summed over the heads.
   std::optional<Tiling> ensemble() const {
     Tiling tiling;
-    return largest_block(tiling, tiling.threads * ensemble_steps / (tile_keys / 4), [&] {
-      tiling.chunk_keys =
-          std::int64_t{choice_.keys_of_thread} * (tiling.threads / tiling.block_queries);
+    return largest_tiling(tiling, tiling.threads * ensemble_steps / (tile_keys / 4), [&] {
+      tiling.panel_keys =
+          std::int64_t{limits_.keys_of_thread} * (tiling.threads / tiling.block_queries);
       return std::max(with_weights(tiling, tiling.group_heads),
                       static_cast<std::uint64_t>(tiling.threads) * sizeof(float));
     });
   }
 
  private:
-  int columns() const { return divide_up(plan_.queries, queries_of_thread(form_)); }
+  int columns() const { return divide_up(plan_.queries, queries_of_thread(microkernel_)); }
   /// A warp on the tensor cores has eight columns.
   int round_columns(int columns) const {
-    return on_tensor_cores(form_) ? divide_up(columns, 8) * 8 : columns;
+    return on_tensor_cores(microkernel_) ? divide_up(columns, 8) * 8 : columns;
   }
   /// Lanes of a warp that share a step of keys.
-  int lanes() const { return on_tensor_cores(form_) ? 4 : 1; }
-  int most_splits() const { return on_tensor_cores(form_) ? 4 * tile_keys / 8 : tile_keys / 4; }
+  int lanes() const { return on_tensor_cores(microkernel_) ? 4 : 1; }
+  int max_splits() const {
+    return on_tensor_cores(microkernel_) ? 4 * tile_keys / 8 : tile_keys / 4;
+  }
 
   std::uint64_t with_weights(const Tiling& tiling, int head_rows) const {
     return stage_bytes(tiling.group_heads, padded_k_) +
@@ -160,33 +171,34 @@ class Tiler {
                static_cast<std::uint64_t>(weight_query_stride(head_rows)) * sizeof(float);
   }
 
-  /// Fills in what follows from the query columns and the heads of a group; `bytes` sets the chunk
+  /// Fills in what follows from the query columns and the heads of a group; `bytes` sets the panel
   /// and returns the shared memory. None where it does not fit.
   template <class Bytes>
   std::optional<Tiling> finish(Tiling& tiling, int group_heads, const Bytes& bytes) const {
     tiling.group_heads = group_heads;
     tiling.head_groups = divide_up(plan_.heads, group_heads);
-    tiling.block_queries = tiling.query_blocks * queries_of_thread(form_);
+    tiling.block_queries = tiling.query_columns * queries_of_thread(microkernel_);
     tiling.query_groups = divide_up(plan_.queries, tiling.block_queries);
     tiling.splits = std::min(
-        most_splits(), power_of_two_below(tiling.threads / (group_heads * tiling.query_blocks)));
+        max_splits(), power_of_two_below(tiling.threads / (group_heads * tiling.query_columns)));
     if (tiling.splits < lanes()) return std::nullopt;
     tiling.shared_bytes = bytes();
-    if (tiling.shared_bytes > choice_.shared_bytes) return std::nullopt;
-    tiling.chunk_keys = std::min(tiling.chunk_keys, padded_n_);
-    tiling.chunks = divide_up(padded_n_, tiling.chunk_keys);
+    if (tiling.shared_bytes > limits_.shared_bytes) return std::nullopt;
+    tiling.panel_keys = std::min(tiling.panel_keys, padded_n_);
+    tiling.panels = divide_up(padded_n_, tiling.panel_keys);
     return tiling;
   }
 
-  /// The most queries a block, at most `most_queries`, whose memory is comfortable, else the
-  /// fewest. All heads are one group where they can be: their queries then stay in registers.
+  /// Tiling with the most queries per thread block, up to `max_queries`, whose memory is
+  /// comfortable, else with the fewest. All heads are one group where they fit: their queries stay
+  /// in registers.
   template <class Bytes>
-  std::optional<Tiling> largest_block(Tiling& tiling, int most_queries, const Bytes& bytes) const {
+  std::optional<Tiling> largest_tiling(Tiling& tiling, int max_queries, const Bytes& bytes) const {
     std::optional<Tiling> best;
     for (int wanted = power_of_two_below(columns() * 2 - 1); wanted >= 1; wanted /= 2) {
-      tiling.query_blocks = round_columns(wanted);
-      if (tiling.query_blocks * queries_of_thread(form_) > most_queries) continue;
-      int heads = std::clamp(tiling.threads / (tiling.query_blocks * lanes()), 1, plan_.heads);
+      tiling.query_columns = round_columns(wanted);
+      if (tiling.query_columns * queries_of_thread(microkernel_) > max_queries) continue;
+      int heads = std::clamp(tiling.threads / (tiling.query_columns * lanes()), 1, plan_.heads);
       while (heads > 1 && stage_bytes(heads, padded_k_) > comfortable_bytes / 2) --heads;
       if (const auto found = finish(tiling, heads, bytes)) {
         best = found;
@@ -197,16 +209,17 @@ class Tiler {
   }
 
   const Plan& plan_;
-  const ShapeChoice& choice_;
-  Form form_;
+  const LaunchLimits& limits_;
+  Microkernel microkernel_;
   int padded_k_;
   std::int64_t padded_n_;
 };
 
 }  // namespace
 
-int queries_of_thread(Form form) {
-  return form == Form::any ? 1 : form == Form::tensor64 ? 2 : thread_queries;
+int queries_of_thread(Microkernel microkernel) {
+  if (microkernel == Microkernel::any) return 1;
+  return microkernel == Microkernel::tensor64 ? 2 : thread_queries;
 }
 
 std::vector<double> centre_of(const Plan& plan) {
@@ -252,42 +265,42 @@ std::vector<double> projected_queries(const Plan& plan) {
   return projected;
 }
 
-Shape choose_shape(const Plan& plan, const ShapeChoice& choice) {
-  Shape shape;
+LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
+  LaunchPlan launch;
   const bool conditional = plan.estimator == Estimator::conditional;
   const bool pairwise = plan.moments == MomentMode::pairwise;
   const bool constant =
       std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
-  shape.totals = {.heads = plan.heads,
-                  .pairs = conditional && (pairwise || plan.heads <= pairs_for_aggregate),
-                  .scaled = conditional && !constant,
-                  .ensemble = conditional && !pairwise && plan.heads > pairs_for_aggregate};
-  shape.padded_n =
+  launch.totals = {.heads = plan.heads,
+                   .pairs = conditional && (pairwise || plan.heads <= max_pair_heads),
+                   .scaled = conditional && !constant,
+                   .ensemble = conditional && !pairwise && plan.heads > max_pair_heads};
+  launch.padded_n =
       divide_up<std::int64_t>(static_cast<std::int64_t>(plan.n), tile_keys) * tile_keys;
-  shape.slice_replicates = static_cast<int>(std::max<std::int64_t>(
-      1, std::min(choice.slice_points, std::int64_t{1} << 30) / shape.padded_n));
-  shape.slice_points = shape.slice_replicates * shape.padded_n;
-  shape.pair_tile = !shape.totals.pairs ? 0
-                    : plan.heads <= 2   ? 2
-                    : plan.heads <= 4   ? 4
-                    : plan.heads <= 8   ? 8
-                                        : 16;
+  launch.slice_replicates = static_cast<int>(std::max<std::int64_t>(
+      1, std::min(limits.slice_points, std::int64_t{1} << 30) / launch.padded_n));
+  launch.slice_points = launch.slice_replicates * launch.padded_n;
+  launch.pair_tile = !launch.totals.pairs ? 0
+                     : plan.heads <= 2    ? 2
+                     : plan.heads <= 4    ? 4
+                     : plan.heads <= 8    ? 8
+                                          : 16;
 
-  // One query a thread fits where four do not.
-  shape.robust_only = true;
-  for (const Form form : {choose_form(plan, choice), Form::any}) {
-    shape.form = form;
-    shape.padded_k = padded_k_of(form, plan.k);
-    const Tiler tiler(plan, choice, form, shape.padded_k, shape.padded_n);
-    const auto weigh = shape.totals.pairs ? tiler.pairs(shape.pair_tile) : tiler.sums();
-    const auto ensemble = shape.totals.ensemble ? tiler.ensemble() : Tiling{};
+  // One query per thread fits where four do not.
+  launch.fallback_only = true;
+  for (const Microkernel m : {choose_microkernel(plan, limits), Microkernel::any}) {
+    launch.microkernel = m;
+    launch.padded_k = padded_k_of(m, plan.k);
+    const Tiler tiler(plan, limits, m, launch.padded_k, launch.padded_n);
+    const auto weigh = launch.totals.pairs ? tiler.pairs(launch.pair_tile) : tiler.sums();
+    const auto ensemble = launch.totals.ensemble ? tiler.ensemble() : Tiling{};
     if (!weigh || !ensemble) continue;
-    shape.weigh = *weigh;
-    shape.ensemble = *ensemble;
-    shape.robust_only = false;
+    launch.weigh = *weigh;
+    launch.ensemble = *ensemble;
+    launch.fallback_only = false;
     break;
   }
-  return shape;
+  return launch;
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/workers_in_turn.h"
+#include "kernels/sequential_worker.h"
 
 #include <memory>
 #include <vector>
@@ -22,7 +22,7 @@ class CountingWorker : public Worker {
   const Plan& plan_;
 };
 
-TEST(WorkersInTurn, GiveEachPlanItsNodes) {
+TEST(SequentialWorker, GivesEachPlanItsNodes) {
   Plan a, b, c;
   a.n = 10;
   b.n = 20;
@@ -30,11 +30,11 @@ TEST(WorkersInTurn, GiveEachPlanItsNodes) {
   const std::vector<const Plan*> plans = {&a, &b, &c};
   auto one = [](const Plan& plan) { return std::make_unique<CountingWorker>(plan); };
   std::vector<Moments> out(6);
-  workers_in_turn(plans, one)->run({.first = 0, .count = 16}, out);
+  make_sequential_worker(plans, one)->run({.first = 0, .count = 16}, out);
   std::vector<double> seen;
   for (const Moments& node : out) seen.push_back(node.mean.at(0));
   EXPECT_EQ(seen, (std::vector<double>{10, 10, 20, 20, 30, 30}));
-  EXPECT_EQ(bytes_in_turn(plans, [](const Plan& plan) { return plan.n; }), 60u);
+  EXPECT_EQ(sequential_worker_bytes(plans, [](const Plan& plan) { return plan.n; }), 60u);
 }
 
 }  // namespace

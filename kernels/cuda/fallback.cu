@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path that any finite input can take: one block of threads for one query of one replicate,
-// every exponent relative to the largest of its head, every sum in float64, nothing kept. It does
-// again the few queries whose sums were not safe in float32 (all keys far from the query, exponents
-// that overflow), and every query where there are more pairs of heads than weigh_pairs.cu is
-// written for. The cost is no object: a pair of heads computes its kernel values anew.
+// Fallback for any finite input: one thread block for one query of one replicate, every exponent
+// relative to the largest of its head, every sum in float64, nothing kept. It sums again the few
+// queries whose float32 sums are not safe (all keys far from the query, exponents that overflow),
+// and every query where there are more pairs of heads than pair_sums.cu is written for. Speed does
+// not matter here: every pair of heads recomputes its kernel values.
 #include <cstdint>
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/weigh-inl.h"
+#include "kernels/cuda/products.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-constexpr unsigned robust_threads = 128;
-constexpr unsigned robust_warps = robust_threads / warp_threads;
-/// Rows that a block of threads looks at: most need nothing done.
+constexpr unsigned fallback_threads = 128;
+constexpr unsigned fallback_warps = fallback_threads / warp_threads;
+/// Rows that a thread block checks; most are safe.
 constexpr unsigned rows_of_block = 8;
-static_assert(rows_of_block % 4 == 0, "what follows in shared memory is aligned");
+static_assert(rows_of_block % 4 == 0, "the arrays behind them in shared memory are aligned");
 
 /// Below this sum of kernel values a query is done again, with the argument of the cpu backend:
 /// above it what underflowed is below 2^-86 of the sum, and 2^-46 in sums of squares.
@@ -28,7 +28,7 @@ struct Nearest {
   float value;
   std::int64_t key;
 };
-/// The smaller value, and of equal ones the earlier key.
+/// The smaller value, and for equal values the earlier key.
 HEADLAB_DEVICE Nearest nearer(const Nearest& a, const Nearest& b) {
   return b.value < a.value || (b.value == a.value && b.key < a.key) ? b : a;
 }
@@ -36,14 +36,15 @@ HEADLAB_DEVICE double add(double a, double b) {
   return a + b;
 }
 
-/// Combines one value a thread over the block, in a fixed order, for all to see.
+/// Combines one value per thread over the thread block, in a fixed order; every thread has the
+/// result.
 HEADLAB_DEVICE double sum_of_block(double value, double* of_warps) {
   for (int mask = 16; mask > 0; mask /= 2) value = add(value, shuffle_xor(value, mask));
   const unsigned thread = thread_index();
   if (thread % warp_threads == 0) of_warps[thread / warp_threads] = value;
   synchronise_block();
   double sum = 0;
-  for (unsigned w = 0; w < robust_warps; ++w) sum = add(sum, of_warps[w]);
+  for (unsigned w = 0; w < fallback_warps; ++w) sum = add(sum, of_warps[w]);
   synchronise_block();
   return sum;
 }
@@ -58,16 +59,16 @@ HEADLAB_DEVICE Nearest nearest_of_block(Nearest value, Nearest* of_warps) {
   if (thread % warp_threads == 0) of_warps[thread / warp_threads] = value;
   synchronise_block();
   Nearest best = of_warps[0];
-  for (unsigned w = 1; w < robust_warps; ++w) best = nearer(best, of_warps[w]);
+  for (unsigned w = 1; w < fallback_warps; ++w) best = nearer(best, of_warps[w]);
   synchronise_block();
   return best;
 }
 
-/// How the exponents of one head are taken.
+/// Window of one head.
 struct Window {
   float shift;            ///< largest exponent
   float factor;           ///< a_h / sum w, once it is known
-  std::int64_t only_key;  ///< not negative: all other keys weigh nothing
+  std::int64_t only_key;  ///< if not negative: all other keys have zero weight
 };
 
 /// One query of one replicate.
@@ -82,13 +83,13 @@ struct Query {
   };
   HEADLAB_DEVICE Value at(int head, std::int64_t key) const {
     const std::int64_t rows = static_cast<std::int64_t>(head) * a.padded_k;
-    const float* k = keys + rows * a.points.slice_points + key;
+    const float* k = keys + rows * a.sets.slice_points + key;
     const float* q = a.queries.points + rows * a.queries.padded + index;
     const float* p = a.queries.products + rows * a.queries.padded + index;
     float distance = 0;
     float product = 0;
     for (int j = 0; j < a.padded_k; ++j) {
-      const float x = k[j * a.points.slice_points];
+      const float x = k[j * a.sets.slice_points];
       const float difference = x - q[static_cast<std::int64_t>(j) * a.queries.padded];
       distance = math::fused(difference, difference, distance);
       product = math::fused(p[static_cast<std::int64_t>(j) * a.queries.padded], x, product);
@@ -97,7 +98,7 @@ struct Query {
     if (a.exponent == Exponent::law) {
       a.kernel.visit([&](const auto& law) { exponent = law.log_weight(distance) * log2_e; });
     }
-    // Neither infinite both ways nor NaN, whatever the key was.
+    // Neither NaN nor +infinity, whatever the key.
     exponent = exponent < 1e38f ? exponent : 1e38f;
     return {distance == distance ? distance : __builtin_huge_valf(), exponent};
   }
@@ -108,16 +109,18 @@ struct Query {
   }
 };
 
-/// What a block of threads has in shared memory.
+/// Shared memory of a thread block.
 struct Shared {
-  double* of_warps;           ///< [robust_warps]
-  Nearest* nearest_of_warps;  ///< [robust_warps]
+  double* of_warps;           ///< [fallback_warps]
+  Nearest* nearest_of_warps;  ///< [fallback_warps]
   std::uint32_t* unsafe;      ///< [rows_of_block]
   Window* windows;            ///< [H]
 };
 
-/// One row, a query of a replicate, by all threads of a block.
-HEADLAB_DEVICE void do_again(const RobustArguments& r, std::int64_t row, const Shared& shared) {
+/// Sums of one row, a query of a replicate, with rescaled weights; by all threads of a thread
+/// block.
+HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
+                                 const Shared& shared) {
   const WeighArguments& a = r.weigh;
   const TotalsLayout& layout = a.totals;
   const std::int64_t replicate = row / a.queries.count;
@@ -127,15 +130,15 @@ HEADLAB_DEVICE void do_again(const RobustArguments& r, std::int64_t row, const S
   double* of_warps = shared.of_warps;
   Nearest* nearest_of_warps = shared.nearest_of_warps;
   Window* windows = shared.windows;
-  const Query query = {a, a.points.keys_of(replicate), row % a.queries.count};
-  const float* values = a.points.values_of(replicate);
-  const float* scales = a.points.scales_of(replicate);
-  const auto n = static_cast<std::int64_t>(a.points.n);
+  const Query query = {a, a.sets.keys_of(replicate), row % a.queries.count};
+  const float* values = a.sets.values_of(replicate);
+  const float* scales = a.sets.scales_of(replicate);
+  const auto n = static_cast<std::int64_t>(a.sets.n);
 
   for (int h = 0; h < heads; ++h) {
-    Nearest largest = {__builtin_huge_valf(), n};  // of minus the exponent
+    Nearest largest = {__builtin_huge_valf(), n};  // minus the exponent
     Nearest nearest = {__builtin_huge_valf(), n};
-    for (std::int64_t key = thread; key < n; key += robust_threads) {
+    for (std::int64_t key = thread; key < n; key += fallback_threads) {
       const Query::Value value = query.at(h, key);
       largest = nearer(largest, {-value.exponent, key});
       nearest = nearer(nearest, {value.distance, key});
@@ -156,7 +159,7 @@ HEADLAB_DEVICE void do_again(const RobustArguments& r, std::int64_t row, const S
     double value = 0;
     double square = 0;
     double scaled = 0;
-    for (std::int64_t key = thread; key < n; key += robust_threads) {
+    for (std::int64_t key = thread; key < n; key += fallback_threads) {
       const double w = query.weight(windows[h], h, key);
       const double sw = w * static_cast<double>(scales[key]);
       weight += w;
@@ -182,7 +185,7 @@ HEADLAB_DEVICE void do_again(const RobustArguments& r, std::int64_t row, const S
     for (int l = g + 1; l < heads; ++l) {
       double product = 0;
       double scaled = 0;
-      for (std::int64_t key = thread; key < n; key += robust_threads) {
+      for (std::int64_t key = thread; key < n; key += fallback_threads) {
         const double both = query.weight(windows[g], g, key) * query.weight(windows[l], l, key);
         const auto s = static_cast<double>(scales[key]);
         product += both;
@@ -198,7 +201,7 @@ HEADLAB_DEVICE void do_again(const RobustArguments& r, std::int64_t row, const S
   }
   if (!layout.ensemble) return;
   double square = 0;
-  for (std::int64_t key = thread; key < n; key += robust_threads) {
+  for (std::int64_t key = thread; key < n; key += fallback_threads) {
     double ensemble = 0;
     for (int h = 0; h < heads; ++h) {
       ensemble += static_cast<double>(windows[h].factor) * query.weight(windows[h], h, key);
@@ -223,11 +226,11 @@ HEADLAB_DEVICE bool is_safe(const TotalsLayout& layout, const double* totals) {
   return true;
 }
 
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(robust_threads, 1)
-    robust_kernel(const RobustArguments r, const std::int64_t rows) {
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(fallback_threads, 1)
+    fallback_kernel(const FallbackArguments r, const std::int64_t rows) {
   auto* of_warps = reinterpret_cast<double*>(shared_memory());
-  auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + robust_warps);
-  auto* unsafe = reinterpret_cast<std::uint32_t*>(nearest_of_warps + robust_warps);
+  auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + fallback_warps);
+  auto* unsafe = reinterpret_cast<std::uint32_t*>(nearest_of_warps + fallback_warps);
   auto* windows = reinterpret_cast<Window*>(unsafe + rows_of_block);
   const Shared shared = {of_warps, nearest_of_warps, unsafe, windows};
 
@@ -235,31 +238,31 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(robust_threads, 1)
   const std::int64_t own = first + thread_index();
   if (thread_index() < rows_of_block && own < rows) {
     const TotalsLayout& layout = r.weigh.totals;
-    const bool again = r.everything || !is_safe(layout, r.totals + own * layout.size());
-    unsafe[thread_index()] = again ? 1 : 0;
-    r.robust[own] = again ? 1 : 0;
-    if (again) add_atomically(r.windows.of(own / r.weigh.queries.count) + 2, 1);
+    const bool taken = r.all || !is_safe(layout, r.totals + own * layout.size());
+    unsafe[thread_index()] = taken ? 1 : 0;
+    r.taken[own] = taken ? 1 : 0;
+    if (taken) add_atomically(r.windows.of(own / r.weigh.queries.count) + 2, 1);
   }
   synchronise_block();
   for (unsigned i = 0; i < rows_of_block && first + i < rows; ++i) {
-    if (unsafe[i] != 0) do_again(r, first + i, shared);
-    // The windows of one row are read until its end.
+    if (unsafe[i] != 0) sum_rescaled(r, first + i, shared);
+    // The windows of a row are read until its end.
     synchronise_block();
   }
 }
 
 }  // namespace
 
-void weigh_robust(Stream& stream, const RobustArguments& r, std::int64_t replicates) {
+void sum_fallback(Stream& stream, const FallbackArguments& r, std::int64_t replicates) {
   const std::int64_t rows = replicates * r.weigh.queries.count;
-  const std::uint64_t shared = robust_warps * (sizeof(double) + sizeof(Nearest)) +
+  const std::uint64_t shared = fallback_warps * (sizeof(double) + sizeof(Nearest)) +
                                rows_of_block * sizeof(std::uint32_t) +
                                static_cast<std::uint64_t>(r.weigh.totals.heads) * sizeof(Window);
-  launch(stream, "weigh_robust",
+  launch(stream, "sum_fallback",
          {.blocks_x = static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block),
-          .threads = robust_threads,
+          .threads = fallback_threads,
           .shared_bytes = shared},
-         robust_kernel, r, rows);
+         fallback_kernel, r, rows);
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/workers_in_turn.h"
+#include "kernels/sequential_worker.h"
 
 #include <utility>
 #include <vector>
@@ -7,9 +7,9 @@
 namespace headlab {
 namespace {
 
-class WorkersInTurn : public Worker {
+class SequentialWorker : public Worker {
  public:
-  explicit WorkersInTurn(std::vector<std::unique_ptr<Worker>> workers)
+  explicit SequentialWorker(std::vector<std::unique_ptr<Worker>> workers)
       : workers_(std::move(workers)) {}
 
   void run(const Block& block, std::span<Moments> out) override {
@@ -25,15 +25,16 @@ class WorkersInTurn : public Worker {
 
 }  // namespace
 
-std::unique_ptr<Worker> workers_in_turn(
+std::unique_ptr<Worker> make_sequential_worker(
     Plans plans, const std::function<std::unique_ptr<Worker>(const Plan&)>& one) {
   if (plans.size() == 1) return one(*plans[0]);
   std::vector<std::unique_ptr<Worker>> workers;
   for (const Plan* plan : plans) workers.push_back(one(*plan));
-  return std::make_unique<WorkersInTurn>(std::move(workers));
+  return std::make_unique<SequentialWorker>(std::move(workers));
 }
 
-std::uint64_t bytes_in_turn(Plans plans, const std::function<std::uint64_t(const Plan&)>& one) {
+std::uint64_t sequential_worker_bytes(Plans plans,
+                                      const std::function<std::uint64_t(const Plan&)>& one) {
   std::uint64_t sum = 0;
   for (const Plan* plan : plans) sum += one(*plan);
   return sum;

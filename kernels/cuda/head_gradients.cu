@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimates and gradients of heads that are learned. Weights are never stored: the estimates take
-// one pass over the keys, the gradient a second one, which computes the weights again from the
-// normaliser that the first one found. With e_qi = s_q w_qi (Y_i - f_q) and sum_i e_qi = 0 the
-// gradient splits into a sum over keys and one over queries, for the Gaussian kernel
+// one pass over the keys, the gradient a second one, which recomputes the weights from the
+// normaliser of the first. With e_qi = s_q w_qi (Y_i - f_q) and sum_i e_qi = 0 the gradient splits
+// into a sum over keys and one over queries, for the Gaussian kernel
 //     sum_i X_i (sum_q e_qi (u_q - v_i))^T  and  sum_q x_q (sum_i e_qi (v_i - u_q))^T
-// and for softmax the same with u_q and v_i alone in the brackets.
+// and for softmax the same with only u_q and only v_i in the brackets.
 //
-// Every kernel goes tile by tile, over tiles of coordinates too, so that registers and shared
+// Every kernel proceeds tile by tile, over tiles of coordinates too, so that registers and shared
 // memory do not grow with d or k. Sums are float32 within a tile and, for a key, over the queries;
 // beyond that they are float64. Each number is summed by one thread in a fixed order.
 //
@@ -20,17 +20,18 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
 constexpr int threads = 128;
-/// Neighbouring keys or queries that one thread takes together.
+/// Neighbouring keys or queries of one thread.
 constexpr int together = 4;
 constexpr int key_groups = fit_tile_keys / together;
 constexpr int query_groups = fit_tile_queries / together;
 static_assert(key_groups * query_groups == threads);
-/// Floats from one row of 64 keys to the next: rows side by side begin in different banks.
+/// Floats from one row of 64 keys to the next: neighbouring rows begin in different banks.
 constexpr int row_stride = fit_tile_keys + 4;
 
-/// An exponent that gives no weight, and the limit of those that do, and of coordinates.
+/// Exponent of zero weight.
 constexpr float no_weight = -3e30f;
-constexpr float largest_size = 1e30f;
+/// Maximum size of other exponents, and of coordinates.
+constexpr float max_size = 1e30f;
 
 HEADLAB_DEVICE int thread_number() {
   return static_cast<int>(thread_index());
@@ -41,8 +42,8 @@ HEADLAB_DEVICE int fewer(int a, int b) {
 
 /// x between the limits; the lower one for NaN.
 HEADLAB_DEVICE float limited(float x) {
-  const float above = x > -largest_size ? x : -largest_size;
-  return above < largest_size ? above : largest_size;
+  const float above = x > -max_size ? x : -max_size;
+  return above < max_size ? above : max_size;
 }
 
 /// Copies rows of 4 `fours` floats from global to shared memory.
@@ -52,16 +53,16 @@ HEADLAB_DEVICE void copy_rows(float* to, int to_stride, const float* from, std::
   for (int at = thread_number(); at < rows * fours; at += threads) {
     const int row = at / fours;
     const int column = at % fours * 4;
-    Four part = *reinterpret_cast<const Four*>(from + row * from_stride + column);
+    Four four = *reinterpret_cast<const Four*>(from + row * from_stride + column);
     if constexpr (limits) {
       HEADLAB_UNROLL
-      for (float& x : part.v) x = limited(x);
+      for (float& x : four.v) x = limited(x);
     }
-    *reinterpret_cast<Four*>(to + row * to_stride + column) = part;
+    *reinterpret_cast<Four*>(to + row * to_stride + column) = four;
   }
 }
 
-/// Some coordinates of a tile of keys and of a tile of queries of one head, in shared memory.
+/// A tile of coordinates of a tile of keys and of a tile of queries of one head, in shared memory.
 class Stage {
  public:
   static constexpr int key_floats = fit_tile_coordinates * fit_tile_keys;
@@ -70,12 +71,13 @@ class Stage {
   HEADLAB_DEVICE Stage(const FitArguments& a, std::int64_t head, float* shared)
       : a_(a), head_(head), keys_(shared), queries_(shared + key_floats) {}
 
-  /// Coordinates from `first` on; what is there already stays. Every thread of the block calls it.
+  /// Loads the coordinates from `first` on unless they are there. Every thread of the thread block
+  /// calls it.
   HEADLAB_DEVICE void load(std::int64_t key_tile, int query_tile, int first) {
     const bool new_keys = key_tile != key_tile_ || first != first_;
     const bool new_queries = query_tile != query_tile_ || first != first_;
     if (!new_keys && !new_queries) return;
-    // What is there may still be read.
+    // The present tiles may still be read.
     synchronise_block();
     rows_ = fewer(fit_tile_coordinates, a_.k - first);
     const std::int64_t row = head_ * a_.k + first;
@@ -115,7 +117,8 @@ class Stage {
   int rows_ = 0;
 };
 
-/// log2 K of the thread's four queries and four keys; none of points left out and of padding.
+/// log2 K of the thread's four queries and four keys; no_weight for points left out and for
+/// padding.
 template <bool Distances>
 HEADLAB_DEVICE void exponents(const FitArguments& a, Stage& stage, std::int64_t key_tile,
                               int query_tile, float (&t)[together][together]) {
@@ -157,7 +160,7 @@ HEADLAB_DEVICE void exponents(const FitArguments& a, Stage& stage, std::int64_t 
   }
 }
 
-/// Puts the thread's numbers into a tile [query][row_stride].
+/// Stores the thread's numbers in a tile [query][row_stride].
 HEADLAB_DEVICE void store(const float (&t)[together][together], float* tile) {
   const int key = thread_number() % key_groups * together;
   const int query = thread_number() / key_groups * together;
@@ -168,7 +171,8 @@ HEADLAB_DEVICE void store(const float (&t)[together][together], float* tile) {
   }
 }
 
-/// Sums over a chunk of keys for a tile of queries. Blocks are (head, tile of queries, chunk).
+/// Sums over a panel of keys for a tile of queries. Thread blocks are (head, tile of queries,
+/// panel).
 template <bool Distances>
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) estimate_kernel(const FitArguments a) {
   constexpr int lanes = threads / fit_tile_queries;  // of a query
@@ -177,7 +181,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) estimate_kernel(const FitA
   float* tile = shared + Stage::key_floats + Stage::query_floats;
   const int query_tiles = a.padded_queries / fit_tile_queries;
   const std::int64_t block = block_index_x();
-  const std::int64_t chunk = block % a.of_estimate.count;
+  const std::int64_t panel = block % a.of_estimate.count;
   const auto query_tile = static_cast<int>(block / a.of_estimate.count % query_tiles);
   const std::int64_t head = block / a.of_estimate.count / query_tiles;
   const int lane = thread_number() % lanes;
@@ -185,12 +189,12 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) estimate_kernel(const FitA
   Stage stage(a, head, shared);
 
   FitWindow window = {0, 0, no_weight};
-  const std::int64_t first = chunk * a.of_estimate.tiles;
+  const std::int64_t first = panel * a.of_estimate.tiles;
   for (std::int64_t i = 0; i < a.of_estimate.tiles; ++i) {
     const std::int64_t key_tile = first + i;
     if (key_tile * fit_tile_keys >= a.padded_n) break;
     float t[together][together];
-    // A new tile of keys: the block synchronises before anyone is past it.
+    // A new tile of keys: the thread block synchronises before any thread continues.
     exponents<Distances>(a, stage, key_tile, query_tile, t);
     store(t, tile);
     synchronise_block();
@@ -237,7 +241,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) estimate_kernel(const FitA
     window.value += shuffle_xor(window.value, mask);
   }
   if (lane == 0) {
-    a.windows[(head * a.of_estimate.count + chunk) * a.padded_queries +
+    a.windows[(head * a.of_estimate.count + panel) * a.padded_queries +
               query_tile * fit_tile_queries + query] = window;
   }
 }
@@ -246,7 +250,7 @@ HEADLAB_DEVICE std::int64_t number_of_thread() {
   return static_cast<std::int64_t>(block_index_x()) * threads + thread_number();
 }
 
-/// From the chunks of a query to its estimate.
+/// Estimate of a query from its panels.
 HEADLAB_KERNEL void normalise_kernel(const FitArguments a) {
   const std::int64_t at = number_of_thread();
   if (at >= static_cast<std::int64_t>(a.heads) * a.padded_queries) return;
@@ -254,13 +258,13 @@ HEADLAB_KERNEL void normalise_kernel(const FitArguments a) {
   const FitWindow* windows =
       a.windows + head * a.of_estimate.count * a.padded_queries + at % a.padded_queries;
   float largest = no_weight;
-  for (std::int64_t chunk = 0; chunk < a.of_estimate.count; ++chunk) {
-    largest = math::max(largest, windows[chunk * a.padded_queries].largest);
+  for (std::int64_t panel = 0; panel < a.of_estimate.count; ++panel) {
+    largest = math::max(largest, windows[panel * a.padded_queries].largest);
   }
   double weight = 0;
   double value = 0;
-  for (std::int64_t chunk = 0; chunk < a.of_estimate.count; ++chunk) {
-    const FitWindow& window = windows[chunk * a.padded_queries];
+  for (std::int64_t panel = 0; panel < a.of_estimate.count; ++panel) {
+    const FitWindow& window = windows[panel * a.padded_queries];
     const double share = exp2(static_cast<double>(window.largest) - static_cast<double>(largest));
     weight += share * window.weight;
     value += share * window.value;
@@ -270,7 +274,7 @@ HEADLAB_KERNEL void normalise_kernel(const FitArguments a) {
                        static_cast<float>(value / weight)};
 }
 
-/// Both sums over e for a chunk of keys and all queries. Blocks are (head, chunk).
+/// Both sums over e for a panel of keys and all queries. Thread blocks are (head, panel).
 template <bool Distances>
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) gradient_kernel(const FitArguments a) {
   auto* shared = reinterpret_cast<float*>(shared_memory());
@@ -290,7 +294,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) gradient_kernel(const FitA
         *reinterpret_cast<const Four*>(a.values + key_tile * fit_tile_keys + key_group * together);
     for (int query_tile = 0; query_tile < query_tiles; ++query_tile) {
       float e[together][together];
-      // Another tile of keys or queries: the block synchronises before anyone is past it.
+      // A new tile of keys or queries: the thread block synchronises before any thread continues.
       exponents<Distances>(a, stage, key_tile, query_tile, e);
       HEADLAB_UNROLL
       for (int q = 0; q < together; ++q) {
@@ -309,7 +313,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) gradient_kernel(const FitA
 
       for (int first = 0; first < a.k; first += fit_tile_coordinates) {
         stage.load(key_tile, query_tile, first);
-        // pulls[j][i] = sum_q e_qi (u_qj - v_ij), a coordinate of four keys a thread.
+        // pulls[j][i] = sum_q e_qi (u_qj - v_ij), a coordinate of four keys per thread.
         for (int at = thread_number(); at < stage.rows() * key_groups; at += threads) {
           const int j = at / key_groups;
           const int group = at % key_groups;
@@ -333,7 +337,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) gradient_kernel(const FitA
           }
           *reinterpret_cast<Four*>(to) = sum;
         }
-        // query_parts[j][q] = sum_i e_qi (v_ij - u_qj), a coordinate of a query a thread.
+        // query_partials[j][q] = sum_i e_qi (v_ij - u_qj), a coordinate of a query per thread.
         for (int at = thread_number(); at < stage.rows() * fit_tile_queries; at += threads) {
           const int j = at / fit_tile_queries;
           const int q = at % fit_tile_queries;
@@ -349,8 +353,8 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) gradient_kernel(const FitA
             }
           }
           const auto total = static_cast<double>((sum.v[0] + sum.v[1]) + (sum.v[2] + sum.v[3]));
-          double& to = a.query_parts[(block * a.k + first + j) * a.padded_queries +
-                                     query_tile * fit_tile_queries + q];
+          double& to = a.query_partials[(block * a.k + first + j) * a.padded_queries +
+                                        query_tile * fit_tile_queries + q];
           to = i == 0 ? total : to + total;
         }
       }
@@ -358,8 +362,8 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) gradient_kernel(const FitA
   }
 }
 
-/// X pulls^T for a chunk of keys and a tile of coordinates of both. Blocks are (head, chunk, tile
-/// of the d coordinates, tile of the k).
+/// X pulls^T for a panel of keys and a tile of coordinates of both. Thread blocks are (head, panel,
+/// tile of the d coordinates, tile of the k).
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) product_kernel(const FitArguments a) {
   constexpr int side = fit_tile_coordinates;
   constexpr int of_thread = side * side / threads;
@@ -370,9 +374,9 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) product_kernel(const FitAr
   const std::int64_t block = block_index_x();
   const int first_j = static_cast<int>(block % k_tiles) * side;
   const int first_c = static_cast<int>(block / k_tiles % d_tiles) * side;
-  const std::int64_t part = block / k_tiles / d_tiles;
-  const std::int64_t head = part / a.of_product.count;
-  const std::int64_t first_tile = part % a.of_product.count * a.of_product.tiles;
+  const std::int64_t panel = block / k_tiles / d_tiles;  // of all heads
+  const std::int64_t head = panel / a.of_product.count;
+  const std::int64_t first_tile = panel % a.of_product.count * a.of_product.tiles;
   const int d_rows = fewer(side, a.d - first_c);
   const int k_rows = fewer(side, a.k - first_j);
 
@@ -406,23 +410,25 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(threads, 4) product_kernel(const FitAr
     const int c = (thread_number() + r * threads) % side;
     const int j = (thread_number() + r * threads) / side;
     if (c < d_rows && j < k_rows) {
-      a.key_parts[(part * a.d + first_c + c) * a.k + first_j + j] = sums[r];
+      a.key_partials[(panel * a.d + first_c + c) * a.k + first_j + j] = sums[r];
     }
   }
 }
 
-/// Adds the chunks of a coordinate of a query in their order.
+/// Adds the panels of a coordinate of a query in order.
 HEADLAB_KERNEL void collect_queries_kernel(const FitArguments a) {
   const std::int64_t of_head = static_cast<std::int64_t>(a.k) * a.padded_queries;
   const std::int64_t at = number_of_thread();
   if (at >= a.heads * of_head) return;
-  const double* parts = a.query_parts + at / of_head * a.of_gradient.count * of_head + at % of_head;
+  const double* partials =
+      a.query_partials + at / of_head * a.of_gradient.count * of_head + at % of_head;
   double sum = 0;
-  for (std::int64_t chunk = 0; chunk < a.of_gradient.count; ++chunk) sum += parts[chunk * of_head];
+  for (std::int64_t panel = 0; panel < a.of_gradient.count; ++panel)
+    sum += partials[panel * of_head];
   a.query_sums[at] = sum;
 }
 
-/// One number of the gradient: the chunks in their order, then the queries.
+/// One number of the gradient: the panels in order, then the queries.
 HEADLAB_KERNEL void finish_kernel(const FitArguments a) {
   const std::int64_t of_head = static_cast<std::int64_t>(a.d) * a.k;
   const std::int64_t at = number_of_thread();
@@ -430,10 +436,10 @@ HEADLAB_KERNEL void finish_kernel(const FitArguments a) {
   const std::int64_t head = at / of_head;
   const std::int64_t c = at % of_head / a.k;
   const std::int64_t j = at % a.k;
-  const double* parts = a.key_parts + head * a.of_product.count * of_head + at % of_head;
+  const double* partials = a.key_partials + head * a.of_product.count * of_head + at % of_head;
   double of_keys = 0;
-  for (std::int64_t chunk = 0; chunk < a.of_product.count; ++chunk) {
-    of_keys += parts[chunk * of_head];
+  for (std::int64_t panel = 0; panel < a.of_product.count; ++panel) {
+    of_keys += partials[panel * of_head];
   }
   const float* x = a.query_points + c * a.padded_queries;
   const double* sums = a.query_sums + (head * a.k + j) * a.padded_queries;
@@ -457,10 +463,9 @@ constexpr std::uint64_t tile_bytes =
 
 void estimate_heads(Stream& stream, const FitArguments& a) {
   const std::int64_t blocks = a.heads * (a.padded_queries / fit_tile_queries) * a.of_estimate.count;
-  const Launch shape = {
+  const Launch grid = {
       .blocks_x = static_cast<unsigned>(blocks), .threads = threads, .shared_bytes = tile_bytes};
-  launch(stream, "estimate", shape, a.distances ? estimate_kernel<true> : estimate_kernel<false>,
-         a);
+  launch(stream, "estimate", grid, a.distances ? estimate_kernel<true> : estimate_kernel<false>, a);
   launch(stream, "normalise", launch_over(static_cast<std::int64_t>(a.heads) * a.padded_queries),
          normalise_kernel, a);
 }
