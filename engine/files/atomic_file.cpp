@@ -99,15 +99,20 @@ std::string temporary_name(const std::string& path, const std::string& process) 
 }
 
 void write_atomically(const std::string& path, std::string_view bytes) {
+  write_atomically(path, [&](const TextSink& out) { out(bytes); });
+}
+
+void write_atomically(const std::string& path,
+                      const std::function<void(const TextSink&)>& produce) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     OutputFile file(path, path, 0);
-    file.write(bytes);
+    produce([&](std::string_view bytes) { file.write(bytes); });
     file.close();
     return;
   }
   OutputFile file(path, temporary_name(path, std::to_string(::getpid())), O_CREAT | O_TRUNC);
-  file.write(bytes);
+  produce([&](std::string_view bytes) { file.write(bytes); });
   file.sync();
   file.close();
   file.rename();

@@ -2,10 +2,12 @@
 /// \file Files that are there whole or not at all.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "engine/files/error.h"
+#include "engine/files/text_sink.h"
 
 namespace headlab {
 
@@ -17,6 +19,10 @@ std::string temporary_name(const std::string& path, const std::string& process);
 /// a device) is written to directly. On any failure the temporary is removed and CouldNotFinish
 /// thrown with one line.
 void write_atomically(const std::string& path, std::string_view bytes);
+
+/// The same for bytes that `produce` hands over part by part; what it throws removes the temporary
+/// too.
+void write_atomically(const std::string& path, const std::function<void(const TextSink&)>& produce);
 
 /// What is thrown where writing to `path` failed with the number `error` of errno: one line, with
 /// advice where there is some.

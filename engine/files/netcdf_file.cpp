@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include <netcdf.h>
 #include <netcdf_mem.h>
@@ -114,6 +115,18 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
+                        const VariableText& text,
+                        std::function<std::vector<double>()> values) const {
+  define_doubles(name, dimensions, text);
+  puts_->push_back([group = *this, id = variable(name), name, values = std::move(values)] {
+    const std::vector<double> all = values();
+    if (group.size(id) != all.size())
+      throw NetcdfError(name + ": size does not fit its dimensions");
+    if (!all.empty()) check(nc_put_var_double(group.id_, id, all.data()), name);
+  });
+}
+
+void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
                         const VariableText& text, std::span<const std::int64_t> values) const {
   const int id = define(name, NC_INT64, dimensions, text);
   if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
@@ -140,6 +153,13 @@ NetcdfGroup NetcdfGroup::find_group(const std::string& name) const {
   int id = -1;
   check(nc_inq_grp_ncid(id_, name.c_str(), &id), name);
   return NetcdfGroup(id);
+}
+
+bool NetcdfGroup::has_group(const std::string& name) const {
+  int id = -1;
+  const int status = nc_inq_grp_ncid(id_, name.c_str(), &id);
+  if (status != NC_ENOGRP) check(status, name);
+  return status == NC_NOERR;
 }
 
 std::size_t NetcdfGroup::dimension(const std::string& name) const {
@@ -185,6 +205,17 @@ std::string NetcdfGroup::text_attribute(const std::string& name) const {
   return text;
 }
 
+std::int64_t NetcdfGroup::integer_attribute(const std::string& name) const {
+  nc_type type = NC_NAT;
+  std::size_t length = 0;
+  check(nc_inq_att(id_, NC_GLOBAL, name.c_str(), &type, &length), name);
+  if (type == NC_STRING || type == NC_CHAR || length != 1)
+    throw NetcdfError(name + ": is no number");
+  long long value = 0;
+  check(nc_get_att_longlong(id_, NC_GLOBAL, name.c_str(), &value), name);
+  return value;
+}
+
 std::vector<double> NetcdfGroup::doubles(const std::string& name) const {
   const int id = number_variable(name);
   std::vector<double> values(size(id));
@@ -204,6 +235,20 @@ std::vector<std::int64_t> NetcdfGroup::integers(const std::string& name) const {
   std::vector<long long> values(size(id));
   if (!values.empty()) check(nc_get_var_longlong(id_, id, values.data()), name);
   return {values.begin(), values.end()};
+}
+
+std::vector<std::string> NetcdfGroup::texts(const std::string& name) const {
+  const int id = variable(name);
+  nc_type type = NC_NAT;
+  check(nc_inq_vartype(id_, id, &type), name);
+  if (type != NC_STRING) throw NetcdfError(name + ": is no text");
+  std::vector<char*> pointers(size(id));
+  if (pointers.empty()) return {};
+  check(nc_get_var_string(id_, id, pointers.data()), name);
+  std::vector<std::string> values;
+  for (const char* pointer : pointers) values.emplace_back(pointer ? pointer : "");
+  nc_free_string(pointers.size(), pointers.data());
+  return values;
 }
 
 int NetcdfGroup::variable(const std::string& name) const {

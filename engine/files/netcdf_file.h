@@ -52,21 +52,27 @@ class NetcdfGroup {
   /// Defines a variable and fills it; values [product of the dimensions].
   void write(const std::string& name, const std::vector<std::string>& dimensions,
              const VariableText& text, std::span<const double> values) const;
+  /// The same with values that are made when the file is saved.
+  void write(const std::string& name, const std::vector<std::string>& dimensions,
+             const VariableText& text, std::function<std::vector<double>()> values) const;
   void write(const std::string& name, const std::vector<std::string>& dimensions,
              const VariableText& text, std::span<const std::int64_t> values) const;
   void write(const std::string& name, const std::vector<std::string>& dimensions,
              const VariableText& text, const std::vector<std::string>& values) const;
 
   NetcdfGroup find_group(const std::string& name) const;
+  bool has_group(const std::string& name) const;
   std::size_t dimension(const std::string& name) const;
   bool has_variable(const std::string& name) const;
   /// Lengths of the dimensions of a variable.
   std::vector<std::size_t> shape(const std::string& name) const;
   bool has_attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;
+  std::int64_t integer_attribute(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
   std::vector<double> doubles(const std::string& name, const Slab& where) const;
   std::vector<std::int64_t> integers(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;
 
  private:
   friend class NetcdfImage;
