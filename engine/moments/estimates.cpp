@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace headlab {
@@ -11,35 +12,26 @@ namespace {
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint64_t least_replicates_for_mcse = 8;
 
-/// What is estimated at one query, in this order; then [H] head biases, then [P] covariances.
-enum Component : std::size_t {
-  mse,
-  bias_squared,
-  variance_term,
-  covariance_term,
-  bias_squared_plugin,
-  head_variance_mean,
-  head_covariance_mean,
-  alignment,
-  component_count
-};
-
-/// Turns moments of one query into its components. Formulas: docs/theory.md.
-class QueryComponents {
+/// Turns moments of one query into the terms of its error. Formulas: docs/theory.md.
+class QueryTerms {
  public:
-  QueryComponents(const MomentLayout& layout, std::span<const double> head_weights)
+  QueryTerms(const MomentLayout& layout, std::span<const double> head_weights)
       : layout_(layout), a_(head_weights) {
     uniform_ = std::all_of(a_.begin(), a_.end(),
                            [&](double a) { return a == 1.0 / static_cast<double>(a_.size()); });
   }
 
-  std::size_t size() const { return component_count + a_.size() + layout_.pairs(); }
+  /// Numbers that are known of the heads: [H] biases, then [P] covariances.
+  std::size_t head_numbers() const { return a_.size() + layout_.pairs(); }
 
-  /// out [size()] from the moments of a single query (layout with queries = 1).
-  void operator()(const Moments& moments, double truth, double* out) const {
+  /// Sets `terms` and `of_heads` [head_numbers()] from the moments of a single query (layout with
+  /// queries = 1). The index of the weights is their alignment still, and ratios are left alone:
+  /// see set_ratios().
+  void operator()(const Moments& moments, double truth, ErrorTerms<double>& terms,
+                  double* of_heads) const {
     const std::size_t heads = a_.size();
     const auto replicates = static_cast<double>(moments.count);
-    double* bias = out + component_count;
+    double* bias = of_heads;
     double* covariance = bias + heads;
     const double* noise = moments.mean.data() + layout_.noise_offset();
 
@@ -84,14 +76,15 @@ class QueryComponents {
       covariances = uniform_ ? count * count * covariance[heads] - variances : undefined;
     }
     const auto pairs = static_cast<double>(heads * (heads - 1));
-    out[bias_squared_plugin] = (ensemble - truth) * (ensemble - truth);
-    out[bias_squared] = out[bias_squared_plugin] - between * per_pair / replicates;
-    out[variance_term] = own;
-    out[covariance_term] = cross;
-    out[mse] = out[bias_squared] + out[variance_term] + out[covariance_term];
-    out[head_variance_mean] = variances / static_cast<double>(heads);
-    out[head_covariance_mean] = heads > 1 ? covariances / pairs : undefined;
-    out[alignment] = layout_.has_alignment() ? moments.mean[layout_.alignment_offset()] : undefined;
+    terms.bias_squared_plugin = (ensemble - truth) * (ensemble - truth);
+    terms.bias_squared = terms.bias_squared_plugin - between * per_pair / replicates;
+    terms.variance_term = own;
+    terms.covariance_term = cross;
+    terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
+    terms.head_variance_mean = variances / static_cast<double>(heads);
+    terms.head_covariance_mean = heads > 1 ? covariances / pairs : undefined;
+    terms.weights_index =
+        layout_.has_alignment() ? moments.mean[layout_.alignment_offset()] : undefined;
   }
 
  private:
@@ -112,6 +105,9 @@ Moments query_moments(const MomentLayout& layout, const Moments& node, int query
   return part;
 }
 
+double one_minus(double number) {
+  return 1 - number;
+}
 Figure one_minus(const Figure& figure) {
   return {1 - figure.value, figure.mcse};
 }
@@ -119,41 +115,54 @@ Sampled one_minus(const Sampled& sample) {
   return 1 - sample;
 }
 
-/// Estimates in which make(value, left_out) becomes of a figure and its values [nodes] with one
-/// node left out, which are empty where there can be no standard error.
+/// Sets what follows from means over the queries: ratios, and for each index what it is 1 less of.
+void set_ratios(ErrorTerms<double>& mean) {
+  mean.output_correlation =
+      mean.head_variance_mean > 0 ? mean.head_covariance_mean / mean.head_variance_mean : undefined;
+  mean.output_index = mean.output_correlation;
+}
+
+/// Estimates in which make(value, left_out, counts) becomes of a number and its values [nodes] with
+/// one node left out, which are empty where there can be no standard error.
 template <class Number, class Make>
-EstimatesOf<Number> estimate_as(const MomentTree& tree, std::span<const double> head_weights,
-                                std::span<const double> truth, const Make& make) {
-  const MomentLayout layout = tree.layout();
+EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
+                                std::span<const double> head_weights, std::span<const double> truth,
+                                const Make& make) {
   MomentLayout single = layout;
   single.queries = 1;
-  const QueryComponents components(single, head_weights);
-  const std::vector<Node> nodes = tree.jackknife_nodes();
+  const QueryTerms set_terms(single, head_weights);
   const std::size_t heads = head_weights.size();
-  const std::size_t size = components.size();
 
   EstimatesOf<Number> estimates;
-  estimates.replicates = tree.count();
   if (nodes.empty()) return estimates;
   for (const Node& node : nodes) {
+    estimates.replicates += node.moments.count;
     estimates.node_counts.push_back(static_cast<double>(node.moments.count));
     estimates.windows.add(node.moments.windows);
   }
-  const bool with_error = tree.count() >= least_replicates_for_mcse && nodes.size() > 1;
-  auto figure = [&](double value, std::span<const double> left_out) {
-    return make(value, with_error ? left_out : std::span<const double>(), estimates.node_counts);
+  const bool with_error = estimates.replicates >= least_replicates_for_mcse && nodes.size() > 1;
+  const std::size_t errors = with_error ? nodes.size() : 0;
+  auto number = [&](double value, std::span<const double> left_out) {
+    return make(value, left_out, estimates.node_counts);
   };
 
-  // Means over the queries, of all replicates and with each node left out.
-  std::vector<double> mean(component_count, 0.0);
-  std::vector<std::vector<double>> mean_left_out(component_count,
-                                                 std::vector<double>(nodes.size(), 0.0));
-  std::vector<double> mse_by_query;
+  ErrorTerms<double> mean;                          // over the queries
+  ErrorTerms<double> terms;                         // of one query, with a node left out or none
+  std::vector<ErrorTerms<double>> without(errors);  // the mean with one node left out
+  const std::vector<double*> of_mean = all_numbers<double>(mean);
+  const std::vector<double*> of_terms = all_numbers<double>(terms);
+  std::vector<std::vector<double*>> of_without;
+  for (ErrorTerms<double>& one : without) of_without.push_back(all_numbers<double>(one));
   const double share = 1.0 / layout.queries;
+  auto add_terms_to = [&](const std::vector<double*>& sum) {
+    for (std::size_t i = 0; i < sum.size(); ++i) *sum[i] += share * *of_terms[i];
+  };
 
-  std::vector<double> full(size);
-  std::vector<double> out(size);
-  std::vector<std::vector<double>> left_out(size, std::vector<double>(nodes.size()));
+  std::vector<double> mse_by_query;
+  std::vector<double> mse_left_out(errors);
+  std::vector<double> of_heads(set_terms.head_numbers());
+  std::vector<double> out(of_heads.size());
+  std::vector<std::vector<double>> heads_left_out(of_heads.size(), mse_left_out);
   for (int q = 0; q < layout.queries; ++q) {
     const double m = truth[static_cast<std::size_t>(q)];
     // after[j]: nodes j .. end merged; before: nodes 0 .. j - 1.
@@ -162,65 +171,50 @@ EstimatesOf<Number> estimate_as(const MomentTree& tree, std::span<const double> 
       after[j] = query_moments(layout, nodes[j].moments, q);
       merge_moments(single, after[j], after[j + 1]);
     }
-    components(after[0], m, full.data());
-    if (with_error) {
-      Moments before;
-      for (std::size_t j = 0; j < nodes.size(); ++j) {
-        Moments rest = before;
-        merge_moments(single, rest, after[j + 1]);
-        components(rest, m, out.data());
-        for (std::size_t c = 0; c < size; ++c) left_out[c][j] = out[c];
-        merge_moments(single, before, query_moments(layout, nodes[j].moments, q));
-      }
+    set_terms(after[0], m, terms, of_heads.data());
+    add_terms_to(of_mean);
+    mse_by_query.push_back(terms.mse);
+    Moments before;
+    for (std::size_t j = 0; j < errors; ++j) {
+      Moments rest = before;
+      merge_moments(single, rest, after[j + 1]);
+      set_terms(rest, m, terms, out.data());
+      add_terms_to(of_without[j]);
+      mse_left_out[j] = terms.mse;
+      for (std::size_t c = 0; c < out.size(); ++c) heads_left_out[c][j] = out[c];
+      merge_moments(single, before, query_moments(layout, nodes[j].moments, q));
     }
 
-    for (std::size_t c = 0; c < component_count; ++c) {
-      mean[c] += share * full[c];
-      for (std::size_t j = 0; j < nodes.size(); ++j) mean_left_out[c][j] += share * left_out[c][j];
-    }
-    mse_by_query.push_back(full[mse]);
-    QueryEstimatesOf<Number>& at = estimates.queries.emplace_back();
-    at.mse = figure(full[mse], left_out[mse]);
+    QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
+    at.mse = number(mse_by_query.back(), mse_left_out);
     for (std::size_t h = 0; h < heads; ++h) {
-      at.head_bias.push_back(figure(full[component_count + h], left_out[component_count + h]));
+      at.head_bias.push_back(number(of_heads[h], heads_left_out[h]));
     }
     if (!layout.pairwise()) continue;
     at.head_covariance.resize(heads * heads);
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
-        const std::size_t c = component_count + heads + layout.pair(h, l);
-        at.head_covariance[h * heads + l] = figure(full[c], left_out[c]);
+        const std::size_t c = heads + layout.pair(h, l);
+        at.head_covariance[h * heads + l] = number(of_heads[c], heads_left_out[c]);
         at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
       }
     }
   }
 
-  auto top = [&](Component c) { return figure(mean[c], mean_left_out[c]); };
-  estimates.bias_squared = top(bias_squared);
-  estimates.variance_term = top(variance_term);
-  estimates.covariance_term = top(covariance_term);
-  estimates.mse = top(mse);
-  estimates.bias_squared_plugin = top(bias_squared_plugin);
-  estimates.head_variance_mean = top(head_variance_mean);
-  estimates.head_covariance_mean = top(head_covariance_mean);
-
-  // Ratios of the means over the queries.
-  auto ratio = [](double covariance, double variance) {
-    return variance > 0 ? covariance / variance : undefined;
-  };
-  const double correlation = ratio(mean[head_covariance_mean], mean[head_variance_mean]);
-  std::vector<double> correlations(nodes.size());
-  for (std::size_t j = 0; j < nodes.size(); ++j) {
-    correlations[j] =
-        ratio(mean_left_out[head_covariance_mean][j], mean_left_out[head_variance_mean][j]);
+  set_ratios(mean);
+  for (ErrorTerms<double>& one : without) set_ratios(one);
+  const std::vector<Number*> numbers = all_numbers<Number>(estimates);
+  std::vector<double> left_out(errors);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    for (std::size_t j = 0; j < errors; ++j) left_out[j] = *of_without[j][i];
+    *numbers[i] = number(*of_mean[i], left_out);
   }
-  estimates.output_correlation = figure(correlation, correlations);
-  estimates.output_index = one_minus(estimates.output_correlation);
-  estimates.weights_index = one_minus(top(alignment));
+  estimates.output_index = one_minus(estimates.output_index);
+  estimates.weights_index = one_minus(estimates.weights_index);
 
   if (layout.queries > 1) {
     double square = 0;
-    for (const double value : mse_by_query) square += (value - mean[mse]) * (value - mean[mse]);
+    for (const double value : mse_by_query) square += (value - mean.mse) * (value - mean.mse);
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
   return estimates;
@@ -231,7 +225,7 @@ EstimatesOf<Number> estimate_as(const MomentTree& tree, std::span<const double> 
 Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
                    std::span<const double> truth) {
   return estimate_as<Figure>(
-      tree, head_weights, truth,
+      tree.layout(), tree.jackknife_nodes(), head_weights, truth,
       [](double value, std::span<const double> left_out, std::span<const double> counts) {
         return Figure{value,
                       left_out.empty() ? undefined : jackknife_error(value, left_out, counts)};
@@ -241,10 +235,17 @@ Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
 SampledEstimates sampled_estimates(const MomentTree& tree, std::span<const double> head_weights,
                                    std::span<const double> truth) {
   return estimate_as<Sampled>(
-      tree, head_weights, truth,
+      tree.layout(), tree.jackknife_nodes(), head_weights, truth,
       [](double value, std::span<const double> left_out, std::span<const double>) {
         return Sampled(value, {left_out.begin(), left_out.end()});
       });
+}
+
+ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,
+                               std::span<const double> head_weights,
+                               std::span<const double> truth) {
+  return estimate_as<double>(layout, {{0, moments}}, head_weights, truth,
+                             [](double value, auto&&...) { return value; });
 }
 
 }  // namespace headlab

@@ -16,6 +16,12 @@ namespace headlab {
 struct Figure {
   double value = std::numeric_limits<double>::quiet_NaN();
   double mcse = std::numeric_limits<double>::quiet_NaN();
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("value", value, "value");
+    visit("mcse", mcse, "Monte Carlo standard error");
+  }
 };
 
 /// Standard error of a figure from its values with one node left out. Delete-m_j jackknife of

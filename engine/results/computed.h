@@ -1,41 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A condition whose figures were computed from closed forms instead of simulated, as the
-/// writers and the table take it.
+/// \file Conditions computed from closed forms instead of simulated, as the writers and the tables
+/// take them.
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "engine/moments/estimates.h"
 #include "engine/results/index_value.h"
-#include "engine/results/result.h"
+#include "engine/scenario/condition.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 
-/// A simulated figure against the computed one.
+/// Closed forms of one condition.
+struct ClosedForm {
+  std::string source;  ///< "exact" or "first_order"
+  std::string form;    ///< in words: "exact for the fixed design"
+  /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
+  double certificate = std::numeric_limits<double>::quiet_NaN();
+  Plan plan;  ///< conditional and pairwise, with the head weights used
+  ErrorTerms<Remainder> figures;
+  std::optional<WindowCounts> windows;  ///< known for a fixed design
+  double seconds = 0;                   ///< it took
+};
+
+/// An estimate and the same from closed forms.
 struct ComparedFigure {
   std::string name;  ///< its key in the summary, or what it is of where it is the largest of many
   Figure simulated;
-  Figure computed;                                      ///< with its remainder in place of the MCSE
+  Remainder computed;
   double z = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the MCSE is 0 or unknown
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("figure", name, "what is compared");
+    visit("simulated", simulated, "estimate");
+    visit("computed", computed, "from closed forms");
+    visit("z", z, "(simulated - computed)/MCSE");
+  }
 };
 
-/// Simulation and theory of one condition.
+/// Simulation and closed forms of one condition.
 struct SideBySide {
   std::vector<ComparedFigure> figures;  ///< of the summary
   std::vector<ComparedFigure> largest;  ///< largest |z| of bias, variance, covariance
 };
 
-/// One condition from closed forms. In every Figure of `condition.estimates` the remainder, how far
-/// the closed form may be off, stands in place of the MCSE: signed, NaN where it is unknown.
+/// One condition from closed forms.
 struct ComputedCondition {
-  ConditionResult condition;
-  ConditionIndices indices;
-  std::string source;                                             ///< "exact" or "first_order"
-  std::string form;                                               ///< in words
-  double certificate = std::numeric_limits<double>::quiet_NaN();  ///< of a quadrature, ideally 0
-  SideBySide simulated;  ///< empty unless the condition was simulated as well
+  Scenario scenario;
+  ClosedForm closed_form;
+  IndicesOf<Remainder> indices = {};
+  SideBySide simulated = {};  ///< empty unless the condition was simulated as well
 };
 
 }  // namespace headlab

@@ -10,16 +10,29 @@
 
 namespace headlab {
 
-/// A diversity index beside the largest value it can take; NaN where undefined (null in the
-/// outputs).
-struct IndexValue {
+/// A diversity index with the largest value it can take; NaN where undefined (null in the outputs).
+/// A Number is a Figure of a simulation, or the Remainder of a closed form.
+template <class Number>
+struct IndexOf {
   std::string name;
-  Figure figure;
+  Number figure = {};
   double ceiling = std::numeric_limits<double>::quiet_NaN();
-  bool simulated = false;  ///< estimated in the run, so that it has a standard error
+  bool simulated = false;  ///< follows from the error, so that it has a standard error or remainder
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    if (simulated) {
+      figure.fields(visit);
+    } else {
+      visit("value", figure.value, "value");
+    }
+    visit("ceiling", ceiling, "largest value");
+  }
 };
 
 /// The indices of one condition, in the order they are shown.
-using ConditionIndices = std::vector<IndexValue>;
+template <class Number>
+using IndicesOf = std::vector<IndexOf<Number>>;
+using ConditionIndices = IndicesOf<Figure>;
 
 }  // namespace headlab

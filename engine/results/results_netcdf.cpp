@@ -2,22 +2,21 @@
 #include "engine/results/results_netcdf.h"
 
 #include <algorithm>
-#include <functional>
-#include <variant>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/results/condition_record.h"
+#include "engine/results/netcdf_fields.h"
 #include "engine/results/results_nodes.h"
 #include "engine/results/results_scenario.h"
+#include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {
 namespace {
-
-std::vector<double> column(const std::vector<Figure>& figures, double Figure::*member) {
-  std::vector<double> numbers;
-  for (const Figure& figure : figures) numbers.push_back(figure.*member);
-  return numbers;
-}
 
 void write_provenance(const NetcdfGroup& root, const Study& study, const RunResult& result,
                       const Provenance& program) {
@@ -31,180 +30,177 @@ void write_provenance(const NetcdfGroup& root, const Study& study, const RunResu
   root.put_attribute("conditions_planned", static_cast<std::int64_t>(study.conditions.size()));
 }
 
-void write_counts(const NetcdfGroup& root, const RunResult& result) {
-  auto write = [&](const char* name, const char* long_name,
-                   const std::function<std::uint64_t(const ConditionResult&)>& count) {
-    std::vector<std::int64_t> values;
-    for (const ConditionResult& condition : result.conditions) {
-      values.push_back(static_cast<std::int64_t>(count(condition)));
-    }
-    root.write(name, {"condition"}, {long_name}, values);
-  };
-  using Result = const ConditionResult&;
-  auto whole = [](int number) { return static_cast<std::uint64_t>(number); };
-  write("replicates", "training sets simulated", [](Result of) { return of.estimates.replicates; });
-  write("replicates_planned", "training sets asked for",
-        [](Result of) { return of.scenario.replicates; });
-  write("jackknife_nodes", "nodes behind the standard errors",
-        [&](Result of) { return whole(of.estimates.nodes()); });
-  write("seed", "seed of the simulation", [](Result of) { return of.plan.seed; });
-  write("n", "training points in one training set", [](Result of) { return of.plan.n; });
-  write("d", "dimension of the design", [&](Result of) { return whole(of.plan.d); });
-  write("heads", "number of heads H", [&](Result of) { return whole(of.plan.heads); });
-  write("k", "per-head dimension d_k", [&](Result of) { return whole(of.plan.k); });
-  write("queries", "number of queries Q", [&](Result of) { return whole(of.plan.queries); });
-  write("empty_windows", "windows without a kernel value above 2^-126 (softmax: not counted)",
-        [](Result of) { return of.estimates.windows.empty; });
-  write("narrow_windows", "windows of effective sample size below 2",
-        [](Result of) { return of.estimates.windows.narrow; });
-}
+/// What a file says of a condition besides the summary.
+struct FileRecord {
+  const ConditionResult& condition;
 
-void write_summary_figures(const NetcdfGroup& root, const RunResult& result) {
-  auto write = [&](const std::string& name, const std::string& long_name,
-                   Figure Estimates::*figure) {
-    std::vector<Figure> figures;
-    for (const ConditionResult& condition : result.conditions) {
-      figures.push_back(condition.estimates.*figure);
-    }
-    root.write(name, {"condition"}, {long_name}, column(figures, &Figure::value));
-    root.write(name + "_mcse", {"condition"}, {"Monte Carlo standard error of " + name},
-               column(figures, &Figure::mcse));
-  };
-  write("mse", "mean squared error of the ensemble, mean over queries", &Estimates::mse);
-  write("bias_squared", "squared bias, corrected for the variance of the mean",
-        &Estimates::bias_squared);
-  write("variance_term", "sum over heads of a_h^2 V_h", &Estimates::variance_term);
-  write("covariance_term", "sum over pairs of different heads of a_h a_l C_hl",
-        &Estimates::covariance_term);
-  write("bias_squared_plugin", "squared bias, not corrected", &Estimates::bias_squared_plugin);
-  write("head_variance_mean", "mean over heads of V_h", &Estimates::head_variance_mean);
-  write("head_covariance_mean", "mean over pairs of heads of C_hl",
-        &Estimates::head_covariance_mean);
-  write("output_correlation", "head_covariance_mean / head_variance_mean",
-        &Estimates::output_correlation);
-
-  auto write_numbers = [&](const char* name, const VariableText& text,
-                           const std::function<double(const ConditionResult&)>& number) {
-    std::vector<double> values;
-    for (const ConditionResult& condition : result.conditions) values.push_back(number(condition));
-    root.write(name, {"condition"}, text, values);
-  };
-  using Result = const ConditionResult&;
-  write_numbers("mse_query_se", {"standard error of mse over the queries"},
-                [](Result of) { return of.estimates.mse_query_se; });
-  write_numbers("seconds", {"wall time of the simulation", "s"},
-                [](Result of) { return of.seconds; });
-  write_numbers("weights_per_second", {"kernel weights evaluated in a second", "s-1"},
-                [](Result of) { return of.weights_per_second; });
-}
-
-void write_indices(const NetcdfGroup& root, const RunResult& result,
-                   const std::vector<ConditionIndices>& indices) {
-  if (indices.empty()) return;
-  for (const IndexValue& like : indices.front()) {
-    std::vector<Figure> figures(result.conditions.size());
-    std::vector<double> ceilings(figures.size(), Figure{}.value);
-    for (std::size_t i = 0; i < std::min(figures.size(), indices.size()); ++i) {
-      for (const IndexValue& index : indices[i]) {
-        if (index.name != like.name) continue;
-        figures[i] = index.figure;
-        ceilings[i] = index.ceiling;
-      }
-    }
-    const std::string name = "index_" + like.name;
-    root.write(name, {"condition"}, {"diversity index " + like.name},
-               column(figures, &Figure::value));
-    if (like.simulated) {
-      root.write(name + "_mcse", {"condition"}, {"Monte Carlo standard error of " + name},
-                 column(figures, &Figure::mcse));
-    }
-    root.write(name + "_ceiling", {"condition"}, {"largest value of " + name}, ceilings);
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const Plan& plan = condition.plan;
+    visit("replicates_planned", condition.scenario.replicates, "training sets asked for");
+    visit("jackknife_nodes", condition.estimates.nodes(), "nodes behind the standard errors");
+    visit("seed", plan.seed, "seed of the simulation");
+    visit("d", plan.d, "dimension of the design");
+    visit("heads", plan.heads, "number of heads H");
+    visit("k", plan.k, "per-head dimension d_k");
+    visit("queries", plan.queries, "number of queries Q");
+    visit("moments", name_of(plan.moments), "which moments are kept");
+    visit("plan_sha256", plan_sha256(plan), "fingerprint of the numbers that were simulated");
+    visit("nodes_sha256", nodes_sha256(condition.tree.nodes()), "SHA-256 of the nodes");
+    // Heads that every replicate learns are not kept.
+    if (plan.learning) return;
+    const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
+                                            static_cast<std::size_t>(plan.d),
+                                            static_cast<std::size_t>(plan.k)};
+    const FieldText axes{.axes = "head coordinate dim"};
+    visit("projections", shaped(plan.projections, shape), "projections W_h", axes);
+    if (plan.query_projections.empty()) return;
+    visit("query_projections", shaped(plan.query_projections, shape), "projections of the queries",
+          axes);
   }
-}
+};
 
-void write_query_figures(const NetcdfGroup& root, const RunResult& result) {
-  root.define_doubles("head_weights", {"condition", "head"}, {"head weights a_h"});
-  root.define_doubles("x", {"condition", "query", "coordinate"}, {"query points"});
-  root.define_doubles("truth", {"condition", "query"}, {"regression function m(x)"});
-  auto define = [&](const std::string& name, std::vector<std::string> more,
-                    const std::string& long_name) {
-    more.insert(more.begin(), {"condition", "query"});
-    root.define_doubles(name, more, {long_name});
-    root.define_doubles(name + "_mcse", more, {"Monte Carlo standard error of " + name});
-  };
-  define("query_mse", {}, "mean squared error of the ensemble at a query");
-  define("head_bias", {"head"}, "E f_h - m(x)");
-  define("head_covariance", {"head", "head_2"}, "Cov(f_h, f_l) over training sets");
+/// A check of the fit of learned heads.
+struct CheckRecord {
+  std::size_t condition;
+  const FitCheck& check;
 
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const HeadParameters& heads = check.heads;
+    std::vector<double> unused;
+    visit("condition", condition, "condition whose heads are learned, from 0");
+    visit("step", check.step, "steps done");
+    visit("batch_error", check.batch_error, "squared error over batches since the last check");
+    visit("held_out_error", check.held_out_error, "squared error over the points held out");
+    visit("chordal",
+          heads.heads > 1 ? chordal_gradient(heads, unused)
+                          : std::numeric_limits<double>::quiet_NaN(),
+          "chordal index of the heads");
+    visit("head_weights", shaped(heads.weights), "head weights a_h", {.axes = "head"});
+    const std::vector<std::size_t> shape = {static_cast<std::size_t>(heads.heads),
+                                            static_cast<std::size_t>(heads.d),
+                                            static_cast<std::size_t>(heads.k)};
+    const FieldText axes{.axes = "head coordinate dim"};
+    visit("projections", shaped(heads.keys, shape), "projections W_h", axes);
+    if (heads.queries.empty()) return;
+    visit("query_projections", shaped(heads.queries, shape), "projections of the queries", axes);
+  }
+};
+
+using Lengths = std::map<std::string, std::size_t>;
+
+/// Conditions of one moment layout.
+struct LayoutGroup {
+  MomentLayout layout;
+  std::vector<std::size_t> conditions = {};
+};
+
+std::vector<LayoutGroup> layout_groups(const RunResult& result) {
+  std::vector<LayoutGroup> groups;
   for (std::size_t c = 0; c < result.conditions.size(); ++c) {
-    const ConditionResult& condition = result.conditions[c];
-    const auto queries = static_cast<std::size_t>(condition.plan.queries);
-    const auto heads = static_cast<std::size_t>(condition.plan.heads);
-    const auto d = static_cast<std::size_t>(condition.plan.d);
-    root.put("head_weights", {{c, 0}, {1, heads}}, condition.plan.head_weights);
-    root.put("x", {{c, 0, 0}, {1, queries, d}}, condition.plan.query_points);
-    root.put("truth", {{c, 0}, {1, queries}}, condition.plan.truth);
-    // Each figure of all queries in a row, as the file has it; short only where nothing was run.
-    std::vector<Figure> mse, bias, covariance;
-    for (const QueryEstimates& at : condition.estimates.queries) {
-      mse.push_back(at.mse);
-      bias.insert(bias.end(), at.head_bias.begin(), at.head_bias.end());
-      covariance.insert(covariance.end(), at.head_covariance.begin(), at.head_covariance.end());
-    }
-    auto put = [&](const std::string& name, const NetcdfGroup::Slab& where,
-                   const std::vector<Figure>& figures) {
-      if (figures.empty()) return;
-      root.put(name, where, column(figures, &Figure::value));
-      root.put(name + "_mcse", where, column(figures, &Figure::mcse));
-    };
-    put("query_mse", {{c, 0}, {1, queries}}, mse);
-    put("head_bias", {{c, 0, 0}, {1, queries, heads}}, bias);
-    put("head_covariance", {{c, 0, 0, 0}, {1, queries, heads, heads}}, covariance);
+    const MomentLayout& layout = result.conditions[c].tree.layout();
+    auto group = std::ranges::find(groups, layout, &LayoutGroup::layout);
+    if (group == groups.end()) group = groups.insert(groups.end(), {layout});
+    group->conditions.push_back(c);
   }
+  return groups;
 }
 
-void write_root(const NetcdfGroup& root, const Study& study, const RunResult& result,
-                const std::vector<ConditionIndices>& indices, const Provenance& program) {
-  int queries = 0, heads = 0, d = 0;  // the most of any condition
-  for (const ConditionResult& condition : result.conditions) {
-    queries = std::max(queries, condition.plan.queries);
-    heads = std::max(heads, condition.plan.heads);
-    d = std::max(d, condition.plan.d);
+/// Lengths of the axes of a group, which longer ones of some conditions decide.
+Lengths lengths_of(const LayoutGroup& group, const RunResult& result) {
+  int d = 0, k = 0;
+  for (const std::size_t c : group.conditions) {
+    d = std::max(d, result.conditions[c].plan.d);
+    k = std::max(k, result.conditions[c].plan.k);
   }
-  root.define_dimension("condition", result.conditions.size());
-  root.define_dimension("query", static_cast<std::size_t>(queries));
-  root.define_dimension("head", static_cast<std::size_t>(heads));
-  root.define_dimension("head_2", static_cast<std::size_t>(heads));
-  root.define_dimension("coordinate", static_cast<std::size_t>(d));
-  write_provenance(root, study, result, program);
-  std::vector<const Scenario*> scenarios;
-  for (const ConditionResult& condition : result.conditions) {
-    scenarios.push_back(&condition.scenario);
+  const auto heads = static_cast<std::size_t>(group.layout.heads);
+  return {{"condition", group.conditions.size()},
+          {"query", static_cast<std::size_t>(group.layout.queries)},
+          {"head", heads},
+          {"head_2", heads},
+          {"coordinate", static_cast<std::size_t>(d)},
+          {"dim", static_cast<std::size_t>(k)}};
+}
+
+/// How heads that were learned once came along, of all conditions of a group.
+void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup& of,
+                   const RunResult& result) {
+  std::vector<CheckRecord> records;
+  for (const std::size_t c : of.conditions) {
+    const LearnedHeads* learned = learned_heads(result.conditions[c].scenario);
+    if (learned == nullptr) continue;
+    for (const FitCheck& check : learned->fit.course) records.push_back({c, check});
   }
-  write_swept(root, "condition", study.swept, scenarios);
-  write_summary_figures(root, result);
-  write_indices(root, result, indices);
-  write_counts(root, result);
-  std::vector<std::string> estimators, modes;
-  for (const ConditionResult& condition : result.conditions) {
-    estimators.emplace_back(name_of(condition.plan.estimator));
-    modes.emplace_back(name_of(condition.plan.moments));
+  if (records.empty()) return;
+  lengths["check"] = records.size();
+  FieldTable table(lengths);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const NetcdfFields::Place place{&table, {{"check"}, {i}}};
+    NetcdfFields visit(place, place);
+    records[i].fields(visit);
   }
-  root.write("estimator", {"condition"}, {"how the noise enters", ""}, estimators);
-  root.write("moments", {"condition"}, {"which moments are kept", ""}, modes);
-  write_query_figures(root, result);
+  const NetcdfGroup history = group.define_group("history");
+  history.define_dimension("check", records.size());
+  table.write(history);
+}
+
+void write_conditions(const NetcdfGroup& root, const RunResult& result,
+                      const std::vector<ConditionIndices>& indices) {
+  const std::vector<LayoutGroup> groups = layout_groups(result);
+  const bool one = groups.size() == 1;
+  FieldTable of_root(one ? lengths_of(groups[0], result)
+                         : Lengths{{"condition", result.conditions.size()}});
+  std::vector<NumberedTree> trees;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const Lengths lengths = lengths_of(groups[g], result);
+    FieldTable of_group(lengths);
+    FieldTable& table = one ? of_root : of_group;
+    trees.clear();
+    for (std::size_t row = 0; row < groups[g].conditions.size(); ++row) {
+      const std::size_t c = groups[g].conditions[row];
+      const ConditionResult& condition = result.conditions[c];
+      const ConditionIndices of_condition = c < indices.size() ? indices[c] : ConditionIndices{};
+      NetcdfFields visit({&of_root, {{"condition"}, {c}}}, {&table, {{"condition"}, {row}}});
+      record_of(condition, of_condition).fields(visit);
+      FileRecord{condition}.fields(visit);
+      trees.push_back({c, &condition.tree});
+    }
+    const NetcdfGroup group = one ? root : root.define_group(layout_group_name(g));
+    for (const auto& [axis, length] : lengths) {
+      if (!one || axis != "condition") group.define_dimension(axis, length);
+    }
+    if (!one) {
+      group.write(
+          "condition", {"condition"}, {"number of a condition, from 0"},
+          std::vector<std::int64_t>(groups[g].conditions.begin(), groups[g].conditions.end()));
+      of_group.write(group);
+    }
+    write_nodes(group, trees);
+    write_history(group, lengths, groups[g], result);
+  }
+  of_root.write(root);
 }
 
 }  // namespace
+
+std::string layout_group_name(std::size_t layout) {
+  return "layout_" + std::to_string(layout);
+}
 
 void write_results(const std::string& path, const Study& study, const RunResult& result,
                    const std::vector<ConditionIndices>& indices, const Provenance& program) {
   try {
     NetcdfImage image;
-    write_root(image.root(), study, result, indices, program);
-    for (std::size_t i = 0; i < result.conditions.size(); ++i) {
-      write_nodes(image.root(), i, result.conditions[i]);
+    const NetcdfGroup root = image.root();
+    root.define_dimension("condition", result.conditions.size());
+    write_provenance(root, study, result, program);
+    std::vector<const Scenario*> scenarios;
+    for (const ConditionResult& condition : result.conditions) {
+      scenarios.push_back(&condition.scenario);
     }
+    write_swept(root, "condition", study.swept, scenarios);
+    write_conditions(root, result, indices);
     image.save(path);
   } catch (const NetcdfError& error) {
     throw CouldNotFinish(path + ": cannot be written (" + error.what() + ")");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The group of one condition in results.nc: the moments of its nodes.
+/// \file The nodes of all conditions of one moment layout in results.nc.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +7,21 @@
 #include <vector>
 
 #include "engine/files/netcdf_file.h"
-#include "engine/results/result.h"
+#include "engine/moments/moment_tree.h"
 
 namespace headlab {
 
-/// What a results file holds of one condition.
-struct StoredCondition {
-  std::string parameters;   ///< of the scenario, as JSON
-  std::string plan_sha256;  ///< of the plan that was simulated
-  MomentLayout layout;
-  std::vector<Node> nodes;           ///< as MomentTree::nodes()
-  std::vector<double> head_weights;  ///< [H]
-  std::vector<double> query_points;  ///< [Q][d]
-  std::vector<double> truth;         ///< [Q]
+/// A condition, from 0, with its moments.
+struct NumberedTree {
+  std::size_t condition;
+  const MomentTree* tree;
 };
 
-const char* name_of(Estimator estimator);
-const char* name_of(MomentMode moments);
+/// SHA-256 of the numbers of nodes, because a file keeps no sums of its own.
+std::string nodes_sha256(const std::vector<Node>& nodes);
 
-/// Adds the group of condition `number` (from 0) to a file; throws NetcdfError.
-void write_nodes(const NetcdfGroup& root, std::size_t number, const ConditionResult& condition);
-
-/// Reads it back; throws NetcdfError.
-StoredCondition read_nodes(const NetcdfGroup& root, std::size_t number);
+/// Adds the group `nodes` to a group with the dimension `query`: the nodes of trees of one layout,
+/// one tree after the other. The trees are read when the file is saved. Throws NetcdfError.
+void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& trees);
 
 }  // namespace headlab

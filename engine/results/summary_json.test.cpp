@@ -21,7 +21,10 @@ Keys keys_of(const Json& object) {
 }
 
 Json summary(const Study& study, const RunResult& result) {
-  return Json::parse(summary_json(study, result, hand_made::indices(result), hand_made::program));
+  std::string text;
+  write_summary_json([&](std::string_view part) { text += part; }, study, result,
+                     hand_made::indices(result), hand_made::program);
+  return Json::parse(text);
 }
 
 Json summary(const std::vector<std::string>& sets = {}) {

@@ -241,8 +241,9 @@ TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
 TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
   const Study study = study_of(text_with(learned("")));
   const RunResult result = run(study, {.backend = "cpu", .threads = 1});
-  const auto json =
-      nlohmann::json::parse(summary_json(study, result, {}, provenance()))["conditions"][0];
+  std::string text;
+  write_summary_json([&](std::string_view part) { text += part; }, study, result, {}, provenance());
+  const auto json = nlohmann::json::parse(text)["conditions"][0];
   EXPECT_EQ(json["learned"]["fit"], "once");
   EXPECT_EQ(json["learned"]["points"], 60);
   EXPECT_EQ(json["learned"]["held_out"], 12);
@@ -253,15 +254,15 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
   write_results(path.string(), study, result, {}, provenance());
   {
     const NetcdfInput file(path.string());
-    const NetcdfGroup group = file.root().find_group("condition_000");
-    EXPECT_EQ(group.doubles("projections"), result.conditions[0].plan.projections);
-    const auto steps = group.integers("course_step");
+    EXPECT_EQ(file.root().doubles("projections"), result.conditions[0].plan.projections);
+    const NetcdfGroup history = file.root().find_group("history");
+    const auto steps = history.integers("step");
     const Fit& fit = learned_heads(result.conditions[0].scenario)->fit;
     ASSERT_EQ(steps.size(), fit.course.size());
     EXPECT_EQ(steps.back(), static_cast<std::int64_t>(fit.course.back().step));
     const std::vector<std::size_t> shape = {steps.size(), 2, 3, 1};
-    EXPECT_EQ(group.shape("course_projections"), shape);
-    EXPECT_TRUE(std::isnan(group.doubles("course_batch_error")[0]));
+    EXPECT_EQ(history.shape("projections"), shape);
+    EXPECT_TRUE(std::isnan(history.doubles("batch_error")[0]));
   }
   std::filesystem::remove(path);
 }

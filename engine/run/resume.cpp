@@ -11,7 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
-#include "engine/results/results_nodes.h"
+#include "engine/results/results_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {
@@ -86,9 +86,9 @@ MomentTree tree_of(StoredCondition stored) {
   return {stored.layout, std::move(stored.nodes)};
 }
 
-BegunCondition read_condition(const std::string& path, const NetcdfGroup& root, std::size_t number,
-                              const Scenario& scenario) {
-  StoredCondition stored = read_nodes(root, number);
+BegunCondition read_condition(const std::string& path, const ResultsReader& results,
+                              std::size_t number, const Scenario& scenario) {
+  StoredCondition stored = results.read(number);
   if (stored.nodes.empty()) {
     return {.tree = MomentTree(stored.layout)};
   }
@@ -133,7 +133,9 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
                    .device = root.text_attribute("device"),
                    .conditions = {}};
     require_same_program(path, root, program);
-    const std::size_t conditions = root.dimension("condition");
+    const ResultsReader results(root);
+    const std::size_t conditions = results.conditions();
+    if (conditions == 0) return begun;
     const std::vector<double> seconds = root.doubles("seconds");
     const std::vector<std::int64_t> replicates = root.integers("replicates");
     if (seconds.size() != conditions || replicates.size() != conditions) {
@@ -146,7 +148,7 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
         refuse_resume(path, "has " + std::to_string(i + 1) + " conditions or more, the study has " +
                                 std::to_string(study.conditions.size()));
       }
-      begun.conditions.push_back(read_condition(path, root, i, study.conditions[i]));
+      begun.conditions.push_back(read_condition(path, results, i, study.conditions[i]));
       if (std::isfinite(seconds[i])) begun.conditions[i].seconds = seconds[i];
     }
     return begun;

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/results/results_netcdf.h"
+#include "engine/results/results_reader.h"
 #include "kernels/cuda/status.h"
 #include "tools/cli/testing/command_line_fixture.h"
 

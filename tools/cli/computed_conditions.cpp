@@ -13,20 +13,9 @@ namespace headlab::tools {
 namespace {
 
 ComputedCondition computed_condition(const Scenario& scenario, const Theory& theory) {
-  ComputedCondition computed{
-      .condition = {.scenario = scenario,
-                    .plan = theory.plan,
-                    .tree = MomentTree(theory.plan.layout()),
-                    .estimates = as_estimates(theory.figures),
-                    .seconds = theory.seconds,
-                    .weights_per_second = std::numeric_limits<double>::quiet_NaN()},
-      .indices = {},
-      .source = theory.source,
-      .form = theory.form,
-      .certificate = theory.certificate,
-      .simulated = {}};
-  computed.indices = condition_indices(computed.condition);
-  return computed;
+  return {.scenario = scenario,
+          .closed_form = theory,
+          .indices = condition_indices<Remainder>(scenario, theory.plan, theory.figures)};
 }
 
 }  // namespace
@@ -63,8 +52,7 @@ std::vector<ComputedCondition> compared_conditions(const RunResult& result,
     Theory theory = theories[i];
     set_head_weights(theory, simulated.plan.head_weights);
     computed.push_back(computed_condition(simulated.scenario, theory));
-    computed.back().simulated =
-        side_by_side(simulated.estimates, computed.back().condition.estimates);
+    computed.back().simulated = side_by_side(simulated.estimates, theory.figures);
   }
   return computed;
 }

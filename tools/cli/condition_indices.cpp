@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "engine/scenario/subspaces.h"
@@ -10,8 +11,9 @@
 #include "validation/diversity/query_key.h"
 
 namespace headlab::tools {
-
 namespace {
+
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
 /// Index qk of heads that project queries and keys apart: 1 less the mean over pairs of E rho.
 std::optional<double> query_key_index(const HeadFrames& frames, const KernelLaw& kernel) {
@@ -24,24 +26,31 @@ std::optional<double> query_key_index(const HeadFrames& frames, const KernelLaw&
   return 1 - sum / static_cast<double>(pairs.size());
 }
 
+/// Largest value of an index that follows from the error.
+double ceiling_of(const std::string& index, int heads) {
+  if (heads == 1) return undefined;
+  // Weights are not negative, so no two vectors of them are more than at right angles.
+  return index == "output" ? output_index_ceiling(heads) : 1.0;
+}
+
 }  // namespace
 
-ConditionIndices condition_indices(const ConditionResult& condition) {
-  constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+template <class Number>
+IndicesOf<Number> condition_indices(const Scenario& scenario, const Plan& plan,
+                                    const ErrorTerms<Number>& terms) {
   std::optional<double> bandwidth, temperature;
-  const HeadFrames frames = make_head_frames(condition.scenario);
+  const HeadFrames frames = make_head_frames(scenario);
   const bool alike = frames.orthonormal() && frames.queries().empty();
-  if (const auto* gaussian = std::get_if<GaussianKernel>(&condition.plan.kernel);
-      gaussian && alike) {
+  if (const auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel); gaussian && alike) {
     bandwidth = gaussian->bandwidth;
   }
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&condition.plan.kernel); softmax && alike) {
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel); softmax && alike) {
     temperature = softmax->temperature;
   }
-  const std::optional<double> query_key = query_key_index(frames, condition.plan.kernel);
+  const std::optional<double> query_key = query_key_index(frames, plan.kernel);
   // Heads that every replicate learns have no subspaces of the condition.
-  const bool of_condition = !condition.plan.learning;
-  ConditionIndices indices;
+  const bool of_condition = !plan.learning;
+  IndicesOf<Number> indices;
   for (Index& index : subspace_indices(to_matrices(frames), bandwidth, temperature)) {
     if (index.name == "qk" && query_key) index.value = query_key;
     indices.push_back(
@@ -49,23 +58,27 @@ ConditionIndices condition_indices(const ConditionResult& condition) {
          .figure = {.value = of_condition ? index.value.value_or(undefined) : undefined},
          .ceiling = index.ceiling.value_or(undefined)});
   }
-  const int heads = condition.plan.heads;
-  indices.push_back({.name = "output",
-                     .figure = condition.estimates.output_index,
-                     .ceiling = heads > 1 ? output_index_ceiling(heads) : undefined,
-                     .simulated = true});
-  // Weights are not negative, so no two vectors of them are more than at right angles.
-  indices.push_back({.name = "weights",
-                     .figure = condition.estimates.weights_index,
-                     .ceiling = heads > 1 ? 1.0 : undefined,
-                     .simulated = true});
+  NumberList<const Number> of_error;
+  terms.index_fields(of_error);
+  for (const NamedNumber<const Number>& index : of_error.all) {
+    indices.push_back({.name = index.name,
+                       .figure = *index.number,
+                       .ceiling = ceiling_of(index.name, plan.heads),
+                       .simulated = true});
+  }
   return indices;
 }
+
+template IndicesOf<Figure> condition_indices(const Scenario&, const Plan&,
+                                             const ErrorTerms<Figure>&);
+template IndicesOf<Remainder> condition_indices(const Scenario&, const Plan&,
+                                                const ErrorTerms<Remainder>&);
 
 std::vector<ConditionIndices> condition_indices(const RunResult& result) {
   std::vector<ConditionIndices> indices;
   for (const ConditionResult& condition : result.conditions) {
-    indices.push_back(condition_indices(condition));
+    indices.push_back(
+        condition_indices<Figure>(condition.scenario, condition.plan, condition.estimates));
   }
   return indices;
 }

@@ -55,7 +55,7 @@ std::string figure_text(const Figure& figure) {
          print("%+03d", exponent);
 }
 
-std::string computed_text(const Figure& figure) {
+std::string computed_text(const Remainder& figure) {
   const auto [value, remainder] = figure;
   if (std::isnan(value)) return none;
   const std::string text = print("%.6g", value);

@@ -17,7 +17,7 @@ std::string figure_text(const Figure& figure);
 
 /// "0.123457 (-1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
 /// "–" for what is undefined.
-std::string computed_text(const Figure& figure);
+std::string computed_text(const Remainder& figure);
 
 /// Up to four significant digits; "–" for NaN.
 std::string short_number(double number);

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <variant>
 
+#include "engine/results/condition_record.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 
@@ -47,68 +50,97 @@ std::string replicates_text(const ConditionResult& condition) {
   return done + " of " + std::to_string(condition.scenario.replicates);
 }
 
-using Describe = std::function<std::string(const ConditionResult&)>;
+const Plan& plan_of(const ConditionResult& condition) {
+  return condition.plan;
+}
+const Plan& plan_of(const ComputedCondition& computed) {
+  return computed.closed_form.plan;
+}
+const ErrorTerms<Figure>& terms_of(const ConditionResult& condition) {
+  return condition.estimates;
+}
+const ErrorTerms<Remainder>& terms_of(const ComputedCondition& computed) {
+  return computed.closed_form.figures;
+}
+std::string text_of(const Figure& figure) {
+  return figure_text(figure);
+}
+std::string text_of(const Remainder& figure) {
+  return computed_text(figure);
+}
+
+template <class Condition>
+using Describe = std::function<std::string(const Condition&)>;
 
 /// Those of the texts that are the same for every condition, with commas between.
-std::string common(const RunResult& result, const std::vector<Describe>& texts) {
+template <class Condition>
+std::string common(const std::vector<Condition>& conditions,
+                   const std::vector<Describe<Condition>>& texts) {
   std::string line;
-  for (const Describe& text : texts) {
-    const std::string first = text(result.conditions.front());
-    const bool same = std::all_of(result.conditions.begin(), result.conditions.end(),
-                                  [&](const ConditionResult& c) { return text(c) == first; });
+  for (const Describe<Condition>& text : texts) {
+    const std::string first = text(conditions.front());
+    const bool same =
+        std::ranges::all_of(conditions, [&](const Condition& c) { return text(c) == first; });
     if (same) line += (line.empty() ? "" : ", ") + first;
   }
   return line;
 }
 
 /// A line on the heads, with its end unless nothing is common to all conditions.
-std::string heads_line(const RunResult& result) {
-  using Condition = const ConditionResult&;
+template <class Condition>
+std::string heads_line(const std::vector<Condition>& conditions) {
+  using C = const Condition&;
   const std::string heads =
-      common(result, {[](Condition c) { return "n " + std::to_string(c.plan.n); },
-                      [](Condition c) { return "H " + std::to_string(c.plan.heads); },
-                      [](Condition c) { return "d_k " + std::to_string(c.plan.k); },
-                      [](Condition c) { return kernel_text(c.plan); }});
+      common(conditions, {[](C c) { return "n " + std::to_string(plan_of(c).n); },
+                          [](C c) { return "H " + std::to_string(plan_of(c).heads); },
+                          [](C c) { return "d_k " + std::to_string(plan_of(c).k); },
+                          [](C c) { return kernel_text(plan_of(c)); }});
   return heads + (heads.empty() ? "" : "\n");
 }
 
-std::string queries_text(const ConditionResult& condition) {
-  return std::to_string(condition.plan.queries) +
-         (condition.plan.queries == 1 ? " query" : " queries");
+template <class Condition>
+std::string queries_text(const Condition& condition) {
+  const int queries = plan_of(condition).queries;
+  return std::to_string(queries) + (queries == 1 ? " query" : " queries");
 }
 
 /// What the conditions are: a line on the heads and a line on the simulation.
 std::string header(const RunResult& result) {
   if (result.conditions.empty()) return "";
-  using Condition = const ConditionResult&;
+  using C = const ConditionResult&;
   const std::string computation =
-      common(result, {[](Condition c) {
-                        const bool conditional = c.plan.estimator == Estimator::conditional;
-                        return std::string(conditional ? "conditional" : "plain") + " estimator";
-                      },
-                      queries_text, [](Condition c) { return replicates_text(c) + " replicates"; },
-                      [&](Condition) {
-                        const bool plain = result.simd.empty() || result.simd == "none";
-                        return result.backend + (plain ? "" : "/" + result.simd);
-                      }});
-  return heads_line(result) + computation + "\n";
+      common(result.conditions,
+             {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
+              queries_text<ConditionResult>, [](C c) { return replicates_text(c) + " replicates"; },
+              [&](C) {
+                const bool plain = result.simd.empty() || result.simd == "none";
+                return result.backend + (plain ? "" : "/" + result.simd);
+              }});
+  return heads_line(result.conditions) + computation + "\n";
 }
 
-/// How a Figure is written: figure_text or computed_text.
-using FigureText = std::string (*)(const Figure&);
+/// Numbers of a list that have one of the roles, role by role.
+template <class Number>
+std::vector<NamedNumber<const Number>> numbers_with(const ErrorTerms<Number>& terms,
+                                                    std::initializer_list<TableRole> roles) {
+  std::vector<NamedNumber<const Number>> chosen;
+  for (const TableRole role : roles) {
+    std::ranges::copy_if(numbers_of<Number>(terms), std::back_inserter(chosen),
+                         [&](const auto& number) { return number.text.role == role; });
+  }
+  return chosen;
+}
 
-std::string components_table(const Estimates& estimates, FigureText text_of) {
-  const std::vector<std::pair<std::string, Figure>> rows = {
-      {"bias²", estimates.bias_squared},
-      {"variance", estimates.variance_term},
-      {"covariance", estimates.covariance_term},
-      {"sum = MSE", estimates.mse}};
+/// What the error is made of, with shares.
+template <class Number>
+std::string components_table(const ErrorTerms<Number>& terms) {
   std::vector<std::string> names, figures, shares, bars;
-  for (const auto& [name, figure] : rows) {
-    names.push_back(name);
-    figures.push_back(text_of(figure));
-    const double share = figure.value / estimates.mse.value;
-    const bool known = std::isfinite(share) && estimates.mse.value > 0;
+  for (const auto& [name, number, text] :
+       numbers_with<Number>(terms, {TableRole::term, TableRole::total})) {
+    names.push_back((text.role == TableRole::total ? "sum = " : "") + std::string(text.label));
+    figures.push_back(text_of(*number));
+    const double share = number->value / terms.mse.value;
+    const bool known = std::isfinite(share) && terms.mse.value > 0;
     const long tenths = known ? std::lround(1000 * share) : 0;
     shares.push_back(known ? (tenths < 0 ? "-" : "") + std::to_string(std::labs(tenths) / 10) +
                                  "." + std::to_string(std::labs(tenths) % 10) + " %"
@@ -123,20 +155,25 @@ std::string components_table(const Estimates& estimates, FigureText text_of) {
   return columns.text("  ");
 }
 
-std::string heads_table(const Estimates& estimates, FigureText text_of) {
-  std::vector<std::string> figures = {text_of(estimates.head_variance_mean),
-                                      text_of(estimates.head_covariance_mean),
-                                      text_of(estimates.output_correlation)};
+/// Everything else, a row each.
+template <class Number>
+std::string figures_table(const ErrorTerms<Number>& terms) {
+  std::vector<std::string> names, figures;
+  for (const auto& [name, number, text] :
+       numbers_with<Number>(terms, {TableRole::figure, TableRole::sweep})) {
+    names.emplace_back(*text.title ? text.title : text.label);
+    figures.push_back(text_of(*number));
+  }
   Columns columns;
-  columns.add("", {"variance V, mean over heads", "covariance C, mean over pairs",
-                   "output correlation C/V"});
+  columns.add("", names);
   columns.add_figures("", figures);
   return columns.text("  ").substr(1);  // without the empty line of headings
 }
 
-std::string indices_table(const ConditionIndices& indices, FigureText text_of) {
+template <class Number>
+std::string indices_table(const IndicesOf<Number>& indices) {
   std::vector<std::string> names, figures, ceilings;
-  for (const IndexValue& index : indices) {
+  for (const IndexOf<Number>& index : indices) {
     names.push_back(index.name);
     const bool exact = !index.simulated && !std::isnan(index.figure.value);
     figures.push_back(exact ? short_number(index.figure.value) : text_of(index.figure));
@@ -200,17 +237,16 @@ std::string learned_text(const ConditionResult& condition) {
   return text + "\n\n";
 }
 
-std::string single_table(const ConditionResult& condition, const ConditionIndices& indices,
-                         FigureText text_of) {
-  const Estimates& estimates = condition.estimates;
-  std::string text = learned_text(condition) + components_table(estimates, text_of);
-  if (std::holds_alternative<DesignQueries>(condition.scenario.queries) &&
-      !std::isnan(estimates.mse_query_se)) {
+template <class Number>
+std::string single_table(const Scenario& scenario, const ErrorTerms<Number>& terms,
+                         const IndicesOf<Number>& indices) {
+  std::string text = components_table(terms);
+  if (std::holds_alternative<DesignQueries>(scenario.queries) && !std::isnan(terms.mse_query_se)) {
     text += "  (over the queries drawn, the standard error of the MSE is " +
-            short_number(estimates.mse_query_se) + ")\n";
+            short_number(terms.mse_query_se) + ")\n";
   }
-  text += "\n" + heads_table(estimates, text_of);
-  if (!indices.empty()) text += "\n" + indices_table(indices, text_of);
+  text += "\n" + figures_table(terms);
+  if (!indices.empty()) text += "\n" + indices_table(indices);
   return text;
 }
 
@@ -223,11 +259,11 @@ std::string heading_of(const std::string& key, const std::vector<std::string>& k
 }
 
 /// A column for each swept key.
-void add_swept(const Study& study, const std::vector<ConditionResult>& conditions,
-               Columns& columns) {
+template <class Condition>
+void add_swept(const Study& study, const std::vector<Condition>& conditions, Columns& columns) {
   for (std::size_t s = 0; s < study.swept.size(); ++s) {
     std::vector<std::string> values;
-    for (const ConditionResult& condition : conditions) {
+    for (const Condition& condition : conditions) {
       values.push_back(condition.scenario.swept.at(s));
     }
     columns.add(heading_of(study.swept[s], study.swept), values, true);
@@ -246,30 +282,35 @@ void add_chordal(const std::vector<ConditionResult>& conditions,
   for (const ConditionIndices& of_condition : indices) {
     const auto chordal =
         std::find_if(of_condition.begin(), of_condition.end(),
-                     [](const IndexValue& index) { return index.name == "chordal"; });
+                     [](const IndexOf<Figure>& index) { return index.name == "chordal"; });
     cells.push_back(chordal == of_condition.end() ? "–" : short_number(chordal->figure.value));
   }
   columns.add("chordal index", cells, true);
 }
 
-std::string sweep_table(const Study& study, const RunResult& result,
-                        const std::vector<ConditionIndices>& indices, FigureText text_of) {
-  const auto& conditions = result.conditions;
+/// A column for each number that stands in a table with a row a condition.
+template <class Condition>
+void add_numbers(const std::vector<Condition>& conditions, Columns& columns) {
+  std::vector<std::vector<std::string>> cells;
+  std::vector<const char*> headings;
+  for (const Condition& condition : conditions) {
+    const auto numbers =
+        numbers_with(terms_of(condition), {TableRole::term, TableRole::total, TableRole::sweep});
+    cells.resize(numbers.size());
+    headings.clear();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      headings.push_back(numbers[i].text.label);
+      cells[i].push_back(text_of(*numbers[i].number));
+    }
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
+}
+
+std::string sweep_table(const Study& study, const std::vector<ConditionResult>& conditions,
+                        const std::vector<ConditionIndices>& indices) {
   Columns columns;
   add_swept(study, conditions, columns);
-  const std::vector<std::pair<std::string, Figure Estimates::*>> figures = {
-      {"bias²", &Estimates::bias_squared},
-      {"variance", &Estimates::variance_term},
-      {"covariance", &Estimates::covariance_term},
-      {"MSE", &Estimates::mse},
-      {"correlation C/V", &Estimates::output_correlation}};
-  for (const auto& [heading, figure] : figures) {
-    std::vector<std::string> cells;
-    for (const ConditionResult& condition : conditions) {
-      cells.push_back(text_of(condition.estimates.*figure));
-    }
-    columns.add_figures(heading, cells);
-  }
+  add_numbers(conditions, columns);
   add_chordal(conditions, indices, columns);
   std::vector<std::string> replicates;
   for (const ConditionResult& condition : conditions) {
@@ -282,17 +323,23 @@ std::string sweep_table(const Study& study, const RunResult& result,
   return columns.text("  ");
 }
 
+std::string sweep_table(const Study& study, const std::vector<ComputedCondition>& theory) {
+  Columns columns;
+  add_swept(study, theory, columns);
+  add_numbers(theory, columns);
+  return columns.text("  ");
+}
+
 /// Which forms were used, and how far weights are from summing to one in a quadrature.
 std::string forms_text(const std::vector<ComputedCondition>& theory) {
   std::vector<std::string> forms;
   double certificate = std::numeric_limits<double>::quiet_NaN();
   double seconds = 0;
   for (const ComputedCondition& computed : theory) {
-    if (std::find(forms.begin(), forms.end(), computed.form) == forms.end()) {
-      forms.push_back(computed.form);
-    }
-    certificate = std::fmax(certificate, std::abs(computed.certificate));
-    seconds += computed.condition.seconds;
+    const ClosedForm& closed = computed.closed_form;
+    if (std::ranges::count(forms, closed.form) == 0) forms.push_back(closed.form);
+    certificate = std::fmax(certificate, std::abs(closed.certificate));
+    seconds += closed.seconds;
   }
   std::string text = "theory: ";
   for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
@@ -313,14 +360,8 @@ std::string z_text(double z) {
 
 /// Simulation and theory of one condition side by side.
 std::string comparison_of_one(const SideBySide& comparison) {
-  static const std::vector<std::pair<std::string, std::string>> names = {
-      {"mse", "MSE"},
-      {"bias_squared", "bias²"},
-      {"variance_term", "variance"},
-      {"covariance_term", "covariance"},
-      {"head_variance_mean", "V, mean over heads"},
-      {"head_covariance_mean", "C, mean over pairs"},
-      {"output_correlation", "correlation C/V"}};
+  const ErrorTerms<Figure> none;
+  const auto numbers = numbers_of<Figure>(none);
   std::vector<std::string> labels, simulated, computed, z;
   auto add = [&](const std::string& label, const ComparedFigure& figure) {
     labels.push_back(label);
@@ -329,9 +370,9 @@ std::string comparison_of_one(const SideBySide& comparison) {
     z.push_back(z_text(figure.z));
   };
   for (const ComparedFigure& figure : comparison.figures) {
-    const auto name = std::find_if(names.begin(), names.end(),
-                                   [&](const auto& entry) { return entry.first == figure.name; });
-    add(name == names.end() ? figure.name : name->second, figure);
+    const auto number =
+        std::ranges::find_if(numbers, [&](const auto& one) { return one.name == figure.name; });
+    add(number == numbers.end() ? figure.name : number->text.label, figure);
   }
   for (const ComparedFigure& figure : comparison.largest)
     add("largest |z|: " + figure.name, figure);
@@ -345,10 +386,8 @@ std::string comparison_of_one(const SideBySide& comparison) {
 
 /// A row a condition: MSE both ways, and the largest |z|.
 std::string comparison_of_many(const Study& study, const std::vector<ComputedCondition>& theory) {
-  std::vector<ConditionResult> conditions;
-  for (const ComputedCondition& computed : theory) conditions.push_back(computed.condition);
   Columns columns;
-  add_swept(study, conditions, columns);
+  add_swept(study, theory, columns);
   std::vector<std::string> simulated, computed;
   std::vector<std::vector<std::string>> z(4);
   for (const ComputedCondition& one : theory) {
@@ -378,32 +417,32 @@ std::string result_table(const Study& study, const RunResult& result,
   text += header(result) + "\n";
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
   if (study.swept.empty() && result.conditions.size() == 1) {
-    text += single_table(result.conditions.front(),
-                         indices.empty() ? ConditionIndices{} : indices.front(), figure_text);
+    const ConditionResult& condition = result.conditions.front();
+    text += learned_text(condition) +
+            single_table<Figure>(condition.scenario, condition.estimates,
+                                 indices.empty() ? ConditionIndices{} : indices.front());
   } else {
-    text += sweep_table(study, result, indices, figure_text);
+    text += sweep_table(study, result.conditions, indices);
   }
   return text + footer(result);
 }
 
 std::string theory_table(const Study& study, const std::vector<ComputedCondition>& theory) {
-  RunResult result;
-  for (const ComputedCondition& computed : theory) result.conditions.push_back(computed.condition);
-  std::string text = one_line(study.conditions.front().name) + "\n" + heads_line(result) +
-                     common(result, {queries_text}) + "\n\n";
-  if (study.swept.empty() && theory.size() == 1) {
-    text += single_table(theory.front().condition, theory.front().indices, computed_text);
-  } else {
-    text += sweep_table(study, result, {}, computed_text);
-  }
+  std::string text = one_line(study.conditions.front().name) + "\n" + heads_line(theory) +
+                     common(theory, {queries_text<ComputedCondition>}) + "\n\n";
+  const ComputedCondition& first = theory.front();
+  text += study.swept.empty() && theory.size() == 1
+              ? single_table(first.scenario, first.closed_form.figures, first.indices)
+              : sweep_table(study, theory);
   return text + "\n" + forms_text(theory);
 }
 
 std::string comparison_table(const Study& study, const std::vector<ComputedCondition>& theory) {
   const bool one = study.swept.empty() && theory.size() == 1;
-  const bool first_order = std::any_of(
-      theory.begin(), theory.end(),
-      [](const ComputedCondition& computed) { return computed.source == "first_order"; });
+  const bool first_order =
+      std::any_of(theory.begin(), theory.end(), [](const ComputedCondition& computed) {
+        return computed.closed_form.source == "first_order";
+      });
   return (one ? comparison_of_one(theory.front().simulated) : comparison_of_many(study, theory)) +
          "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
          (first_order ? "z does not allow for the second-order term of the first order: "

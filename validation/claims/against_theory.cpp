@@ -8,7 +8,7 @@ namespace headlab {
 namespace {
 
 /// A remainder as the largest error of its figure; a figure without one has none.
-double error_of(const TheoryFigure& figure) {
+double error_of(const Remainder& figure) {
   return std::isnan(figure.remainder) ? 0.0 : std::abs(figure.remainder);
 }
 
@@ -24,7 +24,7 @@ std::vector<Comparison> against_theory(const SampledEstimates& observed, const T
     const std::string at = " at query " + std::to_string(q + 1);
     const std::size_t heads = seen.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
-      const TheoryFigure& bias = closed.head_bias.at(h);
+      const Remainder& bias = closed.head_bias.at(h);
       const double variance = closed.head_covariance.at(h * heads + h).value;
       const double scale = std::sqrt(bias.value * bias.value + variance);
       all.push_back(equal_to("bias of head " + std::to_string(h + 1) + at, seen.head_bias[h],
@@ -32,7 +32,7 @@ std::vector<Comparison> against_theory(const SampledEstimates& observed, const T
     }
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
-        const TheoryFigure& covariance = closed.head_covariance.at(h * heads + l);
+        const Remainder& covariance = closed.head_covariance.at(h * heads + l);
         const double scale = std::sqrt(closed.head_covariance[h * heads + h].value *
                                        closed.head_covariance[l * heads + l].value);
         const std::string what = h == l ? "variance of head " + std::to_string(h + 1)

@@ -10,7 +10,7 @@
 namespace headlab {
 namespace {
 
-ComparedFigure compared(std::string name, const Figure& simulated, const Figure& computed) {
+ComparedFigure compared(std::string name, const Figure& simulated, const Remainder& computed) {
   ComparedFigure figure{std::move(name), simulated, computed};
   if (simulated.mcse > 0) figure.z = (simulated.value - computed.value) / simulated.mcse;
   return figure;
@@ -26,24 +26,21 @@ void keep_larger(ComparedFigure& largest, ComparedFigure candidate) {
 
 }  // namespace
 
-SideBySide side_by_side(const Estimates& simulated, const Estimates& computed) {
+SideBySide side_by_side(const Estimates& simulated, const ErrorTerms<Remainder>& computed) {
   SideBySide both;
-  auto add = [&](const char* name, Figure Estimates::*figure) {
-    both.figures.push_back(compared(name, simulated.*figure, computed.*figure));
-  };
-  add("mse", &Estimates::mse);
-  add("bias_squared", &Estimates::bias_squared);
-  both.figures.back().z = std::numeric_limits<double>::quiet_NaN();
-  add("variance_term", &Estimates::variance_term);
-  add("covariance_term", &Estimates::covariance_term);
-  add("head_variance_mean", &Estimates::head_variance_mean);
-  add("head_covariance_mean", &Estimates::head_covariance_mean);
-  add("output_correlation", &Estimates::output_correlation);
+  const auto estimates = numbers_of<Figure>(simulated);
+  const auto closed = numbers_of<Remainder>(computed);
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    if (estimates[i].text.role == TableRole::file_only) continue;
+    const std::string name = estimates[i].name;
+    both.figures.push_back(compared(name, *estimates[i].number, *closed[i].number));
+    if (name == "bias_squared") both.figures.back().z = std::numeric_limits<double>::quiet_NaN();
+  }
 
   ComparedFigure bias, variance, covariance;
   for (std::size_t q = 0; q < simulated.queries.size(); ++q) {
     const QueryEstimates& left = simulated.queries[q];
-    const QueryEstimates& right = computed.queries[q];
+    const QueryErrorTerms<Remainder>& right = computed.queries[q];
     const std::string at = " at query " + std::to_string(q + 1);
     const std::size_t heads = left.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
@@ -52,7 +49,7 @@ SideBySide side_by_side(const Estimates& simulated, const Estimates& computed) {
       if (left.head_covariance.empty()) continue;  // aggregate moments
       for (std::size_t l = 0; l <= h; ++l) {
         const Figure& one = left.head_covariance[h * heads + l];
-        const Figure& other = right.head_covariance[h * heads + l];
+        const Remainder& other = right.head_covariance[h * heads + l];
         if (l == h) {
           keep_larger(variance, compared("variance" + head, one, other));
         } else {

@@ -9,8 +9,7 @@ namespace headlab {
 /// Computes z = (simulated - computed)/MCSE for the figures of the summary, and the largest |z|
 /// over queries of the heads' biases, variances and (pairs of heads) covariances. z is NaN where
 /// the MCSE is 0 or unknown: such figures differ by rounding alone. Squared biases have none
-/// either, because near 0 their z is not normal: the biases are tested instead. \param computed
-/// remainders in place of MCSEs, as as_estimates() has them
-SideBySide side_by_side(const Estimates& simulated, const Estimates& computed);
+/// either, because near 0 their z is not normal: the biases are tested instead.
+SideBySide side_by_side(const Estimates& simulated, const ErrorTerms<Remainder>& computed);
 
 }  // namespace headlab

@@ -8,20 +8,23 @@
 namespace headlab {
 namespace {
 
-/// Two heads at two queries; every figure is 1 with standard error 0.1.
+/// Two heads at two queries; every number is `one`.
+template <class Terms, class Number>
+Terms all_of(const Number& one) {
+  Terms terms;
+  for (Number* number : all_numbers<Number>(terms)) *number = one;
+  terms.queries.assign(2, {one, {one, one}, {one, one, one, one}});
+  return terms;
+}
 Estimates ones() {
-  const Figure one{1, 0.1};
-  Estimates e;
-  for (Figure* figure : {&e.mse, &e.bias_squared, &e.variance_term, &e.covariance_term,
-                         &e.head_variance_mean, &e.head_covariance_mean, &e.output_correlation}) {
-    *figure = one;
-  }
-  e.queries.assign(2, {one, {one, one}, {one, one, one, one}});
-  return e;
+  return all_of<Estimates>(Figure{1, 0.1});
+}
+ErrorTerms<Remainder> computed_ones() {
+  return all_of<ErrorTerms<Remainder>>(Remainder{1});
 }
 
 TEST(SideBySide, CountsInStandardErrors) {
-  Estimates computed = ones();
+  ErrorTerms<Remainder> computed = computed_ones();
   computed.mse.value = 0.7;
   computed.queries[1].head_bias[0].value = 1.4;
   computed.queries[0].head_bias[1].value = 0.8;
@@ -49,7 +52,7 @@ TEST(SideBySide, HasNoZWithoutAStandardError) {
     for (Figure& figure : query.head_bias) figure.mcse = 0;
   }
   simulated.queries[1].head_bias[1].mcse = 0.1;
-  Estimates computed = ones();
+  ErrorTerms<Remainder> computed = computed_ones();
   computed.queries[1].head_bias[1].value = 1.1;
   const SideBySide c = side_by_side(simulated, computed);
   EXPECT_TRUE(std::isnan(c.figures[0].z));
@@ -63,10 +66,10 @@ TEST(SideBySide, HasNoZWithoutAStandardError) {
 TEST(SideBySide, DoesWithoutMatrices) {
   Estimates simulated = ones();
   for (auto& query : simulated.queries) query.head_covariance.clear();
-  const SideBySide c = side_by_side(simulated, ones());
+  const SideBySide c = side_by_side(simulated, computed_ones());
   ASSERT_EQ(c.largest.size(), 1u);
   EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 1");
-  EXPECT_TRUE(side_by_side(Estimates(), ones()).largest.empty());
+  EXPECT_TRUE(side_by_side(Estimates(), computed_ones()).largest.empty());
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <initializer_list>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -143,43 +141,16 @@ MatrixXd mean_squared_errors(const std::vector<HeadTheory>& queries) {
   return m / static_cast<double>(queries.size());
 }
 
-/// Estimates of another kind of number.
-template <class To, class From, class Convert>
-EstimatesOf<To> with_figures(const EstimatesOf<From>& from, const Convert& convert) {
-  EstimatesOf<To> to;
-  to.replicates = from.replicates;
-  to.node_counts = from.node_counts;
-  to.mse = convert(from.mse);
-  to.bias_squared = convert(from.bias_squared);
-  to.variance_term = convert(from.variance_term);
-  to.covariance_term = convert(from.covariance_term);
-  to.bias_squared_plugin = convert(from.bias_squared_plugin);
-  to.head_variance_mean = convert(from.head_variance_mean);
-  to.head_covariance_mean = convert(from.head_covariance_mean);
-  to.output_correlation = convert(from.output_correlation);
-  to.output_index = convert(from.output_index);
-  to.weights_index = convert(from.weights_index);
-  to.mse_query_se = from.mse_query_se;
-  to.windows = from.windows;
-  for (const QueryEstimatesOf<From>& query : from.queries) {
-    QueryEstimatesOf<To>& at = to.queries.emplace_back();
-    at.mse = convert(query.mse);
-    std::ranges::transform(query.head_bias, std::back_inserter(at.head_bias), convert);
-    std::ranges::transform(query.head_covariance, std::back_inserter(at.head_covariance), convert);
-  }
-  return to;
-}
-
-/// The figures of a simulation from the biases and covariances of the heads.
-EstimatesOf<TheoryFigure> figures_of(const Theory& theory) {
+/// The terms of the error from the biases and covariances of the heads.
+ErrorTerms<Remainder> figures_of(const Theory& theory) {
   const Plan& plan = theory.plan;
   const auto heads = static_cast<std::size_t>(plan.heads);
   const auto queries = static_cast<std::size_t>(plan.queries);
 
-  // The figures are those of two replicates that agree and have these means.
+  // Those of two replicates that agree and have these means.
   const MomentLayout layout = plan.layout();
   Moments moments;
-  moments.count = 1;
+  moments.count = 2;
   moments.mean.resize(layout.statistics());
   moments.comoment.assign(layout.comoments(), 0.0);
   for (std::size_t q = 0; q < queries; ++q) {
@@ -197,23 +168,12 @@ EstimatesOf<TheoryFigure> figures_of(const Theory& theory) {
       statistics[layout.alignment_offset()] = 1 - theory.weights_index;
     }
   }
-  MomentTree tree(layout);
-  tree.append(moments);
-  tree.append(std::move(moments));
-  EstimatesOf<TheoryFigure> e =
-      with_figures<TheoryFigure>(estimate(tree, plan.head_weights, plan.truth),
-                                 [](const Figure& figure) { return TheoryFigure{figure.value}; });
-  e.replicates = 0;
-  e.node_counts.clear();
-  e.windows = theory.windows;
+  auto e = converted<Remainder>(error_terms(layout, moments, plan.head_weights, plan.truth),
+                                [](double value) { return Remainder{value}; });
 
   // Remainders, which are linear in those of the heads.
   const VectorXd a = Eigen::Map<const VectorXd>(plan.head_weights.data(), plan.heads);
-  auto reset = [](std::initializer_list<TheoryFigure*> figures) {
-    for (TheoryFigure* figure : figures) figure->remainder = 0;
-  };
-  reset({&e.mse, &e.bias_squared, &e.bias_squared_plugin, &e.variance_term, &e.covariance_term,
-         &e.head_variance_mean, &e.head_covariance_mean});
+  for (Remainder* number : all_numbers<Remainder>(e)) number->remainder = 0;
   const double share = 1.0 / plan.queries;
   const double pairs = plan.heads * (plan.heads - 1.0);
   for (std::size_t q = 0; q < queries; ++q) {
@@ -230,7 +190,7 @@ EstimatesOf<TheoryFigure> figures_of(const Theory& theory) {
     e.mse.remainder += share * (bias_squared + all);
     e.head_variance_mean.remainder += share * off.trace() / plan.heads;
     e.head_covariance_mean.remainder += share * (off.sum() - off.trace()) / pairs;
-    QueryEstimatesOf<TheoryFigure>& query = e.queries[q];
+    QueryErrorTerms<Remainder>& query = e.queries[q];
     query.mse.remainder = bias_squared + all;
     for (std::size_t h = 0; h < heads; ++h) {
       query.head_bias[h].remainder = at.bias_remainder(static_cast<Index>(h));
@@ -312,12 +272,6 @@ void require_exact(const Scenario& scenario) {
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {
   theory.plan.head_weights = head_weights;
   theory.figures = figures_of(theory);
-}
-
-Estimates as_estimates(const EstimatesOf<TheoryFigure>& figures) {
-  return with_figures<Figure>(figures, [](const TheoryFigure& figure) {
-    return Figure{figure.value, figure.remainder};
-  });
 }
 
 }  // namespace headlab

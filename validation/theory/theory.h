@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/moments/estimates.h"
+#include "engine/results/computed.h"
 #include "engine/scenario/scenario.h"
 #include "validation/theory/model/head_theory.h"
 
@@ -22,26 +22,10 @@ enum class TheorySource {
 /// Where a form stops being worth anything: a larger remainder, relative to its figure, is refused.
 inline constexpr double largest_remainder = 0.1;
 
-/// A closed-form figure. The remainder is, for the first order, the signed second-order term; for
-/// exact forms the change on refinement of the quadrature; NaN where there is none.
-struct TheoryFigure {
-  double value = std::numeric_limits<double>::quiet_NaN();
-  double remainder = std::numeric_limits<double>::quiet_NaN();
-};
-
-struct Theory {
-  std::string source;  ///< "exact" or "first_order"
-  std::string form;    ///< in words: "exact for the fixed design"
-  /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
-  double certificate = std::numeric_limits<double>::quiet_NaN();
-  EstimatesOf<TheoryFigure> figures;
-
-  // What the figures are made of.
-  Plan plan;                      ///< conditional and pairwise, with the head weights used
-  std::vector<HeadTheory> heads;  ///< [Q]
+/// Closed forms with what they are made of.
+struct Theory : ClosedForm {
+  std::vector<HeadTheory> heads;                                    ///< [Q]
   double weights_index = std::numeric_limits<double>::quiet_NaN();  ///< known for a fixed design
-  WindowCounts windows;                                             ///< likewise
-  double seconds = 0;                                               ///< it took
 };
 
 /// Computes the closed forms of a scenario, pairs of heads in parallel on `threads` threads (0: all
@@ -58,9 +42,5 @@ void require_exact(const Scenario& scenario);
 
 /// Computes the figures of `theory` for other head weights [H]: those of plan and figures change.
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights);
-
-/// The figures as what writes the results of simulations takes them, with the remainder in place of
-/// the MCSE.
-Estimates as_estimates(const EstimatesOf<TheoryFigure>& figures);
 
 }  // namespace headlab

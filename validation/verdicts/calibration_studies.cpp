@@ -231,7 +231,7 @@ const std::vector<std::string> figure_names = {"MSE",
 
 /// The figures of `figure_names`.
 template <class Number>
-std::vector<Number> named_figures(const EstimatesOf<Number>& estimates) {
+std::vector<Number> named_figures(const ErrorTerms<Number>& estimates) {
   return {estimates.mse,
           estimates.queries.at(0).head_bias.at(0),
           estimates.bias_squared,
@@ -253,7 +253,7 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   const std::shared_ptr<const Backend> backend =
       make_backend(backend_name == "auto" ? "cpu" : backend_name);
   std::vector<double> truth;
-  for (const TheoryFigure& figure : named_figures(theory.figures)) truth.push_back(figure.value);
+  for (const Remainder& figure : named_figures(theory.figures)) truth.push_back(figure.value);
 
   CalibrationStudy study{.trials = trials};
   const std::string which = name + ", " + estimator + ": ";

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -82,9 +84,12 @@ std::optional<BegunRun> begun_in(const OutputFolder& folder, const Study& study,
   return begun;
 }
 
+/// Writes the summary part by part.
+using Summary = std::function<void(const TextSink&)>;
+
 /// Writes what --out gets; the small file first: where the disk is full it may still fit.
 void write_folder(const OutputFolder& folder, const Study& study, const RunResult& result,
-                  const std::vector<ConditionIndices>& indices, const std::string& summary) {
+                  const std::vector<ConditionIndices>& indices, const Summary& summary) {
   write_atomically(folder.file("summary.json"), summary);
   write_results(folder.file("results.nc"), study, result, indices, provenance());
 }
@@ -145,8 +150,10 @@ int command_run(const RunArguments& arguments) {
     options.checkpoint = [&](const RunResult& result) {
       try {
         const std::vector<ConditionIndices> indices = condition_indices(result);
-        write_folder(*folder, study, result, indices,
-                     summary_json(study, result, indices, provenance(), theory_of(result)));
+        const std::vector<ComputedCondition> theory = theory_of(result);
+        write_folder(*folder, study, result, indices, [&](const TextSink& out) {
+          write_summary_json(out, study, result, indices, provenance(), theory);
+        });
         return;
       } catch (const CouldNotFinish& error) {
         display.finish("");
@@ -172,7 +179,9 @@ int command_run(const RunArguments& arguments) {
 
   const std::vector<ConditionIndices> indices = condition_indices(result);
   const std::vector<ComputedCondition> theory = theory_of(result);
-  const std::string summary = summary_json(study, result, indices, provenance(), theory);
+  const Summary summary = [&](const TextSink& out) {
+    write_summary_json(out, study, result, indices, provenance(), theory);
+  };
   // Where a file cannot be written after hours of work, standard output still gets the results.
   std::string files;
   std::exception_ptr problem;
@@ -191,10 +200,12 @@ int command_run(const RunArguments& arguments) {
     problem = std::current_exception();
   }
   end_on_signals();
-  std::cout << (json_to_standard_output
-                    ? summary
-                    : result_table(study, result, indices) +
-                          (theory.empty() ? "" : "\n" + comparison_table(study, theory)));
+  if (json_to_standard_output) {
+    summary([](std::string_view text) { std::cout << text; });
+  } else {
+    std::cout << result_table(study, result, indices)
+              << (theory.empty() ? "" : "\n" + comparison_table(study, theory));
+  }
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
 

@@ -2,6 +2,7 @@
 #include "tools/cli/commands/theory.h"
 
 #include <iostream>
+#include <string_view>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
@@ -41,9 +42,14 @@ int command_theory(const TheoryArguments& arguments) {
   }
   const std::vector<ComputedCondition> theory =
       computed_conditions(study, compute_theories(study, source, threads));
-  std::string summary;
-  if (arguments.json) summary = theory_json(theory, threads, provenance());
-  std::cout << (json_to_standard_output ? summary : theory_table(study, theory));
+  const auto summary = [&](const TextSink& out) {
+    write_theory_json(out, theory, threads, provenance());
+  };
+  if (json_to_standard_output) {
+    summary([](std::string_view text) { std::cout << text; });
+  } else {
+    std::cout << theory_table(study, theory);
+  }
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) {
     write_atomically(*arguments.json, summary);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What files say of one condition, simulated or computed.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/files/fields.h"
+#include "engine/results/computed.h"
+#include "engine/results/result.h"
+
+namespace headlab {
+
+inline const char* name_of(Estimator estimator) {
+  return estimator == Estimator::conditional ? "conditional" : "plain";
+}
+
+inline const char* name_of(MomentMode moments) {
+  return moments == MomentMode::pairwise ? "pairwise" : "aggregate";
+}
+
+/// One query with its terms.
+template <class Number>
+struct QueryRecord {
+  std::vector<double> x;
+  double truth = 0;
+  QueryErrorTerms<Number> terms;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("x", shaped(x), "query points", {.axes = "coordinate"});
+    visit("truth", truth, "regression function m(x)");
+    terms.fields(visit);
+  }
+};
+
+/// How heads were learned.
+struct LearnedRecord {
+  const LearnedHeads* once;  ///< nullptr where every replicate learns its own
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("fit", once ? "once" : "per_replicate", "what the heads are fitted to");
+    if (once == nullptr) return;
+    visit("points", once->points, "points of the training set");
+    visit("held_out", once->held_out, "points held out");
+    visit("steps", once->fit.steps, "steps to the heads that are kept");
+    visit("steps_taken", once->fit.course.back().step, "steps taken");
+    visit("held_out_error", once->fit.held_out_error, "squared error over the points held out");
+    visit("seconds", once->seconds, "wall time", {.unit = "s"});
+  }
+};
+
+/// One condition. What only a simulation has is unknown for closed forms.
+template <class Number>
+struct ConditionRecord {
+  const Scenario& scenario;
+  const Plan& plan;
+  const ErrorTerms<Number>& terms;
+  const IndicesOf<Number>& indices;
+  std::optional<WindowCounts> windows;
+  double seconds;
+  // Of a simulation.
+  std::optional<std::uint64_t> replicates = {};
+  std::optional<double> weights_per_second = {};
+  const LearnedHeads* learned = nullptr;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("parameters", JsonText{to_json(scenario.parameters)}, "scenario after --set and sweep");
+    visit("replicates", replicates, "training sets simulated");
+    visit("n", plan.n, "training points in one training set");
+    visit("estimator",
+          replicates ? std::optional<std::string>(name_of(plan.estimator)) : std::nullopt,
+          "how the noise enters");
+    visit("head_weights", shaped(plan.head_weights), "head weights a_h", {.axes = "head"});
+    error_fields(visit);
+    visit("weights_per_second", weights_per_second, "kernel weights evaluated in a second",
+          {.unit = "s-1"});
+    if (learned || plan.learning)
+      visit("learned", LearnedRecord{learned}, "how heads were learned");
+  }
+
+  /// The part that is not the same for a simulation and closed forms of one condition.
+  template <class Visitor>
+  void error_fields(Visitor& visit) const {
+    terms.fields(visit, std::holds_alternative<DesignQueries>(scenario.queries));
+    visit("indices", by_name(indices), "diversity index", {.item = "index"});
+    visit("queries", query_records(), "figures at each query", {.item = "query"});
+    // Softmax windows are never empty.
+    const bool counts_empty = windows && !std::holds_alternative<SoftmaxKernel>(plan.kernel);
+    visit("empty_windows", counts_empty ? std::optional(windows->empty) : std::nullopt,
+          "windows without a kernel value above 2^-126 (softmax: not counted)");
+    visit("narrow_windows", windows ? std::optional(windows->narrow) : std::nullopt,
+          "windows of effective sample size below 2");
+    visit("seconds", seconds, "wall time of the simulation", {.unit = "s"});
+  }
+
+ private:
+  std::vector<QueryRecord<Number>> query_records() const {
+    std::vector<QueryRecord<Number>> records(plan.truth.size());
+    const auto d = static_cast<std::size_t>(plan.d);
+    for (std::size_t q = 0; q < records.size(); ++q) {
+      const auto x = plan.query_points.begin() + static_cast<std::ptrdiff_t>(q * d);
+      records[q].x.assign(x, x + plan.d);
+      records[q].truth = plan.truth[q];
+      if (q < terms.queries.size()) {
+        records[q].terms = terms.queries[q];
+      } else {
+        // Stopped before its first replicate.
+        records[q].terms.head_bias.resize(static_cast<std::size_t>(plan.heads));
+      }
+    }
+    return records;
+  }
+};
+
+inline ConditionRecord<Figure> record_of(const ConditionResult& condition,
+                                         const ConditionIndices& indices) {
+  return {.scenario = condition.scenario,
+          .plan = condition.plan,
+          .terms = condition.estimates,
+          .indices = indices,
+          .windows = condition.estimates.windows,
+          .seconds = condition.seconds,
+          .replicates = condition.estimates.replicates,
+          .weights_per_second = condition.weights_per_second,
+          .learned = learned_heads(condition.scenario)};
+}
+
+inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
+  const ClosedForm& closed = computed.closed_form;
+  return {.scenario = computed.scenario,
+          .plan = closed.plan,
+          .terms = closed.figures,
+          .indices = computed.indices,
+          .windows = closed.windows,
+          .seconds = closed.seconds};
+}
+
+}  // namespace headlab

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/results/results_reader.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+#include "engine/files/error.h"
+#include "engine/results/condition_record.h"
+#include "engine/results/results_netcdf.h"
+#include "engine/results/results_nodes.h"
+
+namespace headlab {
+namespace {
+
+MomentLayout layout_of(const std::string& estimator, const std::string& moments,
+                       std::size_t queries, std::size_t heads) {
+  const bool conditional = estimator == name_of(Estimator::conditional);
+  const bool pairwise = moments == name_of(MomentMode::pairwise);
+  if (!conditional && estimator != name_of(Estimator::plain)) {
+    throw NetcdfError("estimator: is \"" + estimator + "\"");
+  }
+  if (!pairwise && moments != name_of(MomentMode::aggregate)) {
+    throw NetcdfError("moments: is \"" + moments + "\"");
+  }
+  return {.queries = static_cast<int>(queries),
+          .heads = static_cast<int>(heads),
+          .mode = pairwise ? MomentMode::pairwise : MomentMode::aggregate,
+          .conditional = conditional};
+}
+
+void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
+  if (nodes.dimension("statistic") != layout.per_query() ||
+      nodes.dimension("pair") != layout.pairs()) {
+    throw NetcdfError("statistics and pairs do not fit the heads");
+  }
+}
+
+/// Nodes begin .. end - 1 of a group; the vectors hold a number of every node.
+std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& layout,
+                                  std::size_t begin, std::size_t end,
+                                  const std::vector<std::int64_t>& first,
+                                  const std::vector<std::int64_t>& count,
+                                  const std::vector<std::int64_t>& empty,
+                                  const std::vector<std::int64_t>& narrow) {
+  if (begin == end) return {};
+  const auto queries = static_cast<std::size_t>(layout.queries);
+  const std::size_t statistics = layout.statistics();
+  const std::size_t comoments = layout.comoments();
+  const std::vector<double> means =
+      group.doubles("mean", {{begin, 0, 0}, {end - begin, queries, layout.per_query()}});
+  const std::vector<double> all_comoments =
+      group.doubles("comoment", {{begin, 0, 0}, {end - begin, queries, layout.pairs()}});
+  auto part = [](const std::vector<double>& all, std::size_t i, std::size_t size) {
+    const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * size);
+    return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(size));
+  };
+  std::vector<Node> nodes(end - begin);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::size_t n = begin + i;
+    nodes[i].first = static_cast<std::uint64_t>(first[n]);
+    Moments& moments = nodes[i].moments;
+    moments.count = static_cast<std::uint64_t>(count[n]);
+    moments.mean = part(means, i, statistics);
+    moments.comoment = part(all_comoments, i, comoments);
+    moments.windows = {static_cast<std::uint64_t>(empty[n]), static_cast<std::uint64_t>(narrow[n])};
+  }
+  return nodes;
+}
+
+void require_sum(const std::vector<Node>& nodes, const std::string& sum) {
+  if (nodes_sha256(nodes) != sum) {
+    throw NetcdfError("the nodes are damaged: they have another sum");
+  }
+}
+
+void require_size(std::size_t size, std::initializer_list<std::size_t> sizes, const char* axis) {
+  if (std::ranges::any_of(sizes, [&](std::size_t other) { return other != size; })) {
+    throw NetcdfError(std::string(axis) + ": variables of different lengths");
+  }
+}
+
+}  // namespace
+
+ResultsReader::ResultsReader(const NetcdfGroup& root)
+    : root_(root),
+      version_(root.integer_attribute("format_version")),
+      conditions_(root.dimension("condition")) {
+  if (version_ < 1 || version_ > results_format_version) {
+    throw NetcdfError("format version " + std::to_string(version_) + " is unknown");
+  }
+  if (version_ == 1 || conditions_ == 0) return;
+  parameters_ = root.texts("parameters");
+  plan_sums_ = root.texts("plan_sha256");
+  node_sums_ = root.texts("nodes_sha256");
+  estimators_ = root.texts("estimator");
+  moments_ = root.texts("moments");
+  dimensions_ = root.integers("d");
+  require_size(conditions_,
+               {parameters_.size(), plan_sums_.size(), node_sums_.size(), estimators_.size(),
+                moments_.size(), dimensions_.size()},
+               "condition");
+  if (root.has_group("nodes")) {
+    std::vector<std::int64_t> all(conditions_);
+    std::iota(all.begin(), all.end(), 0);
+    add_group(root, all);
+    return;
+  }
+  for (std::size_t i = 0; root.has_group(layout_group_name(i)); ++i) {
+    const NetcdfGroup group = root.find_group(layout_group_name(i));
+    add_group(group, group.integers("condition"));
+  }
+}
+
+void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::int64_t>& numbers) {
+  for (std::size_t row = 0; row < numbers.size(); ++row) {
+    places_[static_cast<std::size_t>(numbers[row])] = {groups_.size(), row};
+  }
+  const auto one = static_cast<std::size_t>(numbers.at(0));
+  Group& added = groups_.emplace_back(
+      Group{.group = group,
+            .nodes = group.find_group("nodes"),
+            .layout = layout_of(estimators_.at(one), moments_.at(one), group.dimension("query"),
+                                group.dimension("head")),
+            .coordinates = group.dimension("coordinate")});
+  const NetcdfGroup& nodes = added.nodes;
+  require_lengths(nodes, added.layout);
+  added.condition = nodes.integers("condition");
+  added.first = nodes.integers("first");
+  added.count = nodes.integers("count");
+  added.empty = nodes.integers("empty_windows");
+  added.narrow = nodes.integers("narrow_windows");
+  require_size(nodes.dimension("node"),
+               {added.condition.size(), added.first.size(), added.count.size(), added.empty.size(),
+                added.narrow.size()},
+               "node");
+  if (!std::ranges::is_sorted(added.condition)) throw NetcdfError("condition: is not in order");
+}
+
+StoredCondition ResultsReader::read(std::size_t number) const {
+  if (version_ == 1) return read_version_1(number);
+  const auto place = places_.find(number);
+  if (place == places_.end()) throw NetcdfError("no such condition");
+  const Group& group = groups_[place->second.group];
+  const std::size_t row = place->second.row;
+  const auto queries = static_cast<std::size_t>(group.layout.queries);
+  const auto heads = static_cast<std::size_t>(group.layout.heads);
+  const auto d = static_cast<std::size_t>(dimensions_[number]);
+  if (d > group.coordinates) throw NetcdfError("d: is larger than the points");
+  const auto nodes = std::ranges::equal_range(group.condition, static_cast<std::int64_t>(number));
+  StoredCondition stored{
+      .parameters = parameters_[number],
+      .plan_sha256 = plan_sums_[number],
+      .layout = group.layout,
+      .nodes = read_node_range(group.nodes, group.layout,
+                               static_cast<std::size_t>(nodes.begin() - group.condition.begin()),
+                               static_cast<std::size_t>(nodes.end() - group.condition.begin()),
+                               group.first, group.count, group.empty, group.narrow),
+      .head_weights = group.group.doubles("head_weights", {{row, 0}, {1, heads}}),
+      .query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}}),
+      .truth = group.group.doubles("truth", {{row, 0}, {1, queries}})};
+  require_sum(stored.nodes, node_sums_[number]);
+  return stored;
+}
+
+StoredCondition ResultsReader::read_version_1(std::size_t number) const {
+  char name[32];
+  std::snprintf(name, sizeof name, "condition_%03zu", number);
+  const NetcdfGroup group = root_.find_group(name);
+  const MomentLayout layout =
+      layout_of(group.text_attribute("estimator"), group.text_attribute("moments"),
+                group.dimension("query"), group.dimension("head"));
+  require_lengths(group, layout);
+  const auto first = group.integers("node_first");
+  const auto count = group.integers("node_count");
+  const auto empty = group.integers("empty_windows");
+  const auto narrow = group.integers("narrow_windows");
+  const std::size_t size = group.dimension("node");
+  require_size(size, {first.size(), count.size(), empty.size(), narrow.size()}, "node");
+  auto text = [&](const char* attribute) {
+    return group.has_attribute(attribute) ? group.text_attribute(attribute) : "";
+  };
+  StoredCondition stored{
+      .parameters = group.text_attribute("parameters"),
+      .plan_sha256 = text("plan_sha256"),
+      .layout = layout,
+      .nodes = read_node_range(group, layout, 0, size, first, count, empty, narrow),
+      .head_weights = group.doubles("head_weights"),
+      .query_points = group.doubles("x"),
+      .truth = group.doubles("truth")};
+  // The oldest files have no sum.
+  if (group.has_attribute("nodes_sha256")) require_sum(stored.nodes, text("nodes_sha256"));
+  return stored;
+}
+
+StoredCondition read_nodes(const std::string& path, std::size_t number) {
+  try {
+    const NetcdfInput file(path);
+    return ResultsReader(file.root()).read(number);
+  } catch (const NetcdfError& error) {
+    throw Refused(path + ": no headlab results for condition " + std::to_string(number) + " (" +
+                  error.what() + ")");
+  }
+}
+
+}  // namespace headlab
