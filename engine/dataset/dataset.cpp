@@ -183,12 +183,14 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
              "heads that every replicate learns are no part of a data set - use fit = \"once\"");
     }
     check_fit_memory(condition.scenario);
-    if (!resolve_heads(condition.scenario, *make_backend("cpu"), threads, hooks)) {
+    auto found = learn_heads(condition.scenario, *make_backend("cpu"), threads, hooks);
+    if (!found) {
       throw CouldNotFinish("interrupted while heads were learned: nothing was written");
     }
+    condition.found = std::move(*found);
     // Those of law "optimal" would ask for a pilot study.
     if (!learns_weights(condition.scenario)) condition.scenario.weights = UniformWeights{};
-    condition.inputs_sha256 = plan_sha256(make_plan(condition.scenario));
+    condition.inputs_sha256 = plan_sha256(make_plan(condition.scenario, condition.found));
     dataset.conditions.push_back(std::move(condition));
   }
   return dataset;

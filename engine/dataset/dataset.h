@@ -68,6 +68,7 @@ struct DatasetCondition {
   Scenario
       scenario;  ///< with uniform head weights unless they are learned: nothing asks for others
   std::uint64_t shards = 1;
+  Preparation found;
   std::string inputs_sha256;  ///< of the plan's numbers, which may come from data files
 };
 

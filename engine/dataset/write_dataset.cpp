@@ -212,7 +212,9 @@ class Writing {
         if (hooks.stop()) break;
         const auto& [condition, shard] = id;
         const Scenario& scenario = dataset_.conditions[condition].scenario;
-        if (!plan || plan->first != condition) plan.emplace(condition, make_plan(scenario));
+        if (!plan || plan->first != condition) {
+          plan.emplace(condition, make_plan(scenario, dataset_.conditions[condition].found));
+        }
         const std::string at = folder_ + "/" + dataset_.shard_path(condition, shard);
         auto path = std::make_shared<TemporaryPath>(at);
         const ShardRange range = dataset_.range(condition, shard);

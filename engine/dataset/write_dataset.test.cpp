@@ -336,9 +336,8 @@ TEST_F(WriteDataset, HoldsHeadsThatAreLearnedOnce) {
       "heads.subspaces={law=\"learned\",matrices=\"query_key\",steps=10,batch=4,held_out=0}",
       "heads.kernel={law=\"softmax\",temperature=1.0}"};
   write("d", everything, {.threads = 2}, sets);
-  Scenario scenario = parse_study(text, "test", sets).conditions[0];
-  ASSERT_TRUE(resolve_heads(scenario, *make_backend("cpu"), 1));
-  const Plan plan = make_plan(scenario);
+  const Scenario scenario = parse_study(text, "test", sets).conditions[0];
+  const Plan plan = make_plan(scenario, learn_heads(scenario, *make_backend("cpu"), 1).value());
   const fs::path shard = folder_ / "d/condition_000/shard_000";
   EXPECT_EQ(numbers<double>(shard / "projections.npy"), plan.projections);
   EXPECT_EQ(numbers<double>(shard / "query_projections.npy"), plan.query_projections);

@@ -131,7 +131,7 @@ inline ConditionRecord<Figure> record_of(const ConditionResult& condition,
           .seconds = condition.seconds,
           .replicates = condition.estimates.replicates,
           .weights_per_second = condition.weights_per_second,
-          .learned = learned_heads(condition.scenario)};
+          .learned = condition.found.heads.get()};
 }
 
 inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {

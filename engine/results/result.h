@@ -14,7 +14,8 @@ namespace headlab {
 
 /// One condition with its results.
 struct ConditionResult {
-  Scenario scenario;  ///< heads and weights resolved
+  Scenario scenario;
+  Preparation found;  ///< before the simulation
   Plan plan;
   MomentTree tree;
   Estimates estimates;

@@ -128,7 +128,7 @@ void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup&
                    const RunResult& result) {
   std::vector<CheckRecord> records;
   for (const std::size_t c : of.conditions) {
-    const LearnedHeads* learned = learned_heads(result.conditions[c].scenario);
+    const LearnedHeads* learned = result.conditions[c].found.heads.get();
     if (learned == nullptr) continue;
     for (const FitCheck& check : learned->fit.course) records.push_back({c, check});
   }

@@ -53,9 +53,10 @@ HeadFrames frames_of(const HeadParameters& heads, HeadForm form) {
 
 }  // namespace
 
-bool resolve_heads(Scenario& scenario, const Backend& backend, int threads, const FitHooks& hooks) {
-  if (!heads_to_learn(scenario)) return true;
-  auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+std::optional<Preparation> learn_heads(const Scenario& scenario, const Backend& backend,
+                                       int threads, const FitHooks& hooks) {
+  if (!learns_heads_once(scenario)) return Preparation{};
+  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
   const auto start = std::chrono::steady_clock::now();
   try {
     const Learning learning = make_learning(scenario);
@@ -64,23 +65,22 @@ bool resolve_heads(Scenario& scenario, const Backend& backend, int threads, cons
     FitHooks with_course = hooks;
     with_course.keeps_course = true;
     std::optional<Fit> fit = fit_heads(learning, 0, points, *gradients, with_course);
-    if (!fit) return false;
+    if (!fit) return std::nullopt;
     HeadParameters heads = fit->heads;
     if (learning.form == HeadForm::query_key) orthonormalise_keys(heads);
-    if (auto* weights = std::get_if<LearnedWeights>(&scenario.weights)) {
-      weights->resolved = heads.weights;
-    }
-    law.resolved = std::make_shared<LearnedHeads>(LearnedHeads{
+    Preparation found;
+    if (learning.learns_weights) found.head_weights = heads.weights;
+    found.heads = std::make_shared<LearnedHeads>(LearnedHeads{
         .frames = frames_of(heads, learning.form),
         .fit = std::move(*fit),
         .points = points.y.size(),
         .held_out = held_out_points(learning, points.y.size()),
         .seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
+    return found;
   } catch (const std::invalid_argument& error) {
     reject(scenario, "heads.subspaces", std::string("law \"learned\": ") + error.what());
   }
-  return true;
 }
 
 }  // namespace headlab

@@ -11,13 +11,12 @@
 
 namespace headlab {
 
-/// Learns heads of law "learned" that are learned once and not resolved yet, on a sample of the
-/// law's own seed from streams of its own (on a fixed design, of that design), and the weights
-/// where they are learned; other heads are left alone. Separate matrices W_Q, W_K become W_K = Q R
-/// and W_Q R^T, which have the same logits. The heads depend on the scenario, not on the run's
-/// seed, and on `threads` in no bit. Throws Refused where the fit does not stay finite. False where
-/// `hooks.stop` ended it: nothing is resolved then.
-bool resolve_heads(Scenario& scenario, const Backend& backend, int threads,
-                   const FitHooks& hooks = {});
+/// Learns the heads of a condition where learns_heads_once(), on a sample of the law's own seed
+/// from streams of its own (on a fixed design, of that design), and the weights where they are
+/// learned; else nothing is found. Separate matrices W_Q, W_K become W_K = Q R and W_Q R^T, which
+/// have the same logits. The heads depend on the scenario, not on the run's seed, and on `threads`
+/// in no bit. Throws Refused where the fit does not stay finite. None where `hooks.stop` ended it.
+std::optional<Preparation> learn_heads(const Scenario& scenario, const Backend& backend,
+                                       int threads, const FitHooks& hooks = {});
 
 }  // namespace headlab

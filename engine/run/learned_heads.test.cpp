@@ -51,11 +51,14 @@ Study study_of(const std::string& text, const std::string& directory = ".") {
   return parse_study(text, "s.toml", {}, directory);
 }
 
-/// The scenario with its heads learned.
-Scenario resolved(const std::string& text, int threads = 1) {
-  Scenario scenario = study_of(text).conditions[0];
-  EXPECT_TRUE(resolve_heads(scenario, *make_cpu_backend(), threads));
-  return scenario;
+/// What is learned for the first condition of a scenario.
+Preparation learn(const Scenario& scenario, int threads = 1) {
+  return learn_heads(scenario, *make_cpu_backend(), threads).value();
+}
+
+Plan learned_plan(const std::string& text) {
+  const Scenario scenario = study_of(text).conditions[0];
+  return make_plan(scenario, learn(scenario));
 }
 
 std::string refusal(const std::string& text) {
@@ -124,18 +127,17 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
 
 TEST(LearnedHeads, DoNotDependOnTheRun) {
   const std::string text = text_with(learned(""));
-  const Scenario scenario = resolved(text);
-  const auto keys = make_plan(scenario).projections;
-  EXPECT_EQ(learned_heads(scenario)->points, 60u);
+  Scenario scenario = study_of(text).conditions[0];
+  const Preparation found = learn(scenario);
+  const auto keys = make_plan(scenario, found).projections;
+  EXPECT_EQ(found.heads->points, 60u);
 
-  Scenario other = study_of(text).conditions[0];
-  other.seed = 99;
-  other.replicates = 7;
-  resolve_heads(other, *make_cpu_backend(), 3);
-  EXPECT_EQ(make_plan(other).projections, keys);
+  scenario.seed = 99;
+  scenario.replicates = 7;
+  EXPECT_EQ(make_plan(scenario, learn(scenario, 3)).projections, keys);
 
-  EXPECT_NE(make_plan(resolved(text_with(learned("seed = 1")))).projections, keys);
-  EXPECT_NE(make_plan(resolved(text_with(learned("points = 61")))).projections, keys);
+  EXPECT_NE(learned_plan(text_with(learned("seed = 1"))).projections, keys);
+  EXPECT_NE(learned_plan(text_with(learned("points = 61"))).projections, keys);
 }
 
 TEST(LearnedHeads, StartAlikeButNotTheSame) {
@@ -152,16 +154,19 @@ TEST(LearnedHeads, OfAFixedDesignAreLearnedOnThatDesign) {
     std::string text = text_with(learned(""));
     text.replace(text.find("n = 60"), 6,
                  "n = 60\nfixed_design = true\ndesign_seed = " + design_seed);
-    return make_plan(resolved(text)).projections;
+    return learned_plan(text).projections;
   };
   EXPECT_NE(keys_on("0"), keys_on("1"));
 }
 
 TEST(LearnedHeads, WeightsAreLearnedWithThem) {
-  const Scenario scenario = resolved(
-      text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }", "{ law = \"learned\" }"));
-  const Plan plan = make_plan(scenario);
-  EXPECT_EQ(plan.head_weights, learned_heads(scenario)->fit.heads.weights);
+  const Scenario scenario =
+      study_of(text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }",
+                         "{ law = \"learned\" }"))
+          .conditions[0];
+  const Preparation prepared = learn(scenario);
+  const Plan plan = make_plan(scenario, prepared);
+  EXPECT_EQ(plan.head_weights, prepared.heads->fit.heads.weights);
   EXPECT_NE(plan.head_weights, (std::vector<double>{0.5, 0.5}));
 }
 
@@ -173,7 +178,7 @@ Eigen::MatrixXd head(const std::vector<double>& numbers, int h, int d, int k) {
 TEST(LearnedHeads, AreLearnedForTheWeightsOfTheScenario) {
   const std::string gaussian = "{ law = \"gaussian\", bandwidth = 0.4 }";
   const auto keys = [&](const std::string& weights) {
-    return make_plan(resolved(text_with(learned(""), gaussian, weights))).projections;
+    return learned_plan(text_with(learned(""), gaussian, weights)).projections;
   };
   const auto equal = keys("{ law = \"uniform\" }");
   EXPECT_EQ(keys("{ law = \"explicit\", values = [0.5, 0.5] }"), equal);
@@ -204,11 +209,13 @@ TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
 }
 
 TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
-  const Scenario scenario = resolved(
-      text_with(learned("matrices = \"query_key\""), "{ law = \"softmax\", temperature = 1.0 }"));
-  const HeadParameters& found = learned_heads(scenario)->fit.heads;
+  const Scenario scenario = study_of(text_with(learned("matrices = \"query_key\""),
+                                               "{ law = \"softmax\", temperature = 1.0 }"))
+                                .conditions[0];
+  const Preparation prepared = learn(scenario);
+  const HeadParameters& found = prepared.heads->fit.heads;
   EXPECT_NE(found.queries, found.keys);
-  const Plan plan = make_plan(scenario);
+  const Plan plan = make_plan(scenario, prepared);
   for (int h = 0; h < 2; ++h) {
     const Eigen::MatrixXd w = head(plan.projections, h, 3, 1);
     EXPECT_NEAR((w.transpose() * w)(0, 0), 1, 1e-14);
@@ -220,10 +227,11 @@ TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
 }
 
 TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
-  const Scenario scenario = resolved(text_with(learned("matrices = \"free\"")));
-  const Eigen::MatrixXd w = head(make_plan(scenario).projections, 0, 3, 1);
+  const Scenario scenario = study_of(text_with(learned("matrices = \"free\""))).conditions[0];
+  const Preparation found = learn(scenario);
+  const Eigen::MatrixXd w = head(make_plan(scenario, found).projections, 0, 3, 1);
   EXPECT_GT(std::abs(w.norm() - 1), 1e-3);
-  const Eigen::MatrixXd basis = make_subspaces(scenario)[0];
+  const Eigen::MatrixXd basis = make_subspaces(scenario, found)[0];
   EXPECT_NEAR(basis.norm(), 1, 1e-14);
   EXPECT_NEAR(std::abs((basis.transpose() * w)(0, 0)), w.norm(), 1e-14);
 }
@@ -257,7 +265,7 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
     EXPECT_EQ(file.root().doubles("projections"), result.conditions[0].plan.projections);
     const NetcdfGroup history = file.root().find_group("history");
     const auto steps = history.integers("step");
-    const Fit& fit = learned_heads(result.conditions[0].scenario)->fit;
+    const Fit& fit = result.conditions[0].found.heads->fit;
     ASSERT_EQ(steps.size(), fit.course.size());
     EXPECT_EQ(steps.back(), static_cast<std::int64_t>(fit.course.back().step));
     const std::vector<std::size_t> shape = {steps.size(), 2, 3, 1};

@@ -277,7 +277,7 @@ std::uint64_t plan_bytes(const Scenario& scenario) {
 }
 
 void check_fit_memory(const Scenario& scenario) {
-  if (!heads_to_learn(scenario)) return;
+  if (!learns_heads_once(scenario)) return;
   const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
   const Bytes d = bytes(dimension_of(scenario));
   // As drawn in float64, as the fit has it, and projected in float32; a batch with the sums of its
@@ -307,13 +307,11 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
   pilot.mode = MomentMode::pairwise;
   pilot.conditional = true;
   const auto* optimal = std::get_if<OptimalWeights>(&scenario.weights);
-  const bool unresolved = optimal != nullptr && !optimal->resolved;
-  const std::uint64_t replicates =
-      std::max(scenario.replicates, unresolved ? optimal->replicates : 0);
+  const std::uint64_t replicates = std::max(scenario.replicates, optimal ? optimal->replicates : 0);
   // No more workers start than there are replicates.
   const int workers = static_cast<int>(std::min(static_cast<std::uint64_t>(threads), replicates));
   std::uint64_t moments = moments_bytes(layout, scenario.replicates, workers);
-  if (unresolved) {
+  if (optimal) {
     moments = std::max(moments, moments_bytes(pilot, optimal->replicates, workers));
   }
 
@@ -342,8 +340,8 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
   check_fit_memory(scenario);
 
   Scenario ready = scenario;
-  if (unresolved) ready.weights = UniformWeights{};
-  if (heads_to_learn(ready)) ready.subspaces = AlignedSubspaces{};
+  if (optimal) ready.weights = UniformWeights{};
+  if (learns_heads_once(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
   const Plan* const one = &plan;
   const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));

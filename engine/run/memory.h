@@ -48,7 +48,7 @@ void check_fit_memory(const Scenario& scenario);
 /// Throws Refused with the key to change unless the plan, the moments and the workers of a
 /// scenario, of which there are at most `threads`, fit in memory together. Nothing large is
 /// allocated before it is known to fit. Weights of law `optimal` and heads of law
-/// `learned` need not be resolved yet.
+/// `learned` need not be known yet.
 void check_memory(const Scenario& scenario, const Backend& backend, int threads);
 
 }  // namespace headlab

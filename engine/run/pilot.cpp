@@ -70,30 +70,30 @@ Plan drawn_from(Plan plan, const Streams& streams) {
   return plan;
 }
 
-Plan pilot_plan(const Scenario& scenario) {
+Plan pilot_plan(const Scenario& scenario, const Preparation& found) {
   const auto& law = std::get<OptimalWeights>(scenario.weights);
   Scenario pilot = scenario;
   pilot.weights = UniformWeights{};
   pilot.estimator = Estimator::conditional;
   pilot.moments = MomentMode::pairwise;
   pilot.seed = law.seed;
-  return drawn_from(make_plan(pilot), pilot_streams);
+  return drawn_from(make_plan(pilot, {.heads = found.heads}), pilot_streams);
 }
 
-bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
-                     const SimulationHooks& hooks) {
-  auto* law = std::get_if<OptimalWeights>(&scenario.weights);
-  if (law == nullptr || law->resolved) return true;
+bool find_weights(const Scenario& scenario, Preparation& found, const Backend& backend, int threads,
+                  const SimulationHooks& hooks) {
+  const auto* law = std::get_if<OptimalWeights>(&scenario.weights);
+  if (law == nullptr) return true;
   if (scenario.heads == 1) {
-    law->resolved = {1.0};
+    found.head_weights = {1.0};
     return true;
   }
-  const Plan plan = pilot_plan(scenario);
+  const Plan plan = pilot_plan(scenario, found);
   const MomentTree tree = simulate(plan, backend, threads, law->replicates, hooks);
   if (tree.count() < law->replicates) return false;
   const Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
   try {
-    law->resolved = optimal_weights(mean_squared_errors(estimates, plan.heads));
+    found.head_weights = optimal_weights(mean_squared_errors(estimates, plan.heads));
   } catch (const ParameterError& error) {
     reject(scenario, "heads.weights", std::string("law \"optimal\": ") + error.what());
   }

@@ -23,13 +23,13 @@ Plan drawn_from(Plan plan, const Streams& streams);
 /// The plan of the pilot: pairwise conditional moments under uniform weights, keyed with the
 /// pilot's own seed and drawn from streams of its own. A fixed design is the run's, because the
 /// weights are to be optimal on it. Requires weights of law `optimal`.
-Plan pilot_plan(const Scenario& scenario);
+Plan pilot_plan(const Scenario& scenario, const Preparation& found = {});
 
-/// Replaces weights of law `optimal` that are not resolved yet by those that a pilot study finds,
-/// with M = mean over the queries of C + B B^T; other weights are left alone. The weights depend on
-/// the scenario and the backend, not on `threads` or the run's seed. Throws Refused where
-/// `optimal_weights` finds none. False where `hooks` stopped the pilot: nothing is resolved then.
-bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
-                     const SimulationHooks& hooks = {});
+/// Finds weights of law `optimal` by a pilot study of the heads there are, with M = mean over the
+/// queries of C + B B^T; for other weights there is nothing to find. The weights depend on the
+/// scenario and the backend, not on `threads` or the run's seed. Throws Refused where
+/// `optimal_weights` finds none. False where `hooks` stopped the pilot.
+bool find_weights(const Scenario& scenario, Preparation& found, const Backend& backend, int threads,
+                  const SimulationHooks& hooks = {});
 
 }  // namespace headlab

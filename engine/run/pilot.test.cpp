@@ -113,15 +113,15 @@ Scenario uneven_heads() {
   return scenario;
 }
 
-std::vector<double> resolved(Scenario scenario, int threads = 1) {
-  const auto backend = make_reference_backend();
-  resolve_weights(scenario, *backend, threads);
-  return std::get<OptimalWeights>(scenario.weights).resolved.value();
+std::vector<double> weights_of(const Scenario& scenario, int threads = 1) {
+  Preparation found;
+  EXPECT_TRUE(find_weights(scenario, found, *make_reference_backend(), threads));
+  return found.head_weights.value();
 }
 
-TEST(ResolveWeights, SolvesForTheMeanOverTheQueries) {
+TEST(FindWeights, SolvesForTheMeanOverTheQueries) {
   const Scenario scenario = uneven_heads();
-  const std::vector<double> a = resolved(scenario);
+  const std::vector<double> a = weights_of(scenario);
   EXPECT_NEAR(a[0] + a[1], 1, 4 * eps);
   EXPECT_GT(a[0], 0.7);
 
@@ -142,42 +142,45 @@ TEST(ResolveWeights, SolvesForTheMeanOverTheQueries) {
   EXPECT_NEAR(a[0], (m[1][1] - m[0][1]) / (m[0][0] + m[1][1] - 2 * m[0][1]), 64 * eps);
 }
 
-TEST(ResolveWeights, DoesNotDependOnTheRun) {
-  const std::vector<double> a = resolved(uneven_heads());
+TEST(FindWeights, DoesNotDependOnTheRun) {
+  const std::vector<double> a = weights_of(uneven_heads());
   Scenario other = uneven_heads();
   other.seed = 4;
   other.replicates = 11;
   other.moments = MomentMode::pairwise;
-  EXPECT_EQ(resolved(other, 2), a);
+  EXPECT_EQ(weights_of(other, 2), a);
   std::get<OptimalWeights>(other.weights).seed = 1;
-  EXPECT_NE(resolved(other), a);
+  EXPECT_NE(weights_of(other), a);
 }
 
-TEST(ResolveWeights, LeavesOtherWeightsAlone) {
-  const auto backend = make_reference_backend();
+TEST(FindWeights, FindsNothingForOtherWeights) {
   Scenario scenario = uneven_heads();
+  Preparation found;
   scenario.weights = ExplicitWeights{.weights = {3, 4}};
-  resolve_weights(scenario, *backend, 1);
-  EXPECT_EQ(std::get<ExplicitWeights>(scenario.weights).weights, (std::vector<double>{3, 4}));
-  OptimalWeights done;
-  done.resolved = {0.25, 0.75};
-  scenario.weights = done;
-  resolve_weights(scenario, *backend, 1);
-  EXPECT_EQ(make_plan(scenario).head_weights, (std::vector<double>{0.25, 0.75}));
+  EXPECT_TRUE(find_weights(scenario, found, *make_reference_backend(), 1));
+  EXPECT_FALSE(found.head_weights);
+  EXPECT_EQ(make_plan(scenario, found).head_weights, (std::vector<double>{3, 4}));
 }
 
-TEST(ResolveWeights, OneHeadNeedsNoPilot) {
+TEST(FindWeights, AreThoseOfThePlan) {
+  const Scenario scenario = uneven_heads();
+  EXPECT_THROW(make_plan(scenario), ParameterError);
+  EXPECT_EQ(make_plan(scenario, {.head_weights = {{0.25, 0.75}}}).head_weights,
+            (std::vector<double>{0.25, 0.75}));
+}
+
+TEST(FindWeights, OneHeadNeedsNoPilot) {
   Scenario scenario = uneven_heads();
   scenario.heads = 1;
-  EXPECT_EQ(resolved(scenario), std::vector<double>{1});
+  EXPECT_EQ(weights_of(scenario), std::vector<double>{1});
 }
 
-TEST(ResolveWeights, RefusesAlignedHeads) {
+TEST(FindWeights, RefusesAlignedHeads) {
   Scenario scenario = uneven_heads();
   scenario.subspaces = AlignedSubspaces{};
   scenario.parameters = parse_toml("[heads]\nweights = { law = \"optimal\" }\n", "aligned.toml");
   try {
-    resolved(scenario);
+    weights_of(scenario);
     FAIL();
   } catch (const Refused& error) {
     EXPECT_STREQ(error.what(),

@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -103,10 +104,10 @@ class Run {
   RunResult finish() {
     const std::uint64_t available = check_study(study_, backend_, result_.threads);
     start_ = Clock::now();
-    std::vector<Scenario> scenarios = study_.conditions;
+    std::vector<Preparation> found;
     result_.complete = false;
-    if (resolve(scenarios)) {
-      begin(std::move(scenarios));
+    if (prepare(found)) {
+      begin(std::move(found));
       simulate_groups(available);
       result_.complete = std::ranges::all_of(conditions(), is_complete);
     }
@@ -131,16 +132,15 @@ class Run {
 
   /// Fits and pilots come first: a scenario they refuse is refused before anything is simulated for
   /// the record. False where they were stopped.
-  bool resolve(std::vector<Scenario>& scenarios) {
+  bool prepare(std::vector<Preparation>& all) {
     const auto stop = [this] { return stopped(); };
-    return std::ranges::all_of(scenarios, [&](Scenario& scenario) {
+    return std::ranges::all_of(study_.conditions, [&](const Scenario& scenario) {
       FitHooks fit{.stop = stop};
-      if (options_.progress && heads_to_learn(scenario)) {
-        fit.check = [&](const FitCheck& check) {
-          const auto at = static_cast<std::size_t>(&scenario - scenarios.data());
+      if (options_.progress && learns_heads_once(scenario)) {
+        fit.check = [&, at = all.size()](const FitCheck& check) {
           options_.progress({.condition = at,
                              .last_condition = at,
-                             .conditions = scenarios.size(),
+                             .conditions = study_.conditions.size(),
                              .done = check.step,
                              .total = std::get<LearnedSubspaces>(scenario.subspaces).steps,
                              .what = "steps of learning",
@@ -148,18 +148,24 @@ class Run {
                              .seconds_left = std::numeric_limits<double>::quiet_NaN()});
         };
       }
-      return resolve_heads(scenario, backend_, options_.threads, fit) &&
-             resolve_weights(scenario, backend_, options_.threads, {.stop = stop});
+      std::optional<Preparation> found = learn_heads(scenario, backend_, options_.threads, fit);
+      if (!found || !find_weights(scenario, *found, backend_, options_.threads, {.stop = stop})) {
+        return false;
+      }
+      all.push_back(std::move(*found));
+      return true;
     });
   }
 
   /// Every condition as it is before the simulation.
-  void begin(std::vector<Scenario> scenarios) {
-    for (std::size_t i = 0; i < scenarios.size(); ++i) {
-      Plan plan = make_plan(scenarios[i]);
+  void begin(std::vector<Preparation> found) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const Scenario& scenario = study_.conditions[i];
+      Plan plan = make_plan(scenario, found[i]);
       BegunCondition begun = take_begun(options_.begun, i, plan);
       MomentTree none(plan.layout());
-      conditions().push_back({.scenario = std::move(scenarios[i]),
+      conditions().push_back({.scenario = scenario,
+                              .found = std::move(found[i]),
                               .plan = std::move(plan),
                               .tree = std::move(none),
                               .estimates = {}});

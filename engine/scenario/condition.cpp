@@ -93,17 +93,17 @@ Sizes sizes_of(const Scenario& scenario) {
       .d = design_dimension(scenario), .heads = scenario.heads, .k = scenario.k, .n = scenario.n};
 }
 
-HeadFrames make_head_frames(const Scenario& scenario) {
+HeadFrames make_head_frames(const Scenario& scenario, const Preparation& found) {
   const Sizes sizes = sizes_of(scenario);
   return std::visit(
       [&](const auto& law) {
         law.check(sizes);
-        return law.generate(sizes);
+        return found.heads ? found.heads->frames : law.generate(sizes);
       },
       scenario.subspaces);
 }
 
-Plan make_plan(const Scenario& scenario) {
+Plan make_plan(const Scenario& scenario, const Preparation& found) {
   const Sizes sizes = sizes_of(scenario);
   Plan plan;
   plan.n = scenario.n;
@@ -124,7 +124,7 @@ Plan make_plan(const Scenario& scenario) {
                  scenario.noise);
   plan.kernel = scenario.kernel;
 
-  const HeadFrames frames = make_head_frames(scenario);
+  const HeadFrames frames = make_head_frames(scenario, found);
   plan.projections = frames.numbers();
   plan.query_projections = frames.queries();
   const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
@@ -135,7 +135,7 @@ Plan make_plan(const Scenario& scenario) {
   plan.head_weights = std::visit(
       [&](const auto& law) {
         law.check(sizes);
-        return law.values(sizes);
+        return found.head_weights ? *found.head_weights : law.values(sizes);
       },
       scenario.weights);
 
@@ -191,14 +191,9 @@ Learning make_learning(const Scenario& scenario) {
           .seed = law.seed};
 }
 
-bool heads_to_learn(const Scenario& scenario) {
+bool learns_heads_once(const Scenario& scenario) {
   const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces);
-  return law != nullptr && law->once() && !law->resolved;
-}
-
-const LearnedHeads* learned_heads(const Scenario& scenario) {
-  const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces);
-  return law == nullptr ? nullptr : law->resolved.get();
+  return law != nullptr && law->once();
 }
 
 std::string source_location(const Scenario& scenario, const std::string& key) {

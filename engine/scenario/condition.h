@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,29 +45,32 @@ struct Scenario {
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
 };
 
+/// What is found out before a condition is simulated, where its laws ask for it.
+struct Preparation {
+  std::shared_ptr<const LearnedHeads> heads = {};        ///< of law "learned", learned once
+  std::optional<std::vector<double>> head_weights = {};  ///< [H], optimal or learned once
+};
+
 /// True where queries are projected by matrices of their own.
 bool projects_queries_apart(const Scenario& scenario);
 
 /// What the laws of a scenario may need to know of the rest of it.
 Sizes sizes_of(const Scenario& scenario);
 
-/// The plan of one condition, ready for a backend. Weights of law `optimal` must have been resolved
-/// (see engine/run/pilot.h), and heads of law `learned` that are learned once (see
-/// engine/run/learned_heads.h). Throws ParameterError.
-Plan make_plan(const Scenario& scenario);
+/// The plan of one condition, ready for a backend. Weights of law `optimal` must have been found
+/// (engine/run/pilot.h), and heads of law `learned` that are learned once (engine/run/
+/// learned_heads.h). Throws ParameterError.
+Plan make_plan(const Scenario& scenario, const Preparation& found = {});
 
 /// W_h, h = 1..H, of a scenario; make_subspaces() in engine/scenario/subspaces.h has their column
 /// spaces as matrices. Throws ParameterError.
-HeadFrames make_head_frames(const Scenario& scenario);
+HeadFrames make_head_frames(const Scenario& scenario, const Preparation& found = {});
 
 /// How a condition learns, of law "learned": the start and what the scenario says.
 Learning make_learning(const Scenario& scenario);
 
-/// True where heads are still to be learned before a plan can be made.
-bool heads_to_learn(const Scenario& scenario);
-
-/// The learned heads of a condition; nullptr where it has others.
-const LearnedHeads* learned_heads(const Scenario& scenario);
+/// True where heads are learned once, before a plan can be made.
+bool learns_heads_once(const Scenario& scenario);
 
 /// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the
 /// way to it; empty for a scenario that was not read from a text.

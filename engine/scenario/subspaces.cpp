@@ -36,8 +36,8 @@ std::vector<Eigen::MatrixXd> to_query_matrices(const HeadFrames& frames) {
   return matrices_of(frames, frames.queries());
 }
 
-std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario) {
-  return to_matrices(make_head_frames(scenario));
+std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario, const Preparation& found) {
+  return to_matrices(make_head_frames(scenario, found));
 }
 
 }  // namespace headlab

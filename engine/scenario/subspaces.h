@@ -15,7 +15,8 @@ namespace headlab {
 std::vector<Eigen::MatrixXd> to_matrices(const HeadFrames& frames);
 
 /// The same of the heads of a scenario.
-std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario);
+std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario,
+                                            const Preparation& found = {});
 
 /// What projects the queries, [H] of d x k; none where W_h does.
 std::vector<Eigen::MatrixXd> to_query_matrices(const HeadFrames& frames);

@@ -57,7 +57,7 @@ inline ConditionResult condition(const Scenario& scenario, std::uint64_t replica
     tree.append(std::move(moments));
   }
   Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
-  return {scenario, std::move(plan), std::move(tree), std::move(estimates), 1.25, 1e6};
+  return {scenario, {}, std::move(plan), std::move(tree), std::move(estimates), 1.25, 1e6};
 }
 
 /// Results of every condition of a study.

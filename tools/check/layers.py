@@ -15,8 +15,8 @@ kernels
 kernels/cpu
 kernels/cuda
 kernels/backends
-engine/moments
 engine/files
+engine/moments
 engine/scenario
 engine/results
 engine/run

@@ -15,7 +15,7 @@ namespace {
 ComputedCondition computed_condition(const Scenario& scenario, const Theory& theory) {
   return {.scenario = scenario,
           .closed_form = theory,
-          .indices = condition_indices<Remainder>(scenario, theory.plan, theory.figures)};
+          .indices = condition_indices<Remainder>(scenario, {}, theory.plan, theory.figures)};
 }
 
 }  // namespace

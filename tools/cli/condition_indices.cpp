@@ -36,10 +36,10 @@ double ceiling_of(const std::string& index, int heads) {
 }  // namespace
 
 template <class Number>
-IndicesOf<Number> condition_indices(const Scenario& scenario, const Plan& plan,
-                                    const ErrorTerms<Number>& terms) {
+IndicesOf<Number> condition_indices(const Scenario& scenario, const Preparation& found,
+                                    const Plan& plan, const ErrorTerms<Number>& terms) {
   std::optional<double> bandwidth, temperature;
-  const HeadFrames frames = make_head_frames(scenario);
+  const HeadFrames frames = make_head_frames(scenario, found);
   const bool alike = frames.orthonormal() && frames.queries().empty();
   if (const auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel); gaussian && alike) {
     bandwidth = gaussian->bandwidth;
@@ -69,16 +69,16 @@ IndicesOf<Number> condition_indices(const Scenario& scenario, const Plan& plan,
   return indices;
 }
 
-template IndicesOf<Figure> condition_indices(const Scenario&, const Plan&,
+template IndicesOf<Figure> condition_indices(const Scenario&, const Preparation&, const Plan&,
                                              const ErrorTerms<Figure>&);
-template IndicesOf<Remainder> condition_indices(const Scenario&, const Plan&,
+template IndicesOf<Remainder> condition_indices(const Scenario&, const Preparation&, const Plan&,
                                                 const ErrorTerms<Remainder>&);
 
 std::vector<ConditionIndices> condition_indices(const RunResult& result) {
   std::vector<ConditionIndices> indices;
   for (const ConditionResult& condition : result.conditions) {
-    indices.push_back(
-        condition_indices<Figure>(condition.scenario, condition.plan, condition.estimates));
+    indices.push_back(condition_indices<Figure>(condition.scenario, condition.found, condition.plan,
+                                                condition.estimates));
   }
   return indices;
 }

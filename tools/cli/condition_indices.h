@@ -9,8 +9,8 @@ namespace headlab::tools {
 
 /// chordal, spectral, overlap, qk, and those that follow from the error: output, weights.
 template <class Number>
-IndicesOf<Number> condition_indices(const Scenario& scenario, const Plan& plan,
-                                    const ErrorTerms<Number>& terms);
+IndicesOf<Number> condition_indices(const Scenario& scenario, const Preparation& found,
+                                    const Plan& plan, const ErrorTerms<Number>& terms);
 
 /// Those of every condition of a run.
 std::vector<ConditionIndices> condition_indices(const RunResult& result);

@@ -223,7 +223,7 @@ std::string footer(const RunResult& result) {
 
 /// How the heads were learned, where they were learned once.
 std::string learned_text(const ConditionResult& condition) {
-  const LearnedHeads* learned = learned_heads(condition.scenario);
+  const LearnedHeads* learned = condition.found.heads.get();
   if (learned == nullptr) return "";
   const std::uint64_t taken = learned->fit.course.back().step;
   std::string text = "heads learned on " + std::to_string(learned->points - learned->held_out) +
@@ -273,10 +273,9 @@ void add_swept(const Study& study, const std::vector<Condition>& conditions, Col
 /// The chordal index of each condition, where heads were learned: how far they came.
 void add_chordal(const std::vector<ConditionResult>& conditions,
                  const std::vector<ConditionIndices>& indices, Columns& columns) {
-  const bool learned =
-      std::any_of(conditions.begin(), conditions.end(), [](const ConditionResult& condition) {
-        return learned_heads(condition.scenario) != nullptr;
-      });
+  const bool learned = std::any_of(
+      conditions.begin(), conditions.end(),
+      [](const ConditionResult& condition) { return condition.found.heads != nullptr; });
   if (!learned || indices.size() != conditions.size()) return;
   std::vector<std::string> cells;
   for (const ConditionIndices& of_condition : indices) {

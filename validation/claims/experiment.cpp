@@ -33,9 +33,10 @@ Experiment::Experiment(Study study, Laboratory laboratory)
     : study_(std::move(study)),
       section_(read_claim_section(study_)),
       laboratory_(std::move(laboratory)) {
-  for (Scenario& scenario : study_.conditions) {
-    resolve_weights(scenario, *laboratory_.backend, laboratory_.threads);
-    plans_.push_back(make_plan(scenario));
+  for (const Scenario& scenario : study_.conditions) {
+    Preparation& found = found_.emplace_back();
+    find_weights(scenario, found, *laboratory_.backend, laboratory_.threads);
+    plans_.push_back(make_plan(scenario, found));
   }
 }
 
@@ -72,9 +73,10 @@ const Theory& Experiment::theory(std::size_t condition, TheorySource source) {
   auto at = theories_.find(key);
   if (at == theories_.end()) {
     try {
-      const Theory theory = laboratory_.closed_forms
-                                ? laboratory_.closed_forms(scenario(condition), source)
-                                : compute_theory(scenario(condition), source, laboratory_.threads);
+      const Theory theory =
+          laboratory_.closed_forms
+              ? laboratory_.closed_forms(scenario(condition), source)
+              : compute_theory(scenario(condition), source, laboratory_.threads, found_[condition]);
       at = theories_.emplace(key, theory).first;
     } catch (const Refused& error) {
       throw ClosedFormDeclines(error.what());

@@ -103,6 +103,7 @@ class Experiment {
   Study study_;
   ClaimSection section_;
   Laboratory laboratory_;
+  std::vector<Preparation> found_;
   std::vector<Plan> plans_;
   std::uint64_t replicates_ = 0;
   std::map<std::string, std::unique_ptr<Observation>> observations_;

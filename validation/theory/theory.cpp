@@ -219,18 +219,19 @@ void require_given_heads(const Scenario& scenario) {
 
 }  // namespace
 
-Theory compute_theory(const Scenario& scenario, TheorySource source, int threads) {
+Theory compute_theory(const Scenario& scenario, TheorySource source, int threads,
+                      const Preparation& found) {
   const auto start = std::chrono::steady_clock::now();
   require_given_heads(scenario);
-  const auto* optimal = std::get_if<OptimalWeights>(&scenario.weights);
-  const bool to_be_optimised = optimal != nullptr && !optimal->resolved;
+  const bool optimal = std::holds_alternative<OptimalWeights>(scenario.weights);
+  const bool to_be_optimised = optimal && !found.head_weights;
   Scenario weighted = scenario;
-  if (to_be_optimised) weighted.weights = UniformWeights{};
+  if (optimal) weighted.weights = UniformWeights{};
   weighted.estimator = Estimator::conditional;
   weighted.moments = MomentMode::pairwise;
 
   Theory theory;
-  theory.plan = make_plan(weighted);
+  theory.plan = make_plan(weighted, found);
   if (scenario.fixed_design) {
     if (source == TheorySource::first_order) {
       reject(scenario, "data.fixed_design",

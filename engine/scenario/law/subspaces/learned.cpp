@@ -79,9 +79,8 @@ HeadFrames LearnedSubspaces::start_frames(const Sizes& sizes) const {
 }
 
 HeadFrames LearnedSubspaces::generate(const Sizes& sizes) const {
-  if (!once()) return start_frames(sizes);
-  if (!resolved) throw ParameterError("", "learned subspaces need their fit first");
-  return resolved->frames;
+  if (once()) throw ParameterError("", "learned subspaces need their fit first");
+  return start_frames(sizes);
 }
 
 }  // namespace headlab

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -40,8 +39,6 @@ struct LearnedSubspaces {
   double held_out = 0.2;
   int patience = 5;
   std::uint64_t seed = 0;
-  std::shared_ptr<const LearnedHeads> resolved =
-      {};  ///< set by resolve_heads(), where fit = "once"
 
   template <class Visitor>
   void parameters(Visitor& visit) {
@@ -76,7 +73,7 @@ struct LearnedSubspaces {
   /// alone would never tell heads apart that are quite the same.
   HeadFrames start_frames(const Sizes& sizes) const;
 
-  /// Heads as learned once, or where every replicate learns its own, those it starts from.
+  /// Heads that every replicate starts from. Throws ParameterError where they are learned once.
   HeadFrames generate(const Sizes& sizes) const;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,17 +13,14 @@ struct LearnedWeights {
   static constexpr const char* name = "learned";
   static constexpr const char* summary = "trained with subspaces of law learned; any sum";
 
-  std::optional<std::vector<double>> resolved = {};  ///< [H], set by resolve_heads()
-
   template <class Visitor>
   void parameters(Visitor&) {}
   void check(const Sizes&) const {}
 
-  /// The weights learned once, or where every replicate learns its own 1/H: a head's estimate is
-  /// H a_h f_h then.
+  /// 1/H, with which learning starts. Where every replicate learns its own, a head's estimate is
+  /// H a_h f_h.
   std::vector<double> values(const Sizes& sizes) const {
-    return resolved.value_or(
-        std::vector<double>(static_cast<std::size_t>(sizes.heads), 1.0 / sizes.heads));
+    return std::vector<double>(static_cast<std::size_t>(sizes.heads), 1.0 / sizes.heads);
   }
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,6 @@ struct OptimalWeights {
   std::string source = "pilot";
   std::uint64_t replicates = 2000;
   std::uint64_t seed = 0;
-  std::optional<std::vector<double>> resolved = {};  ///< [H], set by resolve_weights()
 
   template <class Visitor>
   void parameters(Visitor& visit) {
@@ -37,8 +35,7 @@ struct OptimalWeights {
   }
 
   std::vector<double> values(const Sizes&) const {
-    if (!resolved) throw ParameterError("", "optimal weights need their pilot study first");
-    return *resolved;
+    throw ParameterError("", "optimal weights need their pilot study first");
   }
 };
 
