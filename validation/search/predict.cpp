@@ -87,15 +87,15 @@ double index_of(const std::string& name, const Subspaces& subspaces, const Kerne
   throw std::invalid_argument("index " + name + " is not there, or undefined for these heads");
 }
 
-Judge judge_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n) {
+Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n) {
   return [=](const HeadSet& set) {
     const Subspaces subspaces = set.subspaces();
     const ClosedForm noise = noise_factor(subspaces, kernel, n);
-    return Judged{index_of(index, subspaces, kernel), noise.value, noise.remainder};
+    return Score{index_of(index, subspaces, kernel), noise.value, noise.remainder};
   };
 }
 
-Judge judge_mse(const std::string& index, const Scenario& base) {
+Scorer score_mse(const std::string& index, const Scenario& base) {
   // One model for each size of head sets, whose heads are then exchanged.
   using Key = std::tuple<int, int, int>;
   const auto models = std::make_shared<std::map<Key, TheoryModel>>();
@@ -109,16 +109,16 @@ Judge judge_mse(const std::string& index, const Scenario& base) {
     TheoryModel& model = models->at(key);
     model.projections = set.subspaces();
     const Eigen::VectorXd& a = model.head_weights;
-    Judged judged{.index = index_of(index, model.projections, base.kernel)};
+    Score score{.index = index_of(index, model.projections, base.kernel)};
     const std::vector<HeadTheory> theory = first_order(model);
     for (const HeadTheory& at : theory) {
       const double bias = a.dot(at.bias);
-      judged.error += bias * bias + a.dot(at.covariance * a);
-      judged.remainder += a.dot(at.covariance_remainder * a);
+      score.error += bias * bias + a.dot(at.covariance * a);
+      score.remainder += a.dot(at.covariance_remainder * a);
     }
-    judged.remainder /= judged.error;
-    judged.error /= static_cast<double>(theory.size());
-    return judged;
+    score.remainder /= score.error;
+    score.error /= static_cast<double>(theory.size());
+    return score;
   };
 }
 

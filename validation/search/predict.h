@@ -52,13 +52,13 @@ ClosedForm noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std
 /// (softmax). Throws std::invalid_argument for other names and where the index is undefined.
 double index_of(const std::string& name, const Subspaces& subspaces, const KernelLaw& kernel);
 
-/// Judges by an index and by the noise of the ensemble, n MSE / s^2 with m = 0: at x = 0 for the
+/// Scores by an index and by the noise of the ensemble, n MSE / s^2 with m = 0: at x = 0 for the
 /// Gaussian kernel, meant over queries x ~ N(0, I) for softmax.
-Judge judge_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n);
+Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n);
 
-/// Judges by an index and by the MSE to first order in 1/n, meant over the queries, of `base` with
+/// Scores by an index and by the MSE to first order in 1/n, meant over the queries, of `base` with
 /// these heads instead of its own. Slower: use it where there is a signal. Throws Refused where the
 /// first order does not cover `base`, or head_sets_scenario() does not.
-Judge judge_mse(const std::string& index, const Scenario& base);
+Scorer score_mse(const std::string& index, const Scenario& base);
 
 }  // namespace headlab
