@@ -205,12 +205,12 @@ std::string summary_json(const Study& study, const RunResult& result,
   return text_of({{"headlab",
                    {{"version", program.version},
                     {"git", program.git},
-                    {"backend", result.backend},
-                    {"simd", result.simd},
-                    {"device", result.device},
-                    {"threads", result.threads},
+                    {"backend", result.machine.backend},
+                    {"simd", result.machine.simd},
+                    {"device", result.machine.device},
+                    {"threads", result.machine.threads},
                     {"seed", seed_of(study)}}},
-                  {"complete", result.complete},
+                  {"complete", result.outcome.complete},
                   {"conditions", conditions}});
 }
 

@@ -54,7 +54,7 @@ Study study_of(const std::string& text, const std::string& directory = ".") {
 /// The scenario with its heads learned.
 Scenario resolved(const std::string& text, int threads = 1) {
   Scenario scenario = study_of(text).conditions[0];
-  EXPECT_TRUE(resolve_heads(scenario, *make_cpu_backend(), threads));
+  EXPECT_TRUE(resolve_heads(scenario, {.backend = "cpu", .threads = threads}));
   return scenario;
 }
 
@@ -131,7 +131,7 @@ TEST(LearnedHeads, DoNotDependOnTheRun) {
   Scenario other = study_of(text).conditions[0];
   other.seed = 99;
   other.replicates = 7;
-  resolve_heads(other, *make_cpu_backend(), 3);
+  resolve_heads(other, {.backend = "cpu", .threads = 3});
   EXPECT_EQ(make_plan(other).projections, keys);
 
   EXPECT_NE(make_plan(resolved(text_with(learned("seed = 1")))).projections, keys);

@@ -10,6 +10,7 @@
 #include <Eigen/Eigenvalues>
 
 #include "engine/moments/estimates.h"
+#include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 
 namespace headlab {
@@ -80,8 +81,7 @@ Plan pilot_plan(const Scenario& scenario) {
   return drawn_from(make_plan(pilot), pilot_streams);
 }
 
-bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
-                     const SimulationHooks& hooks) {
+bool resolve_weights(Scenario& scenario, const Session& session) {
   auto* law = std::get_if<OptimalWeights>(&scenario.weights);
   if (law == nullptr || law->resolved) return true;
   if (scenario.heads == 1) {
@@ -89,7 +89,8 @@ bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
     return true;
   }
   const Plan plan = pilot_plan(scenario);
-  const MomentTree tree = simulate(plan, backend, threads, law->replicates, hooks);
+  const MomentTree tree = simulate(plan, *session.backend, session.threads, law->replicates,
+                                   {.stop = session.stop_hook()});
   if (tree.count() < law->replicates) return false;
   const Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
   try {

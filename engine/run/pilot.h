@@ -6,9 +6,8 @@
 
 #include <Eigen/Core>
 
-#include "engine/run/simulate.h"
+#include "engine/run/session.h"
 #include "engine/scenario/condition.h"
-#include "kernels/backend.h"
 
 namespace headlab {
 
@@ -27,9 +26,9 @@ Plan pilot_plan(const Scenario& scenario);
 
 /// Replaces weights of law `optimal` that are not resolved yet by those that a pilot study finds,
 /// with M = mean over the queries of C + B B^T; other weights are left alone. The weights depend on
-/// the scenario and the backend, not on `threads` or the run's seed. Throws Refused where
-/// `optimal_weights` finds none. False where `hooks` stopped the pilot: nothing is resolved then.
-bool resolve_weights(Scenario& scenario, const Backend& backend, int threads,
-                     const SimulationHooks& hooks = {});
+/// the scenario and the backend, not on the threads or the run's seed. Throws Refused where
+/// `optimal_weights` finds none. False where the session stopped the pilot: nothing is resolved
+/// then.
+bool resolve_weights(Scenario& scenario, const Session& session);
 
 }  // namespace headlab

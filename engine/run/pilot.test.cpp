@@ -114,8 +114,7 @@ Scenario uneven_heads() {
 }
 
 std::vector<double> resolved(Scenario scenario, int threads = 1) {
-  const auto backend = make_reference_backend();
-  resolve_weights(scenario, *backend, threads);
+  resolve_weights(scenario, {.backend = "reference", .threads = threads});
   return std::get<OptimalWeights>(scenario.weights).resolved.value();
 }
 
@@ -154,15 +153,15 @@ TEST(ResolveWeights, DoesNotDependOnTheRun) {
 }
 
 TEST(ResolveWeights, LeavesOtherWeightsAlone) {
-  const auto backend = make_reference_backend();
+  const Session session{.backend = "reference", .threads = 1};
   Scenario scenario = uneven_heads();
   scenario.weights = ExplicitWeights{.weights = {3, 4}};
-  resolve_weights(scenario, *backend, 1);
+  resolve_weights(scenario, session);
   EXPECT_EQ(std::get<ExplicitWeights>(scenario.weights).weights, (std::vector<double>{3, 4}));
   OptimalWeights done;
   done.resolved = {0.25, 0.75};
   scenario.weights = done;
-  resolve_weights(scenario, *backend, 1);
+  resolve_weights(scenario, session);
   EXPECT_EQ(make_plan(scenario).head_weights, (std::vector<double>{0.25, 0.75}));
 }
 

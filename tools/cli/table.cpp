@@ -88,8 +88,9 @@ std::string header(const RunResult& result) {
                       },
                       queries_text, [](Condition c) { return replicates_text(c) + " replicates"; },
                       [&](Condition) {
-                        const bool plain = result.simd.empty() || result.simd == "none";
-                        return result.backend + (plain ? "" : "/" + result.simd);
+                        const Machine& m = result.machine;
+                        const bool plain = m.simd.empty() || m.simd == "none";
+                        return m.backend + (plain ? "" : "/" + m.simd);
                       }});
   return heads_line(result) + computation + "\n";
 }
