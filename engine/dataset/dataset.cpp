@@ -168,8 +168,9 @@ std::uint64_t Dataset::shard_bytes(std::size_t condition, std::uint64_t shard) c
       dataset_variables(conditions[condition].scenario, request, range(condition, shard).count));
 }
 
-Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads,
-                     const FitHooks& hooks) {
+Dataset plan_dataset(const Study& study, const DatasetRequest& request, Session session) {
+  session.backend = "cpu";
+  session.report = {};
   Dataset dataset{.scenario_file = study.file,
                   .scenario_text = study.text,
                   .sets = study.sets,
@@ -183,7 +184,7 @@ Dataset plan_dataset(const Study& study, const DatasetRequest& request, int thre
              "heads that every replicate learns are no part of a data set - use fit = \"once\"");
     }
     check_fit_memory(condition.scenario);
-    auto found = learn_heads(condition.scenario, *make_backend("cpu"), threads, hooks);
+    auto found = learn_heads(condition.scenario, session);
     if (!found) {
       throw CouldNotFinish("interrupted while heads were learned: nothing was written");
     }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/run/session.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/learning/fit.h"
 
 namespace headlab {
 
@@ -92,9 +92,9 @@ struct Dataset {
 
 /// Plans the data set of a study, of run.replicates training sets a condition. Throws Refused where
 /// there are more shards than replicates, sizes beyond 2^60 bytes, or heads that every replicate
-/// learns; those learned once are learned here, on the cpu backend. CouldNotFinish where
-/// `hooks.stop` ended that.
-Dataset plan_dataset(const Study& study, const DatasetRequest& request, int threads = 1,
-                     const FitHooks& hooks = {});
+/// learns; those learned once are learned here, on the cpu backend whatever that of the session.
+/// CouldNotFinish where the session ended that.
+Dataset plan_dataset(const Study& study, const DatasetRequest& request,
+                     Session session = {.threads = 1});
 
 }  // namespace headlab

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/files/error.h"
+#include "engine/run/simulate.h"
 #include "kernels/cpu/sample_points.h"
 #include "kernels/parallel_for.h"
 #include "kernels/reference/reference.h"
@@ -90,12 +92,14 @@ class Run {
 class Drawing {
  public:
   Drawing(const Scenario& scenario, const Plan& plan, const DatasetRequest& request,
-          ShardRange range, ShardOutput& output, const DrawHooks& hooks)
+          ShardRange range, ShardOutput& output, const Session& session,
+          const std::function<void(double work)>& done)
       : plan_(plan),
         request_(request),
         range_(range),
         output_(output),
-        hooks_(hooks),
+        session_(session),
+        done_(done),
         variables_(dataset_variables(scenario, request, range.count)),
         points_(range.count, plan.n, bytes_at_once / bytes_a_point(plan.d)),
         outputs_a_replicate_(static_cast<std::uint64_t>(plan.queries) *
@@ -156,11 +160,8 @@ class Drawing {
   };
 
   bool stops() {
-    if (hooks_.stop && hooks_.stop()) stopped_ = true;
+    if (session_.should_stop()) stopped_ = true;
     return stopped_;
-  }
-  void tell(double work) {
-    if (hooks_.done) hooks_.done(work);
   }
 
   void draw_points(const Part& part) {
@@ -185,7 +186,7 @@ class Drawing {
     put(output_, variable("Y"), first, to.y);
     put(output_, variable("m"), first, to.regression);
     put(output_, variable("noise_sd"), first, to.noise_sd);
-    tell(static_cast<double>(count * bytes_a_point(plan_.d)));
+    done_(static_cast<double>(count * bytes_a_point(plan_.d)));
   }
 
   /// Estimates and weights of the replicates from `first` on, of the shard.
@@ -209,7 +210,7 @@ class Drawing {
           }
           estimate.push_back(sum);
           if (request_.weights) kept.add(weights);
-          tell(written + bytes_a_weight * static_cast<double>(plan_.n));
+          done_(written + bytes_a_weight * static_cast<double>(plan_.n));
         }
       }
       if (request_.estimates) estimates.add(estimate);
@@ -222,7 +223,8 @@ class Drawing {
   const DatasetRequest& request_;
   ShardRange range_;
   ShardOutput& output_;
-  const DrawHooks& hooks_;
+  const Session& session_;
+  const std::function<void(double work)>& done_;
   std::vector<DatasetVariable> variables_;
   PointParts points_;
   std::uint64_t outputs_a_replicate_;  ///< queries x heads
@@ -260,8 +262,10 @@ double draw_bytes(const Scenario& scenario, const DatasetRequest& request) {
 }
 
 bool draw_shard(const Scenario& scenario, const Plan& plan, const DatasetRequest& request,
-                ShardRange range, ShardOutput& output, int threads, const DrawHooks& hooks) {
-  return Drawing(scenario, plan, request, range, output, hooks).run(threads);
+                ShardRange range, ShardOutput& output, const Session& session,
+                const std::function<void(double work)>& done) {
+  return Drawing(scenario, plan, request, range, output, session, done)
+      .run(thread_count(session.threads));
 }
 
 }  // namespace headlab

@@ -35,8 +35,8 @@ using Clock = std::chrono::steady_clock;
 /// Tells a caller how far the work is, from whichever thread does a part of it, one at a time.
 class Teller {
  public:
-  Teller(const DatasetOptions& options, bool checking, double work, std::uint64_t bytes)
-      : tell_(options.progress), checking_(checking), work_(work), bytes_(bytes) {}
+  Teller(const Session& session, const char* what, double work, std::uint64_t bytes)
+      : tell_(session.report), what_(what), work_(work), bytes_(bytes) {}
 
   void add(double work) {
     if (!tell_) return;
@@ -45,19 +45,23 @@ class Teller {
     const auto now = Clock::now();
     if (now < next_) return;
     next_ = now + std::chrono::milliseconds(100);
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    tell_({checking_, work_ > 0 ? std::min(1.0, done_ / work_) : 0, seconds, bytes_});
+    Progress progress{
+        .total = bytes_, .what = what_, .share = work_ > 0 ? std::min(1.0, done_ / work_) : 0};
+    if (progress.share > 0) {
+      progress.seconds_left = watch_.seconds() * (1 - progress.share) / progress.share;
+    }
+    tell_(progress);
   }
 
  private:
-  const std::function<void(const DatasetProgress&)>& tell_;
-  bool checking_;
+  const std::function<void(const Progress&)>& tell_;
+  const char* what_;
   double work_;
   std::uint64_t bytes_;
-  Clock::time_point start_ = Clock::now();
+  Stopwatch watch_;
   std::mutex mutex_;
   double done_ = 0;
-  Clock::time_point next_ = start_;
+  Clock::time_point next_ = Clock::now();
 };
 
 bool is_intact(const std::string& folder, const std::vector<FileRecord>& record,
@@ -75,10 +79,10 @@ bool is_intact(const std::string& folder, const std::vector<FileRecord>& record,
 }
 
 /// Which of the recorded shards `ids` are what the manifest says [ids]; several are read at a time.
-/// Means nothing where `stop` was set meanwhile.
+/// Means nothing where the session is to stop.
 std::vector<char> check_shards(const Dataset& dataset, const std::string& folder,
                                const std::vector<ShardId>& ids, const ShardRecords& records,
-                               const DatasetOptions& options) {
+                               const Session& session) {
   std::vector<char> intact(ids.size(), 1);
   std::vector<double> bytes;
   double all = 0;
@@ -86,9 +90,9 @@ std::vector<char> check_shards(const Dataset& dataset, const std::string& folder
     bytes.push_back(static_cast<double>(dataset.shard_bytes(id.first, id.second)));
     all += bytes.back();
   }
-  Teller teller(options, true, all, static_cast<std::uint64_t>(all));
-  parallel_for(ids.size(), thread_count(options.threads), [&](std::size_t i) {
-    if (options.stop && options.stop->load()) return;
+  Teller teller(session, "to check", all, static_cast<std::uint64_t>(all));
+  parallel_for(ids.size(), thread_count(session.threads), [&](std::size_t i) {
+    if (session.should_stop()) return;
     const auto files = dataset.shard_files(ids[i].first, ids[i].second);
     intact[i] = is_intact(folder, records.at(ids[i]), files) ? 1 : 0;
     teller.add(bytes[i]);
@@ -193,23 +197,21 @@ std::pair<ShardId, std::vector<FileRecord>> finish_shard(const Dataset& dataset,
 /// Writes shards one after the other and records them.
 class Writing {
  public:
-  Writing(const Dataset& dataset, const std::string& folder, const DatasetOptions& options,
+  Writing(const Dataset& dataset, const std::string& folder, const Session& session,
           const Provenance& program, std::vector<ShardId> lost)
       : dataset_(dataset),
         folder_(folder),
-        options_(options),
+        session_(session),
         program_(program),
-        threads_(thread_count(options.threads)),
+        threads_(thread_count(session.threads)),
         lost_(std::move(lost)) {}
 
   /// Returns how many shards were written: less than all where it was stopped.
   std::uint64_t write(const std::vector<ShardId>& ids, Teller& teller) {
-    const DrawHooks hooks{.stop = [&] { return options_.stop && options_.stop->load(); },
-                          .done = [&](double work) { teller.add(work); }};
     try {
       std::optional<std::pair<std::size_t, Plan>> plan;  // of the condition under way
       for (const ShardId& id : ids) {
-        if (hooks.stop()) break;
+        if (session_.should_stop()) break;
         const auto& [condition, shard] = id;
         const Scenario& scenario = dataset_.conditions[condition].scenario;
         if (!plan || plan->first != condition) {
@@ -221,8 +223,8 @@ class Writing {
         const auto output = open_shard(dataset_.request.format, path->name(), at,
                                        dataset_variables(scenario, dataset_.request, range.count),
                                        attributes_of(dataset_, condition, shard, program_));
-        if (!draw_shard(scenario, plan->second, dataset_.request, range, *output, threads_,
-                        hooks)) {
+        if (!draw_shard(scenario, plan->second, dataset_.request, range, *output, session_,
+                        [&](double work) { teller.add(work); })) {
           break;
         }
         output->close();
@@ -278,7 +280,7 @@ class Writing {
 
   const Dataset& dataset_;
   const std::string& folder_;
-  const DatasetOptions& options_;
+  const Session& session_;
   const Provenance& program_;
   int threads_;
   std::vector<ShardId> lost_;  ///< to be taken out of the manifest
@@ -291,7 +293,9 @@ class Writing {
 }  // namespace
 
 DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
-                            const DatasetOptions& options, const Provenance& program) {
+                            const Session& session, const DatasetOptions& options,
+                            const Provenance& program) {
+  const Stopwatch watch;
   std::vector<ShardId> wanted;
   for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
     const std::uint64_t shards = dataset.conditions[i].shards;
@@ -303,18 +307,18 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
     const std::uint64_t end = options.only_shard ? first + 1 : shards;
     for (std::uint64_t shard = first; shard < end; ++shard) wanted.emplace_back(i, shard);
   }
-  check_memory(dataset, thread_count(options.threads));
+  check_memory(dataset, thread_count(session.threads));
 
   const ShardRecords there = read_manifest(folder + "/manifest.json", dataset, program);
   std::vector<ShardId> recorded, missing, lost;
   for (const ShardId& id : wanted) (there.contains(id) ? recorded : missing).push_back(id);
-  const std::vector<char> intact = check_shards(dataset, folder, recorded, there, options);
+  const std::vector<char> intact = check_shards(dataset, folder, recorded, there, session);
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     if (!intact[i]) lost.push_back(recorded[i]);
   }
   DatasetResult result;
-  if (options.stop && options.stop->load()) {
-    result.interrupted = true;
+  if (session.should_stop()) {
+    result.outcome = session.outcome(false, watch);
     return result;
   }
   missing.insert(missing.end(), lost.begin(), lost.end());
@@ -332,9 +336,9 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
                        dataset.range(condition, shard).count);
   }
   if (options.begin) options.begin(result.work);
-  Teller teller(options, false, work, result.work.bytes);
-  result.written = Writing(dataset, folder, options, program, lost).write(missing, teller);
-  result.interrupted = result.written < missing.size();
+  Teller teller(session, "to write", work, result.work.bytes);
+  result.written = Writing(dataset, folder, session, program, lost).write(missing, teller);
+  result.outcome = session.outcome(result.written == missing.size(), watch);
   return result;
 }
 

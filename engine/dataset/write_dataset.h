@@ -2,7 +2,6 @@
 /// \file A data set: planned, checked, drawn shard by shard, recorded.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "engine/dataset/dataset.h"
 #include "engine/files/provenance.h"
+#include "engine/run/session.h"
 
 namespace headlab {
 
@@ -22,26 +22,15 @@ struct DatasetWork {
   std::uint64_t bytes = 0;    ///< to write
 };
 
-/// What a caller hears while a data set is made, about every tenth of a second.
-struct DatasetProgress {
-  bool checking = false;    ///< finished shards are read, nothing is written yet
-  double share = 0;         ///< of the work, 0 to 1
-  double seconds = 0;       ///< since checking or writing began
-  std::uint64_t bytes = 0;  ///< of all shards to check, or to write
-};
-
 struct DatasetOptions {
   std::optional<std::uint64_t> only_shard = {};  ///< of each condition; else all
-  int threads = 0;                               ///< 0: all of this machine
-  const std::atomic<bool>* stop = nullptr;       ///< set from a signal handler
   std::function<void(const DatasetWork&)> begin = {};
-  std::function<void(const DatasetProgress&)> progress = {};
 };
 
 struct DatasetResult {
   DatasetWork work;
   std::uint64_t written = 0;  ///< shards
-  bool interrupted = false;   ///< stopped before all shards asked for were there
+  Outcome outcome;            ///< complete: all shards asked for are there
 };
 
 /// Writes the shards of `dataset` into `folder`, which exists, one after the other, each drawn by
@@ -49,8 +38,10 @@ struct DatasetResult {
 /// and manifest.json names it once it is on the disk. Shards that are there already are kept where
 /// their SHA-256 is that of the manifest. Throws Refused, before anything is written, for a shard
 /// number out of range, a folder with another data set, or too little memory or room on the disk;
-/// CouldNotFinish where a file cannot be written: finished shards are recorded.
+/// CouldNotFinish where a file cannot be written: finished shards are recorded. Reports bytes "to
+/// check", then bytes "to write"; the backend of the session has no part in it.
 DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
-                            const DatasetOptions& options, const Provenance& program);
+                            const Session& session, const DatasetOptions& options,
+                            const Provenance& program);
 
 }  // namespace headlab

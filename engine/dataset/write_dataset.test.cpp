@@ -84,18 +84,18 @@ std::map<std::string, std::string> tree(const fs::path& folder) {
 class WriteDataset : public FolderTest {
  protected:
   DatasetResult write(const std::string& name, const DatasetRequest& request,
-                      const DatasetOptions& options = {.threads = 2},
-                      const std::vector<std::string>& sets = {},
-                      const std::string& scenario = text) const {
+                      const Session& session = {.threads = 2},
+                      const std::vector<std::string>& sets = {}, const std::string& scenario = text,
+                      const DatasetOptions& options = {}) const {
     fs::create_directories(at(name));
     return write_dataset(plan_dataset(parse_study(scenario, "test", sets), request), at(name),
-                         options, program);
+                         session, options, program);
   }
   std::string refusal(const std::string& name, const DatasetRequest& request,
-                      const DatasetOptions& options = {},
-                      const std::vector<std::string>& sets = {}) const {
+                      const Session& session = {}, const std::vector<std::string>& sets = {},
+                      const DatasetOptions& options = {}) const {
     try {
-      write(name, request, options, sets);
+      write(name, request, session, sets, text, options);
     } catch (const Refused& error) {
       return error.what();
     }
@@ -233,7 +233,7 @@ TEST_F(WriteDataset, DrawsLongTrainingSetsInPieces) {
 
 TEST_F(WriteDataset, MakesOneShardAloneAsAmongTheOthers) {
   write("all", everything);
-  const DatasetResult result = write("d", everything, {.only_shard = 2});
+  const DatasetResult result = write("d", everything, {}, {}, text, {.only_shard = 2});
   EXPECT_EQ(result.written, 1u);
   std::map<std::string, std::string> all = tree(at("all"));
   std::map<std::string, std::string> alone = tree(at("d"));
@@ -247,7 +247,7 @@ TEST_F(WriteDataset, MakesOneShardAloneAsAmongTheOthers) {
   // One replicate alone: as many shards as replicates.
   DatasetRequest single = everything;
   single.shards = 11;
-  write("single", single, {.only_shard = 4});
+  write("single", single, {}, {}, text, {.only_shard = 4});
   const std::vector<float> x = numbers<float>(at("single/condition_000/shard_004/X.npy"));
   const std::vector<float> of_all = numbers<float>(at("all/condition_000/shard_001/X.npy"));
   EXPECT_TRUE(std::equal(x.begin(), x.end(), of_all.begin() + 83 * 3));
@@ -337,7 +337,8 @@ TEST_F(WriteDataset, HoldsHeadsThatAreLearnedOnce) {
       "heads.kernel={law=\"softmax\",temperature=1.0}"};
   write("d", everything, {.threads = 2}, sets);
   const Scenario scenario = parse_study(text, "test", sets).conditions[0];
-  const Plan plan = make_plan(scenario, learn_heads(scenario, *make_backend("cpu"), 1).value());
+  const Session session{.backend = "cpu", .threads = 1};
+  const Plan plan = make_plan(scenario, learn_heads(scenario, session).value());
   const fs::path shard = folder_ / "d/condition_000/shard_000";
   EXPECT_EQ(numbers<double>(shard / "projections.npy"), plan.projections);
   EXPECT_EQ(numbers<double>(shard / "query_projections.npy"), plan.query_projections);
@@ -381,7 +382,7 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
 }
 
 TEST_F(WriteDataset, RefusesWhatHasNoRoom) {
-  EXPECT_EQ(refusal("d", {.shards = 4}, {.only_shard = 4}),
+  EXPECT_EQ(refusal("d", {.shards = 4}, {}, {}, {.only_shard = 4}),
             "--only-shard: is 4, but shards are numbered from 0 to 3");
   const std::string disk = refusal("d", {}, {.threads = 1}, {"run.replicates=1e11"});
   EXPECT_TRUE(disk.starts_with("--out: " + at("d") + ": needs ")) << disk;
@@ -418,17 +419,17 @@ TEST_F(WriteDataset, LeavesNothingHalfWritten) {
 
 TEST_F(WriteDataset, StopsWhereItIsToldAndGoesOnFromThere) {
   std::atomic<bool> stop = false;
-  DatasetOptions options{.threads = 2, .stop = &stop};
   // The first word comes when the first part is drawn.
-  options.progress = [&](const DatasetProgress&) { stop = true; };
-  const DatasetResult stopped = write("d", everything, options);
-  EXPECT_TRUE(stopped.interrupted);
+  const DatasetResult stopped =
+      write("d", everything,
+            {.threads = 2, .stop = &stop, .report = [&](const Progress&) { stop = true; }});
+  EXPECT_TRUE(stopped.outcome.interrupted);
   EXPECT_LT(stopped.written, 4u);
   for (const auto& [name, bytes] : tree(at("d"))) {
     EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
   }
   const DatasetResult rest = write("d", everything);
-  EXPECT_FALSE(rest.interrupted);
+  EXPECT_FALSE(rest.outcome.interrupted);
   EXPECT_EQ(rest.work.kept, stopped.written);
   write("whole", everything);
   EXPECT_EQ(tree(at("d")), tree(at("whole")));

@@ -7,6 +7,7 @@
 
 #include "engine/moments/estimates.h"
 #include "engine/moments/moment_tree.h"
+#include "engine/results/machine.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"
 
@@ -29,12 +30,8 @@ struct RunResult {
   /// In the order of the study, up to the last one that has replicates. A run that was stopped may
   /// have conditions before it without any, because others were simulated together.
   std::vector<ConditionResult> conditions;
-  bool complete = true;      ///< every replicate of every condition was computed
-  bool interrupted = false;  ///< stopped by `stop`
-  std::string backend;
-  std::string simd;
-  std::string device;
-  int threads = 1;
+  Machine machine;
+  Outcome outcome;
   std::vector<std::string> notes;  ///< of the backend, one line each
 };
 

@@ -22,11 +22,11 @@ void write_provenance(const NetcdfGroup& root, const Study& study, const RunResu
                       const Provenance& program) {
   write_study(root, study, program);
   root.put_attribute("format_version", std::int64_t{results_format_version});
-  root.put_attribute("backend", result.backend);
-  root.put_attribute("simd", result.simd);
-  root.put_attribute("device", result.device);
-  root.put_attribute("threads", std::int64_t{result.threads});
-  root.put_attribute("complete", std::int64_t{result.complete ? 1 : 0});
+  root.put_attribute("backend", result.machine.backend);
+  root.put_attribute("simd", result.machine.simd);
+  root.put_attribute("device", result.machine.device);
+  root.put_attribute("threads", std::int64_t{result.machine.threads});
+  root.put_attribute("complete", std::int64_t{result.outcome.complete ? 1 : 0});
   root.put_attribute("conditions_planned", static_cast<std::int64_t>(study.conditions.size()));
 }
 

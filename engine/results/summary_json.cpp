@@ -29,14 +29,14 @@ struct SummaryHead {
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    auto of_run = [&](std::string RunResult::*text) {
-      return result ? std::optional(result->*text) : std::nullopt;
+    auto of_run = [&](std::string Machine::*text) {
+      return result ? std::optional(result->machine.*text) : std::nullopt;
     };
     visit("version", program.version, "version of headlab");
     visit("git", program.git, "commit");
-    visit("backend", of_run(&RunResult::backend), "backend");
-    visit("simd", of_run(&RunResult::simd), "SIMD target");
-    visit("device", of_run(&RunResult::device), "processor or GPU");
+    visit("backend", of_run(&Machine::backend), "backend");
+    visit("simd", of_run(&Machine::simd), "SIMD target");
+    visit("device", of_run(&Machine::device), "processor or GPU");
     visit("threads", threads, "threads");
     visit("seed", seed, "seed of all conditions");
   }
@@ -106,17 +106,16 @@ bool has_matrices(const Plan& plan) {
 void write_summary_json(const TextSink& out, const Study& study, const RunResult& result,
                         const std::vector<ConditionIndices>& indices, const Provenance& program,
                         const std::vector<ComputedCondition>& theory) {
-  write_document(out, {program, &result, result.threads, seed_of(study)}, result.complete,
-                 result.conditions.size(), [&](std::size_t i, JsonWriter& to) {
-                   const ConditionResult& condition = result.conditions[i];
-                   const ConditionIndices of_condition =
-                       i < indices.size() ? indices[i] : ConditionIndices{};
-                   JsonFields visit(to, has_matrices(condition.plan));
-                   record_of(condition, of_condition).fields(visit);
-                   if (i < theory.size())
-                     visit("theory", ComparedRecord{theory[i]}, "closed forms");
-                   visit.close();
-                 });
+  write_document(
+      out, {program, &result, result.machine.threads, seed_of(study)}, result.outcome.complete,
+      result.conditions.size(), [&](std::size_t i, JsonWriter& to) {
+        const ConditionResult& condition = result.conditions[i];
+        const ConditionIndices of_condition = i < indices.size() ? indices[i] : ConditionIndices{};
+        JsonFields visit(to, has_matrices(condition.plan));
+        record_of(condition, of_condition).fields(visit);
+        if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");
+        visit.close();
+      });
 }
 
 void write_theory_json(const TextSink& out, const std::vector<ComputedCondition>& theory,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/learned_heads.h"
 
-#include <chrono>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -53,30 +54,30 @@ HeadFrames frames_of(const HeadParameters& heads, HeadForm form) {
 
 }  // namespace
 
-std::optional<Preparation> learn_heads(const Scenario& scenario, const Backend& backend,
-                                       int threads, const FitHooks& hooks) {
+std::optional<Preparation> learn_heads(const Scenario& scenario, const Session& session,
+                                       const std::function<void(const FitCheck&)>& check) {
   if (!learns_heads_once(scenario)) return Preparation{};
   const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   try {
     const Learning learning = make_learning(scenario);
     const TrainingPoints points = training_points(sample_plan(scenario, law), 0);
-    const auto gradients = backend.head_gradients(scenario.kernel, thread_count(threads));
-    FitHooks with_course = hooks;
-    with_course.keeps_course = true;
-    std::optional<Fit> fit = fit_heads(learning, 0, points, *gradients, with_course);
+    const auto gradients =
+        session.backend->head_gradients(scenario.kernel, thread_count(session.threads));
+    std::optional<Fit> fit =
+        fit_heads(learning, 0, points, *gradients,
+                  {.stop = session.stop_hook(), .check = check, .keeps_course = true});
     if (!fit) return std::nullopt;
     HeadParameters heads = fit->heads;
     if (learning.form == HeadForm::query_key) orthonormalise_keys(heads);
     Preparation found;
     if (learning.learns_weights) found.head_weights = heads.weights;
-    found.heads = std::make_shared<LearnedHeads>(LearnedHeads{
-        .frames = frames_of(heads, learning.form),
-        .fit = std::move(*fit),
-        .points = points.y.size(),
-        .held_out = held_out_points(learning, points.y.size()),
-        .seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
+    found.heads = std::make_shared<LearnedHeads>(
+        LearnedHeads{.frames = frames_of(heads, learning.form),
+                     .fit = std::move(*fit),
+                     .points = points.y.size(),
+                     .held_out = held_out_points(learning, points.y.size()),
+                     .seconds = watch.seconds()});
     return found;
   } catch (const std::invalid_argument& error) {
     reject(scenario, "heads.subspaces", std::string("law \"learned\": ") + error.what());

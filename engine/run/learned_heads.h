@@ -2,11 +2,10 @@
 /// \file Heads learned once for a whole run.
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <functional>
 
+#include "engine/run/session.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/backend.h"
 #include "kernels/learning/fit.h"
 
 namespace headlab {
@@ -14,9 +13,10 @@ namespace headlab {
 /// Learns the heads of a condition where learns_heads_once(), on a sample of the law's own seed
 /// from streams of its own (on a fixed design, of that design), and the weights where they are
 /// learned; else nothing is found. Separate matrices W_Q, W_K become W_K = Q R and W_Q R^T, which
-/// have the same logits. The heads depend on the scenario, not on the run's seed, and on `threads`
-/// in no bit. Throws Refused where the fit does not stay finite. None where `hooks.stop` ended it.
-std::optional<Preparation> learn_heads(const Scenario& scenario, const Backend& backend,
-                                       int threads, const FitHooks& hooks = {});
+/// have the same logits. The heads depend on the scenario, not on the run's seed, and on the
+/// threads in no bit. Throws Refused where the fit does not stay finite. None where the session
+/// ended it. \param check hears where the fit stands
+std::optional<Preparation> learn_heads(const Scenario& scenario, const Session& session,
+                                       const std::function<void(const FitCheck&)>& check = {});
 
 }  // namespace headlab

@@ -53,7 +53,7 @@ Study study_of(const std::string& text, const std::string& directory = ".") {
 
 /// What is learned for the first condition of a scenario.
 Preparation learn(const Scenario& scenario, int threads = 1) {
-  return learn_heads(scenario, *make_cpu_backend(), threads).value();
+  return learn_heads(scenario, {.backend = "cpu", .threads = threads}).value();
 }
 
 Plan learned_plan(const std::string& text) {

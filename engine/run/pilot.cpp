@@ -10,6 +10,7 @@
 #include <Eigen/Eigenvalues>
 
 #include "engine/moments/estimates.h"
+#include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 
 namespace headlab {
@@ -80,8 +81,7 @@ Plan pilot_plan(const Scenario& scenario, const Preparation& found) {
   return drawn_from(make_plan(pilot, {.heads = found.heads}), pilot_streams);
 }
 
-bool find_weights(const Scenario& scenario, Preparation& found, const Backend& backend, int threads,
-                  const SimulationHooks& hooks) {
+bool find_weights(const Scenario& scenario, Preparation& found, const Session& session) {
   const auto* law = std::get_if<OptimalWeights>(&scenario.weights);
   if (law == nullptr) return true;
   if (scenario.heads == 1) {
@@ -89,7 +89,8 @@ bool find_weights(const Scenario& scenario, Preparation& found, const Backend& b
     return true;
   }
   const Plan plan = pilot_plan(scenario, found);
-  const MomentTree tree = simulate(plan, backend, threads, law->replicates, hooks);
+  const MomentTree tree = simulate(plan, *session.backend, session.threads, law->replicates,
+                                   {.stop = session.stop_hook()});
   if (tree.count() < law->replicates) return false;
   const Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
   try {

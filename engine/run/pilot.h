@@ -6,9 +6,8 @@
 
 #include <Eigen/Core>
 
-#include "engine/run/simulate.h"
+#include "engine/run/session.h"
 #include "engine/scenario/condition.h"
-#include "kernels/backend.h"
 
 namespace headlab {
 
@@ -27,9 +26,8 @@ Plan pilot_plan(const Scenario& scenario, const Preparation& found = {});
 
 /// Finds weights of law `optimal` by a pilot study of the heads there are, with M = mean over the
 /// queries of C + B B^T; for other weights there is nothing to find. The weights depend on the
-/// scenario and the backend, not on `threads` or the run's seed. Throws Refused where
-/// `optimal_weights` finds none. False where `hooks` stopped the pilot.
-bool find_weights(const Scenario& scenario, Preparation& found, const Backend& backend, int threads,
-                  const SimulationHooks& hooks = {});
+/// scenario and the backend, not on the threads or the run's seed. Throws Refused where
+/// `optimal_weights` finds none. False where the session stopped the pilot.
+bool find_weights(const Scenario& scenario, Preparation& found, const Session& session);
 
 }  // namespace headlab

@@ -115,7 +115,7 @@ Scenario uneven_heads() {
 
 std::vector<double> weights_of(const Scenario& scenario, int threads = 1) {
   Preparation found;
-  EXPECT_TRUE(find_weights(scenario, found, *make_reference_backend(), threads));
+  EXPECT_TRUE(find_weights(scenario, found, {.backend = "reference", .threads = threads}));
   return found.head_weights.value();
 }
 
@@ -157,7 +157,7 @@ TEST(FindWeights, FindsNothingForOtherWeights) {
   Scenario scenario = uneven_heads();
   Preparation found;
   scenario.weights = ExplicitWeights{.weights = {3, 4}};
-  EXPECT_TRUE(find_weights(scenario, found, *make_reference_backend(), 1));
+  EXPECT_TRUE(find_weights(scenario, found, {.backend = "reference", .threads = 1}));
   EXPECT_FALSE(found.head_weights);
   EXPECT_EQ(make_plan(scenario, found).head_weights, (std::vector<double>{3, 4}));
 }

@@ -128,9 +128,9 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
     const NetcdfInput file(path);
     const NetcdfGroup root = file.root();
     BegunRun begun{.path = path,
-                   .backend = root.text_attribute("backend"),
-                   .simd = root.text_attribute("simd"),
-                   .device = root.text_attribute("device"),
+                   .machine = {.backend = root.text_attribute("backend"),
+                               .simd = root.text_attribute("simd"),
+                               .device = root.text_attribute("device")},
                    .conditions = {}};
     require_same_program(path, root, program);
     const ResultsReader results(root);
@@ -161,12 +161,13 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
   }
 }
 
-void require_same_backend(const BegunRun& begun, const Backend& backend) {
-  auto name = [](const std::string& of, const std::string& with, const std::string& on) {
-    return of + (with == "none" ? "" : "/" + with) + (of == "cuda" ? " on " + on : "");
+void require_same_backend(const BegunRun& begun, const Machine& machine) {
+  auto name = [](const Machine& m) {
+    return m.backend + (m.simd == "none" ? "" : "/" + m.simd) +
+           (m.backend == "cuda" ? " on " + m.device : "");
   };
-  const std::string there = name(begun.backend, begun.simd, begun.device);
-  const std::string here = name(backend.name(), backend.simd(), backend.device());
+  const std::string there = name(begun.machine);
+  const std::string here = name(machine);
   if (there == here) return;
   refuse_resume(begun.path,
                 "was computed by " + one_line(there, 100) + ", this run would be by " + here);

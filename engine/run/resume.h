@@ -9,8 +9,8 @@
 
 #include "engine/files/provenance.h"
 #include "engine/moments/moment_tree.h"
+#include "engine/results/machine.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/backend.h"
 
 namespace headlab {
 
@@ -23,10 +23,8 @@ struct BegunCondition {
 
 /// What an earlier run of a study has.
 struct BegunRun {
-  std::string path;     ///< of its results.nc
-  std::string backend;  ///< that computed it
-  std::string simd;
-  std::string device;
+  std::string path;                        ///< of its results.nc
+  Machine machine;                         ///< that computed it
   std::vector<BegunCondition> conditions;  ///< the first ones of the study
 
   /// Replicates of all conditions.
@@ -43,7 +41,7 @@ BegunRun read_begun(const std::string& path, const Study& study, const Provenanc
 
 /// Throws Refused unless this backend gives the bits of the run's: GPUs differ, processors of one
 /// SIMD target do not.
-void require_same_backend(const BegunRun& begun, const Backend& backend);
+void require_same_backend(const BegunRun& begun, const Machine& machine);
 
 /// Takes out what there is of condition `number` (from 0): nothing where it, or no run at all, was
 /// begun. Throws Refused where its plan has other numbers: a data file was edited.

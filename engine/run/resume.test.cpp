@@ -86,7 +86,7 @@ class Resume : public FolderTest {
   RunResult go_on(const Sets& sets, const std::string& backend = "cpu", int threads = 0) const {
     const Study study = study_of(sets);
     BegunRun begun = read_begun(path(), study, provenance());
-    return run(study, {.backend = backend, .threads = threads, .begun = &begun});
+    return run(study, {.backend = backend, .threads = threads}, {.begun = &begun});
   }
   std::string refusal(const std::function<void()>& act) const {
     try {
@@ -118,7 +118,7 @@ TEST_F(Resume, GivesTheBitsOfOneRun) {
           SCOPED_TRACE(backend + " " + estimator + " " + moments + " " + replicates);
           keep(with(sets, {"run.replicates=" + replicates}), backend);
           const RunResult resumed = go_on(sets, backend, 1);
-          EXPECT_TRUE(resumed.complete);
+          EXPECT_TRUE(resumed.outcome.complete);
           expect_same_bits(resumed, whole);
         }
       }
@@ -131,9 +131,9 @@ TEST_F(Resume, GoesOnFromCheckpointsWhateverTheyCaught) {
                      "run.replicates=3000"};
   const Study study = study_of(sets);
   std::vector<std::uint64_t> kept;
-  RunOptions options{.backend = "reference", .threads = 2, .checkpoint_seconds = 0};
+  RunOptions options{.checkpoint_seconds = 0};
   options.checkpoint = [&](const RunResult& result) {
-    EXPECT_FALSE(result.complete);
+    EXPECT_FALSE(result.outcome.complete);
     EXPECT_EQ(result.conditions.size(), 4u);
     std::uint64_t count = 0;
     for (const ConditionResult& condition : result.conditions) {
@@ -143,8 +143,8 @@ TEST_F(Resume, GoesOnFromCheckpointsWhateverTheyCaught) {
     kept.push_back(count);
     keep(study, result);
   };
-  const RunResult whole = run(study, options);
-  EXPECT_TRUE(whole.complete);
+  const RunResult whole = run(study, {.backend = "reference", .threads = 2}, options);
+  EXPECT_TRUE(whole.outcome.complete);
   ASSERT_FALSE(kept.empty());
   EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
   EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), kept.back());
@@ -178,9 +178,9 @@ TEST_F(Resume, KeepsWhatIsDoneWhereAConditionFails) {
                 "queries.points=[[0, 0, 0], [1e6, 1e6, 1e6]]", "run.replicates=64",
                 "sweep.\"data.noise\"=[" + noise + "slope = 1, direction = [1, 0, 0] }, " + noise +
                     "slope = 1e6, direction = [1e6, 1e6, 1e6] }]"});
-  RunOptions options{.backend = "cpu", .checkpoint_seconds = 1e6};
+  RunOptions options{.checkpoint_seconds = 1e6};
   options.checkpoint = [&](const RunResult& result) { keep(study, result); };
-  EXPECT_THROW(run(study, options), CouldNotFinish);
+  EXPECT_THROW(run(study, {.backend = "cpu"}, options), CouldNotFinish);
   const BegunRun begun = read_begun(path(), study, provenance());
   ASSERT_EQ(begun.conditions.size(), 2u);
   EXPECT_EQ(begun.conditions[0].tree.count(), 64u);
@@ -192,14 +192,15 @@ TEST_F(Resume, KeepsWhatItBeganWithWhereItFails) {
   keep(with(sweep, {"run.replicates=1001"}));
   const Study study = study_of(with(sweep, {"run.replicates=100000000"}));
   BegunRun begun = read_begun(path(), study, provenance());
-  RunOptions options{.backend = "cpu", .begun = &begun, .checkpoint_seconds = 1e6};
-  options.progress = [](const Progress&) { throw CouldNotFinish("no more"); };
+  const Session session{.backend = "cpu",
+                        .report = [](const Progress&) { throw CouldNotFinish("no more"); }};
+  RunOptions options{.begun = &begun, .checkpoint_seconds = 1e6};
   int kept = 0;
   options.checkpoint = [&](const RunResult& result) {
     ++kept;
     keep(study, result);
   };
-  EXPECT_THROW(run(study, options), CouldNotFinish);
+  EXPECT_THROW(run(study, session, options), CouldNotFinish);
   EXPECT_EQ(kept, 1);
   EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), 2002u);
 }
@@ -210,17 +211,17 @@ TEST_F(Resume, LosesNoReplicatesOfALeafThatIsNotFull) {
   bool told = false;
   const Study same = study_of({"run.replicates=1027"});
   BegunRun begun = read_begun(path(), same, provenance());
-  RunOptions options{.backend = "cpu", .begun = &begun};
-  options.progress = [&](const Progress&) { told = true; };
-  const RunResult result = run(same, options);
-  EXPECT_TRUE(result.complete);
+  const Session session{.backend = "cpu", .report = [&](const Progress&) { told = true; }};
+  const RunResult result = run(same, session, {.begun = &begun});
+  EXPECT_TRUE(result.outcome.complete);
   EXPECT_FALSE(told);
   EXPECT_EQ(result.conditions.at(0).tree.count(), 1027u);
   // Stopped before it begins.
   const Study more = study_of({"run.replicates=2000"});
   begun = read_begun(path(), more, provenance());
-  const RunResult stopped = run(more, {.backend = "cpu", .max_seconds = 1e-9, .begun = &begun});
-  EXPECT_FALSE(stopped.complete);
+  const RunResult stopped =
+      run(more, {.backend = "cpu", .deadline = deadline_in(0)}, {.begun = &begun});
+  EXPECT_FALSE(stopped.outcome.complete);
   EXPECT_EQ(stopped.conditions.at(0).tree.count(), 1027u);
 }
 
@@ -228,20 +229,17 @@ TEST_F(Resume, HandsOverNothingBehindWhatWasThere) {
   // A leaf takes longer than the first checkpoint is away, which so finds the whole leaves alone.
   const MomentTree there = run(study_of({"run.replicates=1027"})).conditions.at(0).tree;
   const Study study = study_of({"data.n=5000000", "run.replicates=2000"});
-  const auto backend = make_backend("cpu");
-  BegunRun begun{.path = path(),
-                 .backend = backend->name(),
-                 .simd = backend->simd(),
-                 .device = backend->device(),
-                 .conditions = {{there, plan_sha256(make_plan(study.conditions.at(0))), 1}}};
   std::atomic<bool> stop = false;
-  RunOptions options{.backend = "cpu", .threads = 1, .stop = &stop, .begun = &begun};
-  options.checkpoint_seconds = 0;
+  const Session session{.backend = "cpu", .threads = 1, .stop = &stop};
+  BegunRun begun{.path = path(),
+                 .machine = session.machine(),
+                 .conditions = {{there, plan_sha256(make_plan(study.conditions.at(0))), 1}}};
+  RunOptions options{.begun = &begun, .checkpoint_seconds = 0};
   options.checkpoint = [&](const RunResult& result) {
     EXPECT_GE(result.conditions.at(0).tree.count(), 1027u);
     stop = true;
   };
-  EXPECT_GT(run(study, options).conditions.at(0).tree.count(), 1027u);
+  EXPECT_GT(run(study, session, options).conditions.at(0).tree.count(), 1027u);
 }
 
 TEST_F(Resume, TakesNoNoticeOfConditionsThatWereNotBegun) {

@@ -5,10 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <limits>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -26,10 +23,6 @@ namespace headlab {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// What a condition and its results take until the run ends [bytes]: its plan, its nodes, and these
 /// once more when they are written.
@@ -89,32 +82,29 @@ class Pace {
 /// A run under way.
 class Run {
  public:
-  Run(const Study& study, const RunOptions& options, const Backend& backend)
+  Run(const Study& study, const Session& session, const RunOptions& options)
       : study_(study),
+        session_(session),
         options_(options),
-        backend_(backend),
         checkpoint_(options.checkpoint_seconds) {
-    result_.backend = backend.name();
-    result_.simd = backend.simd();
-    result_.device = backend.device();
-    result_.threads = backend.workers(thread_count(options.threads));
-    if (options.begun) require_same_backend(*options.begun, backend);
+    result_.machine = session.machine();
+    if (options.begun) require_same_backend(*options.begun, result_.machine);
   }
 
   RunResult finish() {
-    const std::uint64_t available = check_study(study_, backend_, result_.threads);
-    start_ = Clock::now();
+    const std::uint64_t available = check_study(study_, *session_.backend, result_.machine.threads);
+    watch_ = {};
     std::vector<Preparation> found;
-    result_.complete = false;
+    result_.outcome.complete = false;
     if (prepare(found)) {
       begin(std::move(found));
       simulate_groups(available);
-      result_.complete = std::ranges::all_of(conditions(), is_complete);
+      result_.outcome.complete = std::ranges::all_of(conditions(), is_complete);
     }
     // A sweep of many conditions that was stopped early shows those that it has.
     while (!conditions().empty() && conditions().back().tree.count() == 0) conditions().pop_back();
-    result_.notes = backend_.notes();
-    result_.interrupted = !result_.complete && options_.stop && options_.stop->load();
+    result_.notes = session_.backend->notes();
+    result_.outcome = session_.outcome(result_.outcome.complete, watch_);
     return std::move(result_);
   }
 
@@ -125,33 +115,25 @@ class Run {
     return condition.tree.count() == condition.scenario.replicates;
   }
 
-  bool stopped() const {
-    return (options_.stop && options_.stop->load()) ||
-           (options_.max_seconds && seconds_since(start_) >= *options_.max_seconds);
-  }
-
   /// Fits and pilots come first: a scenario they refuse is refused before anything is simulated for
   /// the record. False where they were stopped.
   bool prepare(std::vector<Preparation>& all) {
-    const auto stop = [this] { return stopped(); };
     return std::ranges::all_of(study_.conditions, [&](const Scenario& scenario) {
-      FitHooks fit{.stop = stop};
-      if (options_.progress && learns_heads_once(scenario)) {
-        fit.check = [&, at = all.size()](const FitCheck& check) {
-          options_.progress({.condition = at,
-                             .last_condition = at,
-                             .conditions = study_.conditions.size(),
-                             .done = check.step,
-                             .total = std::get<LearnedSubspaces>(scenario.subspaces).steps,
-                             .what = "steps of learning",
-                             .seconds = seconds_since(start_),
-                             .seconds_left = std::numeric_limits<double>::quiet_NaN()});
-        };
-      }
-      std::optional<Preparation> found = learn_heads(scenario, backend_, options_.threads, fit);
-      if (!found || !find_weights(scenario, *found, backend_, options_.threads, {.stop = stop})) {
-        return false;
-      }
+      const auto tell = [&](const FitCheck& check) {
+        if (!session_.report) return;
+        const std::uint64_t steps = std::get<LearnedSubspaces>(scenario.subspaces).steps;
+        session_.report(
+            {.condition = all.size(),
+             .last_condition = all.size(),
+             .conditions = study_.conditions.size(),
+             .done = check.step,
+             .total = steps,
+             .what = "steps of learning",
+             .share =
+                 steps == 0 ? 0 : static_cast<double>(check.step) / static_cast<double>(steps)});
+      };
+      std::optional<Preparation> found = learn_heads(scenario, session_, tell);
+      if (!found || !find_weights(scenario, *found, session_)) return false;
       all.push_back(std::move(*found));
       return true;
     });
@@ -209,11 +191,11 @@ class Run {
       plans.push_back(&condition.plan);
       begun.push_back(condition.tree.whole_count());
     }
-    for (const ConditionGroup& group :
-         condition_groups(study_, plans, begun, backend_, result_.threads, available)) {
+    for (const ConditionGroup& group : condition_groups(study_, plans, begun, *session_.backend,
+                                                        result_.machine.threads, available)) {
       const auto done = [this](std::size_t i) { return is_complete(conditions()[i]); };
       if (std::ranges::all_of(group, done)) continue;
-      if (stopped()) break;
+      if (session_.should_stop()) break;
       try {
         simulate_group(group);
       } catch (...) {
@@ -242,10 +224,10 @@ class Run {
       work.push_back(work_left(i));
       group_work += work.back();
     }
-    const auto group_start = Clock::now();
+    const Stopwatch group_watch;
     // The time is shared out by work.
     auto keep = [&](std::vector<MomentTree> trees) {
-      const double seconds = seconds_since(group_start);
+      const double seconds = group_watch.seconds();
       for (std::size_t p = 0; p < group.size(); ++p) {
         set_moments(group[p], std::move(trees[p]),
                     seconds_before[p] + seconds * work[p] / group_work);
@@ -262,15 +244,14 @@ class Run {
                         .conditions = conditions().size(),
                         .done = count,
                         .total = replicates,
-                        .seconds = seconds_since(start_),
-                        .seconds_left = std::numeric_limits<double>::quiet_NaN(),
+                        .share = static_cast<double>(count) / static_cast<double>(replicates),
                         .mse = mse};
-      if (done > 0) progress.seconds_left = progress.seconds * (work_ahead_ - done) / done;
-      options_.progress(progress);
+      if (done > 0) progress.seconds_left = watch_.seconds() * (work_ahead_ - done) / done;
+      session_.report(progress);
     };
-    SimulationHooks hooks{.stop = [this] { return stopped(); }};
+    SimulationHooks hooks{.stop = session_.stop_hook()};
     hooks.watch = [&](const MomentsSoFar& moments) {
-      if (options_.progress) {
+      if (session_.report) {
         progress_.act_when_due([&] {
           const Plan& plan = *plans[0];
           const std::vector<MomentTree> trees = moments();
@@ -284,10 +265,10 @@ class Run {
         });
       }
     };
-    keep(continue_simulation(std::move(begun), plans, backend_, options_.threads, replicates,
-                             hooks));
+    keep(continue_simulation(std::move(begun), plans, *session_.backend, session_.threads,
+                             replicates, hooks));
     const ConditionResult& first = conditions()[group[0]];
-    if (options_.progress) tell(first.tree.count(), first.estimates.mse);
+    if (session_.report) tell(first.tree.count(), first.estimates.mse);
     if (options_.checkpoint) checkpoint_.act_when_due([&] { hand_over(); });
     work_done_ += group_work;
   }
@@ -298,10 +279,10 @@ class Run {
   }
 
   const Study& study_;
+  const Session& session_;
   const RunOptions& options_;
-  const Backend& backend_;
   RunResult result_;
-  Clock::time_point start_;
+  Stopwatch watch_;
   double work_ahead_ = 0;
   double work_done_ = 0;
   Pace progress_{0};
@@ -310,14 +291,8 @@ class Run {
 
 }  // namespace
 
-RunResult run(const Study& study, const RunOptions& options) {
-  std::unique_ptr<Backend> backend;
-  try {
-    backend = make_backend(options.backend);
-  } catch (const std::invalid_argument& error) {
-    throw Refused(error.what());
-  }
-  return Run(study, options, *backend).finish();
+RunResult run(const Study& study, const Session& session, const RunOptions& options) {
+  return Run(study, session, options).finish();
 }
 
 }  // namespace headlab

@@ -44,8 +44,8 @@ Study small_study(const std::vector<std::string>& sets = {}) {
                      "small.toml", sets);
 }
 
-std::vector<Node> nodes_of(const std::vector<std::string>& sets, const RunOptions& options) {
-  return run(small_study(sets), options).conditions.at(0).tree.nodes();
+std::vector<Node> nodes_of(const std::vector<std::string>& sets, const Session& session) {
+  return run(small_study(sets), session).conditions.at(0).tree.nodes();
 }
 
 void expect_same_bits(const std::vector<Node>& a, const std::vector<Node>& b) {
@@ -240,14 +240,14 @@ TEST(Run, AFixedDesignLeavesTheConditionalEstimatorNothingToSimulate) {
 
 TEST(Run, StopsWhenAskedAndKeepsWhatIsDone) {
   std::atomic<bool> stop = false;
-  RunOptions options{.threads = 2, .stop = &stop};
-  options.progress = [&](const Progress&) { stop = true; };
+  const Session session{
+      .threads = 2, .stop = &stop, .report = [&](const Progress&) { stop = true; }};
 
-  const RunResult result = run(small_study({"run.replicates=100000000"}), options);
+  const RunResult result = run(small_study({"run.replicates=100000000"}), session);
 
   ASSERT_EQ(result.conditions.size(), 1u);
-  EXPECT_FALSE(result.complete);
-  EXPECT_TRUE(result.interrupted);
+  EXPECT_FALSE(result.outcome.complete);
+  EXPECT_TRUE(result.outcome.interrupted);
   const std::uint64_t kept = result.conditions[0].tree.count();
   EXPECT_GT(kept, 0u);
   EXPECT_LT(kept, 100000000u);
@@ -255,17 +255,17 @@ TEST(Run, StopsWhenAskedAndKeepsWhatIsDone) {
 }
 
 TEST(Run, StopsAtItsTimeLimitWithoutBeingInterrupted) {
-  const RunResult result = run(small_study({"run.replicates=100000000"}), {.max_seconds = 0.2});
-  EXPECT_FALSE(result.complete);
-  EXPECT_FALSE(result.interrupted);
+  const RunResult result =
+      run(small_study({"run.replicates=100000000"}), {.deadline = deadline_in(0.2)});
+  EXPECT_FALSE(result.outcome.complete);
+  EXPECT_FALSE(result.outcome.interrupted);
 }
 
 TEST(Run, TellsProgressInOrder) {
   std::vector<Progress> heard;
-  RunOptions options;
-  options.progress = [&](const Progress& progress) { heard.push_back(progress); };
 
-  run(small_study({"run.replicates=40000"}), options);
+  run(small_study({"run.replicates=40000"}),
+      {.report = [&](const Progress& progress) { heard.push_back(progress); }});
 
   ASSERT_FALSE(heard.empty());
   for (std::size_t i = 1; i < heard.size(); ++i) EXPECT_LE(heard[i - 1].done, heard[i].done);
@@ -277,7 +277,7 @@ TEST(Run, TellsProgressInOrder) {
 TEST(Run, SmallestRunsWork) {
   for (const std::string replicates : {"1", "7", "8", "255", "256", "257"}) {
     const RunResult result = run(small_study({"run.replicates=" + replicates}), {.threads = 3});
-    EXPECT_TRUE(result.complete);
+    EXPECT_TRUE(result.outcome.complete);
     EXPECT_EQ(result.conditions[0].tree.count(), std::stoull(replicates));
   }
   const Estimates one_head =
@@ -296,7 +296,7 @@ TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
       run(small_study({"run.replicates=300", "sweep.\"heads.kernel.bandwidth\"=[0.2, 0.4, 0.8]",
                        "sweep.\"data.n\"=[30, 60]"}));
   ASSERT_EQ(sweep.conditions.size(), 6u);
-  EXPECT_TRUE(sweep.complete);
+  EXPECT_TRUE(sweep.outcome.complete);
   std::size_t i = 0;
   for (const std::string bandwidth : {"0.2", "0.4", "0.8"}) {
     for (const std::string n : {"30", "60"}) {
@@ -321,9 +321,9 @@ TEST(Run, SharesTheTimeOfAGroupByWork) {
 
 TEST(Run, StopsTheConditionsOfAGroupTogether) {
   std::atomic<bool> stop = false;
-  RunOptions options{.threads = 2, .stop = &stop};
+  Session session{.threads = 2, .stop = &stop};
   std::vector<Progress> heard;
-  options.progress = [&](const Progress& progress) {
+  session.report = [&](const Progress& progress) {
     heard.push_back(progress);
     stop = true;
   };
@@ -331,9 +331,9 @@ TEST(Run, StopsTheConditionsOfAGroupTogether) {
   const RunResult result =
       run(small_study({"run.replicates=100000000", "sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]",
                        "sweep.\"data.n\"=[30, 60]"}),
-          options);
+          session);
   ASSERT_EQ(result.conditions.size(), 3u);
-  EXPECT_FALSE(result.complete);
+  EXPECT_FALSE(result.outcome.complete);
   const std::uint64_t kept = result.conditions[0].tree.count();
   EXPECT_GT(kept, 0u);
   EXPECT_EQ(result.conditions[2].tree.count(), kept);

@@ -63,11 +63,8 @@ inline ConditionResult condition(const Scenario& scenario, std::uint64_t replica
 /// Results of every condition of a study.
 inline RunResult result(const Study& study, std::uint64_t replicates = 1000) {
   RunResult made;
-  made.backend = "cpu";
-  made.simd = "AVX2";
-  made.device = "a processor";
-  made.threads = 3;
-  made.complete = replicates == 1000;
+  made.machine = {.backend = "cpu", .simd = "AVX2", .device = "a processor", .threads = 3};
+  made.outcome.complete = replicates == 1000;
   for (const Scenario& scenario : study.conditions) {
     made.conditions.push_back(condition(scenario, replicates));
   }

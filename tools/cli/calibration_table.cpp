@@ -74,9 +74,9 @@ std::string last_line(const Calibration& calibration) {
          (!pass   ? "NOT COMPLETE, of the runs that were done"
           : *pass ? "all pass"
                   : "NOT ALL PASS") +
-         "; " + duration_text(calibration.seconds) + " on " + calibration.backend + " (" +
-         calibration.device + ", " + std::to_string(calibration.threads) +
-         (calibration.threads == 1 ? " thread)" : " threads)");
+         "; " + duration_text(calibration.outcome.seconds) + " on " + calibration.machine.backend +
+         " (" + calibration.machine.device + ", " + std::to_string(calibration.machine.threads) +
+         (calibration.machine.threads == 1 ? " thread)" : " threads)");
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace headlab::tools {
 namespace {
 
 Calibration two_rates() {
-  Calibration calibration{.seconds = 12, .backend = "cpu", .device = "a processor", .threads = 2};
+  Calibration calibration{.machine = {.backend = "cpu", .device = "a processor", .threads = 2},
+                          .outcome = {.seconds = 12}};
   calibration.rates = {{.measured = Measured::false_alarm,
                         .what = "a claim",
                         .effect = "true",

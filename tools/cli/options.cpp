@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <stdexcept>
 
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
-#include "kernels/backends.h"
 
 namespace headlab::tools {
 namespace {
@@ -95,25 +93,21 @@ bool is_full(const std::string& level) {
                 suggestion(level, {"quick", "full"}));
 }
 
-RunOptions run_options(const RunArguments& arguments) {
-  RunOptions options;
+std::chrono::steady_clock::time_point deadline_of(const std::string& max_time) {
+  return deadline_in(parse_duration("--max-time", max_time));
+}
+
+Session session_of(const RunArguments& arguments) {
   const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
-  options.backend = arguments.backend;
-  if (std::find(known.begin(), known.end(), options.backend) == known.end()) {
-    throw Refused("--backend: \"" + one_line(options.backend) + "\" is unknown" +
-                  suggestion(options.backend, known));
+  if (std::find(known.begin(), known.end(), arguments.backend) == known.end()) {
+    throw Refused("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
+                  suggestion(arguments.backend, known));
   }
-  try {
-    make_backend(options.backend);
-  } catch (const std::invalid_argument& error) {
-    throw Refused(error.what());
-  }
-  options.threads = parse_threads(arguments.threads);
-  if (arguments.max_time) options.max_seconds = parse_duration("--max-time", *arguments.max_time);
-  if (arguments.checkpoint) {
-    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
-  }
-  return options;
+  Session session{.backend = arguments.backend};
+  *session.backend;  // made here, or refused
+  session.threads = parse_threads(arguments.threads);
+  if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
+  return session;
 }
 
 std::string quoted(const std::string& word) {

@@ -2,12 +2,13 @@
 /// \file What a user may write on the command line, checked and turned into numbers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/run/run.h"
+#include "engine/run/session.h"
 
 namespace headlab::tools {
 
@@ -83,7 +84,10 @@ bool is_full(const std::string& level);
 /// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
 std::vector<std::string> all_sets(const RunArguments& arguments);
 
+/// The deadline that --max-time sets from now on; throws Refused.
+std::chrono::steady_clock::time_point deadline_of(const std::string& max_time);
+
 /// Backend, threads and time limit; throws Refused, also for a backend that is not there.
-RunOptions run_options(const RunArguments& arguments);
+Session session_of(const RunArguments& arguments);
 
 }  // namespace headlab::tools

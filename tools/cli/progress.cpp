@@ -20,19 +20,19 @@ std::size_t terminal_width() {
   return size.ws_col;
 }
 
-double share_of(const Progress& progress) {
-  if (progress.total == 0) return 0;
-  return static_cast<double>(progress.done) / static_cast<double>(progress.total);
-}
-
 /// Rounded down, so that 100 % means all.
 std::string percent(const Progress& progress) {
-  return std::to_string(static_cast<int>(std::floor(100 * share_of(progress)))) + " %";
+  return std::to_string(static_cast<int>(std::floor(100 * progress.share))) + " %";
 }
 
 std::string counts(const Progress& progress) {
   return std::to_string(progress.done) + " of " + std::to_string(progress.total) + " " +
          progress.what;
+}
+
+std::string boxed_bar(const Progress& progress) {
+  constexpr std::size_t width = 20;
+  return "▕" + left(bar(progress.share, width), width) + "▏";
 }
 
 bool has_mse(const Progress& progress) {
@@ -62,9 +62,7 @@ std::string conditions_text(std::size_t first, std::size_t last, std::size_t cou
 std::string progress_bar_line(const Progress& progress, std::size_t width) {
   std::string line;
   if (progress.conditions > 1) line = place(progress) + "  ";
-  constexpr std::size_t bar_width = 20;
-  line +=
-      "▕" + left(bar(share_of(progress), bar_width), bar_width) + "▏" + right(percent(progress), 5);
+  line += boxed_bar(progress) + right(percent(progress), 5);
   auto add = [&](const std::string& part) {
     if (display_width(line) + 2 + display_width(part) <= width) line += "  " + part;
   };
@@ -111,18 +109,44 @@ void ProgressDisplay::show(double seconds, const std::function<std::string(std::
   }
 }
 
-void ProgressDisplay::show(const Progress& progress) {
-  show(
-      progress.seconds, [&](std::size_t width) { return progress_bar_line(progress, width); },
-      [&] { return progress_log_line(progress); });
-}
-
 void ProgressDisplay::finish(const std::string& last) {
   if (!shown_) return;
   if (kind_ == Kind::bar) *out_ << "\r\x1b[K";
   if (!last.empty()) *out_ << "headlab: " << last << std::endl;
   *out_ << std::flush;
   shown_ = false;
+}
+
+void show_run(ProgressDisplay& display, const Progress& progress, double seconds) {
+  display.show(
+      seconds, [&](std::size_t width) { return progress_bar_line(progress, width); },
+      [&] { return progress_log_line(progress); });
+}
+
+void show_count(ProgressDisplay& display, const Progress& progress, double seconds) {
+  display.show(
+      seconds,
+      [&](std::size_t width) {
+        std::string line = boxed_bar(progress) + " " + counts(progress);
+        if (display_width(line) + 2 + display_width(progress.stage) <= width) {
+          line += "  " + progress.stage;
+        }
+        return display_width(line) <= width ? line : "";
+      },
+      [&] { return counts(progress) + (progress.stage.empty() ? "" : ", " + progress.stage); });
+}
+
+void show_stage(ProgressDisplay& display, const Progress& progress, double seconds) {
+  display.show(
+      seconds,
+      [&](std::size_t width) {
+        std::string line = boxed_bar(progress) + right(percent(progress), 6);
+        if (display_width(line) + 2 + display_width(progress.stage) <= width) {
+          line += "  " + progress.stage;
+        }
+        return display_width(line) <= width ? line : "";
+      },
+      [&] { return progress.stage + ", " + percent(progress); });
 }
 
 }  // namespace headlab::tools

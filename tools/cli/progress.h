@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "engine/run/run.h"
+#include "engine/run/session.h"
 
 namespace headlab::tools {
 
@@ -21,7 +21,7 @@ std::string progress_bar_line(const Progress& progress, std::size_t width);
 /// The same in words, for a log.
 std::string progress_log_line(const Progress& progress);
 
-/// Shows the progress of one run on a stream.
+/// Shows the progress of one command on a stream.
 class ProgressDisplay {
  public:
   enum class Kind { none, log, bar };
@@ -31,8 +31,11 @@ class ProgressDisplay {
   /// As fits standard error: a bar on a terminal, a log elsewhere, nothing with `quiet`.
   static ProgressDisplay on_standard_error(bool quiet);
 
-  void show(const Progress& progress);
-  /// The same for any command: `bar` of a number of columns, or `log`, at `seconds` since it began.
+  ~ProgressDisplay() { finish(""); }
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+  /// Shows `bar` of a number of columns, or `log`, at `seconds` since the command began.
   void show(double seconds, const std::function<std::string(std::size_t)>& bar,
             const std::function<std::string()>& log);
   /// Clears the bar and says `last` in its place; a log that has said nothing stays silent.
@@ -47,5 +50,12 @@ class ProgressDisplay {
   bool shown_ = false;
   double next_log_ = log_interval;
 };
+
+/// Shows the progress of a run.
+void show_run(ProgressDisplay& display, const Progress& progress, double seconds);
+/// The same of a list of studies or runs: how many of them are done, then the stage.
+void show_count(ProgressDisplay& display, const Progress& progress, double seconds);
+/// The same of stages one after the other: the share done of the one under way.
+void show_stage(ProgressDisplay& display, const Progress& progress, double seconds);
 
 }  // namespace headlab::tools

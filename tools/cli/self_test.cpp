@@ -33,9 +33,7 @@ replicates = 4096
 constexpr double points = 50;
 
 QueryEstimates estimates_of(const std::vector<std::string>& sets, const std::string& backend) {
-  RunOptions options;
-  options.backend = backend;
-  const RunResult result = run(parse_study(study_text, "self-test", sets), options);
+  const RunResult result = run(parse_study(study_text, "self-test", sets), {.backend = backend});
   return result.conditions.at(0).estimates.queries.at(0);
 }
 

@@ -113,8 +113,9 @@ std::string header(const RunResult& result) {
              {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
               queries_text<ConditionResult>, [](C c) { return replicates_text(c) + " replicates"; },
               [&](C) {
-                const bool plain = result.simd.empty() || result.simd == "none";
-                return result.backend + (plain ? "" : "/" + result.simd);
+                const Machine& m = result.machine;
+                const bool plain = m.simd.empty() || m.simd == "none";
+                return m.backend + (plain ? "" : "/" + m.simd);
               }});
   return heads_line(result.conditions) + computation + "\n";
 }

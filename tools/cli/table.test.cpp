@@ -147,7 +147,7 @@ Progress some_progress() {
           .conditions = 4,
           .done = 999,
           .total = 1000,
-          .seconds = 5,
+          .share = 0.999,
           .seconds_left = 75,
           .mse = {0.1234, 0.0012}};
 }
@@ -178,7 +178,7 @@ TEST(Progress, NamesConditionsThatAdvanceTogether) {
 TEST(Progress, RedrawsTheBarAndEndsWithAWord) {
   std::ostringstream out;
   ProgressDisplay display(ProgressDisplay::Kind::bar, out, [] { return std::size_t{40}; });
-  display.show(some_progress());
+  show_run(display, some_progress(), 5);
   EXPECT_EQ(out.str(), "\r" + progress_bar_line(some_progress(), 39) + "\x1b[K");
   out.str("");
   display.finish("done");
@@ -190,27 +190,26 @@ TEST(Progress, WritesALineEveryTenSecondsToALog) {
   ProgressDisplay display(ProgressDisplay::Kind::log, out, nullptr);
   Progress progress = some_progress();
   std::vector<double> spoke;
-  for (progress.seconds = 0; progress.seconds < 35; progress.seconds += 0.5) {
+  for (double seconds = 0; seconds < 35; seconds += 0.5) {
     out.str("");
-    display.show(progress);
-    if (!out.str().empty()) spoke.push_back(progress.seconds);
+    show_run(display, progress, seconds);
+    if (!out.str().empty()) spoke.push_back(seconds);
   }
   EXPECT_EQ(spoke, (std::vector<double>{10, 20, 30}));
   out.str("");
-  progress.seconds = 50;
   progress.mse = {};
   progress.seconds_left = undefined;
-  display.show(progress);
+  show_run(display, progress, 50);
   EXPECT_EQ(out.str(), "headlab: condition 2 of 4, 99 %, 999 of 1000 replicates\n");
 }
 
 TEST(Progress, IsSilentWhereAskedOrShort) {
   std::ostringstream out;
   ProgressDisplay quiet(ProgressDisplay::Kind::none, out, nullptr);
-  quiet.show(some_progress());
+  show_run(quiet, some_progress(), 5);
   quiet.finish("done");
   ProgressDisplay log(ProgressDisplay::Kind::log, out, nullptr);
-  log.show(some_progress());
+  show_run(log, some_progress(), 5);
   log.finish("done");
   EXPECT_EQ(out.str(), "");
 }

@@ -99,8 +99,10 @@ std::string counts(const Validation& validation) {
 std::string summary_lines(const Validation& validation) {
   return counts(validation) + "; " + std::to_string(validation.comparisons) +
          " comparisons, family-wise alpha " + number_text(verdict_alpha) + ", " +
-         duration_text(validation.seconds) + " on " + validation.backend +
-         (validation.complete ? "" : "; incomplete: time ended before every verdict was decided") +
+         duration_text(validation.outcome.seconds) + " on " + validation.machine.backend +
+         (validation.outcome.complete
+              ? ""
+              : "; incomplete: time ended before every verdict was decided") +
          "\nhow often such verdicts are wrong: " + calibration_sentence() +
          " - measured, docs/measured/calibration.md\n";
 }

@@ -7,7 +7,7 @@
 
 add_library(headlab_flags INTERFACE)
 set(headlab_warnings -Wall -Wextra -Wconversion -Wshadow
-  # RunOptions{.threads = 2} leaves the other fields at their defaults on purpose.
+  # Session{.threads = 2} leaves the other fields at their defaults on purpose.
   -Wno-missing-field-initializers)
 if(HEADLAB_WERROR)
   list(APPEND headlab_warnings -Werror)

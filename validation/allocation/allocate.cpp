@@ -8,8 +8,6 @@
 #include <variant>
 
 #include "engine/files/document.h"
-#include "engine/run/simulate.h"
-#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {
@@ -17,10 +15,11 @@ namespace {
 /// One call, and what it has found so far.
 class Selector {
  public:
-  Selector(const Scenario& base, int budget, const AllocateOptions& options)
-      : options_(options),
-        session_(options),
-        scenarios_(allocation_scenarios(base, budget, options.rule)) {
+  Selector(const Scenario& base, int budget, const Session& session, const AllocateOptions& options)
+      : session_(session), options_(options) {
+    require_replicates(options);
+    study_.machine = session.machine();
+    scenarios_ = allocation_scenarios(base, budget, options.rule);
     study_.budget = budget;
     study_.n = base.n;
     study_.fixed_design = base.fixed_design;
@@ -28,11 +27,6 @@ class Selector {
     study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
     study_.rule = options.rule;
     study_.guarantee = options.guarantee;
-    const Laboratory& laboratory = session_.laboratory();
-    study_.backend = laboratory.backend->name();
-    study_.simd = laboratory.backend->simd();
-    study_.device = laboratory.backend->device();
-    study_.threads = laboratory.backend->workers(thread_count(options.threads));
     for (const Scenario& scenario : scenarios_) {
       study_.rows.push_back(
           {.heads = scenario.heads,
@@ -43,40 +37,39 @@ class Selector {
   }
 
   AllocationStudy run() {
+    bool complete = true;
     try {
       if (options_.rule == BandwidthRule::tuned) tune_all();
       select();
     } catch (const TimeIsUp&) {
-      study_.complete = false;
+      complete = false;
     }
-    study_.seconds = session_.seconds();
-    study_.interrupted = session_.interrupted();
+    study_.outcome = session_.outcome(complete, watch_);
     return std::move(study_);
   }
 
  private:
   void tune_all() {
-    study_.tuning =
-        tune(scenarios_, session_.laboratory(), session_.tell("pilot for the bandwidths"));
+    study_.tuning = tune(scenarios_, session_, session_.stage("pilot for the bandwidths"));
     for (std::size_t i = 0; i < scenarios_.size(); ++i) {
       study_.rows[i].kernel = scenarios_[i].kernel;
     }
   }
 
   void select() {
-    BlockRuns runs(scenarios_, session_.laboratory());
+    BlockRuns runs(scenarios_, session_);
     std::vector<std::size_t> racing(scenarios_.size());
     std::iota(racing.begin(), racing.end(), std::size_t{0});
     const std::vector<std::uint64_t> looks = selection_looks(options_.replicates);
     const double level = comparison_level(options_.guarantee.alpha, racing.size(), looks.size());
     for (std::size_t i = 0; i < looks.size(); ++i) {
-      if (session_.stop()) throw TimeIsUp();
+      if (session_.should_stop()) throw TimeIsUp();
       const std::uint64_t replicates = looks[i];
       runs.advance(
           racing, replicates / block_replicates,
-          session_.tell("look " + std::to_string(i + 1) + " of " + std::to_string(looks.size()) +
-                        ", " + std::to_string(racing.size()) +
-                        (racing.size() == 1 ? " allocation" : " allocations")));
+          session_.stage("look " + std::to_string(i + 1) + " of " + std::to_string(looks.size()) +
+                         ", " + std::to_string(racing.size()) +
+                         (racing.size() == 1 ? " allocation" : " allocations")));
       const Screening screening = look(runs, racing, level);
       std::vector<std::size_t> kept;
       for (std::size_t c = 0; c < racing.size(); ++c) {
@@ -107,8 +100,9 @@ class Selector {
     return screen(errors, runs.node_counts(racing.front()), level, options_.guarantee.zone);
   }
 
+  const Session& session_;
   const AllocateOptions& options_;
-  const Session session_;
+  const Stopwatch watch_;
   std::vector<Scenario> scenarios_;
   AllocationStudy study_;
 };
@@ -144,8 +138,9 @@ const char* advice_name(AdviceKind kind) {
   return "";
 }
 
-AllocationStudy allocate(const Scenario& base, int budget, const AllocateOptions& options) {
-  return Selector(base, budget, options).run();
+AllocationStudy allocate(const Scenario& base, int budget, const Session& session,
+                         const AllocateOptions& options) {
+  return Selector(base, budget, session, options).run();
 }
 
 std::string advice_text(const AllocationStudy& study) {

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "engine/moments/jackknife.h"
+#include "engine/run/session.h"
 #include "engine/scenario/scenario.h"
-#include "validation/allocation/allocations.h"
-#include "validation/allocation/selection.h"
-#include "validation/allocation/session.h"
+#include "validation/allocation/allocate_options.h"
 #include "validation/allocation/tuning.h"
 
 namespace headlab {
@@ -58,13 +57,8 @@ struct AllocationStudy {
   double replicates_needed = std::numeric_limits<double>::quiet_NaN();
   TuningCost tuning;  ///< no settings but under the rule `tuned`
 
-  bool complete = true;
-  bool interrupted = false;
-  double seconds = 0;
-  std::string backend;
-  std::string simd;
-  std::string device;
-  int threads = 1;
+  Machine machine;
+  Outcome outcome;
 };
 
 /// Selects among the allocations of `budget` for the design, truth, noise, queries and kernel of
@@ -73,7 +67,8 @@ struct AllocationStudy {
 /// or the least is shown to lie within the zone of the best. Throws Refused for what
 /// allocation_scenarios() refuses, for too few replicates, for a backend that is not there and for
 /// what does not fit in memory; CouldNotFinish.
-AllocationStudy allocate(const Scenario& base, int budget, const AllocateOptions& options = {});
+AllocationStudy allocate(const Scenario& base, int budget, const Session& session = {},
+                         const AllocateOptions& options = {});
 
 /// What is advised, in one sentence.
 std::string advice_text(const AllocationStudy& study);

@@ -89,11 +89,9 @@ std::uint64_t misses(Scenario (*world)(std::uint64_t), int budget, std::size_t b
   std::uint64_t count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     // Without a zone every look is made use of.
-    const AllocationStudy study = allocate(world(seed), budget,
-                                           {.backend = "cpu",
-                                            .threads = 1,
-                                            .replicates = 4096,
-                                            .guarantee = {.alpha = alpha, .zone = 0}});
+    const AllocationStudy study =
+        allocate(world(seed), budget, {.backend = "cpu", .threads = 1},
+                 {.replicates = 4096, .guarantee = {.alpha = alpha, .zone = 0}});
     count += study.rows.at(best).in_best_set ? 0 : 1;
   }
   return count;
@@ -123,7 +121,7 @@ TEST(Allocate, KeepsABestThatExactTheoryKnowsAsOftenAsSaid) {
 
 TEST(Allocate, KeepsABestThatBruteForceKnowsAsOftenAsSaid) {
   std::vector<Scenario> all = allocation_scenarios(four_ways(0), 4, BandwidthRule::fixed);
-  BlockRuns runs(all, {.backend = make_backend("cpu"), .threads = 2}, std::uint64_t{1} << 30);
+  BlockRuns runs(all, {.backend = "cpu", .threads = 2}, std::uint64_t{1} << 30);
   const std::vector<std::size_t> members = {0, 1, 2, 3};
   runs.advance(members, 8192);
   std::size_t best = 0;
@@ -141,7 +139,7 @@ TEST(Allocate, KeepsABestThatBruteForceKnowsAsOftenAsSaid) {
 
 TEST(Allocate, AgreesWithExactTheory) {
   const AllocationStudy study =
-      allocate(two_ways(0.5), 2, {.threads = 2, .replicates = 65536, .guarantee = {.zone = 0}});
+      allocate(two_ways(0.5), 2, {.threads = 2}, {.replicates = 65536, .guarantee = {.zone = 0}});
   const std::vector<double> errors = exact_errors(0.5);
   for (std::size_t i = 0; i < 2; ++i) {
     // Five standard errors.
@@ -154,47 +152,47 @@ TEST(Allocate, AgreesWithExactTheory) {
 }
 
 TEST(Allocate, GivesTheSameBitsForAnyNumberOfThreads) {
-  const AllocateOptions options{.backend = "cpu", .threads = 1, .replicates = 4096};
-  AllocateOptions more = options;
-  more.threads = 3;
-  const AllocationStudy one = allocate(four_ways(5), 4, options);
-  const AllocationStudy three = allocate(four_ways(5), 4, more);
+  const Session session{.backend = "cpu", .threads = 1};
+  const AllocateOptions options{.replicates = 4096};
+  const AllocationStudy one = allocate(four_ways(5), 4, session, options);
+  const AllocationStudy three =
+      allocate(four_ways(5), 4, {.backend = "cpu", .threads = 3}, options);
   for (std::size_t i = 0; i < one.rows.size(); ++i) {
     EXPECT_EQ(one.rows[i].mse.value, three.rows[i].mse.value);
     EXPECT_EQ(one.rows[i].mse.mcse, three.rows[i].mse.mcse);
     EXPECT_EQ(one.rows[i].in_best_set, three.rows[i].in_best_set);
   }
-  EXPECT_NE(allocate(four_ways(6), 4, options).rows[0].mse.value, one.rows[0].mse.value);
+  EXPECT_NE(allocate(four_ways(6), 4, session, options).rows[0].mse.value, one.rows[0].mse.value);
 }
 
 TEST(Allocate, CallsATieATieOrTooClose) {
   const Scenario scenario = two_ways(near_tie());
   const AllocationStudy tie =
-      allocate(scenario, 2, {.threads = 2, .replicates = 16384, .guarantee = {.zone = 0.2}});
+      allocate(scenario, 2, {.threads = 2}, {.replicates = 16384, .guarantee = {.zone = 0.2}});
   EXPECT_EQ(tie.kind, AdviceKind::within_zone);
   EXPECT_LE(tie.largest_loss, 0.2);
   EXPECT_NE(advice_text(tie).find("none has an MSE lower by more than 20 %"), std::string::npos);
 
   const AllocationStudy close =
-      allocate(scenario, 2, {.threads = 2, .replicates = 2048, .guarantee = {.zone = 1e-3}});
+      allocate(scenario, 2, {.threads = 2}, {.replicates = 2048, .guarantee = {.zone = 1e-3}});
   ASSERT_EQ(close.kind, AdviceKind::too_close);
-  EXPECT_TRUE(close.complete);
+  EXPECT_TRUE(close.outcome.complete);
   EXPECT_TRUE(close.rows[0].in_best_set && close.rows[1].in_best_set);
   EXPECT_GT(close.replicates_needed, 2048);
   EXPECT_TRUE(advice_text(close).starts_with("Too close to call: ")) << advice_text(close);
 }
 
 TEST(Allocate, OneCandidateNeedsNoSelection) {
-  const AllocationStudy study = allocate(two_ways(0.5), 1, {.threads = 1, .replicates = 1024});
+  const AllocationStudy study = allocate(two_ways(0.5), 1, {.threads = 1}, {.replicates = 1024});
   ASSERT_EQ(study.rows.size(), 1u);
   EXPECT_EQ(study.kind, AdviceKind::best);
   EXPECT_EQ(advice_text(study), "1 head of dimension 1: there is no other allocation.");
 }
 
 TEST(Allocate, StopsWhereTimeIsUp) {
-  const AllocationStudy study = allocate(two_ways(0.5), 2, {.max_seconds = 1e-9});
-  EXPECT_FALSE(study.complete);
-  EXPECT_FALSE(study.interrupted);
+  const AllocationStudy study = allocate(two_ways(0.5), 2, {.deadline = deadline_in(0)});
+  EXPECT_FALSE(study.outcome.complete);
+  EXPECT_FALSE(study.outcome.interrupted);
   EXPECT_EQ(study.kind, AdviceKind::unfinished);
   EXPECT_FALSE(study.advised);
   EXPECT_EQ(advice_text(study), "Time was up before the first look: nothing is known.");
@@ -204,12 +202,12 @@ TEST(Allocate, StopsWhereTimeIsUp) {
   EXPECT_TRUE(json["allocations"][0]["mse"]["value"].is_null());
 
   std::atomic<bool> stop = true;
-  EXPECT_TRUE(allocate(two_ways(0.5), 2, {.stop = &stop}).interrupted);
+  EXPECT_TRUE(allocate(two_ways(0.5), 2, {.stop = &stop}).outcome.interrupted);
 }
 
 TEST(Allocate, RefusesBeforeItSimulates) {
   try {
-    allocate(two_ways(0.5), 2, {.replicates = 1000});
+    allocate(two_ways(0.5), 2, {}, {.replicates = 1000});
     FAIL();
   } catch (const Refused& error) {
     EXPECT_STREQ(error.what(),
@@ -225,7 +223,7 @@ TEST(BlockRuns, RandomHeadsAreDrawnAnewAndGivenOnesAreNot) {
   for (const bool random : {true, false}) {
     if (!random) scenario.subspaces = OrthogonalSubspaces{};
     BlockRuns runs(allocation_scenarios(scenario, 4, BandwidthRule::fixed),
-                   {.backend = make_backend("cpu"), .threads = 1});
+                   {.backend = "cpu", .threads = 1});
     const std::vector<std::size_t> members = {1};
     runs.advance(members, 16);
     EXPECT_EQ(runs.mse(1).figure(runs.node_counts(1)).mcse > 1e-6 * runs.mse(1).value, random);
@@ -234,8 +232,8 @@ TEST(BlockRuns, RandomHeadsAreDrawnAnewAndGivenOnesAreNot) {
 
 TEST(BlockRuns, GoOnWhereTheyEnded) {
   const auto all = allocation_scenarios(four_ways(3), 4, BandwidthRule::fixed);
-  const Laboratory laboratory{.backend = make_backend("cpu"), .threads = 1};
-  BlockRuns whole(all, laboratory), parts(all, laboratory), others(all, laboratory, 1000);
+  const Session session{.backend = "cpu", .threads = 1};
+  BlockRuns whole(all, session), parts(all, session), others(all, session, 1000);
   const std::vector<std::size_t> members = {0, 1, 2, 3}, some = {1, 3};
   whole.advance(members, 12);
   parts.advance(members, 5);

@@ -73,7 +73,7 @@ Json head_growth_json(std::uint64_t n, const HeadGrowth& growth) {
 Json growth_json(const GrowthStudy& study) {
   Json json = {{"budget", study.budget},
                {"rule", rule_name(study.rule)},
-               {"complete", study.complete},
+               {"complete", study.outcome.complete},
                {"dims", study.dims},
                {"replicates", study.replicates},
                {"points", Json::array()},
@@ -90,7 +90,7 @@ Json growth_json(const GrowthStudy& study) {
   json["trend"] = study.growth.trend;
   json["verdict"] = study.growth.verdict;
   json["smallest_exponent"] = number(study.growth.smallest_exponent);
-  json["seconds"] = study.seconds;
+  json["seconds"] = study.outcome.seconds;
   return json;
 }
 
@@ -99,7 +99,7 @@ void add_study(Json& json, const ReplayedAllocation& replayed) {
   json["budget"] = study.budget;
   json["n"] = study.n;
   json["rule"] = rule_name(study.rule);
-  json["complete"] = study.complete;
+  json["complete"] = study.outcome.complete;
   json["alpha"] = study.guarantee.alpha;
   json["zone"] = study.guarantee.zone;
   json["pilot"] = study.tuning.settings > 0 ? Json{{"settings", study.tuning.settings},
@@ -109,7 +109,7 @@ void add_study(Json& json, const ReplayedAllocation& replayed) {
   json["allocations"] = Json::array();
   for (const AllocationRow& row : study.rows) json["allocations"].push_back(row_json(row));
   json["advice"] = advice_json(study);
-  json["seconds"] = study.seconds;
+  json["seconds"] = study.outcome.seconds;
   json["replay"] = replayed.replay;
 }
 
@@ -122,16 +122,16 @@ std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
   Json json = {{"headlab",
                 {{"version", program.version},
                  {"git", program.git},
-                 {"backend", first.backend},
-                 {"simd", first.simd},
-                 {"device", first.device},
-                 {"threads", first.threads},
+                 {"backend", first.machine.backend},
+                 {"simd", first.machine.simd},
+                 {"device", first.machine.device},
+                 {"threads", first.machine.threads},
                  {"seed", first.seed}}}};
   if (studies.size() == 1) {
     add_study(json, studies[0]);
   } else {
     json["complete"] = std::all_of(studies.begin(), studies.end(),
-                                   [](const auto& one) { return one.study.complete; });
+                                   [](const auto& one) { return one.study.outcome.complete; });
     json["studies"] = Json::array();
     for (const ReplayedAllocation& study : studies) {
       Json one = Json::object();
@@ -150,8 +150,8 @@ std::string regime_json(const RegimeMap& map, const Provenance& program,
                         const std::string& replay) {
   Json json = {
       {"headlab", {{"version", program.version}, {"git", program.git}, {"seed", map.seed}}},
-      {"complete", map.complete},
-      {"seconds", map.seconds},
+      {"complete", map.outcome.complete},
+      {"seconds", map.outcome.seconds},
       {"replay", replay},
       {"n", map.sizes},
       {"cells", Json::array()},

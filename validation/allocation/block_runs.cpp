@@ -27,13 +27,12 @@ std::uint64_t block_seed(std::uint64_t seed, std::uint64_t block) {
 
 }  // namespace
 
-BlockRuns::BlockRuns(std::vector<Scenario> scenarios, Laboratory laboratory,
-                     std::uint64_t first_block)
-    : laboratory_(std::move(laboratory)), first_block_(first_block), errors_(scenarios.size()) {
-  const int workers = laboratory_.backend->workers(thread_count(laboratory_.threads));
+BlockRuns::BlockRuns(std::vector<Scenario> scenarios, Session session, std::uint64_t first_block)
+    : session_(std::move(session)), first_block_(first_block), errors_(scenarios.size()) {
+  const int workers = session_.machine().threads;
   for (Scenario& scenario : scenarios) {
     scenario.replicates = block_replicates;
-    check_memory(scenario, *laboratory_.backend, workers);
+    check_memory(scenario, *session_.backend, workers);
     plans_.push_back(make_plan(scenario));
   }
   scenarios_ = std::move(scenarios);
@@ -52,8 +51,8 @@ void BlockRuns::begin_block(std::uint64_t block, std::span<const std::size_t> me
 
 std::vector<std::vector<std::size_t>> BlockRuns::groups(
     std::span<const std::size_t> members) const {
-  const Backend& backend = *laboratory_.backend;
-  const int workers = backend.workers(thread_count(laboratory_.threads));
+  const Backend& backend = *session_.backend;
+  const int workers = backend.workers(thread_count(session_.threads));
   const std::uint64_t available = available_bytes();
   std::vector<std::vector<std::size_t>> all;
   std::vector<const Plan*> last;  // the plans of the last group
@@ -74,15 +73,15 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
   const std::vector<std::vector<std::size_t>> together = groups(members);
   const std::uint64_t first = errors_.at(members[0]).size();
   for (std::uint64_t b = first; b < blocks; ++b) {
-    if (laboratory_.stop && laboratory_.stop()) throw TimeIsUp();
+    if (session_.should_stop()) throw TimeIsUp();
     begin_block(first_block_ + b, members);
     for (std::size_t g = 0; g < together.size(); ++g) {
       const std::vector<std::size_t>& group = together[g];
       std::vector<const Plan*> plans;
       for (const std::size_t member : group) plans.push_back(&plans_[member]);
       const std::vector<MomentTree> trees =
-          simulate(plans, *laboratory_.backend, laboratory_.threads, block_replicates,
-                   {.stop = laboratory_.stop});
+          simulate(plans, *session_.backend, session_.threads, block_replicates,
+                   {.stop = session_.stop_hook()});
       if (trees[0].count() != block_replicates) throw TimeIsUp();
       for (std::size_t p = 0; p < group.size(); ++p) {
         const Plan& plan = *plans[p];

@@ -29,10 +29,10 @@ class BlockRuns {
  public:
   /// The scenarios must share their draws. The blocks are number `first_block` and those that
   /// follow: other numbers, other draws. Throws Refused where a scenario does not fit in memory.
-  BlockRuns(std::vector<Scenario> scenarios, Laboratory laboratory, std::uint64_t first_block = 0);
+  BlockRuns(std::vector<Scenario> scenarios, Session session, std::uint64_t first_block = 0);
 
   /// Simulates `members`, all of which have equally many blocks so far, on to `blocks`. Throws
-  /// TimeIsUp where the laboratory's `stop` says so, CouldNotFinish where an error is not finite.
+  /// TimeIsUp where the session stops it, CouldNotFinish where an error is not finite.
   void advance(std::span<const std::size_t> members, std::uint64_t blocks,
                const ShareDone& share_done = {});
 
@@ -55,7 +55,7 @@ class BlockRuns {
 
   std::vector<Scenario> scenarios_;
   std::vector<Plan> plans_;
-  Laboratory laboratory_;
+  Session session_;
   std::uint64_t first_block_;
   std::vector<std::vector<double>> errors_;  ///< [scenarios][blocks]
 };

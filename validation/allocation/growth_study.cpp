@@ -18,14 +18,14 @@ GrowthPoint simulated(const Scenario& base, int budget, std::uint64_t replicates
   std::erase_if(scenarios, [&](const Scenario& one) { return budget % one.k != 0; });
   const std::string at = "growth, n " + std::to_string(base.n);
   if (rule == BandwidthRule::tuned) {
-    tune(scenarios, session.laboratory(), session.tell(at + ", pilot for the bandwidths"));
+    tune(scenarios, session, session.stage(at + ", pilot for the bandwidths"));
   }
   GrowthPoint point{.n = static_cast<double>(base.n), .dims = {}, .errors = {}};
   for (const Scenario& one : scenarios) point.dims.push_back(one.k);
   std::vector<std::size_t> all(scenarios.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  BlockRuns runs(std::move(scenarios), session.laboratory());
-  runs.advance(all, replicates / block_replicates, session.tell(at));
+  BlockRuns runs(std::move(scenarios), session);
+  runs.advance(all, replicates / block_replicates, session.stage(at));
   for (const std::size_t member : all) point.errors.push_back(runs.errors(member));
   return point;
 }
@@ -33,8 +33,9 @@ GrowthPoint simulated(const Scenario& base, int budget, std::uint64_t replicates
 }  // namespace
 
 GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
-                         const AllocateOptions& options) {
-  const Session session(options);
+                         const Session& session, const AllocateOptions& options) {
+  require_replicates(options);
+  const Stopwatch watch;
   GrowthStudy study{.budget = budget,
                     .rule = options.rule,
                     .dims = {},
@@ -47,6 +48,7 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
                   std::to_string(study.replicates) + " replicates (allowed: one for every " +
                   std::to_string(2 * block_replicates) + " of them)");
   }
+  bool complete = true;
   try {
     for (const std::uint64_t n : sizes) {
       Scenario one = base;
@@ -56,11 +58,10 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
     study.dims = study.points.at(0).dims;
     study.growth = fit_growth(study.points, base.seed);
   } catch (const TimeIsUp&) {
-    study.complete = false;
+    complete = false;
     study.growth.verdict = "unfinished";
   }
-  study.interrupted = session.interrupted();
-  study.seconds = session.seconds();
+  study.outcome = session.outcome(complete, watch);
   return study;
 }
 

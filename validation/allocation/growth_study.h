@@ -7,8 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "engine/run/session.h"
+#include "validation/allocation/allocate_options.h"
 #include "validation/allocation/growth.h"
-#include "validation/allocation/session.h"
 #include "validation/allocation/tuning.h"
 
 namespace headlab {
@@ -21,9 +22,7 @@ struct GrowthStudy {
   std::uint64_t replicates = 0;     ///< of each dimension at each n
   std::vector<GrowthPoint> points;  ///< [sizes], those reached before time was up
   Growth growth;
-  bool complete = true;
-  bool interrupted = false;
-  double seconds = 0;
+  Outcome outcome;
 };
 
 /// Most replicates of a growth study, fewer where the options ask for fewer: 128 blocks.
@@ -35,7 +34,7 @@ inline constexpr std::uint64_t growth_replicates = 4096;
 /// resampling has the seed of `base`. Throws what allocate() throws; a study that time ends has no
 /// growth.
 GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
-                         const AllocateOptions& options = {});
+                         const Session& session = {}, const AllocateOptions& options = {});
 
 /// Fewest n over which the best dimension is fitted.
 inline constexpr std::size_t least_sizes = 4;

@@ -35,8 +35,8 @@ replicates = 10
 TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {
   const std::vector<std::uint64_t> sizes = {20, 100, 500, 2500};
   const GrowthStudy study =
-      study_growth(world(), 6, sizes, {.backend = "cpu", .threads = 2, .replicates = 1024});
-  EXPECT_TRUE(study.complete);
+      study_growth(world(), 6, sizes, {.backend = "cpu", .threads = 2}, {.replicates = 1024});
+  EXPECT_TRUE(study.outcome.complete);
   EXPECT_EQ(study.dims, (std::vector<int>{1, 2, 3, 6}));
   EXPECT_EQ(study.replicates, 1024u);
   EXPECT_EQ(study.growth.n.size() + study.growth.left_out.size(), sizes.size());
@@ -48,8 +48,8 @@ TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {
 TEST(StudyGrowth, GivesTheSameBitsForAnyNumberOfThreads) {
   const std::vector<std::uint64_t> sizes = {50, 100, 200, 400};
   const auto figures = [&](int threads) {
-    return study_growth(world(), 6, sizes,
-                        {.backend = "cpu", .threads = threads, .replicates = 1024})
+    return study_growth(world(), 6, sizes, {.backend = "cpu", .threads = threads},
+                        {.replicates = 1024})
         .growth;
   };
   const Growth one = figures(1), three = figures(3);
@@ -62,15 +62,15 @@ TEST(StudyGrowth, GivesTheSameBitsForAnyNumberOfThreads) {
 
 TEST(StudyGrowth, StopsWhereTimeIsUp) {
   const std::vector<std::uint64_t> sizes = {50, 100, 200, 400};
-  const GrowthStudy study = study_growth(world(), 6, sizes, {.max_seconds = 1e-9});
-  EXPECT_FALSE(study.complete);
+  const GrowthStudy study = study_growth(world(), 6, sizes, {.deadline = deadline_in(0)});
+  EXPECT_FALSE(study.outcome.complete);
   EXPECT_EQ(study.growth.verdict, "unfinished");
 }
 
 TEST(StudyGrowth, RefusesMoreSizesThanBlocksCanTellApart) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t n = 20; n < 37; ++n) sizes.push_back(n);
-  EXPECT_THROW(study_growth(world(), 6, sizes, {.backend = "cpu", .replicates = 1024}), Refused);
+  EXPECT_THROW(study_growth(world(), 6, sizes, {.backend = "cpu"}, {.replicates = 1024}), Refused);
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ void write_cells(const NetcdfGroup& root, const RegimeMap& map) {
 
 RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
-                      AllocateOptions options, const CellProgress& progress) {
+                      const Session& session, AllocateOptions options) {
   require_cells(study, rules, budgets);
   RegimeMap map{.keys = study.swept,
                 .settings = {},
@@ -173,33 +173,27 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
                 .cells = {},
                 .heads = {}};
   const std::size_t all = study.conditions.size() * rules.size() * budgets.size();
-  const std::optional<double> most_seconds = options.max_seconds;
+  const Stopwatch watch;
+  bool complete = true;
   for (const Scenario& condition : study.conditions) map.settings.push_back(condition.swept);
-  for (std::size_t c = 0; c < study.conditions.size() && map.complete; ++c) {
-    for (std::size_t r = 0; r < rules.size() && map.complete; ++r) {
+  for (std::size_t c = 0; c < study.conditions.size() && complete; ++c) {
+    for (std::size_t r = 0; r < rules.size() && complete; ++r) {
       const std::size_t first = map.cells.size();
       for (const int budget : budgets) {
         options.rule = rules[r];
-        if (most_seconds) options.max_seconds = *most_seconds - map.seconds;
-        options.progress = [&](const AllocationProgress& cell) {
-          if (!progress) return;
-          AllocationProgress whole = cell;
-          whole.seconds += map.seconds;
-          progress(map.cells.size(), all, whole);
-        };
+        const Session part = session.part("cell " + std::to_string(map.cells.size() + 1) + " of " +
+                                          std::to_string(all));
         GrowthStudy one;
         try {
-          one = study_growth(study.conditions[c], budget, sizes, options);
+          one = study_growth(study.conditions[c], budget, sizes, part, options);
         } catch (const std::exception& error) {
           if (map.cells.empty()) throw;
           map.failure = error.what();  // the cells before it are kept
-          map.complete = false;
+          complete = false;
           break;
         }
-        map.seconds += one.seconds;
-        map.complete = one.complete;
-        map.interrupted = one.interrupted;
-        if (!map.complete) break;  // a cell is whole or not there
+        complete = one.outcome.complete;
+        if (!complete) break;  // a cell is whole or not there
         map.cells.push_back({.condition = c, .study = std::move(one)});
       }
       const std::span<const RegimeCell> row = std::span(map.cells).subspan(first);
@@ -210,6 +204,7 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
       }
     }
   }
+  map.outcome = session.outcome(complete, watch);
   return map;
 }
 
@@ -236,7 +231,7 @@ void write_regime_map(const std::string& path, const Study& study, const RegimeM
     root.define_dimension("n", map.sizes.size());
     write_study(root, study, program);
     root.put_attribute("command", command);
-    root.put_attribute("complete", std::int64_t{map.complete ? 1 : 0});
+    root.put_attribute("complete", std::int64_t{map.outcome.complete ? 1 : 0});
     root.write("n", {"n"}, {"training points"},
                std::vector<std::int64_t>(map.sizes.begin(), map.sizes.end()));
     std::vector<const Scenario*> scenarios;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,24 +36,18 @@ struct RegimeMap {
   std::uint64_t seed = 0;
   std::vector<RegimeCell> cells;   ///< by condition, rule, budget; those reached
   std::vector<RegimeHeads> heads;  ///< where there are three budgets
-  bool complete = true;
-  bool interrupted = false;
+  Outcome outcome;
   std::string failure;  ///< why a cell after the first could not be finished; empty where all were
-  double seconds = 0;
 };
-
-/// How far a map is: cells done, of all, and the one under way.
-using CellProgress =
-    std::function<void(std::size_t done, std::size_t all, const AllocationProgress& cell)>;
 
 /// study_growth() of every condition of `study`, a sweep over anything but n and the heads' number
 /// and dimension, under every rule and every budget at the n of `sizes`; with three budgets or more
-/// fit_head_growth() besides. `options.rule` and `options.progress` are not used. Every cell has
-/// the seed of its condition. Throws Refused where a cell would be refused, before any is
+/// fit_head_growth() besides. `options.rule` is not used. Reports are headed "cell 3 of 12". Every
+/// cell has the seed of its condition. Throws Refused where a cell would be refused, before any is
 /// simulated.
 RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
-                      AllocateOptions options, const CellProgress& progress = {});
+                      const Session& session = {}, AllocateOptions options = {});
 
 /// What a cell says of the law, in a few words: "full dimension" or "one dimension a head" at every
 /// n, "rises", "falls", "no growth seen", with "log or power", "log", "power" where a law was told.

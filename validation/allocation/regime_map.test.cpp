@@ -42,18 +42,16 @@ replicates = 10
                      "world.toml");
 }
 
-RegimeMap mapped(const Study& study, const std::vector<int>& budgets,
-                 AllocateOptions options = {}) {
-  options.backend = "cpu";
-  options.replicates = 1024;
-  return map_regimes(study, fixed_and_rate, budgets, sizes, options);
+RegimeMap mapped(const Study& study, const std::vector<int>& budgets, Session session = {}) {
+  session.backend = "cpu";
+  return map_regimes(study, fixed_and_rate, budgets, sizes, session, {.replicates = 1024});
 }
 
 TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
   const Study study = world();
   const std::vector<int> budgets = {4, 6};
   const RegimeMap map = mapped(study, budgets);
-  EXPECT_TRUE(map.complete);
+  EXPECT_TRUE(map.outcome.complete);
   EXPECT_THAT(map.keys, ElementsAre("data.noise.sd"));
   ASSERT_EQ(map.cells.size(), 8u);
   EXPECT_TRUE(map.heads.empty());
@@ -68,8 +66,8 @@ TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
       }
     }
   }
-  AllocateOptions options{.backend = "cpu", .rule = BandwidthRule::rate, .replicates = 1024};
-  const GrowthStudy alone = study_growth(study.conditions[1], 6, sizes, options);
+  const GrowthStudy alone = study_growth(study.conditions[1], 6, sizes, {.backend = "cpu"},
+                                         {.rule = BandwidthRule::rate, .replicates = 1024});
   const Growth& there = map.cells.back().study.growth;
   EXPECT_EQ(there.n, alone.growth.n);
   EXPECT_EQ(there.errors, alone.growth.errors);
@@ -85,8 +83,8 @@ TEST(MapRegimes, ComparesHeadsOverThreeBudgets) {
 }
 
 TEST(MapRegimes, KeepsWholeCellsWhereTimeEnds) {
-  const RegimeMap map = mapped(world(), {6}, {.max_seconds = 1e-9});
-  EXPECT_FALSE(map.complete);
+  const RegimeMap map = mapped(world(), {6}, {.deadline = deadline_in(0)});
+  EXPECT_FALSE(map.outcome.complete);
   EXPECT_TRUE(map.cells.empty());
 }
 
@@ -94,11 +92,8 @@ TEST(MapRegimes, RefusesACellBeforeAnyIsSimulated) {
   const Study study = world(
       R"("heads.kernel" = [{ law = "gaussian", bandwidth = 0.3 }, { law = "softmax", temperature = 1 }])");
   bool simulated = false;
-  AllocateOptions options{.backend = "cpu"};
-  EXPECT_THROW(
-      map_regimes(study, fixed_and_rate, std::vector<int>{6}, sizes, options,
-                  [&](std::size_t, std::size_t, const AllocationProgress&) { simulated = true; }),
-      Refused);
+  const Session session{.backend = "cpu", .report = [&](const Progress&) { simulated = true; }};
+  EXPECT_THROW(map_regimes(study, fixed_and_rate, std::vector<int>{6}, sizes, session), Refused);
   EXPECT_FALSE(simulated);
 }
 

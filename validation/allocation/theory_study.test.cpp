@@ -153,7 +153,7 @@ TEST(ExactStudy, IsWhatASimulationEstimates) {
     const TheoryStudy exact = study_exactly(small_scenario(), 4, rule, n, 2).studies.at(0);
     ASSERT_EQ(exact.rows.size(), 4u);
     const AllocationStudy simulated = allocate(
-        small_scenario(), 4, {.backend = "cpu", .threads = 2, .rule = rule, .replicates = 4096});
+        small_scenario(), 4, {.backend = "cpu", .threads = 2}, {.rule = rule, .replicates = 4096});
     const TheoryStudy other =
         study_exactly(small_scenario({"queries.seed=5"}), 4, rule, n, 2).studies.at(0);
     for (std::size_t i = 0; i < exact.rows.size(); ++i) {
@@ -206,8 +206,8 @@ TEST(ExactStudy, FindsANarrowWindowBehindAWideOne) {
   Scenario at_n = one;
   at_n.n = 1000;
   const TheoryStudy exact = study_exactly(one, 2, BandwidthRule::tuned, n, 2).studies.at(0);
-  const AllocationStudy simulated = allocate(
-      at_n, 2, {.backend = "cpu", .threads = 2, .rule = BandwidthRule::tuned, .replicates = 4096});
+  const AllocationStudy simulated = allocate(at_n, 2, {.backend = "cpu", .threads = 2},
+                                             {.rule = BandwidthRule::tuned, .replicates = 4096});
   for (std::size_t i = 0; i < exact.rows.size(); ++i) {
     const double wide =
         study_exactly(small_scenario({"data.regression.terms=8", "data.regression.length_scale=0.5",

@@ -23,8 +23,8 @@ struct Trial {
 
 class Pilot {
  public:
-  Pilot(std::vector<Scenario>& scenarios, const Laboratory& laboratory, const ShareDone& share_done)
-      : scenarios_(scenarios), laboratory_(laboratory), share_done_(share_done) {
+  Pilot(std::vector<Scenario>& scenarios, const Session& session, const ShareDone& share_done)
+      : scenarios_(scenarios), session_(session), share_done_(share_done) {
     for (const Scenario& scenario : scenarios) searches_.emplace_back(scenario);
   }
 
@@ -38,7 +38,7 @@ class Pilot {
       }
     }
     // No more at once than are simulated together: a scenario may hold much data.
-    const std::size_t most = laboratory_.backend->plans_together();
+    const std::size_t most = session_.backend->plans_together();
     for (std::size_t first = 0; first < trials.size(); first += most) {
       const std::size_t count = std::min(most, trials.size() - first);
       simulate(std::span(trials).subspan(first, count), [&](double share) {
@@ -70,7 +70,7 @@ class Pilot {
     }
     std::vector<std::size_t> all(trials.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
-    BlockRuns runs(std::move(scenarios), laboratory_, first_pilot_block);
+    BlockRuns runs(std::move(scenarios), session_, first_pilot_block);
     runs.advance(all, tuning_replicates / block_replicates, share_done);
     for (const std::size_t t : all) {
       searches_[trials[t].allocation].errors[trials[t].step] = runs.mse(t).value;
@@ -78,7 +78,7 @@ class Pilot {
   }
 
   std::vector<Scenario>& scenarios_;
-  const Laboratory& laboratory_;
+  const Session& session_;
   const ShareDone& share_done_;
   std::vector<OctaveSearch> searches_;
   TuningCost cost_;
@@ -86,9 +86,9 @@ class Pilot {
 
 }  // namespace
 
-TuningCost tune(std::vector<Scenario>& scenarios, const Laboratory& laboratory,
+TuningCost tune(std::vector<Scenario>& scenarios, const Session& session,
                 const ShareDone& share_done) {
-  Pilot pilot(scenarios, laboratory, share_done);
+  Pilot pilot(scenarios, session, share_done);
   pilot.round([](const OctaveSearch& search) { return search.first_grid(); });
   while (pilot.round([](const OctaveSearch& search) { return search.beyond_the_end(); })) {
   }

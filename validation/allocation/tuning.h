@@ -26,7 +26,7 @@ inline constexpr std::uint64_t tuning_replicates = 1024;
 /// share blocks of their own, which the selection that follows has no part in:
 /// given the bandwidths it is one among fixed candidates. The least of estimates it takes here is
 /// no advice, it only fixes what is compared. Throws TimeIsUp, CouldNotFinish.
-TuningCost tune(std::vector<Scenario>& scenarios, const Laboratory& laboratory,
+TuningCost tune(std::vector<Scenario>& scenarios, const Session& session,
                 const ShareDone& share_done = {});
 
 }  // namespace headlab

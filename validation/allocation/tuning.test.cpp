@@ -36,9 +36,7 @@ replicates = 10
       .conditions.at(0);
 }
 
-Laboratory laboratory(int threads = 1) {
-  return {.backend = make_backend("cpu"), .threads = threads};
-}
+const Session session{.backend = "cpu", .threads = 1};
 
 double exact_mse(Scenario scenario, double width) {
   set_kernel_width(scenario.kernel, width);
@@ -48,7 +46,7 @@ double exact_mse(Scenario scenario, double width) {
 
 TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
   std::vector<Scenario> scenarios = allocation_scenarios(world(), 2, BandwidthRule::tuned);
-  const TuningCost cost = tune(scenarios, laboratory());
+  const TuningCost cost = tune(scenarios, session);
   EXPECT_EQ(cost.at_the_end, 0);
   EXPECT_EQ(cost.replicates, tuning_replicates);
   // The first grid has 9 bandwidths, 4 times 2 follow.
@@ -68,14 +66,14 @@ TEST(Tune, SaysWhereTheSearchEnded) {
   // So small that the nearest key alone counts: nothing tells in which direction to go.
   std::vector<Scenario> scenarios =
       allocation_scenarios(world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
-  EXPECT_EQ(tune(scenarios, laboratory()).at_the_end, 2);
+  EXPECT_EQ(tune(scenarios, session).at_the_end, 2);
 }
 
 TEST(Tune, DoesNotDependOnTheThreads) {
   std::vector<Scenario> one = allocation_scenarios(world(), 2, BandwidthRule::tuned);
   std::vector<Scenario> two = one;
-  tune(one, laboratory(1));
-  tune(two, laboratory(2));
+  tune(one, session);
+  tune(two, {.backend = "cpu", .threads = 2});
   for (std::size_t i = 0; i < one.size(); ++i) {
     EXPECT_EQ(kernel_width(one[i].kernel), kernel_width(two[i].kernel));
   }
@@ -84,16 +82,15 @@ TEST(Tune, DoesNotDependOnTheThreads) {
 TEST(Tune, MovesATemperatureBySquaresOfABandwidth) {
   std::vector<Scenario> scenarios = allocation_scenarios(
       world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
-  tune(scenarios, laboratory());
+  tune(scenarios, session);
   const double steps = 8 * std::log2(kernel_width(scenarios[0].kernel) / 0.5);
   EXPECT_NEAR(steps, std::round(steps), 1e-9);
 }
 
 TEST(Tune, StopsWhenAsked) {
   std::vector<Scenario> scenarios = allocation_scenarios(world(), 2, BandwidthRule::tuned);
-  Laboratory stopped = laboratory();
-  stopped.stop = [] { return true; };
-  EXPECT_THROW(tune(scenarios, stopped), TimeIsUp);
+  const std::atomic<bool> stop = true;
+  EXPECT_THROW(tune(scenarios, {.backend = "cpu", .stop = &stop}), TimeIsUp);
   EXPECT_EQ(kernel_width(scenarios[0].kernel), 5);
 }
 

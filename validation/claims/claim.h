@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file A claim of the theory, as something that can come out wrong. To add one write its file
 /// beside this one, list it in claims.cpp, give each of its forms a scenario under
-/// scenarios/claims/, and test that a planted error turns its verdict.
+/// scenarios/claims/, and test that a fault turns its verdict.
 #pragma once
 
 #include <string>

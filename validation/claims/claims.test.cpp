@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every claim with an error planted in the simulated world, so that what is claimed of the world as
+// Every claim with a fault in the simulated world, so that what is claimed of the world as
 // it should be no longer holds there: the verdict has to turn.
 #include <cmath>
 #include <set>
@@ -16,10 +16,11 @@ namespace {
 
 /// Verdict on one built-in scenario, for one index where it has several.
 Verdict verdict_on(const std::string& file, const std::string& index,
-                   const std::function<void(Plan&)>& planted) {
+                   const std::function<void(Plan&)>& fault) {
   for (const ClaimScenario& scenario : claim_scenarios()) {
     if (scenario.file != "scenarios/claims/" + file + ".toml") continue;
-    const Validation result = validate_scenario(scenario.text, {.threads = 2, .planted = planted});
+    const Validation result =
+        validate_scenario(scenario.text, {.threads = 2}, {.substitutes = {.fault = fault}});
     for (const VerdictRow& row : result.rows) {
       if (row.index == index) return row.verdict;
     }
@@ -29,14 +30,14 @@ Verdict verdict_on(const std::string& file, const std::string& index,
 }
 
 /// An error in the world, and the verdict it turns.
-struct Plant {
+struct Fault {
   std::string claim;
   std::string scenario;  ///< file name without folder and ending
   std::string index;
   Verdict honest;
-  Verdict planted;
+  Verdict faulty;
   std::string error;
-  void (*plant)(Plan&);
+  void (*apply)(Plan&);
 };
 
 void scale_bandwidth(Plan& plan, double factor) {
@@ -67,7 +68,7 @@ void align_right_angles(Plan& plan) {
   if (at_right_angles(plan)) align(plan);
 }
 
-const Plant plants[] = {
+const Fault faults[] = {
     {"identity", "identity_equal_norms", "", Verdict::identity, Verdict::refuted, "b^2 is not t",
      [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
     {"identity", "identity_unequal_norms", "", Verdict::refuted, Verdict::supported,
@@ -129,33 +130,33 @@ const Plant plants[] = {
      "the penalty is not in force", [](Plan& plan) { plan.learning->diversity = 0; }},
 };
 
-class Planted : public testing::TestWithParam<Plant> {};
+class Faulty : public testing::TestWithParam<Fault> {};
 
-TEST_P(Planted, ErrorTurnsTheVerdict) {
-  const Plant& plant = GetParam();
-  EXPECT_STREQ(verdict_text(verdict_on(plant.scenario, plant.index, nullptr)),
-               verdict_text(plant.honest));
-  EXPECT_STREQ(verdict_text(verdict_on(plant.scenario, plant.index, plant.plant)),
-               verdict_text(plant.planted))
-      << plant.error;
+TEST_P(Faulty, WorldTurnsTheVerdict) {
+  const Fault& fault = GetParam();
+  EXPECT_STREQ(verdict_text(verdict_on(fault.scenario, fault.index, nullptr)),
+               verdict_text(fault.honest));
+  EXPECT_STREQ(verdict_text(verdict_on(fault.scenario, fault.index, fault.apply)),
+               verdict_text(fault.faulty))
+      << fault.error;
 }
 
-INSTANTIATE_TEST_SUITE_P(Claims, Planted, testing::ValuesIn(plants),
-                         [](const testing::TestParamInfo<Plant>& test) {
+INSTANTIATE_TEST_SUITE_P(Claims, Faulty, testing::ValuesIn(faults),
+                         [](const testing::TestParamInfo<Fault>& test) {
                            return test.param.scenario +
                                   (test.param.index.empty() ? "" : "_" + test.param.index);
                          });
 
-TEST(Claims, EachHasAPlantedErrorAndAScenarioForEveryForm) {
-  std::set<std::string> planted;
-  for (const Plant& plant : plants) planted.insert(plant.claim);
+TEST(Claims, EachHasAFaultAndAScenarioForEveryForm) {
+  std::set<std::string> faulty;
+  for (const Fault& fault : faults) faulty.insert(fault.claim);
   std::set<std::pair<std::string, std::string>> forms;
   for (const ClaimScenario& scenario : claim_scenarios()) {
     const ClaimSection section = read_claim_section(parse_study(scenario.text, scenario.file));
     forms.insert({section.name, section.form});
   }
   for (const Claim& claim : claims()) {
-    EXPECT_TRUE(planted.contains(claim.name)) << claim.name;
+    EXPECT_TRUE(faulty.contains(claim.name)) << claim.name;
     for (const ClaimForm& form : claim.forms) {
       EXPECT_TRUE(forms.contains({claim.name, form.name})) << claim.name << ", " << form.name;
       EXPECT_FALSE(form.statement.empty() || form.assumptions.empty() || form.refuted_by.empty());

@@ -5,6 +5,7 @@
 
 #include "engine/files/document.h"
 #include "engine/run/pilot.h"
+#include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
 
 namespace headlab {
@@ -29,13 +30,14 @@ ClaimSection read_claim_section(const Study& study) {
   return section;
 }
 
-Experiment::Experiment(Study study, Laboratory laboratory)
+Experiment::Experiment(Study study, Session session, Substitutes substitutes)
     : study_(std::move(study)),
       section_(read_claim_section(study_)),
-      laboratory_(std::move(laboratory)) {
+      session_(std::move(session)),
+      substitutes_(std::move(substitutes)) {
   for (const Scenario& scenario : study_.conditions) {
     Preparation& found = found_.emplace_back();
-    find_weights(scenario, found, *laboratory_.backend, laboratory_.threads);
+    find_weights(scenario, found, session_);
     plans_.push_back(make_plan(scenario, found));
   }
 }
@@ -49,7 +51,7 @@ const SampledEstimates& Experiment::observed(std::size_t condition) {
 }
 
 const SampledEstimates& Experiment::observed(const std::string& key, const Plan& plan) {
-  return observed(key, plan, *laboratory_.backend);
+  return observed(key, plan, *session_.backend);
 }
 
 const SampledEstimates& Experiment::observed(const std::string& key, const Plan& plan,
@@ -57,15 +59,19 @@ const SampledEstimates& Experiment::observed(const std::string& key, const Plan&
   std::unique_ptr<Observation>& at = observations_[key];
   if (!at) {
     at = std::make_unique<Observation>(Observation{plan, MomentTree(plan.layout()), {}});
-    if (laboratory_.planted) laboratory_.planted(at->plan);
+    add_fault(at->plan);
   }
   if (at->tree.count() != replicates_) {
-    at->tree = continue_simulation(std::move(at->tree), at->plan, backend, laboratory_.threads,
-                                   replicates_, {.stop = laboratory_.stop});
+    at->tree = continue_simulation(std::move(at->tree), at->plan, backend, session_.threads,
+                                   replicates_, {.stop = session_.stop_hook()});
     if (at->tree.count() != replicates_) throw TimeIsUp();
     at->estimates = sampled_estimates(at->tree, at->plan.head_weights, at->plan.truth);
   }
   return at->estimates;
+}
+
+void Experiment::add_fault(Plan& plan) const {
+  if (substitutes_.fault) substitutes_.fault(plan);
 }
 
 const Theory& Experiment::theory(std::size_t condition, TheorySource source) {
@@ -74,9 +80,9 @@ const Theory& Experiment::theory(std::size_t condition, TheorySource source) {
   if (at == theories_.end()) {
     try {
       const Theory theory =
-          laboratory_.closed_forms
-              ? laboratory_.closed_forms(scenario(condition), source)
-              : compute_theory(scenario(condition), source, laboratory_.threads, found_[condition]);
+          substitutes_.closed_forms
+              ? substitutes_.closed_forms(scenario(condition), source)
+              : compute_theory(scenario(condition), source, session_.threads, found_[condition]);
       at = theories_.emplace(key, theory).first;
     } catch (const Refused& error) {
       throw ClosedFormDeclines(error.what());

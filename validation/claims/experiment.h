@@ -3,8 +3,6 @@
 /// closed forms for it.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,9 +13,8 @@
 
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"
-#include "engine/run/simulate.h"
+#include "engine/run/session.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/backend.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
@@ -46,13 +43,10 @@ class TimeIsUp {};
 /// Gives the closed forms of a scenario.
 using ClosedForms = std::function<Theory(const Scenario&, TheorySource)>;
 
-/// Where and how an experiment simulates.
-struct Laboratory {
-  std::shared_ptr<const Backend> backend;
-  int threads = 0;
-  std::function<bool()> stop = {};  ///< true: give up the look under way
+/// What replaces parts of an experiment.
+struct Substitutes {
   /// For tests: makes the world that is simulated differ from the one the claim speaks of.
-  std::function<void(Plan&)> planted = {};
+  std::function<void(Plan&)> fault = {};
   /// Instead of compute_theory: computed once for many experiments, or false ones of a test.
   ClosedForms closed_forms = {};
 };
@@ -61,12 +55,12 @@ struct Laboratory {
 /// the others, replicate by replicate.
 class Experiment {
  public:
-  Experiment(Study study, Laboratory laboratory);
+  Experiment(Study study, Session session, Substitutes substitutes = {});
 
   const Study& study() const { return study_; }
   const ClaimSection& section() const { return section_; }
   double margin() const { return section_.margin; }
-  const Laboratory& laboratory() const { return laboratory_; }
+  const Session& session() const { return session_; }
 
   std::size_t conditions() const { return study_.conditions.size(); }
   const Scenario& scenario(std::size_t condition = 0) const {
@@ -87,6 +81,9 @@ class Experiment {
   const SampledEstimates& observed(const std::string& key, const Plan& plan,
                                    const Backend& backend);
 
+  /// Gives the fault of the experiment, if any, to a plan that is simulated past observed().
+  void add_fault(Plan& plan) const;
+
   /// Closed forms of a condition, computed once.
   const Theory& theory(std::size_t condition = 0, TheorySource source = TheorySource::automatic);
 
@@ -102,7 +99,8 @@ class Experiment {
 
   Study study_;
   ClaimSection section_;
-  Laboratory laboratory_;
+  Session session_;
+  Substitutes substitutes_;
   std::vector<Preparation> found_;
   std::vector<Plan> plans_;
   std::uint64_t replicates_ = 0;

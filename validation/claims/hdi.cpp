@@ -134,8 +134,8 @@ Proposals propose(const Scenario& base, const std::string& index) {
     settings.error_zone = 0.05;
   }
   const SearchReport report =
-      search_inversions(settings, has_signal(base) ? judge_mse(index, base)
-                                                   : judge_noise(index, base.kernel, base.n));
+      search_inversions(settings, has_signal(base) ? score_mse(index, base)
+                                                   : score_noise(index, base.kernel, base.n));
   std::ostringstream extent;
   extent << "Search by closed form for indices more than " << settings.index_zone
          << " apart and errors more than " << 100 * settings.error_zone

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each form of the claim comes out as expected, and otherwise where an error is planted in what is
+// Each form of the claim comes out as expected, and otherwise where there is a fault in what is
 // simulated.
 #include <cmath>
 #include <stdexcept>
@@ -22,9 +22,9 @@ std::string text_of(const std::string& name) {
   throw std::invalid_argument("no claim scenario " + name);
 }
 
-Validation validated(const std::string& name, std::function<void(Plan&)> planted = {}) {
-  return validate_scenario(text_of(name),
-                           {.backend = "cpu", .threads = 1, .planted = std::move(planted)});
+Validation validated(const std::string& name, std::function<void(Plan&)> fault = {}) {
+  return validate_scenario(text_of(name), {.backend = "cpu", .threads = 1},
+                           {.substitutes = {.fault = std::move(fault)}});
 }
 
 /// Numbers of one head in a plan.
@@ -67,10 +67,10 @@ TEST(HdiClaim, OutputIdentityHoldsAndOtherWeightsBreakIt) {
 
 TEST(HdiClaim, PathIsSupportedAndRefutedWhereDiversityIsUndone) {
   EXPECT_EQ(verdicts(validated("hdi_path_gaussian_centre")), Texts(3, "supported"));
-  const Validation planted = validated("hdi_path_gaussian_centre", align_orthogonal);
-  EXPECT_EQ(verdicts(planted), Texts(3, "refuted"));
-  ASSERT_TRUE(planted.rows[0].certificate);
-  EXPECT_GT(planted.rows[0].certificate->z, 5);
+  const Validation faulty = validated("hdi_path_gaussian_centre", align_orthogonal);
+  EXPECT_EQ(verdicts(faulty), Texts(3, "refuted"));
+  ASSERT_TRUE(faulty.rows[0].certificate);
+  EXPECT_GT(faulty.rows[0].certificate->z, 5);
 }
 
 TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/run/learned_heads.h"
+#include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
@@ -52,14 +53,14 @@ Sampled mean_of(const std::vector<double>& values) {
 using FittedIndices = std::map<std::string, std::vector<double>>;
 
 FittedIndices indices_of(Experiment& experiment, Plan plan) {
-  const Laboratory& laboratory = experiment.laboratory();
-  if (laboratory.planted) laboratory.planted(plan);
+  const Session& session = experiment.session();
+  experiment.add_fault(plan);
   std::vector<std::vector<Index>> fitted(index_replicates);
-  parallel_for(fitted.size(), thread_count(laboratory.threads), [&](std::size_t r) {
-    const auto gradients = laboratory.backend->head_gradients(plan.kernel, 1);
+  parallel_for(fitted.size(), thread_count(session.threads), [&](std::size_t r) {
+    const auto gradients = session.backend->head_gradients(plan.kernel, 1);
     // The fit of replicate r, as the run itself has it.
     const std::optional<Fit> fit = fit_heads(*plan.learning, r, training_points(plan, r),
-                                             *gradients, {.stop = laboratory.stop});
+                                             *gradients, {.stop = session.stop_hook()});
     if (!fit) throw TimeIsUp();
     HeadFrames frames({.d = plan.d, .heads = plan.heads, .k = plan.k});
     frames.assign(fit->heads.keys, {}, plan.learning->form == HeadForm::orthonormal);

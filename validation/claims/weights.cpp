@@ -64,26 +64,28 @@ class FittingWorker : public ReplicateWorker {
   double best_ = 1;
 };
 
-/// Runs fitting workers on the laboratory's backend.
+/// Runs fitting workers on the experiment's backend.
 class FittingBackend : public Backend {
  public:
-  FittingBackend(const Laboratory& laboratory, Plan pilot, Eigen::MatrixXd covariance)
-      : inner_(laboratory.backend), pilot_(std::move(pilot)), covariance_(std::move(covariance)) {
-    if (laboratory.planted) laboratory.planted(pilot_);
+  FittingBackend(const Experiment& experiment, Eigen::MatrixXd covariance)
+      : inner_(*experiment.session().backend),
+        pilot_(experiment.plan()),
+        covariance_(std::move(covariance)) {
+    experiment.add_fault(pilot_);
   }
-  std::string name() const override { return inner_->name(); }
-  std::string simd() const override { return inner_->simd(); }
-  std::string device() const override { return inner_->device(); }
-  int workers(int threads) const override { return inner_->workers(threads); }
-  std::uint64_t worker_bytes(Plans) const override { return inner_->worker_bytes(pilot_); }
+  std::string name() const override { return inner_.name(); }
+  std::string simd() const override { return inner_.simd(); }
+  std::string device() const override { return inner_.device(); }
+  int workers(int threads) const override { return inner_.workers(threads); }
+  std::uint64_t worker_bytes(Plans) const override { return inner_.worker_bytes(pilot_); }
   std::unique_ptr<Worker> worker(Plans plans) const override {
     return make_sequential_worker(plans, [&](const Plan& plan) {
-      return std::make_unique<FittingWorker>(plan.layout(), *inner_, pilot_, covariance_);
+      return std::make_unique<FittingWorker>(plan.layout(), inner_, pilot_, covariance_);
     });
   }
 
  private:
-  std::shared_ptr<const Backend> inner_;
+  const Backend& inner_;
   Plan pilot_;
   Eigen::MatrixXd covariance_;
 };
@@ -100,8 +102,7 @@ Eigen::MatrixXd true_covariance(Experiment& experiment) {
 }
 
 std::vector<Finding> optimism(Experiment& experiment) {
-  const FittingBackend backend(experiment.laboratory(), experiment.plan(),
-                               true_covariance(experiment));
+  const FittingBackend backend(experiment, true_covariance(experiment));
   // Two estimates a replicate, of which the means are wanted.
   Plan pilots;
   pilots.heads = 2;

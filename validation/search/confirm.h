@@ -21,7 +21,7 @@ namespace headlab {
 std::string inversion_scenario(const Scenario& base, const Inversion& inversion,
                                std::uint64_t replicates);
 
-/// Returns what the closed forms say of both: the index, and the error they were judged by, under
+/// Returns what the closed forms say of both: the index, and the error they were scored by, under
 /// the name of its units.
 std::vector<std::pair<std::string, std::pair<double, double>>> closed_form(
     const Inversion& inversion, const std::string& error);

@@ -47,7 +47,7 @@ Scenario base(const std::string& from = "", const std::string& to = "") {
 
 Inversion chordal_inversion() {
   return search_inversions({.sizes = {{2, 2, 4}}},
-                           judge_noise("chordal", GaussianKernel{.bandwidth = 0.3}, 100))
+                           score_noise("chordal", GaussianKernel{.bandwidth = 0.3}, 100))
       .simplest.at(0);
 }
 
@@ -79,10 +79,10 @@ TEST(Confirm, PredictedErrorIsWithinItsRemainder) {
   const Inversion inversion = chordal_inversion();
   const Certificate certificate =
       confirm(base("seed = 5", "seed = 6"), inversion, 2000, *backend, 1);
-  const auto inside = [&](const Figure& mse, const Judged& judged, double scale) {
-    const double predicted = scale * judged.error / 100;
+  const auto inside = [&](const Figure& mse, const Score& score, double scale) {
+    const double predicted = scale * score.error / 100;
     return std::abs(mse.value - predicted) <=
-           5 * mse.mcse + 1.5 * std::abs(judged.remainder) * predicted;
+           5 * mse.mcse + 1.5 * std::abs(score.remainder) * predicted;
   };
   EXPECT_TRUE(inside(certificate.first_mse, inversion.of_diverse, 0.25));
   EXPECT_TRUE(inside(certificate.second_mse, inversion.of_plain, 0.25));

@@ -29,8 +29,8 @@ double gaussian_moment(const std::vector<double>& cosines, double tilt, int a, i
 
 }  // namespace
 
-ClosedForm gaussian_noise_factor(const std::vector<double>& cosines, double bandwidth,
-                                 std::uint64_t n) {
+Remainder gaussian_noise_factor(const std::vector<double>& cosines, double bandwidth,
+                                std::uint64_t n) {
   const double tilt = 1 / (bandwidth * bandwidth);
   const double leading = gaussian_moment(cosines, tilt, 1, 1);
   // Both heads have one kernel and one bandwidth, so mu_02 = mu_20 and mu_12 = mu_21.
@@ -39,7 +39,7 @@ ClosedForm gaussian_noise_factor(const std::vector<double>& cosines, double band
   return {leading, (2 * own + leading - 1 - 2 * third / leading) / static_cast<double>(n)};
 }
 
-ClosedForm softmax_noise_factor(const std::vector<double>& cosines, double temperature) {
+Remainder softmax_noise_factor(const std::vector<double>& cosines, double temperature) {
   const double inverse = 1 / (temperature * temperature);
   if (!(inverse < 0.5)) {
     throw std::invalid_argument("mean noise over normal queries needs a temperature above sqrt(2)");
@@ -52,7 +52,7 @@ ClosedForm softmax_noise_factor(const std::vector<double>& cosines, double tempe
   return {1 / std::sqrt(square), std::numeric_limits<double>::quiet_NaN()};
 }
 
-ClosedForm noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std::uint64_t n) {
+Remainder noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std::uint64_t n) {
   const auto factor = [&](const std::vector<double>& cosines) {
     if (const auto* gaussian = std::get_if<GaussianKernel>(&kernel)) {
       return gaussian_noise_factor(cosines, gaussian->bandwidth, n);
@@ -64,12 +64,12 @@ ClosedForm noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std
   };
   const auto heads = subspaces.size();
   const auto aligned = std::vector<double>(static_cast<std::size_t>(subspaces.at(0).cols()), 1.0);
-  const ClosedForm own = factor(aligned);
+  const Remainder own = factor(aligned);
   double sum = static_cast<double>(heads) * own.value;
   double second = sum * own.remainder;
   for (std::size_t h = 0; h < heads; ++h) {
     for (std::size_t l = h + 1; l < heads; ++l) {
-      const ClosedForm pair = factor(principal_cosines(subspaces[h], subspaces[l]));
+      const Remainder pair = factor(principal_cosines(subspaces[h], subspaces[l]));
       sum += 2 * pair.value;
       second += 2 * pair.value * pair.remainder;
     }
@@ -87,15 +87,15 @@ double index_of(const std::string& name, const Subspaces& subspaces, const Kerne
   throw std::invalid_argument("index " + name + " is not there, or undefined for these heads");
 }
 
-Judge judge_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n) {
+Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n) {
   return [=](const HeadSet& set) {
     const Subspaces subspaces = set.subspaces();
-    const ClosedForm noise = noise_factor(subspaces, kernel, n);
-    return Judged{index_of(index, subspaces, kernel), noise.value, noise.remainder};
+    const Remainder noise = noise_factor(subspaces, kernel, n);
+    return Score{index_of(index, subspaces, kernel), noise.value, noise.remainder};
   };
 }
 
-Judge judge_mse(const std::string& index, const Scenario& base) {
+Scorer score_mse(const std::string& index, const Scenario& base) {
   // One model for each size of head sets, whose heads are then exchanged.
   using Key = std::tuple<int, int, int>;
   const auto models = std::make_shared<std::map<Key, TheoryModel>>();
@@ -109,16 +109,16 @@ Judge judge_mse(const std::string& index, const Scenario& base) {
     TheoryModel& model = models->at(key);
     model.projections = set.subspaces();
     const Eigen::VectorXd& a = model.head_weights;
-    Judged judged{.index = index_of(index, model.projections, base.kernel)};
+    Score score{.index = index_of(index, model.projections, base.kernel)};
     const std::vector<HeadTheory> theory = first_order(model);
     for (const HeadTheory& at : theory) {
       const double bias = a.dot(at.bias);
-      judged.error += bias * bias + a.dot(at.covariance * a);
-      judged.remainder += a.dot(at.covariance_remainder * a);
+      score.error += bias * bias + a.dot(at.covariance * a);
+      score.remainder += a.dot(at.covariance_remainder * a);
     }
-    judged.remainder /= judged.error;
-    judged.error /= static_cast<double>(theory.size());
-    return judged;
+    score.remainder /= score.error;
+    score.error /= static_cast<double>(theory.size());
+    return score;
   };
 }
 

@@ -10,18 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/moments/error_terms.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/laws.h"
 #include "validation/search/search.h"
 
 namespace headlab {
-
-/// A closed-form figure and its signed relative second-order term in 1/n: what the figure leaves
-/// out, or NaN where that is not closed.
-struct ClosedForm {
-  double value;
-  double remainder;
-};
 
 /// Computes n C_hl / s^2 of two heads at the query x = 0, Gaussian kernel, to leading order
 ///
@@ -30,8 +24,8 @@ struct ClosedForm {
 ///
 /// Aligned heads (all cosines 1) give n V / s^2. Source: Gaussian tilting of E K_h^a K_l^b.
 /// \param cosines [k], each in [0, 1]  \param bandwidth b > 0  \param n > 0, training points
-ClosedForm gaussian_noise_factor(const std::vector<double>& cosines, double bandwidth,
-                                 std::uint64_t n);
+Remainder gaussian_noise_factor(const std::vector<double>& cosines, double bandwidth,
+                                std::uint64_t n);
 
 /// Computes the mean of n C_hl / s^2 over queries x ~ N(0, I), softmax kernel with temperature t,
 /// to leading order:
@@ -41,24 +35,24 @@ ClosedForm gaussian_noise_factor(const std::vector<double>& cosines, double band
 /// Infinite for t^2 <= 2 and aligned heads: throws std::invalid_argument for t^2 <= 2. The
 /// remainder is NaN: its mean over queries is ruled by far ones, where no first order holds. \param
 /// cosines [k], each in [0, 1]
-ClosedForm softmax_noise_factor(const std::vector<double>& cosines, double temperature);
+Remainder softmax_noise_factor(const std::vector<double>& cosines, double temperature);
 
 /// Computes n Var(f) / s^2 of the uniform ensemble, the mean of the factors above over all H^2
 /// pairs (h, l), at the query that they are closed for. Throws std::invalid_argument for kernels
 /// other than Gaussian and softmax.
-ClosedForm noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std::uint64_t n);
+Remainder noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std::uint64_t n);
 
 /// Returns the value of an index by its name: chordal, spectral, overlap (Gaussian) or qk
 /// (softmax). Throws std::invalid_argument for other names and where the index is undefined.
 double index_of(const std::string& name, const Subspaces& subspaces, const KernelLaw& kernel);
 
-/// Judges by an index and by the noise of the ensemble, n MSE / s^2 with m = 0: at x = 0 for the
+/// Scores by an index and by the noise of the ensemble, n MSE / s^2 with m = 0: at x = 0 for the
 /// Gaussian kernel, meant over queries x ~ N(0, I) for softmax.
-Judge judge_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n);
+Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n);
 
-/// Judges by an index and by the MSE to first order in 1/n, meant over the queries, of `base` with
+/// Scores by an index and by the MSE to first order in 1/n, meant over the queries, of `base` with
 /// these heads instead of its own. Slower: use it where there is a signal. Throws Refused where the
 /// first order does not cover `base`, or head_sets_scenario() does not.
-Judge judge_mse(const std::string& index, const Scenario& base);
+Scorer score_mse(const std::string& index, const Scenario& base);
 
 }  // namespace headlab

@@ -41,7 +41,7 @@ TEST(Predict, GaussianFactorOverThatOfAlignedHeadsIsTheOverlap) {
 
 TEST(Predict, OrthogonalHeadsHaveFactorOneAtEveryOrder) {
   // Noise covariance is exactly s^2/n (claim `angles`, form `floor`).
-  const ClosedForm form = gaussian_noise_factor({0, 0}, 0.3, 50);
+  const Remainder form = gaussian_noise_factor({0, 0}, 0.3, 50);
   EXPECT_TRUE(close(form.value, 1, 1e-12));
   EXPECT_TRUE(close(form.remainder, 0, 1e-12));
   EXPECT_FALSE(close(gaussian_noise_factor({0, 0.1}, 0.3, 50).remainder, 0, 1e-12));
@@ -54,7 +54,7 @@ TEST(Predict, RemainderExplainsTheExactVarianceUpToItsSquare) {
   for (const auto& known : answers.at("finite_n_noise")) {
     if (known.at("query_projection") != nlohmann::json({0, 0})) continue;
     const std::uint64_t n = known.at("n");
-    const ClosedForm form =
+    const Remainder form =
         gaussian_noise_factor({known.at("cos_angle").get<double>()}, known.at("bandwidth"), n);
     const double exact = static_cast<double>(n) * known.at("C").get<double>();
     // What is left is the third order.

@@ -15,10 +15,10 @@
 namespace headlab {
 namespace {
 
-/// A head set with what it is judged to be.
+/// A head set with its score.
 struct Candidate {
   const HeadSet* set;
-  Judged judged;
+  Score score;
 };
 
 /// Most head sets whose pairs a budget reaches: m (m - 1) / 2 <= pairs.
@@ -42,7 +42,7 @@ std::vector<std::size_t> sample(std::size_t size, std::size_t count, std::mt1993
 auto rank(const Candidate& diverse, const Candidate& plain) {
   const Simplicity &a = diverse.set->simplicity, &b = plain.set->simplicity;
   return std::tuple(a.numbers + b.numbers, a.digits + b.digits,
-                    -diverse.judged.error / plain.judged.error);
+                    -diverse.score.error / plain.score.error);
 }
 
 FamilyRate& rate_of(std::vector<FamilyRate>& rates, const HeadSet& a, const HeadSet& b) {
@@ -53,17 +53,17 @@ FamilyRate& rate_of(std::vector<FamilyRate>& rates, const HeadSet& a, const Head
   return rates.emplace_back(FamilyRate{.sizes = a.sizes, .family = family});
 }
 
-void search_size(const HeadSizes& sizes, const SearchSettings& settings, const Judge& judge,
+void search_size(const HeadSizes& sizes, const SearchSettings& settings, const Scorer& scorer,
                  std::uint64_t budget, std::mt19937_64& random, SearchReport& report) {
   const std::vector<HeadSet> sets = head_sets(sizes, settings.haar_draws);
   std::vector<Candidate> candidates;
   for (std::size_t i : sample(sets.size(), reached(budget), random)) {
-    const Judged judged = judge(sets[i]);
+    const Score score = scorer(sets[i]);
     ++report.head_sets;
-    if (std::abs(judged.remainder) > settings.most_remainder) {
+    if (std::abs(score.remainder) > settings.most_remainder) {
       ++report.left_out;
     } else {
-      candidates.push_back({&sets[i], judged});
+      candidates.push_back({&sets[i], score});
     }
   }
 
@@ -73,12 +73,12 @@ void search_size(const HeadSizes& sizes, const SearchSettings& settings, const J
     for (std::size_t j = 0; j < i; ++j) {
       FamilyRate& rate = rate_of(rates, *candidates[i].set, *candidates[j].set);
       ++rate.pairs;
-      const bool first = candidates[i].judged.index > candidates[j].judged.index;
+      const bool first = candidates[i].score.index > candidates[j].score.index;
       const Candidate& diverse = candidates[first ? i : j];
       const Candidate& plain = candidates[first ? j : i];
-      const bool ordered = diverse.judged.index - plain.judged.index > settings.index_zone;
+      const bool ordered = diverse.score.index - plain.score.index > settings.index_zone;
       const auto ratio = [](const Candidate& a, const Candidate& b) {
-        return a.judged.error / b.judged.error;
+        return a.score.error / b.score.error;
       };
       if (ordered && (!closest || ratio(diverse, plain) > ratio(closest->first, closest->second))) {
         closest = {diverse, plain};
@@ -95,7 +95,7 @@ void search_size(const HeadSizes& sizes, const SearchSettings& settings, const J
     report.rates.push_back(rate);
   }
   const auto pair = [](const Candidate& a, const Candidate& b) {
-    return Inversion{*a.set, *b.set, a.judged, b.judged};
+    return Inversion{*a.set, *b.set, a.score, b.score};
   };
   if (best) {
     report.simplest.push_back(pair(best->first, best->second));
@@ -106,12 +106,12 @@ void search_size(const HeadSizes& sizes, const SearchSettings& settings, const J
 
 }  // namespace
 
-SearchReport search_inversions(const SearchSettings& settings, const Judge& judge) {
+SearchReport search_inversions(const SearchSettings& settings, const Scorer& scorer) {
   if (settings.sizes.empty()) throw std::invalid_argument("a search needs sizes of head sets");
   SearchReport report;
   std::mt19937_64 random(settings.seed);
   for (const HeadSizes& sizes : settings.sizes) {
-    search_size(sizes, settings, judge, settings.pairs / settings.sizes.size(), random, report);
+    search_size(sizes, settings, scorer, settings.pairs / settings.sizes.size(), random, report);
   }
   std::stable_sort(report.simplest.begin(), report.simplest.end(),
                    [](const Inversion& a, const Inversion& b) {

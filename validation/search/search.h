@@ -15,13 +15,13 @@
 namespace headlab {
 
 /// What a head set is compared by.
-struct Judged {
+struct Score {
   double index = 0;      ///< diversity index
   double error = 0;      ///< predicted mean squared error
   double remainder = 0;  ///< signed relative second-order term of `error`; NaN where not closed
 };
-/// Judges one head set.
-using Judge = std::function<Judged(const HeadSet&)>;
+/// Scores one head set.
+using Scorer = std::function<Score(const HeadSet&)>;
 
 struct SearchSettings {
   std::vector<HeadSizes> sizes;  ///< searched in this order, each with an equal share of the budget
@@ -37,8 +37,8 @@ struct SearchSettings {
 struct Inversion {
   HeadSet diverse;  ///< larger index, larger error
   HeadSet plain;
-  Judged of_diverse;
-  Judged of_plain;
+  Score of_diverse;
+  Score of_plain;
 
   double index_gap() const { return of_diverse.index - of_plain.index; }
   double error_ratio() const { return of_diverse.error / of_plain.error; }
@@ -53,7 +53,7 @@ struct FamilyRate {
 };
 
 struct SearchReport {
-  std::uint64_t head_sets = 0;  ///< judged
+  std::uint64_t head_sets = 0;  ///< scored
   std::uint64_t left_out = 0;   ///< of these, beyond most_remainder
   std::uint64_t pairs = 0;      ///< examined
   std::uint64_t inversions = 0;
@@ -63,11 +63,11 @@ struct SearchReport {
   std::vector<Inversion> closest;
 };
 
-/// Judges head sets of every size and examines pairs of them. Inversions of one size are ranked by
+/// Scores head sets of every size and examines pairs of them. Inversions of one size are ranked by
 /// the numbers that must be told to describe the pair, then by the digits of these, then by the
 /// larger error ratio. The report depends on the settings alone. Throws std::invalid_argument
 /// without sizes.
-SearchReport search_inversions(const SearchSettings& settings, const Judge& judge);
+SearchReport search_inversions(const SearchSettings& settings, const Scorer& scorer);
 
 /// Returns "48 pairs of 12 head sets examined, 3 inversions predicted; by size ...; by family ..."
 /// on one line: how much was searched.

@@ -22,7 +22,7 @@ std::string text(const Inversion& inversion) {
 
 TEST(Search, ChordalFailsForTwoPlanes) {
   const SearchReport report =
-      search_inversions({.sizes = {{2, 1, 2}, {2, 2, 4}}}, judge_noise("chordal", gaussian, 300));
+      search_inversions({.sizes = {{2, 1, 2}, {2, 2, 4}}}, score_noise("chordal", gaussian, 300));
   // A pair of lines has one angle, which every index orders alike.
   ASSERT_EQ(report.simplest.size(), 1U);
   const Inversion& simplest = report.simplest[0];
@@ -43,8 +43,8 @@ TEST(Search, KnownPairIsAnInversion) {
   HeadSet diverse{"known", {2, 2, 4}, PrincipalAngleSubspaces{{0.2255134058981, 1.5708}}, {}};
   HeadSet plain{
       "known", {2, 2, 4}, PrincipalAngleSubspaces{{0.7853981633974, 0.7853981633974}}, {}};
-  const Judge judge = judge_noise("chordal", gaussian, 300);
-  const Judged a = judge(diverse), b = judge(plain);
+  const Scorer scorer = score_noise("chordal", gaussian, 300);
+  const Score a = scorer(diverse), b = scorer(plain);
   EXPECT_NEAR(a.index, 0.525, 1e-9);
   EXPECT_NEAR(b.index, 0.5, 1e-9);
   EXPECT_GT(a.error, 1.02 * b.error);
@@ -52,7 +52,7 @@ TEST(Search, KnownPairIsAnInversion) {
 
 TEST(Search, OverlapOrdersTheLeadingOrderOfPairs) {
   const SearchReport report = search_inversions({.sizes = {{2, 2, 4}, {3, 1, 3}, {3, 2, 6}}},
-                                                judge_noise("overlap", gaussian, 300));
+                                                score_noise("overlap", gaussian, 300));
   EXPECT_EQ(report.inversions, 0U);
   EXPECT_GT(report.pairs, 10000U);
   ASSERT_EQ(report.closest.size(), 3U);
@@ -62,36 +62,36 @@ TEST(Search, OverlapOrdersTheLeadingOrderOfPairs) {
     EXPECT_GT(pair.error_ratio(), 0.9);
   }
   // Negative control: the same pairs by a planted index, the sign of whose angles is turned.
-  const Judge right = judge_noise("overlap", gaussian, 300);
+  const Scorer right = score_noise("overlap", gaussian, 300);
   const auto planted = [&](const HeadSet& set) {
-    Judged judged = right(set);
-    judged.index = 1 - judged.index;
-    return judged;
+    Score score = right(set);
+    score.index = 1 - score.index;
+    return score;
   };
   EXPECT_GT(search_inversions({.sizes = {{2, 2, 4}}, .pairs = 1000}, planted).inversions, 100U);
 }
 
 TEST(Search, SoftmaxHasInversionsOfItsOwnAndHeadSetsOutsideFirstOrderAreLeftOut) {
   const SearchReport report =
-      search_inversions({.sizes = {{2, 2, 4}}}, judge_noise("chordal", softmax, 300));
+      search_inversions({.sizes = {{2, 2, 4}}}, score_noise("chordal", softmax, 300));
   EXPECT_GT(report.inversions, 0U);
   EXPECT_EQ(report.left_out, 0U);
   const SearchReport few = search_inversions(
-      {.sizes = {{2, 3, 6}}}, judge_noise("chordal", GaussianKernel{.bandwidth = 0.2}, 10));
+      {.sizes = {{2, 3, 6}}}, score_noise("chordal", GaussianKernel{.bandwidth = 0.2}, 10));
   EXPECT_EQ(few.left_out, few.head_sets);
   EXPECT_EQ(few.pairs, 0U);
 }
 
 TEST(Search, SameSeedSameReportAndTheBudgetHolds) {
-  const Judge judge = judge_noise("spectral", gaussian, 300);
+  const Scorer scorer = score_noise("spectral", gaussian, 300);
   SearchSettings settings{.sizes = {{2, 2, 4}, {3, 2, 6}}, .pairs = 2000, .seed = 3};
-  const SearchReport one = search_inversions(settings, judge);
-  EXPECT_EQ(search_extent(one), search_extent(search_inversions(settings, judge)));
+  const SearchReport one = search_inversions(settings, scorer);
+  EXPECT_EQ(search_extent(one), search_extent(search_inversions(settings, scorer)));
   EXPECT_LE(one.pairs, settings.pairs);
   EXPECT_GT(one.pairs, settings.pairs / 2);
   settings.seed = 4;
-  EXPECT_NE(search_extent(one), search_extent(search_inversions(settings, judge)));
-  EXPECT_THROW(search_inversions({}, judge), std::invalid_argument);
+  EXPECT_NE(search_extent(one), search_extent(search_inversions(settings, scorer)));
+  EXPECT_THROW(search_inversions({}, scorer), std::invalid_argument);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "validation/verdicts/calibration.h"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -15,18 +15,12 @@
 namespace headlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double nominal_power = 0.99;
 constexpr double nominal_coverage = 0.95;
 constexpr std::uint64_t full_factor = 10;
 /// Seeds of one study, so that no two studies share a run; all below 2^53.
 constexpr std::uint64_t seeds_of_study = std::uint64_t{1} << 20;
 constexpr std::uint64_t seeds = std::uint64_t{1} << 53;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Runs the trials of one study on several threads, seeds from `first_seed` on. Which thread has
 /// which does not matter: counts are sums.
@@ -102,7 +96,7 @@ bool CalibrationRate::pass() const {
 }
 
 std::optional<bool> Calibration::pass() const {
-  if (!complete) return std::nullopt;
+  if (!outcome.complete) return std::nullopt;
   return std::ranges::all_of(rates, &CalibrationRate::pass);
 }
 
@@ -119,19 +113,10 @@ CalibrationRate Calibration::total(Measured measured) const {
   return sum;
 }
 
-Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOptions& options) {
-  const auto start = Clock::now();
-  Calibration result;
-  std::unique_ptr<Backend> backend;
-  try {
-    backend = make_backend(options.backend == "auto" ? "cpu" : options.backend);
-  } catch (const std::invalid_argument& error) {
-    throw Refused(error.what());
-  }
-  result.backend = backend->name();
-  result.simd = backend->simd();
-  result.device = backend->device();
-  result.threads = backend->workers(thread_count(options.threads));
+Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& session,
+                      const CalibrateOptions& options) {
+  const Stopwatch watch;
+  Calibration result{.machine = session.machine()};
 
   std::uint64_t total = 0;
   for (CalibrationStudy& study : studies) {
@@ -141,23 +126,24 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOpti
   std::atomic<std::uint64_t> asked = 0;
   std::mutex telling;
   const std::function<bool()> stop = [&] {
-    if (options.progress) {
+    if (session.report) {
       const std::lock_guard lock(telling);
-      options.progress({.done = asked, .total = total, .seconds = seconds_since(start)});
+      const double share = static_cast<double>(asked) / static_cast<double>(total);
+      session.report({.done = asked, .total = total, .what = "runs", .share = share});
     }
     ++asked;
-    return (options.stop && options.stop->load()) ||
-           (options.max_seconds && seconds_since(start) >= *options.max_seconds);
+    return session.should_stop();
   };
   for (std::size_t s = 0; s < studies.size(); ++s) {
-    repeat(studies[s], options.seed + s * seeds_of_study, result.threads, stop);
+    repeat(studies[s], options.seed + s * seeds_of_study, result.machine.threads, stop);
   }
 
+  bool complete = true;
   for (const CalibrationStudy& study : studies) {
-    result.complete = result.complete && std::all_of(study.rates.begin(), study.rates.end(),
-                                                     [&](const CalibrationRate& rate) {
-                                                       return rate.trials == study.trials;
-                                                     });
+    complete = complete && std::all_of(study.rates.begin(), study.rates.end(),
+                                       [&](const CalibrationRate& rate) {
+                                         return rate.trials == study.trials;
+                                       });
     result.rates.insert(result.rates.end(), study.rates.begin(), study.rates.end());
   }
   const double tail = (1 - calibration_confidence) /
@@ -165,8 +151,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOpti
   for (CalibrationRate& rate : result.rates) {
     if (rate.trials > 0) rate.interval = clopper_pearson(rate.count, rate.trials, 1 - tail);
   }
-  result.interrupted = options.stop && options.stop->load();
-  result.seconds = seconds_since(start);
+  result.outcome = session.outcome(complete, watch);
   return result;
 }
 

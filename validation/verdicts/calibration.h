@@ -2,15 +2,13 @@
 /// \file How often verdicts and intervals are wrong, measured on claims whose truth is known.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "engine/run/session.h"
 #include "validation/statistics/intervals.h"
 
 namespace headlab {
@@ -52,31 +50,15 @@ struct CalibrationStudy {
   std::function<std::vector<bool>(std::uint64_t seed)> trial;
 };
 
-struct CalibrationProgress {
-  std::uint64_t done = 0;  ///< runs
-  std::uint64_t total = 0;
-  double seconds = 0;
-};
-
 struct CalibrateOptions {
-  std::string backend = "auto";  ///< auto: cpu, which suits runs as small as these
-  int threads = 0;
   bool full = false;  ///< ten times the runs
   std::uint64_t seed = 0;
-  std::optional<double> max_seconds = {};
-  const std::atomic<bool>* stop = nullptr;
-  std::function<void(const CalibrationProgress&)> progress = {};
 };
 
 struct Calibration {
   std::vector<CalibrationRate> rates;
-  bool complete = true;
-  bool interrupted = false;
-  double seconds = 0;
-  std::string backend;
-  std::string simd;
-  std::string device;
-  int threads = 1;
+  Machine machine;
+  Outcome outcome;
 
   /// Whether every rate passes; unknown where not all runs were done.
   std::optional<bool> pass() const;
@@ -88,7 +70,8 @@ struct Calibration {
 inline constexpr double calibration_confidence = 0.95;
 
 /// Repeats studies with seeds that follow from `options.seed`. Counts are the same for any number
-/// of threads. Throws Refused for a backend that is not there.
-Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOptions& options = {});
+/// of threads. Reports the runs done. Throws Refused for a backend that is not there.
+Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& session = {},
+                      const CalibrateOptions& options = {});
 
 }  // namespace headlab

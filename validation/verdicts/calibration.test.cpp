@@ -57,7 +57,7 @@ TEST(Calibrate, CountsTheSameOnAnyNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
     const Calibration seen = calibrate({known_study(), known_study()}, {.threads = threads});
     ASSERT_EQ(seen.rates.size(), 4U);
-    EXPECT_TRUE(seen.complete);
+    EXPECT_TRUE(seen.outcome.complete);
     EXPECT_EQ(seen.rates[0].count, 100U);
     EXPECT_EQ(seen.rates[0].trials, 1000U);
     EXPECT_EQ(seen.rates[1].count, 0U);
@@ -86,7 +86,7 @@ TEST(Calibrate, SeedsOfStudiesAndOfCallsDiffer) {
     seen.insert(seed);
     return std::vector<bool>{false, false};
   };
-  calibrate({study, study}, {.threads = 2, .seed = (std::uint64_t{1} << 53) - 5});
+  calibrate({study, study}, {.threads = 2}, {.seed = (std::uint64_t{1} << 53) - 5});
   EXPECT_EQ(seen.size(), 2000U);
   EXPECT_EQ(std::set<std::uint64_t>(seen.begin(), seen.end()).size(), 2000U);
   EXPECT_LT(*seen.rbegin(), std::uint64_t{1} << 53);
@@ -95,8 +95,8 @@ TEST(Calibrate, SeedsOfStudiesAndOfCallsDiffer) {
 TEST(Calibrate, StopsBetweenRunsAndSaysSo) {
   const std::atomic<bool> stop = true;
   const Calibration seen = calibrate({known_study()}, {.stop = &stop});
-  EXPECT_FALSE(seen.complete);
-  EXPECT_TRUE(seen.interrupted);
+  EXPECT_FALSE(seen.outcome.complete);
+  EXPECT_TRUE(seen.outcome.interrupted);
   EXPECT_EQ(seen.rates[0].trials, 0U);
   EXPECT_EQ(seen.pass(), std::nullopt);
   const auto json = nlohmann::json::parse(calibration_json(seen, provenance()));
@@ -115,9 +115,9 @@ TEST(Calibrate, HandsOnWhatGoesWrongInARun) {
 }
 
 TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {
-  std::vector<CalibrationStudy> studies = calibration_studies("cpu", 2);
+  std::vector<CalibrationStudy> studies = calibration_studies({.backend = "cpu", .threads = 2});
   for (CalibrationStudy& study : studies) study.trials = 6;
-  const Calibration seen = calibrate(studies, {.threads = 2, .seed = 99});
+  const Calibration seen = calibrate(studies, {.threads = 2}, {.seed = 99});
   std::set<Measured> kinds;
   for (const CalibrationRate& one : seen.rates) {
     kinds.insert(one.measured);

@@ -32,14 +32,14 @@ std::string calibration_json(const Calibration& calibration, const Provenance& p
   const Json json = {{"headlab",
                       {{"version", program.version},
                        {"git", program.git},
-                       {"backend", calibration.backend},
-                       {"simd", calibration.simd},
-                       {"device", calibration.device},
-                       {"threads", calibration.threads}}},
-                     {"complete", calibration.complete},
+                       {"backend", calibration.machine.backend},
+                       {"simd", calibration.machine.simd},
+                       {"device", calibration.machine.device},
+                       {"threads", calibration.machine.threads}}},
+                     {"complete", calibration.outcome.complete},
                      {"confidence", calibration_confidence},
                      {"pass", pass ? Json(*pass) : Json()},
-                     {"seconds", calibration.seconds},
+                     {"seconds", calibration.outcome.seconds},
                      {"rates", std::move(rates)}};
   return json.dump(2) + "\n";
 }

@@ -102,13 +102,13 @@ std::string claim_scenario(const std::string& world, std::uint64_t replicates, d
 
 /// Repeats one claim through the whole machinery of verdicts; every rate counts its own verdict.
 CalibrationStudy verdicts(const ClaimForm& form, const std::string& scenario,
-                          const ClosedForms& closed_forms, const std::string& backend,
+                          const ClosedForms& closed_forms, const BackendChoice& backend,
                           std::vector<CalibrationRate> rates) {
   CalibrationStudy study{.rates = rates, .trials = trials};
   study.trial = [=](std::uint64_t seed) {
-    const Validation validation = validate_form(
-        form, scenario,
-        {.backend = backend, .threads = 1, .seed = seed, .closed_forms = closed_forms});
+    const Validation validation =
+        validate_form(form, scenario, {.backend = backend, .threads = 1},
+                      {.seed = seed, .substitutes = {.closed_forms = closed_forms}});
     const VerdictRow& row = validation.rows.at(0);
     if (row.verdict == Verdict::limited_by_theory) {
       throw std::logic_error("calibration: a closed form is not exact enough: " + row.note);
@@ -246,12 +246,10 @@ std::vector<Number> named_figures(const ErrorTerms<Number>& estimates) {
 /// figure a run, each in turn. With `controls` also with an MCSE 30 % too small.
 CalibrationStudy intervals(const std::string& name, const std::string& world,
                            const std::string& estimator, const Theory& theory,
-                           const std::string& backend_name, bool controls) {
+                           const BackendChoice& backend, bool controls) {
   const Study parsed = parse_study(claim_scenario(world, least_study, 0), "calibration",
                                    {"run.estimator=\"" + estimator + "\""});
   const Plan plan = make_plan(parsed.conditions.at(0));
-  const std::shared_ptr<const Backend> backend =
-      make_backend(backend_name == "auto" ? "cpu" : backend_name);
   std::vector<double> truth;
   for (const Remainder& figure : named_figures(theory.figures)) truth.push_back(figure.value);
 
@@ -303,7 +301,9 @@ std::string percent(double share) {
 
 }  // namespace
 
-std::vector<CalibrationStudy> calibration_studies(const std::string& backend, int threads) {
+std::vector<CalibrationStudy> calibration_studies(const Session& session) {
+  const BackendChoice& backend = session.backend;
+  const int threads = session.threads;
   const ClaimForm& closed_form = find_form(find_claim("decomposition"), "exact finite n");
   const Theory gaussian = exact_theory(gaussian_world, threads);
   const Theory softmax = exact_theory(softmax_world, threads);

@@ -3,14 +3,14 @@
 /// false, and figures known exactly.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "validation/verdicts/calibration.h"
 
 namespace headlab {
 
-/// The studies of a calibration. Closed forms are computed here, once, on `threads` threads.
-std::vector<CalibrationStudy> calibration_studies(const std::string& backend, int threads);
+/// The studies of a calibration, on the backend of the session. Closed forms are computed here,
+/// once, on its threads.
+std::vector<CalibrationStudy> calibration_studies(const Session& session);
 
 }  // namespace headlab

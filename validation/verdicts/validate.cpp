@@ -2,7 +2,6 @@
 #include "validation/verdicts/validate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -18,17 +17,11 @@
 namespace headlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double full_factor = 100;
 constexpr auto looks = static_cast<double>(look_shares.size());
 /// Level at which a look stops for a refutation, before Holm's procedure can be run over all: as if
 /// there were this many comparisons.
 constexpr double presumed_comparisons = 1000;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// A verdict in the making.
 struct Pending {
@@ -163,30 +156,17 @@ VerdictRow blank_row(const Experiment& experiment, const ClaimForm& form) {
   return row;
 }
 
-/// One call: its laboratory, its clock, and the verdicts so far.
+/// One call, and the verdicts so far.
 class Validator {
  public:
-  explicit Validator(const ValidateOptions& options) : options_(options) {
+  Validator(const Session& session, const ValidateOptions& options)
+      : session_(session), options_(options) {
     if (options.replicates && *options.replicates < least_study) {
       throw Refused("--replicates " + std::to_string(*options.replicates) +
                     ": too few for a verdict (allowed: at least " + std::to_string(least_study) +
                     ")");
     }
-    std::shared_ptr<const Backend> backend;
-    try {
-      backend = make_backend(options.backend);
-    } catch (const std::invalid_argument& error) {
-      throw Refused(error.what());
-    }
-    laboratory_ = {.backend = backend,
-                   .threads = options.threads,
-                   .stop = [this] { return stop(); },
-                   .planted = options.planted,
-                   .closed_forms = options.closed_forms};
-    result_.backend = backend->name();
-    result_.simd = backend->simd();
-    result_.device = backend->device();
-    result_.threads = backend->workers(thread_count(options.threads));
+    result_.machine = session.machine();
   }
 
   /// Adds a study of `form`, by default of the form that its [claim] section names.
@@ -207,13 +187,12 @@ class Validator {
   Validation run() {
     for (std::size_t i = 0; i < studies_.size(); ++i) {
       const ClaimSection section = read_claim_section(studies_[i].study);
-      tell(i, section.name, section.form);
+      tell(i, section.name + ": " + section.form);
       examine(std::move(studies_[i].study), section, *studies_[i].form);
     }
-    tell(studies_.size(), "", "");
+    tell(studies_.size(), "");
     decide(pending_, result_);
-    result_.seconds = seconds_since(start_);
-    result_.interrupted = options_.stop && options_.stop->load();
+    result_.outcome = session_.outcome(complete_, watch_);
     return std::move(result_);
   }
 
@@ -223,28 +202,23 @@ class Validator {
     const ClaimForm* form;
   };
 
-  bool stop() const {
-    return (options_.stop && options_.stop->load()) ||
-           (options_.max_seconds && seconds_since(start_) >= *options_.max_seconds);
-  }
-
-  void tell(std::size_t done, const std::string& claim, const std::string& form) const {
-    if (!options_.progress) return;
-    options_.progress({.done = done,
-                       .total = studies_.size(),
-                       .claim = claim,
-                       .form = form,
-                       .seconds = seconds_since(start_)});
+  void tell(std::size_t done, const std::string& stage) const {
+    if (!session_.report) return;
+    session_.report({.stage = stage,
+                     .done = done,
+                     .total = studies_.size(),
+                     .what = "studies",
+                     .share = static_cast<double>(done) / static_cast<double>(studies_.size())});
   }
 
   /// Looks at one scenario until its verdicts are decided.
   void examine(Study study, const ClaimSection& section, const ClaimForm& form) {
-    const auto began = Clock::now();
+    const Stopwatch watch;
     const double factor = options_.full ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
         factor * static_cast<double>(study.conditions.front().replicates));
     const std::uint64_t seed = study.conditions.front().seed;
-    Experiment experiment(std::move(study), laboratory_);
+    Experiment experiment(std::move(study), session_, options_.substitutes);
 
     std::vector<Pending> pending(section.expected.size());
     for (std::size_t i = 0; i < pending.size(); ++i) {
@@ -259,7 +233,7 @@ class Validator {
     };
     try {
       for (std::size_t i = 0; i < look_shares.size() && !all_decided(); ++i) {
-        if (stop()) throw TimeIsUp();
+        if (session_.should_stop()) throw TimeIsUp();
         experiment.look_at(look_replicates(i, replicates));
         std::vector<Finding> findings = form.examine(experiment);
         if (findings.size() != pending.size()) {
@@ -273,7 +247,7 @@ class Validator {
         }
       }
     } catch (const TimeIsUp&) {
-      result_.complete = false;
+      complete_ = false;
     } catch (const ClosedFormDeclines& error) {
       for (Pending& one : pending) {
         one.row.verdict = Verdict::limited_by_theory;
@@ -284,7 +258,7 @@ class Validator {
       }
     }
     for (Pending& one : pending) {
-      one.row.seconds = seconds_since(began);
+      one.row.seconds = watch.seconds();
       pending_.push_back(std::move(one));
     }
   }
@@ -292,17 +266,18 @@ class Validator {
   std::string replay(const std::string& claim, std::uint64_t seed) const {
     std::string command = "headlab validate " + claim;
     if (options_.full) command += " --level full";
-    if (options_.backend != "auto") command += " --backend " + options_.backend;
+    if (session_.backend.name() != "auto") command += " --backend " + session_.backend.name();
     if (options_.seed) command += " --seed " + std::to_string(seed);
     if (options_.replicates) command += " --replicates " + std::to_string(*options_.replicates);
     return command;
   }
 
+  const Session& session_;
   const ValidateOptions& options_;
-  const Clock::time_point start_ = Clock::now();
-  Laboratory laboratory_;
+  const Stopwatch watch_;
   std::vector<FormStudy> studies_;
   std::vector<Pending> pending_;
+  bool complete_ = true;
   Validation result_;
 };
 
@@ -324,9 +299,10 @@ const char* verdict_text(Verdict verdict) {
   return "";
 }
 
-Validation validate(const std::vector<std::string>& names, const ValidateOptions& options) {
+Validation validate(const std::vector<std::string>& names, const Session& session,
+                    const ValidateOptions& options) {
   for (const std::string& name : names) find_claim(name);
-  Validator validator(options);
+  Validator validator(session, options);
   for (const Claim& claim : claims()) {
     if (!names.empty() && std::find(names.begin(), names.end(), claim.name) == names.end())
       continue;
@@ -340,15 +316,16 @@ Validation validate(const std::vector<std::string>& names, const ValidateOptions
   return validator.run();
 }
 
-Validation validate_scenario(const std::string& text, const ValidateOptions& options) {
-  Validator validator(options);
+Validation validate_scenario(const std::string& text, const Session& session,
+                             const ValidateOptions& options) {
+  Validator validator(session, options);
   validator.add({"scenario", text.c_str()});
   return validator.run();
 }
 
-Validation validate_form(const ClaimForm& form, const std::string& text,
+Validation validate_form(const ClaimForm& form, const std::string& text, const Session& session,
                          const ValidateOptions& options) {
-  Validator validator(options);
+  Validator validator(session, options);
   validator.add({"scenario", text.c_str()}, &form);
   return validator.run();
 }

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,50 +56,33 @@ struct VerdictRow {
   }
 };
 
-struct ValidationProgress {
-  std::size_t done = 0;  ///< scenarios
-  std::size_t total = 0;
-  std::string claim;
-  std::string form;
-  double seconds = 0;
-};
-
 struct ValidateOptions {
-  std::string backend = "auto";
-  int threads = 0;
   bool full = false;                             ///< 100 times the replicates
   std::optional<std::uint64_t> seed = {};        ///< instead of the scenarios' own
   std::optional<std::uint64_t> replicates = {};  ///< instead of the scenarios' own
-  std::optional<double> max_seconds = {};
-  const std::atomic<bool>* stop = nullptr;
-  std::function<void(const ValidationProgress&)> progress = {};
-  std::function<void(Plan&)> planted = {};  ///< see Laboratory
-  ClosedForms closed_forms = {};            ///< see Laboratory
+  Substitutes substitutes = {};
 };
 
 struct Validation {
   std::vector<VerdictRow> rows;
   std::size_t comparisons = 0;  ///< that Holm's procedure runs over
-  bool complete = true;
-  bool interrupted = false;
-  double seconds = 0;
-  std::string backend;
-  std::string simd;
-  std::string device;
-  int threads = 1;
+  Machine machine;
+  Outcome outcome;
 };
 
 /// Examines the claims named, all of them for an empty list, each with its built-in scenarios. A
 /// claim is supported if every comparison is at level alpha (intersection-union), and refuted if
 /// Holm's procedure over all comparisons of this call rejects one of its own. Throws Refused for an
-/// unknown claim or too few replicates.
-Validation validate(const std::vector<std::string>& names, const ValidateOptions& options = {});
+/// unknown claim or too few replicates. Reports the studies done.
+Validation validate(const std::vector<std::string>& names, const Session& session = {},
+                    const ValidateOptions& options = {});
 
 /// The same for one scenario text with a [claim] section, which tests plant errors in.
-Validation validate_scenario(const std::string& text, const ValidateOptions& options = {});
+Validation validate_scenario(const std::string& text, const Session& session = {},
+                             const ValidateOptions& options = {});
 
 /// The same for a form that need not be one of a claim's.
 Validation validate_form(const ClaimForm& form, const std::string& text,
-                         const ValidateOptions& options = {});
+                         const Session& session = {}, const ValidateOptions& options = {});
 
 }  // namespace headlab

@@ -59,8 +59,8 @@ std::vector<Finding> two(Experiment& experiment) {
 }
 
 VerdictRow verdict(std::vector<Finding> (*examine)(Experiment&), const std::string& text = world,
-                   const ValidateOptions& options = {.threads = 1}) {
-  return validate_form(form(examine), text, options).rows.at(0);
+                   const Session& session = {.threads = 1}, const ValidateOptions& options = {}) {
+  return validate_form(form(examine), text, session, options).rows.at(0);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -162,15 +162,15 @@ TEST(Validate, AnotherVerdictThanExpectedIsADifference) {
 }
 
 TEST(Validate, OneThatTimeCutShortIsNone) {
-  const VerdictRow row = verdict(two<100>, world, {.threads = 1, .max_seconds = 0.0});
+  const VerdictRow row = verdict(two<100>, world, {.threads = 1, .deadline = deadline_in(0)});
   EXPECT_FALSE(row.complete);
   EXPECT_EQ(row.verdict, Verdict::unresolved);
   EXPECT_TRUE(row.as_expected());
 }
 
 TEST(Validate, TooFewReplicatesAreRefused) {
-  EXPECT_THROW(verdict(two<0>, world, {.replicates = least_study - 1}), Refused);
-  EXPECT_NO_THROW(verdict(two<0>, world, {.threads = 1, .replicates = least_study}));
+  EXPECT_THROW(verdict(two<0>, world, {}, {.replicates = least_study - 1}), Refused);
+  EXPECT_NO_THROW(verdict(two<0>, world, {.threads = 1}, {.replicates = least_study}));
 }
 
 TEST(Validate, AnUnknownClaimIsRefusedWithTheNearest) {
@@ -197,10 +197,10 @@ std::string bits(const Validation& validation) {
 }
 
 TEST(Validate, GivesTheSameBitsAgainAndOnAnyNumberOfThreads) {
-  const std::string once = bits(validate({"identity"}, {.threads = 1, .replicates = 8192}));
-  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 1, .replicates = 8192})));
-  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 2, .replicates = 8192})));
-  EXPECT_NE(once, bits(validate({"identity"}, {.threads = 1, .seed = 8, .replicates = 8192})));
+  const std::string once = bits(validate({"identity"}, {.threads = 1}, {.replicates = 8192}));
+  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 1}, {.replicates = 8192})));
+  EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 2}, {.replicates = 8192})));
+  EXPECT_NE(once, bits(validate({"identity"}, {.threads = 1}, {.seed = 8, .replicates = 8192})));
 }
 
 TEST(Validate, ClosedFormsCanBeGiven) {
@@ -214,7 +214,8 @@ TEST(Validate, ClosedFormsCanBeGiven) {
       ++asked;
       return theory;
     };
-    return validate_scenario(text, {.threads = 1, .replicates = 32768, .closed_forms = given})
+    return validate_scenario(text, {.threads = 1},
+                             {.replicates = 32768, .substitutes = {.closed_forms = given}})
         .rows.at(0)
         .verdict;
   };

@@ -70,14 +70,14 @@ std::string verdicts_json(const Validation& validation, const Provenance& progra
   const Json json = {{"headlab",
                       {{"version", program.version},
                        {"git", program.git},
-                       {"backend", validation.backend},
-                       {"simd", validation.simd},
-                       {"device", validation.device},
-                       {"threads", validation.threads}}},
-                     {"complete", validation.complete},
+                       {"backend", validation.machine.backend},
+                       {"simd", validation.machine.simd},
+                       {"device", validation.machine.device},
+                       {"threads", validation.machine.threads}}},
+                     {"complete", validation.outcome.complete},
                      {"alpha", verdict_alpha},
                      {"comparisons", validation.comparisons},
-                     {"seconds", validation.seconds},
+                     {"seconds", validation.outcome.seconds},
                      {"claims", std::move(claims)}};
   return json.dump(2) + "\n";
 }

@@ -15,15 +15,13 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/law_reader.h"
-#include "tools/cli/allocation_progress.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/commands/allocate_by_theory.h"
 #include "tools/cli/commands/allocate_map.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/theory_study.h"
 
@@ -86,7 +84,7 @@ std::string replay(const AllocateArguments& arguments, const AllocationStudy& st
                         budget + " --n " + n + " --bandwidth-rule " + rule_name(study.rule) +
                         (growth ? " --growth" : "") + " --seed " + std::to_string(study.seed) +
                         " --replicates " + std::to_string(replicates) + " --backend " +
-                        study.backend;
+                        study.machine.backend;
   for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
   return command;
 }
@@ -118,11 +116,11 @@ std::string study_table(const AllocationStudy& study) {
   columns.add("may be best", best);
   const std::string kernel =
       std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
-  std::string text = setting_text(study) + ", " + kernel + " kernel, rule " +
-                     rule_name(study.rule) + ", " + std::to_string(study.queries) +
-                     (study.queries == 1 ? " query, " : " queries, ") + study.backend +
-                     (study.simd == "none" ? "" : "/" + study.simd) + "\n\n" + columns.text("  ") +
-                     "\n" + advice_text(study) + "\n" + advice_limits(study) + "\n";
+  std::string text =
+      setting_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
+      std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
+      study.machine.backend + (study.machine.simd == "none" ? "" : "/" + study.machine.simd) +
+      "\n\n" + columns.text("  ") + "\n" + advice_text(study) + "\n" + advice_limits(study) + "\n";
   if (study.tuning.settings > 0) {
     text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
             std::to_string(study.tuning.replicates) + " replicates each";
@@ -142,7 +140,7 @@ std::vector<HeadGrowthAt> head_growths(const std::vector<GrowthStudy>& growths,
   std::vector<HeadGrowthAt> all;
   std::vector<const GrowthStudy*> complete;
   for (const GrowthStudy& growth : growths) {
-    if (growth.complete) complete.push_back(&growth);
+    if (growth.outcome.complete) complete.push_back(&growth);
   }
   if (complete.size() < least_budgets) return all;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -151,30 +149,58 @@ std::vector<HeadGrowthAt> head_growths(const std::vector<GrowthStudy>& growths,
   return all;
 }
 
-std::string table(const std::string& name, const std::vector<ReplayedAllocation>& studies,
-                  const std::vector<GrowthStudy>& growths, const std::vector<HeadGrowthAt>& heads,
-                  const std::string& again) {
+/// All that was asked for.
+struct Allocations {
+  std::vector<ReplayedAllocation> studies;
+  std::vector<GrowthStudy> growths;
+  Outcome outcome;
+
+  void add(const Outcome& part) {
+    outcome.complete = outcome.complete && part.complete;
+    outcome.interrupted = outcome.interrupted || part.interrupted;
+    outcome.seconds += part.seconds;
+  }
+};
+
+void simulate_all(Allocations& all, const AllocateArguments& arguments, Scenario base,
+                  const std::vector<std::uint64_t>& budgets,
+                  const std::vector<std::uint64_t>& sizes, const Session& session,
+                  const AllocateOptions& options) {
+  for (const std::uint64_t budget : budgets) {
+    const std::string setting = "D " + std::to_string(budget);
+    for (const std::uint64_t n : sizes) {
+      base.n = n;
+      AllocationStudy one = allocate(base, static_cast<int>(budget),
+                                     session.part(setting + ", n " + std::to_string(n)), options);
+      all.add(one.outcome);
+      const std::string again = replay(arguments, one, options.replicates);
+      all.studies.push_back({std::move(one), again});
+    }
+    if (!arguments.growth) continue;
+    all.growths.push_back(
+        study_growth(base, static_cast<int>(budget), sizes, session.part(setting), options));
+    all.add(all.growths.back().outcome);
+  }
+}
+
+std::string table(const std::string& name, const Allocations& all,
+                  const std::vector<HeadGrowthAt>& heads, const std::string& again) {
   std::string text = one_line(name) + "\n";
-  double seconds = 0;
-  for (const ReplayedAllocation& one : studies) {
+  for (const ReplayedAllocation& one : all.studies) {
     text += study_table(one.study) + "again: " + one.replay + "\n\n";
-    seconds += one.study.seconds;
   }
-  for (const GrowthStudy& growth : growths) {
-    text += growth_table(growth);
-    seconds += growth.seconds;
-  }
+  for (const GrowthStudy& growth : all.growths) text += growth_table(growth);
   text += head_growth_table(heads);
-  if (!growths.empty()) text += "again: " + again + "\n\n";
-  return text + duration_text(seconds) + "\n± is one Monte Carlo standard error\n";
+  if (!all.growths.empty()) text += "again: " + again + "\n\n";
+  return text + duration_text(all.outcome.seconds) + "\n± is one Monte Carlo standard error\n";
 }
 
 }  // namespace
 
 int command_allocate(const AllocateArguments& arguments) {
-  const RunOptions run = run_options(arguments.run);
+  Session session = session_of(arguments.run);
   const std::vector<BandwidthRule> rules = rules_of(arguments.rule);
-  AllocateOptions options{.backend = run.backend, .threads = run.threads, .rule = rules[0]};
+  AllocateOptions options{.rule = rules[0]};
   if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
   if (arguments.run.scenario.empty()) {
     throw Refused(
@@ -192,7 +218,7 @@ int command_allocate(const AllocateArguments& arguments) {
     if (theory) {
       throw Refused("--map: is about simulations - leave out --source " + arguments.source);
     }
-    return command_allocate_map(arguments, study, rules, budgets, sizes, options);
+    return command_allocate_map(arguments, study, rules, budgets, sizes, session, options);
   }
   if (rules.size() > 1) {
     throw Refused("--bandwidth-rule " + arguments.rule +
@@ -219,69 +245,35 @@ int command_allocate(const AllocateArguments& arguments) {
   if (json && *json != "-") require_json_writable(*json, study.inputs);
   if (theory) {
     return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
-                              options.threads);
+                              session.threads);
   }
 
-  options.stop = stop_on_signals();
-  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
-  std::vector<ReplayedAllocation> studies;
-  std::vector<GrowthStudy> growths;
-  double seconds = 0;
-  bool complete = true;
-  bool interrupted = false;
-  try {
-    for (const std::uint64_t budget : budgets) {
-      for (const std::uint64_t n : sizes) {
-        base.n = n;
-        const std::string setting = "D " + std::to_string(budget) + ", n " + std::to_string(n);
-        options.progress = [&](const AllocationProgress& progress) {
-          show(display, setting, progress, seconds + progress.seconds);
-        };
-        if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
-        AllocationStudy one = allocate(base, static_cast<int>(budget), options);
-        seconds += one.seconds;
-        complete = complete && one.complete;
-        interrupted = interrupted || one.interrupted;
-        const std::string again = replay(arguments, one, options.replicates);
-        studies.push_back({std::move(one), again});
+  const Allocations all = supervise(session, arguments.run, show_stage, [&](auto& display) {
+    Allocations so_far;
+    try {
+      simulate_all(so_far, arguments, base, budgets, sizes, session, options);
+    } catch (...) {
+      display.finish("");
+      // What came before the setting that failed is not lost.
+      if (json && *json != "-" && !so_far.studies.empty()) {
+        write_files({{*json, allocation_json(so_far.studies, provenance(), so_far.growths)}},
+                    arguments.run.quiet);
       }
-      if (!arguments.growth) continue;
-      options.progress = [&](const AllocationProgress& progress) {
-        show(display, "D " + std::to_string(budget), progress, seconds + progress.seconds);
-      };
-      if (run.max_seconds) options.max_seconds = *run.max_seconds - seconds;
-      growths.push_back(study_growth(base, static_cast<int>(budget), sizes, options));
-      seconds += growths.back().seconds;
-      complete = complete && growths.back().complete;
-      interrupted = interrupted || growths.back().interrupted;
+      throw;
     }
-  } catch (...) {
-    display.finish("");
-    // What came before the setting that failed is not lost.
-    if (json && *json != "-" && !studies.empty()) {
-      write_files({{*json, allocation_json(studies, provenance(), growths)}}, arguments.run.quiet);
-    }
-    throw;
-  }
-  end_on_signals();
-  display.finish(complete ? "done in " + duration_text(seconds) : "");
+    return so_far;
+  });
 
-  const std::vector<HeadGrowthAt> heads = head_growths(growths, sizes, base.seed);
+  const std::vector<HeadGrowthAt> heads = head_growths(all.growths, sizes, base.seed);
   std::string text;
-  if (json) text = allocation_json(studies, provenance(), growths, heads);
-  std::cout << (json == "-" ? text
-                            : table(base.name, studies, growths, heads,
-                                    replay(arguments, studies[0].study, options.replicates, true)));
+  if (json) text = allocation_json(all.studies, provenance(), all.growths, heads);
+  std::cout << (json == "-"
+                    ? text
+                    : table(base.name, all, heads,
+                            replay(arguments, all.studies[0].study, options.replicates, true)));
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
-  if (interrupted) {
-    std::cerr << "headlab: interrupted: what was not reached is unfinished\n";
-    return 1;
-  }
-  if (!complete) {
-    std::cerr << "headlab: --max-time reached: what was not reached is unfinished\n";
-  }
-  return 0;
+  return ended(all.outcome, "what was not reached is unfinished");
 }
 
 }  // namespace headlab::tools

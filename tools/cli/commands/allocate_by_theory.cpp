@@ -2,7 +2,6 @@
 #include "tools/cli/commands/allocate_by_theory.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -179,7 +178,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
     }
   }
   threads = thread_count(threads);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   const std::optional<std::string>& json = arguments.run.json;
   std::vector<TheoryGrowth> growths;
@@ -189,12 +188,11 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
   };
   for (const std::uint64_t budget : budgets) {
     const auto done = [&](double share) {
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       const std::string words = "D " + std::to_string(budget) + ", " +
                                 std::to_string(static_cast<int>(100 * share)) + " %";
       display.show(
-          seconds, [&](std::size_t width) { return display_width(words) <= width ? words : ""; },
+          watch.seconds(),
+          [&](std::size_t width) { return display_width(words) <= width ? words : ""; },
           [&] { return words; });
     };
     try {

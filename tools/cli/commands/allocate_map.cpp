@@ -9,12 +9,10 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "kernels/backends.h"
-#include "tools/cli/allocation_progress.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "validation/allocation/allocation_json.h"
 
 namespace headlab::tools {
@@ -53,38 +51,26 @@ std::string replay(const AllocateArguments& arguments, const RegimeMap& map,
 int command_allocate_map(const AllocateArguments& arguments, const Study& study,
                          const std::vector<BandwidthRule>& rules,
                          const std::vector<std::uint64_t>& budgets,
-                         const std::vector<std::uint64_t>& sizes, AllocateOptions options) {
-  options.max_seconds = run_options(arguments.run).max_seconds;
+                         const std::vector<std::uint64_t>& sizes, Session session,
+                         const AllocateOptions& options) {
   require_settings(study, rules, sizes);
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, study.inputs);
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
 
-  options.stop = stop_on_signals();
-  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
-  const CellProgress progress = [&](std::size_t done, std::size_t all,
-                                    const AllocationProgress& cell) {
-    show(display, "cell " + std::to_string(done + 1) + " of " + std::to_string(all), cell,
-         cell.seconds);
-  };
   const std::vector<int> whole(budgets.begin(), budgets.end());
-  RegimeMap map;
-  try {
-    map = map_regimes(study, rules, whole, sizes, options, progress);
-  } catch (...) {
-    display.finish("");
-    throw;
-  }
-  end_on_signals();
-  display.finish(map.complete ? "done in " + duration_text(map.seconds) : "");
+  const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {
+    return map_regimes(study, rules, whole, sizes, session, options);
+  });
 
-  const std::string again = replay(arguments, map, make_backend(options.backend)->name());
+  const std::string again = replay(arguments, map, session.backend->name());
   std::string text;
   if (json) text = regime_json(map, provenance(), again);
-  std::cout << (json == "-" ? text
-                            : one_line(study.conditions.front().name) + "\n" + regime_table(map) +
-                                  "again: " + again + "\n" + duration_text(map.seconds) + "\n");
+  std::cout << (json == "-"
+                    ? text
+                    : one_line(study.conditions.front().name) + "\n" + regime_table(map) +
+                          "again: " + again + "\n" + duration_text(map.outcome.seconds) + "\n");
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
   if (out && !map.cells.empty()) {
@@ -92,12 +78,7 @@ int command_allocate_map(const AllocateArguments& arguments, const Study& study,
     if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
   }
   if (!map.failure.empty()) throw CouldNotFinish(map.failure + " - the cells before it are kept");
-  if (map.interrupted) {
-    std::cerr << "headlab: interrupted: cells that were not reached are missing\n";
-    return 1;
-  }
-  if (!map.complete) std::cerr << "headlab: --max-time reached: some cells are missing\n";
-  return 0;
+  return ended(map.outcome, "some cells are missing");
 }
 
 }  // namespace headlab::tools

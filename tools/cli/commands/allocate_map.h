@@ -15,6 +15,7 @@ namespace headlab::tools {
 int command_allocate_map(const AllocateArguments& arguments, const Study& study,
                          const std::vector<BandwidthRule>& rules,
                          const std::vector<std::uint64_t>& budgets,
-                         const std::vector<std::uint64_t>& sizes, AllocateOptions options);
+                         const std::vector<std::uint64_t>& sizes, Session session,
+                         const AllocateOptions& options);
 
 }  // namespace headlab::tools

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/dataset.h"
 
-#include <chrono>
+#include <cmath>
 #include <iostream>
+#include <optional>
 
 #include "engine/dataset/write_dataset.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/run/memory.h"
-#include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 
 namespace headlab::tools {
 namespace {
@@ -26,21 +25,20 @@ std::string counted(std::uint64_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-std::string percent(const DatasetProgress& progress) {
+std::string percent(const Progress& progress) {
   return std::to_string(static_cast<int>(100 * progress.share)) + " %";
 }
 
 /// "1.2 GiB to write, 30 s left", or less while that is not known.
-std::string in_words(const DatasetProgress& progress) {
-  std::string text = format_bytes(progress.bytes) + (progress.checking ? " to check" : " to write");
-  if (progress.share > 0) {
-    const double left = progress.seconds * (1 - progress.share) / progress.share;
-    text += ", " + duration_text(left) + " left";
+std::string in_words(const Progress& progress) {
+  std::string text = format_bytes(progress.total) + " " + progress.what;
+  if (!std::isnan(progress.seconds_left)) {
+    text += ", " + duration_text(progress.seconds_left) + " left";
   }
   return text;
 }
 
-std::string bar_line(const DatasetProgress& progress, std::size_t width) {
+std::string bar_line(const Progress& progress, std::size_t width) {
   constexpr std::size_t bar_width = 20;
   const std::string line = "▕" + left(bar(progress.share, bar_width), bar_width) + "▏" +
                            right(percent(progress), 5) + "  " + in_words(progress);
@@ -48,8 +46,10 @@ std::string bar_line(const DatasetProgress& progress, std::size_t width) {
   return width < 5 ? "" : right(percent(progress), 5);
 }
 
-std::string log_line(const DatasetProgress& progress) {
-  return percent(progress) + " of " + in_words(progress);
+void show(ProgressDisplay& display, const Progress& progress, double seconds) {
+  display.show(
+      seconds, [&](std::size_t width) { return bar_line(progress, width); },
+      [&] { return percent(progress) + " of " + in_words(progress); });
 }
 
 DatasetRequest request_of(const DatasetArguments& arguments) {
@@ -96,51 +96,33 @@ int command_dataset(const DatasetArguments& arguments) {
     options.only_shard =
         parse_whole_number("--only-shard", *arguments.only_shard, 0, most_shards - 1);
   }
-  options.threads = parse_threads(run.threads);
+  Session session{.threads = parse_threads(run.threads)};
   const Study study = read_study(run.scenario, all_sets(run));
-  options.stop = stop_on_signals();
-  const Dataset dataset = plan_dataset(study, request, thread_count(options.threads),
-                                       {.stop = [&] { return options.stop->load(); }});
-  const OutputFolder folder(*run.out);
-
-  ProgressDisplay display = ProgressDisplay::on_standard_error(run.quiet);
-  if (!run.quiet) {
-    options.begin = [&](const DatasetWork& work) {
-      display.finish("");
-      say_work(work);
-    };
-    options.progress = [&](const DatasetProgress& progress) {
-      display.show(
-          progress.seconds, [&](std::size_t width) { return bar_line(progress, width); },
-          [&] { return log_line(progress); });
-    };
-  }
-  const auto start = std::chrono::steady_clock::now();
-  DatasetResult result;
-  try {
-    result = write_dataset(dataset, *run.out, options, provenance());
-  } catch (...) {
+  std::optional<OutputFolder> folder;
+  const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {
+    const Dataset dataset = plan_dataset(study, request, session);
+    folder.emplace(*run.out);
+    if (!run.quiet) {
+      options.begin = [&](const DatasetWork& work) {
+        display.finish("");
+        say_work(work);
+      };
+    }
+    DatasetResult written = write_dataset(dataset, *run.out, session, options, provenance());
     display.finish("");
-    throw;
-  }
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  end_on_signals();
-  display.finish("");
-  if (result.interrupted && result.work.shards == 0) {
+    return written;
+  });
+  const Outcome& outcome = result.outcome;
+  if (!outcome.complete && result.work.shards == 0) {
     throw CouldNotFinish("interrupted: nothing was written");
   }
-  if (result.interrupted) {
-    std::cerr << "headlab: interrupted: " << *run.out << " has "
-              << counted(result.work.kept + result.written, "shard") << " of " << result.work.shards
-              << " - the same command goes on from there\n";
-    return 1;
-  }
-  if (!run.quiet && result.written > 0) {
+  if (outcome.complete && !run.quiet && result.written > 0) {
     std::cerr << "headlab: wrote " << counted(result.written, "shard") << " in "
-              << duration_text(seconds) << " and " << folder.file("manifest.json") << "\n";
+              << duration_text(outcome.seconds) << " and " << folder->file("manifest.json") << "\n";
   }
-  return 0;
+  return ended(outcome, *run.out + " has " + counted(result.work.kept + result.written, "shard") +
+                            " of " + std::to_string(result.work.shards) +
+                            " - the same command goes on from there");
 }
 
 }  // namespace headlab::tools

@@ -18,14 +18,12 @@
 #include "engine/files/provenance.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
-#include "engine/run/resume.h"
+#include "engine/run/run.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
-#include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 
 namespace headlab::tools {
@@ -84,20 +82,34 @@ std::optional<BegunRun> begun_in(const OutputFolder& folder, const Study& study,
   return begun;
 }
 
-/// Writes the summary part by part.
-using Summary = std::function<void(const TextSink&)>;
+/// What is said of a run.
+struct Report {
+  std::vector<ConditionIndices> indices;
+  std::vector<ComputedCondition> theory;
+};
+
+/// Writes the summary part by part; the arguments must outlive the writer.
+auto summary_writer(const Study& study, const RunResult& result, const Report& report) {
+  return [&](const TextSink& out) {
+    write_summary_json(out, study, result, report.indices, provenance(), report.theory);
+  };
+}
 
 /// Writes what --out gets; the small file first: where the disk is full it may still fit.
 void write_folder(const OutputFolder& folder, const Study& study, const RunResult& result,
-                  const std::vector<ConditionIndices>& indices, const Summary& summary) {
-  write_atomically(folder.file("summary.json"), summary);
-  write_results(folder.file("results.nc"), study, result, indices, provenance());
+                  const Report& report) {
+  write_atomically(folder.file("summary.json"), summary_writer(study, result, report));
+  write_results(folder.file("results.nc"), study, result, report.indices, provenance());
 }
 
 }  // namespace
 
 int command_run(const RunArguments& arguments) {
-  RunOptions options = run_options(arguments);
+  Session session = session_of(arguments);
+  RunOptions options;
+  if (arguments.checkpoint) {
+    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
+  }
   const std::vector<std::string> sets = all_sets(arguments);
   if (arguments.scenario.empty()) {
     throw Refused("run: no scenario given - write headlab run SCENARIO.toml");
@@ -134,96 +146,75 @@ int command_run(const RunArguments& arguments) {
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
   if (arguments.compare) {
-    theories = compute_theories(study, TheorySource::automatic, thread_count(options.threads));
+    theories = compute_theories(study, TheorySource::automatic, thread_count(session.threads));
   }
 
-  options.stop = stop_on_signals();
-  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
-  if (!arguments.quiet) {
-    options.progress = [&](const Progress& progress) { display.show(progress); };
-  }
-  auto theory_of = [&](const RunResult& result) {
-    if (!arguments.compare) return std::vector<ComputedCondition>();
-    return compared_conditions(result, theories);
+  const auto report_of = [&](const RunResult& result) {
+    Report report{.indices = condition_indices(result)};
+    if (arguments.compare) report.theory = compared_conditions(result, theories);
+    return report;
   };
-  if (folder) {
-    options.checkpoint = [&](const RunResult& result) {
-      try {
-        const std::vector<ConditionIndices> indices = condition_indices(result);
-        const std::vector<ComputedCondition> theory = theory_of(result);
-        write_folder(*folder, study, result, indices, [&](const TextSink& out) {
-          write_summary_json(out, study, result, indices, provenance(), theory);
-        });
-        return;
-      } catch (const CouldNotFinish& error) {
-        display.finish("");
-        std::cerr << "headlab: " << error.what();
-      } catch (const std::bad_alloc&) {
-        display.finish("");
-        std::cerr << "headlab: no memory to write the results so far";
-      }
-      std::cerr << "; the run goes on\n";  // there may be room at the end
-    };
-  }
-  RunResult result;
-  try {
-    result = run(study, options);
-  } catch (...) {
-    display.finish("");
-    throw;
-  }
-  double seconds = -seconds_before;
-  for (const ConditionResult& condition : result.conditions) seconds += condition.seconds;
-  display.finish(result.complete ? "done in " + duration_text(seconds) : "");
-  for (const std::string& note : result.notes) std::cerr << "headlab: " << note << "\n";
-
-  const std::vector<ConditionIndices> indices = condition_indices(result);
-  const std::vector<ComputedCondition> theory = theory_of(result);
-  const Summary summary = [&](const TextSink& out) {
-    write_summary_json(out, study, result, indices, provenance(), theory);
-  };
-  // Where a file cannot be written after hours of work, standard output still gets the results.
+  Report report;
   std::string files;
   std::exception_ptr problem;
-  // A run that has nothing to keep leaves the results of an earlier one.
-  const bool keeps = !result.conditions.empty();
-  try {
-    if (folder && keeps) {
-      write_folder(*folder, study, result, indices, summary);
-      files = folder->file("results.nc") + ", " + folder->file("summary.json");
+  const RunResult result = supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
+    if (folder) {
+      options.checkpoint = [&](const RunResult& so_far) {
+        try {
+          write_folder(*folder, study, so_far, report_of(so_far));
+          return;
+        } catch (const CouldNotFinish& error) {
+          display.finish("");
+          std::cerr << "headlab: " << error.what();
+        } catch (const std::bad_alloc&) {
+          display.finish("");
+          std::cerr << "headlab: no memory to write the results so far";
+        }
+        std::cerr << "; the run goes on\n";  // there may be room at the end
+      };
     }
-    if (arguments.json && !json_to_standard_output && keeps) {
-      write_atomically(*arguments.json, summary);
-      files += (files.empty() ? "" : ", ") + *arguments.json;
+    RunResult found = run(study, session, options);
+    double seconds = -seconds_before;
+    for (const ConditionResult& condition : found.conditions) seconds += condition.seconds;
+    display.finish(found.outcome.complete ? "done in " + duration_text(seconds) : "");
+    for (const std::string& note : found.notes) std::cerr << "headlab: " << note << "\n";
+
+    report = report_of(found);
+    // A run that has nothing to keep leaves the results of an earlier one.
+    if (found.conditions.empty()) return found;
+    // Where a file cannot be written after hours of work, standard output still gets the results.
+    try {
+      if (folder) {
+        write_folder(*folder, study, found, report);
+        files = folder->file("results.nc") + ", " + folder->file("summary.json");
+      }
+      if (arguments.json && !json_to_standard_output) {
+        write_atomically(*arguments.json, summary_writer(study, found, report));
+        files += (files.empty() ? "" : ", ") + *arguments.json;
+      }
+    } catch (const CouldNotFinish&) {
+      problem = std::current_exception();
     }
-  } catch (const CouldNotFinish&) {
-    problem = std::current_exception();
-  }
-  end_on_signals();
+    return found;
+  });
   if (json_to_standard_output) {
-    summary([](std::string_view text) { std::cout << text; });
+    summary_writer(study, result, report)([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << result_table(study, result, indices)
-              << (theory.empty() ? "" : "\n" + comparison_table(study, theory));
+    std::cout << result_table(study, result, report.indices)
+              << (report.theory.empty() ? "" : "\n" + comparison_table(study, report.theory));
   }
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
 
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
-  const std::string on = folder && keeps ? "; --resume goes on"
-                         : begun         ? "; what was there stays"
-                                         : "";
-  if (result.interrupted) {
-    std::cerr << "headlab: interrupted: kept " << kept(study, result) << where << on << "\n";
-    return 1;
-  }
-  if (!result.complete) {
-    std::cerr << "headlab: --max-time reached: kept " << kept(study, result) << where << on << "\n";
-  } else if (!files.empty() && !arguments.quiet) {
+  const std::string on = folder && !result.conditions.empty() ? "; --resume goes on"
+                         : begun                              ? "; what was there stays"
+                                                              : "";
+  if (result.outcome.complete && !files.empty() && !arguments.quiet) {
     std::cerr << "headlab: wrote " << files << "\n";
   }
-  return 0;
+  return ended(result.outcome, "kept " + kept(study, result) + where + on);
 }
 
 }  // namespace headlab::tools

@@ -8,10 +8,8 @@
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
 #include "validation/verdicts/verdicts_json.h"
 
@@ -19,23 +17,6 @@ namespace headlab::tools {
 namespace {
 
 constexpr int verdict_differs = 3;
-
-void show(ProgressDisplay& display, const ValidationProgress& progress) {
-  const std::string words = progress.claim.empty() ? "" : progress.claim + ": " + progress.form;
-  const std::string count =
-      std::to_string(progress.done) + " of " + std::to_string(progress.total) + " studies";
-  display.show(
-      progress.seconds,
-      [&](std::size_t width) {
-        constexpr std::size_t bar_width = 20;
-        const double share =
-            static_cast<double>(progress.done) / static_cast<double>(progress.total);
-        std::string line = "▕" + left(bar(share, bar_width), bar_width) + "▏ " + count;
-        if (display_width(line) + 2 + display_width(words) <= width) line += "  " + words;
-        return display_width(line) <= width ? line : "";
-      },
-      [&] { return count + ", " + words; });
-}
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
 void name_certificates(Validation& validation, const std::string& backend,
@@ -56,11 +37,8 @@ void name_certificates(Validation& validation, const std::string& backend,
 }  // namespace
 
 int command_validate(const ValidateArguments& arguments) {
-  const RunOptions run = run_options(arguments.run);
-  ValidateOptions options{.backend = run.backend,
-                          .threads = run.threads,
-                          .full = is_full(arguments.level),
-                          .max_seconds = run.max_seconds};
+  Session session = session_of(arguments.run);
+  ValidateOptions options{.full = is_full(arguments.level)};
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
   if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
   if (options.full && options.replicates) {
@@ -73,18 +51,9 @@ int command_validate(const ValidateArguments& arguments) {
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 
-  options.stop = stop_on_signals();
-  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
-  options.progress = [&](const ValidationProgress& progress) { show(display, progress); };
-  Validation validation;
-  try {
-    validation = validate(arguments.claims, options);
-  } catch (...) {
-    display.finish("");
-    throw;
-  }
-  end_on_signals();
-  display.finish(validation.complete ? "done in " + duration_text(validation.seconds) : "");
+  Validation validation = supervise(session, arguments.run, show_count, [&](ProgressDisplay&) {
+    return validate(arguments.claims, session, options);
+  });
 
   std::vector<TextFile> files;
   if (folder) name_certificates(validation, arguments.run.backend, *folder, files);
@@ -97,13 +66,8 @@ int command_validate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? verdicts : verdict_table(validation));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  if (validation.interrupted) {
-    std::cerr << "headlab: interrupted: verdicts not reached are unresolved\n";
-    return 1;
-  }
-  if (!validation.complete) {
-    std::cerr << "headlab: --max-time reached: verdicts not reached are unresolved\n";
-  }
+  if (const int code = ended(validation.outcome, "verdicts not reached are unresolved"))
+    return code;
   const bool expected = std::all_of(validation.rows.begin(), validation.rows.end(),
                                     [](const VerdictRow& row) { return row.as_expected(); });
   return expected ? 0 : verdict_differs;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What studies of allocations are asked.
+#pragma once
+
+#include <cstdint>
+
+#include "validation/allocation/allocations.h"
+#include "validation/allocation/selection.h"
+
+namespace headlab {
+
+struct AllocateOptions {
+  BandwidthRule rule = BandwidthRule::fixed;
+  std::uint64_t replicates = 65536;  ///< most, of each allocation; at least least_selection_look
+  SelectionGuarantee guarantee = {};
+};
+
+/// Throws Refused for too few replicates.
+void require_replicates(const AllocateOptions& options);
+
+}  // namespace headlab
