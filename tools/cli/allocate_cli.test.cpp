@@ -111,7 +111,7 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
 }
 
 TEST_F(AllocateCommand, AdvisesHowManyHeadsOfWhatDimension) {
-  const Outcome outcome = headlab(
+  const ProgramResult outcome = headlab(
       {"allocate", "--data", "a.toml", "--budget", "4", "--n", "30", "--replicates", "4096"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "");
@@ -130,7 +130,7 @@ TEST_F(AllocateCommand, WritesAdviceAsJsonThatItsReplayGivesAgain) {
   const Arguments arguments = {"allocate", "--data",           "a.toml", "--budget",
                                "4",        "--bandwidth-rule", "rate",   "--replicates",
                                "2048",     "--json",           "-"};
-  const Outcome outcome = headlab(arguments);
+  const ProgramResult outcome = headlab(arguments);
   EXPECT_EQ(outcome.code, 0);
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["budget"], 4);
@@ -156,7 +156,7 @@ TEST_F(AllocateCommand, WritesAdviceAsJsonThatItsReplayGivesAgain) {
   ASSERT_EQ(again.front(), "headlab");
   again.erase(again.begin());
   for (const char* more : {"--json", "b.json", "--threads", "1", "--quiet"}) again.push_back(more);
-  const Outcome replayed = headlab(again);
+  const ProgramResult replayed = headlab(again);
   EXPECT_EQ(replayed.code, 0) << replayed.err;
   const Json twice = Json::parse(contents(folder_ / "b.json"));
   EXPECT_EQ(twice["allocations"], json["allocations"]);
@@ -164,7 +164,7 @@ TEST_F(AllocateCommand, WritesAdviceAsJsonThatItsReplayGivesAgain) {
 }
 
 TEST_F(AllocateCommand, AdvisesForSeveralBudgetsAndSizes) {
-  const Outcome outcome =
+  const ProgramResult outcome =
       headlab({"allocate", "--data", "a.toml", "--budget", "2,3", "--n", "10,20", "--replicates",
                "1024", "--json", "-", "--set", "heads.kernel={law=\"softmax\",temperature=2}"});
   EXPECT_EQ(outcome.code, 0);
@@ -181,7 +181,7 @@ TEST_F(AllocateCommand, AdvisesForSeveralBudgetsAndSizes) {
 TEST_F(AllocateCommand, SaysHowTheBestDimensionGrows) {
   const Arguments arguments = {"allocate",    "--data",       "a.toml", "--budget", "4",      "--n",
                                "5,20,80,320", "--replicates", "1024",   "--growth", "--json", "-"};
-  const Outcome outcome = headlab(arguments);
+  const ProgramResult outcome = headlab(arguments);
   EXPECT_EQ(outcome.code, 0);
   const Json json = Json::parse(outcome.out);
   ASSERT_EQ(json["growth"].size(), 1u);
@@ -212,7 +212,7 @@ TEST_F(AllocateCommand, AllocatesByTheory) {
                                "data.regression={law=\"random_cosines\",length_scale=2}",
                                "--json",
                                "-"};
-  const Outcome outcome = headlab(arguments);
+  const ProgramResult outcome = headlab(arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["source"], "theory");
@@ -232,7 +232,7 @@ TEST_F(AllocateCommand, AllocatesByTheory) {
 TEST_F(AllocateCommand, AllocatesExactly) {
   const Arguments arguments = {"allocate", "--data", "a.toml",   "--budget", "4",
                                "--n",      "20,50",  "--source", "exact"};
-  const Outcome outcome = headlab(arguments);
+  const ProgramResult outcome = headlab(arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* words :
        {"gaussian kernel, rule fixed, exact theory\n", "D 4, n 20\n", "D 4, n 50\n", "  best\n",
@@ -250,7 +250,7 @@ TEST_F(AllocateCommand, AllocatesExactly) {
 }
 
 TEST_F(AllocateCommand, SaysWhatWasNotReachedInTime) {
-  const Outcome outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n", "1e6",
+  const ProgramResult outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n", "1e6",
                                    "--max-time", "0.01s", "--json", "-"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "headlab: --max-time reached: what was not reached is unfinished\n");

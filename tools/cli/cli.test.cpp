@@ -119,7 +119,7 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
 }
 
 TEST_F(CommandLine, PassesOnWhatTheScenarioReaderRefuses) {
-  const Outcome outcome = headlab({"run", "a.toml", "--set", "data.m=5"});
+  const ProgramResult outcome = headlab({"run", "a.toml", "--set", "data.m=5"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(outcome.err.starts_with("headlab: --set data.m=5: data.m: unknown key"))
       << outcome.err;
@@ -133,7 +133,7 @@ TEST_F(CommandLine, RefusesAPlaceItCannotWriteToBeforeAnyWork) {
        {Arguments{"--out", "/proc/headlab"}, Arguments{"--json", "/proc/headlab.json"}}) {
     Arguments arguments = {"run", "a.toml", forever};
     arguments.insert(arguments.end(), place.begin(), place.end());
-    const Outcome outcome = headlab(arguments);
+    const ProgramResult outcome = headlab(arguments);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_TRUE(outcome.err.starts_with("headlab: " + place[0] + ": " + place[1] + ": cannot be "))
         << outcome.err;
@@ -141,44 +141,44 @@ TEST_F(CommandLine, RefusesAPlaceItCannotWriteToBeforeAnyWork) {
 }
 
 TEST_F(CommandLine, LeavesNoFolderBehindWhereItRefuses) {
-  const Outcome outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "nowhere/x"});
+  const ProgramResult outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "nowhere/x"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(files().empty());
 }
 
 TEST_F(CommandLine, ExplainsItself) {
-  const Outcome help = headlab({"help"});
+  const ProgramResult help = headlab({"help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
   for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "hdi",
                               "import-heads", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
-    const Outcome about = headlab({"help", command});
+    const ProgramResult about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);
     EXPECT_NE(about.out.find(std::string("Usage: headlab ") + command), std::string::npos);
     EXPECT_EQ(about.out, headlab({command, "--help"}).out);
   }
-  const Outcome version = headlab({"--version"});
+  const ProgramResult version = headlab({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_TRUE(std::regex_match(version.out, std::regex("headlab [0-9.]+ \\(git [^ ]+\\)\n")))
       << version.out;
 }
 
 TEST_F(CommandLine, ListsLawsClaimsAndScenarios) {
-  const Outcome laws = headlab({"list", "laws"});
+  const ProgramResult laws = headlab({"list", "laws"});
   EXPECT_EQ(laws.code, 0);
   for (const char* word : {"\ndesign\n", "\nkernel\n", "  gaussian ", "      bandwidth "}) {
     EXPECT_NE(("\n" + laws.out).find(word), std::string::npos) << word;
   }
-  const Outcome claims = headlab({"list", "claims"});
+  const ProgramResult claims = headlab({"list", "claims"});
   EXPECT_NE(claims.out.find("\n  angles\n      centre "), std::string::npos) << claims.out;
-  const Outcome all = headlab({"list"});
+  const ProgramResult all = headlab({"list"});
   EXPECT_EQ(all.out, laws.out + "\n" + claims.out + "\n" + headlab({"list", "scenarios"}).out);
 }
 
 TEST_F(CommandLine, TestsItself) {
-  const Outcome doctor = headlab({"doctor"});
+  const ProgramResult doctor = headlab({"doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.out;
   EXPECT_EQ(doctor.err, "");
   EXPECT_EQ(doctor.out.find("FAIL"), std::string::npos) << doctor.out;
@@ -215,7 +215,7 @@ TEST_F(CommandLine, RefusesCudaInOneLineWhereItIsNot) {
       status.built ? status.problem + ", or use --backend cpu"
                    : "this build has no CUDA backend - configure with cmake --preset cuda (needs "
                      "the CUDA toolkit) or use --backend cpu";
-  const Outcome outcome = headlab({"run", "a.toml", "--backend", "cuda"});
+  const ProgramResult outcome = headlab({"run", "a.toml", "--backend", "cuda"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "headlab: --backend cuda: " + problem + "\n");
@@ -224,7 +224,7 @@ TEST_F(CommandLine, RefusesCudaInOneLineWhereItIsNot) {
 }
 
 TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {
-  const Outcome outcome = headlab({"run", "a.toml"});
+  const ProgramResult outcome = headlab({"run", "a.toml"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "");  // a short run has nothing to say in a log
   for (const char* word : {"cli test\n", "bias²", "sum = MSE", " ± ", "chordal", "weights",
@@ -235,7 +235,7 @@ TEST_F(CommandLine, PrintsATableAndNothingElseInALog) {
 }
 
 TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {
-  const Outcome outcome = headlab({"run", "s.toml", "--json", "-"});
+  const ProgramResult outcome = headlab({"run", "s.toml", "--json", "-"});
   EXPECT_EQ(outcome.code, 0);
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["complete"], true);
@@ -249,7 +249,7 @@ TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {
 }
 
 TEST_F(CommandLine, WritesTheSameSummaryEverywhere) {
-  const Outcome outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "b.json"});
+  const ProgramResult outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "b.json"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(files(), (std::vector<std::string>{"b.json", "new", "new/deep", "new/deep/results.nc",
                                                "new/deep/summary.json"}));
@@ -259,7 +259,7 @@ TEST_F(CommandLine, WritesTheSameSummaryEverywhere) {
 }
 
 TEST_F(CommandLine, SaysWhereAFullDiskHeldItUp) {
-  const Outcome outcome = headlab({"run", "a.toml", "--json", "/dev/full"});
+  const ProgramResult outcome = headlab({"run", "a.toml", "--json", "/dev/full"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err,
             "headlab: /dev/full: cannot be written (No space left on device) - free some space, or "
@@ -303,7 +303,7 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     const pid_t child = start({"run", "s.toml", "--replicates", "1000000000000", "--out", "o"});
     send(child, signal);
     ::kill(child, signal);  // as timeout(1) does: the same request again
-    const Outcome outcome = finish(child);
+    const ProgramResult outcome = finish(child);
     EXPECT_EQ(outcome.code, 1);
     EXPECT_TRUE(std::regex_match(
         outcome.err,
@@ -340,7 +340,7 @@ TEST_F(CommandLine, ARunThatKeepsNothingLeavesEarlierResults) {
   ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--json", "b.json"}).code, 0);
   const std::string nodes = contents(folder_ / "o/results.nc");
   const std::string summary = contents(folder_ / "o/summary.json");
-  const Outcome none =
+  const ProgramResult none =
       headlab({"run", "a.toml", "--out", "o", "--json", "b.json", "--max-time", "0.0000001"});
   EXPECT_EQ(none.err,
             "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
@@ -361,7 +361,7 @@ TEST_F(CommandLine, WritesOverNoFileThatItReadsOrHasJustWritten) {
   auto refused = [&](const Arguments& more, const std::string& message) {
     Arguments all = run;
     all.insert(all.end(), more.begin(), more.end());
-    const Outcome outcome = headlab(all);
+    const ProgramResult outcome = headlab(all);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
   };
@@ -376,7 +376,7 @@ TEST_F(CommandLine, WritesOverNoFileThatItReadsOrHasJustWritten) {
 }
 
 TEST_F(CommandLine, StopsInTimeAndSaysSo) {
-  const Outcome outcome = headlab(
+  const ProgramResult outcome = headlab(
       {"run", "a.toml", "--replicates", "1000000000000", "--max-time", "0.5", "--json", "b.json"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(std::regex_match(outcome.err,
@@ -394,7 +394,7 @@ TEST_F(CommandLine, ComputesClosedForms) {
   const Arguments many = {"--set", "data.n=20000", "--source", "first_order"};
   Arguments arguments = {"theory", "a.toml"};
   arguments.insert(arguments.end(), many.begin(), many.end());
-  const Outcome table = headlab(arguments);
+  const ProgramResult table = headlab(arguments);
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_EQ(table.err, "");
   for (const char* word : {"cli test\n", "sum = MSE", "output correlation C/V", "chordal",
@@ -426,7 +426,7 @@ TEST_F(CommandLine, ComputesClosedForms) {
 
 TEST_F(CommandLine, SetsTheoryBesideTheSimulation) {
   const Arguments arguments = {"run", "a.toml", "--compare", "--set", "data.n=4000"};
-  const Outcome table = headlab(arguments);
+  const ProgramResult table = headlab(arguments);
   EXPECT_EQ(table.code, 0) << table.err;
   for (const char* word : {"simulation", "theory", "largest |z|: bias of head ",
                            "V, mean over heads", "z = (simulation - theory)/MCSE"}) {
@@ -461,7 +461,7 @@ TEST_F(CommandLine, ComparesToRoundingWhereNothingIsRandom) {
 TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
   // So many replicates that a run which had begun would not come back.
   const std::string forever = "--replicates=1000000000000";
-  const Outcome compare =
+  const ProgramResult compare =
       headlab({"run", "a.toml", forever, "--compare", "--set", "data.design.law=\"sphere\""});
   EXPECT_EQ(compare.code, 2);
   EXPECT_EQ(compare.out, "");
@@ -470,7 +470,7 @@ TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
                              "\"sphere\" is neither - simulate with headlab run"),
             std::string::npos)
       << compare.err;
-  const Outcome narrow = headlab({"theory", "s.toml", "--source", "first_order", "--set",
+  const ProgramResult narrow = headlab({"theory", "s.toml", "--source", "first_order", "--set",
                                   "data.n=12", "--set", "queries.points=[[3, 3, 3, 3]]"});
   EXPECT_EQ(narrow.code, 2);
   EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
@@ -479,7 +479,7 @@ TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
 }
 
 TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
-  const Outcome verdicts = headlab({"validate", "angles", "--out", "v", "--json", "-", "--quiet"});
+  const ProgramResult verdicts = headlab({"validate", "angles", "--out", "v", "--json", "-", "--quiet"});
   ASSERT_EQ(verdicts.code, 0) << verdicts.err;
   EXPECT_EQ(verdicts.err, "");
   EXPECT_EQ(verdicts.out, contents(folder_ / "v/verdicts.json"));
@@ -498,7 +498,7 @@ TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
   ASSERT_EQ(replay.front(), "headlab");
   replay.erase(replay.begin());
   replay.insert(replay.end(), {"--json", "-", "--quiet"});
-  const Outcome again = headlab(replay);
+  const ProgramResult again = headlab(replay);
   ASSERT_EQ(again.code, 0) << again.err;
   const Json conditions = Json::parse(again.out)["conditions"];
   const Json& mse = (*refuted)["certificate"]["mse"];
@@ -513,12 +513,12 @@ TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
 }
 
 TEST_F(CommandLine, ValidateSaysByItsCodeThatAVerdictIsNotTheExpectedOne) {
-  const Outcome few = headlab({"validate", "decomposition", "--replicates", "8192", "--quiet"});
+  const ProgramResult few = headlab({"validate", "decomposition", "--replicates", "8192", "--quiet"});
   EXPECT_EQ(few.code, 3);
   EXPECT_NE(few.out.find("unresolved (expected supported)"), std::string::npos) << few.out;
   EXPECT_NE(few.out.find("replicates would decide"), std::string::npos) << few.out;
   // What time cut short is no difference.
-  const Outcome cut = headlab({"validate", "decomposition", "--max-time", "0.001", "--quiet"});
+  const ProgramResult cut = headlab({"validate", "decomposition", "--max-time", "0.001", "--quiet"});
   EXPECT_EQ(cut.code, 0);
   EXPECT_EQ(cut.err, "headlab: --max-time reached: verdicts not reached are unresolved\n");
 }
@@ -533,7 +533,7 @@ TEST_F(CommandLine, ValidateRefusesWhatItCannotDo) {
        "--replicates: not with --level full, which says how many"},
       {{"validate", "--json", "no/such/folder.json"}, "--json"}};
   for (const auto& [arguments, message] : table) {
-    const Outcome outcome = headlab(arguments);
+    const ProgramResult outcome = headlab(arguments);
     EXPECT_EQ(outcome.code, 2) << message;
     EXPECT_EQ(outcome.out, "");
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;

@@ -70,7 +70,7 @@ const Arguments slow_shards = {"dataset",    "a.toml",   "--replicates",
 TEST_F(DatasetCommand, WritesADataSetAndKeepsItTheNextTime) {
   const Arguments arguments = {"dataset", "s.toml", "--replicates", "10",
                                "--out",   "new/d",  "--shards",     "2"};
-  const Outcome first = headlab(arguments);
+  const ProgramResult first = headlab(arguments);
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_EQ(first.out, "");
   EXPECT_TRUE(std::regex_match(
@@ -82,13 +82,13 @@ TEST_F(DatasetCommand, WritesADataSetAndKeepsItTheNextTime) {
                          "new/d/condition_000/shard_001.nc", "new/d/condition_001",
                          "new/d/condition_001/shard_000.nc", "new/d/condition_001/shard_001.nc",
                          "new/d/manifest.json"}));
-  const Outcome second = headlab(arguments);
+  const ProgramResult second = headlab(arguments);
   EXPECT_EQ(second.code, 0);
   EXPECT_EQ(second.err,
             "headlab: 2 conditions, 4 shards, 0 bytes to write\n"
             "headlab: kept 4 shards, intact by their SHA-256\n");
   fs::resize_file(folder_ / "new/d/condition_001/shard_000.nc", 100);
-  const Outcome third = headlab(arguments);
+  const ProgramResult third = headlab(arguments);
   EXPECT_NE(third.err.find("headlab: 1 shard missing or changed since they were written: written "
                            "again\n"),
             std::string::npos)
@@ -97,7 +97,7 @@ TEST_F(DatasetCommand, WritesADataSetAndKeepsItTheNextTime) {
   quiet.push_back("--quiet");
   EXPECT_EQ(headlab(quiet).err, "");
   quiet.insert(quiet.end(), {"--seed", "8"});
-  const Outcome other = headlab(quiet);
+  const ProgramResult other = headlab(quiet);
   EXPECT_EQ(other.code, 2);
   EXPECT_EQ(other.err,
             "headlab: new/d/manifest.json: is of another data set "
@@ -118,7 +118,7 @@ TEST_F(DatasetCommand, InterruptedDataSetsLeaveNothingHalfWritten) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   send(child, SIGINT);
-  const Outcome outcome = finish(child);
+  const ProgramResult outcome = finish(child);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(std::regex_search(
       outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 40 - the same command "
@@ -140,7 +140,7 @@ TEST_F(DatasetCommand, KilledDataSetsGoOn) {
   ASSERT_TRUE(left.starts_with(shard)) << left;
   Arguments again = slow_shards;
   again.insert(again.end(), {"--only-shard", left.substr(shard.size(), 3)});
-  const Outcome outcome = headlab(again);
+  const ProgramResult outcome = headlab(again);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(half_written(files()), "");
   EXPECT_TRUE(fs::exists(folder_ / left.substr(0, shard.size() + 3) / "X.npy"));
@@ -149,7 +149,7 @@ TEST_F(DatasetCommand, KilledDataSetsGoOn) {
 TEST_F(DatasetCommand, DataSetsSayWhatKeepsThemFromBeingWritten) {
   fs::create_directory(folder_ / "d");
   std::ofstream(folder_ / "d/condition_000") << "in the way";
-  const Outcome outcome = headlab(slow_shards);
+  const ProgramResult outcome = headlab(slow_shards);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(
       outcome.err.ends_with("\nheadlab: d/condition_000: cannot be written (Not a directory)\n"))

@@ -121,7 +121,7 @@ TEST_F(Heads, ImportRefusesInOneLine) {
       {{"import-heads", "b.safetensors", "b.safetensors"},
        "import-heads: unexpected argument \"b.safetensors\" - try headlab help import-heads"},
   });
-  const Outcome cut = headlab(
+  const ProgramResult cut = headlab(
       {"import-heads", "cut.safetensors", "--arch", "bert", "--heads", "3", "--out", "h.nc"});
   EXPECT_EQ(cut.code, 2);
   EXPECT_TRUE(cut.err.starts_with("headlab: cut.safetensors: is no safetensors file")) << cut.err;
@@ -129,7 +129,7 @@ TEST_F(Heads, ImportRefusesInOneLine) {
 
 TEST_F(Heads, ImportDoesNotWriteOverItsCheckpoint) {
   write("b.nc", small_bert().bytes());
-  const Outcome outcome =
+  const ProgramResult outcome =
       headlab({"import-heads", "b.nc", "--arch", "bert", "--heads", "3", "--out", "b.nc"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err, "headlab: --out b.nc: is the checkpoint itself - name another file\n");
@@ -139,7 +139,7 @@ TEST_F(Heads, ImportDoesNotWriteOverItsCheckpoint) {
 TEST_F(Heads, AFullDiskIsCodeOneAndLeavesNothing) {
   if (!fs::exists("/dev/full")) GTEST_SKIP();
   fs::create_symlink("/dev/full", folder_ / "full.nc");
-  const Outcome outcome = headlab(
+  const ProgramResult outcome = headlab(
       {"import-heads", "b.safetensors", "--arch", "bert", "--heads", "3", "--out", "full.nc"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
@@ -154,14 +154,14 @@ TEST_F(Heads, ImportAndCompareEachArchitecture) {
   for (Arguments arguments : imports) {
     const std::string out = arguments.back();
     arguments.insert(arguments.begin(), "import-heads");
-    const Outcome imported = headlab(arguments);
+    const ProgramResult imported = headlab(arguments);
     ASSERT_EQ(imported.code, 0) << imported.err;
     EXPECT_EQ(imported.err, "headlab: wrote " + out + "\n");
-    const Outcome table = headlab({"hdi", out});
+    const ProgramResult table = headlab({"hdi", out});
     EXPECT_EQ(table.code, 0) << table.err;
     EXPECT_EQ(table.err, "");
     EXPECT_NE(table.out.find("2 layers, H "), std::string::npos) << table.out;
-    const Outcome compared = headlab({"hdi", out, "--json", "-"});
+    const ProgramResult compared = headlab({"hdi", out, "--json", "-"});
     const Json json = Json::parse(compared.out);
     ASSERT_EQ(json["layers"].size(), 2u);
     const Json& layer = json["layers"][1];
@@ -210,7 +210,7 @@ TEST_F(Heads, ImportedHeadsRunAsALaw) {
                          "heads.dim=4",
                          "--set",
                          "heads.subspaces={law=\"file\", path=\"b.nc\", layer=1}"};
-  const Outcome outcome = headlab(run);
+  const ProgramResult outcome = headlab(run);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json hdi = Json::parse(headlab({"hdi", "b.nc", "--json", "-"}).out);
   const double of_run =
@@ -261,7 +261,7 @@ TEST_F(Heads, HdiRefusesInOneLine) {
 
 TEST_F(Heads, HdiWritesItsFiguresToAFile) {
   write("h.npy", npy_bytes({2, 3, 1}, std::vector<double>{1, 0, 0, 3, 4, 0}));
-  const Outcome to_file = headlab({"hdi", "h.npy", "--json", "h.json"});
+  const ProgramResult to_file = headlab({"hdi", "h.npy", "--json", "h.json"});
   EXPECT_EQ(to_file.code, 0);
   EXPECT_EQ(to_file.err, "headlab: wrote h.json\n");
   const std::string text = contents(folder_ / "h.json");

@@ -20,7 +20,7 @@ class MapCommand : public ProgramTest {
  protected:
   MapCommand() : ProgramTest(HEADLAB_BINARY) {}
   /// A map of one swept bandwidth, with `more`.
-  Outcome map(const Arguments& more) const {
+  ProgramResult map(const Arguments& more) const {
     Arguments all = {"allocate", "--map",       "--data",       "s.toml", "--budget", "2,4",
                      "--n",      "5,20,80,320", "--replicates", "1024",   "--quiet"};
     all.insert(all.end(), more.begin(), more.end());
@@ -29,7 +29,7 @@ class MapCommand : public ProgramTest {
 };
 
 TEST_F(MapCommand, HasALineForEveryCellAndCountsThem) {
-  const Outcome outcome = map({});
+  const ProgramResult outcome = map({});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* words : {"kernel.bandwidth", "k* 320", "verdict", "exponent", "a decade",
                             "rule fixed ", "heads.kernel.bandwidth 0.8 ",
@@ -40,7 +40,7 @@ TEST_F(MapCommand, HasALineForEveryCellAndCountsThem) {
 }
 
 TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
-  const Outcome outcome = map({"--out", "new", "--json", "-"});
+  const ProgramResult outcome = map({"--out", "new", "--json", "-"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
   ASSERT_EQ(json["cells"].size(), 4u);
@@ -55,7 +55,7 @@ TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
 }
 
 TEST_F(MapCommand, LeavesNoFolderWhereTimeEndsBeforeTheFirstCell) {
-  const Outcome outcome = map({"--out", "new", "--max-time", "0.001s"});
+  const ProgramResult outcome = map({"--out", "new", "--max-time", "0.001s"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "headlab: --max-time reached: some cells are missing\n");
   EXPECT_NE(outcome.out.find("no cell was reached"), std::string::npos);
@@ -65,7 +65,7 @@ TEST_F(MapCommand, LeavesNoFolderWhereTimeEndsBeforeTheFirstCell) {
 TEST_F(MapCommand, GrowthOverBudgetsIsFittedWithoutASweep) {
   const Arguments arguments = {"allocate", "--data",   "a.toml",       "--budget", "2,3,4",  "--n",
                                "20",       "--growth", "--replicates", "1024",     "--quiet"};
-  const Outcome outcome = headlab(arguments);
+  const ProgramResult outcome = headlab(arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("growth of the best H with D, n 20\n"), std::string::npos);
   Arguments with_json = arguments;

@@ -47,7 +47,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     std::uint64_t count = before["conditions"][0]["replicates"];
     EXPECT_GT(count, 0u);
 
-    const Outcome interrupted = headlab({"run", file, "--replicates", enough, "--out", "o",
+    const ProgramResult interrupted = headlab({"run", file, "--replicates", enough, "--out", "o",
                                          "--resume", "--max-time", "0.2", "--threads", "1"});
     EXPECT_EQ(interrupted.code, 0);
     EXPECT_TRUE(std::regex_match(
@@ -60,7 +60,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     EXPECT_GT(further, count);
 
     const std::string all = std::to_string(further + 1003);
-    const Outcome last = headlab({"run", file, "--replicates", all, "--out", "o", "--resume"});
+    const ProgramResult last = headlab({"run", file, "--replicates", all, "--out", "o", "--resume"});
     EXPECT_EQ(last.code, 0);
     EXPECT_EQ(summary()["complete"], true);
     const Json resumed = figures();
@@ -71,12 +71,12 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
 }
 
 TEST_F(ResumeCommand, LeavesACompleteRunAsItIsAndAddsReplicates) {
-  const Outcome first = headlab({"run", "a.toml", "--out", "o", "--resume"});
+  const ProgramResult first = headlab({"run", "a.toml", "--out", "o", "--resume"});
   EXPECT_EQ(first.err,
             "headlab: nothing to resume in o/results.nc: starts anew\n"
             "headlab: wrote o/results.nc, o/summary.json\n");
   const Json figures_before = figures();
-  const Outcome again = headlab({"run", "a.toml", "--out", "o", "--resume", "--quiet"});
+  const ProgramResult again = headlab({"run", "a.toml", "--out", "o", "--resume", "--quiet"});
   EXPECT_EQ(again.err, "");
   EXPECT_EQ(figures(), figures_before);
 
@@ -107,7 +107,7 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
        "--resume: o/results.nc: condition 1 has 300 replicates already, more than the 100 asked "
        "for - ask for at least as many"},
   });
-  const Outcome text = headlab({"run", "a.toml", "--out", "text", "--resume"});
+  const ProgramResult text = headlab({"run", "a.toml", "--out", "text", "--resume"});
   EXPECT_EQ(text.code, 2);
   EXPECT_TRUE(
       std::regex_match(text.err, std::regex("headlab: --resume: text/results.nc: no headlab "
@@ -127,14 +127,14 @@ TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_FALSE(fs::exists(folder_ / left));
-  const Outcome second = headlab({"run", "a.toml", "--out", "o", "--resume"});
+  const ProgramResult second = headlab({"run", "a.toml", "--out", "o", "--resume"});
   EXPECT_EQ(second.code, 2);
   EXPECT_EQ(second.err,
             "headlab: --out: o: another run is writing there - wait for it, or choose another "
             "folder\n");
   ::kill(first, SIGTERM);
   EXPECT_EQ(finish(first).code, 1);
-  const Outcome third = headlab({"run", "a.toml", "--out", "o"});
+  const ProgramResult third = headlab({"run", "a.toml", "--out", "o"});
   EXPECT_EQ(third.code, 0);
   EXPECT_EQ(third.err,
             "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
@@ -154,7 +154,7 @@ TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ::kill(child, SIGINT);
-  const Outcome outcome = finish(child);
+  const ProgramResult outcome = finish(child);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(outcome.err.starts_with("headlab: o/summary.json")) << outcome.err;
   EXPECT_NE(outcome.err.find("; the run goes on\n"), std::string::npos) << outcome.err;

@@ -49,7 +49,7 @@ inline std::string contents(const std::filesystem::path& file) {
   return text.str();
 }
 
-struct Outcome {
+struct ProgramResult {
   int code = -1;  ///< exit code, or -1 where a signal ended the program
   std::string out;
   std::string err;
@@ -113,13 +113,13 @@ class ProgramTest : public FolderTest {
     }
     return child;
   }
-  Outcome finish(pid_t child) const {
+  ProgramResult finish(pid_t child) const {
     int status = 0;
     ::waitpid(child, &status, 0);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / ".out"),
             contents(folder_ / ".err")};
   }
-  Outcome headlab(const std::vector<std::string>& arguments) const {
+  ProgramResult headlab(const std::vector<std::string>& arguments) const {
     return finish(start(arguments));
   }
 
@@ -130,7 +130,7 @@ class ProgramTest : public FolderTest {
       std::string line;
       for (const std::string& argument : arguments) line += " " + argument;
       SCOPED_TRACE("headlab" + line);
-      const Outcome outcome = headlab(arguments);
+      const ProgramResult outcome = headlab(arguments);
       EXPECT_EQ(outcome.code, 2);
       EXPECT_EQ(outcome.out, "");
       EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
