@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A backend computes blocks of replicates of a plan and returns their moments.
+/// \file Interface of the backends, which compute the moments of blocks of replicates.
 #pragma once
 
 #include <cstdint>
@@ -28,30 +28,30 @@ struct Block {
 };
 
 /// Computes blocks of one plan, or of several that share their draws. A worker belongs to one
-/// thread and owns its scratch memory; the moments it returns for a plan depend on that plan and
-/// the replicate numbers alone, so not on the plans beside it.
+/// thread and owns its scratch memory. The moments of a plan depend only on the plan and the
+/// replicate numbers, not on the other plans.
 class Worker {
  public:
   virtual ~Worker() = default;
-  /// out[p * block.nodes() + i] becomes the moments of plan p in the i-th node of the block; the
+  /// Computes the moments of plan p in the i-th node of the block, out[p * block.nodes() + i]; the
   /// last node may be partial.
   virtual void run(const Block& block, std::span<Moments> out) = 0;
 };
 
-/// One way to compute.
+/// An implementation of the simulation.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;    ///< "reference", "cpu", "cuda"
   virtual std::string simd() const = 0;    ///< instruction set in use, "none" for reference
   virtual std::string device() const = 0;  ///< processor it runs on
-  /// Workers that may run side by side, given the number of threads asked for.
+  /// Workers that may run concurrently, given the number of threads asked for.
   virtual int workers(int threads) const = 0;
-  /// Kernel weights that are worth dealing to a worker at once.
+  /// Kernel weights that make a block worth handing to a worker.
   virtual double block_work() const { return 4e6; }
-  /// What happened that the user should know, one line each.
+  /// Events that the user should know of, one line each.
   virtual std::vector<std::string> notes() const { return {}; }
-  /// Plans that are worth giving to one worker, at most; more than 1 where it draws once for all.
+  /// Maximum plans worth giving to one worker: more than 1 where it draws once for all.
   virtual std::size_t plans_together() const { return 1; }
 
   /// Scratch memory of one worker on the host [bytes].
@@ -61,18 +61,19 @@ class Backend {
     return worker_bytes(Plans(&one, 1));
   }
 
-  /// A worker on plans that share their draws and outlive it.
+  /// Creates a worker on plans that share their draws and outlive it.
   virtual std::unique_ptr<Worker> worker(Plans plans) const = 0;
   std::unique_ptr<Worker> worker(const Plan& plan) const {
     const Plan* const one = &plan;
     return worker(Plans(&one, 1));
   }
 
-  /// Estimates and gradients for heads that are to be learned, on `threads` threads. Throws
-  /// std::invalid_argument where the kernel has no norm_share, or the backend does not learn.
+  /// Creates what computes estimates and gradients of heads to be learned, on `threads` threads.
+  /// Throws std::invalid_argument where the kernel has no norm_share or the backend learns no
+  /// heads.
   virtual std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& /*kernel*/,
                                                         int /*threads*/) const {
-    // Defined here: whoever derives from this class does not bring every backend into his program.
+    // Inline, so that a derived class does not link every backend.
     throw std::invalid_argument("backend " + name() + " learns no heads - use --backend cpu");
   }
 };

@@ -34,10 +34,10 @@ void ReplicateWorker::run(const Block& block, std::span<Moments> out) {
     const std::uint64_t first = block.first + i * node;
     const std::uint64_t count = std::min(node, block.first + block.count - first);
     for (std::uint64_t done = 0; done < count; done += largest) {
-      const auto part = static_cast<std::size_t>(std::min(largest, count - done));
-      compute_leaf(first + done, part);
+      const auto replicates = static_cast<std::size_t>(std::min(largest, count - done));
+      compute_leaf(first + done, replicates);
       for (std::size_t p = 0; p < plans_.size(); ++p) {
-        merge_leaf(p, done / largest, part, out[p * nodes + i]);
+        merge_leaf(p, done / largest, replicates, out[p * nodes + i]);
       }
     }
   }
@@ -56,17 +56,17 @@ void ReplicateWorker::compute_leaf(std::uint64_t first, std::size_t count) {
 
 void ReplicateWorker::merge_leaf(std::size_t p, std::uint64_t number, std::size_t count,
                                  Moments& node) {
-  // The leaves before this one stand in parts of 2^j leaves, one for each binary digit 1 of
-  // `number`, the largest in `node`. The leaf becomes the last part; two parts of one size are
-  // siblings and merge, as in merge_siblings but without all leaves in memory.
-  std::vector<Moments>& parts = plans_[p].parts;
+  // The previous leaves are merged into subtrees of 2^j leaves, one for each binary digit 1 of
+  // `number`, the largest in `node`. The leaf becomes the last subtree; two subtrees of one size
+  // are siblings and merge, as in merge_siblings but without all leaves in memory.
+  std::vector<Moments>& subtrees = plans_[p].subtrees;
   auto last = static_cast<std::size_t>(std::popcount(number));
-  if (parts.size() < last) parts.resize(last);
-  auto part = [&](std::size_t j) -> Moments& { return j == 0 ? node : parts[j - 1]; };
-  leaf_moments(plans_[p].layout, plans_[p].leaf, static_cast<int>(count), part(last));
-  part(last).windows = windows_[p];
+  if (subtrees.size() < last) subtrees.resize(last);
+  auto subtree = [&](std::size_t j) -> Moments& { return j == 0 ? node : subtrees[j - 1]; };
+  leaf_moments(plans_[p].layout, plans_[p].leaf, static_cast<int>(count), subtree(last));
+  subtree(last).windows = windows_[p];
   for (std::uint64_t digits = number; (digits & 1) != 0; digits >>= 1, --last) {
-    merge_moments(plans_[p].layout, part(last - 1), part(last));
+    merge_moments(plans_[p].layout, subtree(last - 1), subtree(last));
   }
 }
 

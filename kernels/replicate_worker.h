@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What backends that compute one replicate at a time share.
+/// \file Base of the workers that compute one replicate at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace headlab {
 
-/// Runs a block replicate by replicate, each for all plans at once, and takes the moments of each
-/// node. Allocates what it returns and nothing else, once it has met a node as large.
+/// Runs a block replicate by replicate, each for all plans, and takes the moments of each node.
+/// Allocates only its results, once it has met a node as large.
 class ReplicateWorker : public Worker {
  public:
   /// `layouts` are those of the plans, in their order.
@@ -28,24 +28,24 @@ class ReplicateWorker : public Worker {
                          std::span<WindowCounts> windows) = 0;
 
  private:
-  /// What is kept for each plan.
+  /// Results of one plan in progress.
   struct OfPlan {
     MomentLayout layout;
-    std::vector<double> leaf;    ///< [leaf_replicates][statistics]
-    std::vector<Moments> parts;  ///< of the node under way, see merge_leaf
+    std::vector<double> leaf;       ///< [leaf_replicates][statistics]
+    std::vector<Moments> subtrees;  ///< of the node in progress, see merge_leaf
   };
 
-  /// Computes replicates first .. first + count - 1, a leaf's at most.
+  /// Computes replicates first .. first + count - 1 of a leaf.
   void compute_leaf(std::uint64_t first, std::size_t count);
-  /// Adds the leaf just computed, the `number`-th of its node from 0, to the moments of plan p.
+  /// Adds the leaf just computed, leaf `number` of its node, to the moments of plan p.
   void merge_leaf(std::size_t p, std::uint64_t number, std::size_t count, Moments& node);
 
   std::vector<OfPlan> plans_;
-  std::vector<std::span<double>> statistics_;  ///< [plans], where the next replicate goes
+  std::vector<std::span<double>> statistics_;  ///< [plans], of the replicate in progress
   std::vector<WindowCounts> windows_;          ///< [plans], of the leaf
 };
 
-/// Name of the processor, as the system calls it.
+/// Name of the processor as the system reports it.
 std::string processor_name();
 
 }  // namespace headlab

@@ -20,6 +20,7 @@
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"
+#include "kernels/safe_sums.h"
 
 // AVX-512 and AVX2, and a portable fallback; what lies between gains little.
 #undef HWY_DISABLED_TARGETS

@@ -96,15 +96,6 @@
 // samples of C on the Zen 4 the loop is two fifths of the time, projections, draws and products of
 // heads a sixth each; the rest are cosines, statistics and what is done once a replicate.
 
-/// Below this sum of the unshifted kernel values of n points a window is done again with the
-/// largest exponent subtracted. Above it nothing that matters is lost by taking numbers below
-/// 2^-126 for 0: less than n 2^-86 of the sum w, and of the sum w^2, which is at least (sum w)^2 /
-/// n, 2^-30. (Noise that varies as s multiplies w by s / noise_unit(), which is near 1.) The plain
-/// estimator wants the sum w^2 only to know whether one w is more than half the sum w.
-inline double least_safe_sum(Estimator estimator, std::uint64_t n) {
-  constexpr double least = 0x1p-40;
-  return estimator == Estimator::plain ? least : std::max(least, 0x1p-48 * static_cast<double>(n));
-}
 /// Exponents without a bound of their own (softmax) begin at most this large, and may become this
 /// large: then sums of (s w)^2 stay below 2^128 for a noise scale s up to 2^28.
 inline constexpr float largest_first_exponent = 16;
@@ -309,7 +300,7 @@ class EnsembleLoop : public Ensembles {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         Window& at = window(q, h);
         const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
-        at.repaired = !(at.sums.weight >= least_safe_sum(plan_.estimator, plan_.n)) ||
+        at.repaired = !(at.sums.weight >= min_safe_sum(plan_.estimator, plan_.n, Underflow::flushed)) ||
                       bound > largest_exponent;
         // sum w^2 <= max w sum w: such a window is not narrow.
         const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));

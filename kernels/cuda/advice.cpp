@@ -90,7 +90,7 @@ std::string advice(Failure failure) {
     case Failure::old_driver:
       return "install a newer NVIDIA driver, build with -DCMAKE_CUDA_ARCHITECTURES=native, or use "
              "--backend cpu";
-    case Failure::shape:
+    case Failure::argument:
       return "a fault of headlab: use --backend cpu, and please report this line with the scenario";
     case Failure::other:
       break;

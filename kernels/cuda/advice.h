@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What the CUDA backend says when something is missing or fails: one line, problem - what to
-/// do. Plain functions of plain facts, so that every line is tested without a GPU.
+/// \file Messages of the CUDA backend where something is missing or fails: one line, "problem -
+/// what to do". Plain functions of plain facts, so that every line is tested without a GPU.
 #pragma once
 
 #include <compare>
@@ -23,19 +23,19 @@ struct Capability {
 struct Code {
   Capability capability;
   bool ptx = false;
-  char suffix = 0;  ///< 'a': that GPU alone; 'f': its major version alone
+  char suffix = 0;  ///< 'a': only that GPU; 'f': only its major version
 };
 
-/// What this build was made with, as tools/cmake/cuda.cmake found it.
+/// Toolkit and architectures of this build, as tools/cmake/cuda.cmake found them.
 struct BuildFacts {
   std::string toolkit;              ///< "13.0"
-  std::vector<Code> code;           ///< what it carries
-  std::vector<Capability> offered;  ///< what its nvcc can compile for
-  Capability least;                 ///< what the kernels need
+  std::vector<Code> code;           ///< in the build
+  std::vector<Capability> offered;  ///< architectures that its nvcc compiles for
+  Capability least;                 ///< minimum that the kernels need
 };
 
-/// From the texts of the build: "13.0", "sm_80 sm_90 compute_90", "75 80 86 90", "80". Throws
-/// std::invalid_argument for what it cannot read.
+/// Parses the texts of the build: "13.0", "sm_80 sm_90 compute_90", "75 80 86 90", "80". Throws
+/// std::invalid_argument for malformed text.
 BuildFacts parse_build_facts(const std::string& toolkit, const std::string& code,
                              const std::string& offered, const std::string& least);
 
@@ -43,68 +43,67 @@ BuildFacts parse_build_facts(const std::string& toolkit, const std::string& code
 std::string sm_name(Capability gpu);
 /// "sm_80, sm_90, PTX of compute_90".
 std::string code_names(const BuildFacts& build);
-/// 13000 -> "13.0", CUDA's way to number its versions.
+/// Name of CUDA's version number: "13.0" for 13000.
 std::string cuda_version(int number);
 
-/// Whether the code runs: machine code on its major version from its minor version up, PTX on
-/// everything newer.
+/// True where the code runs on a GPU: machine code on its major version from its minor version up,
+/// PTX on everything newer.
 bool runs_on(const Code& code, Capability gpu);
 
-/// Why the build has no code for a GPU, and how to get it; empty where it has.
+/// Reason why the build has no code for a GPU, and how to get it; empty where it has.
 std::string code_problem(const BuildFacts& build, Capability gpu);
 
-/// A GPU, and why it cannot be used.
+/// A GPU, and the reason why it cannot be used.
 struct GpuStatus {
   int number = 0;
   std::string name;
   Capability capability;
   int multiprocessors = 0;
   std::uint64_t memory = 0;         ///< [bytes]
-  std::uint64_t shared_memory = 0;  ///< that a block may have [bytes]
+  std::uint64_t shared_memory = 0;  ///< maximum of a thread block [bytes]
   std::string problem;              ///< empty where it can be used
 };
 
-/// Why none of the GPUs can be used, given those there are; empty where one can.
+/// Reason why none of the GPUs can be used; empty where one can.
 std::string no_usable_gpu(const std::vector<GpuStatus>& gpus);
 
 /// GPUs to be used together: those of the model of the first that can be used, so that results have
 /// the same bits whichever of them computes a block.
 std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus);
 
-/// What can be wrong before any device is seen.
+/// Obstacles before any device is seen.
 enum class Missing { driver, newer_driver, device, service, matching_driver, other };
 
 struct StartFacts {
   int driver = 0;                      ///< CUDA version the driver supports, 0 without a driver
   int runtime = 0;                     ///< CUDA version of this build
   std::optional<std::string> visible;  ///< CUDA_VISIBLE_DEVICES, where it is set
-  std::string error;                   ///< the runtime's own words
+  std::string error;                   ///< message of the runtime
 };
 
 std::string start_problem(Missing what, const StartFacts& facts);
 
-/// Kinds of failed calls that differ in what to do.
+/// Kinds of failed calls, by the remedy.
 enum class Failure {
   out_of_memory,
   busy,        ///< another program holds the device
   lost,        ///< the device no longer answers
   ecc,         ///< memory errors that could not be corrected
-  fault,       ///< a kernel did what it must not: addresses, instructions
+  fault,       ///< illegal address or instruction in a kernel
   timeout,     ///< stopped by a display's watchdog
   no_code,     ///< no code in this build for this device
   old_driver,  ///< the driver cannot compile this build's PTX
-  shape,       ///< a launch or an argument that cannot be
+  argument,    ///< invalid launch or argument
   other
 };
 
 struct FailedCall {
   Failure failure = Failure::other;
-  std::string what;         ///< "cudaMalloc of 1048576 bytes", "weigh_kernel"
+  std::string what;         ///< "cudaMalloc of 1048576 bytes", "sum_weights"
   std::string error;        ///< "out of memory (cudaErrorMemoryAllocation)"
   int device = -1;          ///< -1 where there is none yet
   std::string device_name;  ///< "NVIDIA H200"; may be empty
-  std::string
-      last_kernel;  ///< launched last before the call, where that is not `what`; may be empty
+  std::string last_kernel;  ///< last launch before the call, where that is not `what`; may be empty
 };
 
 /// "CUDA: WHAT failed on GPU 0 (NVIDIA H200): ERROR - what to do".

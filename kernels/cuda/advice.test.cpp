@@ -142,9 +142,9 @@ TEST(Advice, SaysWhatFailedWhereAndWhatToDo) {
       "(nvidia-smi lists them), or use --backend cpu");
   // Each kind has advice of its own.
   std::vector<std::string> lines;
-  for (const Failure kind :
-       {Failure::out_of_memory, Failure::busy, Failure::lost, Failure::ecc, Failure::fault,
-        Failure::timeout, Failure::no_code, Failure::old_driver, Failure::shape, Failure::other}) {
+  for (const Failure kind : {Failure::out_of_memory, Failure::busy, Failure::lost, Failure::ecc,
+                             Failure::fault, Failure::timeout, Failure::no_code,
+                             Failure::old_driver, Failure::argument, Failure::other}) {
     lines.push_back(failure_text({.failure = kind, .what = "it", .error = "so"}));
     EXPECT_EQ(lines.back().find('\n'), std::string::npos);
     EXPECT_TRUE(lines.back().starts_with("CUDA: it failed: so - ")) << lines.back();

@@ -128,6 +128,7 @@ struct FallbackArguments {
   double* totals = nullptr;        ///< [replicates][Q][totals.size()]
   std::uint32_t* taken = nullptr;  ///< [replicates][Q], 1 where the fallback was taken
   bool all = false;                ///< every query, whether its sums are safe or not
+  double min_sum = 0;              ///< smallest safe sum of kernel values
   bool counts_empty = false;
   WindowCounters windows;
 };

@@ -276,6 +276,32 @@ TEST_F(Cuda, TheFallbackIsEquivalentToReference) {
   EXPECT_GT(fallback, 0u);
 }
 
+TEST_F(Cuda, TheFallbackTakesSumsThatUnderflowCouldChange) {
+  // Sums of kernel values are safe from 2^-40 on, and where squares are needed from n 2^-60 = 1.5
+  // 2^-40 on.
+  struct Case {
+    Estimator estimator;
+    double sum;
+    std::uint64_t fallback;
+  };
+  for (const Case& c :
+       {Case{Estimator::plain, 0x1.4p-40, 0}, Case{Estimator::conditional, 0x1.4p-40, 1},
+        Case{Estimator::conditional, 0x1.cp-40, 0}}) {
+    Plan plan = test::make_plan({.n = 3u << 19, .d = 1, .heads = 1, .k = 1, .queries = 1},
+                                GaussianKernel{.bandwidth = 1e5}, c.estimator);
+    plan.query_points = {1e5 * std::sqrt(2 * std::log(static_cast<double>(plan.n) / c.sum))};
+    plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, 1);
+    std::atomic<std::uint64_t> fallback = 0;
+    Options options = small_options();
+    options.fallback_queries = &fallback;
+    const Moments found = one_replicate(*make_cuda_backend(options), plan, 2);
+    EXPECT_EQ(fallback, c.fallback) << "sum " << c.sum;
+    // sum w^2 / (sum w)^2 = (1 + cv^2) / n, where w varies as exp(9.1 X 1e-5).
+    if (c.estimator == Estimator::plain) continue;
+    EXPECT_NEAR(static_cast<double>(plan.n) * found.mean.at(1), 1.0, 1e-3);
+  }
+}
+
 TEST_F(Cuda, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
   Options fallback_only = small_options();
   fallback_only.limits.shared_bytes = 0;

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/design_point.h"
+#include "kernels/safe_sums.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -154,6 +155,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
                   .totals = sums.totals,
                   .taken = arrays_.fallback.as<std::uint32_t>(),
                   .all = launch_.fallback_only,
+                  .min_sum = min_safe_sum(plan_.estimator, plan_.n, Underflow::gradual),
                   .counts_empty = std::visit(
                       [](const auto& law) { return law.counts_empty_windows; }, plan_.kernel),
                   .windows = windows},

@@ -19,10 +19,9 @@ constexpr unsigned fallback_warps = fallback_threads / warp_threads;
 constexpr unsigned rows_of_block = 8;
 static_assert(rows_of_block % 4 == 0, "the arrays behind them in shared memory are aligned");
 
-/// Below this sum of kernel values a query is done again, with the argument of the cpu backend:
-/// above it what underflowed is below 2^-86 of the sum, and 2^-46 in sums of squares.
-constexpr double least_safe_sum = 0x1p-40;
-constexpr double largest_safe_sum = 0x1p+60;
+/// Largest safe sum of kernel values, far from overflow of their squares; see kernels/safe_sums.h
+/// for the smallest.
+constexpr double max_safe_sum = 0x1p+60;
 
 struct Nearest {
   float value;
@@ -214,12 +213,12 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
 }
 
 /// True where the sums of a row can be used as they are.
-HEADLAB_DEVICE bool is_safe(const TotalsLayout& layout, const double* totals) {
+HEADLAB_DEVICE bool is_safe(const TotalsLayout& layout, const double* totals, double min_sum) {
   for (int h = 0; h < layout.heads; ++h) {
     const double sum = totals[layout.weight(h)];
     const double square = totals[layout.square(h, h)];
     // NaN fails each of these.
-    if (!(sum >= least_safe_sum && sum <= largest_safe_sum && square > 0 && square < 0x1p+120)) {
+    if (!(sum >= min_sum && sum <= max_safe_sum && square > 0 && square < 0x1p+120)) {
       return false;
     }
   }
@@ -238,7 +237,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(fallback_threads, 1)
   const std::int64_t own = first + thread_index();
   if (thread_index() < rows_of_block && own < rows) {
     const TotalsLayout& layout = r.weigh.totals;
-    const bool taken = r.all || !is_safe(layout, r.totals + own * layout.size());
+    const bool taken = r.all || !is_safe(layout, r.totals + own * layout.size(), r.min_sum);
     unsafe[thread_index()] = taken ? 1 : 0;
     r.taken[own] = taken ? 1 : 0;
     if (taken) add_atomically(r.windows.of(own / r.weigh.queries.count) + 2, 1);

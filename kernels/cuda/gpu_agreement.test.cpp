@@ -176,7 +176,7 @@ TEST_F(GpuBackend, ManyHeadsAndOddDimensionsAreEquivalentToReference) {
   }
 }
 
-/// Few and small: what a sanitizer is given.
+/// Few and small cases, for sanitizers.
 TEST_F(GpuBackend, EveryKernelOnAFewPointsIsEquivalentToReference) {
   Options options;
   options.batch_replicates = 8;
@@ -196,7 +196,7 @@ TEST_F(GpuBackend, EveryKernelOnAFewPointsIsEquivalentToReference) {
       }
     }
   }
-  // So narrow that every query is done again by the path for unsafe sums.
+  // So narrow that every query takes the fallback.
   compare(test::make_plan({.n = 100}, GaussianKernel{.bandwidth = 1e-3}), 2, options);
 }
 

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 /// A figure of a run with its Monte Carlo standard error.
-struct Estimated {
+struct Estimate {
   double value = 0;
   double mcse = 0;
 };
@@ -74,8 +74,8 @@ Moments merged(const MomentLayout& layout, const std::vector<Moments>& nodes,
   return all;
 }
 
-/// Figures with standard errors by leaving out one of equal nodes at a time.
-std::vector<Estimated> estimated(const Plan& plan, const std::vector<Moments>& nodes) {
+/// Figures with their jackknife standard errors over equal nodes.
+std::vector<Estimate> estimates_of(const Plan& plan, const std::vector<Moments>& nodes) {
   const std::vector<double> all = figures_of(plan, merged(plan.layout(), nodes));
   const double count = static_cast<double>(nodes.size());
   std::vector<double> sum(all.size()), square(all.size());
@@ -86,7 +86,7 @@ std::vector<Estimated> estimated(const Plan& plan, const std::vector<Moments>& n
       square[f] += (left[f] - all[f]) * (left[f] - all[f]);
     }
   }
-  std::vector<Estimated> figures;
+  std::vector<Estimate> figures;
   for (std::size_t f = 0; f < all.size(); ++f) {
     const double variance = (square[f] - sum[f] * sum[f] / count) * (count - 1) / count;
     figures.push_back({all[f], std::sqrt(variance)});
@@ -105,7 +105,7 @@ TEST_F(GpuBackend, ComponentsAreThoseOfTheReference) {
         const Block block = {.first = 0, .count = 64};
         std::vector<Moments> reference(block.nodes());
         make_reference_backend()->worker(plan)->run(block, reference);
-        const auto expected = estimated(plan, reference);
+        const auto expected = estimates_of(plan, reference);
         const auto got = figures_of(plan, merged(plan.layout(), run(plan, block)));
         ASSERT_EQ(got.size(), expected.size());
         for (std::size_t f = 0; f < got.size(); ++f) {
@@ -125,7 +125,7 @@ TEST_F(GpuBackend, ComponentsAreThoseOfTheReference) {
   RecordProperty("largest_error_in_mcse", std::to_string(largest_in_mcse));
 }
 
-/// The file of known answers: where this was built, or where a carried program is told it is.
+/// The known answers: of the source tree, or for a carried program of HEADLAB_KNOWN_ANSWERS_FILE.
 json known_answers() {
   const char* carried = std::getenv("HEADLAB_KNOWN_ANSWERS_FILE");
   std::ifstream file(carried != nullptr ? carried : HEADLAB_KNOWN_ANSWERS);
@@ -186,7 +186,7 @@ KnownCase with_signal(const json& known, double noise_variance_factor) {
   return c;
 }
 
-/// Variances and covariance of noise alone: two heads of dimension one in the plane.
+/// Variances and covariance of pure noise: two heads of dimension one in the plane.
 KnownCase of_noise(const json& known, double noise_variance_factor) {
   const double cosine = known["cos_angle"];
   const double sine = std::sqrt(1 - cosine * cosine);
@@ -202,7 +202,7 @@ KnownCase of_noise(const json& known, double noise_variance_factor) {
   return c;
 }
 
-struct Judgement {
+struct Score {
   std::size_t compared = 0;
   double largest_z = 0;
   double rms_z = 0;
@@ -210,22 +210,21 @@ struct Judgement {
 };
 
 /// Agreement: every |z| < 4.5 and a root mean square z between 0.7 and 1.35. NaN does not agree.
-Judgement judge(const std::vector<double>& z) {
-  Judgement judgement{.compared = z.size()};
+Score score_of(const std::vector<double>& z) {
+  Score score{.compared = z.size()};
   bool all_below = true;
   double square = 0;
   for (const double one : z) {
     all_below = all_below && std::abs(one) < 4.5;
-    judgement.largest_z = std::max(judgement.largest_z, std::abs(one));
+    score.largest_z = std::max(score.largest_z, std::abs(one));
     square += one * one;
   }
-  judgement.rms_z = std::sqrt(square / static_cast<double>(z.size()));
-  judgement.agrees = all_below && judgement.rms_z > 0.7 && judgement.rms_z < 1.35;
-  return judgement;
+  score.rms_z = std::sqrt(square / static_cast<double>(z.size()));
+  score.agrees = all_below && score.rms_z > 0.7 && score.rms_z < 1.35;
+  return score;
 }
 
-Judgement judge_known_answers(Estimator estimator, double noise_variance_factor,
-                              double mcse_factor) {
+Score score_known_answers(Estimator estimator, double noise_variance_factor, double mcse_factor) {
   const json known = known_answers();
   std::vector<KnownCase> cases;
   for (const char* name : {"finite_n", "softmax_finite_n"}) {
@@ -235,27 +234,27 @@ Judgement judge_known_answers(Estimator estimator, double noise_variance_factor,
   std::vector<double> z;
   for (KnownCase& c : cases) {
     c.plan.estimator = estimator;
-    const auto figures = estimated(c.plan, run(c.plan, {.first = 0, .count = 32768, .node = 256}));
+    const auto figures =
+        estimates_of(c.plan, run(c.plan, {.first = 0, .count = 32768, .node = 256}));
     for (std::size_t i = 0; i < c.exact.size(); ++i) {
-      const Estimated& figure = figures[c.which[i]];
+      const Estimate& figure = figures[c.which[i]];
       z.push_back((figure.value - c.exact[i]) / (figure.mcse * mcse_factor));
     }
   }
-  return judge(z);
+  return score_of(z);
 }
 
 TEST_F(GpuBackend, KnownAnswersAreReproducedWithinTheirStandardErrors) {
   for (const Estimator estimator : estimators) {
-    const Judgement judgement = judge_known_answers(estimator, 1, 1);
-    EXPECT_EQ(judgement.compared, 6u + 10u + 10u + 6u + 4u * 3u);
-    EXPECT_TRUE(judgement.agrees) << "largest |z| " << judgement.largest_z << ", rms "
-                                  << judgement.rms_z;
+    const Score score = score_known_answers(estimator, 1, 1);
+    EXPECT_EQ(score.compared, 6u + 10u + 10u + 6u + 4u * 3u);
+    EXPECT_TRUE(score.agrees) << "largest |z| " << score.largest_z << ", rms " << score.rms_z;
     const std::string name = estimator == Estimator::plain ? "plain" : "conditional";
-    RecordProperty("largest_z_" + name, std::to_string(judgement.largest_z));
-    RecordProperty("rms_z_" + name, std::to_string(judgement.rms_z));
+    RecordProperty("largest_z_" + name, std::to_string(score.largest_z));
+    RecordProperty("rms_z_" + name, std::to_string(score.rms_z));
     // Negative controls.
-    EXPECT_FALSE(judge_known_answers(estimator, 1, 0.5).agrees);
-    EXPECT_FALSE(judge_known_answers(estimator, 1.05, 1).agrees);
+    EXPECT_FALSE(score_known_answers(estimator, 1, 0.5).agrees);
+    EXPECT_FALSE(score_known_answers(estimator, 1.05, 1).agrees);
   }
 }
 

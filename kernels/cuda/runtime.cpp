@@ -14,11 +14,11 @@
 namespace headlab::cuda {
 namespace {
 
-/// cuBLAS chooses its way by the workspace too, so it has one size everywhere: what the manual
-/// recommends for Hopper, the most it recommends.
+/// Workspace of cuBLAS, whose algorithm depends on it: the same everywhere, the size that the
+/// manual recommends for Hopper, which is the largest.
 constexpr std::uint64_t workspace_bytes = std::uint64_t{32} << 20;
 
-/// cuBLAS, loaded where a GPU is used: it is half a gigabyte, and linking it would add a tenth of a
+/// cuBLAS, loaded when a GPU is used: it is half a gigabyte, and linking it would add a tenth of a
 /// second to the start of every program, on machines without a GPU too.
 struct Cublas {
   decltype(&cublasCreate_v2) create = nullptr;
@@ -29,7 +29,7 @@ struct Cublas {
   decltype(&cublasSetAtomicsMode) set_atomics_mode = nullptr;
   decltype(&cublasSgemm_v2_64) multiply = nullptr;
   decltype(&cublasGetStatusName) status_name = nullptr;
-  std::string problem;  ///< empty where all of it is there
+  std::string problem;  ///< empty where it is complete
 };
 
 template <class Function>
@@ -40,13 +40,13 @@ void find(void* library, const char* name, Function& function, std::string& prob
 
 Cublas load_cublas() {
   Cublas blas;
-  // That of this build's toolkit, or the other major version that has the same calls: a machine
-  // with a newer driver than its libraries has only that.
+  // The version of this build's toolkit, or the other major version with the same calls, which may
+  // be the only one on a machine with a newer driver than its libraries.
   const std::string own = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
   const std::string other = CUBLAS_VER_MAJOR == 12 ? "libcublas.so.13" : "libcublas.so.12";
   void* library = nullptr;
   for (const std::string& name : {own, other}) {
-    // The system's if it knows one, otherwise where this build found it or toolkits are installed.
+    // The system's, then the folder where this build found it, then that of installed toolkits.
     for (const std::string& file :
          {name, HEADLAB_CUBLAS_FOLDER "/" + name, "/usr/local/cuda/lib64/" + name}) {
       if (library == nullptr) library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -114,7 +114,7 @@ Failure failure_of(cudaError_t error) {
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
     case cudaErrorLaunchOutOfResources:
-      return Failure::shape;
+      return Failure::argument;
     default:
       return Failure::other;
   }
@@ -129,7 +129,7 @@ Failure failure_of(cublasStatus_t status) {
     case CUBLAS_STATUS_EXECUTION_FAILED:
       return Failure::fault;
     case CUBLAS_STATUS_INVALID_VALUE:
-      return Failure::shape;
+      return Failure::argument;
     default:
       return Failure::other;
   }
@@ -144,7 +144,7 @@ std::string text_of(cublasStatus_t status) {
 }
 
 [[noreturn]] void fail(FailedCall call) {
-  // Also forgets the error, so that the next call is not blamed for it.
+  // Resets the error, so that the next call does not report it.
   cudaGetLastError();
   if (cudaGetDevice(&call.device) != cudaSuccess) call.device = -1;
   for (const GpuStatus& gpu : survey().gpus) {
@@ -289,7 +289,7 @@ Memory::Memory(std::uint64_t bytes) {
   if (bytes == 0) return;
   const cudaError_t error = cudaMalloc(&data_, bytes);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // or the next launch would be blamed for it
+    cudaGetLastError();  // or the next launch would report it
     data_ = nullptr;
     return;
   }
@@ -303,7 +303,7 @@ Memory& Memory::operator=(Memory&& other) noexcept {
   return *this;
 }
 
-// What fails while something is given back has failed before, and was reported there.
+// A failure here was reported by an earlier call.
 Memory::~Memory() {
   if (data_ != nullptr) cudaFree(data_);
 }
@@ -335,7 +335,7 @@ Stream::Stream() {
 }
 
 Stream::~Stream() {
-  // The workspace is given back after this, and the queue may still use it.
+  // The workspace is freed after this, and the queue may still use it.
   cudaStreamSynchronize(static_cast<cudaStream_t>(stream_));
   cublas().destroy(static_cast<cublasHandle_t>(blas_));
   cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
@@ -364,7 +364,7 @@ void Stream::synchronise() {
 
 void Stream::multiply(const float* w, const float* x, float* keys, int outputs, int d,
                       std::int64_t points) {
-  // Row by row here is column by column there, of the transposes: keys' = x' w'.
+  // Rows here are columns of the transposes in cuBLAS: keys' = x' w'.
   const float one = 1, zero = 0;
   check(cublas().multiply(static_cast<cublasHandle_t>(blas_), CUBLAS_OP_N, CUBLAS_OP_N, points,
                           outputs, d, &one, x, points, w, d, &zero, keys, points),
@@ -381,7 +381,7 @@ Mark::Mark(Stream& stream) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "creating an event");
   event_ = event;
-  // A destructor does not run for what was not constructed.
+  // The destructor does not run where the constructor throws.
   const cudaError_t error = cudaEventRecord(event, static_cast<cudaStream_t>(stream.handle()));
   if (error != cudaSuccess) {
     cudaEventDestroy(event);

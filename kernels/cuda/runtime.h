@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What the CUDA backend asks of the CUDA runtime and of cuBLAS, behind owning types. Every
-/// call is checked. runtime.cpp gives it its meaning on a GPU, emulator/runtime.cpp on the host.
+/// \file The CUDA runtime and cuBLAS behind owning types. Every call is checked. runtime.cpp
+/// implements it for a GPU, emulator/runtime.cpp for the host.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// No GPU that can be used: one line that says what is missing and what to do.
+/// No usable GPU: one line with the missing part and the remedy.
 class Unavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A call that failed: what failed, on which device, and what to do.
+/// A failed call: one line with the call, the device and the remedy.
 class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,23 +28,23 @@ struct DeviceInfo {
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
   std::uint64_t memory = 0;         ///< [bytes]
-  std::uint64_t shared_memory = 0;  ///< that a block may have [bytes]
+  std::uint64_t shared_memory = 0;  ///< maximum of a thread block [bytes]
 };
 
-/// The devices that this build can run on. Throws Unavailable where there is none: no driver, a
-/// driver too old, no device, or none that this build has code for.
+/// Devices that this build runs on. Throws Unavailable where there is none: no driver, a driver too
+/// old, no device, or none that this build has code for.
 std::vector<DeviceInfo> usable_devices();
 
-/// Makes a device the one that the calls of this thread go to.
+/// Selects the device of the calls of this thread.
 void use_device(int number);
 
-/// Memory that is free on this thread's device [bytes].
+/// Free memory of this thread's device [bytes].
 std::uint64_t free_memory();
 
 /// The highest clock of a device's multiprocessors [Hz].
 double highest_clock(int number);
 
-/// Memory of this thread's device. Empty where it could not be had.
+/// Memory of this thread's device. Empty where it did not suffice.
 class Memory {
  public:
   Memory() = default;
@@ -64,8 +64,8 @@ class Memory {
   void* data_ = nullptr;
 };
 
-/// A queue of work on this thread's device, with its own cuBLAS handle. What is queued is done in
-/// order; errors of earlier work show at the latest in `synchronise`.
+/// A queue of work on this thread's device, with its own cuBLAS handle. Work runs in the order of
+/// the queue; its errors show at the latest in `synchronise`.
 class Stream {
  public:
   Stream();
@@ -79,7 +79,7 @@ class Stream {
   void synchronise();
 
   /// keys [outputs][points] = w [outputs][d] x [d][points], all of them row by row, in full float32
-  /// (no TF32). The bits depend on the shape alone.
+  /// (no TF32). The bits depend only on the sizes.
   void multiply(const float* w, const float* x, float* keys, int outputs, int d,
                 std::int64_t points);
 
@@ -95,16 +95,16 @@ class Stream {
   Memory workspace_;
 };
 
-/// A place in the work of a stream, to measure the time between two of them.
+/// A point in the work of a stream, to measure the time between two.
 class Mark {
  public:
-  /// Behind what is queued now.
+  /// After the work that is queued now.
   explicit Mark(Stream& stream);
   Mark(Mark&& other) noexcept;
   Mark& operator=(Mark&&) = delete;
   ~Mark();
 
-  /// Time from `earlier` to here [s]; waits until the device is here.
+  /// Time since `earlier` [s]; waits until the device has reached this mark.
   double seconds_since(const Mark& earlier) const;
 
  private:

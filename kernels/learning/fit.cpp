@@ -27,7 +27,7 @@ Matrix matrix_of(std::vector<double>& numbers, const HeadParameters& shape, int 
   return {numbers.data() + head * size, shape.d, shape.k};
 }
 
-/// Adam on one matrix or vector, with a second moment of the whole.
+/// Adam on one matrix or vector, with one second moment for all of its elements.
 class Adam {
  public:
   /// The step for this gradient, of length about `rate`.
@@ -37,7 +37,7 @@ class Adam {
     first_ = first_decay * first_ + (1 - first_decay) * gradient;
     second_ = second_decay * second_ + (1 - second_decay) * gradient.squaredNorm();
     const double size = std::sqrt(second_ / (1 - std::pow(second_decay, count_)));
-    return first_ * (rate / (1 - std::pow(first_decay, count_)) / (size + least_size));
+    return first_ * (rate / (1 - std::pow(first_decay, count_)) / (size + min_size));
   }
   /// Brings the first moment to the tangent space of orthonormal frames at w.
   void transport(const MatrixXd& w) { first_ = tangent(w, first_); }
@@ -51,7 +51,7 @@ class Adam {
  private:
   static constexpr double first_decay = 0.9;
   static constexpr double second_decay = 0.999;
-  static constexpr double least_size = 1e-8;
+  static constexpr double min_size = 1e-8;
   int count_ = 0;
   MatrixXd first_;
   double second_ = 0;
@@ -230,7 +230,7 @@ class Descent {
 
 std::uint64_t held_out_points(const Learning& learning, std::uint64_t n) {
   return std::min(static_cast<std::uint64_t>(learning.held_out * static_cast<double>(n)),
-                  most_held_out);
+                  max_held_out);
 }
 
 double chordal_gradient(const HeadParameters& heads, std::vector<double>& gradient) {

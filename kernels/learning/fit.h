@@ -13,11 +13,11 @@ namespace headlab {
 
 /// Steps between two checks of how far a fit has come.
 inline constexpr std::uint64_t check_steps = 10;
-/// Points held out, at most: they tell the error well enough, and each check weighs all keys for
+/// Maximum held-out points: they suffice to estimate the error, and each check weighs all keys for
 /// all of them.
-inline constexpr std::uint64_t most_held_out = 1000;
+inline constexpr std::uint64_t max_held_out = 1000;
 
-/// Where a fit stood at a check.
+/// State of a fit at a check.
 struct FitCheck {
   std::uint64_t step = 0;  ///< steps done
   /// Mean of (Y - f)^2, each point's own value left out, over the batches since the last check;
@@ -27,18 +27,18 @@ struct FitCheck {
   HeadParameters heads;
 };
 
-/// What a fit found.
+/// Result of a fit.
 struct Fit {
   HeadParameters heads;
   std::uint64_t steps = 0;               ///< after which these heads were reached
   std::optional<double> held_out_error;  ///< theirs
-  std::vector<FitCheck> course;          ///< where asked for
+  std::vector<FitCheck> course;          ///< if FitHooks::keeps_course
 };
 
-/// What the caller of a fit wants besides its result.
+/// Callbacks of a fit.
 struct FitHooks {
-  std::function<bool()> stop = {};                  ///< true: give up
-  std::function<void(const FitCheck&)> check = {};  ///< hears where the fit stands
+  std::function<bool()> stop = {};                  ///< true: stop without a result
+  std::function<void(const FitCheck&)> check = {};  ///< called at each check
   bool keeps_course = false;
 };
 
@@ -46,18 +46,18 @@ struct FitHooks {
 ///
 ///     mean_q (Y_q - sum_h a_h f_h(X_q))^2 + lambda (1 - chordal index)
 ///
-/// q running over the training points, each with its own value left out of f_h(X_q), by stochastic
+/// over the training points X_q, each with its own value left out of f_h(X_q), by stochastic
 /// gradients over batches drawn with replacement. The steps are Adam's (Kingma and Ba 2015) with
 /// one second moment a matrix instead of one an element, so that they do not depend on the basis
 /// (Becigneul and Ganea 2019): a matrix moves by about learning_rate / sqrt(1 + step/100) in
 /// Frobenius norm, for orthonormal columns along the tangent space and back by QR. The last
-/// share `held_out` of the points is neither key nor in a batch; after `patience` checks at which
-/// their error was not the least so far the fit ends, and the heads of the least one are its
-/// result. Without held-out points it is the last heads.
+/// share `held_out` of the points is neither key nor in a batch; the fit ends after `patience`
+/// checks without a new minimum of their error, and the heads of the minimum are its result.
+/// Without held-out points the result is the last heads.
 ///
-/// The batches depend on (learning.seed, number) alone, and a fit of fewer steps is the beginning
-/// of a longer one. Nothing where `hooks.stop` ended it. Requires 2 training points or more after
-/// those held out. Throws std::invalid_argument where the error is not finite.
+/// The batches depend only on (learning.seed, number), and a fit of fewer steps is the beginning of
+/// a longer one. Returns nothing where `hooks.stop` ended it. Requires 2 training points or more
+/// after those held out. Throws std::invalid_argument where the error is not finite.
 std::optional<Fit> fit_heads(const Learning& learning, std::uint64_t number,
                              const TrainingPoints& points, HeadGradients& gradients,
                              const FitHooks& hooks = {});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What a backend computes for a fit.
+/// \file Estimates and gradients of heads that are learned: the interface of the backends for a
+/// fit.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +19,10 @@ struct TrainingPoints {
   std::vector<double> y;  ///< [n]
 };
 
-/// Where heads are asked for their estimates.
+/// Points at which heads are evaluated.
 struct FitQueries {
   std::span<const float> x;           ///< [Q][d]
-  std::span<const std::int64_t> own;  ///< [Q], the training point that is left out, or -1
+  std::span<const std::int64_t> own;  ///< [Q], the training point left out, or -1
   std::size_t size() const { return own.size(); }
 };
 

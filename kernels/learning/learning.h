@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Heads that are learned by gradient descent: what is learned, and how.
+/// \file Parameters of heads that are learned by gradient descent, and of the descent.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace headlab {
 
-/// The numbers of an ensemble that can be learned.
+/// Numbers of an ensemble that can be learned.
 struct HeadParameters {
   int heads = 1;  ///< H
   int d = 1;      ///< dimension of the design
@@ -18,24 +18,24 @@ struct HeadParameters {
   std::vector<double> weights;  ///< [H], a_h
 };
 
-/// What the matrices of a head may be.
+/// Set of matrices that a head may have.
 enum class HeadForm {
   orthonormal,  ///< W_h with orthonormal columns
   free,         ///< any W_h
   query_key     ///< any W_Q and W_K (softmax)
 };
 
-/// A fit: from where, how far, in which steps. See fit_heads().
+/// Start, length and steps of a fit, see fit_heads().
 struct Learning {
   HeadParameters start;
   HeadForm form = HeadForm::orthonormal;
   bool learns_weights = false;  ///< the a_h too
-  std::uint64_t steps = 200;    ///< at most
-  int batch = 32;               ///< training points that a step looks at
+  std::uint64_t steps = 200;    ///< maximum
+  int batch = 32;               ///< training points of a step
   double learning_rate = 0.05;  ///< length of the first steps
   double diversity = 0;         ///< lambda in the penalty lambda (1 - chordal index)
-  double held_out = 0.2;        ///< share of the points that tells when to stop; 0: none
-  int patience = 5;             ///< checks without progress after which a fit stops
+  double held_out = 0.2;        ///< share of the points held out for early stopping
+  int patience = 5;             ///< checks without progress that end a fit
   std::uint64_t seed = 0;       ///< of the batches
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What fast backends measure in while heads are learned.
+/// \file Units of keys and queries on the fast backends while heads are learned.
 #pragma once
 
 #include <cmath>
@@ -43,9 +43,9 @@ struct FitUnits {
   }
 };
 
-/// Means of the points [d], rounded to float32. Softmax weights do not change where all keys move
-/// by one vector, Gaussian ones where the queries move with them; neither do gradients, but they
-/// lose fewer digits where X is centred.
+/// Means of the points [d], rounded to float32. A shift of all keys changes neither softmax weights
+/// nor their gradients, nor Gaussian ones if the queries shift with them; gradients lose fewer
+/// digits where X is centred.
 inline std::vector<float> centre_of(const TrainingPoints& points, std::size_t count) {
   const auto d = static_cast<std::size_t>(points.d);
   std::vector<double> sum(d);

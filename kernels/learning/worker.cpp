@@ -42,7 +42,7 @@ class LearningWorker : public ReplicateWorker {
 
  private:
   struct Ensemble {
-    Plan plan;  ///< with the heads of the replicate under way
+    Plan plan;  ///< with the heads of the replicate in progress
     std::optional<Learning> learning;
     std::unique_ptr<HeadGradients> gradients;
   };
@@ -96,7 +96,7 @@ std::uint64_t worker_bytes(const Backend& backend, Plans plans) {
     const auto heads = static_cast<std::uint64_t>(plan->heads);
     const auto d = static_cast<std::uint64_t>(plan->d);
     const auto k = static_cast<std::uint64_t>(plan->k);
-    // The sample in float64 and as points, then the keys of all heads.
+    // The training set in float64 and as points, then the keys of all heads.
     bytes += plan->n * (20 * d + 40);
     if (plan->learning) {
       bytes += plan->n * 4 * heads * (k + 1) + static_cast<std::uint64_t>(plan->learning->batch) *

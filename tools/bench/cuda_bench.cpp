@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel weights per second of the CUDA backend: the fused kernel alone, and whole jobs (draws,
+// Kernel weights per second of the CUDA backend: of the fused kernel, and of whole jobs (draws,
 // projection, sums, moments); and the time of a fit of heads. One weight is one kernel value and
-// its share of the sums: replicates x queries x heads x n. Needs a GPU and its driver, cuBLAS and
-// the C library, nothing else.
+// its share of the sums: replicates x queries x heads x n. Needs only a GPU and its driver, cuBLAS
+// and the C library.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -35,16 +35,15 @@ namespace {
 
 constexpr const char* usage =
     "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--repeats N] [--replicates R] [--json FILE]\n"
-    "headlab_cuda_bench --list   starts the devices it would use, and measures nothing\n"
+    "headlab_cuda_bench --list   starts the devices it would use, without measurements\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
-    "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads), "
+    "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads) "
     "or\n"
-    "                given-x: the steps of the plain estimator alone, of which projection and sums "
-    "are\n"
-    "                attention's work\n"
-    "  --repeats     measurements that a median is taken of, by default 21\n"
+    "                given-x (only the steps of the plain estimator: its projection and sums are\n"
+    "                those of attention)\n"
+    "  --repeats     measurements per median, by default 21\n"
     "  --replicates  of a whole job, by default 10000\n"
-    "  --json        where the figures are written as well, rewritten after each row\n";
+    "  --json        file for the figures too, rewritten after each row\n";
 
 /// Bad command line: exit 2, with the usage.
 class Usage : public std::runtime_error {
@@ -75,7 +74,7 @@ int positive(const std::string& text) {
     used = 0;
   }
   if (used == 0 || used != text.size() || value < 1) {
-    throw Usage("\"" + text + "\" is no positive integer");
+    throw Usage("\"" + text + "\" is not a positive integer");
   }
   return value;
 }
@@ -118,8 +117,8 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-/// d = 32, or 64 where a head has as many dimensions. The bandwidth grows with sqrt(d_k), so that
-/// exponents are as large for every d_k.
+/// Plan with d = 32, or 64 for d_k = 64. The bandwidth grows with sqrt(d_k), so that exponents are
+/// equally large for every d_k.
 Plan bench_plan(int k, Estimator estimator, MomentMode mode) {
   Plan plan = test::make_plan({.n = 4096, .d = std::max(32, k), .heads = 8, .k = k, .queries = 64},
                               GaussianKernel{.bandwidth = 0.8 * std::sqrt(static_cast<double>(k))},
@@ -129,7 +128,7 @@ Plan bench_plan(int k, Estimator estimator, MomentMode mode) {
   return plan;
 }
 
-/// A backend whose workers are kept when they are given back: a job finds memory and handles ready.
+/// A backend that keeps its workers for the next job, with their memory and handles.
 class WarmBackend : public Backend {
  public:
   explicit WarmBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
@@ -184,10 +183,10 @@ double median(std::vector<double> values) {
 
 struct Job {
   double warm = 0;   ///< median [s]
-  double first = 0;  ///< the first one, with the memory and the handles it takes [s]
+  double first = 0;  ///< the first one, with its allocations and handles [s]
 };
 
-/// Whole jobs of one plan. At most `repeats` of them, and no more after two seconds.
+/// Whole jobs of one plan: up to `repeats`, and none after two seconds.
 Job time_jobs(const Plan& plan, std::uint64_t replicates, int repeats) {
   using Clock = std::chrono::steady_clock;
   const WarmBackend backend(cuda::make_cuda_backend());
@@ -237,16 +236,16 @@ struct LearnedHeads {
   }
 };
 
-/// Refuses what renaming would destroy: a device, a link, a folder.
+/// Throws for a target that renaming would destroy: a device, a link, a folder.
 void check_target(const std::string& file) {
   std::error_code ignored;
   const auto status = std::filesystem::symlink_status(file, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Unwritable("--json " + file + ": is there already and no regular file");
+    throw Unwritable("--json " + file + ": exists and is not a regular file");
   }
 }
 
-/// Rewrites the file in one step, so that a reader never sees half of it.
+/// Rewrites the file atomically.
 void write_json(const std::string& file, const nlohmann::ordered_json& report) {
   if (file.empty()) return;
   check_target(file);
@@ -286,7 +285,7 @@ int run(const Arguments& arguments) {
   std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
               device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
   if (arguments.list) {
-    // What is missing shows here: a driver that is too old, cuBLAS, a device in use.
+    // Fails here for a driver that is too old, a missing cuBLAS, a device in use.
     for (const cuda::DeviceInfo& one : devices) {
       cuda::use_device(one.number);
       const cuda::Stream stream;
@@ -342,7 +341,7 @@ int run(const Arguments& arguments) {
           const Job job = time_jobs(plan, arguments.replicates, arguments.repeats);
           job_rate = static_cast<double>(arguments.replicates) * static_cast<double>(plan.n) *
                      plan.heads * plan.queries / job.warm;
-          // Every device of the machine takes part in a whole job.
+          // A whole job runs on every device of the machine.
           job_percent =
               100 * job_rate / (limit.weights_per_second * static_cast<double>(devices.size()));
           row["job"] = job_rate;

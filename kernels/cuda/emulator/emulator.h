@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The host meaning of kernels/cuda/device.h, and `emulate`, which runs a kernel with it. For
-/// tests: every CUDA thread is a fiber, blocks run one after another, nothing is fast.
+/// \file Host meaning of kernels/cuda/device.h, and `emulate`, which runs a kernel with it in
+/// tests: every CUDA thread is a fiber, and thread blocks run one after another.
 ///
-/// What it finds: shared memory or copies that are read before they are there (both are NaN until
-/// then), a missing barrier (the results of the two thread orders differ), a barrier or a warp
-/// operation that not every thread reaches, and under AddressSanitizer any access beyond an array.
-/// What it does not show: races within a warp between two of its operations that both orders hide,
-/// races between blocks, memory ordering, and the rounding of the tensor cores.
+/// Finds shared memory or copies that are read too early (both are NaN until written), a missing
+/// barrier (the results of the two thread orders differ), a barrier or a warp operation that not
+/// every thread reaches, and under AddressSanitizer any access beyond an array. Does not find races
+/// within a warp between two of its operations that both orders hide, races between thread blocks,
+/// errors of memory ordering, and the rounding of the tensor cores.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace headlab::emulated_cuda {
 
-/// Shared memory that a block may have, as on compute capability 9.0 [bytes].
+/// Maximum shared memory of a thread block, as on compute capability 9.0 [bytes].
 inline constexpr std::uint64_t max_shared_bytes = 227 * 1024;
 
 struct Grid {
@@ -27,21 +27,21 @@ struct Grid {
   std::uint64_t shared_bytes = 0;
 };
 
-/// Runs `kernel` once for every thread of the grid, and returns when all have ended. What a thread
-/// throws comes out of here, after the others have been unwound. Throws std::logic_error for a grid
+/// Runs `kernel` once for every thread of the grid, and returns when all have ended. Rethrows the
+/// exception of a thread after the others have been unwound. Throws std::logic_error for a grid
 /// that a device would refuse, for threads that are not a multiple of 32, and for threads that wait
-/// for one that does not come. Several host threads may call it at once.
+/// in vain. Several host threads may call it concurrently.
 void emulate(const Grid& grid, const std::function<void()>& kernel);
 
-/// The order in which threads of a block get their turn, and blocks of a grid. For all host
-/// threads, from the next `emulate`; ascending unless a test asks.
+/// Order in which the threads of a block run, and the blocks of a grid. For all host threads, from
+/// the next `emulate`; ascending by default.
 enum class Order { ascending, descending };
 void set_thread_order(Order order);
 void set_block_order(Order order);
 
 namespace detail {
 
-/// Where the running CUDA thread is.
+/// Indices of the running CUDA thread.
 struct Place {
   unsigned thread = 0, threads = 0;
   unsigned block_x = 0, block_y = 0;
@@ -67,7 +67,7 @@ inline unsigned block_index_y() {
   return detail::place.block_y;
 }
 
-/// Exactly the bytes of the launch, all of them 0xff (NaN) when a block begins.
+/// Exactly the bytes of the launch, all 0xff (NaN) when a block starts.
 inline unsigned char* shared_memory() {
   return detail::place.shared;
 }
@@ -86,9 +86,9 @@ T shuffle_xor(T value, int mask) {
 /// std::exp2, without results below 2^-126.
 float exp2_unit(float t);
 
-/// A copy is made when its thread waits for it and not before; one that nobody waits for is never
-/// made. Throws std::logic_error unless both ends are aligned to 16 bytes and `shared` is in the
-/// block's shared memory.
+/// Copies 16 bytes when the thread waits for them and not before; without a wait never. Throws
+/// std::logic_error unless both ends are aligned to 16 bytes and `shared` is in the block's shared
+/// memory.
 void copy_async(float* shared, const float* global);
 void commit_copies();
 template <int pending>
@@ -97,9 +97,8 @@ void wait_copies() {
   detail::wait_copies(pending);
 }
 
-/// Of a and b the low 13 bits are cut off. Products are exact, and so is d + a0 b0 + a1 b1 ...,
-/// which is then cut off to a float; tensor cores cut every term, at one or two bits beyond the
-/// largest.
+/// d + a0 b0 + a1 b1 ..., exact for a and b without their low 13 bits and then rounded towards zero
+/// to a float; tensor cores round every term, one or two bits beyond the largest.
 void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]);
 
 inline void add_atomically(unsigned long long* sum, unsigned long long amount) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices made of host memory. A stream does at once what it is asked to; an array of a device is
+// Devices made of host memory. A stream executes its work at once; an array of a device is
 // an allocation of exactly its size, so that AddressSanitizer sees where it ends.
 #include "kernels/cuda/runtime.h"
 
@@ -236,7 +236,7 @@ void Stream::check_launch(const char* kernel) {
 
 // ---- Time ----
 
-// A stream does at once what it is asked to, so that the wall clock is its time.
+// A stream executes its work at once, so that the wall clock is its time.
 Mark::Mark(Stream& stream) {
   check_thread(stream.handle(), "mark");
   event_ = new std::chrono::steady_clock::time_point(std::chrono::steady_clock::now());
