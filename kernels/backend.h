@@ -69,7 +69,7 @@ class Backend {
   }
 
   /// Creates what computes estimates and gradients of heads to be learned, on `threads` threads.
-  /// Throws std::invalid_argument where the kernel has no norm_share or the backend learns no
+  /// Throws std::invalid_argument where the kernel has no norm_coefficient or the backend learns no
   /// heads.
   virtual std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& /*kernel*/,
                                                         int /*threads*/) const {

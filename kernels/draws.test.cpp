@@ -189,15 +189,15 @@ constexpr double z_bound = 6;
 constexpr double ks_bound = 3;
 constexpr std::uint64_t pairs = std::uint64_t{1} << 19;
 
-using Sample = std::vector<float>;
+using TrainingSet = std::vector<float>;
 
 Words words_of(std::uint64_t quad) {
   return philox(20240601, subsequence(Purpose::design, 0), quad);
 }
 
 /// 2^20 normals, the firsts and seconds of the pairs in turn.
-Sample normals() {
-  Sample x;
+TrainingSet normals() {
+  TrainingSet x;
   x.reserve(2 * pairs);
   for (std::uint64_t quad = 0; quad < pairs / 2; ++quad) {
     const Words w = words_of(quad);
@@ -211,8 +211,8 @@ Sample normals() {
 }
 
 template <class Transform>
-Sample uniforms(Transform transform) {
-  Sample x;
+TrainingSet uniforms(Transform transform) {
+  TrainingSet x;
   x.reserve(pairs);
   for (std::uint64_t quad = 0; quad < pairs / 4; ++quad) {
     for (const std::uint32_t word : words_of(quad).w) x.push_back(transform(word));
@@ -221,13 +221,13 @@ Sample uniforms(Transform transform) {
 }
 
 template <class Change>
-Sample changed(Sample x, Change change) {
+TrainingSet changed(TrainingSet x, Change change) {
   for (float& value : x) value = change(value);
   return x;
 }
 
 /// Mean of x^k against moments[k], with variance (moments[2k] - moments[k]^2) / n, for k = 1..4.
-bool has_moments(const Sample& x, const double (&moments)[9]) {
+bool has_moments(const TrainingSet& x, const double (&moments)[9]) {
   double sums[5] = {};
   for (const float value : x) {
     double power = 1;
@@ -244,7 +244,7 @@ bool has_moments(const Sample& x, const double (&moments)[9]) {
 
 /// The greatest distance of the sample's distribution from `cdf`, times sqrt(n), is in its bound.
 template <class Cdf>
-bool has_distribution(Sample x, Cdf cdf) {
+bool has_distribution(TrainingSet x, Cdf cdf) {
   std::sort(x.begin(), x.end());
   const double n = static_cast<double>(x.size());
   double distance = 0;
@@ -259,7 +259,7 @@ bool has_distribution(Sample x, Cdf cdf) {
 
 /// x[i] and x[i + lag] are uncorrelated, and so are their squares: the sums of n products of
 /// independent N(0, 1) have variance n, of n products of x^2 - 1 variance 4 n.
-bool uncorrelated(const Sample& x, std::size_t lag) {
+bool uncorrelated(const TrainingSet& x, std::size_t lag) {
   double first = 0, second = 0;
   for (std::size_t i = 0; i + lag < x.size(); ++i) {
     const double a = static_cast<double>(x[i]), b = static_cast<double>(x[i + lag]);
@@ -281,33 +281,33 @@ const auto open_cdf = [](double x) { return x; };
 const auto symmetric_cdf = [](double x) { return 0.5 * (x + 1); };
 
 TEST(Draws, NormalsHaveTheirMoments) {
-  const Sample x = normals();
+  const TrainingSet x = normals();
   EXPECT_TRUE(has_moments(x, normal_moments));
   const auto scaled = changed(x, [](float z) { return z * std::sqrt(1.01f); });
   EXPECT_FALSE(has_moments(scaled, normal_moments)) << "variance off by 1 %";
   EXPECT_FALSE(has_moments(changed(x, [](float z) { return z + 0.01f; }), normal_moments));
   EXPECT_FALSE(has_moments(changed(x, [](float z) { return math::min(z, 2.5f); }), normal_moments));
-  Sample spoilt = x;
+  TrainingSet spoilt = x;
   spoilt[9] = std::nanf("");
   EXPECT_FALSE(has_moments(spoilt, normal_moments));
 }
 
 TEST(Draws, NormalsHaveTheirDistribution) {
-  const Sample x = normals();
+  const TrainingSet x = normals();
   EXPECT_TRUE(has_distribution(x, normal_cdf));
   EXPECT_FALSE(has_distribution(changed(x, [](float z) { return z + 0.01f; }), normal_cdf));
   EXPECT_FALSE(has_distribution(changed(x, [](float z) { return z * 1.02f; }), normal_cdf));
 }
 
 TEST(Draws, NormalsAreUncorrelated) {
-  Sample x = normals();
+  TrainingSet x = normals();
   for (const std::size_t lag : {1u, 2u, 3u, 4u, 8u, 32u}) EXPECT_TRUE(uncorrelated(x, lag)) << lag;
   // Lanes that share 2 % of their draw.
-  Sample shared = x;
+  TrainingSet shared = x;
   for (std::size_t i = 1; i < x.size(); ++i) shared[i] += 0.02f * x[i - 1];
   EXPECT_FALSE(uncorrelated(shared, 1));
   // One radius too many: both of a pair scaled by a common factor, which only squares see.
-  Sample radii = x;
+  TrainingSet radii = x;
   for (std::size_t i = 0; i + 1 < x.size(); i += 2) {
     const float factor = (words_of(i).w[0] >> 31) != 0 ? 1.1f : 0.9f;
     radii[i] *= factor;
@@ -317,7 +317,7 @@ TEST(Draws, NormalsAreUncorrelated) {
 }
 
 TEST(Draws, UniformsHaveTheirMomentsAndDistribution) {
-  const Sample open = uniforms(uniform_open), symmetric = uniforms(uniform_symmetric);
+  const TrainingSet open = uniforms(uniform_open), symmetric = uniforms(uniform_symmetric);
   EXPECT_TRUE(has_moments(open, open_moments));
   EXPECT_TRUE(has_moments(symmetric, symmetric_moments));
   EXPECT_TRUE(has_distribution(open, open_cdf));

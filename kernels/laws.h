@@ -49,16 +49,16 @@ inline double length_scale(const KernelLaw& kernel) {
   return std::visit([](const auto& law) { return law.length_scale(); }, kernel);
 }
 
-/// Of laws with log K = q.k + norm_share (|q|^2 + |k|^2)/2, query q and key k in units of the
+/// Of laws with log K = q.k + norm_coefficient (|q|^2 + |k|^2)/2, query q and key k in units of the
 /// length scale, so that a backend may multiply instead of measuring distances; none for others.
-inline std::optional<double> norm_share_of(const KernelLaw& kernel) {
+inline std::optional<double> norm_coefficient_of(const KernelLaw& kernel) {
   return std::visit(
       [](const auto& law) -> std::optional<double> {
         using Law = std::decay_t<decltype(law)>;
         static_assert(
-            !Law::has_key_prior || requires { Law::norm_share; },
+            !Law::has_key_prior || requires { Law::norm_coefficient; },
             "a law with a prior on its keys needs a product form");
-        if constexpr (requires { law.norm_share; }) return law.norm_share;
+        if constexpr (requires { law.norm_coefficient; }) return law.norm_coefficient;
         return std::nullopt;
       },
       kernel);

@@ -26,7 +26,7 @@ inline Moments one_replicate(const Backend& backend, const Plan& plan, std::uint
 
 /// Largest |log weight| of a key at any query, of the projected distances and norms: what the
 /// float32 exponents are as large as.
-inline double largest_exponent(const Plan& plan, const Sample& sample) {
+inline double largest_exponent(const Plan& plan, const TrainingSet& sample) {
   double largest = 0;
   const double unit = length_scale(plan.kernel);
   const auto d = static_cast<std::size_t>(plan.d);
@@ -65,7 +65,7 @@ inline ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint
                                                      const Rounding& rounding,
                                                      std::vector<double>* exact = nullptr) {
   const MomentLayout layout = plan.layout();
-  const Sample sample = draw_sample(plan, replicate);
+  const TrainingSet sample = draw_training_set(plan, replicate);
   WindowCounts windows;
   const auto expected = reference_statistics(plan, sample, windows);
   if (exact != nullptr) *exact = expected;

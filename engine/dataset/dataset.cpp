@@ -14,7 +14,7 @@
 namespace headlab {
 namespace {
 
-constexpr double most_bytes = 0x1p60;
+constexpr double max_bytes = 0x1p60;
 
 /// `number` with leading zeros: names sort as numbers do.
 std::string padded(std::uint64_t number, std::uint64_t most) {
@@ -41,31 +41,32 @@ double rough_bytes(const std::vector<DatasetVariable>& variables) {
 }
 
 /// `most` is how many a condition may have.
-std::uint64_t shards_of(const Scenario& scenario, const DatasetRequest& request,
+std::uint64_t shards_of(const Condition& condition, const DatasetRequest& request,
                         std::uint64_t most) {
-  const double bytes = rough_bytes(dataset_variables(scenario, request, scenario.replicates));
-  if (bytes > most_bytes) {
-    throw Refused("--replicates: " + std::to_string(scenario.replicates) +
-                  " replicates take more than 2^60 bytes - lower --replicates");
+  const double bytes = rough_bytes(dataset_variables(condition, request, condition.replicates));
+  if (bytes > max_bytes) {
+    throw InvalidInput("--replicates: " + std::to_string(condition.replicates) +
+                       " replicates take more than 2^60 bytes - lower --replicates");
   }
   if (!request.shards) {
-    const auto wanted = static_cast<std::uint64_t>(bytes) / most_shard_bytes + 1;
-    return std::min({wanted, scenario.replicates, most});
+    const auto wanted = static_cast<std::uint64_t>(bytes) / max_shard_bytes + 1;
+    return std::min({wanted, condition.replicates, most});
   }
-  if (*request.shards > scenario.replicates) {
-    throw Refused("--shards: is " + std::to_string(*request.shards) +
-                  ", more than there are replicates (allowed: 1 to " +
-                  std::to_string(scenario.replicates) + ")");
+  if (*request.shards > condition.replicates) {
+    throw InvalidInput("--shards: is " + std::to_string(*request.shards) +
+                       ", more than there are replicates (allowed: 1 to " +
+                       std::to_string(condition.replicates) + ")");
   }
   if (*request.shards > most) {
-    throw Refused("--shards: is " + std::to_string(*request.shards) +
-                  ", more than can be kept track of (allowed: 1 to " + std::to_string(most) + ")");
+    throw InvalidInput("--shards: is " + std::to_string(*request.shards) +
+                       ", more than can be kept track of (allowed: 1 to " + std::to_string(most) +
+                       ")");
   }
   return *request.shards;
 }
 
-bool learns_weights(const Scenario& scenario) {
-  return std::holds_alternative<LearnedWeights>(scenario.weights);
+bool learns_weights(const Condition& condition) {
+  return std::holds_alternative<LearnedWeights>(condition.weights);
 }
 
 }  // namespace
@@ -84,16 +85,16 @@ std::uint64_t DatasetVariable::elements() const {
   return product;
 }
 
-std::vector<DatasetVariable> dataset_variables(const Scenario& scenario,
+std::vector<DatasetVariable> dataset_variables(const Condition& condition,
                                                const DatasetRequest& request,
                                                std::uint64_t replicates) {
   const auto d = static_cast<std::uint64_t>(
-      std::visit([](const auto& law) { return law.dimension(); }, scenario.design));
+      std::visit([](const auto& law) { return law.dimension(); }, condition.design));
   const auto queries = static_cast<std::uint64_t>(
-      std::visit([](const auto& law) { return law.size(); }, scenario.queries));
-  const auto heads = static_cast<std::uint64_t>(scenario.heads);
-  const auto k = static_cast<std::uint64_t>(scenario.k);
-  const std::uint64_t n = scenario.n;
+      std::visit([](const auto& law) { return law.size(); }, condition.queries));
+  const auto heads = static_cast<std::uint64_t>(condition.heads);
+  const auto k = static_cast<std::uint64_t>(condition.k);
+  const std::uint64_t n = condition.n;
   using enum NumberType;
   std::vector<DatasetVariable> variables = {
       {"replicate", int64, {"replicate"}, {replicates}, "number of the training set"},
@@ -108,14 +109,14 @@ std::vector<DatasetVariable> dataset_variables(const Scenario& scenario,
        {"replicate", "n"},
        {replicates, n},
        "standard deviation of the noise, s(X)"}};
-  if (projects_queries_apart(scenario)) {
+  if (projects_queries_apart(condition)) {
     variables.push_back({"query_projections",
                          float64,
                          {"head", "d", "k"},
                          {heads, d, k},
                          "projections of the queries"});
   }
-  if (learns_weights(scenario)) {
+  if (learns_weights(condition)) {
     variables.push_back({"head_weights", float64, {"head"}, {heads}, "head weights a_h"});
   }
   if (request.estimates) {
@@ -141,58 +142,59 @@ ShardRange shard_range(std::uint64_t replicates, std::uint64_t shards, std::uint
   return {shard * each + std::min(shard, more), each + (shard < more ? 1 : 0)};
 }
 
-ShardRange Dataset::range(std::size_t condition, std::uint64_t shard) const {
-  const DatasetCondition& of = conditions[condition];
-  return shard_range(of.scenario.replicates, of.shards, shard);
+ShardRange Dataset::range(std::size_t which, std::uint64_t shard) const {
+  const DatasetCondition& of = conditions[which];
+  return shard_range(of.condition.replicates, of.shards, shard);
 }
 
-std::string Dataset::shard_path(std::size_t condition, std::uint64_t shard) const {
-  return "condition_" + padded(condition, conditions.size() - 1) + "/shard_" +
-         padded(shard, conditions[condition].shards - 1) +
+std::string Dataset::shard_path(std::size_t which, std::uint64_t shard) const {
+  return "condition_" + padded(which, conditions.size() - 1) + "/shard_" +
+         padded(shard, conditions[which].shards - 1) +
          (request.format == DatasetFormat::netcdf ? ".nc" : "");
 }
 
-std::vector<std::string> Dataset::shard_files(std::size_t condition, std::uint64_t shard) const {
-  const std::string path = shard_path(condition, shard);
+std::vector<std::string> Dataset::shard_files(std::size_t which, std::uint64_t shard) const {
+  const std::string path = shard_path(which, shard);
   if (request.format == DatasetFormat::netcdf) return {path};
   std::vector<std::string> files;
   for (const DatasetVariable& variable :
-       dataset_variables(conditions[condition].scenario, request, 1)) {
+       dataset_variables(conditions[which].condition, request, 1)) {
     files.push_back(path + "/" + variable.name + ".npy");
   }
   return files;
 }
 
-std::uint64_t Dataset::shard_bytes(std::size_t condition, std::uint64_t shard) const {
+std::uint64_t Dataset::shard_bytes(std::size_t which, std::uint64_t shard) const {
   return bytes_of(
-      dataset_variables(conditions[condition].scenario, request, range(condition, shard).count));
+      dataset_variables(conditions[which].condition, request, range(which, shard).count));
 }
 
-Dataset plan_dataset(const Study& study, const DatasetRequest& request, Session session) {
+Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Session session) {
   session.backend = "cpu";
   session.report = {};
-  Dataset dataset{.scenario_file = study.file,
-                  .scenario_text = study.text,
-                  .sets = study.sets,
+  Dataset dataset{.scenario_file = scenario.file,
+                  .scenario_text = scenario.text,
+                  .sets = scenario.sets,
                   .request = request,
                   .conditions = {}};
-  const std::uint64_t most = std::max<std::uint64_t>(most_shards / study.conditions.size(), 1);
-  for (const Scenario& scenario : study.conditions) {
-    DatasetCondition condition{.scenario = scenario, .shards = shards_of(scenario, request, most)};
-    if (const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces); law && !law->once()) {
-      reject(scenario, "heads.subspaces.fit",
+  const std::uint64_t most = std::max<std::uint64_t>(max_shards / scenario.conditions.size(), 1);
+  for (const Condition& condition : scenario.conditions) {
+    DatasetCondition one{.condition = condition, .shards = shards_of(condition, request, most)};
+    if (const auto* law = std::get_if<LearnedSubspaces>(&condition.subspaces);
+        law && !law->once()) {
+      reject(condition, "heads.subspaces.fit",
              "heads that every replicate learns are no part of a data set - use fit = \"once\"");
     }
-    check_fit_memory(condition.scenario);
-    auto found = learn_heads(condition.scenario, session);
+    check_fit_memory(one.condition);
+    auto found = learn_heads(one.condition, session);
     if (!found) {
-      throw CouldNotFinish("interrupted while heads were learned: nothing was written");
+      throw RunFailed("interrupted while heads were learned: nothing was written");
     }
-    condition.found = std::move(*found);
+    one.found = std::move(*found);
     // Those of law "optimal" would ask for a pilot study.
-    if (!learns_weights(condition.scenario)) condition.scenario.weights = UniformWeights{};
-    condition.inputs_sha256 = plan_sha256(make_plan(condition.scenario, condition.found));
-    dataset.conditions.push_back(std::move(condition));
+    if (!learns_weights(one.condition)) one.condition.weights = UniformWeights{};
+    one.inputs_sha256 = plan_sha256(make_plan(one.condition, one.found));
+    dataset.conditions.push_back(std::move(one));
   }
   return dataset;
 }

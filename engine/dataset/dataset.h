@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What a data set of a study consists of: conditions, shards, variables, files.
+/// \file What a data set of a scenario consists of: conditions, shards, variables, files.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,15 @@ const char* name_of(DatasetFormat format);
 /// What is asked for.
 struct DatasetRequest {
   DatasetFormat format = DatasetFormat::netcdf;
-  /// Shards of each condition; without a number, as many as keep each below most_shard_bytes.
+  /// Shards of each condition; without a number, as many as keep each below max_shard_bytes.
   std::optional<std::uint64_t> shards = {};
   bool estimates = false;  ///< the heads' estimates too
   bool weights = false;    ///< the attention weights too
 };
 
-inline constexpr std::uint64_t most_shard_bytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t max_shard_bytes = std::uint64_t{256} << 20;
 /// Shards of all conditions together, which are listed in memory and in the manifest.
-inline constexpr std::uint64_t most_shards = 1'000'000;
+inline constexpr std::uint64_t max_shards = 1'000'000;
 
 enum class NumberType { float32, float64, int64 };
 
@@ -49,7 +49,7 @@ struct DatasetVariable {
 
 /// The variables of a shard that holds `replicates` of a condition, in the order of the file:
 /// replicate, projections, queries, truth, X, Y, m, noise_sd, then those asked for.
-std::vector<DatasetVariable> dataset_variables(const Scenario& scenario,
+std::vector<DatasetVariable> dataset_variables(const Condition& condition,
                                                const DatasetRequest& request,
                                                std::uint64_t replicates);
 
@@ -65,8 +65,8 @@ ShardRange shard_range(std::uint64_t replicates, std::uint64_t shards, std::uint
 
 /// One condition of a data set.
 struct DatasetCondition {
-  Scenario
-      scenario;  ///< with uniform head weights unless they are learned: nothing asks for others
+  Condition
+      condition;  ///< with uniform head weights unless they are learned: nothing asks for others
   std::uint64_t shards = 1;
   Preparation found;
   std::string inputs_sha256;  ///< of the plan's numbers, which may come from data files
@@ -80,21 +80,21 @@ struct Dataset {
   DatasetRequest request;
   std::vector<DatasetCondition> conditions;
 
-  ShardRange range(std::size_t condition, std::uint64_t shard) const;
+  ShardRange range(std::size_t which, std::uint64_t shard) const;
   /// Relative to the folder of the data set: condition_000/shard_000.nc, or condition_000/shard_000
   /// for a folder of NPY files.
-  std::string shard_path(std::size_t condition, std::uint64_t shard) const;
+  std::string shard_path(std::size_t which, std::uint64_t shard) const;
   /// The files of a shard: that path itself, or one file a variable.
-  std::vector<std::string> shard_files(std::size_t condition, std::uint64_t shard) const;
+  std::vector<std::string> shard_files(std::size_t which, std::uint64_t shard) const;
   /// Bytes of the numbers of a shard.
-  std::uint64_t shard_bytes(std::size_t condition, std::uint64_t shard) const;
+  std::uint64_t shard_bytes(std::size_t which, std::uint64_t shard) const;
 };
 
-/// Plans the data set of a study, of run.replicates training sets a condition. Throws Refused where
-/// there are more shards than replicates, sizes beyond 2^60 bytes, or heads that every replicate
-/// learns; those learned once are learned here, on the cpu backend whatever that of the session.
-/// CouldNotFinish where the session ended that.
-Dataset plan_dataset(const Study& study, const DatasetRequest& request,
+/// Plans the data set of a scenario, of run.replicates training sets a condition. Throws
+/// InvalidInput where there are more shards than replicates, sizes beyond 2^60 bytes, or heads that
+/// every replicate learns; those learned once are learned here, on the cpu backend whatever that of
+/// the session. RunFailed where the session ended that.
+Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request,
                      Session session = {.threads = 1});
 
 }  // namespace headlab

@@ -33,8 +33,8 @@ replicates = 10
 
 std::string refusal(const DatasetRequest& request, const std::vector<std::string>& sets = {}) {
   try {
-    plan_dataset(parse_study(text, "test", sets), request);
-  } catch (const Refused& error) {
+    plan_dataset(parse_scenario(text, "test", sets), request);
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "";
@@ -61,10 +61,10 @@ TEST(Dataset, CutsReplicatesIntoShardsThatDifferByOneAtMost) {
 }
 
 TEST(Dataset, KnowsItsVariables) {
-  const Study study = parse_study(text, "test");
+  const Scenario scenario = parse_scenario(text, "test");
   const auto shapes = [&](const DatasetRequest& request) {
     std::string line;
-    for (const DatasetVariable& variable : dataset_variables(study.conditions[0], request, 4)) {
+    for (const DatasetVariable& variable : dataset_variables(scenario.conditions[0], request, 4)) {
       line += variable.name;
       for (const std::uint64_t length : variable.shape) line += " " + std::to_string(length);
       line += variable.type == NumberType::float32 ? " f4; " : "; ";
@@ -80,8 +80,8 @@ TEST(Dataset, KnowsItsVariables) {
 }
 
 TEST(Dataset, NamesAndSizesItsFiles) {
-  const Study study = parse_study(text, "test", {R"(sweep."data.n"=[100, 200])"});
-  Dataset dataset = plan_dataset(study, {.shards = 3});
+  const Scenario scenario = parse_scenario(text, "test", {R"(sweep."data.n"=[100, 200])"});
+  Dataset dataset = plan_dataset(scenario, {.shards = 3});
   ASSERT_EQ(dataset.conditions.size(), 2u);
   EXPECT_EQ(dataset.shard_path(1, 2), "condition_001/shard_002.nc");
   EXPECT_EQ(dataset.shard_files(1, 2), std::vector<std::string>{"condition_001/shard_002.nc"});
@@ -89,7 +89,7 @@ TEST(Dataset, NamesAndSizesItsFiles) {
   EXPECT_EQ(dataset.shard_bytes(0, 0), 4u * (8 + 100 * (5 * 4 + 3 * 8)) + 8 * (10 + 15 + 3));
   EXPECT_EQ(dataset.range(0, 1).first, 4u);
 
-  dataset = plan_dataset(study, {.format = DatasetFormat::npy, .shards = 3});
+  dataset = plan_dataset(scenario, {.format = DatasetFormat::npy, .shards = 3});
   EXPECT_EQ(dataset.shard_path(0, 0), "condition_000/shard_000");
   EXPECT_EQ(dataset.shard_files(0, 0).size(), 8u);
   EXPECT_EQ(dataset.shard_files(0, 0)[4], "condition_000/shard_000/X.npy");
@@ -98,11 +98,11 @@ TEST(Dataset, NamesAndSizesItsFiles) {
 TEST(Dataset, MakesShardsOfAtMostAQuarterGiBByItself) {
   for (const std::uint64_t replicates : {1, 1000, 100000, 3000000}) {
     const std::string set = "run.replicates=" + std::to_string(replicates);
-    const Dataset dataset = plan_dataset(parse_study(text, "test", {set}), {});
+    const Dataset dataset = plan_dataset(parse_scenario(text, "test", {set}), {});
     const std::uint64_t shards = dataset.conditions[0].shards;
-    EXPECT_LE(dataset.shard_bytes(0, 0), most_shard_bytes + 8192);
+    EXPECT_LE(dataset.shard_bytes(0, 0), max_shard_bytes + 8192);
     if (shards > 1) {
-      EXPECT_GT(dataset.shard_bytes(0, 0), most_shard_bytes / 2);
+      EXPECT_GT(dataset.shard_bytes(0, 0), max_shard_bytes / 2);
     }
   }
 }
@@ -113,10 +113,10 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
             "--shards: is 11, more than there are replicates (allowed: 1 to 10)");
   EXPECT_EQ(refusal({.shards = 1'000'001}, {"run.replicates=2e6"}),
             "--shards: is 1000001, more than can be kept track of (allowed: 1 to 1000000)");
-  EXPECT_EQ(plan_dataset(parse_study(text, "test", {"run.replicates=1e12", "data.n=1e4"}), {})
+  EXPECT_EQ(plan_dataset(parse_scenario(text, "test", {"run.replicates=1e12", "data.n=1e4"}), {})
                 .conditions[0]
                 .shards,
-            most_shards);
+            max_shards);
   EXPECT_EQ(refusal({}, {"run.replicates=1e12", "data.n=1e11"}),
             "--replicates: 1000000000000 replicates take more than 2^60 bytes - lower "
             "--replicates");
@@ -124,7 +124,7 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
 
 TEST(Dataset, KnowsItsInputsByTheirSum) {
   const auto sum = [](const std::vector<std::string>& sets) {
-    return plan_dataset(parse_study(text, "test", sets), {}).conditions[0].inputs_sha256;
+    return plan_dataset(parse_scenario(text, "test", sets), {}).conditions[0].inputs_sha256;
   };
   EXPECT_EQ(sum({}), sum({"run.seed=5"}));
   EXPECT_NE(sum({}), sum({"data.regression={law=\"linear\", coefficients=[1, 2, 3, 4, 5]}"}));

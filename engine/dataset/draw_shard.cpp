@@ -10,7 +10,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
-#include "kernels/cpu/sample_points.h"
+#include "kernels/cpu/points.h"
 #include "kernels/parallel_for.h"
 #include "kernels/reference/reference.h"
 
@@ -43,11 +43,11 @@ struct Part {
 /// Parts of like size that make up all points: several replicates, or part of one.
 class PointParts {
  public:
-  PointParts(std::uint64_t replicates, std::uint64_t n, std::uint64_t most_points)
+  PointParts(std::uint64_t replicates, std::uint64_t n, std::uint64_t max_points)
       : replicates_(replicates),
         n_(n),
-        together_(std::clamp<std::uint64_t>(most_points / n, 1, replicates)),
-        points_(std::clamp<std::uint64_t>(most_points, 1, n)),
+        together_(std::clamp<std::uint64_t>(max_points / n, 1, replicates)),
+        points_(std::clamp<std::uint64_t>(max_points, 1, n)),
         pieces_((n + points_ - 1) / points_) {}
 
   std::uint64_t count() const { return (replicates_ + together_ - 1) / together_ * pieces_; }
@@ -91,7 +91,7 @@ class Run {
 
 class Drawing {
  public:
-  Drawing(const Scenario& scenario, const Plan& plan, const DatasetRequest& request,
+  Drawing(const Condition& condition, const Plan& plan, const DatasetRequest& request,
           ShardRange range, ShardOutput& output, const Session& session,
           const std::function<void(double work)>& done)
       : plan_(plan),
@@ -100,13 +100,13 @@ class Drawing {
         output_(output),
         session_(session),
         done_(done),
-        variables_(dataset_variables(scenario, request, range.count)),
+        variables_(dataset_variables(condition, request, range.count)),
         points_(range.count, plan.n, bytes_at_once / bytes_a_point(plan.d)),
         outputs_a_replicate_(static_cast<std::uint64_t>(plan.queries) *
                              static_cast<std::uint64_t>(plan.heads)),
         samples_together_(std::clamp<std::uint64_t>(
             bytes_at_once / 8 / (outputs_a_replicate_ * (request.weights ? plan.n : 1)), 1,
-            most_samples_together)) {}
+            max_samples_together)) {}
 
   /// False where it was stopped.
   bool run(int threads) {
@@ -131,7 +131,7 @@ class Drawing {
   }
 
  private:
-  static constexpr std::uint64_t most_samples_together = 256;
+  static constexpr std::uint64_t max_samples_together = 256;
 
   std::size_t variable(const char* name) const {
     const auto at = std::ranges::find(variables_, name, &DatasetVariable::name);
@@ -178,8 +178,8 @@ class Drawing {
       const auto of = [&](auto& values, std::size_t width) {
         return std::span(values).subspan(r * points * width, points * width);
       };
-      sample_points(plan_, range_.first + part.replicate + r, part.point,
-                    {of(to.x, d), of(to.regression, 1), of(to.noise_sd, 1), of(to.y, 1)});
+      draw_training_points(plan_, range_.first + part.replicate + r, part.point,
+                           {of(to.x, d), of(to.regression, 1), of(to.noise_sd, 1), of(to.y, 1)});
     }
     const std::uint64_t first = part.replicate * plan_.n + part.point;
     put(output_, variable("X"), first * d, to.x);
@@ -189,7 +189,7 @@ class Drawing {
     done_(static_cast<double>(count * bytes_a_point(plan_.d)));
   }
 
-  /// Estimates and weights of the replicates from `first` on, of the shard.
+  /// ConditionEstimates and weights of the replicates from `first` on, of the shard.
   void weigh(std::uint64_t first) {
     Run estimates(output_, variable("head_estimates"), first * outputs_a_replicate_);
     Run kept(output_, variable("attention_weights"), first * outputs_a_replicate_ * plan_.n);
@@ -197,7 +197,7 @@ class Drawing {
     const double written =
         8 * ((request_.weights ? static_cast<double>(plan_.n) : 0) + (request_.estimates ? 1 : 0));
     for (std::uint64_t r = first; r < end; ++r) {
-      const Sample sample = draw_sample(plan_, range_.first + r);
+      const TrainingSet sample = draw_training_set(plan_, range_.first + r);
       std::vector<double> estimate;
       for (int q = 0; q < plan_.queries; ++q) {
         for (int h = 0; h < plan_.heads; ++h) {
@@ -232,39 +232,40 @@ class Drawing {
   std::atomic<bool> stopped_ = false;
 };
 
-double weights_a_replicate(const Scenario& scenario) {
-  const int queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries);
-  return static_cast<double>(scenario.n) * scenario.heads * queries;
+double weights_a_replicate(const Condition& condition) {
+  const int queries = std::visit([](const auto& law) { return law.size(); }, condition.queries);
+  return static_cast<double>(condition.n) * condition.heads * queries;
 }
 
 }  // namespace
 
-double shard_work(const Scenario& scenario, const DatasetRequest& request,
+double shard_work(const Condition& condition, const DatasetRequest& request,
                   std::uint64_t replicates) {
   double work = 0;
-  for (const DatasetVariable& variable : dataset_variables(scenario, request, replicates)) {
+  for (const DatasetVariable& variable : dataset_variables(condition, request, replicates)) {
     if (variable.dimensions.front() == "replicate" && variable.name != "replicate") {
       work += static_cast<double>(variable.bytes());
     }
   }
   if (!request.estimates && !request.weights) return work;
-  return work + bytes_a_weight * static_cast<double>(replicates) * weights_a_replicate(scenario);
+  return work + bytes_a_weight * static_cast<double>(replicates) * weights_a_replicate(condition);
 }
 
-double draw_bytes(const Scenario& scenario, const DatasetRequest& request) {
-  const double d = std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
+double draw_bytes(const Condition& condition, const DatasetRequest& request) {
+  const double d = std::visit([](const auto& law) { return law.dimension(); }, condition.design);
   double bytes = 2 * static_cast<double>(bytes_at_once);
   if (request.estimates || request.weights) {
     // The sample, the weights of one head, and those that wait to be written.
-    bytes += 8 * static_cast<double>(scenario.n) * (d + 5) + 4 * static_cast<double>(bytes_at_once);
+    bytes +=
+        8 * static_cast<double>(condition.n) * (d + 5) + 4 * static_cast<double>(bytes_at_once);
   }
   return bytes;
 }
 
-bool draw_shard(const Scenario& scenario, const Plan& plan, const DatasetRequest& request,
+bool draw_shard(const Condition& condition, const Plan& plan, const DatasetRequest& request,
                 ShardRange range, ShardOutput& output, const Session& session,
                 const std::function<void(double work)>& done) {
-  return Drawing(scenario, plan, request, range, output, session, done)
+  return Drawing(condition, plan, request, range, output, session, done)
       .run(thread_count(session.threads));
 }
 

@@ -13,17 +13,17 @@
 namespace headlab {
 
 /// Cost of a shard of `replicates` in bytes written, kernel weights counted as bytes.
-double shard_work(const Scenario& scenario, const DatasetRequest& request,
+double shard_work(const Condition& condition, const DatasetRequest& request,
                   std::uint64_t replicates);
 
 /// Memory that one thread needs to draw [bytes].
-double draw_bytes(const Scenario& scenario, const DatasetRequest& request);
+double draw_bytes(const Condition& condition, const DatasetRequest& request);
 
 /// Puts every number of a shard into `output`. They are the draws of the run: X, noise, m and s of
-/// draw_sample() to the bit, weights of nw_weights() and estimates sum_i w_i Y_i in float64, serial
-/// over the points of a replicate. False where the session stopped it. \param done called with each
-/// part of shard_work(), from any thread
-bool draw_shard(const Scenario& scenario, const Plan& plan, const DatasetRequest& request,
+/// draw_training_set() to the bit, weights of nw_weights() and estimates sum_i w_i Y_i in float64,
+/// serial over the points of a replicate. False where the session stopped it. \param done called
+/// with each part of shard_work(), from any thread
+bool draw_shard(const Condition& condition, const Plan& plan, const DatasetRequest& request,
                 ShardRange range, ShardOutput& output, const Session& session,
                 const std::function<void(double work)>& done);
 

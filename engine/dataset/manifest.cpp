@@ -36,10 +36,10 @@ const char* dtype_of(NumberType type) {
   return "int64";
 }
 
-Json variables_of(const Dataset& dataset, const Scenario& scenario) {
+Json variables_of(const Dataset& dataset, const Condition& condition) {
   Json variables = Json::object();
   for (const DatasetVariable& variable :
-       dataset_variables(scenario, dataset.request, scenario.replicates)) {
+       dataset_variables(condition, dataset.request, condition.replicates)) {
     variables[variable.name] = {{"dimensions", variable.dimensions},
                                 {"shape", variable.shape},
                                 {"dtype", dtype_of(variable.type)},
@@ -48,15 +48,15 @@ Json variables_of(const Dataset& dataset, const Scenario& scenario) {
   return variables;
 }
 
-Json shards_of(const Dataset& dataset, std::size_t condition, const ShardRecords& records) {
+Json shards_of(const Dataset& dataset, std::size_t which, const ShardRecords& records) {
   Json shards = Json::array();
-  for (std::uint64_t shard = 0; shard < dataset.conditions[condition].shards; ++shard) {
-    const ShardRange range = dataset.range(condition, shard);
-    Json json = {{"path", dataset.shard_path(condition, shard)},
+  for (std::uint64_t shard = 0; shard < dataset.conditions[which].shards; ++shard) {
+    const ShardRange range = dataset.range(which, shard);
+    Json json = {{"path", dataset.shard_path(which, shard)},
                  {"first_replicate", range.first},
                  {"replicates", range.count},
                  {"files", nullptr}};
-    if (const auto record = records.find({condition, shard}); record != records.end()) {
+    if (const auto record = records.find({which, shard}); record != records.end()) {
       json["files"] = Json::array();
       for (const FileRecord& file : record->second) {
         json["files"].push_back(
@@ -71,15 +71,14 @@ Json shards_of(const Dataset& dataset, std::size_t condition, const ShardRecords
 Json manifest_of(const Dataset& dataset, const ShardRecords& records, const Provenance& program) {
   std::uint64_t shards = 0;
   std::uint64_t bytes = 0;
-  for (const DatasetCondition& condition : dataset.conditions) shards += condition.shards;
+  for (const DatasetCondition& one : dataset.conditions) shards += one.shards;
   for (const auto& [id, files] : records) {
     for (const FileRecord& file : files) bytes += file.bytes;
   }
   const auto& conditions = dataset.conditions;
-  const std::uint64_t seed = conditions.front().scenario.seed;
-  const bool one_seed = std::ranges::all_of(conditions, [&](const DatasetCondition& condition) {
-    return condition.scenario.seed == seed;
-  });
+  const std::uint64_t seed = conditions.front().condition.seed;
+  const bool one_seed = std::ranges::all_of(
+      conditions, [&](const DatasetCondition& one) { return one.condition.seed == seed; });
   Json json = {{"headlab",
                 {{"version", program.version},
                  {"git", program.git},
@@ -95,12 +94,12 @@ Json manifest_of(const Dataset& dataset, const ShardRecords& records, const Prov
                {"set_arguments", dataset.sets},
                {"conditions", Json::array()}};
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    const Scenario& scenario = conditions[i].scenario;
-    json["conditions"].push_back({{"parameters", Json::parse(to_json(scenario.parameters))},
+    const Condition& condition = conditions[i].condition;
+    json["conditions"].push_back({{"parameters", Json::parse(to_json(condition.parameters))},
                                   {"inputs_sha256", conditions[i].inputs_sha256},
-                                  {"seed", scenario.seed},
-                                  {"replicates", scenario.replicates},
-                                  {"variables", variables_of(dataset, scenario)},
+                                  {"seed", condition.seed},
+                                  {"replicates", condition.replicates},
+                                  {"variables", variables_of(dataset, condition)},
                                   {"shards", shards_of(dataset, i, records)}});
   }
   return json;
@@ -128,11 +127,11 @@ std::string first_difference(const Tree& a, const Tree& b) {
 
 ShardRecords records_of(const Tree& manifest) {
   ShardRecords records;
-  std::size_t condition = 0;
+  std::size_t which = 0;
   for (const Tree& of : manifest.at("conditions")) {
     std::uint64_t number = 0;
     for (const Tree& shard : of.at("shards")) {
-      const ShardId id = {condition, number++};
+      const ShardId id = {which, number++};
       if (shard.at("files").is_null()) continue;
       std::vector<FileRecord>& files = records[id];
       for (const Tree& file : shard.at("files")) {
@@ -140,7 +139,7 @@ ShardRecords records_of(const Tree& manifest) {
                          file.at("sha256").get<std::string>()});
       }
     }
-    ++condition;
+    ++which;
   }
   return records;
 }
@@ -189,10 +188,10 @@ ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
     if (here == wanted) return records_of(manifest);
     difference = first_difference(here, wanted);
   } catch (const Tree::exception&) {
-    throw Refused(path + ": is no manifest of headlab dataset - choose another folder");
+    throw InvalidInput(path + ": is no manifest of headlab dataset - choose another folder");
   }
-  throw Refused(path + ": is of another data set (" + one_line(difference) +
-                " differs) - choose another folder");
+  throw InvalidInput(path + ": is of another data set (" + one_line(difference) +
+                     " differs) - choose another folder");
 }
 
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,

@@ -228,7 +228,7 @@ class NetcdfShard : public ShardOutput {
     try {
       work();
     } catch (const NetcdfError& error) {
-      throw CouldNotFinish(shown_ + ": cannot be written (" + error.what() + ")");
+      throw RunFailed(shown_ + ": cannot be written (" + error.what() + ")");
     }
   }
 

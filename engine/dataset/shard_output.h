@@ -25,7 +25,7 @@ struct DatasetAttributes {
 class TemporaryPath {
  public:
   /// Makes the folder that it is in, and removes what is at the target, whose room on the disk may
-  /// be needed, and what ended processes left of the same target. Throws CouldNotFinish.
+  /// be needed, and what ended processes left of the same target. Throws RunFailed.
   explicit TemporaryPath(std::string target);
   ~TemporaryPath();
   TemporaryPath(const TemporaryPath&) = delete;
@@ -33,7 +33,7 @@ class TemporaryPath {
 
   const std::string& target() const { return target_; }
   const std::string& name() const { return name_; }
-  /// Puts it in its place. Throws CouldNotFinish.
+  /// Puts it in its place. Throws RunFailed.
   void rename();
 
  private:
@@ -47,7 +47,7 @@ class ShardOutput {
  public:
   virtual ~ShardOutput() = default;
   /// Puts `bytes` into a variable of the shard (its place in the list), `first` elements from its
-  /// beginning in C order. May be called from several threads. Throws CouldNotFinish.
+  /// beginning in C order. May be called from several threads. Throws RunFailed.
   virtual void put(std::size_t variable, std::uint64_t first, std::span<const std::byte> bytes) = 0;
   /// To be called once, after all has been put.
   virtual void close() = 0;
@@ -55,7 +55,7 @@ class ShardOutput {
 
 /// Opens the files of a shard at `path`, where nothing is yet, with room for all that they will
 /// hold set aside on the disk: a file of format netcdf, a folder of VARIABLE.npy. `shown` is the
-/// path that errors name. Throws CouldNotFinish.
+/// path that errors name. Throws RunFailed.
 std::unique_ptr<ShardOutput> open_shard(DatasetFormat format, const std::string& path,
                                         const std::string& shown,
                                         const std::vector<DatasetVariable>& variables,

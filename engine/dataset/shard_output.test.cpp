@@ -116,7 +116,7 @@ TEST_F(ShardFiles, SayWhatKeepsThemFromBeingWritten) {
     try {
       open_shard(format, at("no/such/place"), "shown", two_variables, {});
       ADD_FAILURE() << "must throw";
-    } catch (const CouldNotFinish& error) {
+    } catch (const RunFailed& error) {
       EXPECT_TRUE(std::string(error.what()).starts_with("shown: cannot be written ("))
           << error.what();
     }

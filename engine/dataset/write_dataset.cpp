@@ -100,28 +100,28 @@ std::vector<char> check_shards(const Dataset& dataset, const std::string& folder
   return intact;
 }
 
-/// Throws Refused unless drawing fits in memory.
+/// Throws InvalidInput unless drawing fits in memory.
 void check_memory(const Dataset& dataset, int threads) {
   double most = 0;
-  for (const DatasetCondition& condition : dataset.conditions) {
-    most = std::max(most, static_cast<double>(plan_bytes(condition.scenario)) +
-                              threads * draw_bytes(condition.scenario, dataset.request));
+  for (const DatasetCondition& one : dataset.conditions) {
+    most = std::max(most, static_cast<double>(plan_bytes(one.condition)) +
+                              threads * draw_bytes(one.condition, dataset.request));
   }
   require_memory(static_cast<std::uint64_t>(std::min(most, 1e18)),
                  "for " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
                  "data.n", threads == 1 ? "" : "or use --threads 1");
 }
 
-/// Throws Refused unless the shards fit on the disk of `folder`, where they take the place of what
-/// is there of them, and each file is small enough.
+/// Throws InvalidInput unless the shards fit on the disk of `folder`, where they take the place of
+/// what is there of them, and each file is small enough.
 void check_disk(const Dataset& dataset, const std::string& folder,
                 const std::vector<ShardId>& ids) {
   double bytes = 0;
   std::uint64_t largest = 0;  // file
-  for (const auto& [condition, shard] : ids) {
-    const std::uint64_t shard_bytes = dataset.shard_bytes(condition, shard) + shard_overhead_bytes;
+  for (const auto& [which, shard] : ids) {
+    const std::uint64_t shard_bytes = dataset.shard_bytes(which, shard) + shard_overhead_bytes;
     bytes += static_cast<double>(shard_bytes);
-    for (const std::string& file : dataset.shard_files(condition, shard)) {
+    for (const std::string& file : dataset.shard_files(which, shard)) {
       std::error_code none;
       const std::uintmax_t replaced = fs::file_size(folder + "/" + file, none);
       if (!none) bytes -= static_cast<double>(replaced);
@@ -131,8 +131,8 @@ void check_disk(const Dataset& dataset, const std::string& folder,
       continue;
     }
     for (const DatasetVariable& variable :
-         dataset_variables(dataset.conditions[condition].scenario, dataset.request,
-                           dataset.range(condition, shard).count)) {
+         dataset_variables(dataset.conditions[which].condition, dataset.request,
+                           dataset.range(which, shard).count)) {
       largest = std::max(largest, variable.bytes());
     }
   }
@@ -140,38 +140,38 @@ void check_disk(const Dataset& dataset, const std::string& folder,
   if (::statvfs(folder.c_str(), &disk) == 0) {
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     if (bytes > static_cast<double>(free)) {
-      throw Refused("--out: " + folder + ": needs " +
-                    format_bytes(static_cast<std::uint64_t>(bytes)) + ", " + format_bytes(free) +
-                    " free on the disk - lower --replicates, or choose another place");
+      throw InvalidInput(
+          "--out: " + folder + ": needs " + format_bytes(static_cast<std::uint64_t>(bytes)) + ", " +
+          format_bytes(free) + " free on the disk - lower --replicates, or choose another place");
     }
   }
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       largest > limit.rlim_cur) {
-    throw Refused("--shards: a file has " + format_bytes(largest) + ", over the limit of " +
-                  format_bytes(limit.rlim_cur) + " for a file (ulimit -f) - use more shards");
+    throw InvalidInput("--shards: a file has " + format_bytes(largest) + ", over the limit of " +
+                       format_bytes(limit.rlim_cur) + " for a file (ulimit -f) - use more shards");
   }
 }
 
-DatasetAttributes attributes_of(const Dataset& dataset, std::size_t condition, std::uint64_t shard,
+DatasetAttributes attributes_of(const Dataset& dataset, std::size_t which, std::uint64_t shard,
                                 const Provenance& program) {
-  const DatasetCondition& of = dataset.conditions[condition];
+  const DatasetCondition& of = dataset.conditions[which];
   std::string sets;
   for (const std::string& set : dataset.sets) sets += (sets.empty() ? "" : "\n") + set;
   const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
   return {.texts = {{"Conventions", "CF-1.8"},
-                    {"title", of.scenario.name},
+                    {"title", of.condition.name},
                     {"source", "headlab " + program.version},
                     {"scenario_text", dataset.scenario_text},
                     {"set_arguments", sets},
-                    {"parameters", to_json(of.scenario.parameters)}},
+                    {"parameters", to_json(of.condition.parameters)}},
           .numbers = {{"format_version", dataset_format_version},
-                      {"seed", number(of.scenario.seed)},
-                      {"condition", number(condition)},
+                      {"seed", number(of.condition.seed)},
+                      {"condition", number(which)},
                       {"conditions", number(dataset.conditions.size())},
                       {"shard", number(shard)},
                       {"shards", number(of.shards)},
-                      {"replicates_of_all_shards", number(of.scenario.replicates)}}};
+                      {"replicates_of_all_shards", number(of.condition.replicates)}}};
 }
 
 /// Sums the files of a shard that has been written, sees them to the disk and puts them in place.
@@ -212,18 +212,18 @@ class Writing {
       std::optional<std::pair<std::size_t, Plan>> plan;  // of the condition under way
       for (const ShardId& id : ids) {
         if (session_.should_stop()) break;
-        const auto& [condition, shard] = id;
-        const Scenario& scenario = dataset_.conditions[condition].scenario;
-        if (!plan || plan->first != condition) {
-          plan.emplace(condition, make_plan(scenario, dataset_.conditions[condition].found));
+        const auto& [which, shard] = id;
+        const Condition& condition = dataset_.conditions[which].condition;
+        if (!plan || plan->first != which) {
+          plan.emplace(which, make_plan(condition, dataset_.conditions[which].found));
         }
-        const std::string at = folder_ + "/" + dataset_.shard_path(condition, shard);
+        const std::string at = folder_ + "/" + dataset_.shard_path(which, shard);
         auto path = std::make_shared<TemporaryPath>(at);
-        const ShardRange range = dataset_.range(condition, shard);
+        const ShardRange range = dataset_.range(which, shard);
         const auto output = open_shard(dataset_.request.format, path->name(), at,
-                                       dataset_variables(scenario, dataset_.request, range.count),
-                                       attributes_of(dataset_, condition, shard, program_));
-        if (!draw_shard(scenario, plan->second, dataset_.request, range, *output, session_,
+                                       dataset_variables(condition, dataset_.request, range.count),
+                                       attributes_of(dataset_, which, shard, program_));
+        if (!draw_shard(condition, plan->second, dataset_.request, range, *output, session_,
                         [&](double work) { teller.add(work); })) {
           break;
         }
@@ -300,8 +300,8 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
   for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
     const std::uint64_t shards = dataset.conditions[i].shards;
     if (options.only_shard && *options.only_shard >= shards) {
-      throw Refused("--only-shard: is " + std::to_string(*options.only_shard) +
-                    ", but shards are numbered from 0 to " + std::to_string(shards - 1));
+      throw InvalidInput("--only-shard: is " + std::to_string(*options.only_shard) +
+                         ", but shards are numbered from 0 to " + std::to_string(shards - 1));
     }
     const std::uint64_t first = options.only_shard.value_or(0);
     const std::uint64_t end = options.only_shard ? first + 1 : shards;
@@ -330,10 +330,10 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
                  .kept = wanted.size() - missing.size(),
                  .damaged = lost.size()};
   double work = 0;
-  for (const auto& [condition, shard] : missing) {
-    result.work.bytes += dataset.shard_bytes(condition, shard);
-    work += shard_work(dataset.conditions[condition].scenario, dataset.request,
-                       dataset.range(condition, shard).count);
+  for (const auto& [which, shard] : missing) {
+    result.work.bytes += dataset.shard_bytes(which, shard);
+    work += shard_work(dataset.conditions[which].condition, dataset.request,
+                       dataset.range(which, shard).count);
   }
   if (options.begin) options.begin(result.work);
   Teller teller(session, "to write", work, result.work.bytes);

@@ -36,9 +36,9 @@ struct DatasetResult {
 /// Writes the shards of `dataset` into `folder`, which exists, one after the other, each drawn by
 /// all threads while those before it are summed and flushed. A shard is there whole or not at all,
 /// and manifest.json names it once it is on the disk. Shards that are there already are kept where
-/// their SHA-256 is that of the manifest. Throws Refused, before anything is written, for a shard
-/// number out of range, a folder with another data set, or too little memory or room on the disk;
-/// CouldNotFinish where a file cannot be written: finished shards are recorded. Reports bytes "to
+/// their SHA-256 is that of the manifest. Throws InvalidInput, before anything is written, for a
+/// shard number out of range, a folder with another data set, or too little memory or room on the
+/// disk; RunFailed where a file cannot be written: finished shards are recorded. Reports bytes "to
 /// check", then bytes "to write"; the backend of the session has no part in it.
 DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
                             const Session& session, const DatasetOptions& options,

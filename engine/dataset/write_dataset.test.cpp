@@ -88,7 +88,7 @@ class WriteDataset : public FolderTest {
                       const std::vector<std::string>& sets = {}, const std::string& scenario = text,
                       const DatasetOptions& options = {}) const {
     fs::create_directories(at(name));
-    return write_dataset(plan_dataset(parse_study(scenario, "test", sets), request), at(name),
+    return write_dataset(plan_dataset(parse_scenario(scenario, "test", sets), request), at(name),
                          session, options, program);
   }
   std::string refusal(const std::string& name, const DatasetRequest& request,
@@ -96,7 +96,7 @@ class WriteDataset : public FolderTest {
                       const DatasetOptions& options = {}) const {
     try {
       write(name, request, session, sets, text, options);
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       return error.what();
     }
     return "";
@@ -104,12 +104,12 @@ class WriteDataset : public FolderTest {
 };
 
 /// What a shard says of one replicate, as the reference backend takes it.
-Sample sample_of(const fs::path& shard, const Plan& plan, std::size_t replicate) {
+TrainingSet sample_of(const fs::path& shard, const Plan& plan, std::size_t replicate) {
   const auto part = [&](const auto& all, std::size_t width) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(replicate * plan.n * width);
     return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(plan.n * width));
   };
-  Sample sample;
+  TrainingSet sample;
   sample.x = part(numbers<float>(shard / "X.npy"), static_cast<std::size_t>(plan.d));
   sample.regression = part(numbers<double>(shard / "Y.npy"), 1);  // Y and no noise on top
   sample.noise_sd = part(numbers<double>(shard / "noise_sd.npy"), 1);
@@ -119,7 +119,7 @@ Sample sample_of(const fs::path& shard, const Plan& plan, std::size_t replicate)
 
 TEST_F(WriteDataset, HoldsTheDrawsOfTheReferenceBackendToTheBit) {
   write("d", everything);
-  const Plan plan = make_plan(parse_study(text, "test").conditions[0]);
+  const Plan plan = make_plan(parse_scenario(text, "test").conditions[0]);
   const std::size_t per_query = plan.layout().per_query();
   const std::vector<std::uint64_t> firsts = {0, 3, 6, 9};
   std::size_t seen = 0;
@@ -132,7 +132,7 @@ TEST_F(WriteDataset, HoldsTheDrawsOfTheReferenceBackendToTheBit) {
     // What the reference backend itself makes of this replicate.
     std::vector<Moments> moments(1);
     make_backend("reference")->worker(plan)->run({replicate, 1, 1}, moments);
-    Sample sample = sample_of(path, plan, within);
+    TrainingSet sample = sample_of(path, plan, within);
     WindowCounts windows;
     const auto recomputed = [&] { return reference_statistics(plan, sample, windows); };
     EXPECT_EQ(recomputed(), moments[0].mean);
@@ -151,7 +151,7 @@ TEST_F(WriteDataset, HoldsTheDrawsOfTheReferenceBackendToTheBit) {
       }
     }
     // And m and the scale, which the estimates do not show.
-    const Sample drawn = draw_sample(plan, replicate);
+    const TrainingSet drawn = draw_training_set(plan, replicate);
     const std::vector<double> m = numbers<double>(path / "m.npy");
     EXPECT_TRUE(std::equal(drawn.regression.begin(), drawn.regression.end(),
                            m.begin() + static_cast<std::ptrdiff_t>(within * plan.n)));
@@ -216,11 +216,11 @@ TEST_F(WriteDataset, DrawsLongTrainingSetsInPieces) {
   const std::vector<std::string> sets = {"data.n=250001", "run.replicates=2"};
   write("npy", {.format = DatasetFormat::npy, .shards = 2}, {.threads = 2}, sets);
   write("nc", {.shards = 1}, {.threads = 2}, sets);
-  const Plan plan = make_plan(parse_study(text, "test", sets).conditions[0]);
+  const Plan plan = make_plan(parse_scenario(text, "test", sets).conditions[0]);
   const std::vector<double> both =
       NetcdfInput(at("nc/condition_000/shard_000.nc")).root().doubles("Y");
   for (std::size_t r = 0; r < 2; ++r) {
-    const Sample drawn = draw_sample(plan, r);
+    const TrainingSet drawn = draw_training_set(plan, r);
     const std::vector<double> y =
         numbers<double>(at("npy/condition_000/shard_00" + std::to_string(r)) + "/Y.npy");
     ASSERT_EQ(y.size(), plan.n);
@@ -336,9 +336,9 @@ TEST_F(WriteDataset, HoldsHeadsThatAreLearnedOnce) {
       "heads.subspaces={law=\"learned\",matrices=\"query_key\",steps=10,batch=4,held_out=0}",
       "heads.kernel={law=\"softmax\",temperature=1.0}"};
   write("d", everything, {.threads = 2}, sets);
-  const Scenario scenario = parse_study(text, "test", sets).conditions[0];
+  const Condition condition = parse_scenario(text, "test", sets).conditions[0];
   const Session session{.backend = "cpu", .threads = 1};
-  const Plan plan = make_plan(scenario, learn_heads(scenario, session).value());
+  const Plan plan = make_plan(condition, learn_heads(condition, session).value());
   const fs::path shard = folder_ / "d/condition_000/shard_000";
   EXPECT_EQ(numbers<double>(shard / "projections.npy"), plan.projections);
   EXPECT_EQ(numbers<double>(shard / "query_projections.npy"), plan.query_projections);
@@ -406,7 +406,7 @@ TEST_F(WriteDataset, LeavesNothingHalfWritten) {
   fs::create_directories(at("d"));
   std::ofstream(at("d/condition_001")) << "in the way";
   const std::vector<std::string> sets = {R"(sweep."data.n"=[20, 83])"};
-  EXPECT_THROW(write("d", everything, {.threads = 2}, sets), CouldNotFinish);
+  EXPECT_THROW(write("d", everything, {.threads = 2}, sets), RunFailed);
   auto files = tree(at("d"));
   EXPECT_EQ(files.size(), 1u + 1 + 4 * 10);
   EXPECT_EQ(Json::parse(files["manifest.json"])["complete"], false);
@@ -436,7 +436,7 @@ TEST_F(WriteDataset, StopsWhereItIsToldAndGoesOnFromThere) {
 }
 
 TEST_F(WriteDataset, AddsToAManifestThatAnotherProcessWrote) {
-  const Dataset dataset = plan_dataset(parse_study(text, "test"), everything);
+  const Dataset dataset = plan_dataset(parse_scenario(text, "test"), everything);
   fs::create_directories(at("d"));
   const std::vector<FileRecord> one = {{"one", 1, "1"}}, two = {{"two", 2, "2"}};
   update_manifest(at("d"), dataset, {{{0, 1}, one}}, {}, program);

@@ -67,13 +67,13 @@ class OutputFile {
 
 }  // namespace
 
-CouldNotFinish cannot_be_written(const std::string& path, int error) {
+RunFailed cannot_be_written(const std::string& path, int error) {
   const char* const advice = error == ENOSPC || error == EDQUOT || error == EFBIG
                                  ? " - free some space, or choose another place"
                              : error == EACCES || error == EPERM || error == EROFS
                                  ? " - choose a place you may write to"
                                  : "";
-  return CouldNotFinish(path + ": cannot be written (" + std::strerror(error) + ")" + advice);
+  return RunFailed(path + ": cannot be written (" + std::strerror(error) + ")" + advice);
 }
 
 void flush_to_disk(int descriptor, const std::string& path) {

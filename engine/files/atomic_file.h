@@ -16,7 +16,7 @@ std::string temporary_name(const std::string& path, const std::string& process);
 
 /// Writes `bytes` to PATH.tmp-<pid>, flushes it to the disk and renames it to `path`: a reader, or
 /// a crash, finds the old file or the new one. Something at `path` that is no regular file (a pipe,
-/// a device) is written to directly. On any failure the temporary is removed and CouldNotFinish
+/// a device) is written to directly. On any failure the temporary is removed and RunFailed
 /// thrown with one line.
 void write_atomically(const std::string& path, std::string_view bytes);
 
@@ -26,9 +26,9 @@ void write_atomically(const std::string& path, const std::function<void(const Te
 
 /// What is thrown where writing to `path` failed with the number `error` of errno: one line, with
 /// advice where there is some.
-CouldNotFinish cannot_be_written(const std::string& path, int error);
+RunFailed cannot_be_written(const std::string& path, int error);
 
-/// Flushes an open file to the disk; throws CouldNotFinish, naming `path`.
+/// Flushes an open file to the disk; throws RunFailed, naming `path`.
 void flush_to_disk(int descriptor, const std::string& path);
 
 /// Flushes the folder that `path` is in, so that a rename to `path` is on the disk. Best effort.

@@ -53,7 +53,7 @@ Value convert(const toml::node& node, const std::string& source, const std::stri
     });
     value.data = std::move(members);
   } else {
-    refuse(value.location, path, date_problem);
+    reject(value.location, path, date_problem);
   }
   return value;
 }
@@ -139,12 +139,12 @@ Value parse_toml(const std::string& text, const std::string& source) {
   try {
     return convert(toml::parse(std::string_view(text)), source, "");
   } catch (const toml::parse_error& error) {
-    refuse(location_of(error.source(), source), "", std::string(error.description()));
+    reject(location_of(error.source(), source), "", std::string(error.description()));
   }
 }
 
 Value parse_value(const std::string& text, const std::string& key, const Location& location) {
-  if (text.find_first_not_of(" \t") == std::string::npos) refuse(location, key, "has no value");
+  if (text.find_first_not_of(" \t") == std::string::npos) reject(location, key, "has no value");
   try {
     const auto table = toml::parse(std::string_view("value = " + text));
     // A line break would start a second key: only one value may stand here.
@@ -155,11 +155,11 @@ Value parse_value(const std::string& text, const std::string& key, const Locatio
     }
   } catch (const toml::parse_error&) {
     // toml++'s own words count columns of a text that nobody wrote: say it in ours.
-  } catch (const Refused&) {
-    refuse(location, key, date_problem);
+  } catch (const InvalidInput&) {
+    reject(location, key, date_problem);
   }
   const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;
-  refuse(location, key,
+  reject(location, key,
          "is " + one_line(text, 60) + ", which is no TOML value - write text in quotes: '" + key +
              "=\"" + (plain ? text : "...") + "\"'");
 }
@@ -171,14 +171,14 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
     std::string part;
     if (at < path.size() && (path[at] == '"' || path[at] == '\'')) {
       const auto end = path.find(path[at], at + 1);
-      if (end == std::string::npos) refuse(location, path, "has an open quote");
+      if (end == std::string::npos) reject(location, path, "has an open quote");
       part = path.substr(at + 1, end - at - 1);
       at = end + 1;
     } else {
       while (at < path.size() && is_bare(path[at])) part += path[at++];
     }
     if (part.empty() || (at < path.size() && path[at] != '.')) {
-      refuse(location, path, "is no key - keys look like heads.kernel.bandwidth");
+      reject(location, path, "is no key - keys look like heads.kernel.bandwidth");
     }
     parts.push_back(part);
   } while (at++ < path.size());
@@ -199,7 +199,7 @@ void set_value(Value& root, const std::string& path, Value value) {
   for (const auto& part : split_path(path, value.location)) {
     auto* members = std::get_if<Value::Members>(&at->data);
     if (members == nullptr) {
-      refuse(value.location, so_far, std::string("is ") + at->kind() + " and has no " + part);
+      reject(value.location, so_far, std::string("is ") + at->kind() + " and has no " + part);
     }
     Value* next = at->find(part);
     if (next == nullptr) {
@@ -261,9 +261,9 @@ std::string one_line(const std::string& text, std::size_t most) {
   return out;
 }
 
-void refuse(const Location& location, const std::string& key, const std::string& problem) {
-  throw Refused(one_line(location.text()) + ": " + (key.empty() ? "" : one_line(key, 200) + ": ") +
-                one_line(problem));
+void reject(const Location& location, const std::string& key, const std::string& problem) {
+  throw InvalidInput(one_line(location.text()) + ": " +
+                     (key.empty() ? "" : one_line(key, 200) + ": ") + one_line(problem));
 }
 
 }  // namespace headlab

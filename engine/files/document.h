@@ -40,20 +40,21 @@ struct Value::Entry {
   Value value;
 };
 
-/// Parses a TOML text; throws Refused with FILE:LINE:COL on a syntax error. `source` names it.
+/// Parses a TOML text; throws InvalidInput with FILE:LINE:COL on a syntax error. `source` names it.
 Value parse_toml(const std::string& text, const std::string& source);
 
-/// Parses one TOML value, as behind `--set key=`; every part of it gets `location`. Throws Refused.
+/// Parses one TOML value, as behind `--set key=`; every part of it gets `location`. Throws
+/// InvalidInput.
 Value parse_value(const std::string& text, const std::string& key, const Location& location);
 
-/// The parts of a dotted path; quotes hold a part together: sweep."data.n" has two. Throws Refused,
-/// as at `location`, where a part is empty or a quote stays open.
+/// The parts of a dotted path; quotes hold a part together: sweep."data.n" has two. Throws
+/// InvalidInput, as at `location`, where a part is empty or a quote stays open.
 std::vector<std::string> split_path(const std::string& path, const Location& location);
 
 /// The value at a dotted path, or nullptr.
 const Value* value_at(const Value& root, const std::string& path);
 
-/// Sets the value at a dotted path, creating tables on the way; throws Refused where the path
+/// Sets the value at a dotted path, creating tables on the way; throws InvalidInput where the path
 /// passes through something that is no table.
 void set_value(Value& root, const std::string& path, Value value);
 
@@ -69,8 +70,8 @@ std::string number_text(double number);
 /// `text` with its control characters replaced, cut where it is long: fit to be quoted in an error.
 std::string one_line(const std::string& text, std::size_t most = 2000);
 
-/// Throws Refused("LOCATION: KEY: PROBLEM") on one line; without "KEY: " where key is empty.
-[[noreturn]] void refuse(const Location& location, const std::string& key,
+/// Throws InvalidInput("LOCATION: KEY: PROBLEM") on one line; without "KEY: " where key is empty.
+[[noreturn]] void reject(const Location& location, const std::string& key,
                          const std::string& problem);
 
 }  // namespace headlab

@@ -15,7 +15,7 @@ namespace {
 std::string refusal(const std::string& text) {
   try {
     parse_toml(text, "s.toml");
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "accepted";
@@ -136,7 +136,7 @@ TEST(document, split_path) {
   EXPECT_EQ(split_path("sweep.\"data.n\"", {}), two);
   EXPECT_EQ(split_path("sweep.'data.n'", {}), two);
   for (const char* bad : {"", ".", "a.", ".a", "a..b", "a b", "\"a", "\"a\"b", "a.\"\""}) {
-    EXPECT_THROW(split_path(bad, {}), Refused) << bad;
+    EXPECT_THROW(split_path(bad, {}), InvalidInput) << bad;
   }
 }
 
@@ -151,7 +151,7 @@ TEST(document, set_value_replaces_and_creates) {
   try {
     set_value(root, "a.x.y", number(5));
     FAIL() << "accepted";
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(), "--set x=1: a.x: is a number and has no y");
   }
 }

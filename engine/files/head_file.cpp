@@ -21,20 +21,20 @@ namespace headlab {
 
 namespace {
 
-constexpr std::size_t most_npy_bytes = std::size_t{4} << 30;
+constexpr std::size_t max_npy_bytes = std::size_t{4} << 30;
 constexpr std::int64_t format_version = 1;
 /// Numbers may be stored shorter than they are held, and packed: but not by more than this.
-constexpr std::uint64_t most_expansion = 16;
-constexpr std::uint64_t most_heads = 1024;
-constexpr std::uint64_t most_dimensions = 1 << 16;
+constexpr std::uint64_t max_expansion = 16;
+constexpr std::uint64_t max_heads = 1024;
+constexpr std::uint64_t max_dimensions = 1 << 16;
 
 using Shape = std::vector<std::size_t>;
 
 /// [H][d][k], row by row, as H matrices.
-HeadMatrices matrices_of(std::span<const double> numbers, std::size_t heads, std::size_t d,
-                         std::size_t k) {
+Matrices matrices_of(std::span<const double> numbers, std::size_t heads, std::size_t d,
+                     std::size_t k) {
   using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  HeadMatrices matrices;
+  Matrices matrices;
   for (std::size_t h = 0; h < heads; ++h) {
     matrices.emplace_back(Eigen::Map<const ByRows>(
         numbers.data() + h * d * k, static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k)));
@@ -49,18 +49,18 @@ void append(std::vector<double>& numbers, const Eigen::MatrixXd& matrix) {
 }
 
 void check_sizes(const std::string& path, std::uint64_t heads, std::uint64_t d, std::uint64_t k) {
-  if (heads < 1 || heads > most_heads || d > most_dimensions || k < 1 || k > d) {
-    refuse({path}, "",
+  if (heads < 1 || heads > max_heads || d > max_dimensions || k < 1 || k > d) {
+    reject({path}, "",
            "has subspaces of shape " + shape_text({heads, d, k}) +
                " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)");
   }
 }
 
 HeadFile read_npy(const std::string& path, std::optional<int> layer) {
-  const NpyArray array = parse_npy_array(read_file(path, most_npy_bytes), path, 3, 3);
+  const NpyArray array = parse_npy_array(read_file(path, max_npy_bytes), path, 3, 3);
   check_sizes(path, array.shape[0], array.shape[1], array.shape[2]);
   if (layer.value_or(0) != 0) {
-    refuse({path}, "",
+    reject({path}, "",
            "holds one layer, layer 0, and not layer " + std::to_string(*layer) +
                " - an NPY file has no others");
   }
@@ -93,7 +93,7 @@ class NetcdfReader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& problem) const { refuse({path_}, "", problem); }
+  [[noreturn]] void fail(const std::string& problem) const { reject({path_}, "", problem); }
 
   std::string text(const char* name) const {
     return root_.has_attribute(name) ? root_.text_attribute(name) : "";
@@ -107,7 +107,7 @@ class NetcdfReader {
     for (const std::size_t length : shape) {
       fits = fits && length > 0 && !__builtin_mul_overflow(bytes, length, &bytes);
     }
-    if (!fits || bytes / most_expansion > bytes_) {
+    if (!fits || bytes / max_expansion > bytes_) {
       fail("variable " + name + " is " + shape_text({shape.begin(), shape.end()}) +
            ", which is no shape of " + std::to_string(rank) + " axes that a file of " +
            std::to_string(bytes_) + " bytes can hold");
@@ -148,7 +148,7 @@ class NetcdfReader {
     return all;
   }
 
-  HeadMatrices matrices(const std::string& name, std::size_t at) const {
+  Matrices matrices(const std::string& name, std::size_t at) const {
     if (checked_shape(name, 4) != shape_)
       fail("variable " + name + " has another shape than subspaces");
     const std::vector<double> numbers =
@@ -193,15 +193,15 @@ HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspa
   const std::string_view first(start, sizeof start);
   if (first != "\x89HDF" && !first.starts_with("CDF")) {
     if (!path.ends_with(".npy") && !first.starts_with("\x93NUM")) {
-      read_file(path, most_npy_bytes);
-      refuse({path}, "", "is neither NPY nor NetCDF: it begins with other bytes");
+      read_file(path, max_npy_bytes);
+      reject({path}, "", "is neither NPY nor NetCDF: it begins with other bytes");
     }
     return read_npy(path, layer);
   }
   try {
     return NetcdfReader(path).read(layer, subspaces_alone);
   } catch (const NetcdfError& problem) {
-    refuse({path}, "", one_line(problem.what()));
+    reject({path}, "", one_line(problem.what()));
   }
 }
 
@@ -216,7 +216,7 @@ void write_variable(const NetcdfGroup& root, const HeadFile& file, const char* n
 }
 
 void write_matrices(const NetcdfGroup& root, const HeadFile& file, const char* name,
-                    HeadMatrices HeadLayer::*member, const char* long_name) {
+                    Matrices HeadLayer::*member, const char* long_name) {
   write_variable(root, file, name, {"layer", "head", "d", "k"}, long_name,
                  [&](const HeadLayer& layer, std::vector<double>& numbers) {
                    for (const Eigen::MatrixXd& w : layer.*member) append(numbers, w);
@@ -277,7 +277,7 @@ HeadFile read_head_file(const std::string& path, std::optional<int> layer) {
 HeadLayer read_head_layer(const std::string& path, std::optional<int> layer, bool all_matrices) {
   HeadFile file = read_any(path, layer, !all_matrices);
   if (file.layers.size() > 1) {
-    refuse({path}, "",
+    reject({path}, "",
            "holds " + std::to_string(file.layers.size()) +
                " layers - choose one with layer = " + std::to_string(file.layers.front().number));
   }
@@ -287,11 +287,11 @@ HeadLayer read_head_layer(const std::string& path, std::optional<int> layer, boo
 void check_head_path(const std::string& path, std::size_t layers) {
   if (path.ends_with(".nc")) return;
   if (!path.ends_with(".npy")) {
-    throw Refused("--out: " + one_line(path) + ": must end in .nc or .npy");
+    throw InvalidInput("--out: " + one_line(path) + ": must end in .nc or .npy");
   }
   if (layers > 1) {
-    throw Refused("--out: " + one_line(path) + ": NPY holds one layer, not " +
-                  std::to_string(layers) + " - choose one with --layer, or write .nc");
+    throw InvalidInput("--out: " + one_line(path) + ": NPY holds one layer, not " +
+                       std::to_string(layers) + " - choose one with --layer, or write .nc");
   }
 }
 

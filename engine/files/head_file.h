@@ -9,23 +9,22 @@
 
 #include <Eigen/Core>
 
-namespace headlab {
+#include "kernels/matrices.h"
 
-/// One matrix a head, [d][k].
-using HeadMatrices = std::vector<Eigen::MatrixXd>;
+namespace headlab {
 
 /// The heads of one layer.
 struct HeadLayer {
-  int number = 0;          ///< of the layer in its model
-  HeadMatrices subspaces;  ///< [H], a basis in the columns of each
+  int number = 0;      ///< of the layer in its model
+  Matrices subspaces;  ///< [H], a basis in the columns of each
 
   /// [H] or empty: projections of queries and keys, so that a query x gives a key X the weight
   /// exp((w_q^T x).(w_k^T X)/t).
-  HeadMatrices w_q;
-  HeadMatrices w_k;
+  Matrices w_q;
+  Matrices w_k;
 
   /// [H] or empty: w_q w_k^T = U diag(s) V^T, U [d][k] in `query_subspaces`, s [k].
-  HeadMatrices query_subspaces;
+  Matrices query_subspaces;
   std::vector<Eigen::VectorXd> singular_values;
 
   /// [H] or empty: largest over smallest singular value of w_k.
@@ -47,22 +46,22 @@ struct HeadFile {
 };
 
 /// Reads a file of heads, or of these one layer: NPY of shape H x d x k, which is layer 0, or
-/// NetCDF with `subspaces` [layer, head, d, k]. Throws Refused, one line that begins with the path,
-/// where something is missing, does not fit or is not finite, before it allocates more than the
-/// file can hold.
+/// NetCDF with `subspaces` [layer, head, d, k]. Throws InvalidInput, one line that begins with the
+/// path, where something is missing, does not fit or is not finite, before it allocates more than
+/// the file can hold.
 HeadFile read_head_file(const std::string& path, std::optional<int> layer = {});
 
-/// One layer as read_head_file() finds it; its subspaces alone, or all its matrices. Throws Refused
-/// too where the file has several and none is named.
+/// One layer as read_head_file() finds it; its subspaces alone, or all its matrices. Throws
+/// InvalidInput too where the file has several and none is named.
 HeadLayer read_head_layer(const std::string& path, std::optional<int> layer,
                           bool all_matrices = false);
 
 /// Writes NetCDF where `path` ends in .nc, NPY where it ends in .npy, whole or not at all. Throws
-/// CouldNotFinish, and Refused as check_head_path().
+/// RunFailed, and InvalidInput as check_head_path().
 void write_head_file(const std::string& path, const HeadFile& file);
 
-/// Throws Refused, naming --out, where `path` has neither ending, or is one of NPY, which holds one
-/// layer, and there are more.
+/// Throws InvalidInput, naming --out, where `path` has neither ending, or is one of NPY, which
+/// holds one layer, and there are more.
 void check_head_path(const std::string& path, std::size_t layers);
 
 }  // namespace headlab

@@ -35,7 +35,7 @@ class HeadFiles : public testing::Test {
   std::string refusal(const std::function<void()>& action) const {
     try {
       action();
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       std::string line = error.what();
       const std::string folder = folder_.string() + "/";
       for (auto at = line.find(folder); at != std::string::npos; at = line.find(folder)) {
@@ -250,31 +250,32 @@ replicates = 10
 TEST_F(HeadFiles, AreALawOfSubspaces) {
   HeadFile file = example();
   write_head_file(path("h.nc"), file);
-  const Study study = parse_study(scenario_text, "s.toml", {}, folder_.string());
-  const auto frames = make_subspaces(study.conditions.at(0));
-  ASSERT_EQ(frames.size(), 2u);
+  const Scenario scenario = parse_scenario(scenario_text, "s.toml", {}, folder_.string());
+  const auto subspaces = subspace_bases(scenario.conditions.at(0));
+  ASSERT_EQ(subspaces.size(), 2u);
   for (std::size_t h = 0; h < 2; ++h) {
     // Orthonormal, with the span of the matrix in the file: the first column keeps its direction.
-    EXPECT_LE((frames[h].transpose() * frames[h] - MatrixXd::Identity(2, 2)).cwiseAbs().maxCoeff(),
-              1e-15);
+    EXPECT_LE(
+        (subspaces[h].transpose() * subspaces[h] - MatrixXd::Identity(2, 2)).cwiseAbs().maxCoeff(),
+        1e-15);
     const MatrixXd& w = file.layers[1].subspaces[h];
-    EXPECT_LE((frames[h] * frames[h].transpose() * w - w).cwiseAbs().maxCoeff(), 1e-14);
-    EXPECT_LE((frames[h].col(0) - w.col(0).normalized()).cwiseAbs().maxCoeff(), 1e-15);
-    EXPECT_GT((frames[h].col(1) - file.layers[0].subspaces[h].col(1).normalized()).norm(), 1e-3);
+    EXPECT_LE((subspaces[h] * subspaces[h].transpose() * w - w).cwiseAbs().maxCoeff(), 1e-14);
+    EXPECT_LE((subspaces[h].col(0) - w.col(0).normalized()).cwiseAbs().maxCoeff(), 1e-15);
+    EXPECT_GT((subspaces[h].col(1) - file.layers[0].subspaces[h].col(1).normalized()).norm(), 1e-3);
   }
-  EXPECT_EQ(make_plan(study.conditions[0]).projections.size(), 12u);
+  EXPECT_EQ(make_plan(scenario.conditions[0]).projections.size(), 12u);
 
   // Orthonormal ones need no more, and are taken to the bit; a sweep may go over layers.
-  for (HeadLayer& layer : file.layers) layer.subspaces = frames;
+  for (HeadLayer& layer : file.layers) layer.subspaces = subspaces;
   file.layers[0].subspaces[0].col(0) *= -1;
   write_head_file(path("o.nc"), file);
-  const Study swept = parse_study(
+  const Scenario swept = parse_scenario(
       scenario_text, "s.toml",
       {R"(heads.subspaces={law="file", path="o.nc"})", R"(sweep={"heads.subspaces.layer"=[3, 4]})"},
       folder_.string());
   ASSERT_EQ(swept.conditions.size(), 2u);
-  EXPECT_EQ(make_subspaces(swept.conditions[0])[0], file.layers[0].subspaces[0]);
-  EXPECT_EQ(make_subspaces(swept.conditions[1])[0], frames[0]);
+  EXPECT_EQ(subspace_bases(swept.conditions[0])[0], file.layers[0].subspaces[0]);
+  EXPECT_EQ(subspace_bases(swept.conditions[1])[0], subspaces[0]);
 }
 
 TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
@@ -284,8 +285,9 @@ TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
   file.layers[0].subspaces[1].col(1) = 2 * file.layers[0].subspaces[1].col(0);
   write_head_file(path("rank.npy"), file);
   const auto with = [&](const std::string& set) {
-    return refusal(
-        [&] { parse_study(scenario_text, "s.toml", {"heads.subspaces" + set}, folder_.string()); });
+    return refusal([&] {
+      parse_scenario(scenario_text, "s.toml", {"heads.subspaces" + set}, folder_.string());
+    });
   };
   const std::string set = "--set heads.subspaces";
   const auto at = [&](const std::string& what, const std::string& key) {
@@ -311,10 +313,11 @@ TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
   EXPECT_EQ(with(R"(={law="file", path="rank.npy", orthonormalise=true})"),
             at(R"(={law="file", path="rank.npy", orthonormalise=true})", ".path") +
                 "file: matrix of head 2 has rank below k: column 2 depends on those before it");
-  EXPECT_EQ(
-      refusal([&] { parse_study(scenario_text, "s.toml", {"heads.count=3"}, folder_.string()); }),
-      "s.toml:11:36: heads.subspaces.path: file: has 2 matrices, needs one for each of the 3 "
-      "heads");
+  EXPECT_EQ(refusal([&] {
+              parse_scenario(scenario_text, "s.toml", {"heads.count=3"}, folder_.string());
+            }),
+            "s.toml:11:36: heads.subspaces.path: file: has 2 matrices, needs one for each of the 3 "
+            "heads");
 }
 
 }  // namespace

@@ -27,11 +27,11 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using Json = nlohmann::json;
 
-constexpr std::size_t most_config_bytes = std::size_t{16} << 20;
-constexpr int most_heads = 1024;
-constexpr int most_layers = 4096;
+constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
+constexpr int max_heads = 1024;
+constexpr int max_layers = 4096;
 /// The width of a model; with it no product of lengths overflows.
-constexpr std::uint64_t most_dimensions = 1 << 16;
+constexpr std::uint64_t max_dimensions = 1 << 16;
 
 /// How a family names its tensors, N the number of the layer.
 struct Names {
@@ -109,8 +109,8 @@ class Importer {
   HeadFile import() {
     const auto& [heads, kv_heads, count] = import_.counts;
     if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0) {
-      throw Refused("--kv-heads: " + std::to_string(kv_heads) + " does not divide the " +
-                    std::to_string(heads) + " heads into groups");
+      throw InvalidInput("--kv-heads: " + std::to_string(kv_heads) + " does not divide the " +
+                         std::to_string(heads) + " heads into groups");
     }
     HeadFile out;
     for (const int layer : layers()) out.layers.push_back(read_layer(layer));
@@ -130,7 +130,7 @@ class Importer {
   };
 
   [[noreturn]] void fail(const std::string& problem) const {
-    refuse({file_.source()}, "", problem);
+    reject({file_.source()}, "", problem);
   }
 
   bool has(const std::string& name) const { return file_.tensors().contains(name); }
@@ -162,7 +162,7 @@ class Importer {
 
   int contiguous_layers() const {
     int count = 0;
-    while (count < most_layers && find({names_.query}, count)) ++count;
+    while (count < max_layers && find({names_.query}, count)) ++count;
     return count;
   }
 
@@ -184,8 +184,8 @@ class Importer {
 
   MatrixXd matrix(const std::string& name) {
     const auto& shape = file_.tensors().at(name).shape;
-    if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > 3 * most_dimensions ||
-        shape[1] > 3 * most_dimensions) {
+    if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > 3 * max_dimensions ||
+        shape[1] > 3 * max_dimensions) {
       fail("tensor " + name + " is " + shape_text(shape) + ", needs two axes of usual lengths");
     }
     const std::vector<double> numbers = file_.read(name);
@@ -310,7 +310,7 @@ class ConfigReader {
   ConfigReader(const Json& config, const std::string& path) : config_(config), path_(path) {}
 
   [[noreturn]] void fail(const std::string& key, const std::string& problem) const {
-    refuse({path_}, key, problem);
+    reject({path_}, key, problem);
   }
 
   std::optional<int> count(const std::string& key, int most) const {
@@ -349,8 +349,8 @@ const std::vector<std::pair<std::string, Architecture>>& architectures() {
 
 HeadCounts read_head_counts(const std::string& path, Architecture architecture) {
   const Names names = names_of(architecture);
-  const Json json = Json::parse(read_file(path, most_config_bytes), nullptr, false);
-  if (!json.is_object()) refuse({path}, "", "is no JSON object");
+  const Json json = Json::parse(read_file(path, max_config_bytes), nullptr, false);
+  if (!json.is_object()) reject({path}, "", "is no JSON object");
   const ConfigReader config(json, path);
   config.require("model_type", {names.model_types.begin(), names.model_types.end()},
                  "other models compute attention in other ways");
@@ -363,11 +363,11 @@ HeadCounts read_head_counts(const std::string& path, Architecture architecture) 
     config.require("position_embedding_type", {"absolute"},
                    "other positions add to the logits what no projection does");
   }
-  const auto heads = config.count(names.heads, most_heads);
+  const auto heads = config.count(names.heads, max_heads);
   if (!heads) config.fail(names.heads, "is missing");
   return {.heads = *heads,
-          .kv_heads = config.count(names.kv_heads, most_heads).value_or(*heads),
-          .layers = config.count(names.layers, most_layers)};
+          .kv_heads = config.count(names.kv_heads, max_heads).value_or(*heads),
+          .layers = config.count(names.layers, max_layers)};
 }
 
 HeadFile import_heads(const std::string& path, const HeadImport& import, int threads) {

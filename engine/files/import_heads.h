@@ -29,8 +29,8 @@ struct HeadCounts {
   std::optional<int> layers;  ///< of the model, where it is known
 };
 
-/// Reads the counts from the config.json that comes with a checkpoint. Throws Refused, one line
-/// that begins with the path, also where the model computes attention in another way than
+/// Reads the counts from the config.json that comes with a checkpoint. Throws InvalidInput, one
+/// line that begins with the path, also where the model computes attention in another way than
 /// import_heads() assumes.
 HeadCounts read_head_counts(const std::string& path, Architecture architecture);
 
@@ -53,8 +53,8 @@ struct HeadImport {
 /// same to the logits of all keys and cancels in the softmax, and what they add to a query's shifts
 /// all queries alike. Where keys are shared, heads of a group have the same subspace.
 ///
-/// Throws Refused, one line that begins with the checkpoint's path, where a tensor is missing, has
-/// another shape than the counts say, or where the keys of a head have rank below k.
+/// Throws InvalidInput, one line that begins with the checkpoint's path, where a tensor is missing,
+/// has another shape than the counts say, or where the keys of a head have rank below k.
 HeadFile import_heads(const std::string& path, const HeadImport& import, int threads);
 
 }  // namespace headlab

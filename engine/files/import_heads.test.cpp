@@ -45,7 +45,7 @@ class Checkpoint : public testing::Test {
   std::string refusal(const std::function<void()>& action) const {
     try {
       action();
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       const std::string line = error.what();
       return line.starts_with(path_ + ": ") ? line.substr(path_.size() + 2) : line;
     }

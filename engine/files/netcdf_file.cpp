@@ -16,7 +16,7 @@ namespace {
 
 /// HDF5 has room for 64 kB in the header that plain texts of attributes stand in; a string stands
 /// elsewhere.
-constexpr std::size_t most_plain_text = 4096;
+constexpr std::size_t max_plain_text = 4096;
 
 /// Turns a status of the library into an exception that names what it was about.
 void check(int status, const std::string& about) {
@@ -51,7 +51,7 @@ void NetcdfGroup::define_dimension(const std::string& name, std::size_t size) co
 }
 
 void NetcdfGroup::put_attribute(const std::string& name, std::string_view text) const {
-  if (text.size() > most_plain_text) {
+  if (text.size() > max_plain_text) {
     const std::string copy(text);
     const char* pointer = copy.c_str();
     return check(nc_put_att_string(id_, NC_GLOBAL, name.c_str(), 1, &pointer), name);

@@ -101,7 +101,7 @@ class NetcdfImage {
   NetcdfImage& operator=(const NetcdfImage&) = delete;
 
   NetcdfGroup root() { return NetcdfGroup(id_, &puts_); }
-  /// Closes the image and writes it to `path`, whole or not at all; throws CouldNotFinish.
+  /// Closes the image and writes it to `path`, whole or not at all; throws RunFailed.
   void save(const std::string& path);
 
  private:

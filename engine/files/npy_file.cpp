@@ -57,7 +57,7 @@ class HeaderParser {
   }
 
  private:
-  [[noreturn]] void fail() const { refuse({source_}, "", "has a malformed NPY header"); }
+  [[noreturn]] void fail() const { reject({source_}, "", "has a malformed NPY header"); }
 
   void skip_space() {
     while (!left_.empty() && (left_[0] == ' ' || left_[0] == '\n')) left_.remove_prefix(1);
@@ -128,7 +128,7 @@ class HeaderParser {
   }
 
   [[noreturn]] void unknown_type(const std::string& type) const {
-    refuse({source_}, "",
+    reject({source_}, "",
            "holds type " + one_line(type, 40) +
                " (allowed: little-endian floats of 4 or 8 bytes, integers) - save it with "
                "array.astype(\"<f8\")");
@@ -221,9 +221,9 @@ bool is_npy(std::string_view bytes) {
   return bytes.starts_with(magic);
 }
 
-NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t least_axes,
-                         std::size_t most_axes) {
-  const auto fail = [&source](const std::string& problem) { refuse({source}, "", problem); };
+NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
+                         std::size_t max_axes) {
+  const auto fail = [&source](const std::string& problem) { reject({source}, "", problem); };
   std::string_view left = bytes;
   if (!is_npy(left)) fail("is no NPY file: it begins with other bytes");
   if (left.size() < 8) fail("is cut off in the NPY header");
@@ -242,9 +242,9 @@ NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std:
   const Header header = HeaderParser(left.substr(0, length), source).parse();
   left.remove_prefix(length);
 
-  if (header.shape.size() < least_axes || header.shape.size() > most_axes) {
-    const std::string allowed = std::to_string(least_axes) +
-                                (least_axes == most_axes ? "" : " or " + std::to_string(most_axes));
+  if (header.shape.size() < min_axes || header.shape.size() > max_axes) {
+    const std::string allowed =
+        std::to_string(min_axes) + (min_axes == max_axes ? "" : " or " + std::to_string(max_axes));
     fail("has " + std::to_string(header.shape.size()) + " axes (allowed: " + allowed + ")");
   }
   std::uint64_t count = 1;

@@ -22,11 +22,11 @@ struct NpyArray {
 bool is_npy(std::string_view bytes);
 
 /// Reads NPY 1.0 to 3.0: little-endian floats of 4 or 8 bytes or integers of 1 to 8, C or Fortran
-/// order, of least_axes to most_axes axes. The shape is checked against the length of the file
-/// before anything is allocated. Throws Refused, one line that begins with `source`, also where a
-/// number is not finite.
-NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t least_axes,
-                         std::size_t most_axes);
+/// order, of min_axes to max_axes axes. The shape is checked against the length of the file
+/// before anything is allocated. Throws InvalidInput, one line that begins with `source`, also
+/// where a number is not finite.
+NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
+                         std::size_t max_axes);
 
 /// The bytes of an NPY 1.0 file of float64 in C order; values [product of shape].
 std::string npy_bytes(const std::vector<std::uint64_t>& shape, std::span<const double> values);

@@ -16,7 +16,7 @@ namespace {
 std::string refusal(const std::string& bytes, std::size_t least = 3, std::size_t most = 3) {
   try {
     parse_npy_array(bytes, "t", least, most);
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "accepted";

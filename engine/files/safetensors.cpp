@@ -21,10 +21,10 @@ namespace headlab {
 namespace {
 
 /// The format's own limit.
-constexpr std::uint64_t most_header_bytes = 100'000'000;
+constexpr std::uint64_t max_header_bytes = 100'000'000;
 constexpr std::size_t length_bytes = 8;
 /// More than any model has; a shape is printed in errors.
-constexpr std::size_t most_axes = 16;
+constexpr std::size_t max_axes = 16;
 
 std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   constexpr std::pair<std::string_view, std::uint64_t> sizes[] = {
@@ -121,7 +121,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(std::uint64_t number) override {
     if (place_ != Place::numbers) return malformed();
     if (field_ == 2) {
-      if (tensor_->shape.size() == most_axes) return malformed();
+      if (tensor_->shape.size() == max_axes) return malformed();
       tensor_->shape.push_back(number);
       return true;
     }
@@ -189,7 +189,7 @@ std::string of_tensor(const std::string& name) {
 void check_tensor(const std::string& name, const TensorInfo& tensor, std::uint64_t data_bytes,
                   const std::string& source) {
   const auto fail = [&](const std::string& problem) {
-    refuse({source}, "", of_tensor(name) + problem);
+    reject({source}, "", of_tensor(name) + problem);
   };
   const auto size = bytes_of_type(tensor.type);
   if (!size) fail("has the unknown type \"" + one_line(tensor.type, 40) + "\"");
@@ -218,14 +218,14 @@ void check_cover(const TensorTable& tensors, std::uint64_t data_bytes, const std
   std::uint64_t at = 0;
   for (const auto* tensor : in_order) {
     if (tensor->second.begin != at) {
-      refuse({source}, "",
+      reject({source}, "",
              of_tensor(tensor->first) + "begins at byte " + std::to_string(tensor->second.begin) +
                  ", the one before ends at " + std::to_string(at));
     }
     at = tensor->second.end;
   }
   if (at != data_bytes) {
-    refuse({source}, "",
+    reject({source}, "",
            "has " + std::to_string(data_bytes) + " bytes of numbers, its tensors take " +
                std::to_string(at));
   }
@@ -234,11 +234,11 @@ void check_cover(const TensorTable& tensors, std::uint64_t data_bytes, const std
 std::unique_ptr<std::istream> open_regular(const std::string& path) {
   std::error_code error;
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-    refuse({path}, "", "is no regular file");
+    reject({path}, "", "is no regular file");
   }
   errno = 0;
   auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!*file) refuse({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
+  if (!*file) reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
   return file;
 }
 
@@ -248,9 +248,9 @@ TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_b
                                      const std::string& source) {
   HeaderHandler handler;
   // The parser would skip a byte order mark.
-  if (!text.starts_with('{')) refuse({source}, "", "has a safetensors header that is no object");
+  if (!text.starts_with('{')) reject({source}, "", "has a safetensors header that is no object");
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler)) {
-    refuse({source}, "", handler.problem);
+    reject({source}, "", handler.problem);
   }
   for (const auto& [name, tensor] : handler.tensors) {
     check_tensor(name, tensor, data_bytes, source);
@@ -268,7 +268,7 @@ SafetensorsFile::SafetensorsFile(std::unique_ptr<std::istream> bytes, std::strin
 }
 
 void SafetensorsFile::read_header() {
-  const auto fail = [this](const std::string& problem) { refuse({source_}, "", problem); };
+  const auto fail = [this](const std::string& problem) { reject({source_}, "", problem); };
   bytes_->seekg(0, std::ios::end);
   const std::streamoff end = bytes_->tellg();
   bytes_->seekg(0);
@@ -278,9 +278,9 @@ void SafetensorsFile::read_header() {
   if (size < length_bytes) fail("is no safetensors file: it has fewer than 8 bytes");
   if (!bytes_->read(start, length_bytes)) fail("cannot be read");
   const std::uint64_t length = little_endian({start, length_bytes});
-  if (length > size - length_bytes || length > most_header_bytes) {
+  if (length > size - length_bytes || length > max_header_bytes) {
     fail("is no safetensors file: its header would have " + std::to_string(length) +
-         " bytes (allowed: what is there, at most " + std::to_string(most_header_bytes) + ")");
+         " bytes (allowed: what is there, at most " + std::to_string(max_header_bytes) + ")");
   }
   std::string header(length, '\0');
   if (!bytes_->read(header.data(), static_cast<std::streamsize>(length))) fail("cannot be read");
@@ -290,7 +290,7 @@ void SafetensorsFile::read_header() {
 
 std::vector<double> SafetensorsFile::read(const std::string& name) {
   const auto fail = [&](const std::string& problem) {
-    refuse({source_}, "", of_tensor(name) + problem);
+    reject({source_}, "", of_tensor(name) + problem);
   };
   const TensorInfo& tensor = tensors_.at(name);
   const auto item = item_reader(tensor.type);

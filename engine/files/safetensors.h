@@ -25,16 +25,16 @@ struct TensorInfo {
 /// Tensors by name.
 using TensorTable = std::map<std::string, TensorInfo>;
 
-/// Reads the header of a file whose tensors take `data_bytes`. Throws Refused, one line that begins
-/// with `source`, unless the tensors have known types, lengths that fit type and shape, and lie one
-/// after another without gap or overlap up to the last byte.
+/// Reads the header of a file whose tensors take `data_bytes`. Throws InvalidInput, one line that
+/// begins with `source`, unless the tensors have known types, lengths that fit type and shape, and
+/// lie one after another without gap or overlap up to the last byte.
 TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                      const std::string& source);
 
 /// A checkpoint that is open: the header is read at once, a tensor when it is asked for.
 class SafetensorsFile {
  public:
-  /// Throws Refused, one line that begins with the path.
+  /// Throws InvalidInput, one line that begins with the path.
   explicit SafetensorsFile(const std::string& path);
   /// The same for bytes from elsewhere, which must be seekable; `source` names them.
   SafetensorsFile(std::unique_ptr<std::istream> bytes, std::string source);
@@ -42,9 +42,9 @@ class SafetensorsFile {
   const std::string& source() const { return source_; }
   const TensorTable& tensors() const { return tensors_; }
 
-  /// The numbers of a tensor [product of its shape], the last axis varies fastest. Throws Refused
-  /// where its type is not F64, F32, F16 or BF16, where a number is not finite, and where the file
-  /// ends early.
+  /// The numbers of a tensor [product of its shape], the last axis varies fastest. Throws
+  /// InvalidInput where its type is not F64, F32, F16 or BF16, where a number is not finite, and
+  /// where the file ends early.
   std::vector<double> read(const std::string& name);
 
  private:

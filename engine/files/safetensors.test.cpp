@@ -35,7 +35,7 @@ SafetensorsFile open(const std::string& bytes) {
 std::string refusal(const std::function<void()>& read) {
   try {
     read();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "accepted";

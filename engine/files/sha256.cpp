@@ -15,7 +15,7 @@ namespace {
 
 /// The library fails where memory does, or where a policy forbids SHA-256.
 void require(int status) {
-  if (status != 1) throw CouldNotFinish("SHA-256 cannot be computed: OpenSSL refuses");
+  if (status != 1) throw RunFailed("SHA-256 cannot be computed: OpenSSL refuses");
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ std::string sha256_of_file(const std::string& path) {
     }
   };
   const auto fail = [&] {
-    throw CouldNotFinish(path + ": cannot be read (" + std::strerror(errno) + ")");
+    throw RunFailed(path + ": cannot be read (" + std::strerror(errno) + ")");
   };
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.number < 0) fail();

@@ -26,7 +26,7 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-/// The sum of a file, in memory that does not grow with it. Throws CouldNotFinish where the file
+/// The sum of a file, in memory that does not grow with it. Throws RunFailed where the file
 /// cannot be read.
 std::string sha256_of_file(const std::string& path);
 

@@ -37,7 +37,7 @@ TEST(Sha256, GivesTheKnownAnswers) {
 TEST(Sha256, ReadsFiles) {
   const std::string path =
       std::filesystem::temp_directory_path() / ("headlab-sha256-" + std::to_string(::getpid()));
-  EXPECT_THROW(sha256_of_file(path), CouldNotFinish);
+  EXPECT_THROW(sha256_of_file(path), RunFailed);
   std::ofstream(path) << "abc";
   EXPECT_EQ(sha256_of_file(path), of_abc);
   std::ofstream(path) << std::string(1000000, 'a');

@@ -18,7 +18,7 @@ namespace headlab {
 
 namespace {
 
-constexpr std::size_t most_table_bytes = std::size_t{4} << 30;
+constexpr std::size_t max_table_bytes = std::size_t{4} << 30;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -75,13 +75,13 @@ class CsvReader {
   }
 
   DataTable finish() {
-    if (table_.rows.empty()) refuse({source_}, "", "has no rows of numbers");
+    if (table_.rows.empty()) reject({source_}, "", "has no rows of numbers");
     return std::move(table_);
   }
 
  private:
   [[noreturn]] void fail(std::size_t line, const std::string& problem) const {
-    refuse({source_ + ":" + std::to_string(line)}, "", problem);
+    reject({source_ + ":" + std::to_string(line)}, "", problem);
   }
 
   static bool is_header(const std::vector<std::string_view>& cells) {
@@ -146,8 +146,8 @@ DataTable parse_npy(const std::string& bytes, const std::string& source) {
   return table;
 }
 
-std::string read_file(const std::string& path, std::size_t most_bytes) {
-  const auto fail = [&path](const std::string& problem) { refuse({path}, "", problem); };
+std::string read_file(const std::string& path, std::size_t max_bytes) {
+  const auto fail = [&path](const std::string& problem) { reject({path}, "", problem); };
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) fail("is a directory, needs a file");
   errno = 0;
@@ -159,8 +159,8 @@ std::string read_file(const std::string& path, std::size_t most_bytes) {
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     content.append(piece.data(), static_cast<std::size_t>(in.gcount()));
-    if (content.size() > most_bytes) {
-      fail("is too long (allowed: at most " + std::to_string(most_bytes >> 20) + " MiB)");
+    if (content.size() > max_bytes) {
+      fail("is too long (allowed: at most " + std::to_string(max_bytes >> 20) + " MiB)");
     }
   }
   if (in.bad()) fail("cannot be read");
@@ -168,7 +168,7 @@ std::string read_file(const std::string& path, std::size_t most_bytes) {
 }
 
 DataTable read_table(const std::string& path) {
-  const std::string content = read_file(path, most_table_bytes);
+  const std::string content = read_file(path, max_table_bytes);
   if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
   return parse_csv(content, path);
 }

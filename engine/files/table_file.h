@@ -14,8 +14,8 @@ struct DataTable {
   std::size_t columns() const { return rows.empty() ? 0 : rows[0].size(); }
 };
 
-/// Reads a file: NPY where it begins like one or is called *.npy, else CSV. Throws Refused with one
-/// line that begins with the file, and the line number for CSV.
+/// Reads a file: NPY where it begins like one or is called *.npy, else CSV. Throws InvalidInput
+/// with one line that begins with the file, and the line number for CSV.
 DataTable read_table(const std::string& path);
 
 /// CSV: commas, decimal points, LF or CRLF, at most one header line (of which no cell is a number).
@@ -27,7 +27,8 @@ DataTable parse_csv(const std::string& text, const std::string& source);
 /// allocated.
 DataTable parse_npy(const std::string& bytes, const std::string& source);
 
-/// The content of a regular file of at most `most_bytes`; throws Refused that begins with the path.
-std::string read_file(const std::string& path, std::size_t most_bytes);
+/// The content of a regular file of at most `max_bytes`; throws InvalidInput that begins with the
+/// path.
+std::string read_file(const std::string& path, std::size_t max_bytes);
 
 }  // namespace headlab

@@ -22,7 +22,7 @@ using Rows = std::vector<std::vector<double>>;
 std::string refusal(const std::function<void()>& read) {
   try {
     read();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "accepted";

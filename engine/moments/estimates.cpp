@@ -10,7 +10,7 @@ namespace headlab {
 namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint64_t least_replicates_for_mcse = 8;
+constexpr std::uint64_t min_replicates_for_mcse = 8;
 
 /// Turns moments of one query into the terms of its error. Formulas: docs/theory.md.
 class QueryTerms {
@@ -108,10 +108,10 @@ Moments query_moments(const MomentLayout& layout, const Moments& node, int query
 double one_minus(double number) {
   return 1 - number;
 }
-Figure one_minus(const Figure& figure) {
+Estimate one_minus(const Estimate& figure) {
   return {1 - figure.value, figure.mcse};
 }
-Sampled one_minus(const Sampled& sample) {
+Jackknifed one_minus(const Jackknifed& sample) {
   return 1 - sample;
 }
 
@@ -122,8 +122,8 @@ void set_ratios(ErrorTerms<double>& mean) {
   mean.output_index = mean.output_correlation;
 }
 
-/// Estimates in which make(value, left_out, counts) becomes of a number and its values [nodes] with
-/// one node left out, which are empty where there can be no standard error.
+/// ConditionEstimates in which make(value, leave_one_out, counts) becomes of a number and its
+/// values [nodes] with one node left out, which are empty where there can be no standard error.
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
@@ -140,10 +140,10 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     estimates.node_counts.push_back(static_cast<double>(node.moments.count));
     estimates.windows.add(node.moments.windows);
   }
-  const bool with_error = estimates.replicates >= least_replicates_for_mcse && nodes.size() > 1;
+  const bool with_error = estimates.replicates >= min_replicates_for_mcse && nodes.size() > 1;
   const std::size_t errors = with_error ? nodes.size() : 0;
-  auto number = [&](double value, std::span<const double> left_out) {
-    return make(value, left_out, estimates.node_counts);
+  auto number = [&](double value, std::span<const double> leave_one_out) {
+    return make(value, leave_one_out, estimates.node_counts);
   };
 
   ErrorTerms<double> mean;                          // over the queries
@@ -204,10 +204,10 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   set_ratios(mean);
   for (ErrorTerms<double>& one : without) set_ratios(one);
   const std::vector<Number*> numbers = all_numbers<Number>(estimates);
-  std::vector<double> left_out(errors);
+  std::vector<double> leave_one_out(errors);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    for (std::size_t j = 0; j < errors; ++j) left_out[j] = *of_without[j][i];
-    *numbers[i] = number(*of_mean[i], left_out);
+    for (std::size_t j = 0; j < errors; ++j) leave_one_out[j] = *of_without[j][i];
+    *numbers[i] = number(*of_mean[i], leave_one_out);
   }
   estimates.output_index = one_minus(estimates.output_index);
   estimates.weights_index = one_minus(estimates.weights_index);
@@ -222,22 +222,24 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
 
 }  // namespace
 
-Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                   std::span<const double> truth) {
-  return estimate_as<Figure>(
+ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
+                            std::span<const double> truth) {
+  return estimate_as<Estimate>(
       tree.layout(), tree.jackknife_nodes(), head_weights, truth,
-      [](double value, std::span<const double> left_out, std::span<const double> counts) {
-        return Figure{value,
-                      left_out.empty() ? undefined : jackknife_error(value, left_out, counts)};
+      [](double value, std::span<const double> leave_one_out, std::span<const double> counts) {
+        return Estimate{value, leave_one_out.empty()
+                                   ? undefined
+                                   : jackknife_error(value, leave_one_out, counts)};
       });
 }
 
-SampledEstimates sampled_estimates(const MomentTree& tree, std::span<const double> head_weights,
-                                   std::span<const double> truth) {
-  return estimate_as<Sampled>(
+JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
+                                         std::span<const double> head_weights,
+                                         std::span<const double> truth) {
+  return estimate_as<Jackknifed>(
       tree.layout(), tree.jackknife_nodes(), head_weights, truth,
-      [](double value, std::span<const double> left_out, std::span<const double>) {
-        return Sampled(value, {left_out.begin(), left_out.end()});
+      [](double value, std::span<const double> leave_one_out, std::span<const double>) {
+        return Jackknifed(value, {leave_one_out.begin(), leave_one_out.end()});
       });
 }
 

@@ -12,8 +12,8 @@
 
 namespace headlab {
 
-/// Estimates of one condition. A Number is a Figure, which is what users read, or a Sampled, which
-/// can be calculated with.
+/// ConditionEstimates of one condition. A Number is a Figure, which is what users read, or a
+/// Jackknifed, which can be calculated with.
 template <class Number>
 struct EstimatesOf : ErrorTerms<Number> {
   std::uint64_t replicates = 0;
@@ -23,19 +23,20 @@ struct EstimatesOf : ErrorTerms<Number> {
   WindowCounts windows;
 };
 
-using QueryEstimates = QueryErrorTerms<Figure>;
-using Estimates = EstimatesOf<Figure>;
-using SampledEstimates = EstimatesOf<Sampled>;
+using QueryEstimates = QueryErrorTerms<Estimate>;
+using ConditionEstimates = EstimatesOf<Estimate>;
+using JackknifedEstimates = EstimatesOf<Jackknifed>;
 
-/// Estimates with jackknife standard errors (delete one node, weighted by count: Busing, Meijer and
-/// van der Leeden 1999). `head_weights` is [H], `truth` m at the queries. MCSE are NaN below 8
-/// replicates, values NaN below 2.
-Estimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                   std::span<const double> truth);
+/// ConditionEstimates with jackknife standard errors (delete one node, weighted by count: Busing,
+/// Meijer and van der Leeden 1999). `head_weights` is [H], `truth` m at the queries. MCSE are NaN
+/// below 8 replicates, values NaN below 2.
+ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
+                            std::span<const double> truth);
 
 /// The same as samples, to be calculated with. They take nodes x queries x H^2 numbers.
-SampledEstimates sampled_estimates(const MomentTree& tree, std::span<const double> head_weights,
-                                   std::span<const double> truth);
+JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
+                                         std::span<const double> head_weights,
+                                         std::span<const double> truth);
 
 /// The values alone, from the moments of all replicates.
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,

@@ -36,7 +36,7 @@ MomentTree plain_run(std::uint64_t replicates, std::uint64_t seed, double noise 
   return tree;
 }
 
-Estimates estimate_plain(std::uint64_t replicates, std::uint64_t seed, double noise = 1) {
+ConditionEstimates estimate_plain(std::uint64_t replicates, std::uint64_t seed, double noise = 1) {
   return estimate(plain_run(replicates, seed, noise), head_weights, std::vector{truth});
 }
 
@@ -47,9 +47,9 @@ constexpr double exact_bias_squared = 0.31 * 0.31;
 constexpr double exact_variance_term = 0.49 * 1 + 0.25 * 2;
 constexpr double exact_covariance_term = 2 * 0.7 * 0.5 * 0.6;
 
-TEST(Estimates, TermsAddUpToTheMeanSquaredErrorOfEveryReplicate) {
+TEST(ConditionEstimates, TermsAddUpToTheMeanSquaredErrorOfEveryReplicate) {
   const std::uint64_t replicates = 1000;
-  const Estimates e = estimate_plain(replicates, 1);
+  const ConditionEstimates e = estimate_plain(replicates, 1);
   const double sum = e.bias_squared.value + e.variance_term.value + e.covariance_term.value;
   EXPECT_NEAR(e.mse.value / sum, 1, 1e-12);
 
@@ -73,8 +73,8 @@ double root_mean_square_z(double halve) {
   double square = 0;
   int count = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Estimates e = estimate_plain(2000, seed);
-    auto add = [&](const Figure& figure, double exact) {
+    const ConditionEstimates e = estimate_plain(2000, seed);
+    auto add = [&](const Estimate& figure, double exact) {
       const double z = (figure.value - exact) / (figure.mcse * halve);
       square += z * z;
       ++count;
@@ -89,7 +89,7 @@ double root_mean_square_z(double halve) {
   return std::sqrt(square / count);
 }
 
-TEST(Estimates, StandardErrorsAreAsLargeAsTheErrors) {
+TEST(ConditionEstimates, StandardErrorsAreAsLargeAsTheErrors) {
   // 360 z-scores, correlated within a run: at least 60 independent ones, so the root mean square is
   // 1 +- 1/sqrt(120), and [.7, 1.35] is more than three of these away.
   const double rms = root_mean_square_z(1);
@@ -98,13 +98,13 @@ TEST(Estimates, StandardErrorsAreAsLargeAsTheErrors) {
   EXPECT_FALSE(root_mean_square_z(0.5) < 1.35);
 }
 
-TEST(Estimates, CorrectedSquaredBiasIsUnbiasedAndThePlugInIsNot) {
+TEST(ConditionEstimates, CorrectedSquaredBiasIsUnbiasedAndThePlugInIsNot) {
   double corrected = 0;
   double plug_in = 0;
   double square = 0;
   const int runs = 400;
   for (int seed = 1; seed <= runs; ++seed) {
-    const Estimates e = estimate_plain(50, static_cast<std::uint64_t>(seed));
+    const ConditionEstimates e = estimate_plain(50, static_cast<std::uint64_t>(seed));
     corrected += e.bias_squared.value / runs;
     square += e.bias_squared.value * e.bias_squared.value / runs;
     plug_in += e.bias_squared_plugin.value / runs;
@@ -114,29 +114,29 @@ TEST(Estimates, CorrectedSquaredBiasIsUnbiasedAndThePlugInIsNot) {
   EXPECT_FALSE(std::abs(plug_in - exact_bias_squared) < 4.5 * error);
 }
 
-TEST(Estimates, AConstantHasStandardErrorExactlyZero) {
-  const Estimates e = estimate_plain(1000, 1, 0.0);
+TEST(ConditionEstimates, AConstantHasStandardErrorExactlyZero) {
+  const ConditionEstimates e = estimate_plain(1000, 1, 0.0);
   EXPECT_EQ(e.variance_term.value, 0.0);
   EXPECT_EQ(e.variance_term.mcse, 0.0);
   EXPECT_EQ(e.mse.mcse, 0.0);
   EXPECT_TRUE(std::isnan(e.output_correlation.value)) << "0/0";
 }
 
-TEST(Estimates, WithTooFewReplicatesTheErrorIsUndefined) {
+TEST(ConditionEstimates, WithTooFewReplicatesTheErrorIsUndefined) {
   EXPECT_TRUE(std::isnan(estimate_plain(7, 1).mse.mcse));
   EXPECT_FALSE(std::isnan(estimate_plain(7, 1).mse.value));
   EXPECT_FALSE(std::isnan(estimate_plain(8, 1).mse.mcse));
   EXPECT_TRUE(std::isnan(estimate_plain(1, 1).mse.value));
-  const Estimates none =
+  const ConditionEstimates none =
       estimate(MomentTree({.queries = 1, .heads = 2}), head_weights, std::vector{truth});
   EXPECT_TRUE(std::isnan(none.mse.value));
   EXPECT_EQ(none.replicates, 0u);
 }
 
-TEST(Estimates, JackknifeOfAMeanIsItsTextbookError) {
+TEST(ConditionEstimates, JackknifeOfAMeanIsItsTextbookError) {
   // For the mean of R independent numbers the delete-one jackknife is sd / sqrt(R), exactly.
   const MomentTree tree = plain_run(200, 3);
-  const Estimates e = estimate(tree, head_weights, std::vector{truth});
+  const ConditionEstimates e = estimate(tree, head_weights, std::vector{truth});
   double square = 0;
   for (const Node& node : tree.nodes()) {
     const double deviation = node.moments.mean[0] - truth - e.queries[0].head_bias[0].value;
@@ -145,7 +145,7 @@ TEST(Estimates, JackknifeOfAMeanIsItsTextbookError) {
   EXPECT_NEAR(e.queries[0].head_bias[0].mcse, std::sqrt(square / 199 / 200), 1e-14);
 }
 
-TEST(Estimates, AggregateModeGivesTheSameComponents) {
+TEST(ConditionEstimates, AggregateModeGivesTheSameComponents) {
   const MomentTree pairwise = plain_run(500, 2);
   MomentTree aggregate(
       {.queries = 1, .heads = 2, .mode = MomentMode::aggregate, .conditional = false});
@@ -165,8 +165,8 @@ TEST(Estimates, AggregateModeGivesTheSameComponents) {
     leaf_moments(aggregate.layout(), values, count, moments);
     aggregate.append(std::move(moments));
   }
-  const Estimates full = estimate(pairwise, head_weights, std::vector{truth});
-  const Estimates brief = estimate(aggregate, head_weights, std::vector{truth});
+  const ConditionEstimates full = estimate(pairwise, head_weights, std::vector{truth});
+  const ConditionEstimates brief = estimate(aggregate, head_weights, std::vector{truth});
   EXPECT_NEAR(brief.mse.value, full.mse.value, 1e-13);
   EXPECT_NEAR(brief.covariance_term.value, full.covariance_term.value, 1e-13);
   EXPECT_NEAR(brief.covariance_term.mcse, full.covariance_term.mcse, 1e-12);

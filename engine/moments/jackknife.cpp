@@ -5,24 +5,24 @@
 
 namespace headlab {
 
-double jackknife_error(double full, std::span<const double> left_out,
+double jackknife_error(double full, std::span<const double> leave_one_out,
                        std::span<const double> counts) {
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   double shift = 0;
   for (std::size_t j = 0; j < counts.size(); ++j) {
-    shift += (1 - counts[j] / total) * (left_out[j] - full);
+    shift += (1 - counts[j] / total) * (leave_one_out[j] - full);
   }
   double variance = 0;
   for (std::size_t j = 0; j < counts.size(); ++j) {
     const double others = total / counts[j] - 1;
-    const double deviation = shift - others * (left_out[j] - full);
+    const double deviation = shift - others * (leave_one_out[j] - full);
     variance += deviation * deviation / others;
   }
   return std::sqrt(variance / static_cast<double>(counts.size()));
 }
 
-Figure Sampled::figure(std::span<const double> counts) const {
-  return {value, left_out.empty() ? 0.0 : jackknife_error(value, left_out, counts)};
+Estimate Jackknifed::figure(std::span<const double> counts) const {
+  return {value, leave_one_out.empty() ? 0.0 : jackknife_error(value, leave_one_out, counts)};
 }
 
 }  // namespace headlab

@@ -11,7 +11,7 @@ namespace {
 
 /// Two conditions on the same draws: bandwidths 0.4 and `bandwidth`.
 RunResult two_bandwidths(const std::string& bandwidth, const std::string& seed) {
-  return run(parse_study(R"(
+  return run(parse_scenario(R"(
     [scenario]
     name = "two"
     [data]
@@ -31,21 +31,21 @@ RunResult two_bandwidths(const std::string& bandwidth, const std::string& seed) 
     replicates = 512
     [sweep]
     "heads.kernel.bandwidth" = [0.4, )" +
-                             bandwidth + "]",
-                         "two.toml", {"run.seed=" + seed}));
+                                bandwidth + "]",
+                            "two.toml", {"run.seed=" + seed}));
 }
 
-SampledEstimates sampled(const ConditionResult& condition) {
-  return sampled_estimates(condition.tree, condition.plan.head_weights, condition.plan.truth);
+JackknifedEstimates sampled(const ConditionResult& condition) {
+  return jackknifed_estimates(condition.tree, condition.plan.head_weights, condition.plan.truth);
 }
 
 TEST(Jackknife, SamplesCarryTheSameFiguresAsEstimates) {
   const RunResult result = two_bandwidths("0.5", "1");
   const ConditionResult& condition = result.conditions[0];
-  const SampledEstimates samples = sampled(condition);
+  const JackknifedEstimates samples = sampled(condition);
   const std::vector<double>& counts = samples.node_counts;
-  const Estimates& figures = condition.estimates;
-  auto expect_equal = [&](const Sampled& sample, const Figure& figure) {
+  const ConditionEstimates& figures = condition.estimates;
+  auto expect_equal = [&](const Jackknifed& sample, const Estimate& figure) {
     EXPECT_EQ(sample.figure(counts).value, figure.value);
     EXPECT_EQ(sample.figure(counts).mcse, figure.mcse);
     EXPECT_GT(figure.mcse, 0);
@@ -60,27 +60,27 @@ TEST(Jackknife, SamplesCarryTheSameFiguresAsEstimates) {
 
 TEST(Jackknife, ADifferenceOnTheSameDrawsKnowsTheyAreTheSame) {
   const RunResult result = two_bandwidths("0.41", "1");
-  const SampledEstimates a = sampled(result.conditions[0]);
-  const SampledEstimates b = sampled(result.conditions[1]);
+  const JackknifedEstimates a = sampled(result.conditions[0]);
+  const JackknifedEstimates b = sampled(result.conditions[1]);
   const double paired = (a.mse - b.mse).figure(a.node_counts).mcse;
   const double apart =
       std::hypot(a.mse.figure(a.node_counts).mcse, b.mse.figure(b.node_counts).mcse);
   EXPECT_GT(paired, 0);
   EXPECT_LT(paired, 0.1 * apart);
   // Other draws are not paired: the same arithmetic then finds what independence gives.
-  const SampledEstimates other = sampled(two_bandwidths("0.41", "2").conditions[1]);
+  const JackknifedEstimates other = sampled(two_bandwidths("0.41", "2").conditions[1]);
   const double unpaired = (a.mse - other.mse).figure(a.node_counts).mcse;
   EXPECT_GT(unpaired, 0.7 * apart);
   EXPECT_LT(unpaired, 1.3 * apart);
 }
 
 TEST(Jackknife, ConstantsHaveNoError) {
-  const Sampled three = 3;
+  const Jackknifed three = 3;
   const std::vector<double> counts = {8, 8};
   EXPECT_EQ(three.figure(counts).mcse, 0);
-  const Sampled a(2, {1, 3});
+  const Jackknifed a(2, {1, 3});
   EXPECT_EQ((a + three).value, 5);
-  EXPECT_EQ((three / a).left_out, (std::vector<double>{3, 1}));
+  EXPECT_EQ((three / a).leave_one_out, (std::vector<double>{3, 1}));
   EXPECT_EQ((a - a).figure(counts).mcse, 0);
   EXPECT_GT(log(a).figure(counts).mcse, 0);
 }

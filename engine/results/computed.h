@@ -20,7 +20,7 @@ struct ClosedForm {
   std::string source;  ///< "exact" or "first_order"
   std::string form;    ///< in words: "exact for the fixed design"
   /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
-  double certificate = std::numeric_limits<double>::quiet_NaN();
+  double normalisation_error = std::numeric_limits<double>::quiet_NaN();
   Plan plan;  ///< conditional and pairwise, with the head weights used
   ErrorTerms<Remainder> figures;
   std::optional<WindowCounts> windows;  ///< known for a fixed design
@@ -30,7 +30,7 @@ struct ClosedForm {
 /// An estimate and the same from closed forms.
 struct ComparedFigure {
   std::string name;  ///< its key in the summary, or what it is of where it is the largest of many
-  Figure simulated;
+  Estimate simulated;
   Remainder computed;
   double z = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the MCSE is 0 or unknown
 
@@ -51,7 +51,7 @@ struct SideBySide {
 
 /// One condition from closed forms.
 struct ComputedCondition {
-  Scenario scenario;
+  Condition condition;
   ClosedForm closed_form;
   IndicesOf<Remainder> indices = {};
   SideBySide simulated = {};  ///< empty unless the condition was simulated as well

@@ -51,7 +51,7 @@ struct LearnedRecord {
     visit("points", once->points, "points of the training set");
     visit("held_out", once->held_out, "points held out");
     visit("steps", once->fit.steps, "steps to the heads that are kept");
-    visit("steps_taken", once->fit.course.back().step, "steps taken");
+    visit("steps_taken", once->fit.history.back().step, "steps taken");
     visit("held_out_error", once->fit.held_out_error, "squared error over the points held out");
     visit("seconds", once->seconds, "wall time", {.unit = "s"});
   }
@@ -60,7 +60,7 @@ struct LearnedRecord {
 /// One condition. What only a simulation has is unknown for closed forms.
 template <class Number>
 struct ConditionRecord {
-  const Scenario& scenario;
+  const Condition& condition;
   const Plan& plan;
   const ErrorTerms<Number>& terms;
   const IndicesOf<Number>& indices;
@@ -73,7 +73,7 @@ struct ConditionRecord {
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    visit("parameters", JsonText{to_json(scenario.parameters)}, "scenario after --set and sweep");
+    visit("parameters", JsonText{to_json(condition.parameters)}, "scenario after --set and sweep");
     visit("replicates", replicates, "training sets simulated");
     visit("n", plan.n, "training points in one training set");
     visit("estimator",
@@ -90,7 +90,7 @@ struct ConditionRecord {
   /// The part that is not the same for a simulation and closed forms of one condition.
   template <class Visitor>
   void error_fields(Visitor& visit) const {
-    terms.fields(visit, std::holds_alternative<DesignQueries>(scenario.queries));
+    terms.fields(visit, std::holds_alternative<DesignQueries>(condition.queries));
     visit("indices", by_name(indices), "diversity index", {.item = "index"});
     visit("queries", query_records(), "figures at each query", {.item = "query"});
     // Softmax windows are never empty.
@@ -121,22 +121,22 @@ struct ConditionRecord {
   }
 };
 
-inline ConditionRecord<Figure> record_of(const ConditionResult& condition,
-                                         const ConditionIndices& indices) {
-  return {.scenario = condition.scenario,
-          .plan = condition.plan,
-          .terms = condition.estimates,
+inline ConditionRecord<Estimate> record_of(const ConditionResult& one,
+                                           const ConditionIndices& indices) {
+  return {.condition = one.condition,
+          .plan = one.plan,
+          .terms = one.estimates,
           .indices = indices,
-          .windows = condition.estimates.windows,
-          .seconds = condition.seconds,
-          .replicates = condition.estimates.replicates,
-          .weights_per_second = condition.weights_per_second,
-          .learned = condition.found.heads.get()};
+          .windows = one.estimates.windows,
+          .seconds = one.seconds,
+          .replicates = one.estimates.replicates,
+          .weights_per_second = one.weights_per_second,
+          .learned = one.found.heads.get()};
 }
 
 inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
   const ClosedForm& closed = computed.closed_form;
-  return {.scenario = computed.scenario,
+  return {.condition = computed.condition,
           .plan = closed.plan,
           .terms = closed.figures,
           .indices = computed.indices,

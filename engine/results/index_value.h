@@ -16,7 +16,7 @@ template <class Number>
 struct IndexOf {
   std::string name;
   Number figure = {};
-  double ceiling = std::numeric_limits<double>::quiet_NaN();
+  double upper_bound = std::numeric_limits<double>::quiet_NaN();
   bool simulated = false;  ///< follows from the error, so that it has a standard error or remainder
 
   template <class Visitor>
@@ -26,13 +26,13 @@ struct IndexOf {
     } else {
       visit("value", figure.value, "value");
     }
-    visit("ceiling", ceiling, "largest value");
+    visit("ceiling", upper_bound, "largest value");
   }
 };
 
 /// The indices of one condition, in the order they are shown.
 template <class Number>
 using IndicesOf = std::vector<IndexOf<Number>>;
-using ConditionIndices = IndicesOf<Figure>;
+using ConditionIndices = IndicesOf<Estimate>;
 
 }  // namespace headlab

@@ -15,11 +15,11 @@ namespace headlab {
 
 /// One condition with its results.
 struct ConditionResult {
-  Scenario scenario;
+  Condition condition;
   Preparation found;  ///< before the simulation
   Plan plan;
   MomentTree tree;
-  Estimates estimates;
+  ConditionEstimates estimates;
   /// Of the simulation loop, earlier runs with it. Where conditions were simulated together it is
   /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
@@ -27,8 +27,8 @@ struct ConditionResult {
 };
 
 struct RunResult {
-  /// In the order of the study, up to the last one that has replicates. A run that was stopped may
-  /// have conditions before it without any, because others were simulated together.
+  /// In the order of the scenario, up to the last one that has replicates. A run that was stopped
+  /// may have conditions before it without any, because others were simulated together.
   std::vector<ConditionResult> conditions;
   Machine machine;
   Outcome outcome;

@@ -18,27 +18,27 @@
 namespace headlab {
 namespace {
 
-void write_provenance(const NetcdfGroup& root, const Study& study, const RunResult& result,
+void write_provenance(const NetcdfGroup& root, const Scenario& scenario, const RunResult& result,
                       const Provenance& program) {
-  write_study(root, study, program);
+  write_scenario(root, scenario, program);
   root.put_attribute("format_version", std::int64_t{results_format_version});
   root.put_attribute("backend", result.machine.backend);
   root.put_attribute("simd", result.machine.simd);
   root.put_attribute("device", result.machine.device);
   root.put_attribute("threads", std::int64_t{result.machine.threads});
   root.put_attribute("complete", std::int64_t{result.outcome.complete ? 1 : 0});
-  root.put_attribute("conditions_planned", static_cast<std::int64_t>(study.conditions.size()));
+  root.put_attribute("conditions_planned", static_cast<std::int64_t>(scenario.conditions.size()));
 }
 
 /// What a file says of a condition besides the summary.
 struct FileRecord {
-  const ConditionResult& condition;
+  const ConditionResult& one;
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    const Plan& plan = condition.plan;
-    visit("replicates_planned", condition.scenario.replicates, "training sets asked for");
-    visit("jackknife_nodes", condition.estimates.nodes(), "nodes behind the standard errors");
+    const Plan& plan = one.plan;
+    visit("replicates_planned", one.condition.replicates, "training sets asked for");
+    visit("jackknife_nodes", one.estimates.nodes(), "nodes behind the standard errors");
     visit("seed", plan.seed, "seed of the simulation");
     visit("d", plan.d, "dimension of the design");
     visit("heads", plan.heads, "number of heads H");
@@ -46,7 +46,7 @@ struct FileRecord {
     visit("queries", plan.queries, "number of queries Q");
     visit("moments", name_of(plan.moments), "which moments are kept");
     visit("plan_sha256", plan_sha256(plan), "fingerprint of the numbers that were simulated");
-    visit("nodes_sha256", nodes_sha256(condition.tree.nodes()), "SHA-256 of the nodes");
+    visit("nodes_sha256", nodes_sha256(one.tree.nodes()), "SHA-256 of the nodes");
     // Heads that every replicate learns are not kept.
     if (plan.learning) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
@@ -130,7 +130,7 @@ void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup&
   for (const std::size_t c : of.conditions) {
     const LearnedHeads* learned = result.conditions[c].found.heads.get();
     if (learned == nullptr) continue;
-    for (const FitCheck& check : learned->fit.course) records.push_back({c, check});
+    for (const FitCheck& check : learned->fit.history) records.push_back({c, check});
   }
   if (records.empty()) return;
   lengths["check"] = records.size();
@@ -148,29 +148,29 @@ void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup&
 void write_conditions(const NetcdfGroup& root, const RunResult& result,
                       const std::vector<ConditionIndices>& indices) {
   const std::vector<LayoutGroup> groups = layout_groups(result);
-  const bool one = groups.size() == 1;
-  FieldTable of_root(one ? lengths_of(groups[0], result)
-                         : Lengths{{"condition", result.conditions.size()}});
+  const bool one_layout = groups.size() == 1;
+  FieldTable of_root(one_layout ? lengths_of(groups[0], result)
+                                : Lengths{{"condition", result.conditions.size()}});
   std::vector<NumberedTree> trees;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const Lengths lengths = lengths_of(groups[g], result);
     FieldTable of_group(lengths);
-    FieldTable& table = one ? of_root : of_group;
+    FieldTable& table = one_layout ? of_root : of_group;
     trees.clear();
     for (std::size_t row = 0; row < groups[g].conditions.size(); ++row) {
       const std::size_t c = groups[g].conditions[row];
-      const ConditionResult& condition = result.conditions[c];
+      const ConditionResult& one = result.conditions[c];
       const ConditionIndices of_condition = c < indices.size() ? indices[c] : ConditionIndices{};
       NetcdfFields visit({&of_root, {{"condition"}, {c}}}, {&table, {{"condition"}, {row}}});
-      record_of(condition, of_condition).fields(visit);
-      FileRecord{condition}.fields(visit);
-      trees.push_back({c, &condition.tree});
+      record_of(one, of_condition).fields(visit);
+      FileRecord{one}.fields(visit);
+      trees.push_back({c, &one.tree});
     }
-    const NetcdfGroup group = one ? root : root.define_group(layout_group_name(g));
+    const NetcdfGroup group = one_layout ? root : root.define_group(layout_group_name(g));
     for (const auto& [axis, length] : lengths) {
-      if (!one || axis != "condition") group.define_dimension(axis, length);
+      if (!one_layout || axis != "condition") group.define_dimension(axis, length);
     }
-    if (!one) {
+    if (!one_layout) {
       group.write(
           "condition", {"condition"}, {"number of a condition, from 0"},
           std::vector<std::int64_t>(groups[g].conditions.begin(), groups[g].conditions.end()));
@@ -188,22 +188,22 @@ std::string layout_group_name(std::size_t layout) {
   return "layout_" + std::to_string(layout);
 }
 
-void write_results(const std::string& path, const Study& study, const RunResult& result,
+void write_results(const std::string& path, const Scenario& scenario, const RunResult& result,
                    const std::vector<ConditionIndices>& indices, const Provenance& program) {
   try {
     NetcdfImage image;
     const NetcdfGroup root = image.root();
     root.define_dimension("condition", result.conditions.size());
-    write_provenance(root, study, result, program);
-    std::vector<const Scenario*> scenarios;
-    for (const ConditionResult& condition : result.conditions) {
-      scenarios.push_back(&condition.scenario);
+    write_provenance(root, scenario, result, program);
+    std::vector<const Condition*> conditions;
+    for (const ConditionResult& one : result.conditions) {
+      conditions.push_back(&one.condition);
     }
-    write_swept(root, "condition", study.swept, scenarios);
+    write_swept(root, "condition", scenario.swept, conditions);
     write_conditions(root, result, indices);
     image.save(path);
   } catch (const NetcdfError& error) {
-    throw CouldNotFinish(path + ": cannot be written (" + error.what() + ")");
+    throw RunFailed(path + ": cannot be written (" + error.what() + ")");
   }
 }
 

@@ -22,8 +22,8 @@ std::string layout_group_name(std::size_t layout);
 /// Writes results.nc: what has one value a condition in the root group; what has more, and the
 /// group `nodes` with the moments from which every figure and its standard error can be recomputed,
 /// there too or in a group for each moment layout. `indices` holds those of result.conditions[i] at
-/// [i]. The file is there whole or not at all; throws CouldNotFinish with one line.
-void write_results(const std::string& path, const Study& study, const RunResult& result,
+/// [i]. The file is there whole or not at all; throws RunFailed with one line.
+void write_results(const std::string& path, const Scenario& scenario, const RunResult& result,
                    const std::vector<ConditionIndices>& indices, const Provenance& program);
 
 }  // namespace headlab

@@ -32,9 +32,9 @@ class Results : public FolderTest {
     }
     return names;
   }
-  RunResult write(const Study& study, std::uint64_t replicates = 1000) const {
-    RunResult result = hand_made::result(study, replicates);
-    write_results(path(), study, result, hand_made::indices(result), hand_made::program);
+  RunResult write(const Scenario& scenario, std::uint64_t replicates = 1000) const {
+    RunResult result = hand_made::result(scenario, replicates);
+    write_results(path(), scenario, result, hand_made::indices(result), hand_made::program);
     return result;
   }
 };
@@ -67,9 +67,10 @@ TEST_F(Results, ReadBackWithTheSameBits) {
       // Replicates as nodes, and whole nodes with a tail.
       for (const std::uint64_t replicates : {1u, 100u, 1000u, 1029u}) {
         SCOPED_TRACE(std::string(estimator) + " " + moments + " " + std::to_string(replicates));
-        const Study study = hand_made::study({"run.estimator=\"" + std::string(estimator) + "\"",
-                                              "run.moments=\"" + std::string(moments) + "\""});
-        const RunResult result = write(study, replicates);
+        const Scenario scenario =
+            hand_made::scenario({"run.estimator=\"" + std::string(estimator) + "\"",
+                                 "run.moments=\"" + std::string(moments) + "\""});
+        const RunResult result = write(scenario, replicates);
         expect_same(read_nodes(path(), 0), result.conditions[0]);
       }
     }
@@ -77,23 +78,23 @@ TEST_F(Results, ReadBackWithTheSameBits) {
 }
 
 TEST_F(Results, KeepEveryConditionOfASweep) {
-  const Study study = hand_made::study({}, "[sweep]\n\"heads.count\" = [1, 3]\n");
-  const RunResult result = write(study);
+  const Scenario scenario = hand_made::scenario({}, "[sweep]\n\"heads.count\" = [1, 3]\n");
+  const RunResult result = write(scenario);
   for (std::size_t i = 0; i < 2; ++i) expect_same(read_nodes(path(), i), result.conditions[i]);
-  EXPECT_THROW(read_nodes(path(), 2), Refused);
+  EXPECT_THROW(read_nodes(path(), 2), InvalidInput);
 }
 
 TEST_F(Results, KeepConditionsOfOneLayoutInTheRoot) {
   // Points and heads of fewer dimensions than others leave the rest undefined.
-  const Study study = hand_made::study(
+  const Scenario scenario = hand_made::scenario(
       {}, "[sweep]\n\"heads.dim\" = [1, 2]\n\"heads.kernel.bandwidth\" = [0.5, 1]\n");
-  const RunResult result = write(study);
+  const RunResult result = write(scenario);
   for (std::size_t i = 0; i < 4; ++i) expect_same(read_nodes(path(), i), result.conditions[i]);
   const NetcdfInput file(path());
   const NetcdfGroup root = file.root();
   EXPECT_FALSE(root.has_group(layout_group_name(0)));
   EXPECT_EQ(root.shape("head_covariance_mcse"), (std::vector<std::size_t>{4, 2, 2, 2}));
-  const Estimates& last = result.conditions[3].estimates;
+  const ConditionEstimates& last = result.conditions[3].estimates;
   EXPECT_EQ(root.doubles("head_bias").back(), last.queries[1].head_bias[1].value);
   EXPECT_EQ(root.doubles("head_covariance_mcse").back(), last.queries[1].head_covariance[3].mcse);
   EXPECT_EQ(root.doubles("query_mse_mcse").back(), last.queries[1].mse.mcse);
@@ -109,9 +110,9 @@ TEST_F(Results, KeepConditionsOfOneLayoutInTheRoot) {
 }
 
 TEST_F(Results, KeepAGroupForEachMomentLayout) {
-  const Study study = hand_made::study(
+  const Scenario scenario = hand_made::scenario(
       {}, "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 1]\n\"heads.count\" = [1, 3]\n");
-  const RunResult result = write(study);
+  const RunResult result = write(scenario);
   const NetcdfInput file(path());
   const NetcdfGroup root = file.root();
   EXPECT_FALSE(root.has_group("nodes"));
@@ -132,10 +133,11 @@ TEST_F(Results, KeepAGroupForEachMomentLayout) {
 }
 
 TEST_F(Results, KeepSweptNumbersAndTexts) {
-  const Study study = hand_made::study({},
-                                       "[sweep]\n\"run.estimator\" = [\"plain\", \"conditional\"]\n"
-                                       "\"heads.kernel.bandwidth\" = [0.5, 2]\n");
-  write(study);
+  const Scenario scenario =
+      hand_made::scenario({},
+                          "[sweep]\n\"run.estimator\" = [\"plain\", \"conditional\"]\n"
+                          "\"heads.kernel.bandwidth\" = [0.5, 2]\n");
+  write(scenario);
   const NetcdfInput file(path());
   EXPECT_EQ(file.root().doubles("heads.kernel.bandwidth"), (std::vector<double>{0.5, 2, 0.5, 2}));
   EXPECT_THROW(file.root().integers("run.estimator"), NetcdfError);  // texts
@@ -148,9 +150,9 @@ TEST_F(Results, KeepWholeSectionsThatAreSwept) {
   const std::string heads =
       "{ count = 1, dim = 1, subspaces = { law = \"orthogonal\" }, kernel = { law = \"gaussian\", "
       "bandwidth = 1 } }";
-  const Study study = hand_made::study(
+  const Scenario scenario = hand_made::scenario(
       {"sweep.\"queries\"=[" + queries + "]", "sweep.\"heads\"=[" + heads + "]"}, "");
-  write(study);
+  write(scenario);
   const NetcdfInput file(path());
   EXPECT_EQ(file.root().integers("queries"), (std::vector<std::int64_t>{1, 1}));
   EXPECT_EQ(file.root().integers("heads"), (std::vector<std::int64_t>{1, 1}));
@@ -160,8 +162,8 @@ TEST_F(Results, KeepWholeSectionsThatAreSwept) {
 TEST_F(Results, SayWhatMadeThem) {
   // Longer than the 64 kB that HDF5 keeps in one header.
   const std::string comment = "# " + std::string(200000, 'x') + " ±\n";
-  const Study study = hand_made::study({"run.seed=11", "data.n=21"}, comment);
-  write(study);
+  const Scenario scenario = hand_made::scenario({"run.seed=11", "data.n=21"}, comment);
+  write(scenario);
   const NetcdfInput file(path());
   const NetcdfGroup root = file.root();
   EXPECT_EQ(root.text_attribute("scenario_text"), hand_made::scenario_text + comment);
@@ -180,23 +182,23 @@ TEST_F(Results, SayWhatMadeThem) {
 }
 
 TEST_F(Results, AreWholeForARunStoppedAtItsStart) {
-  const Study study = hand_made::study();
-  write(study, 0);
+  const Scenario scenario = hand_made::scenario();
+  write(scenario, 0);
   EXPECT_TRUE(read_nodes(path(), 0).nodes.empty());
 
   const RunResult nothing;  // stopped before the first condition
-  write_results(path(), study, nothing, {}, hand_made::program);
-  EXPECT_THROW(read_nodes(path(), 0), Refused);
+  write_results(path(), scenario, nothing, {}, hand_made::program);
+  EXPECT_THROW(read_nodes(path(), 0), InvalidInput);
 }
 
 TEST_F(Results, LeaveNothingBehindWithoutAFolder) {
-  const Study study = hand_made::study();
-  const RunResult result = hand_made::result(study);
+  const Scenario scenario = hand_made::scenario();
+  const RunResult result = hand_made::result(scenario);
   const std::string nowhere = (folder_ / "nowhere" / "results.nc").string();
   try {
-    write_results(nowhere, study, result, {}, hand_made::program);
+    write_results(nowhere, scenario, result, {}, hand_made::program);
     FAIL() << "wrote to " << nowhere;
-  } catch (const CouldNotFinish& error) {
+  } catch (const RunFailed& error) {
     EXPECT_EQ(error.what(), nowhere + ": cannot be written (No such file or directory)");
   }
   EXPECT_TRUE(files().empty());
@@ -222,15 +224,15 @@ class FileSizeLimit {
 };
 
 TEST_F(Results, KeepTheOldFileWhereTheDiskIsFull) {
-  const Study study = hand_made::study();
-  const RunResult result = write(study, 1000);
+  const Scenario scenario = hand_made::scenario();
+  const RunResult result = write(scenario, 1000);
   const auto size = fs::file_size(path());
   for (const rlim_t bytes : {rlim_t{0}, rlim_t{1000}, static_cast<rlim_t>(size - 1)}) {
     const FileSizeLimit limit(bytes);
     try {
-      write(study, 1029);
+      write(scenario, 1029);
       FAIL() << "wrote more than " << bytes << " bytes";
-    } catch (const CouldNotFinish& error) {
+    } catch (const RunFailed& error) {
       EXPECT_EQ(error.what(), path() +
                                   ": cannot be written (File too large) - free some space, or "
                                   "choose another place");
@@ -239,18 +241,18 @@ TEST_F(Results, KeepTheOldFileWhereTheDiskIsFull) {
   EXPECT_EQ(files(), std::vector<std::string>{"results.nc"});
   expect_same(read_nodes(path(), 0), result.conditions[0]);
   // The control: with space there is nothing to hold it up.
-  write(study, 1029);
+  write(scenario, 1029);
   EXPECT_EQ(files(), std::vector<std::string>{"results.nc"});
 }
 
 TEST_F(Results, AreRefusedWhereTheyAreNone) {
-  EXPECT_THROW(read_nodes(path(), 0), Refused);
+  EXPECT_THROW(read_nodes(path(), 0), InvalidInput);
   std::ofstream(path()) << "no results";
-  EXPECT_THROW(read_nodes(path(), 0), Refused);
+  EXPECT_THROW(read_nodes(path(), 0), InvalidInput);
 
-  write(hand_made::study());
+  write(hand_made::scenario());
   fs::resize_file(path(), fs::file_size(path()) / 2);
-  EXPECT_THROW(read_nodes(path(), 0), Refused);
+  EXPECT_THROW(read_nodes(path(), 0), InvalidInput);
 }
 
 TEST_F(Results, DoNotReplaceADevice) {
@@ -259,7 +261,7 @@ TEST_F(Results, DoNotReplaceADevice) {
   try {
     write_atomically("/dev/full", "anything");
     FAIL() << "wrote to a full device";
-  } catch (const CouldNotFinish& error) {
+  } catch (const RunFailed& error) {
     EXPECT_STREQ(error.what(),
                  "/dev/full: cannot be written (No space left on device) - free some space, or "
                  "choose another place");

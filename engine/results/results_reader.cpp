@@ -199,8 +199,8 @@ StoredCondition read_nodes(const std::string& path, std::size_t number) {
     const NetcdfInput file(path);
     return ResultsReader(file.root()).read(number);
   } catch (const NetcdfError& error) {
-    throw Refused(path + ": no headlab results for condition " + std::to_string(number) + " (" +
-                  error.what() + ")");
+    throw InvalidInput(path + ": no headlab results for condition " + std::to_string(number) +
+                       " (" + error.what() + ")");
   }
 }
 

@@ -59,8 +59,8 @@ class ResultsReader {
   std::map<std::size_t, Place> places_;  ///< by condition
 };
 
-/// Reads condition `number` (from 0) of a file. Throws Refused for a file that is not there or was
-/// not written by write_results().
+/// Reads condition `number` (from 0) of a file. Throws InvalidInput for a file that is not there or
+/// was not written by write_results().
 StoredCondition read_nodes(const std::string& path, std::size_t number);
 
 }  // namespace headlab

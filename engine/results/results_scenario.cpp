@@ -23,10 +23,10 @@ std::string utc_now() {
 
 }  // namespace
 
-void write_study(const NetcdfGroup& root, const Study& study, const Provenance& program) {
+void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Provenance& program) {
   root.put_attribute("Conventions", "CF-1.8");
-  root.put_attribute("title", study.conditions.empty() ? "" : study.conditions.front().name);
-  root.put_attribute("aims", study.conditions.empty() ? "" : study.conditions.front().aims);
+  root.put_attribute("title", scenario.conditions.empty() ? "" : scenario.conditions.front().name);
+  root.put_attribute("aims", scenario.conditions.empty() ? "" : scenario.conditions.front().aims);
   root.put_attribute("source", "headlab " + program.version);
   root.put_attribute("created", utc_now());
   root.put_attribute("headlab_version", program.version);
@@ -34,21 +34,23 @@ void write_study(const NetcdfGroup& root, const Study& study, const Provenance& 
   root.put_attribute("compiler", program.compiler);
   root.put_attribute("build_type", program.build_type);
   // Where a sweep varies the seed it stands in the variable `seed` alone.
-  const bool one_seed = std::all_of(
-      study.conditions.begin(), study.conditions.end(),
-      [&](const Scenario& scenario) { return scenario.seed == study.conditions.front().seed; });
-  if (one_seed && !study.conditions.empty()) {
-    root.put_attribute("seed", static_cast<std::int64_t>(study.conditions.front().seed));
+  const bool one_seed = std::all_of(scenario.conditions.begin(), scenario.conditions.end(),
+                                    [&](const Condition& condition) {
+                                      return condition.seed == scenario.conditions.front().seed;
+                                    });
+  if (one_seed && !scenario.conditions.empty()) {
+    root.put_attribute("seed", static_cast<std::int64_t>(scenario.conditions.front().seed));
   }
-  root.put_attribute("scenario_file", study.file);
-  root.put_attribute("scenario_text", study.text);
+  root.put_attribute("scenario_file", scenario.file);
+  root.put_attribute("scenario_text", scenario.text);
   std::string sets;
-  for (const std::string& set : study.sets) sets += (sets.empty() ? "" : "\n") + set;
+  for (const std::string& set : scenario.sets) sets += (sets.empty() ? "" : "\n") + set;
   root.put_attribute("set_arguments", sets);
 }
 
 void write_swept(const NetcdfGroup& root, const std::string& dimension,
-                 const std::vector<std::string>& keys, std::span<const Scenario* const> scenarios) {
+                 const std::vector<std::string>& keys,
+                 std::span<const Condition* const> conditions) {
   std::string names;
   for (std::size_t s = 0; s < keys.size(); ++s) {
     const std::string& key = keys[s];
@@ -57,9 +59,9 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
     std::vector<std::int64_t> integers;
     std::vector<double> numbers;
     std::vector<std::string> texts;
-    for (const Scenario* scenario : scenarios) {
-      texts.push_back(scenario->swept.at(s));
-      const Value* value = value_at(scenario->parameters, key);
+    for (const Condition* condition : conditions) {
+      texts.push_back(condition->swept.at(s));
+      const Value* value = value_at(condition->parameters, key);
       if (value == nullptr) continue;
       if (const auto* integer = std::get_if<std::int64_t>(&value->data)) {
         integers.push_back(*integer);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t lines = 2;
 
 /// Beyond this many numbers the matrices of all queries go to results.nc alone.
-constexpr double most_matrix_numbers = 1e5;
+constexpr double max_matrix_numbers = 1e5;
 
 /// What made a summary; of closed forms no backend and no seed.
 struct SummaryHead {
@@ -60,16 +60,17 @@ struct ComparedRecord {
   template <class Visitor>
   static void head_fields(Visitor& visit, const ClosedForm& closed) {
     visit("source", closed.source, "exact or first_order");
-    visit("certificate", closed.certificate, "largest deviation of the sum of the weights from 1");
+    visit("certificate", closed.normalisation_error,
+          "largest deviation of the sum of the weights from 1");
   }
 };
 
 /// The seed all conditions share, or none where the sweep varies it.
-std::optional<std::uint64_t> seed_of(const Study& study) {
-  const auto& conditions = study.conditions;
+std::optional<std::uint64_t> seed_of(const Scenario& scenario) {
+  const auto& conditions = scenario.conditions;
   const bool one =
-      !conditions.empty() && std::ranges::all_of(conditions, [&](const Scenario& scenario) {
-        return scenario.seed == conditions.front().seed;
+      !conditions.empty() && std::ranges::all_of(conditions, [&](const Condition& condition) {
+        return condition.seed == conditions.front().seed;
       });
   return one ? std::optional(conditions.front().seed) : std::nullopt;
 }
@@ -98,21 +99,21 @@ void write_document(const TextSink& sink, const SummaryHead& head, bool complete
 
 bool has_matrices(const Plan& plan) {
   return plan.moments == MomentMode::pairwise &&
-         static_cast<double>(plan.queries) * plan.heads * plan.heads <= most_matrix_numbers;
+         static_cast<double>(plan.queries) * plan.heads * plan.heads <= max_matrix_numbers;
 }
 
 }  // namespace
 
-void write_summary_json(const TextSink& out, const Study& study, const RunResult& result,
+void write_summary_json(const TextSink& out, const Scenario& scenario, const RunResult& result,
                         const std::vector<ConditionIndices>& indices, const Provenance& program,
                         const std::vector<ComputedCondition>& theory) {
   write_document(
-      out, {program, &result, result.machine.threads, seed_of(study)}, result.outcome.complete,
+      out, {program, &result, result.machine.threads, seed_of(scenario)}, result.outcome.complete,
       result.conditions.size(), [&](std::size_t i, JsonWriter& to) {
-        const ConditionResult& condition = result.conditions[i];
+        const ConditionResult& one = result.conditions[i];
         const ConditionIndices of_condition = i < indices.size() ? indices[i] : ConditionIndices{};
-        JsonFields visit(to, has_matrices(condition.plan));
-        record_of(condition, of_condition).fields(visit);
+        JsonFields visit(to, has_matrices(one.plan));
+        record_of(one, of_condition).fields(visit);
         if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");
         visit.close();
       });

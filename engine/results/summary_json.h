@@ -16,7 +16,7 @@ namespace headlab {
 /// Writes one JSON object (docs/results.md) with a line for each condition: figures with their
 /// Monte Carlo standard errors, null where undefined. `indices` holds those of result.conditions[i]
 /// at [i], `theory` the closed forms it is compared with, where it is.
-void write_summary_json(const TextSink& out, const Study& study, const RunResult& result,
+void write_summary_json(const TextSink& out, const Scenario& scenario, const RunResult& result,
                         const std::vector<ConditionIndices>& indices, const Provenance& program,
                         const std::vector<ComputedCondition>& theory = {});
 

@@ -20,16 +20,16 @@ Keys keys_of(const Json& object) {
   return keys;
 }
 
-Json summary(const Study& study, const RunResult& result) {
+Json summary(const Scenario& scenario, const RunResult& result) {
   std::string text;
-  write_summary_json([&](std::string_view part) { text += part; }, study, result,
+  write_summary_json([&](std::string_view part) { text += part; }, scenario, result,
                      hand_made::indices(result), hand_made::program);
   return Json::parse(text);
 }
 
 Json summary(const std::vector<std::string>& sets = {}) {
-  const Study study = hand_made::study(sets);
-  return summary(study, hand_made::result(study));
+  const Scenario scenario = hand_made::scenario(sets);
+  return summary(scenario, hand_made::result(scenario));
 }
 
 const Keys figure_keys = {"value", "mcse"};
@@ -76,10 +76,10 @@ void expect_same_bits(const Json& json, double number) {
 }
 
 TEST(SummaryJson, KeepsTheBitsOfEveryFigure) {
-  const Study study = hand_made::study();
-  const RunResult result = hand_made::result(study);
-  const Estimates& estimates = result.conditions[0].estimates;
-  const Json json = summary(study, result)["conditions"][0];
+  const Scenario scenario = hand_made::scenario();
+  const RunResult result = hand_made::result(scenario);
+  const ConditionEstimates& estimates = result.conditions[0].estimates;
+  const Json json = summary(scenario, result)["conditions"][0];
   expect_same_bits(json["mse"]["value"], estimates.mse.value);
   expect_same_bits(json["mse"]["mcse"], estimates.mse.mcse);
   expect_same_bits(json["output_correlation"]["mcse"], estimates.output_correlation.mcse);
@@ -108,16 +108,16 @@ TEST(SummaryJson, GivesNullForWhatIsUndefined) {
 }
 
 TEST(SummaryJson, GivesNoStandardErrorBelowEightReplicates) {
-  const Study study = hand_made::study();
-  const Json json = summary(study, hand_made::result(study, 7));
+  const Scenario scenario = hand_made::scenario();
+  const Json json = summary(scenario, hand_made::result(scenario, 7));
   EXPECT_EQ(json["complete"], false);
   EXPECT_TRUE(json["conditions"][0]["mse"]["value"].is_number());
   EXPECT_TRUE(json["conditions"][0]["mse"]["mcse"].is_null());
 }
 
 TEST(SummaryJson, IsWholeForAConditionStoppedBeforeItsFirstReplicate) {
-  const Study study = hand_made::study();
-  const Json json = summary(study, hand_made::result(study, 0))["conditions"][0];
+  const Scenario scenario = hand_made::scenario();
+  const Json json = summary(scenario, hand_made::result(scenario, 0))["conditions"][0];
   EXPECT_EQ(json["replicates"], 0);
   EXPECT_TRUE(json["mse"]["value"].is_null());
   ASSERT_EQ(json["queries"].size(), 2u);
@@ -132,9 +132,9 @@ TEST(SummaryJson, LeavesMatricesToResultsWhereThereAreMany) {
 
   // 25000 queries of two heads make 10^5 numbers, one more query makes more.
   for (const int queries : {25000, 25001}) {
-    const Study study =
-        hand_made::study({"queries={ law = \"design\", count = " + std::to_string(queries) + " }"});
-    const Json json = summary(study, hand_made::result(study, 2))["conditions"][0];
+    const Scenario scenario = hand_made::scenario(
+        {"queries={ law = \"design\", count = " + std::to_string(queries) + " }"});
+    const Json json = summary(scenario, hand_made::result(scenario, 2))["conditions"][0];
     ASSERT_EQ(json["queries"].size(), static_cast<std::size_t>(queries));
     EXPECT_EQ(json["queries"][0]["head_covariance"].is_null(), queries == 25001);
   }
@@ -159,8 +159,8 @@ TEST(SummaryJson, RecordsTheHeadWeightsUsed) {
 }
 
 TEST(SummaryJson, HasNoSingleSeedWhereTheSweepVariesIt) {
-  const Study study = hand_made::study({}, "[sweep]\n\"run.seed\" = [1, 2]\n");
-  const Json json = summary(study, hand_made::result(study));
+  const Scenario scenario = hand_made::scenario({}, "[sweep]\n\"run.seed\" = [1, 2]\n");
+  const Json json = summary(scenario, hand_made::result(scenario));
   EXPECT_TRUE(json["headlab"]["seed"].is_null());
   EXPECT_EQ(json["conditions"][1]["parameters"]["run"]["seed"], 2);
 }

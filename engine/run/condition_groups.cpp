@@ -19,35 +19,36 @@ bool is_beside_the_draws(const std::string& key) {
 
 /// What the sweep says of the draws of a condition: where it differs they may differ. A million
 /// conditions are too many to compare the plans of any two.
-std::string draws_of(const Study& study, const Scenario& scenario) {
+std::string draws_of(const Scenario& scenario, const Condition& condition) {
   std::string text;
-  for (std::size_t i = 0; i < scenario.swept.size(); ++i) {
-    if (!is_beside_the_draws(study.swept[i])) text += scenario.swept[i] + '\n';
+  for (std::size_t i = 0; i < condition.swept.size(); ++i) {
+    if (!is_beside_the_draws(scenario.swept[i])) text += condition.swept[i] + '\n';
   }
   return text;
 }
 
 }  // namespace
 
-std::vector<ConditionGroup> condition_groups(const Study& study, Plans plans,
+std::vector<ConditionGroup> condition_groups(const Scenario& scenario, Plans plans,
                                              std::span<const std::uint64_t> begun,
                                              const Backend& backend, int workers,
                                              std::uint64_t available) {
   std::vector<ConditionGroup> groups;
-  auto takes = [&](const ConditionGroup& group, std::size_t condition) {
+  auto takes = [&](const ConditionGroup& group, std::size_t which) {
     if (group.size() >= backend.plans_together()) return false;
-    const std::uint64_t replicates = study.conditions[condition].replicates;
-    if (study.conditions[group[0]].replicates != replicates) return false;
-    if (!shares_draws(*plans[group[0]], *plans[condition])) return false;
+    const std::uint64_t replicates = scenario.conditions[which].replicates;
+    if (scenario.conditions[group[0]].replicates != replicates) return false;
+    if (!shares_draws(*plans[group[0]], *plans[which])) return false;
     std::vector<const Plan*> together;
     for (const std::size_t member : group) together.push_back(plans[member]);
-    together.push_back(plans[condition]);
+    together.push_back(plans[which]);
     return simulation_bytes(together, replicates, backend, workers) <= available;
   };
   // The last group of conditions that are equally far with these draws.
   std::map<std::pair<std::uint64_t, std::string>, std::size_t> growing;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const auto [at, is_new] = growing.try_emplace({begun[i], draws_of(study, study.conditions[i])});
+    const auto [at, is_new] =
+        growing.try_emplace({begun[i], draws_of(scenario, scenario.conditions[i])});
     if (is_new || !takes(groups[at->second], i)) {
       at->second = groups.size();
       groups.emplace_back();

@@ -31,8 +31,8 @@ class CountingBackend : public Backend {
   std::size_t most_;
 };
 
-Study study_of(const std::string& sweep) {
-  return parse_study(R"(
+Scenario scenario_of(const std::string& sweep) {
+  return parse_scenario(R"(
     [scenario]
     name = "groups"
     [data]
@@ -52,68 +52,69 @@ Study study_of(const std::string& sweep) {
     replicates = 100
     [sweep]
 )" + sweep,
-                     "groups.toml");
+                        "groups.toml");
 }
 
-std::vector<ConditionGroup> groups_of(const Study& study, std::size_t most = 16,
+std::vector<ConditionGroup> groups_of(const Scenario& scenario, std::size_t most = 16,
                                       std::vector<std::uint64_t> begun = {}) {
   std::vector<Plan> plans;
-  for (const Scenario& scenario : study.conditions) plans.push_back(make_plan(scenario));
+  for (const Condition& condition : scenario.conditions) plans.push_back(make_plan(condition));
   std::vector<const Plan*> pointers;
   for (const Plan& plan : plans) pointers.push_back(&plan);
   begun.resize(plans.size());
-  return condition_groups(study, pointers, begun, CountingBackend(most), 2, available_bytes());
+  return condition_groups(scenario, pointers, begun, CountingBackend(most), 2, available_bytes());
 }
 
 using Groups = std::vector<ConditionGroup>;
 
 TEST(ConditionGroups, HoldWhatSharesItsDraws) {
-  EXPECT_EQ(groups_of(study_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]")),
+  EXPECT_EQ(groups_of(scenario_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]")),
             (Groups{{0, 1, 2}}));
-  EXPECT_EQ(groups_of(study_of("\"heads\" = [{ count = 1, dim = 2, subspaces = { law = \"haar\" }, "
-                               "kernel = { law = \"gaussian\", bandwidth = 1 } }]\n"
-                               "\"queries.count\" = [2, 3]\n"
-                               "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
-            (Groups{{0, 1, 2, 3}}));
+  EXPECT_EQ(
+      groups_of(scenario_of("\"heads\" = [{ count = 1, dim = 2, subspaces = { law = \"haar\" }, "
+                            "kernel = { law = \"gaussian\", bandwidth = 1 } }]\n"
+                            "\"queries.count\" = [2, 3]\n"
+                            "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
+      (Groups{{0, 1, 2, 3}}));
   // Where a run goes on, those that are equally far.
-  EXPECT_EQ(groups_of(study_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
+  EXPECT_EQ(groups_of(scenario_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
             (Groups{{0, 2}, {1}}));
   for (const std::string key :
        {"\"data.n\" = [10, 20]", "\"run.seed\" = [1, 2]", "\"run.replicates\" = [10, 20]",
         "\"data.noise.sd\" = [1, 2]", "\"run.estimator\" = [\"plain\", \"conditional\"]"}) {
-    EXPECT_EQ(groups_of(study_of(key)), (Groups{{0}, {1}})) << key;
+    EXPECT_EQ(groups_of(scenario_of(key)), (Groups{{0}, {1}})) << key;
   }
 }
 
 TEST(ConditionGroups, NeedNotStandSideBySide) {
-  EXPECT_EQ(groups_of(study_of("\"heads.dim\" = [1, 2]\n\"data.n\" = [10, 20, 30]")),
+  EXPECT_EQ(groups_of(scenario_of("\"heads.dim\" = [1, 2]\n\"data.n\" = [10, 20, 30]")),
             (Groups{{0, 3}, {1, 4}, {2, 5}}));
 }
 
 TEST(ConditionGroups, AreFoundWithoutASweepToo) {
-  Study study = study_of("\"data.n\" = [10, 10, 20, 20]");
-  EXPECT_EQ(groups_of(study), (Groups{{0, 1}, {2, 3}}));
-  study.swept.clear();
-  for (Scenario& scenario : study.conditions) scenario.swept.clear();
-  EXPECT_EQ(groups_of(study), (Groups{{0, 1}, {2, 3}}));
+  Scenario scenario = scenario_of("\"data.n\" = [10, 10, 20, 20]");
+  EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}}));
+  scenario.swept.clear();
+  for (Condition& condition : scenario.conditions) condition.swept.clear();
+  EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}}));
 }
 
 TEST(ConditionGroups, AreNoLargerThanTheBackendGainsFrom) {
-  const Study study = study_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
-  EXPECT_EQ(groups_of(study, 2), (Groups{{0, 1}, {2, 3}, {4}}));
-  EXPECT_EQ(groups_of(study, 1), (Groups{{0}, {1}, {2}, {3}, {4}}));
+  const Scenario scenario = scenario_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
+  EXPECT_EQ(groups_of(scenario, 2), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(groups_of(scenario, 1), (Groups{{0}, {1}, {2}, {3}, {4}}));
 }
 
 TEST(ConditionGroups, FitInMemory) {
-  const Study study = study_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
-  const Plan plan = make_plan(study.conditions[0]);
+  const Scenario scenario = scenario_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
+  const Plan plan = make_plan(scenario.conditions[0]);
   const std::vector<const Plan*> two = {&plan, &plan};
   const std::uint64_t bytes = simulation_bytes(two, 100, CountingBackend(16), 2);
   EXPECT_EQ(bytes, 2 * moments_bytes(plan.layout(), 100, 2) + 2 * 2000);
   ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1), 0);
-  EXPECT_EQ(groups_of(study), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}, {4}}));
   ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes - 1).c_str(), 1), 0);
-  EXPECT_EQ(groups_of(study), (Groups{{0}, {1}, {2}, {3}, {4}}));
+  EXPECT_EQ(groups_of(scenario), (Groups{{0}, {1}, {2}, {3}, {4}}));
   unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 

@@ -23,13 +23,13 @@ namespace {
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// The plan whose replicate 0 is the sample of the fit.
-Plan sample_plan(const Scenario& scenario, const LearnedSubspaces& law) {
-  Scenario sampled = scenario;
+Plan sample_plan(const Condition& condition, const LearnedSubspaces& law) {
+  Condition sampled = condition;
   sampled.subspaces = AlignedSubspaces{};
   sampled.weights = UniformWeights{};
   sampled.estimator = Estimator::plain;
   sampled.seed = law.seed;
-  sampled.n = law.points.value_or(scenario.n);
+  sampled.n = law.points.value_or(condition.n);
   return drawn_from(make_plan(sampled), learning_streams);
 }
 
@@ -46,41 +46,41 @@ void orthonormalise_keys(HeadParameters& heads) {
   }
 }
 
-HeadFrames frames_of(const HeadParameters& heads, HeadForm form) {
-  HeadFrames frames({.d = heads.d, .heads = heads.heads, .k = heads.k});
-  frames.assign(heads.keys, heads.queries, form != HeadForm::free);
-  return frames;
+Subspaces subspaces_of(const HeadParameters& heads, HeadMatrixKind form) {
+  Subspaces subspaces({.d = heads.d, .heads = heads.heads, .k = heads.k});
+  subspaces.assign(heads.keys, heads.queries, form != HeadMatrixKind::free);
+  return subspaces;
 }
 
 }  // namespace
 
-std::optional<Preparation> learn_heads(const Scenario& scenario, const Session& session,
+std::optional<Preparation> learn_heads(const Condition& condition, const Session& session,
                                        const std::function<void(const FitCheck&)>& check) {
-  if (!learns_heads_once(scenario)) return Preparation{};
-  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
+  if (!learns_heads_once(condition)) return Preparation{};
+  const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
   const Stopwatch watch;
   try {
-    const Learning learning = make_learning(scenario);
-    const TrainingPoints points = training_points(sample_plan(scenario, law), 0);
+    const Learning learning = make_learning(condition);
+    const FitPoints points = fit_points(sample_plan(condition, law), 0);
     const auto gradients =
-        session.backend->head_gradients(scenario.kernel, thread_count(session.threads));
+        session.backend->head_gradients(condition.kernel, thread_count(session.threads));
     std::optional<Fit> fit =
         fit_heads(learning, 0, points, *gradients,
-                  {.stop = session.stop_hook(), .check = check, .keeps_course = true});
+                  {.stop = session.stop_hook(), .check = check, .keeps_history = true});
     if (!fit) return std::nullopt;
     HeadParameters heads = fit->heads;
-    if (learning.form == HeadForm::query_key) orthonormalise_keys(heads);
+    if (learning.form == HeadMatrixKind::query_key) orthonormalise_keys(heads);
     Preparation found;
     if (learning.learns_weights) found.head_weights = heads.weights;
     found.heads = std::make_shared<LearnedHeads>(
-        LearnedHeads{.frames = frames_of(heads, learning.form),
+        LearnedHeads{.subspaces = subspaces_of(heads, learning.form),
                      .fit = std::move(*fit),
                      .points = points.y.size(),
                      .held_out = held_out_points(learning, points.y.size()),
                      .seconds = watch.seconds()});
     return found;
   } catch (const std::invalid_argument& error) {
-    reject(scenario, "heads.subspaces", std::string("law \"learned\": ") + error.what());
+    reject(condition, "heads.subspaces", std::string("law \"learned\": ") + error.what());
   }
 }
 

@@ -14,9 +14,9 @@ namespace headlab {
 /// from streams of its own (on a fixed design, of that design), and the weights where they are
 /// learned; else nothing is found. Separate matrices W_Q, W_K become W_K = Q R and W_Q R^T, which
 /// have the same logits. The heads depend on the scenario, not on the run's seed, and on the
-/// threads in no bit. Throws Refused where the fit does not stay finite. None where the session
-/// ended it. \param check hears where the fit stands
-std::optional<Preparation> learn_heads(const Scenario& scenario, const Session& session,
+/// threads in no bit. Throws InvalidInput where the fit does not stay finite. None where the
+/// session ended it. \param check hears where the fit stands
+std::optional<Preparation> learn_heads(const Condition& condition, const Session& session,
                                        const std::function<void(const FitCheck&)>& check = {});
 
 }  // namespace headlab

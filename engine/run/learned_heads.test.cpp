@@ -47,24 +47,24 @@ std::string learned(const std::string& parameters) {
          (parameters.empty() ? std::string() : ", " + parameters) + " }";
 }
 
-Study study_of(const std::string& text, const std::string& directory = ".") {
-  return parse_study(text, "s.toml", {}, directory);
+Scenario scenario_of(const std::string& text, const std::string& directory = ".") {
+  return parse_scenario(text, "s.toml", {}, directory);
 }
 
 /// What is learned for the first condition of a scenario.
-Preparation learn(const Scenario& scenario, int threads = 1) {
-  return learn_heads(scenario, {.backend = "cpu", .threads = threads}).value();
+Preparation learn(const Condition& condition, int threads = 1) {
+  return learn_heads(condition, {.backend = "cpu", .threads = threads}).value();
 }
 
 Plan learned_plan(const std::string& text) {
-  const Scenario scenario = study_of(text).conditions[0];
-  return make_plan(scenario, learn(scenario));
+  const Condition condition = scenario_of(text).conditions[0];
+  return make_plan(condition, learn(condition));
 }
 
 std::string refusal(const std::string& text) {
   try {
-    study_of(text);
-  } catch (const Refused& error) {
+    scenario_of(text);
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "accepted";
@@ -127,22 +127,22 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
 
 TEST(LearnedHeads, DoNotDependOnTheRun) {
   const std::string text = text_with(learned(""));
-  Scenario scenario = study_of(text).conditions[0];
-  const Preparation found = learn(scenario);
-  const auto keys = make_plan(scenario, found).projections;
+  Condition condition = scenario_of(text).conditions[0];
+  const Preparation found = learn(condition);
+  const auto keys = make_plan(condition, found).projections;
   EXPECT_EQ(found.heads->points, 60u);
 
-  scenario.seed = 99;
-  scenario.replicates = 7;
-  EXPECT_EQ(make_plan(scenario, learn(scenario, 3)).projections, keys);
+  condition.seed = 99;
+  condition.replicates = 7;
+  EXPECT_EQ(make_plan(condition, learn(condition, 3)).projections, keys);
 
   EXPECT_NE(learned_plan(text_with(learned("seed = 1"))).projections, keys);
   EXPECT_NE(learned_plan(text_with(learned("points = 61"))).projections, keys);
 }
 
 TEST(LearnedHeads, StartAlikeButNotTheSame) {
-  const Scenario scenario = study_of(text_with(learned("spread = 0.001"))).conditions[0];
-  const auto keys = make_learning(scenario).start.keys;
+  const Condition condition = scenario_of(text_with(learned("spread = 0.001"))).conditions[0];
+  const auto keys = make_learning(condition).start.keys;
   double cosine = 0;
   for (std::size_t c = 0; c < 3; ++c) cosine += keys[c] * keys[3 + c];
   EXPECT_LT(cosine, 1);
@@ -160,12 +160,12 @@ TEST(LearnedHeads, OfAFixedDesignAreLearnedOnThatDesign) {
 }
 
 TEST(LearnedHeads, WeightsAreLearnedWithThem) {
-  const Scenario scenario =
-      study_of(text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }",
-                         "{ law = \"learned\" }"))
+  const Condition condition =
+      scenario_of(text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }",
+                            "{ law = \"learned\" }"))
           .conditions[0];
-  const Preparation prepared = learn(scenario);
-  const Plan plan = make_plan(scenario, prepared);
+  const Preparation prepared = learn(condition);
+  const Plan plan = make_plan(condition, prepared);
   EXPECT_EQ(plan.head_weights, prepared.heads->fit.heads.weights);
   EXPECT_NE(plan.head_weights, (std::vector<double>{0.5, 0.5}));
 }
@@ -191,16 +191,18 @@ TEST(LearnedHeads, OfEveryReplicateKeepGivenWeightsInAggregateMoments) {
         text_with(learned("fit = \"per_replicate\""), "{ law = \"gaussian\", bandwidth = 0.4 }",
                   "{ law = \"explicit\", values = [0.9, 0.1] }", "plain") +
         "moments = \"" + moments + "\"\n";
-    return run(study_of(text), {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
+    return run(scenario_of(text), {.backend = "cpu", .threads = 1})
+        .conditions[0]
+        .estimates.mse.value;
   };
   EXPECT_NEAR(mse("aggregate"), mse("pairwise"), 1e-6);
 }
 
 TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
-  const Study study = study_of(text_with(learned("fit = \"per_replicate\", held_out = 0"),
-                                         "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                         "{ law = \"uniform\" }", "plain"));
-  const Plan plan = make_plan(study.conditions[0]);
+  const Scenario scenario = scenario_of(text_with(learned("fit = \"per_replicate\", held_out = 0"),
+                                                  "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                                  "{ law = \"uniform\" }", "plain"));
+  const Plan plan = make_plan(scenario.conditions[0]);
   // Three replicates take 60 steps, each of which asks once; the fourth is given up.
   std::atomic<int> asked = 0;
   const MomentTree tree =
@@ -209,13 +211,13 @@ TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
 }
 
 TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
-  const Scenario scenario = study_of(text_with(learned("matrices = \"query_key\""),
-                                               "{ law = \"softmax\", temperature = 1.0 }"))
-                                .conditions[0];
-  const Preparation prepared = learn(scenario);
+  const Condition condition = scenario_of(text_with(learned("matrices = \"query_key\""),
+                                                    "{ law = \"softmax\", temperature = 1.0 }"))
+                                  .conditions[0];
+  const Preparation prepared = learn(condition);
   const HeadParameters& found = prepared.heads->fit.heads;
   EXPECT_NE(found.queries, found.keys);
-  const Plan plan = make_plan(scenario, prepared);
+  const Plan plan = make_plan(condition, prepared);
   for (int h = 0; h < 2; ++h) {
     const Eigen::MatrixXd w = head(plan.projections, h, 3, 1);
     EXPECT_NEAR((w.transpose() * w)(0, 0), 1, 1e-14);
@@ -227,30 +229,31 @@ TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
 }
 
 TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
-  const Scenario scenario = study_of(text_with(learned("matrices = \"free\""))).conditions[0];
-  const Preparation found = learn(scenario);
-  const Eigen::MatrixXd w = head(make_plan(scenario, found).projections, 0, 3, 1);
+  const Condition condition = scenario_of(text_with(learned("matrices = \"free\""))).conditions[0];
+  const Preparation found = learn(condition);
+  const Eigen::MatrixXd w = head(make_plan(condition, found).projections, 0, 3, 1);
   EXPECT_GT(std::abs(w.norm() - 1), 1e-3);
-  const Eigen::MatrixXd basis = make_subspaces(scenario, found)[0];
+  const Eigen::MatrixXd basis = subspace_bases(condition, found)[0];
   EXPECT_NEAR(basis.norm(), 1, 1e-14);
   EXPECT_NEAR(std::abs((basis.transpose() * w)(0, 0)), w.norm(), 1e-14);
 }
 
 TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
-  const Study study = study_of(text_with(learned("fit = \"per_replicate\""),
-                                         "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                         "{ law = \"learned\" }", "plain"));
-  const RunResult one = run(study, {.backend = "cpu", .threads = 1});
-  const RunResult three = run(study, {.backend = "cpu", .threads = 3});
+  const Scenario scenario = scenario_of(text_with(learned("fit = \"per_replicate\""),
+                                                  "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                                  "{ law = \"learned\" }", "plain"));
+  const RunResult one = run(scenario, {.backend = "cpu", .threads = 1});
+  const RunResult three = run(scenario, {.backend = "cpu", .threads = 3});
   EXPECT_EQ(one.conditions[0].estimates.mse.value, three.conditions[0].estimates.mse.value);
   EXPECT_GT(one.conditions[0].estimates.mse.value, 0);
 }
 
 TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
-  const Study study = study_of(text_with(learned("")));
-  const RunResult result = run(study, {.backend = "cpu", .threads = 1});
+  const Scenario scenario = scenario_of(text_with(learned("")));
+  const RunResult result = run(scenario, {.backend = "cpu", .threads = 1});
   std::string text;
-  write_summary_json([&](std::string_view part) { text += part; }, study, result, {}, provenance());
+  write_summary_json([&](std::string_view part) { text += part; }, scenario, result, {},
+                     provenance());
   const auto json = nlohmann::json::parse(text)["conditions"][0];
   EXPECT_EQ(json["learned"]["fit"], "once");
   EXPECT_EQ(json["learned"]["points"], 60);
@@ -259,15 +262,15 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
 
   const auto path = std::filesystem::temp_directory_path() /
                     ("headlab_learned_" + std::to_string(getpid()) + ".nc");
-  write_results(path.string(), study, result, {}, provenance());
+  write_results(path.string(), scenario, result, {}, provenance());
   {
     const NetcdfInput file(path.string());
     EXPECT_EQ(file.root().doubles("projections"), result.conditions[0].plan.projections);
     const NetcdfGroup history = file.root().find_group("history");
     const auto steps = history.integers("step");
     const Fit& fit = result.conditions[0].found.heads->fit;
-    ASSERT_EQ(steps.size(), fit.course.size());
-    EXPECT_EQ(steps.back(), static_cast<std::int64_t>(fit.course.back().step));
+    ASSERT_EQ(steps.size(), fit.history.size());
+    EXPECT_EQ(steps.back(), static_cast<std::int64_t>(fit.history.back().step));
     const std::vector<std::size_t> shape = {steps.size(), 2, 3, 1};
     EXPECT_EQ(history.shape("projections"), shape);
     EXPECT_TRUE(std::isnan(history.doubles("batch_error")[0]));
@@ -293,8 +296,9 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   write_head_file((directory / name).string(), file);
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const Plan plan = make_plan(
-      study_of(text_with("{ law = \"file\", query_key = true, path = \"" + name + "\" }", softmax),
-               directory.string())
+      scenario_of(
+          text_with("{ law = \"file\", query_key = true, path = \"" + name + "\" }", softmax),
+          directory.string())
           .conditions[0]);
   for (int h = 0; h < 2; ++h) {
     const Eigen::MatrixXd logits =
@@ -307,8 +311,8 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   file.layers[1].number = 1;
   write_head_file((directory / name).string(), file);
   const std::string law = "{ law = \"file\", query_key = true, path = \"" + name + "\"";
-  EXPECT_THROW(study_of(text_with(law + " }", softmax), directory.string()), Refused);
-  EXPECT_NO_THROW(study_of(text_with(law + ", layer = 1 }", softmax), directory.string()));
+  EXPECT_THROW(scenario_of(text_with(law + " }", softmax), directory.string()), InvalidInput);
+  EXPECT_NO_THROW(scenario_of(text_with(law + ", layer = 1 }", softmax), directory.string()));
   std::filesystem::remove(directory / name);
 }
 
@@ -316,9 +320,9 @@ TEST(QueryMatrices, ThatAreTheKeysChangeNothing) {
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const std::string matrices = "[[[1], [0], [0]], [[0], [0.6], [0.8]]]";
   const auto mse = [&](const std::string& more) {
-    const Study study =
-        study_of(text_with("{ law = \"explicit\", matrices = " + matrices + more + " }", softmax));
-    return run(study, {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
+    const Scenario scenario = scenario_of(
+        text_with("{ law = \"explicit\", matrices = " + matrices + more + " }", softmax));
+    return run(scenario, {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
   };
   EXPECT_EQ(mse(""), mse(", query_matrices = " + matrices));
   EXPECT_NE(mse(""), mse(", query_matrices = [[[1], [0], [0]], [[0.3], [0.8], [0.6]]]"));

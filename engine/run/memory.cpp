@@ -119,17 +119,17 @@ struct Part {
   std::string knob;
 };
 
-int dimension_of(const Scenario& scenario) {
-  return std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
+int dimension_of(const Condition& condition) {
+  return std::visit([](const auto& law) { return law.dimension(); }, condition.design);
 }
 
-int queries_of(const Scenario& scenario) {
-  return std::visit([](const auto& law) { return law.size(); }, scenario.queries);
+int queries_of(const Condition& condition) {
+  return std::visit([](const auto& law) { return law.size(); }, condition.queries);
 }
 
-std::string queries_knob(const Scenario& scenario) {
-  return std::holds_alternative<DesignQueries>(scenario.queries) ? "queries.count"
-                                                                 : "queries.points";
+std::string queries_knob(const Condition& condition) {
+  return std::holds_alternative<DesignQueries>(condition.queries) ? "queries.count"
+                                                                  : "queries.points";
 }
 
 // A number of a table is kept as double and as float, in arrays that may double to make room; while
@@ -158,18 +158,19 @@ Bytes table_numbers(const FileRegression& law, Bytes) {
   return bytes(law.values.size());
 }
 
-std::vector<Part> plan_parts(const Scenario& scenario) {
-  const Bytes d = bytes(dimension_of(scenario));
+std::vector<Part> plan_parts(const Condition& condition) {
+  const Bytes d = bytes(dimension_of(condition));
   // Each as generated, and as the plan keeps it.
-  const Bytes frames = bytes(scenario.heads) * d * bytes(scenario.k) * bytes(2 * sizeof(double));
-  const Bytes queries = bytes(queries_of(scenario)) * (d + bytes(2)) * bytes(2 * sizeof(double));
+  const Bytes subspaces =
+      bytes(condition.heads) * d * bytes(condition.k) * bytes(2 * sizeof(double));
+  const Bytes queries = bytes(queries_of(condition)) * (d + bytes(2)) * bytes(2 * sizeof(double));
   const Bytes design =
-      std::visit([&](const auto& law) { return table_numbers(law, d); }, scenario.design);
+      std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.design);
   const Bytes regression =
-      std::visit([&](const auto& law) { return table_numbers(law, d); }, scenario.regression);
-  const bool file = std::holds_alternative<FileDesign>(scenario.design);
-  return {{frames, "heads.count"},
-          {queries, queries_knob(scenario)},
+      std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.regression);
+  const bool file = std::holds_alternative<FileDesign>(condition.design);
+  return {{subspaces, "heads.count"},
+          {queries, queries_knob(condition)},
           {design * bytes(table_number), file ? "data.design.columns" : "data.design.dim"},
           {regression * bytes(table_number), "data.regression.terms"}};
 }
@@ -186,8 +187,8 @@ std::uint64_t available_bytes(const std::filesystem::path& root) {
   if (const char* limit = std::getenv("HEADLAB_MEMORY_LIMIT")) {
     const auto number = to_number(limit);
     if (!number) {
-      throw Refused("HEADLAB_MEMORY_LIMIT: is \"" + std::string(limit) +
-                    "\" (allowed: a number of bytes)");
+      throw InvalidInput("HEADLAB_MEMORY_LIMIT: is \"" + std::string(limit) +
+                         "\" (allowed: a number of bytes)");
     }
     return *number;
   }
@@ -235,10 +236,10 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
   const std::uint64_t available = available_bytes();
   // What does not fit in 64 bits fits nowhere, even where the system does not tell.
   if (bytes <= available && bytes != unlimited) return;
-  throw Refused((where.empty() ? "" : where + ": ") + knob + ": needs " +
-                (bytes == unlimited ? "more than 16 EiB" : format_bytes(bytes)) + " of memory " +
-                what + ", " + format_bytes(available) + " available - lower " + knob +
-                (alternative.empty() ? "" : " " + alternative));
+  throw InvalidInput((where.empty() ? "" : where + ": ") + knob + ": needs " +
+                     (bytes == unlimited ? "more than 16 EiB" : format_bytes(bytes)) +
+                     " of memory " + what + ", " + format_bytes(available) + " available - lower " +
+                     knob + (alternative.empty() ? "" : " " + alternative));
 }
 
 std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates, int workers) {
@@ -272,56 +273,57 @@ std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Back
   return sum.value;
 }
 
-std::uint64_t plan_bytes(const Scenario& scenario) {
-  return sum_of(plan_parts(scenario)).value;
+std::uint64_t plan_bytes(const Condition& condition) {
+  return sum_of(plan_parts(condition)).value;
 }
 
-void check_fit_memory(const Scenario& scenario) {
-  if (!learns_heads_once(scenario)) return;
-  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
-  const Bytes d = bytes(dimension_of(scenario));
+void check_fit_memory(const Condition& condition) {
+  if (!learns_heads_once(condition)) return;
+  const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
+  const Bytes d = bytes(dimension_of(condition));
   // As drawn in float64, as the fit has it, and projected in float32; a batch with the sums of its
   // queries; the matrices at every check.
   const Bytes points =
-      bytes(law.points.value_or(scenario.n)) *
-      (d * bytes(20) + bytes(40) + bytes(scenario.heads) * bytes(scenario.k + 1) * bytes(4));
+      bytes(law.points.value_or(condition.n)) *
+      (d * bytes(20) + bytes(40) + bytes(condition.heads) * bytes(condition.k + 1) * bytes(4));
   const Bytes batch =
-      bytes(law.batch) * (d * bytes(4) + bytes(fit_sums_bytes(scenario.heads, scenario.k)));
-  const Bytes course = bytes(law.steps / check_steps + 2) * bytes(scenario.heads) * d *
-                       bytes(scenario.k) * bytes(2 * sizeof(double));
-  const std::string knob = points.value >= (batch + course).value
+      bytes(law.batch) * (d * bytes(4) + bytes(fit_sums_bytes(condition.heads, condition.k)));
+  const Bytes history = bytes(law.steps / check_steps + 2) * bytes(condition.heads) * d *
+                        bytes(condition.k) * bytes(2 * sizeof(double));
+  const std::string knob = points.value >= (batch + history).value
                                ? (law.points ? "heads.subspaces.points" : "data.n")
-                           : batch.value >= course.value ? "heads.subspaces.batch"
-                                                         : "heads.subspaces.steps";
-  require_memory((sum_of(plan_parts(scenario)) + points + batch + course).value,
-                 "to learn the heads", knob, "", source_location(scenario, knob));
+                           : batch.value >= history.value ? "heads.subspaces.batch"
+                                                          : "heads.subspaces.steps";
+  require_memory((sum_of(plan_parts(condition)) + points + batch + history).value,
+                 "to learn the heads", knob, "", source_location(condition, knob));
 }
 
-void check_memory(const Scenario& scenario, const Backend& backend, int threads) {
-  const MomentLayout layout = {.queries = queries_of(scenario),
-                               .heads = scenario.heads,
-                               .mode = scenario.moments,
-                               .conditional = scenario.estimator == Estimator::conditional};
+void check_memory(const Condition& condition, const Backend& backend, int threads) {
+  const MomentLayout layout = {.queries = queries_of(condition),
+                               .heads = condition.heads,
+                               .mode = condition.moments,
+                               .conditional = condition.estimator == Estimator::conditional};
   // Optimal weights come from a pilot, which is pairwise whatever the run is.
   MomentLayout pilot = layout;
   pilot.mode = MomentMode::pairwise;
   pilot.conditional = true;
-  const auto* optimal = std::get_if<OptimalWeights>(&scenario.weights);
-  const std::uint64_t replicates = std::max(scenario.replicates, optimal ? optimal->replicates : 0);
+  const auto* optimal = std::get_if<OptimalWeights>(&condition.weights);
+  const std::uint64_t replicates =
+      std::max(condition.replicates, optimal ? optimal->replicates : 0);
   // No more workers start than there are replicates.
   const int workers = static_cast<int>(std::min(static_cast<std::uint64_t>(threads), replicates));
-  std::uint64_t moments = moments_bytes(layout, scenario.replicates, workers);
+  std::uint64_t moments = moments_bytes(layout, condition.replicates, workers);
   if (optimal) {
     moments = std::max(moments, moments_bytes(pilot, optimal->replicates, workers));
   }
 
-  std::vector<Part> parts = plan_parts(scenario);
-  parts.push_back({bytes(moments), queries_knob(scenario)});
+  std::vector<Part> parts = plan_parts(condition);
+  parts.push_back({bytes(moments), queries_knob(condition)});
   const std::string aggregate =
       layout.pairwise() && layout.heads > 3 ? "or use run.moments = \"aggregate\"" : "";
   auto require = [&](Bytes needed, const std::string& what, const std::string& knob,
                      const std::string& alternative) {
-    require_memory(needed.value, what, knob, alternative, source_location(scenario, knob));
+    require_memory(needed.value, what, knob, alternative, source_location(condition, knob));
   };
   const auto largest = std::max_element(
       parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.bytes < b.bytes; });
@@ -331,15 +333,15 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
           by_moments ? aggregate : "");
 
   // One training set with its projections in float64: beyond 64 bits a backend could not count it.
-  const Bytes sample =
-      bytes(scenario.n) *
-      (bytes(scenario.heads) * bytes(scenario.k + 1) + bytes(dimension_of(scenario)) + bytes(8)) *
-      bytes(sizeof(double));
+  const Bytes sample = bytes(condition.n) *
+                       (bytes(condition.heads) * bytes(condition.k + 1) +
+                        bytes(dimension_of(condition)) + bytes(8)) *
+                       bytes(sizeof(double));
   if (sample.value == unlimited) require(sample, "for one training set", "data.n", "");
 
-  check_fit_memory(scenario);
+  check_fit_memory(condition);
 
-  Scenario ready = scenario;
+  Condition ready = condition;
   if (optimal) ready.weights = UniformWeights{};
   if (learns_heads_once(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
@@ -356,7 +358,7 @@ void check_memory(const Scenario& scenario, const Backend& backend, int threads)
   const Bytes without_points = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
   const bool by_points = without_points.value <= of_workers.value / 2;
   require(all, workers == 1 ? "for 1 worker" : "for " + std::to_string(workers) + " workers",
-          by_points ? "data.n" : queries_knob(scenario), workers > 1 ? "or use --threads 1" : "");
+          by_points ? "data.n" : queries_knob(condition), workers > 1 ? "or use --threads 1" : "");
 }
 
 }  // namespace headlab

@@ -95,7 +95,7 @@ TEST_F(Memory, CanBeSetByHand) {
   try {
     available_bytes();
     FAIL();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(), "HEADLAB_MEMORY_LIMIT: is \"3GiB\" (allowed: a number of bytes)");
   }
 }
@@ -115,7 +115,7 @@ TEST_F(Memory, RequireSaysWhatToDo) {
   try {
     require_memory(3 * gib + 1, "for 2 workers", "data.n", "or use --threads 1", "s.toml:3:1");
     FAIL();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(),
                  "s.toml:3:1: data.n: needs 3.0 GiB of memory for 2 workers, 3.0 GiB available - "
                  "lower data.n or use --threads 1");
@@ -125,7 +125,7 @@ TEST_F(Memory, RequireSaysWhatToDo) {
 TEST_F(Memory, RequireRefusesWhatOverflowedEvenWithoutALimit) {
   limit(unlimited);
   EXPECT_NO_THROW(require_memory(unlimited - 1, "at all", "data.n"));
-  EXPECT_THROW(require_memory(unlimited, "at all", "data.n"), Refused);
+  EXPECT_THROW(require_memory(unlimited, "at all", "data.n"), InvalidInput);
 }
 
 /// A backend that needs 8 bytes a training point.
@@ -143,22 +143,22 @@ class PointBackend : public Backend {
   }
 };
 
-Scenario scenario_of(int dim) {
-  Scenario scenario;
+Condition condition_of(int dim) {
+  Condition condition;
   NormalDesign design;
   design.dim = dim;
-  scenario.design = design;
-  scenario.subspaces = AlignedSubspaces{};
-  scenario.queries = DesignQueries{.count = 1, .seed = 0};
-  scenario.n = 100;
-  scenario.replicates = 1000;
-  return scenario;
+  condition.design = design;
+  condition.subspaces = AlignedSubspaces{};
+  condition.queries = DesignQueries{.count = 1, .seed = 0};
+  condition.n = 100;
+  condition.replicates = 1000;
+  return condition;
 }
 
-std::string refusal(const Scenario& scenario, int workers = 1) {
+std::string refusal(const Condition& condition, int workers = 1) {
   try {
-    check_memory(scenario, PointBackend(), workers);
-  } catch (const Refused& error) {
+    check_memory(condition, PointBackend(), workers);
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "";
@@ -166,81 +166,82 @@ std::string refusal(const Scenario& scenario, int workers = 1) {
 
 TEST_F(Memory, CheckPassesWhatFits) {
   limit(10000000);
-  EXPECT_EQ(refusal(scenario_of(3)), "");
-  Scenario pilot = scenario_of(3);
+  EXPECT_EQ(refusal(condition_of(3)), "");
+  Condition pilot = condition_of(3);
   pilot.weights = OptimalWeights{};
   EXPECT_EQ(refusal(pilot), "");
 }
 
 TEST_F(Memory, CheckNamesN) {
   limit(gib);
-  Scenario scenario = scenario_of(3);
-  scenario.n = gib / 8;
-  EXPECT_EQ(refusal(scenario),
+  Condition condition = condition_of(3);
+  condition.n = gib / 8;
+  EXPECT_EQ(refusal(condition),
             "data.n: needs 1.0 GiB of memory for 1 worker, 1.0 GiB available - lower data.n");
-  EXPECT_EQ(refusal(scenario, 2),
+  EXPECT_EQ(refusal(condition, 2),
             "data.n: needs 2.0 GiB of memory for 2 workers, 1.0 GiB available - lower data.n or "
             "use --threads 1");
-  scenario.n /= 2;
-  EXPECT_EQ(refusal(scenario), "");
+  condition.n /= 2;
+  EXPECT_EQ(refusal(condition), "");
 }
 
 TEST_F(Memory, CheckSaysWhereNWasWritten) {
   limit(gib);
-  Scenario scenario = scenario_of(3);
-  scenario.n = gib;
-  scenario.parameters = parse_toml("[data]\nn = 1073741824\n", "big.toml");
-  EXPECT_EQ(refusal(scenario).rfind("big.toml:2:5: data.n: needs 8.0 GiB", 0), 0u)
-      << refusal(scenario);
+  Condition condition = condition_of(3);
+  condition.n = gib;
+  condition.parameters = parse_toml("[data]\nn = 1073741824\n", "big.toml");
+  EXPECT_EQ(refusal(condition).rfind("big.toml:2:5: data.n: needs 8.0 GiB", 0), 0u)
+      << refusal(condition);
 }
 
 TEST_F(Memory, CheckRefusesBeforeItAllocates) {
   limit(gib);
-  Scenario scenario = scenario_of(4096);
-  scenario.heads = 2000000000;
-  scenario.k = 4096;
-  EXPECT_NE(refusal(scenario), "");
+  Condition condition = condition_of(4096);
+  condition.heads = 2000000000;
+  condition.k = 4096;
+  EXPECT_NE(refusal(condition), "");
 
-  scenario = scenario_of(4096);
-  scenario.queries = DesignQueries{.count = 1000000, .seed = 0};
-  EXPECT_EQ(refusal(scenario).rfind("queries.count: needs ", 0), 0u) << refusal(scenario);
+  condition = condition_of(4096);
+  condition.queries = DesignQueries{.count = 1000000, .seed = 0};
+  EXPECT_EQ(refusal(condition).rfind("queries.count: needs ", 0), 0u) << refusal(condition);
 
-  scenario = scenario_of(4);
-  scenario.heads = 1000;
-  scenario.queries = DesignQueries{.count = 1000000, .seed = 0};
-  EXPECT_NE(refusal(scenario).find("for the moments"), std::string::npos);
-  EXPECT_NE(refusal(scenario).find("or use run.moments = \"aggregate\""), std::string::npos);
+  condition = condition_of(4);
+  condition.heads = 1000;
+  condition.queries = DesignQueries{.count = 1000000, .seed = 0};
+  EXPECT_NE(refusal(condition).find("for the moments"), std::string::npos);
+  EXPECT_NE(refusal(condition).find("or use run.moments = \"aggregate\""), std::string::npos);
 
-  scenario = scenario_of(4);
-  scenario.n = unlimited / 4;  // 8 n bytes do not fit in 64 bits
-  EXPECT_NE(refusal(scenario).find("more than 16 EiB"), std::string::npos) << refusal(scenario);
+  condition = condition_of(4);
+  condition.n = unlimited / 4;  // 8 n bytes do not fit in 64 bits
+  EXPECT_NE(refusal(condition).find("more than 16 EiB"), std::string::npos) << refusal(condition);
 }
 
 TEST_F(Memory, CheckRefusesALargePilot) {
   limit(gib);
-  Scenario scenario = scenario_of(4);
-  scenario.heads = 1000;
-  scenario.queries = DesignQueries{.count = 10, .seed = 0};
-  scenario.moments = MomentMode::aggregate;
-  EXPECT_EQ(refusal(scenario), "");
+  Condition condition = condition_of(4);
+  condition.heads = 1000;
+  condition.queries = DesignQueries{.count = 10, .seed = 0};
+  condition.moments = MomentMode::aggregate;
+  EXPECT_EQ(refusal(condition), "");
   OptimalWeights weights;
   weights.replicates = 4000;
-  scenario.weights = weights;
-  EXPECT_NE(refusal(scenario), "");
+  condition.weights = weights;
+  EXPECT_NE(refusal(condition), "");
 }
 
 TEST_F(Memory, CheckRefusesALargeTrainingSetForAFit) {
   limit(gib);
-  Scenario scenario = scenario_of(4);
-  scenario.heads = 1;
-  scenario.k = 1;
+  Condition condition = condition_of(4);
+  condition.heads = 1;
+  condition.k = 1;
   LearnedSubspaces learned;
   learned.points = 1000;
-  scenario.subspaces = learned;
-  EXPECT_EQ(refusal(scenario), "");
+  condition.subspaces = learned;
+  EXPECT_EQ(refusal(condition), "");
   learned.points = 100000000;
-  scenario.subspaces = learned;
-  EXPECT_EQ(refusal(scenario).rfind("heads.subspaces.points: needs ", 0), 0u) << refusal(scenario);
+  condition.subspaces = learned;
+  EXPECT_EQ(refusal(condition).rfind("heads.subspaces.points: needs ", 0), 0u)
+      << refusal(condition);
 }
 
 TEST_F(Memory, MomentsGrowWithTheirNodes) {
@@ -260,19 +261,19 @@ TEST_F(Memory, MomentsGrowWithTheirNodes) {
 }
 
 TEST_F(Memory, PlanCountsTheTablesOfItsLaws) {
-  const Scenario plain = scenario_of(100);
-  Scenario correlated = plain;
+  const Condition plain = condition_of(100);
+  Condition correlated = plain;
   std::get<NormalDesign>(correlated.design).ar1 = 0.5;
   EXPECT_GE(plan_bytes(correlated) - plan_bytes(plain), 100u * 100 * 12);
-  Scenario random = plain;
+  Condition random = plain;
   random.regression =
       RandomCosinesRegression{.terms = 1000, .length_scale = 1, .smoothness = {}, .seed = 0};
   EXPECT_GE(plan_bytes(random) - plan_bytes(plain), 1000u * 102 * 12);
   // What the plan really holds is no more than what was counted.
-  for (const Scenario& scenario : {plain, correlated, random}) {
-    const Plan plan = make_plan(scenario);
+  for (const Condition& condition : {plain, correlated, random}) {
+    const Plan plan = make_plan(condition);
     EXPECT_LE(12 * plan.table.size() + 8 * plan.projections.size() + 8 * plan.query_points.size(),
-              plan_bytes(scenario));
+              plan_bytes(condition));
   }
 }
 

@@ -17,7 +17,7 @@ namespace headlab {
 namespace {
 
 /// Mean over the queries of C + B B^T [H][H].
-Eigen::MatrixXd mean_squared_errors(const Estimates& estimates, int heads) {
+Eigen::MatrixXd mean_squared_errors(const ConditionEstimates& estimates, int heads) {
   Eigen::MatrixXd m = Eigen::MatrixXd::Zero(heads, heads);
   for (const QueryEstimates& query : estimates.queries) {
     for (int h = 0; h < heads; ++h) {
@@ -71,9 +71,9 @@ Plan drawn_from(Plan plan, const Streams& streams) {
   return plan;
 }
 
-Plan pilot_plan(const Scenario& scenario, const Preparation& found) {
-  const auto& law = std::get<OptimalWeights>(scenario.weights);
-  Scenario pilot = scenario;
+Plan pilot_plan(const Condition& condition, const Preparation& found) {
+  const auto& law = std::get<OptimalWeights>(condition.weights);
+  Condition pilot = condition;
   pilot.weights = UniformWeights{};
   pilot.estimator = Estimator::conditional;
   pilot.moments = MomentMode::pairwise;
@@ -81,22 +81,22 @@ Plan pilot_plan(const Scenario& scenario, const Preparation& found) {
   return drawn_from(make_plan(pilot, {.heads = found.heads}), pilot_streams);
 }
 
-bool find_weights(const Scenario& scenario, Preparation& found, const Session& session) {
-  const auto* law = std::get_if<OptimalWeights>(&scenario.weights);
+bool find_weights(const Condition& condition, Preparation& found, const Session& session) {
+  const auto* law = std::get_if<OptimalWeights>(&condition.weights);
   if (law == nullptr) return true;
-  if (scenario.heads == 1) {
+  if (condition.heads == 1) {
     found.head_weights = {1.0};
     return true;
   }
-  const Plan plan = pilot_plan(scenario, found);
+  const Plan plan = pilot_plan(condition, found);
   const MomentTree tree = simulate(plan, *session.backend, session.threads, law->replicates,
                                    {.stop = session.stop_hook()});
   if (tree.count() < law->replicates) return false;
-  const Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+  const ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
   try {
     found.head_weights = optimal_weights(mean_squared_errors(estimates, plan.heads));
   } catch (const ParameterError& error) {
-    reject(scenario, "heads.weights", std::string("law \"optimal\": ") + error.what());
+    reject(condition, "heads.weights", std::string("law \"optimal\": ") + error.what());
   }
   return true;
 }

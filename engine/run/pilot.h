@@ -22,12 +22,12 @@ Plan drawn_from(Plan plan, const Streams& streams);
 /// The plan of the pilot: pairwise conditional moments under uniform weights, keyed with the
 /// pilot's own seed and drawn from streams of its own. A fixed design is the run's, because the
 /// weights are to be optimal on it. Requires weights of law `optimal`.
-Plan pilot_plan(const Scenario& scenario, const Preparation& found = {});
+Plan pilot_plan(const Condition& condition, const Preparation& found = {});
 
 /// Finds weights of law `optimal` by a pilot study of the heads there are, with M = mean over the
 /// queries of C + B B^T; for other weights there is nothing to find. The weights depend on the
-/// scenario and the backend, not on the threads or the run's seed. Throws Refused where
+/// scenario and the backend, not on the threads or the run's seed. Throws InvalidInput where
 /// `optimal_weights` finds none. False where the session stopped the pilot.
-bool find_weights(const Scenario& scenario, Preparation& found, const Session& session);
+bool find_weights(const Condition& condition, Preparation& found, const Session& session);
 
 }  // namespace headlab

@@ -90,46 +90,47 @@ TEST(OptimalWeights, RefusesWhatIsNoError) {
 }
 
 /// Two orthogonal heads, of which only the first sees what m depends on.
-Scenario uneven_heads() {
-  Scenario scenario;
+Condition uneven_heads() {
+  Condition condition;
   NormalDesign design;
   design.dim = 2;
-  scenario.design = design;
-  scenario.regression = LinearRegression{.coefficients = {1, 0}};
-  scenario.noise = NormalNoise{.sd = 0.3};
-  scenario.n = 20;
-  scenario.heads = 2;
-  scenario.k = 1;
-  scenario.subspaces = OrthogonalSubspaces{};
-  scenario.kernel = GaussianKernel{.bandwidth = 0.5};
+  condition.design = design;
+  condition.regression = LinearRegression{.coefficients = {1, 0}};
+  condition.noise = NormalNoise{.sd = 0.3};
+  condition.n = 20;
+  condition.heads = 2;
+  condition.k = 1;
+  condition.subspaces = OrthogonalSubspaces{};
+  condition.kernel = GaussianKernel{.bandwidth = 0.5};
   OptimalWeights weights;
   weights.replicates = 400;
-  scenario.weights = weights;
-  scenario.queries = PointQueries{.points = {{1, 0}, {-1, 0.5}}};
-  scenario.seed = 3;
-  scenario.replicates = 10;
-  scenario.moments = MomentMode::aggregate;
-  scenario.estimator = Estimator::plain;
-  return scenario;
+  condition.weights = weights;
+  condition.queries = PointQueries{.points = {{1, 0}, {-1, 0.5}}};
+  condition.seed = 3;
+  condition.replicates = 10;
+  condition.moments = MomentMode::aggregate;
+  condition.estimator = Estimator::plain;
+  return condition;
 }
 
-std::vector<double> weights_of(const Scenario& scenario, int threads = 1) {
+std::vector<double> weights_of(const Condition& condition, int threads = 1) {
   Preparation found;
-  EXPECT_TRUE(find_weights(scenario, found, {.backend = "reference", .threads = threads}));
+  EXPECT_TRUE(find_weights(condition, found, {.backend = "reference", .threads = threads}));
   return found.head_weights.value();
 }
 
 TEST(FindWeights, SolvesForTheMeanOverTheQueries) {
-  const Scenario scenario = uneven_heads();
-  const std::vector<double> a = weights_of(scenario);
+  const Condition condition = uneven_heads();
+  const std::vector<double> a = weights_of(condition);
   EXPECT_NEAR(a[0] + a[1], 1, 4 * eps);
   EXPECT_GT(a[0], 0.7);
 
   // The same from the estimates of the pilot, in closed form for two heads:
   // a_1 = (M_22 - M_12)/(M_11 + M_22 - 2 M_12).
   const auto backend = make_reference_backend();
-  const Plan plan = pilot_plan(scenario);
-  const Estimates pilot = estimate(simulate(plan, *backend, 1, 400), plan.head_weights, plan.truth);
+  const Plan plan = pilot_plan(condition);
+  const ConditionEstimates pilot =
+      estimate(simulate(plan, *backend, 1, 400), plan.head_weights, plan.truth);
   double m[2][2] = {};
   for (const QueryEstimates& query : pilot.queries) {
     for (std::size_t h = 0; h < 2; ++h) {
@@ -144,7 +145,7 @@ TEST(FindWeights, SolvesForTheMeanOverTheQueries) {
 
 TEST(FindWeights, DoesNotDependOnTheRun) {
   const std::vector<double> a = weights_of(uneven_heads());
-  Scenario other = uneven_heads();
+  Condition other = uneven_heads();
   other.seed = 4;
   other.replicates = 11;
   other.moments = MomentMode::pairwise;
@@ -154,35 +155,35 @@ TEST(FindWeights, DoesNotDependOnTheRun) {
 }
 
 TEST(FindWeights, FindsNothingForOtherWeights) {
-  Scenario scenario = uneven_heads();
+  Condition condition = uneven_heads();
   Preparation found;
-  scenario.weights = ExplicitWeights{.weights = {3, 4}};
-  EXPECT_TRUE(find_weights(scenario, found, {.backend = "reference", .threads = 1}));
+  condition.weights = ExplicitWeights{.weights = {3, 4}};
+  EXPECT_TRUE(find_weights(condition, found, {.backend = "reference", .threads = 1}));
   EXPECT_FALSE(found.head_weights);
-  EXPECT_EQ(make_plan(scenario, found).head_weights, (std::vector<double>{3, 4}));
+  EXPECT_EQ(make_plan(condition, found).head_weights, (std::vector<double>{3, 4}));
 }
 
 TEST(FindWeights, AreThoseOfThePlan) {
-  const Scenario scenario = uneven_heads();
-  EXPECT_THROW(make_plan(scenario), ParameterError);
-  EXPECT_EQ(make_plan(scenario, {.head_weights = {{0.25, 0.75}}}).head_weights,
+  const Condition condition = uneven_heads();
+  EXPECT_THROW(make_plan(condition), ParameterError);
+  EXPECT_EQ(make_plan(condition, {.head_weights = {{0.25, 0.75}}}).head_weights,
             (std::vector<double>{0.25, 0.75}));
 }
 
 TEST(FindWeights, OneHeadNeedsNoPilot) {
-  Scenario scenario = uneven_heads();
-  scenario.heads = 1;
-  EXPECT_EQ(weights_of(scenario), std::vector<double>{1});
+  Condition condition = uneven_heads();
+  condition.heads = 1;
+  EXPECT_EQ(weights_of(condition), std::vector<double>{1});
 }
 
 TEST(FindWeights, RefusesAlignedHeads) {
-  Scenario scenario = uneven_heads();
-  scenario.subspaces = AlignedSubspaces{};
-  scenario.parameters = parse_toml("[heads]\nweights = { law = \"optimal\" }\n", "aligned.toml");
+  Condition condition = uneven_heads();
+  condition.subspaces = AlignedSubspaces{};
+  condition.parameters = parse_toml("[heads]\nweights = { law = \"optimal\" }\n", "aligned.toml");
   try {
-    weights_of(scenario);
+    weights_of(condition);
     FAIL();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(),
                  "aligned.toml:2:11: heads.weights: law \"optimal\": some heads estimate the same "
                  "(aligned subspaces?), so no weights are best - use weights = { law = "
@@ -191,9 +192,9 @@ TEST(FindWeights, RefusesAlignedHeads) {
 }
 
 TEST(PilotPlan, DrawsFromStreamsOfItsOwn) {
-  Scenario scenario = uneven_heads();
-  std::get<OptimalWeights>(scenario.weights).seed = 8;
-  const Plan plan = pilot_plan(scenario);
+  Condition condition = uneven_heads();
+  std::get<OptimalWeights>(condition.weights).seed = 8;
+  const Plan plan = pilot_plan(condition);
   EXPECT_EQ(plan.seed, 8u);
   EXPECT_EQ(plan.streams.design, Purpose::pilot_design);
   EXPECT_EQ(plan.streams.design_choice, Purpose::pilot_design_choice);
@@ -203,12 +204,12 @@ TEST(PilotPlan, DrawsFromStreamsOfItsOwn) {
 }
 
 TEST(PilotPlan, KeepsTheDesignOfTheRunWhereItIsFixed) {
-  Scenario scenario = uneven_heads();
-  scenario.fixed_design = true;
-  scenario.design_seed = 6;
-  const Sample of_pilot = draw_sample(pilot_plan(scenario), 0);
-  scenario.weights = UniformWeights{};
-  const Sample of_run = draw_sample(make_plan(scenario), 0);
+  Condition condition = uneven_heads();
+  condition.fixed_design = true;
+  condition.design_seed = 6;
+  const TrainingSet of_pilot = draw_training_set(pilot_plan(condition), 0);
+  condition.weights = UniformWeights{};
+  const TrainingSet of_run = draw_training_set(make_plan(condition), 0);
   EXPECT_EQ(of_pilot.x, of_run.x);
   EXPECT_NE(of_pilot.noise, of_run.noise);
 }

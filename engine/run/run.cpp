@@ -26,30 +26,30 @@ using Clock = std::chrono::steady_clock;
 
 /// What a condition and its results take until the run ends [bytes]: its plan, its nodes, and these
 /// once more when they are written.
-double kept_bytes(const Scenario& scenario) {
+double kept_bytes(const Condition& condition) {
   const MomentLayout layout{
-      .queries = std::visit([](const auto& law) { return law.size(); }, scenario.queries),
-      .heads = scenario.heads,
-      .mode = scenario.moments,
-      .conditional = scenario.estimator == Estimator::conditional};
-  const auto nodes = static_cast<double>(std::min(scenario.replicates, first_leaf));
-  return static_cast<double>(plan_bytes(scenario)) +
+      .queries = std::visit([](const auto& law) { return law.size(); }, condition.queries),
+      .heads = condition.heads,
+      .mode = condition.moments,
+      .conditional = condition.estimator == Estimator::conditional};
+  const auto nodes = static_cast<double>(std::min(condition.replicates, first_leaf));
+  return static_cast<double>(plan_bytes(condition)) +
          2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
 }
 
-/// Throws Refused unless each condition fits in memory, and the results of all. Returns what is
-/// left beside those [bytes].
-std::uint64_t check_study(const Study& study, const Backend& backend, int threads) {
+/// Throws InvalidInput unless each condition fits in memory, and the results of all. Returns what
+/// is left beside those [bytes].
+std::uint64_t check_scenario(const Scenario& scenario, const Backend& backend, int threads) {
   double kept = 0;
-  for (const Scenario& scenario : study.conditions) {
-    check_memory(scenario, backend, threads);
-    kept += kept_bytes(scenario);
+  for (const Condition& condition : scenario.conditions) {
+    check_memory(condition, backend, threads);
+    kept += kept_bytes(condition);
   }
-  if (study.conditions.size() > 1) {
+  if (scenario.conditions.size() > 1) {
     require_memory(
         static_cast<std::uint64_t>(std::min(kept, 1e18)),
-        "for " + std::to_string(study.conditions.size()) + " conditions and their results", "sweep",
-        "or run parts of it");
+        "for " + std::to_string(scenario.conditions.size()) + " conditions and their results",
+        "sweep", "or run parts of it");
   }
   const std::uint64_t available = available_bytes();
   const auto results = static_cast<std::uint64_t>(std::min(kept, 1e18));
@@ -82,8 +82,8 @@ class Pace {
 /// A run under way.
 class Run {
  public:
-  Run(const Study& study, const Session& session, const RunOptions& options)
-      : study_(study),
+  Run(const Scenario& scenario, const Session& session, const RunOptions& options)
+      : scenario_(scenario),
         session_(session),
         options_(options),
         checkpoint_(options.checkpoint_seconds) {
@@ -92,7 +92,8 @@ class Run {
   }
 
   RunResult finish() {
-    const std::uint64_t available = check_study(study_, *session_.backend, result_.machine.threads);
+    const std::uint64_t available =
+        check_scenario(scenario_, *session_.backend, result_.machine.threads);
     watch_ = {};
     std::vector<Preparation> found;
     result_.outcome.complete = false;
@@ -111,29 +112,29 @@ class Run {
  private:
   std::vector<ConditionResult>& conditions() { return result_.conditions; }
 
-  static bool is_complete(const ConditionResult& condition) {
-    return condition.tree.count() == condition.scenario.replicates;
+  static bool is_complete(const ConditionResult& one) {
+    return one.tree.count() == one.condition.replicates;
   }
 
   /// Fits and pilots come first: a scenario they refuse is refused before anything is simulated for
   /// the record. False where they were stopped.
   bool prepare(std::vector<Preparation>& all) {
-    return std::ranges::all_of(study_.conditions, [&](const Scenario& scenario) {
+    return std::ranges::all_of(scenario_.conditions, [&](const Condition& condition) {
       const auto tell = [&](const FitCheck& check) {
         if (!session_.report) return;
-        const std::uint64_t steps = std::get<LearnedSubspaces>(scenario.subspaces).steps;
+        const std::uint64_t steps = std::get<LearnedSubspaces>(condition.subspaces).steps;
         session_.report(
             {.condition = all.size(),
              .last_condition = all.size(),
-             .conditions = study_.conditions.size(),
+             .conditions = scenario_.conditions.size(),
              .done = check.step,
              .total = steps,
              .what = "steps of learning",
              .share =
                  steps == 0 ? 0 : static_cast<double>(check.step) / static_cast<double>(steps)});
       };
-      std::optional<Preparation> found = learn_heads(scenario, session_, tell);
-      if (!found || !find_weights(scenario, *found, session_)) return false;
+      std::optional<Preparation> found = learn_heads(condition, session_, tell);
+      if (!found || !find_weights(condition, *found, session_)) return false;
       all.push_back(std::move(*found));
       return true;
     });
@@ -142,11 +143,11 @@ class Run {
   /// Every condition as it is before the simulation.
   void begin(std::vector<Preparation> found) {
     for (std::size_t i = 0; i < found.size(); ++i) {
-      const Scenario& scenario = study_.conditions[i];
-      Plan plan = make_plan(scenario, found[i]);
-      BegunCondition begun = take_begun(options_.begun, i, plan);
+      const Condition& condition = scenario_.conditions[i];
+      Plan plan = make_plan(condition, found[i]);
+      CheckpointCondition begun = restore(options_.begun, i, plan);
       MomentTree none(plan.layout());
-      conditions().push_back({.scenario = scenario,
+      conditions().push_back({.condition = condition,
                               .found = std::move(found[i]),
                               .plan = std::move(plan),
                               .tree = std::move(none),
@@ -158,40 +159,40 @@ class Run {
 
   /// Cost of the replicates that condition i still lacks.
   double work_left(std::size_t i) {
-    const ConditionResult& condition = conditions()[i];
-    return static_cast<double>(condition.scenario.replicates - condition.tree.count()) *
-           replicate_work(condition.plan);
+    const ConditionResult& one = conditions()[i];
+    return static_cast<double>(one.condition.replicates - one.tree.count()) *
+           replicate_work(one.plan);
   }
 
   /// Gives condition i the moments it has now, for `seconds` of simulation in all. What it had
   /// before stays where anything is wrong with them.
   void set_moments(std::size_t i, MomentTree tree, double seconds) {
-    ConditionResult& condition = conditions()[i];
+    ConditionResult& one = conditions()[i];
     // Where the replicates of a last leaf that was not full are not all there again.
-    if (tree.count() < condition.tree.count()) return;
-    const Plan& plan = condition.plan;
-    Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
+    if (tree.count() < one.tree.count()) return;
+    const Plan& plan = one.plan;
+    ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
     if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
-      throw CouldNotFinish("condition " + std::to_string(i + 1) +
-                           ": the mean squared error is not finite: values of the design, "
-                           "regression or noise leave the range of the numbers in use - try "
-                           "--backend reference");
+      throw RunFailed("condition " + std::to_string(i + 1) +
+                      ": the mean squared error is not finite: values of the design, "
+                      "regression or noise leave the range of the numbers in use - try "
+                      "--backend reference");
     }
-    condition.tree = std::move(tree);
-    condition.estimates = std::move(estimates);
-    condition.seconds = seconds;
-    condition.weights_per_second = static_cast<double>(condition.tree.count()) * plan.queries *
-                                   plan.heads * static_cast<double>(plan.n) / seconds;
+    one.tree = std::move(tree);
+    one.estimates = std::move(estimates);
+    one.seconds = seconds;
+    one.weights_per_second = static_cast<double>(one.tree.count()) * plan.queries * plan.heads *
+                             static_cast<double>(plan.n) / seconds;
   }
 
   void simulate_groups(std::uint64_t available) {
     std::vector<const Plan*> plans;
     std::vector<std::uint64_t> begun;
-    for (const ConditionResult& condition : conditions()) {
-      plans.push_back(&condition.plan);
-      begun.push_back(condition.tree.whole_count());
+    for (const ConditionResult& one : conditions()) {
+      plans.push_back(&one.plan);
+      begun.push_back(one.tree.whole_count());
     }
-    for (const ConditionGroup& group : condition_groups(study_, plans, begun, *session_.backend,
+    for (const ConditionGroup& group : condition_groups(scenario_, plans, begun, *session_.backend,
                                                         result_.machine.threads, available)) {
       const auto done = [this](std::size_t i) { return is_complete(conditions()[i]); };
       if (std::ranges::all_of(group, done)) continue;
@@ -211,16 +212,16 @@ class Run {
   }
 
   void simulate_group(const ConditionGroup& group) {
-    const std::uint64_t replicates = conditions()[group[0]].scenario.replicates;
+    const std::uint64_t replicates = conditions()[group[0]].condition.replicates;
     std::vector<const Plan*> plans;
     std::vector<MomentTree> begun;
     std::vector<double> seconds_before, work;
     double group_work = 0;
     for (const std::size_t i : group) {
-      const ConditionResult& condition = conditions()[i];
-      plans.push_back(&condition.plan);
-      begun.push_back(condition.tree.whole());
-      seconds_before.push_back(condition.seconds);
+      const ConditionResult& one = conditions()[i];
+      plans.push_back(&one.plan);
+      begun.push_back(one.tree.whole());
+      seconds_before.push_back(one.seconds);
       work.push_back(work_left(i));
       group_work += work.back();
     }
@@ -234,7 +235,7 @@ class Run {
       }
     };
     const std::uint64_t count_before = begun[0].count();
-    auto tell = [&](std::uint64_t count, const Figure& mse) {
+    auto tell = [&](std::uint64_t count, const Estimate& mse) {
       const double part = static_cast<double>(count - count_before) /
                           static_cast<double>(replicates - count_before);
       const double done = work_done_ + part * group_work;
@@ -278,7 +279,7 @@ class Run {
     if (std::ranges::any_of(conditions(), has_replicates)) options_.checkpoint(result_);
   }
 
-  const Study& study_;
+  const Scenario& scenario_;
   const Session& session_;
   const RunOptions& options_;
   RunResult result_;
@@ -291,8 +292,8 @@ class Run {
 
 }  // namespace
 
-RunResult run(const Study& study, const Session& session, const RunOptions& options) {
-  return Run(study, session, options).finish();
+RunResult run(const Scenario& scenario, const Session& session, const RunOptions& options) {
+  return Run(scenario, session, options).finish();
 }
 
 }  // namespace headlab

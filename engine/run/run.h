@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "engine/results/result.h"
-#include "engine/run/resume.h"
+#include "engine/run/checkpoint.h"
 #include "engine/run/session.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/scenario.h"
@@ -13,16 +13,17 @@
 namespace headlab {
 
 struct RunOptions {
-  BegunRun* begun = nullptr;  ///< an earlier run, to go on with; it is used up
-  /// Hears the results so far, all conditions of the study among them, every `checkpoint_seconds`
-  /// at most, and so that it takes no more than a twentieth of the time.
+  Checkpoint* begun = nullptr;  ///< an earlier run, to go on with; it is used up
+  /// Hears the results so far, all conditions of the scenario among them, every
+  /// `checkpoint_seconds` at most, and so that it takes no more than a twentieth of the time.
   std::function<void(const RunResult&)> checkpoint = {};
   double checkpoint_seconds = 60;
 };
 
-/// Runs every condition of a study, those that share their draws together. Throws Refused for a
-/// backend that is not there, a size that does not fit in memory or a run that cannot go on, before
-/// anything is simulated.
-RunResult run(const Study& study, const Session& session = {}, const RunOptions& options = {});
+/// Runs every condition of a scenario, those that share their draws together. Throws InvalidInput
+/// for a backend that is not there, a size that does not fit in memory or a run that cannot go on,
+/// before anything is simulated.
+RunResult run(const Scenario& scenario, const Session& session = {},
+              const RunOptions& options = {});
 
 }  // namespace headlab

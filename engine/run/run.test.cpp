@@ -20,8 +20,8 @@
 namespace headlab {
 namespace {
 
-Study small_study(const std::vector<std::string>& sets = {}) {
-  return parse_study(R"(
+Scenario small_scenario(const std::vector<std::string>& sets = {}) {
+  return parse_scenario(R"(
     [scenario]
     name = "small"
     [data]
@@ -41,11 +41,11 @@ Study small_study(const std::vector<std::string>& sets = {}) {
     seed = 3
     replicates = 1500
   )",
-                     "small.toml", sets);
+                        "small.toml", sets);
 }
 
 std::vector<Node> nodes_of(const std::vector<std::string>& sets, const Session& session) {
-  return run(small_study(sets), session).conditions.at(0).tree.nodes();
+  return run(small_scenario(sets), session).conditions.at(0).tree.nodes();
 }
 
 void expect_same_bits(const std::vector<Node>& a, const std::vector<Node>& b) {
@@ -78,7 +78,7 @@ class OtherBlocks : public Backend {
 TEST(Run, GivesTheSameBitsForBlocksOfAnySize) {
   // From one replicate a block to all of them: 2931 leaves every kind of tail.
   for (const std::uint64_t replicates : {300, 2931}) {
-    const Plan plan = make_plan(small_study().conditions.at(0));
+    const Plan plan = make_plan(small_scenario().conditions.at(0));
     const auto expected = simulate(plan, OtherBlocks(1), 1, replicates).nodes();
     for (const double block_work : {1e5, 1e7, 1e12}) {
       expect_same_bits(simulate(plan, OtherBlocks(block_work), 2, replicates).nodes(), expected);
@@ -95,7 +95,7 @@ std::vector<Plan> plans_on_shared_draws(const std::string& estimator) {
   std::vector<Plan> plans;
   for (std::vector<std::string> sets : ensembles) {
     sets.push_back("run.estimator=\"" + estimator + "\"");
-    plans.push_back(make_plan(small_study(sets).conditions.at(0)));
+    plans.push_back(make_plan(small_scenario(sets).conditions.at(0)));
   }
   return plans;
 }
@@ -150,8 +150,8 @@ TEST(Simulate, StopsAllPlansAtTheSameReplicate) {
 }
 
 TEST(Simulate, RefusesPlansThatDoNotShareTheirDraws) {
-  const Plan plan = make_plan(small_study().conditions.at(0));
-  const Plan other = make_plan(small_study({"run.seed=4"}).conditions.at(0));
+  const Plan plan = make_plan(small_scenario().conditions.at(0));
+  const Plan other = make_plan(small_scenario({"run.seed=4"}).conditions.at(0));
   const std::vector<const Plan*> plans = {&plan, &other};
   EXPECT_THROW(simulate(plans, *make_backend("cpu"), 1, 8), std::invalid_argument);
 }
@@ -169,8 +169,8 @@ TEST(Run, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(Run, AnotherSeedGivesOtherDrawsAndTheSameQueries) {
-  const RunResult a = run(small_study());
-  const RunResult b = run(small_study({"run.seed=4"}));
+  const RunResult a = run(small_scenario());
+  const RunResult b = run(small_scenario({"run.seed=4"}));
   EXPECT_NE(a.conditions[0].estimates.mse.value, b.conditions[0].estimates.mse.value);
   EXPECT_EQ(a.conditions[0].plan.query_points, b.conditions[0].plan.query_points);
 }
@@ -184,7 +184,7 @@ TEST(Run, TheFirstReplicatesOfALongRunAreThoseOfAShortOne) {
 }
 
 TEST(Run, GoesOnWhereItEndedWithTheBitsOfOneRun) {
-  const Plan plan = make_plan(small_study().conditions.at(0));
+  const Plan plan = make_plan(small_scenario().conditions.at(0));
   const std::unique_ptr<Backend> backend = make_backend("cpu");
   const MomentTree whole = simulate(plan, *backend, 2, 3000);
   for (const std::uint64_t first : {1, 37, 255, 256, 264, 1000, 2048}) {
@@ -207,11 +207,12 @@ TEST(Run, CpuAgreesWithReferenceFarBelowTheStandardError) {
   for (const std::string estimator : {"conditional", "plain"}) {
     const std::vector<std::string> sets = {"run.replicates=400",
                                            "run.estimator=\"" + estimator + "\""};
-    const Estimates fast = run(small_study(sets), {.backend = "cpu"}).conditions[0].estimates;
-    const Estimates exact =
-        run(small_study(sets), {.backend = "reference"}).conditions[0].estimates;
+    const ConditionEstimates fast =
+        run(small_scenario(sets), {.backend = "cpu"}).conditions[0].estimates;
+    const ConditionEstimates exact =
+        run(small_scenario(sets), {.backend = "reference"}).conditions[0].estimates;
     // The same draws: what is left is float32 rounding, averaged over 400 replicates.
-    auto close = [](const Figure& a, const Figure& b) {
+    auto close = [](const Estimate& a, const Estimate& b) {
       return std::abs(a.value - b.value) <= 0.01 * b.mcse;
     };
     EXPECT_TRUE(close(fast.mse, exact.mse));
@@ -226,13 +227,15 @@ TEST(Run, CpuAgreesWithReferenceFarBelowTheStandardError) {
 }
 
 TEST(Run, AFixedDesignLeavesTheConditionalEstimatorNothingToSimulate) {
-  const Estimates e = run(small_study({"data.fixed_design=true"})).conditions[0].estimates;
+  const ConditionEstimates e =
+      run(small_scenario({"data.fixed_design=true"})).conditions[0].estimates;
   EXPECT_EQ(e.mse.mcse, 0.0);
   EXPECT_GT(e.variance_term.value, 0.0);
   // The plain estimator draws the noise and arrives at the same figures.
-  const Estimates plain = run(small_study({"data.fixed_design=true", "run.estimator=\"plain\""}))
-                              .conditions[0]
-                              .estimates;
+  const ConditionEstimates plain =
+      run(small_scenario({"data.fixed_design=true", "run.estimator=\"plain\""}))
+          .conditions[0]
+          .estimates;
   EXPECT_TRUE(std::abs(plain.mse.value - e.mse.value) < 4.5 * plain.mse.mcse);
   EXPECT_TRUE(std::abs(plain.covariance_term.value - e.covariance_term.value) <
               4.5 * plain.covariance_term.mcse);
@@ -243,7 +246,7 @@ TEST(Run, StopsWhenAskedAndKeepsWhatIsDone) {
   const Session session{
       .threads = 2, .stop = &stop, .report = [&](const Progress&) { stop = true; }};
 
-  const RunResult result = run(small_study({"run.replicates=100000000"}), session);
+  const RunResult result = run(small_scenario({"run.replicates=100000000"}), session);
 
   ASSERT_EQ(result.conditions.size(), 1u);
   EXPECT_FALSE(result.outcome.complete);
@@ -256,7 +259,7 @@ TEST(Run, StopsWhenAskedAndKeepsWhatIsDone) {
 
 TEST(Run, StopsAtItsTimeLimitWithoutBeingInterrupted) {
   const RunResult result =
-      run(small_study({"run.replicates=100000000"}), {.deadline = deadline_in(0.2)});
+      run(small_scenario({"run.replicates=100000000"}), {.deadline = deadline_in(0.2)});
   EXPECT_FALSE(result.outcome.complete);
   EXPECT_FALSE(result.outcome.interrupted);
 }
@@ -264,7 +267,7 @@ TEST(Run, StopsAtItsTimeLimitWithoutBeingInterrupted) {
 TEST(Run, TellsProgressInOrder) {
   std::vector<Progress> heard;
 
-  run(small_study({"run.replicates=40000"}),
+  run(small_scenario({"run.replicates=40000"}),
       {.report = [&](const Progress& progress) { heard.push_back(progress); }});
 
   ASSERT_FALSE(heard.empty());
@@ -276,12 +279,12 @@ TEST(Run, TellsProgressInOrder) {
 
 TEST(Run, SmallestRunsWork) {
   for (const std::string replicates : {"1", "7", "8", "255", "256", "257"}) {
-    const RunResult result = run(small_study({"run.replicates=" + replicates}), {.threads = 3});
+    const RunResult result = run(small_scenario({"run.replicates=" + replicates}), {.threads = 3});
     EXPECT_TRUE(result.outcome.complete);
     EXPECT_EQ(result.conditions[0].tree.count(), std::stoull(replicates));
   }
-  const Estimates one_head =
-      run(small_study({"heads.count=1", "heads.subspaces={ law = \"aligned\" }"}))
+  const ConditionEstimates one_head =
+      run(small_scenario({"heads.count=1", "heads.subspaces={ law = \"aligned\" }"}))
           .conditions[0]
           .estimates;
   EXPECT_EQ(one_head.covariance_term.value, 0.0);
@@ -293,18 +296,18 @@ TEST(Run, SmallestRunsWork) {
 TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
   // Two groups of three: each bandwidth with both n.
   const RunResult sweep =
-      run(small_study({"run.replicates=300", "sweep.\"heads.kernel.bandwidth\"=[0.2, 0.4, 0.8]",
-                       "sweep.\"data.n\"=[30, 60]"}));
+      run(small_scenario({"run.replicates=300", "sweep.\"heads.kernel.bandwidth\"=[0.2, 0.4, 0.8]",
+                          "sweep.\"data.n\"=[30, 60]"}));
   ASSERT_EQ(sweep.conditions.size(), 6u);
   EXPECT_TRUE(sweep.outcome.complete);
   std::size_t i = 0;
   for (const std::string bandwidth : {"0.2", "0.4", "0.8"}) {
     for (const std::string n : {"30", "60"}) {
-      const ConditionResult& condition = sweep.conditions[i++];
-      EXPECT_EQ(condition.scenario.swept, (std::vector<std::string>{bandwidth, n}));
-      EXPECT_EQ(condition.plan.n, std::stoull(n));
+      const ConditionResult& one = sweep.conditions[i++];
+      EXPECT_EQ(one.condition.swept, (std::vector<std::string>{bandwidth, n}));
+      EXPECT_EQ(one.plan.n, std::stoull(n));
       expect_same_bits(
-          condition.tree.nodes(),
+          one.tree.nodes(),
           nodes_of({"run.replicates=300", "heads.kernel.bandwidth=" + bandwidth, "data.n=" + n},
                    {}));
     }
@@ -312,7 +315,7 @@ TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
 }
 
 TEST(Run, SharesTheTimeOfAGroupByWork) {
-  const RunResult sweep = run(small_study({"sweep.\"queries.count\"=[5, 50]"}));
+  const RunResult sweep = run(small_scenario({"sweep.\"queries.count\"=[5, 50]"}));
   const ConditionResult& a = sweep.conditions.at(0);
   const ConditionResult& b = sweep.conditions.at(1);
   EXPECT_NEAR(b.seconds / a.seconds, replicate_work(b.plan) / replicate_work(a.plan), 1e-9);
@@ -329,8 +332,8 @@ TEST(Run, StopsTheConditionsOfAGroupTogether) {
   };
   // The first and the third condition share their draws, and so do the second and the fourth.
   const RunResult result =
-      run(small_study({"run.replicates=100000000", "sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]",
-                       "sweep.\"data.n\"=[30, 60]"}),
+      run(small_scenario({"run.replicates=100000000", "sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]",
+                          "sweep.\"data.n\"=[30, 60]"}),
           session);
   ASSERT_EQ(result.conditions.size(), 3u);
   EXPECT_FALSE(result.outcome.complete);
@@ -363,9 +366,9 @@ TEST(Run, NamesTheConditionThatIsNotFinite) {
   std::vector<std::string> sets = far_points();
   sets.push_back("sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]");
   try {
-    run(small_study(sets), {.backend = "cpu"});
+    run(small_scenario(sets), {.backend = "cpu"});
     FAIL();
-  } catch (const CouldNotFinish& error) {
+  } catch (const RunFailed& error) {
     EXPECT_EQ(std::string(error.what()).rfind("condition 1: the mean squared error", 0), 0u);
   }
 }
@@ -376,8 +379,8 @@ TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
   auto optimal = unequal;
   optimal.push_back("heads.weights={ law = \"optimal\" }");
 
-  const RunResult uniform = run(small_study(unequal));
-  const RunResult best = run(small_study(optimal));
+  const RunResult uniform = run(small_scenario(unequal));
+  const RunResult best = run(small_scenario(optimal));
 
   double sum = 0;
   for (const double a : best.conditions[0].plan.head_weights) sum += a;
@@ -388,34 +391,35 @@ TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
 TEST(Run, RefusesWhatIsNotThere) {
   const cuda::Status gpu = cuda::status();
   if (!gpu.built || !gpu.problem.empty()) {
-    EXPECT_THROW(run(small_study(), {.backend = "cuda"}), Refused);
+    EXPECT_THROW(run(small_scenario(), {.backend = "cuda"}), InvalidInput);
   }
-  EXPECT_THROW(run(small_study(), {.backend = "cpuu"}), Refused);
+  EXPECT_THROW(run(small_scenario(), {.backend = "cpuu"}), InvalidInput);
 }
 
 TEST(Run, DoesNotPassOnWhatIsNotFinite) {
   const std::vector<std::string> sets = far_points();
-  EXPECT_THROW(run(small_study(sets), {.backend = "cpu"}), CouldNotFinish);
+  EXPECT_THROW(run(small_scenario(sets), {.backend = "cpu"}), RunFailed);
   EXPECT_TRUE(std::isfinite(
-      run(small_study(sets), {.backend = "reference"}).conditions[0].estimates.mse.value));
+      run(small_scenario(sets), {.backend = "reference"}).conditions[0].estimates.mse.value));
 }
 
 TEST(Run, RefusesASweepWhoseResultsDoNotFitTogether) {
   const std::vector<std::string> one = {"run.replicates=255", "run.seed=0"};
   std::string seeds;
   for (int seed = 0; seed < 2000; ++seed) seeds += std::to_string(seed) + ", ";
-  const Study sweep = small_study({"run.replicates=255", "sweep.\"run.seed\"=[" + seeds + "]"});
+  const Scenario sweep =
+      small_scenario({"run.replicates=255", "sweep.\"run.seed\"=[" + seeds + "]"});
   ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
-  EXPECT_NO_THROW(run(small_study(one)));
-  EXPECT_THROW(run(sweep), Refused);
+  EXPECT_NO_THROW(run(small_scenario(one)));
+  EXPECT_THROW(run(sweep), InvalidInput);
   unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 
 TEST(Run, RefusesWhatDoesNotFitBeforeItStarts) {
   ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
   // The reference holds a whole training set.
-  EXPECT_THROW(run(small_study({"data.n=1000000000"}), {.backend = "reference"}), Refused);
-  EXPECT_THROW(run(small_study({"queries.count=1000000"})), Refused);
+  EXPECT_THROW(run(small_scenario({"data.n=1000000000"}), {.backend = "reference"}), InvalidInput);
+  EXPECT_THROW(run(small_scenario({"queries.count=1000000"})), InvalidInput);
   unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 

@@ -27,7 +27,7 @@ const Backend& BackendChoice::operator*() const {
   try {
     if (!made_->backend) made_->backend = make_backend(name_);
   } catch (const std::invalid_argument& error) {
-    throw Refused(error.what());
+    throw InvalidInput(error.what());
   }
   return *made_->backend;
 }

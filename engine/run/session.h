@@ -35,7 +35,7 @@ class BackendChoice {
 
   /// As asked for, so that it may be "auto".
   const std::string& name() const { return name_; }
-  /// Throws Refused where this build or machine does not have the backend.
+  /// Throws InvalidInput where this build or machine does not have the backend.
   const Backend& operator*() const;
   const Backend* operator->() const { return &**this; }
 
@@ -59,7 +59,7 @@ struct Progress {
   const char* what = "replicates";
   double share = 0;  ///< of the work under way that is done, 0 to 1
   double seconds_left = std::numeric_limits<double>::quiet_NaN();  ///< NaN: unknown
-  Figure mse = {};                                                 ///< of `condition` so far
+  Estimate mse = {};                                               ///< of `condition` so far
 };
 
 /// Whatever runs for long takes one. The flag is the caller's: a session installs no signal
@@ -80,7 +80,7 @@ struct Session {
   std::function<void(double)> stage(const std::string& name) const;
   /// The session of a part of the work, whose reports are headed by its name.
   Session part(const std::string& name) const;
-  /// Throws Refused where the backend is missing.
+  /// Throws InvalidInput where the backend is missing.
   Machine machine() const;
   Outcome outcome(bool complete, const Stopwatch& watch) const;
 };

@@ -171,7 +171,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
         scheduler.finish();
       });
     } catch (const std::system_error& error) {
-      throw CouldNotFinish(std::string("no thread: ") + error.what());
+      throw RunFailed(std::string("no thread: ") + error.what());
     }
     bool failed = false;
     while (!scheduler.wait_finished()) {

@@ -14,8 +14,8 @@
 namespace headlab {
 namespace {
 
-int design_dimension(const Scenario& scenario) {
-  return std::visit([](const auto& law) { return law.dimension(); }, scenario.design);
+int design_dimension(const Condition& condition) {
+  return std::visit([](const auto& law) { return law.dimension(); }, condition.design);
 }
 
 /// A point as the backends see it, in float32, byte by byte: -0 and 0 are the same place.
@@ -30,7 +30,7 @@ std::string key_of(const Number* point, int d) {
 }
 
 /// Rows of the design's data file at which the given queries lie: m is known nowhere else.
-std::vector<std::uint32_t> find_rows(const Scenario& scenario, const FileDesign& design,
+std::vector<std::uint32_t> find_rows(const Condition& condition, const FileDesign& design,
                                      const FileRegression& regression,
                                      const std::vector<double>& points, int d) {
   std::unordered_map<std::string, std::uint32_t> rows;
@@ -48,13 +48,13 @@ std::vector<std::uint32_t> find_rows(const Scenario& scenario, const FileDesign&
     const std::string key = key_of(points.data() + q * static_cast<std::size_t>(d), d);
     const auto at = rows.find(key);
     if (at == rows.end()) {
-      reject(scenario, "queries.points",
+      reject(condition, "queries.points",
              "point " + std::to_string(q + 1) +
                  " is not a row of the design's data file, and regression law "
                  "\"file\" is known only there - use queries.law = \"design\"");
     }
     if (ambiguous.contains(key)) {
-      reject(scenario, "queries.points",
+      reject(condition, "queries.points",
              "point " + std::to_string(q + 1) +
                  " stands in the design's data file more than once, with different "
                  "values of the regression - use queries.law = \"design\"");
@@ -65,15 +65,15 @@ std::vector<std::uint32_t> find_rows(const Scenario& scenario, const FileDesign&
 }
 
 /// m at the queries [Q], in float64.
-std::vector<double> truth_at(const Scenario& scenario, const Plan& plan, QuerySet& set) {
-  if (const auto* file = std::get_if<FileRegression>(&scenario.regression)) {
-    const auto* design = std::get_if<FileDesign>(&scenario.design);
+std::vector<double> truth_at(const Condition& condition, const Plan& plan, QuerySet& set) {
+  if (const auto* file = std::get_if<FileRegression>(&condition.regression)) {
+    const auto* design = std::get_if<FileDesign>(&condition.design);
     if (design == nullptr || design->rows.size() != file->values.size()) {
-      reject(scenario, "data.regression",
+      reject(condition, "data.regression",
              "law \"file\" is a column of the design's data file, so the design "
              "must have law \"file\" too");
     }
-    if (set.rows.empty()) set.rows = find_rows(scenario, *design, *file, set.points, plan.d);
+    if (set.rows.empty()) set.rows = find_rows(condition, *design, *file, set.points, plan.d);
   }
   std::vector<double> truth;
   const auto d = static_cast<std::size_t>(plan.d);
@@ -88,48 +88,50 @@ std::vector<double> truth_at(const Scenario& scenario, const Plan& plan, QuerySe
 
 }  // namespace
 
-Sizes sizes_of(const Scenario& scenario) {
-  return {
-      .d = design_dimension(scenario), .heads = scenario.heads, .k = scenario.k, .n = scenario.n};
+Sizes sizes_of(const Condition& condition) {
+  return {.d = design_dimension(condition),
+          .heads = condition.heads,
+          .k = condition.k,
+          .n = condition.n};
 }
 
-HeadFrames make_head_frames(const Scenario& scenario, const Preparation& found) {
-  const Sizes sizes = sizes_of(scenario);
+Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
+  const Sizes sizes = sizes_of(condition);
   return std::visit(
       [&](const auto& law) {
         law.check(sizes);
-        return found.heads ? found.heads->frames : law.generate(sizes);
+        return found.heads ? found.heads->subspaces : law.generate(sizes);
       },
-      scenario.subspaces);
+      condition.subspaces);
 }
 
-Plan make_plan(const Scenario& scenario, const Preparation& found) {
-  const Sizes sizes = sizes_of(scenario);
+Plan make_plan(const Condition& condition, const Preparation& found) {
+  const Sizes sizes = sizes_of(condition);
   Plan plan;
-  plan.n = scenario.n;
+  plan.n = condition.n;
   plan.d = sizes.d;
-  plan.heads = scenario.heads;
-  plan.k = scenario.k;
+  plan.heads = condition.heads;
+  plan.k = condition.k;
 
-  plan.seed = scenario.seed;
-  if (scenario.fixed_design) plan.fixed_design_seed = scenario.design_seed;
+  plan.seed = condition.seed;
+  if (condition.fixed_design) plan.fixed_design_seed = condition.design_seed;
 
   plan.design = std::visit([&](const auto& law) { return DesignSampler(law.sampler(plan.table)); },
-                           scenario.design);
+                           condition.design);
   plan.regression = std::visit(
       [&](const auto& law) { return RegressionFunction(law.function(plan.table, sizes.d)); },
-      scenario.regression);
+      condition.regression);
   plan.noise =
       std::visit([&](const auto& law) { return NoiseSampler(law.sampler(plan.table, sizes.d)); },
-                 scenario.noise);
-  plan.kernel = scenario.kernel;
+                 condition.noise);
+  plan.kernel = condition.kernel;
 
-  const HeadFrames frames = make_head_frames(scenario, found);
-  plan.projections = frames.numbers();
-  plan.query_projections = frames.queries();
-  const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+  const Subspaces subspaces = make_subspaces(condition, found);
+  plan.projections = subspaces.numbers();
+  plan.query_projections = subspaces.queries();
+  const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
   if (learned != nullptr && !learned->once()) {
-    plan.learning = make_learning(scenario);
+    plan.learning = make_learning(condition);
     plan.query_projections = plan.learning->start.queries;
   }
   plan.head_weights = std::visit(
@@ -137,51 +139,51 @@ Plan make_plan(const Scenario& scenario, const Preparation& found) {
         law.check(sizes);
         return found.head_weights ? *found.head_weights : law.values(sizes);
       },
-      scenario.weights);
+      condition.weights);
 
   QuerySet set = std::visit(
       [&](const auto& law) {
         law.check(sizes.d);
         return law.generate(sizes.d, plan.design, plan.table);
       },
-      scenario.queries);
+      condition.queries);
   plan.queries = static_cast<int>(set.points.size() / static_cast<std::size_t>(sizes.d));
-  plan.truth = truth_at(scenario, plan, set);
+  plan.truth = truth_at(condition, plan, set);
   plan.query_points = std::move(set.points);
 
-  plan.estimator = scenario.estimator;
-  plan.moments = scenario.moments;
+  plan.estimator = condition.estimator;
+  plan.moments = condition.moments;
   return plan;
 }
 
-bool projects_queries_apart(const Scenario& scenario) {
-  if (const auto* given = std::get_if<ExplicitSubspaces>(&scenario.subspaces)) {
+bool projects_queries_apart(const Condition& condition) {
+  if (const auto* given = std::get_if<ExplicitSubspaces>(&condition.subspaces)) {
     return !given->query_matrices.empty();
   }
-  if (const auto* file = std::get_if<FileSubspaces>(&scenario.subspaces)) return file->query_key;
-  const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
-  return learned != nullptr && learned->form() == HeadForm::query_key;
+  if (const auto* file = std::get_if<FileSubspaces>(&condition.subspaces)) return file->query_key;
+  const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
+  return learned != nullptr && learned->form() == HeadMatrixKind::query_key;
 }
 
-Learning make_learning(const Scenario& scenario) {
-  const auto& law = std::get<LearnedSubspaces>(scenario.subspaces);
-  const Sizes sizes = sizes_of(scenario);
-  const HeadFrames start = law.start_frames(sizes);
+Learning make_learning(const Condition& condition) {
+  const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
+  const Sizes sizes = sizes_of(condition);
+  const Subspaces start = law.start_subspaces(sizes);
   // Optimal weights are found for the heads that are learned, with equal ones meanwhile.
   const std::vector<double> weights =
-      std::holds_alternative<OptimalWeights>(scenario.weights)
+      std::holds_alternative<OptimalWeights>(condition.weights)
           ? UniformWeights{}.values(sizes)
-          : std::visit([&](const auto& of) { return of.values(sizes); }, scenario.weights);
+          : std::visit([&](const auto& of) { return of.values(sizes); }, condition.weights);
   HeadParameters heads{.heads = start.heads(),
                        .d = start.d(),
                        .k = start.k(),
                        .keys = start.numbers(),
                        .queries = {},
                        .weights = weights};
-  if (law.form() == HeadForm::query_key) heads.queries = heads.keys;
+  if (law.form() == HeadMatrixKind::query_key) heads.queries = heads.keys;
   return {.start = std::move(heads),
           .form = law.form(),
-          .learns_weights = std::holds_alternative<LearnedWeights>(scenario.weights),
+          .learns_weights = std::holds_alternative<LearnedWeights>(condition.weights),
           .steps = law.steps,
           .batch = law.batch,
           .learning_rate = law.learning_rate,
@@ -191,13 +193,13 @@ Learning make_learning(const Scenario& scenario) {
           .seed = law.seed};
 }
 
-bool learns_heads_once(const Scenario& scenario) {
-  const auto* law = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+bool learns_heads_once(const Condition& condition) {
+  const auto* law = std::get_if<LearnedSubspaces>(&condition.subspaces);
   return law != nullptr && law->once();
 }
 
-std::string source_location(const Scenario& scenario, const std::string& key) {
-  const Value* value = &scenario.parameters;
+std::string source_location(const Condition& condition, const std::string& key) {
+  const Value* value = &condition.parameters;
   std::istringstream path(key);
   std::string name;
   while (std::getline(path, name, '.')) {
@@ -208,9 +210,9 @@ std::string source_location(const Scenario& scenario, const std::string& key) {
   return value->location.source.empty() ? "" : value->location.text();
 }
 
-void reject(const Scenario& scenario, const std::string& key, const std::string& problem) {
-  const std::string where = source_location(scenario, key);
-  throw Refused((where.empty() ? "" : where + ": ") + key + ": " + problem);
+void reject(const Condition& condition, const std::string& key, const std::string& problem) {
+  const std::string where = source_location(condition, key);
+  throw InvalidInput((where.empty() ? "" : where + ": ") + key + ": " + problem);
 }
 
 }  // namespace headlab

@@ -17,7 +17,7 @@
 namespace headlab {
 
 /// One condition: a scenario with every parameter fixed.
-struct Scenario {
+struct Condition {
   std::string name;
   std::string aims;
 
@@ -52,32 +52,33 @@ struct Preparation {
 };
 
 /// True where queries are projected by matrices of their own.
-bool projects_queries_apart(const Scenario& scenario);
+bool projects_queries_apart(const Condition& condition);
 
 /// What the laws of a scenario may need to know of the rest of it.
-Sizes sizes_of(const Scenario& scenario);
+Sizes sizes_of(const Condition& condition);
 
 /// The plan of one condition, ready for a backend. Weights of law `optimal` must have been found
 /// (engine/run/pilot.h), and heads of law `learned` that are learned once (engine/run/
 /// learned_heads.h). Throws ParameterError.
-Plan make_plan(const Scenario& scenario, const Preparation& found = {});
+Plan make_plan(const Condition& condition, const Preparation& found = {});
 
-/// W_h, h = 1..H, of a scenario; make_subspaces() in engine/scenario/subspaces.h has their column
+/// W_h, h = 1..H, of a scenario; subspace_bases() in engine/scenario/subspaces.h has their column
 /// spaces as matrices. Throws ParameterError.
-HeadFrames make_head_frames(const Scenario& scenario, const Preparation& found = {});
+Subspaces make_subspaces(const Condition& condition, const Preparation& found = {});
 
 /// How a condition learns, of law "learned": the start and what the scenario says.
-Learning make_learning(const Scenario& scenario);
+Learning make_learning(const Condition& condition);
 
 /// True where heads are learned once, before a plan can be made.
-bool learns_heads_once(const Scenario& scenario);
+bool learns_heads_once(const Condition& condition);
 
 /// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the
 /// way to it; empty for a scenario that was not read from a text.
-std::string source_location(const Scenario& scenario, const std::string& key);
+std::string source_location(const Condition& condition, const std::string& key);
 
-/// Throws Refused("WHERE: KEY: PROBLEM") for a fault that is found after the scenario was read.
-[[noreturn]] void reject(const Scenario& scenario, const std::string& key,
+/// Throws InvalidInput("WHERE: KEY: PROBLEM") for a fault that is found after the scenario was
+/// read.
+[[noreturn]] void reject(const Condition& condition, const std::string& key,
                          const std::string& problem);
 
 }  // namespace headlab

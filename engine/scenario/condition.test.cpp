@@ -29,20 +29,20 @@ FileDesign file_design(std::vector<std::vector<double>> rows) {
 }
 
 /// Two coordinates, one head, one query at (0.5, -2).
-Scenario small() {
-  Scenario scenario;
-  scenario.n = 10;
-  scenario.design = normal_design(2);
-  scenario.subspaces = AlignedSubspaces{};
-  scenario.weights = UniformWeights{};
-  scenario.queries = PointQueries{.points = {{0.5, -2}}};
-  return scenario;
+Condition small() {
+  Condition condition;
+  condition.n = 10;
+  condition.design = normal_design(2);
+  condition.subspaces = AlignedSubspaces{};
+  condition.weights = UniformWeights{};
+  condition.queries = PointQueries{.points = {{0.5, -2}}};
+  return condition;
 }
 
 double truth(const RegressionLaw& regression) {
-  Scenario scenario = small();
-  scenario.regression = regression;
-  const Plan plan = make_plan(scenario);
+  Condition condition = small();
+  condition.regression = regression;
+  const Plan plan = make_plan(condition);
   EXPECT_EQ(plan.truth.size(), 1u);
   return plan.truth[0];
 }
@@ -72,26 +72,26 @@ TEST(MakePlan, TruthAtAHandPoint) {
 
 TEST(MakePlan, TruthOfRandomCosines) {
   // One term in one coordinate, from its own words.
-  Scenario scenario = small();
-  scenario.design = normal_design(1);
-  scenario.queries = PointQueries{.points = {{0.7}}};
-  scenario.regression =
+  Condition condition = small();
+  condition.design = normal_design(1);
+  condition.queries = PointQueries{.points = {{0.7}}};
+  condition.regression =
       RandomCosinesRegression{.terms = 1, .length_scale = 0.5, .smoothness = {}, .seed = 9};
   const Words of_w = philox(9, subsequence(Purpose::random_cosines, 0), 0);
   const Words of_phase = philox(9, subsequence(Purpose::random_cosines, 1), 0);
   const double w = static_cast<double>(normal_pair(of_w.w[0], of_w.w[1]).first) / 0.5;
   const double phase = 2 * std::numbers::pi * static_cast<double>(uniform_open(of_phase.w[0]));
-  EXPECT_NEAR(make_plan(scenario).truth[0], std::sqrt(2) * std::cos(w * 0.7 + phase), 32 * eps);
+  EXPECT_NEAR(make_plan(condition).truth[0], std::sqrt(2) * std::cos(w * 0.7 + phase), 32 * eps);
 }
 
 TEST(MakePlan, CosinesAreInRadiansFarFromTheOrigin) {
-  Scenario scenario = small();
-  scenario.design = normal_design(1);
-  scenario.regression = CosinesRegression{.amplitude = {1}, .frequency = {{1}}, .phase = {}};
+  Condition condition = small();
+  condition.design = normal_design(1);
+  condition.regression = CosinesRegression{.amplitude = {1}, .frequency = {{1}}, .phase = {}};
   std::vector<std::vector<double>> points;
   for (double x = -100; x < 100; x += 0.37) points.push_back({x});
-  scenario.queries = PointQueries{.points = points};
-  const Plan plan = make_plan(scenario);
+  condition.queries = PointQueries{.points = points};
+  const Plan plan = make_plan(condition);
   ASSERT_EQ(plan.truth.size(), points.size());
   for (std::size_t q = 0; q < points.size(); ++q) {
     const double x = points[q][0];
@@ -101,33 +101,33 @@ TEST(MakePlan, CosinesAreInRadiansFarFromTheOrigin) {
 }
 
 TEST(MakePlan, ProjectionsStandHeadByHeadAndRowByRow) {
-  Scenario scenario = small();
-  scenario.design = normal_design(3);
-  scenario.queries = PointQueries{.points = {{0, 0, 0}}};
-  scenario.heads = 2;
-  scenario.k = 2;
+  Condition condition = small();
+  condition.design = normal_design(3);
+  condition.queries = PointQueries{.points = {{0, 0, 0}}};
+  condition.heads = 2;
+  condition.k = 2;
   ExplicitSubspaces subspaces;
   subspaces.matrices = {{{0, 1}, {0.6, 0}, {0.8, 0}}, {{0, 0}, {0, -1}, {1, 0}}};
-  scenario.subspaces = subspaces;
-  const Plan plan = make_plan(scenario);
+  condition.subspaces = subspaces;
+  const Plan plan = make_plan(condition);
   EXPECT_EQ(plan.projections, (std::vector<double>{0, 1, 0.6, 0, 0.8, 0, 0, 0, 0, -1, 1, 0}));
   EXPECT_EQ(plan.head_weights, (std::vector<double>{0.5, 0.5}));
-  const auto frames = make_subspaces(scenario);
-  ASSERT_EQ(frames.size(), 2u);
-  EXPECT_EQ(frames[1](1, 1), -1);
+  const auto bases = subspace_bases(condition);
+  ASSERT_EQ(bases.size(), 2u);
+  EXPECT_EQ(bases[1](1, 1), -1);
 }
 
 TEST(MakePlan, CopiesSizesAndChoices) {
-  Scenario scenario = small();
-  scenario.n = 123;
-  scenario.seed = 77;
-  scenario.kernel = LaplaceKernel{.bandwidth = 0.3};
-  scenario.noise = LaplaceNoise{.sd = 0.4};
-  scenario.estimator = Estimator::plain;
-  scenario.moments = MomentMode::aggregate;
-  scenario.queries = PointQueries{.points = {{1, 2}, {3, 4}, {5, 6}}};
-  scenario.regression = LinearRegression{.coefficients = {1, 10}};
-  const Plan plan = make_plan(scenario);
+  Condition condition = small();
+  condition.n = 123;
+  condition.seed = 77;
+  condition.kernel = LaplaceKernel{.bandwidth = 0.3};
+  condition.noise = LaplaceNoise{.sd = 0.4};
+  condition.estimator = Estimator::plain;
+  condition.moments = MomentMode::aggregate;
+  condition.queries = PointQueries{.points = {{1, 2}, {3, 4}, {5, 6}}};
+  condition.regression = LinearRegression{.coefficients = {1, 10}};
+  const Plan plan = make_plan(condition);
   EXPECT_EQ(plan.n, 123u);
   EXPECT_EQ(plan.d, 2);
   EXPECT_EQ(plan.queries, 3);
@@ -142,19 +142,19 @@ TEST(MakePlan, CopiesSizesAndChoices) {
   EXPECT_EQ(plan.query_points, (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(plan.truth, (std::vector<double>{21, 43, 65}));
 
-  scenario.fixed_design = true;
-  scenario.design_seed = 5;
-  EXPECT_EQ(make_plan(scenario).fixed_design_seed, 5u);
+  condition.fixed_design = true;
+  condition.design_seed = 5;
+  EXPECT_EQ(make_plan(condition).fixed_design_seed, 5u);
 }
 
 TEST(MakePlan, LawsKeepTheirOwnPartsOfTheTable) {
-  Scenario scenario = small();
+  Condition condition = small();
   NormalDesign design = normal_design(2);
   design.mean = {100, 200};
-  scenario.design = design;
-  scenario.regression = LinearRegression{.coefficients = {1, 2}};
-  scenario.noise = HeteroscedasticNoise{.sd = 1, .slope = 1, .direction = {0, 4}};
-  const Plan plan = make_plan(scenario);
+  condition.design = design;
+  condition.regression = LinearRegression{.coefficients = {1, 2}};
+  condition.noise = HeteroscedasticNoise{.sd = 1, .slope = 1, .direction = {0, 4}};
+  const Plan plan = make_plan(condition);
   const double x[] = {0.5, -2};
   EXPECT_EQ(plan.truth[0], -3.5);
   EXPECT_EQ(std::visit([&](const auto& noise) { return noise.scale(plan.table.exact(), x, 1); },
@@ -165,43 +165,43 @@ TEST(MakePlan, LawsKeepTheirOwnPartsOfTheTable) {
 }
 
 TEST(MakePlan, QueriesFromTheDesignAreFloats) {
-  Scenario scenario = small();
-  scenario.queries = DesignQueries{.count = 20, .seed = 3};
-  scenario.regression = LinearRegression{.coefficients = {1, 0}};
-  const Plan plan = make_plan(scenario);
+  Condition condition = small();
+  condition.queries = DesignQueries{.count = 20, .seed = 3};
+  condition.regression = LinearRegression{.coefficients = {1, 0}};
+  const Plan plan = make_plan(condition);
   ASSERT_EQ(plan.queries, 20);
   ASSERT_EQ(plan.query_points.size(), 40u);
   for (const double x : plan.query_points) {
     EXPECT_EQ(x, static_cast<double>(static_cast<float>(x)));
   }
   for (std::size_t q = 0; q < 20; ++q) EXPECT_EQ(plan.truth[q], plan.query_points[2 * q]);
-  scenario.seed = 1000;  // the run's seed is none of the queries' business
-  EXPECT_EQ(make_plan(scenario).query_points, plan.query_points);
+  condition.seed = 1000;  // the run's seed is none of the queries' business
+  EXPECT_EQ(make_plan(condition).query_points, plan.query_points);
 }
 
 /// A file of three rows in which the first two are one place.
-Scenario from_file() {
-  Scenario scenario = small();
-  scenario.design = file_design({{0.1, 0.2}, {0.1, 0.2}, {3, 4}});
-  scenario.regression = FileRegression{.column = 2, .values = {10, 10, 30}};
-  return scenario;
+Condition from_file() {
+  Condition condition = small();
+  condition.design = file_design({{0.1, 0.2}, {0.1, 0.2}, {3, 4}});
+  condition.regression = FileRegression{.column = 2, .values = {10, 10, 30}};
+  return condition;
 }
 
 TEST(MakePlan, TruthOfAFileIsItsColumn) {
-  Scenario scenario = from_file();
-  scenario.queries = DesignQueries{.count = 30, .seed = 0};
-  const Plan drawn = make_plan(scenario);
+  Condition condition = from_file();
+  condition.queries = DesignQueries{.count = 30, .seed = 0};
+  const Plan drawn = make_plan(condition);
   for (std::size_t q = 0; q < 30; ++q) {
     EXPECT_EQ(drawn.truth[q], drawn.query_points[2 * q] > 1 ? 30 : 10);
   }
-  scenario.queries = PointQueries{.points = {{3, 4}, {0.1, 0.2}}};
-  EXPECT_EQ(make_plan(scenario).truth, (std::vector<double>{30, 10}));
+  condition.queries = PointQueries{.points = {{3, 4}, {0.1, 0.2}}};
+  EXPECT_EQ(make_plan(condition).truth, (std::vector<double>{30, 10}));
 }
 
-std::string refusal(const Scenario& scenario) {
+std::string refusal(const Condition& condition) {
   try {
-    make_plan(scenario);
-  } catch (const Refused& error) {
+    make_plan(condition);
+  } catch (const InvalidInput& error) {
     return error.what();
   } catch (const ParameterError& error) {
     return "parameter " + error.key() + ": " + error.what();
@@ -210,30 +210,30 @@ std::string refusal(const Scenario& scenario) {
 }
 
 TEST(MakePlan, RefusesQueriesAtWhichAFileSaysNothing) {
-  Scenario scenario = from_file();
-  scenario.queries = PointQueries{.points = {{3, 4}, {3, 5}}};
-  EXPECT_EQ(refusal(scenario),
+  Condition condition = from_file();
+  condition.queries = PointQueries{.points = {{3, 4}, {3, 5}}};
+  EXPECT_EQ(refusal(condition),
             "queries.points: point 2 is not a row of the design's data file, and regression law "
             "\"file\" is known only there - use queries.law = \"design\"");
-  scenario.regression = FileRegression{.column = 2, .values = {10, 11, 30}};
-  scenario.queries = PointQueries{.points = {{0.1, 0.2}}};
-  EXPECT_EQ(refusal(scenario),
+  condition.regression = FileRegression{.column = 2, .values = {10, 11, 30}};
+  condition.queries = PointQueries{.points = {{0.1, 0.2}}};
+  EXPECT_EQ(refusal(condition),
             "queries.points: point 1 stands in the design's data file more than once, with "
             "different values of the regression - use queries.law = \"design\"");
-  scenario.design = normal_design(2);
-  EXPECT_EQ(refusal(scenario),
+  condition.design = normal_design(2);
+  EXPECT_EQ(refusal(condition),
             "data.regression: law \"file\" is a column of the design's data file, so the design "
             "must have law \"file\" too");
 }
 
 TEST(MakePlan, RefusesWhatLawsRefuse) {
-  Scenario scenario = small();
-  scenario.heads = 3;
-  scenario.subspaces = OrthogonalSubspaces{};
-  EXPECT_EQ(refusal(scenario), "parameter : needs H k <= d, here 3 x 1 > 2");
-  scenario = small();
-  scenario.weights = OptimalWeights{};
-  EXPECT_EQ(refusal(scenario), "parameter : optimal weights need their pilot study first");
+  Condition condition = small();
+  condition.heads = 3;
+  condition.subspaces = OrthogonalSubspaces{};
+  EXPECT_EQ(refusal(condition), "parameter : needs H k <= d, here 3 x 1 > 2");
+  condition = small();
+  condition.weights = OptimalWeights{};
+  EXPECT_EQ(refusal(condition), "parameter : optimal weights need their pilot study first");
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ namespace {
 
 /// What laws allow for coordinates elsewhere: their squares stay inside float32.
 constexpr double largest_number = 1e6;
-constexpr std::size_t most_dimensions = 4096;
+constexpr std::size_t max_dimensions = 4096;
 
 /// H matrices [d][k] to share.
-std::vector<Rows> rows_of(const HeadMatrices& matrices) {
+std::vector<Rows> rows_of(const Matrices& matrices) {
   std::vector<Rows> all;
   for (const Eigen::MatrixXd& w : matrices) {
     Rows& rows = all.emplace_back();
@@ -40,9 +40,10 @@ std::vector<Rows> rows_of(const HeadMatrices& matrices) {
 /// Orthonormal keys, and the queries that have the logits of w_q and w_k with them.
 void use_query_key(const HeadLayer& layer, const std::string& path, ExplicitSubspaces& law) {
   if (layer.w_q.empty()) {
-    throw Refused(path + ": has no w_q and w_k - leave out query_key, or import the heads anew");
+    throw InvalidInput(path +
+                       ": has no w_q and w_k - leave out query_key, or import the heads anew");
   }
-  HeadMatrices keys, queries;
+  Matrices keys, queries;
   for (std::size_t h = 0; h < layer.w_q.size(); ++h) {
     keys.push_back(signed_qr(layer.w_k[h]).q);
     queries.push_back(layer.w_q[h] * (keys[h].transpose() * layer.w_k[h]).transpose());
@@ -78,9 +79,9 @@ std::vector<std::size_t> chosen_columns(const FileDesign& design, const DataTabl
     }
     if (chosen.empty()) throw ParameterError("path", "file has no column beside the regression's");
   }
-  if (chosen.size() > most_dimensions) {
+  if (chosen.size() > max_dimensions) {
     throw ParameterError("columns", "are " + std::to_string(chosen.size()) + " (allowed: at most " +
-                                        std::to_string(most_dimensions) + ")");
+                                        std::to_string(max_dimensions) + ")");
   }
   return chosen;
 }

@@ -22,11 +22,11 @@ class DataFiles {
   /// Relative paths are relative to `directory`.
   explicit DataFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Throws Refused as read_table().
+  /// Throws InvalidInput as read_table().
   const DataTable& at(const std::string& path);
 
   /// H matrices of a file of heads; with `query_key` those of W_K = Q R and W_Q R^T, which have the
-  /// logits of W_K and W_Q. Throws Refused as read_head_layer().
+  /// logits of W_K and W_Q. Throws InvalidInput as read_head_layer().
   const SharedHeads& heads(const std::string& path, std::optional<int> layer, bool query_key);
 
   /// All that were read.

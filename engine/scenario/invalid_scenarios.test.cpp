@@ -69,8 +69,8 @@ std::string text_with(const std::vector<Edit>& edits) {
 std::string refusal(const std::string& text, const std::vector<std::string>& sets,
                     const std::string& directory) {
   try {
-    parse_study(text, "s.toml", sets, directory);
-  } catch (const Refused& error) {
+    parse_scenario(text, "s.toml", sets, directory);
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "accepted";

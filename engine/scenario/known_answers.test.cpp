@@ -26,7 +26,7 @@ json known_answers() {
 
 /// A simulated figure and the number it should be.
 struct Comparison {
-  Figure figure;
+  Estimate figure;
   double exact;
 };
 
@@ -57,8 +57,8 @@ std::string scenario_text(const json& known, const json& matrices, const json& x
          variant.estimator + "\"\n";
 }
 
-Estimates simulate_text(const std::string& text) {
-  return run(parse_study(text, "known.toml"), {}).conditions.at(0).estimates;
+ConditionEstimates simulate_text(const std::string& text) {
+  return run(parse_scenario(text, "known.toml"), {}).conditions.at(0).estimates;
 }
 
 /// Biases, covariances and the MSE of a case with signal (`finite_n`, `softmax_finite_n`).
@@ -67,7 +67,7 @@ void compare_with_signal(const json& known, const Variant& variant,
   const std::string regression = "{ law = \"cosines\", amplitude = " + known["amplitude"].dump() +
                                  ", frequency = " + known["frequency"].dump() +
                                  ", phase = " + known["phase"].dump() + " }";
-  const Estimates e =
+  const ConditionEstimates e =
       simulate_text(scenario_text(known, known["W"], known["x"], regression, variant));
   const auto heads = known["H"].get<std::size_t>();
   for (std::size_t h = 0; h < heads; ++h) {
@@ -77,7 +77,7 @@ void compare_with_signal(const json& known, const Variant& variant,
           {e.queries[0].head_covariance[h * heads + l], known["covariance"][h][l]});
     }
   }
-  Figure mse = e.mse;
+  Estimate mse = e.mse;
   if (variant.drop_covariance) mse.value -= e.covariance_term.value;
   comparisons.push_back({mse, known["mse"]});
 }
@@ -92,7 +92,7 @@ void compare_noise(const json& known, const Variant& variant,
   const double q1 = known["query_projection"][1];
   const json matrices = {{{1.0}, {0.0}}, {{c}, {s}}};
   const json x = {q0, (q1 - c * q0) / s};
-  const Estimates e =
+  const ConditionEstimates e =
       simulate_text(scenario_text(known, matrices, x, "{ law = \"zero\" }", variant));
   const auto& covariance = e.queries[0].head_covariance;
   comparisons.push_back({covariance[0], known["V"][0]});

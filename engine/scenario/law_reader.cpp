@@ -16,16 +16,16 @@ void describe_family(const char* family, std::variant<Laws...>, std::vector<LawD
   (out.push_back({family, Laws::name, Laws::summary, describe_parameters<Laws>()}), ...);
 }
 
-[[noreturn]] void refuse_kind(const Value& value, const std::string& key, const char* needed) {
-  refuse(value.location, key, std::string("is ") + value.kind() + ", needs " + needed);
+[[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {
+  reject(value.location, key, std::string("is ") + value.kind() + ", needs " + needed);
 }
 
 void require_range(const Value& value, const std::string& key, const Range& range, double number) {
   if (!std::isfinite(number)) {
-    refuse(value.location, key, "is " + number_text(number) + ", needs a finite number");
+    reject(value.location, key, "is " + number_text(number) + ", needs a finite number");
   }
   if (!range.holds(number)) {
-    refuse(value.location, key, "is " + to_toml(value) + ", must be " + range_text(range));
+    reject(value.location, key, "is " + to_toml(value) + ", must be " + range_text(range));
   }
 }
 
@@ -36,10 +36,10 @@ std::int64_t whole_number(const Value& value, const std::string& key, const Rang
     return *integer;
   }
   const auto* number = std::get_if<double>(&value.data);
-  if (number == nullptr) refuse_kind(value, key, "a whole number");
+  if (number == nullptr) reject_kind(value, key, "a whole number");
   require_range(value, key, range, *number);
   if (*number != std::floor(*number)) {
-    refuse(value.location, key, "is " + number_text(*number) + ", needs a whole number");
+    reject(value.location, key, "is " + number_text(*number) + ", needs a whole number");
   }
   // Exact: every range of a whole number ends at 2^53 or below.
   return static_cast<std::int64_t>(*number);
@@ -59,14 +59,14 @@ template <class T>
 void read_array(const Value& value, const std::string& key, const Range& range, std::vector<T>& out,
                 const char* needed) {
   const auto* elements = std::get_if<Value::Array>(&value.data);
-  if (elements == nullptr) refuse_kind(value, key, needed);
-  if (elements->empty()) refuse(value.location, key, "is an empty array");
+  if (elements == nullptr) reject_kind(value, key, needed);
+  if (elements->empty()) reject(value.location, key, "is an empty array");
   out.assign(elements->size(), T());
   for (std::size_t i = 0; i < elements->size(); ++i) {
     const std::string element_key = key + "[" + std::to_string(i) + "]";
     read_value((*elements)[i], element_key, range, out[i]);
     if (extents(out[i]) != extents(out[0])) {
-      refuse((*elements)[i].location, element_key,
+      reject((*elements)[i].location, element_key,
              "has " + extents(out[i]) + " elements, " + key + "[0] has " + extents(out[0]));
     }
   }
@@ -107,7 +107,7 @@ void read_value(const Value& value, const std::string& key, const Range& range, 
   } else if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
     out = static_cast<double>(*integer);
   } else {
-    refuse_kind(value, key, "a number");
+    reject_kind(value, key, "a number");
   }
   require_range(value, key, range, out);
 }
@@ -122,12 +122,12 @@ void read_value(const Value& value, const std::string& key, const Range& range,
 }
 
 void read_value(const Value& value, const std::string& key, const Range&, bool& out) {
-  if (!std::holds_alternative<bool>(value.data)) refuse_kind(value, key, "true or false");
+  if (!std::holds_alternative<bool>(value.data)) reject_kind(value, key, "true or false");
   out = std::get<bool>(value.data);
 }
 
 void read_value(const Value& value, const std::string& key, const Range&, std::string& out) {
-  if (!std::holds_alternative<std::string>(value.data)) refuse_kind(value, key, "a string");
+  if (!std::holds_alternative<std::string>(value.data)) reject_kind(value, key, "a string");
   out = std::get<std::string>(value.data);
 }
 
@@ -148,13 +148,13 @@ void read_value(const Value& value, const std::string& key, const Range& range,
 
 TableReader::TableReader(const Value& table, std::string key)
     : table_(table), key_(std::move(key)) {
-  if (!std::holds_alternative<Value::Members>(table.data)) refuse_kind(table, key_, "a table");
+  if (!std::holds_alternative<Value::Members>(table.data)) reject_kind(table, key_, "a table");
 }
 
 void TableReader::allow(const std::vector<std::string>& keys) const {
   for (const auto& entry : std::get<Value::Members>(table_.data)) {
     if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) {
-      refuse(entry.location, path(entry.key), "unknown key" + suggestion(entry.key, keys));
+      reject(entry.location, path(entry.key), "unknown key" + suggestion(entry.key, keys));
     }
   }
 }
@@ -174,19 +174,19 @@ std::vector<std::string> TableReader::words(const char* key) const {
 
 const Value& TableReader::need(const char* key, const std::string& doc) const {
   const Value* value = table_.find(key);
-  if (value == nullptr) refuse(table_.location, path(key), "is missing - " + doc);
+  if (value == nullptr) reject(table_.location, path(key), "is missing - " + doc);
   return *value;
 }
 
-void TableReader::refuse_word(const char* key, const std::string& word,
+void TableReader::reject_word(const char* key, const std::string& word,
                               const std::vector<std::string>& allowed) const {
-  refuse(table_.find(key)->location, path(key),
+  reject(table_.find(key)->location, path(key),
          "is \"" + one_line(word, 60) + "\"" + suggestion(word, allowed));
 }
 
-void TableReader::refuse_parameter(const ParameterError& error) const {
+void TableReader::reject_parameter(const ParameterError& error) const {
   const Value* value = table_.find(error.key());
-  refuse(value != nullptr ? value->location : table_.location,
+  reject(value != nullptr ? value->location : table_.location,
          error.key().empty() ? key_ : path(error.key()), error.what());
 }
 

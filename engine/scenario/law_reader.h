@@ -44,8 +44,8 @@ inline Range seeds() {
   return {.low = 0, .high = 9007199254740992.0, .low_open = false};
 }
 
-/// Reads one value into a parameter; throws Refused, naming `key`, where its type, an element or
-/// the range does not fit. Whole numbers may be written 1e4; arrays must not be empty or ragged.
+/// Reads one value into a parameter; throws InvalidInput, naming `key`, where its type, an element
+/// or the range does not fit. Whole numbers may be written 1e4; arrays must not be empty or ragged.
 void read_value(const Value& value, const std::string& key, const Range& range, double& out);
 void read_value(const Value& value, const std::string& key, const Range& range, int& out);
 void read_value(const Value& value, const std::string& key, const Range& range, std::uint64_t& out);
@@ -107,8 +107,8 @@ std::vector<ParameterDescription> describe_parameters() {
 /// Reads the members of one table of a scenario: a section, or a law's parameters.
 class TableReader {
  public:
-  /// `key` is the table's dotted path, empty for the whole document. Throws Refused where `table`
-  /// is no table.
+  /// `key` is the table's dotted path, empty for the whole document. Throws InvalidInput where
+  /// `table` is no table.
   TableReader(const Value& table, std::string key);
 
   /// Refuses members that are not listed.
@@ -149,21 +149,21 @@ class TableReader {
       }
       allowed.push_back(name);
     }
-    refuse_word(key, word, allowed);
+    reject_word(key, word, allowed);
   }
 
   /// The member called `key`, or nullptr.
   const Value* find(const char* key) const { return table_.find(key); }
-  /// The member called `key`; throws Refused, with `doc` as the advice, where it is missing.
+  /// The member called `key`; throws InvalidInput, with `doc` as the advice, where it is missing.
   const Value& need(const char* key, const std::string& doc) const;
   /// Dotted path of a member.
   std::string path(const std::string& key) const { return key_.empty() ? key : key_ + "." + key; }
 
-  /// Throws Refused: `word`, the value of `key`, is not one of those allowed.
-  [[noreturn]] void refuse_word(const char* key, const std::string& word,
+  /// Throws InvalidInput: `word`, the value of `key`, is not one of those allowed.
+  [[noreturn]] void reject_word(const char* key, const std::string& word,
                                 const std::vector<std::string>& allowed) const;
-  /// Throws Refused for a problem that a law found in its parameters, at the value concerned.
-  [[noreturn]] void refuse_parameter(const ParameterError& error) const;
+  /// Throws InvalidInput for a problem that a law found in its parameters, at the value concerned.
+  [[noreturn]] void reject_parameter(const ParameterError& error) const;
 
  private:
   const Value& table_;
@@ -175,7 +175,7 @@ template <class... Laws>
 void read_law(const Value& table, const std::string& key, std::variant<Laws...>& law) {
   const std::vector<std::string> names = {Laws::name...};
   if (std::holds_alternative<std::string>(table.data)) {
-    refuse(table.location, key,
+    reject(table.location, key,
            "is a string, needs a table - write { law = " + to_toml(table) + " }");
   }
   const TableReader reader(table, key);
@@ -190,7 +190,7 @@ void read_law(const Value& table, const std::string& key, std::variant<Laws...>&
     law = std::move(one);
     return true;
   };
-  if (!(read(Laws{}) || ...)) reader.refuse_word("law", name, names);
+  if (!(read(Laws{}) || ...)) reader.reject_word("law", name, names);
 }
 
 }  // namespace headlab

@@ -13,7 +13,7 @@ namespace headlab {
 
 namespace {
 
-constexpr std::size_t most_scenario_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_scenario_bytes = std::size_t{64} << 20;
 
 /// Training points and replicates: [1, 2^40).
 constexpr Range counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
@@ -24,7 +24,7 @@ void checked(const TableReader& table, const Check& check) {
   try {
     check();
   } catch (const ParameterError& error) {
-    table.refuse_parameter(error);
+    table.reject_parameter(error);
   }
 }
 
@@ -33,7 +33,7 @@ class ConditionReader {
  public:
   ConditionReader(const Value& root, DataFiles& files) : root_(root, ""), files_(files) {}
 
-  Scenario read() {
+  Condition read() {
     root_.allow({"scenario", "data", "heads", "queries", "run", "sweep", "claim"});
     read_name();
     read_data();
@@ -70,7 +70,7 @@ class ConditionReader {
     data.optional("fixed_design", s_.fixed_design, "");
     data.optional("design_seed", s_.design_seed, "");
     if (const Value* seed = data.find("design_seed"); seed != nullptr && !s_.fixed_design) {
-      refuse(seed->location, "data.design_seed",
+      reject(seed->location, "data.design_seed",
              "has no effect without fixed_design = true - add that, or remove this");
     }
 
@@ -90,7 +90,7 @@ class ConditionReader {
     auto* regression = std::get_if<FileRegression>(&s_.regression);
     if (design == nullptr) {
       if (regression == nullptr) return;
-      regression_table.refuse_parameter(
+      regression_table.reject_parameter(
           ParameterError("law", "is \"file\", which needs a design of law \"file\" to go with"));
     }
     const DataTable* table = nullptr;
@@ -98,7 +98,7 @@ class ConditionReader {
       if (design->path.empty()) throw ParameterError("path", "is empty");
       try {
         table = &files_.at(design->path);
-      } catch (const Refused& error) {
+      } catch (const InvalidInput& error) {
         throw ParameterError("path", error.what());
       }
     });
@@ -145,7 +145,7 @@ class ConditionReader {
     if (law->path.empty()) throw ParameterError("path", "is empty");
     try {
       law->given = files_.heads(law->path, law->layer, law->query_key);
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       throw ParameterError("path", error.what());
     }
   }
@@ -183,18 +183,18 @@ class ConditionReader {
     const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces);
     if (learned == nullptr) {
       if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;
-      heads.refuse_parameter(ParameterError(
+      heads.reject_parameter(ParameterError(
           "weights", "have law \"learned\", which needs subspaces of law \"learned\" too"));
     }
     if (learned->once()) return;
     if (std::holds_alternative<OptimalWeights>(s_.weights)) {
-      heads.refuse_parameter(ParameterError(
+      heads.reject_parameter(ParameterError(
           "weights",
           "of law \"optimal\" need the same heads in every replicate - use uniform or "
           "learned weights, or fit = \"once\""));
     }
     if (s_.estimator == Estimator::conditional) {
-      section("run", "").refuse_parameter(
+      section("run", "").reject_parameter(
           ParameterError("estimator",
                          "must be \"plain\": heads that are learned in every replicate "
                          "depend on its noise"));
@@ -205,7 +205,7 @@ class ConditionReader {
   /// form.
   void check_projections() const {
     const bool softmax = std::holds_alternative<SoftmaxKernel>(s_.kernel);
-    if (std::holds_alternative<LearnedSubspaces>(s_.subspaces) && !norm_share_of(s_.kernel)) {
+    if (std::holds_alternative<LearnedSubspaces>(s_.subspaces) && !norm_coefficient_of(s_.kernel)) {
       throw ParameterError("kernel",
                            "cannot be learned through (allowed with law \"learned\": gaussian, "
                            "softmax)");
@@ -232,7 +232,7 @@ class ConditionReader {
 
   TableReader root_;
   DataFiles& files_;
-  Scenario s_;
+  Condition s_;
   int d_ = 0;
 };
 
@@ -246,7 +246,7 @@ Setting apply(Value& root, const std::string& argument) {
   const Location location{one_line("--set " + argument, 200)};
   const auto equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
-    refuse(location, "", "needs KEY=VALUE - as in --set run.replicates=1000");
+    reject(location, "", "needs KEY=VALUE - as in --set run.replicates=1000");
   }
   std::string key = argument.substr(0, equals);
   while (!key.empty() && key.back() == ' ') key.pop_back();
@@ -257,16 +257,16 @@ Setting apply(Value& root, const std::string& argument) {
 
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
 /// changed something else, the refusal says which condition it is about.
-Scenario read_condition(const Sweep& sweep, std::size_t index, DataFiles& files) {
+Condition read_condition(const Sweep& sweep, std::size_t index, DataFiles& files) {
   Value parameters = sweep.condition(index);
   const auto keys = sweep.keys();
   const auto values = sweep.values(index);
   try {
-    Scenario scenario = ConditionReader(parameters, files).read();
-    scenario.parameters = std::move(parameters);
-    for (const Value* value : values) scenario.swept.push_back(to_toml(*value));
-    return scenario;
-  } catch (const Refused& error) {
+    Condition condition = ConditionReader(parameters, files).read();
+    condition.parameters = std::move(parameters);
+    for (const Value* value : values) condition.swept.push_back(to_toml(*value));
+    return condition;
+  } catch (const InvalidInput& error) {
     const std::string line = error.what();
     std::string condition;
     for (std::size_t a = 0; a < values.size(); ++a) {
@@ -274,18 +274,18 @@ Scenario read_condition(const Sweep& sweep, std::size_t index, DataFiles& files)
       condition += (a == 0 ? "" : ", ") + keys[a] + " = " + one_line(to_toml(*values[a]), 60);
     }
     if (index == 0) throw;
-    throw Refused(line + " (in the condition " + condition + ")");
+    throw InvalidInput(line + " (in the condition " + condition + ")");
   }
 }
 
 /// A sweep writes over what was set there: refused rather than silently undone.
-void refuse_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
+void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
   for (const auto& setting : settings) {
     const auto path = split_path(setting.key, setting.location);
     const std::string* key = sweep.key_that_undoes(path);
     if (key == nullptr) continue;
     const bool is_part = split_path(*key, setting.location).size() > path.size();
-    refuse(setting.location, setting.key,
+    reject(setting.location, setting.key,
            (is_part ? "holds " + *key + ", which the scenario sweeps - leave it out, or"
                     : std::string("is swept by the scenario -")) +
                " set the sweep itself: 'sweep.\"" + *key + "\"=[...]'");
@@ -294,28 +294,29 @@ void refuse_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
 
 }  // namespace
 
-Study parse_study(const std::string& text, const std::string& source,
-                  const std::vector<std::string>& sets, const std::string& directory) {
+Scenario parse_scenario(const std::string& text, const std::string& source,
+                        const std::vector<std::string>& sets, const std::string& directory) {
   Value root = parse_toml(text, source);
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
   const Sweep sweep(std::move(root));
-  refuse_swept(settings, sweep);
+  reject_swept(settings, sweep);
 
-  Study study{.file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
+  Scenario scenario{
+      .file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
   DataFiles files(directory);
   for (std::size_t index = 0; index < sweep.size(); ++index) {
-    study.conditions.push_back(read_condition(sweep, index, files));
+    scenario.conditions.push_back(read_condition(sweep, index, files));
   }
-  study.inputs = files.paths();
-  return study;
+  scenario.inputs = files.paths();
+  return scenario;
 }
 
-Study read_study(const std::string& file, const std::vector<std::string>& sets) {
+Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets) {
   const auto directory = std::filesystem::path(file).parent_path().string();
-  Study study = parse_study(read_file(file, most_scenario_bytes), file, sets, directory);
-  study.inputs.push_back(file);
-  return study;
+  Scenario scenario = parse_scenario(read_file(file, max_scenario_bytes), file, sets, directory);
+  scenario.inputs.push_back(file);
+  return scenario;
 }
 
 }  // namespace headlab

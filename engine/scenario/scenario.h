@@ -10,22 +10,23 @@
 namespace headlab {
 
 /// A scenario file with its sweep unrolled.
-struct Study {
+struct Scenario {
   std::string file;
   std::string text;                ///< of the file, for the record
   std::vector<std::string> sets;   ///< --set arguments applied
   std::vector<std::string> swept;  ///< swept keys, in the order of the file; empty without a sweep
-  std::vector<Scenario> conditions;      ///< at least one; crossed sweeps vary the last key fastest
+  std::vector<Condition> conditions;     ///< at least one; crossed sweeps vary the last key fastest
   std::vector<std::string> inputs = {};  ///< paths of all files that were read
 };
 
 /// Reads a scenario file, applies the `--set KEY=VALUE` arguments and unrolls the sweep. Throws
-/// Refused with one line that says where, which key, what is wrong and what is allowed. All
+/// InvalidInput with one line that says where, which key, what is wrong and what is allowed. All
 /// conditions are checked before any is returned.
-Study read_study(const std::string& file, const std::vector<std::string>& sets = {});
+Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets = {});
 
 /// The same for a text already in memory; relative paths in it are relative to `directory`.
-Study parse_study(const std::string& text, const std::string& source,
-                  const std::vector<std::string>& sets = {}, const std::string& directory = ".");
+Scenario parse_scenario(const std::string& text, const std::string& source,
+                        const std::vector<std::string>& sets = {},
+                        const std::string& directory = ".");
 
 }  // namespace headlab

@@ -38,8 +38,8 @@ std::string text_with(const std::map<std::string, std::string>& laws = {}) {
          "[queries]\n" + law("queries", "law = \"points\"\npoints = [[0, 0, 0, 0]]") + "\n";
 }
 
-double bandwidth(const Scenario& scenario) {
-  return std::get<GaussianKernel>(scenario.kernel).bandwidth;
+double bandwidth(const Condition& condition) {
+  return std::get<GaussianKernel>(condition.kernel).bandwidth;
 }
 
 /// A directory of its own for the files of one test.
@@ -57,18 +57,18 @@ struct Directory {
   std::filesystem::path path;
 };
 
-TEST(scenario, defaults) {
-  const auto study = parse_study(
+TEST(condition, defaults) {
+  const auto scenario = parse_scenario(
       "[scenario]\nname = \"least\"\n[data]\nn = 1e3\ndesign = { law = \"uniform\", dim = 1 }\n"
       "regression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n"
       "[heads]\ncount = 1\ndim = 1\nsubspaces = { law = \"haar\" }\n"
       "kernel = { law = \"gaussian\", bandwidth = 1 }\n"
       "[queries]\nlaw = \"design\"\ncount = 3\n[run]\nreplicates = 10\n",
       "least.toml");
-  EXPECT_EQ(study.file, "least.toml");
-  EXPECT_TRUE(study.swept.empty());
-  ASSERT_EQ(study.conditions.size(), 1u);
-  const Scenario& s = study.conditions[0];
+  EXPECT_EQ(scenario.file, "least.toml");
+  EXPECT_TRUE(scenario.swept.empty());
+  ASSERT_EQ(scenario.conditions.size(), 1u);
+  const Condition& s = scenario.conditions[0];
   EXPECT_EQ(s.name, "least");
   EXPECT_EQ(s.aims, "");
   EXPECT_EQ(s.n, 1000u);
@@ -84,8 +84,8 @@ TEST(scenario, defaults) {
   EXPECT_TRUE(s.swept.empty());
 }
 
-TEST(scenario, everything_that_is_written_is_read) {
-  const auto study = parse_study(
+TEST(condition, everything_that_is_written_is_read) {
+  const auto scenario = parse_scenario(
       text_with({{"design", "{ law = \"normal\", dim = 4, mean = [1, 2, 3, 4.5], ar1 = -0.5 }"},
                  {"noise",
                   "{ law = \"student_t\", df = 4, sd = 2 }\nfixed_design = true\n"
@@ -97,7 +97,7 @@ TEST(scenario, everything_that_is_written_is_read) {
           "[claim]\nname = \"hdi\"\nform = \"between configurations\"\nindex = \"chordal\"\n"
           "expected = \"refuted\"\nmargin = 0.1\n",
       "s.toml", {"run.estimator=\"plain\"", "run.moments=\"aggregate\"", "run.seed=11"});
-  const Scenario& s = study.conditions[0];
+  const Condition& s = scenario.conditions[0];
   const auto& design = std::get<NormalDesign>(s.design);
   EXPECT_EQ(design.dim, 4);
   EXPECT_EQ(design.mean, (std::vector<double>{1, 2, 3, 4.5}));
@@ -114,76 +114,77 @@ TEST(scenario, everything_that_is_written_is_read) {
   EXPECT_EQ(std::get<double>(s.parameters.find("claim")->find("margin")->data), 0.1);
 }
 
-TEST(scenario, a_crossed_sweep_varies_the_last_key_fastest) {
-  const auto study = parse_study(text_with() +
-                                     "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 1, 2]\n"
-                                     "\"data.n\" = [10, 20]\n",
-                                 "s.toml");
-  EXPECT_EQ(study.swept, (std::vector<std::string>{"heads.kernel.bandwidth", "data.n"}));
-  ASSERT_EQ(study.conditions.size(), 6u);
+TEST(condition, a_crossed_sweep_varies_the_last_key_fastest) {
+  const auto scenario = parse_scenario(text_with() +
+                                           "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 1, 2]\n"
+                                           "\"data.n\" = [10, 20]\n",
+                                       "s.toml");
+  EXPECT_EQ(scenario.swept, (std::vector<std::string>{"heads.kernel.bandwidth", "data.n"}));
+  ASSERT_EQ(scenario.conditions.size(), 6u);
   const double bandwidths[] = {0.5, 0.5, 1, 1, 2, 2};
   for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(bandwidth(study.conditions[i]), bandwidths[i]);
-    EXPECT_EQ(study.conditions[i].n, i % 2 == 0 ? 10u : 20u);
-    EXPECT_EQ(study.conditions[i].parameters.find("sweep"), nullptr);
+    EXPECT_EQ(bandwidth(scenario.conditions[i]), bandwidths[i]);
+    EXPECT_EQ(scenario.conditions[i].n, i % 2 == 0 ? 10u : 20u);
+    EXPECT_EQ(scenario.conditions[i].parameters.find("sweep"), nullptr);
   }
-  EXPECT_EQ(study.conditions[3].swept, (std::vector<std::string>{"1", "20"}));
+  EXPECT_EQ(scenario.conditions[3].swept, (std::vector<std::string>{"1", "20"}));
 }
 
-TEST(scenario, a_zipped_sweep_varies_all_keys_together) {
-  const auto study = parse_study(text_with() +
-                                     "[sweep]\nzip = true\nheads.kernel.bandwidth = [0.5, 2.0]\n"
-                                     "\"data.n\" = [10, 20]\n",
-                                 "s.toml");
-  EXPECT_EQ(study.swept, (std::vector<std::string>{"heads.kernel.bandwidth", "data.n"}));
-  ASSERT_EQ(study.conditions.size(), 2u);
-  EXPECT_EQ(bandwidth(study.conditions[0]), 0.5);
-  EXPECT_EQ(study.conditions[0].n, 10u);
-  EXPECT_EQ(bandwidth(study.conditions[1]), 2);
-  EXPECT_EQ(study.conditions[1].n, 20u);
-  EXPECT_EQ(study.conditions[1].swept, (std::vector<std::string>{"2.0", "20"}));
+TEST(condition, a_zipped_sweep_varies_all_keys_together) {
+  const auto scenario =
+      parse_scenario(text_with() +
+                         "[sweep]\nzip = true\nheads.kernel.bandwidth = [0.5, 2.0]\n"
+                         "\"data.n\" = [10, 20]\n",
+                     "s.toml");
+  EXPECT_EQ(scenario.swept, (std::vector<std::string>{"heads.kernel.bandwidth", "data.n"}));
+  ASSERT_EQ(scenario.conditions.size(), 2u);
+  EXPECT_EQ(bandwidth(scenario.conditions[0]), 0.5);
+  EXPECT_EQ(scenario.conditions[0].n, 10u);
+  EXPECT_EQ(bandwidth(scenario.conditions[1]), 2);
+  EXPECT_EQ(scenario.conditions[1].n, 20u);
+  EXPECT_EQ(scenario.conditions[1].swept, (std::vector<std::string>{"2.0", "20"}));
 }
 
-TEST(scenario, law_tables_and_absent_optional_keys_can_be_swept) {
-  const auto study =
-      parse_study(text_with() +
-                      "[sweep]\n\"heads.kernel\" = [{ law = \"softmax\", temperature = 2 }, "
-                      "{ law = \"laplace\", bandwidth = 3 }]\n\"data.design.ar1\" = [0.1]\n"
-                      "\"run.seed\" = [1]\n",
-                  "s.toml");
-  ASSERT_EQ(study.conditions.size(), 2u);
-  EXPECT_EQ(std::get<SoftmaxKernel>(study.conditions[0].kernel).temperature, 2);
-  EXPECT_EQ(std::get<LaplaceKernel>(study.conditions[1].kernel).bandwidth, 3);
-  EXPECT_EQ(std::get<NormalDesign>(study.conditions[1].design).ar1, 0.1);
-  EXPECT_EQ(study.conditions[1].seed, 1u);
-  EXPECT_EQ(study.conditions[0].swept[0], "{ law = \"softmax\", temperature = 2 }");
+TEST(condition, law_tables_and_absent_optional_keys_can_be_swept) {
+  const auto scenario =
+      parse_scenario(text_with() +
+                         "[sweep]\n\"heads.kernel\" = [{ law = \"softmax\", temperature = 2 }, "
+                         "{ law = \"laplace\", bandwidth = 3 }]\n\"data.design.ar1\" = [0.1]\n"
+                         "\"run.seed\" = [1]\n",
+                     "s.toml");
+  ASSERT_EQ(scenario.conditions.size(), 2u);
+  EXPECT_EQ(std::get<SoftmaxKernel>(scenario.conditions[0].kernel).temperature, 2);
+  EXPECT_EQ(std::get<LaplaceKernel>(scenario.conditions[1].kernel).bandwidth, 3);
+  EXPECT_EQ(std::get<NormalDesign>(scenario.conditions[1].design).ar1, 0.1);
+  EXPECT_EQ(scenario.conditions[1].seed, 1u);
+  EXPECT_EQ(scenario.conditions[0].swept[0], "{ law = \"softmax\", temperature = 2 }");
 }
 
-TEST(scenario, settings_come_before_the_sweep_and_may_change_it) {
+TEST(condition, settings_come_before_the_sweep_and_may_change_it) {
   const std::string text = text_with() + "[sweep]\n\"data.n\" = [10, 20]\n";
   const std::vector<std::string> sets = {"sweep.\"data.n\"=[7]", "heads.kernel.bandwidth = 3",
                                          "scenario.name=\"other\"",
                                          "heads.weights={law=\"geometric\", ratio=0.5}"};
-  const auto study = parse_study(text, "s.toml", sets);
-  EXPECT_EQ(study.sets, sets);
-  EXPECT_EQ(study.text, text);
-  ASSERT_EQ(study.conditions.size(), 1u);
-  EXPECT_EQ(study.conditions[0].n, 7u);
-  EXPECT_EQ(bandwidth(study.conditions[0]), 3);
-  EXPECT_EQ(study.conditions[0].name, "other");
-  EXPECT_EQ(std::get<GeometricWeights>(study.conditions[0].weights).ratio, 0.5);
+  const auto scenario = parse_scenario(text, "s.toml", sets);
+  EXPECT_EQ(scenario.sets, sets);
+  EXPECT_EQ(scenario.text, text);
+  ASSERT_EQ(scenario.conditions.size(), 1u);
+  EXPECT_EQ(scenario.conditions[0].n, 7u);
+  EXPECT_EQ(bandwidth(scenario.conditions[0]), 3);
+  EXPECT_EQ(scenario.conditions[0].name, "other");
+  EXPECT_EQ(std::get<GeometricWeights>(scenario.conditions[0].weights).ratio, 0.5);
 }
 
-TEST(scenario, a_table_may_be_set_around_what_is_swept) {
+TEST(condition, a_table_may_be_set_around_what_is_swept) {
   const std::string text = text_with() + "[sweep]\n\"heads.kernel.bandwidth\" = [1, 2]\n";
-  const auto study = parse_study(text, "s.toml", {"heads.kernel={law=\"laplace\"}"});
-  EXPECT_EQ(std::get<LaplaceKernel>(study.conditions.at(1).kernel).bandwidth, 2);
+  const auto scenario = parse_scenario(text, "s.toml", {"heads.kernel={law=\"laplace\"}"});
+  EXPECT_EQ(std::get<LaplaceKernel>(scenario.conditions.at(1).kernel).bandwidth, 2);
 }
 
-TEST(scenario, parameters_survive_json) {
-  const auto study = parse_study(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
-                                 {"data.noise.sd=0.1"});
-  const auto json = nlohmann::json::parse(to_json(study.conditions[1].parameters));
+TEST(condition, parameters_survive_json) {
+  const auto scenario = parse_scenario(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
+                                       {"data.noise.sd=0.1"});
+  const auto json = nlohmann::json::parse(to_json(scenario.conditions[1].parameters));
   EXPECT_EQ(json, nlohmann::json::parse(R"({
     "scenario": {"name": "base"},
     "data": {"n": 20, "design": {"law": "normal", "dim": 4}, "regression": {"law": "zero"},
@@ -242,17 +243,17 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
       {"learned", ""}}},
     {"queries", {{"points", "points = [[0, 0, 0, 0]]"}, {"design", "count = 2"}}}};
 
-std::string name_of(const Scenario& scenario, const std::string& family) {
+std::string name_of(const Condition& condition, const std::string& family) {
   const auto name = [](const auto& law) {
     return std::visit([](const auto& one) { return std::string(one.name); }, law);
   };
-  if (family == "design") return name(scenario.design);
-  if (family == "regression") return name(scenario.regression);
-  if (family == "noise") return name(scenario.noise);
-  if (family == "subspaces") return name(scenario.subspaces);
-  if (family == "kernel") return name(scenario.kernel);
-  if (family == "weights") return name(scenario.weights);
-  return name(scenario.queries);
+  if (family == "design") return name(condition.design);
+  if (family == "regression") return name(condition.regression);
+  if (family == "noise") return name(condition.noise);
+  if (family == "subspaces") return name(condition.subspaces);
+  if (family == "kernel") return name(condition.kernel);
+  if (family == "weights") return name(condition.weights);
+  return name(condition.queries);
 }
 
 std::string key_of(const std::string& family) {
@@ -261,7 +262,7 @@ std::string key_of(const std::string& family) {
   return (data ? "data." : "heads.") + family;
 }
 
-TEST(scenario, every_law_is_read_from_the_least_that_it_needs) {
+TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
   const Directory directory("headlab_scenario_laws_");
   directory.write("rows.csv", "1,2,3,4,5\n6,7,8,9,0\n");
   directory.write("heads.npy", npy_bytes({2, 4, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0,  //
@@ -280,12 +281,12 @@ TEST(scenario, every_law_is_read_from_the_least_that_it_needs) {
     }
     if (law.family == "design" && law.name == "file")
       sets.push_back("queries.points=[[0,0,0,0,0]]");
-    const auto study = parse_study(text_with(), "s.toml", sets, directory.path.string());
-    EXPECT_EQ(name_of(study.conditions[0], law.family), law.name);
+    const auto scenario = parse_scenario(text_with(), "s.toml", sets, directory.path.string());
+    EXPECT_EQ(name_of(scenario.conditions[0], law.family), law.name);
   }
 }
 
-TEST(scenario, every_law_describes_itself_and_has_a_row_in_the_documentation) {
+TEST(condition, every_law_describes_itself_and_has_a_row_in_the_documentation) {
   std::ifstream in(HEADLAB_SOURCE_DIR "/docs/scenario.md");
   std::stringstream page;
   page << in.rdbuf();
@@ -319,17 +320,18 @@ TEST(scenario, every_law_describes_itself_and_has_a_row_in_the_documentation) {
                                              "weights", "queries"}));
 }
 
-TEST(scenario, the_example_of_the_documentation_runs) {
+TEST(condition, the_example_of_the_documentation_runs) {
   std::ifstream in(HEADLAB_SOURCE_DIR "/docs/scenario.md");
   std::stringstream page;
   page << in.rdbuf();
   const std::string text = page.str();
   const auto begin = text.find("```toml\n") + 8;
-  const auto study = parse_study(text.substr(begin, text.find("```", begin) - begin), "s.toml");
-  EXPECT_EQ(study.conditions.size(), 2u);
+  const auto scenario =
+      parse_scenario(text.substr(begin, text.find("```", begin) - begin), "s.toml");
+  EXPECT_EQ(scenario.conditions.size(), 2u);
 }
 
-TEST(scenario, data_files_are_relative_to_the_scenario) {
+TEST(condition, data_files_are_relative_to_the_scenario) {
   const Directory directory("headlab_scenario_files_");
   directory.write("rows.csv", "a,b,c\n1,5,10\n3,5,20\n5,5,60\n");
   directory.write(
@@ -337,8 +339,8 @@ TEST(scenario, data_files_are_relative_to_the_scenario) {
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"regression", "{ law = \"file\", column = 2 }"},
                  {"queries", "law = \"design\"\ncount = 4"}}));
-  const auto study = read_study((directory.path / "s.toml").string(), {"heads.dim=1"});
-  const auto& design = std::get<FileDesign>(study.conditions[0].design);
+  const auto scenario = read_scenario((directory.path / "s.toml").string(), {"heads.dim=1"});
+  const auto& design = std::get<FileDesign>(scenario.conditions[0].design);
   ASSERT_EQ(design.rows.size(), 3u);
   const double unit = std::sqrt(1.5);
   EXPECT_NEAR(design.rows[0][0], -unit, 1e-15);
@@ -348,45 +350,45 @@ TEST(scenario, data_files_are_relative_to_the_scenario) {
     ASSERT_EQ(row.size(), 2u);
     EXPECT_EQ(row[1], 0);
   }
-  const auto& regression = std::get<FileRegression>(study.conditions[0].regression);
+  const auto& regression = std::get<FileRegression>(scenario.conditions[0].regression);
   EXPECT_EQ(regression.values, (std::vector<double>{10, 20, 60}));
 
-  const auto chosen = read_study(
+  const auto chosen = read_scenario(
       (directory.path / "s.toml").string(),
       {"data.design={ law = \"file\", path = \"rows.csv\", columns = [2, 0] }", "heads.dim=1"});
   EXPECT_EQ(std::get<FileDesign>(chosen.conditions[0].design).rows,
             (std::vector<std::vector<double>>{{10, 1}, {20, 3}, {60, 5}}));
 }
 
-TEST(scenario, standardising_survives_numbers_whose_squares_overflow) {
+TEST(condition, standardising_survives_numbers_whose_squares_overflow) {
   const Directory directory("headlab_scenario_large_");
   directory.write("rows.csv", "1e300,1e-300\n-1e300,3e-300\n");
-  const auto study = parse_study(
+  const auto scenario = parse_scenario(
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"queries", "law = \"design\"\ncount = 1"}}),
       "s.toml", {"heads.dim=1"}, directory.path.string());
-  const auto& rows = std::get<FileDesign>(study.conditions[0].design).rows;
+  const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
   EXPECT_NEAR(rows[0][0], 1, 1e-15);
   EXPECT_NEAR(rows[0][1], -1, 1e-14);
   EXPECT_NEAR(rows[1][1], 1, 1e-14);
 }
 
-TEST(scenario, standardising_survives_numbers_that_hardly_differ) {
+TEST(condition, standardising_survives_numbers_that_hardly_differ) {
   const Directory directory("headlab_scenario_close_");
   directory.write("rows.csv", "1,0\n1.0000000000000002,0\n");
-  const auto study = parse_study(
+  const auto scenario = parse_scenario(
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"queries", "law = \"design\"\ncount = 1"}}),
       "s.toml", {"heads.dim=1"}, directory.path.string());
-  const auto& rows = std::get<FileDesign>(study.conditions[0].design).rows;
+  const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
   EXPECT_EQ(rows, (std::vector<std::vector<double>>{{-1, 0}, {1, 0}}));
 }
 
-TEST(scenario, a_missing_scenario_is_refused) {
+TEST(condition, a_missing_scenario_is_refused) {
   try {
-    read_study("/nowhere/s.toml");
+    read_scenario("/nowhere/s.toml");
     FAIL() << "accepted";
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(), "/nowhere/s.toml: cannot be opened: No such file or directory");
   }
 }

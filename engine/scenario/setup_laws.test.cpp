@@ -26,21 +26,21 @@ using Frames = std::vector<Eigen::MatrixXd>;
 template <class Law>
 Frames generate(const Law& law, const Sizes& sizes) {
   law.check(sizes);
-  const Frames frames = to_matrices(law.generate(sizes));
-  EXPECT_EQ(frames.size(), static_cast<std::size_t>(sizes.heads));
-  for (const auto& w : frames) {
+  const Frames subspaces = to_matrices(law.generate(sizes));
+  EXPECT_EQ(subspaces.size(), static_cast<std::size_t>(sizes.heads));
+  for (const auto& w : subspaces) {
     EXPECT_EQ(w.rows(), sizes.d);
     EXPECT_EQ(w.cols(), sizes.k);
   }
-  return frames;
+  return subspaces;
 }
 
 /// Largest element of |W_h^T W_l - gram I| over pairs, with 1 for h = l.
-double off_gram(const Frames& frames, double gram) {
+double off_gram(const Frames& subspaces, double gram) {
   double worst = 0;
-  for (std::size_t h = 0; h < frames.size(); ++h) {
-    for (std::size_t l = 0; l < frames.size(); ++l) {
-      const Eigen::MatrixXd product = frames[h].transpose() * frames[l];
+  for (std::size_t h = 0; h < subspaces.size(); ++h) {
+    for (std::size_t l = 0; l < subspaces.size(); ++l) {
+      const Eigen::MatrixXd product = subspaces[h].transpose() * subspaces[l];
       const Eigen::MatrixXd wanted =
           (h == l ? 1.0 : gram) * Eigen::MatrixXd::Identity(product.rows(), product.cols());
       worst = std::max(worst, (product - wanted).cwiseAbs().maxCoeff());
@@ -49,9 +49,9 @@ double off_gram(const Frames& frames, double gram) {
   return worst;
 }
 
-double off_orthonormal(const Frames& frames) {
+double off_orthonormal(const Frames& subspaces) {
   double worst = 0;
-  for (const auto& w : frames) worst = std::max(worst, off_gram({w}, 1));
+  for (const auto& w : subspaces) worst = std::max(worst, off_gram({w}, 1));
   return worst;
 }
 
@@ -84,36 +84,36 @@ TEST(Subspaces, OrthogonalAndAligned) {
 TEST(Subspaces, PrincipalAnglesAreRecovered) {
   const Sizes sizes{.d = 9, .heads = 3, .k = 3, .n = 1};
   const PrincipalAngleSubspaces law{.angles = {0.2, 1.0, std::numbers::pi / 2}};
-  const Frames frames = generate(law, sizes);
-  EXPECT_LE(off_orthonormal(frames), 2 * eps);
+  const Frames subspaces = generate(law, sizes);
+  EXPECT_LE(off_orthonormal(subspaces), 2 * eps);
   for (std::size_t h = 1; h < 3; ++h) {
-    const Eigen::VectorXd c = cosines(frames[0], frames[h]);
+    const Eigen::VectorXd c = cosines(subspaces[0], subspaces[h]);
     for (int j = 0; j < 3; ++j) {
       EXPECT_NEAR(c(j), j == 2 ? 0 : std::cos(law.angles[static_cast<std::size_t>(j)]), 4 * eps);
     }
   }
   // Heads that both turned from the first meet at the product of their cosines.
-  const Eigen::VectorXd between = cosines(frames[1], frames[2]);
+  const Eigen::VectorXd between = cosines(subspaces[1], subspaces[2]);
   EXPECT_NEAR(between(0), std::pow(std::cos(0.2), 2), 4 * eps);
   EXPECT_NEAR(between(1), std::pow(std::cos(1.0), 2), 4 * eps);
   EXPECT_GT(std::abs(between(1) - std::cos(1.0)), 0.1);
 }
 
 TEST(Subspaces, ARightAngleMayBeWrittenWithFiveDigits) {
-  const Frames frames = generate(PrincipalAngleSubspaces{.angles = {0, 1.5708}},
-                                 Sizes{.d = 4, .heads = 2, .k = 2, .n = 1});
-  EXPECT_EQ(cosines(frames[0], frames[1])(0), 1);
-  EXPECT_EQ(cosines(frames[0], frames[1])(1), 0);
+  const Frames subspaces = generate(PrincipalAngleSubspaces{.angles = {0, 1.5708}},
+                                    Sizes{.d = 4, .heads = 2, .k = 2, .n = 1});
+  EXPECT_EQ(cosines(subspaces[0], subspaces[1])(0), 1);
+  EXPECT_EQ(cosines(subspaces[0], subspaces[1])(1), 0);
 }
 
 TEST(Subspaces, EquiangularGramIsExact) {
   for (const int heads : {1, 2, 5, 40}) {
     for (const double angle : {1.5, 1.0, 0.1, 1e-3, 1e-9}) {
       const Sizes sizes{.d = heads * 2 + 1, .heads = heads, .k = 2, .n = 1};
-      const Frames frames = generate(EquiangularSubspaces{.angle = angle}, sizes);
+      const Frames subspaces = generate(EquiangularSubspaces{.angle = angle}, sizes);
       // A dot product of H terms whose absolute values sum to at most 1: H roundings and those of
       // the factors.
-      EXPECT_LE(off_gram(frames, std::cos(angle)), (heads + 8) * eps) << heads << " " << angle;
+      EXPECT_LE(off_gram(subspaces, std::cos(angle)), (heads + 8) * eps) << heads << " " << angle;
     }
   }
   const Sizes sizes{.d = 6, .heads = 3, .k = 2, .n = 1};
@@ -123,19 +123,19 @@ TEST(Subspaces, EquiangularGramIsExact) {
 TEST(Subspaces, EquiangularKeepsSmallAngles) {
   // |W_1 - W_2|^2 = 2 (1 - c) a column: lost in rounding if it were made from c = 1 - 5e-19.
   const double angle = 1e-9;
-  const Frames frames =
+  const Frames subspaces =
       generate(EquiangularSubspaces{.angle = angle}, Sizes{.d = 2, .heads = 2, .k = 1, .n = 1});
-  EXPECT_NEAR((frames[0] - frames[1]).norm() / angle, 1, 1e-6);
+  EXPECT_NEAR((subspaces[0] - subspaces[1]).norm() / angle, 1, 1e-6);
 }
 
 TEST(Subspaces, HaarIsOrthonormalAndRepeatable) {
   const Sizes sizes{.d = 9, .heads = 4, .k = 5, .n = 1};
-  const Frames frames = generate(HaarSubspaces{.seed = 5}, sizes);
-  EXPECT_LE(off_orthonormal(frames), 9 * eps);
+  const Frames subspaces = generate(HaarSubspaces{.seed = 5}, sizes);
+  EXPECT_LE(off_orthonormal(subspaces), 9 * eps);
   const Frames more = generate(HaarSubspaces{.seed = 5}, Sizes{.d = 9, .heads = 6, .k = 5, .n = 1});
-  for (std::size_t h = 0; h < 4; ++h) EXPECT_EQ(frames[h], more[h]);
-  EXPECT_NE(frames[0], frames[1]);
-  EXPECT_NE(frames[0], generate(HaarSubspaces{.seed = 6}, sizes)[0]);
+  for (std::size_t h = 0; h < 4; ++h) EXPECT_EQ(subspaces[h], more[h]);
+  EXPECT_NE(subspaces[0], subspaces[1]);
+  EXPECT_NE(subspaces[0], generate(HaarSubspaces{.seed = 6}, sizes)[0]);
   const Frames square = generate(HaarSubspaces{}, Sizes{.d = 4, .heads = 3, .k = 4, .n = 1});
   EXPECT_LE(off_orthonormal(square), 4 * eps);
 }
@@ -143,10 +143,10 @@ TEST(Subspaces, HaarIsOrthonormalAndRepeatable) {
 /// Largest |z| over the means of W_ij, W_ij^2 and W_i1 W_l2, with, for Haar measure on orthonormal
 /// columns in R^d, E W_ij = 0, E W_ij^2 = 1/d, E W_ij^4 = 3/(d(d+2)), E W_i1 W_l2 = 0,
 /// E W_i1^2 W_i2^2 = 1/(d(d+2)), E W_i1^2 W_l2^2 = (d+1)/(d(d-1)(d+2)) for i != l.
-double haar_z(const Frames& frames) {
-  const auto count = static_cast<double>(frames.size());
-  const auto d = static_cast<double>(frames[0].rows());
-  const Eigen::Index rows = frames[0].rows();
+double haar_z(const Frames& subspaces) {
+  const auto count = static_cast<double>(subspaces.size());
+  const auto d = static_cast<double>(subspaces[0].rows());
+  const Eigen::Index rows = subspaces[0].rows();
   double worst = 0;
   auto look = [&](double sum, double variance) {
     worst = std::max(worst, std::abs(sum) / std::sqrt(count * variance));
@@ -155,7 +155,7 @@ double haar_z(const Frames& frames) {
     for (Eigen::Index j = 0; j < 2; ++j) {
       double first = 0;
       double second = 0;
-      for (const auto& w : frames) {
+      for (const auto& w : subspaces) {
         first += w(i, j);
         second += w(i, j) * w(i, j) - 1 / d;
       }
@@ -164,7 +164,7 @@ double haar_z(const Frames& frames) {
     }
     for (Eigen::Index l = 0; l < rows; ++l) {
       double cross = 0;
-      for (const auto& w : frames) cross += w(i, 0) * w(l, 1);
+      for (const auto& w : subspaces) cross += w(i, 0) * w(l, 1);
       look(cross, i == l ? 1 / (d * (d + 2)) : (d + 1) / (d * (d - 1) * (d + 2)));
     }
   }
@@ -172,22 +172,22 @@ double haar_z(const Frames& frames) {
 }
 
 TEST(Subspaces, HaarHasItsMoments) {
-  const Frames frames =
+  const Frames subspaces =
       generate(HaarSubspaces{.seed = 1}, Sizes{.d = 5, .heads = 8000, .k = 2, .n = 1});
-  EXPECT_LE(haar_z(frames), z_bound);
+  EXPECT_LE(haar_z(subspaces), z_bound);
   // QR without its signs: the first diagonal of R is negative for every head.
-  Frames unsigned_frames = frames;
-  for (auto& w : unsigned_frames) {
+  Frames unsigned_subspaces = subspaces;
+  for (auto& w : unsigned_subspaces) {
     if (w(0, 0) > 0) w.col(0) *= -1;
   }
-  EXPECT_GT(haar_z(unsigned_frames), z_bound);
+  EXPECT_GT(haar_z(unsigned_subspaces), z_bound);
 }
 
 TEST(Subspaces, HaarPairsOverlapByChance) {
   // |W_h^T W_l|_F^2/k has mean k/d and variance 2 (d-k)^2/(d^2 (d-1)(d+2)).
   constexpr double d = 6;
   constexpr double k = 2;
-  const Frames frames =
+  const Frames subspaces =
       generate(HaarSubspaces{.seed = 2}, Sizes{.d = 6, .heads = 8000, .k = 2, .n = 1});
   auto z = [](const std::vector<double>& overlaps, double mean) {
     double sum = 0;
@@ -196,8 +196,8 @@ TEST(Subspaces, HaarPairsOverlapByChance) {
     return std::abs(sum) / std::sqrt(static_cast<double>(overlaps.size()) * variance);
   };
   std::vector<double> overlaps;
-  for (std::size_t h = 0; h < frames.size(); h += 2) {
-    overlaps.push_back((frames[h].transpose() * frames[h + 1]).squaredNorm() / k);
+  for (std::size_t h = 0; h < subspaces.size(); h += 2) {
+    overlaps.push_back((subspaces[h].transpose() * subspaces[h + 1]).squaredNorm() / k);
   }
   EXPECT_LE(z(overlaps, k / d), z_bound);
   EXPECT_GT(z(overlaps, 1.05 * k / d), z_bound);
@@ -210,13 +210,13 @@ TEST(Subspaces, ExplicitKeepsWhatIsGiven) {
   law.matrices = {{{c, 0}, {0, 1}, {-c, 0}}, {{1, 0}, {0, -1}, {0, 0}}};
   for (const bool orthonormalise : {false, true}) {
     law.orthonormalise = orthonormalise;
-    const Frames frames = generate(law, sizes);
+    const Frames subspaces = generate(law, sizes);
     for (std::size_t h = 0; h < 2; ++h) {
       for (int i = 0; i < 3; ++i) {
         for (int j = 0; j < 2; ++j) {
           const double given =
               law.matrices[h][static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-          EXPECT_NEAR(frames[h](i, j), given, orthonormalise ? 4 * eps : 0) << h << i << j;
+          EXPECT_NEAR(subspaces[h](i, j), given, orthonormalise ? 4 * eps : 0) << h << i << j;
         }
       }
     }
@@ -227,12 +227,12 @@ TEST(Subspaces, ExplicitOrthonormalisesFromTheFirstColumnOn) {
   ExplicitSubspaces law;
   law.matrices = {{{3, 1}, {4, 2}, {0, 2}}};
   law.orthonormalise = true;
-  const Frames frames = generate(law, Sizes{.d = 3, .heads = 1, .k = 2, .n = 1});
+  const Frames subspaces = generate(law, Sizes{.d = 3, .heads = 1, .k = 2, .n = 1});
   // q1 = (3, 4, 0)/5; column 2 less 2.2 q1 is (-.32, .24, 2), of length sqrt(4.16).
-  EXPECT_NEAR(frames[0](0, 0), 0.6, 4 * eps);
-  EXPECT_NEAR(frames[0](1, 0), 0.8, 4 * eps);
-  EXPECT_NEAR(frames[0](0, 1), -0.32 / std::sqrt(4.16), 4 * eps);
-  EXPECT_NEAR(frames[0](2, 1), 2 / std::sqrt(4.16), 4 * eps);
+  EXPECT_NEAR(subspaces[0](0, 0), 0.6, 4 * eps);
+  EXPECT_NEAR(subspaces[0](1, 0), 0.8, 4 * eps);
+  EXPECT_NEAR(subspaces[0](0, 1), -0.32 / std::sqrt(4.16), 4 * eps);
+  EXPECT_NEAR(subspaces[0](2, 1), 2 / std::sqrt(4.16), 4 * eps);
 }
 
 TEST(Subspaces, ExplicitRefusesWhatDoesNotFit) {

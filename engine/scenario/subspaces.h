@@ -6,19 +6,19 @@
 
 #include <Eigen/Core>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "engine/scenario/scenario.h"
 
 namespace headlab {
 
 /// Orthonormal bases of the column spaces of W_h, h = 1..H: d x k.
-std::vector<Eigen::MatrixXd> to_matrices(const HeadFrames& frames);
+std::vector<Eigen::MatrixXd> to_matrices(const Subspaces& subspaces);
 
 /// The same of the heads of a scenario.
-std::vector<Eigen::MatrixXd> make_subspaces(const Scenario& scenario,
+std::vector<Eigen::MatrixXd> subspace_bases(const Condition& condition,
                                             const Preparation& found = {});
 
 /// What projects the queries, [H] of d x k; none where W_h does.
-std::vector<Eigen::MatrixXd> to_query_matrices(const HeadFrames& frames);
+std::vector<Eigen::MatrixXd> to_query_matrices(const Subspaces& subspaces);
 
 }  // namespace headlab

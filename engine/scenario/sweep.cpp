@@ -23,7 +23,7 @@ Sweep::Sweep(Value root) : base_(std::move(root)) {
   std::erase_if(members, [](const auto& entry) { return entry.key == "sweep"; });
 
   if (!std::holds_alternative<Value::Members>(section.data)) {
-    refuse(section.location, "sweep", std::string("is ") + section.kind() + ", needs a table");
+    reject(section.location, "sweep", std::string("is ") + section.kind() + ", needs a table");
   }
   if (const Value* zip = section.find("zip")) read_value(*zip, "sweep.zip", finite(), zip_);
   read(section, "");
@@ -45,7 +45,7 @@ void Sweep::read(const Value& table, const std::string& prefix) {
     } else if (std::holds_alternative<Value::Members>(entry.value.data)) {
       read(entry.value, key + ".");
     } else {
-      refuse(entry.value.location, "sweep." + key,
+      reject(entry.value.location, "sweep." + key,
              std::string("is ") + entry.value.kind() + ", needs an array of values");
     }
   }
@@ -53,24 +53,24 @@ void Sweep::read(const Value& table, const std::string& prefix) {
 
 void Sweep::check(const Value& section) const {
   if (axes_.empty()) {
-    refuse(section.location, "sweep",
+    reject(section.location, "sweep",
            "has no keys - write a line such as \"heads.kernel.bandwidth\" = [0.2, 0.4]");
   }
   double count = 1;
   for (const auto& axis : axes_) {
     const std::string key = "sweep." + axis.key;
-    if (axis.values.empty()) refuse(axis.location, key, "is an empty array");
-    if (axis.path[0] == "sweep") refuse(axis.location, key, "is part of the sweep itself");
+    if (axis.values.empty()) reject(axis.location, key, "is an empty array");
+    if (axis.path[0] == "sweep") reject(axis.location, key, "is part of the sweep itself");
     for (const auto& other : axes_) {
       if (&other != &axis && starts_with(axis.path, other.path)) {
-        refuse(axis.location, key,
+        reject(axis.location, key,
                axis.path == other.path
                    ? "is swept twice"
                    : "is swept together with " + other.key + ", which holds it");
       }
     }
     if (zip_ && axis.values.size() != axes_[0].values.size()) {
-      refuse(axis.location, key,
+      reject(axis.location, key,
              "has " + std::to_string(axis.values.size()) + " values, " + axes_[0].key + " has " +
                  std::to_string(axes_[0].values.size()) +
                  " - with zip = true all need the same number");
@@ -78,10 +78,10 @@ void Sweep::check(const Value& section) const {
     count = zip_ ? static_cast<double>(axis.values.size())
                  : count * static_cast<double>(axis.values.size());
   }
-  if (count > static_cast<double>(most_conditions)) {
-    refuse(section.location, "sweep",
+  if (count > static_cast<double>(max_conditions)) {
+    reject(section.location, "sweep",
            "has " + number_text(count) + " conditions (allowed: at most " +
-               std::to_string(most_conditions) + ")");
+               std::to_string(max_conditions) + ")");
   }
 }
 

@@ -13,10 +13,11 @@ namespace headlab {
 /// The conditions of a scenario, made one at a time: there may be 10^6 of them.
 class Sweep {
  public:
-  static constexpr std::size_t most_conditions = 1000000;
+  static constexpr std::size_t max_conditions = 1000000;
 
   /// Takes the section [sweep] out of `root`, which becomes the base of every condition. Throws
-  /// Refused for a section that says nothing, contradicts itself or has more than 10^6 conditions.
+  /// InvalidInput for a section that says nothing, contradicts itself or has more than 10^6
+  /// conditions.
   explicit Sweep(Value root);
 
   std::size_t size() const { return size_; }

@@ -39,8 +39,8 @@ inline const Provenance program = {"9.8.7", "abc1234", "GCC 1.2.3", "release"};
 
 /// A condition of which `replicates` were simulated, with moments that look like anything but
 /// round numbers.
-inline ConditionResult condition(const Scenario& scenario, std::uint64_t replicates) {
-  Plan plan = make_plan(scenario);
+inline ConditionResult condition_result(const Condition& condition, std::uint64_t replicates) {
+  Plan plan = make_plan(condition);
   const MomentLayout layout = plan.layout();
   MomentTree tree(layout);
   std::uint64_t draw = 1;
@@ -56,17 +56,17 @@ inline ConditionResult condition(const Scenario& scenario, std::uint64_t replica
     moments.windows = {draw % 3, draw % 5};
     tree.append(std::move(moments));
   }
-  Estimates estimates = estimate(tree, plan.head_weights, plan.truth);
-  return {scenario, {}, std::move(plan), std::move(tree), std::move(estimates), 1.25, 1e6};
+  ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
+  return {condition, {}, std::move(plan), std::move(tree), std::move(estimates), 1.25, 1e6};
 }
 
-/// Results of every condition of a study.
-inline RunResult result(const Study& study, std::uint64_t replicates = 1000) {
+/// Results of every condition of a scenario.
+inline RunResult result(const Scenario& scenario, std::uint64_t replicates = 1000) {
   RunResult made;
   made.machine = {.backend = "cpu", .simd = "AVX2", .device = "a processor", .threads = 3};
   made.outcome.complete = replicates == 1000;
-  for (const Scenario& scenario : study.conditions) {
-    made.conditions.push_back(condition(scenario, replicates));
+  for (const Condition& condition : scenario.conditions) {
+    made.conditions.push_back(condition_result(condition, replicates));
   }
   return made;
 }
@@ -76,18 +76,18 @@ inline std::vector<ConditionIndices> indices(const RunResult& made) {
   const double undefined = std::nan("");
   std::vector<ConditionIndices> all;
   for (const ConditionResult& one : made.conditions) {
-    all.push_back({{.name = "chordal", .figure = {.value = 0.75}, .ceiling = 1.0},
-                   {.name = "qk", .figure = {}, .ceiling = undefined},
+    all.push_back({{.name = "chordal", .figure = {.value = 0.75}, .upper_bound = 1.0},
+                   {.name = "qk", .figure = {}, .upper_bound = undefined},
                    {.name = "output",
                     .figure = one.estimates.output_index,
-                    .ceiling = 2.0,
+                    .upper_bound = 2.0,
                     .simulated = true}});
   }
   return all;
 }
 
-inline Study study(const std::vector<std::string>& sets = {}, const std::string& more = "") {
-  return parse_study(scenario_text + more, "hand_made.toml", sets);
+inline Scenario scenario(const std::vector<std::string>& sets = {}, const std::string& more = "") {
+  return parse_scenario(scenario_text + more, "hand_made.toml", sets);
 }
 
 }  // namespace headlab::hand_made

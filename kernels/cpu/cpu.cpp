@@ -57,7 +57,7 @@ namespace {
 
 template <std::size_t Index = 0>
 std::unique_ptr<Ensembles> make_ensembles(Plans plans, const std::vector<std::size_t>& members,
-                                          Subspaces& subspaces) {
+                                          PackedSubspaces& subspaces) {
   if constexpr (Index < std::variant_size_v<KernelLaw>) {
     if (plans[members.front()]->kernel.index() != Index) {
       return make_ensembles<Index + 1>(plans, members, subspaces);
@@ -113,7 +113,7 @@ class CpuWorker : public ReplicateWorker {
   }
 
  private:
-  Subspaces subspaces_;
+  PackedSubspaces subspaces_;
   std::vector<std::unique_ptr<Ensembles>> ensembles_;
   std::optional<TrainingSet> set_;
   std::vector<Ensembles*> looking_;  ///< in the pass under way
@@ -154,7 +154,7 @@ class Parts : public CpuParts {
 
  private:
   std::vector<const Plan*> plans_;
-  Subspaces subspaces_;
+  PackedSubspaces subspaces_;
   std::unique_ptr<Ensembles> ensembles_;
   std::optional<TrainingSet> set_;
   hwy::AlignedFreeUniquePtr<Tile[]> x_;
@@ -165,7 +165,7 @@ std::unique_ptr<CpuParts> make_parts(const Plan& plan) {
 }
 
 std::vector<float> draw_design(const Plan& plan, std::uint64_t replicate) {
-  const Subspaces none(static_cast<std::size_t>(plan.d));
+  const PackedSubspaces none(static_cast<std::size_t>(plan.d));
   TrainingSet set(plan, none);
   const auto d = static_cast<std::size_t>(plan.d);
   std::vector<float> x;
@@ -241,18 +241,18 @@ class CpuBackend : public Backend {
       const auto windows = heads * static_cast<std::uint64_t>(plan->queries);
       const bool conditional = plan->estimator == Estimator::conditional;
       point += heads * (k + 1);
-      const std::uint64_t least_weights = 8 * 256 * (conditional ? heads : 1);
+      const std::uint64_t min_weights = 8 * 256 * (conditional ? heads : 1);
       bytes += 12 * heads * k * d + windows * (12 * k + 440) +
-               4 * std::max<std::uint64_t>(most_weights, least_weights) +
+               4 * std::max<std::uint64_t>(max_weights, min_weights) +
                8 * leaf_replicates * plan->layout().statistics();
       if (!conditional) continue;
       const std::uint64_t pairs = heads * (heads + 1) / 2;
       const std::uint64_t batch = std::min(static_cast<std::uint64_t>(plan->queries),
-                                           std::max<std::uint64_t>(most_running_pairs / pairs, 8));
+                                           std::max<std::uint64_t>(max_running_pairs / pairs, 8));
       bytes += 8 * windows * (heads + 1) + 2 * 64 * batch * (pairs + 1);
     }
     // Where heads are shared a point takes less, and a chunk holds more of them.
-    const std::uint64_t chunk = std::max(4 * point * chunk_unit, most_chunk_bytes);
+    const std::uint64_t chunk = std::max(4 * point * chunk_unit, max_chunk_bytes);
     return bytes + std::min(chunk, 4 * point * (plans[0]->n + tile_points));
   }
   std::unique_ptr<Worker> worker(Plans plans) const override {

@@ -45,7 +45,7 @@ TEST(CpuDraws, DrawsTheBitsOfTheReferenceForEveryDesign) {
           },
           law);
       plan.projections.assign(static_cast<std::size_t>(plan.d), 0.0);
-      const std::vector<double> reference = draw_sample(plan, 41).x;
+      const std::vector<double> reference = draw_training_set(plan, 41).x;
 
       const std::vector<float> drawn = draw_design_cpu(plan, 41);
 

@@ -132,7 +132,7 @@ class EnsembleLoop : public Ensembles {
  public:
   /// Of plans[i] for each i of `members`. Registers their subspaces, each once, and evaluates a
   /// head that several of them have once.
-  EnsembleLoop(Plans plans, const std::vector<std::size_t>& members, Subspaces& subspaces)
+  EnsembleLoop(Plans plans, const std::vector<std::size_t>& members, PackedSubspaces& subspaces)
       : plan_(*plans[members.front()]),
         queries_(static_cast<std::size_t>(plan_.queries)),
         k_(static_cast<std::size_t>(plan_.k)),
@@ -146,29 +146,28 @@ class EnsembleLoop : public Ensembles {
     // heads have in a part: the first stays in the first cache, the others in the second. Short
     // strips are slow, for what is done once a strip, the more so where weights are kept: there
     // AVX-512 has twice the keys.
-    const std::size_t rows = most_together * (conditional_ ? heads_.size() : 1);
-    const std::size_t kept = std::min((lane_count == 16 ? 2 : 1) * most_strip_numbers / k_,
-                                      std::max(most_weights / rows, 16 * lane_count));
-    const std::size_t most_tiles = lane_count == 16 ? block_tiles : 16;
-    key_tiles_ = std::clamp<std::size_t>(most_strip_numbers / k_ / tile_points, 2, most_tiles);
-    weight_tiles_ = std::clamp<std::size_t>(kept / tile_points, 2, most_tiles);
+    const std::size_t rows = max_together * (conditional_ ? heads_.size() : 1);
+    const std::size_t kept = std::min((lane_count == 16 ? 2 : 1) * max_strip_numbers / k_,
+                                      std::max(max_weights / rows, 16 * lane_count));
+    const std::size_t max_tiles = lane_count == 16 ? block_tiles : 16;
+    key_tiles_ = std::clamp<std::size_t>(max_strip_numbers / k_ / tile_points, 2, max_tiles);
+    weight_tiles_ = std::clamp<std::size_t>(kept / tile_points, 2, max_tiles);
     const std::size_t size =
-        std::max(most_together * key_tiles_, rows * weight_tiles_) * tile_points;
+        std::max(max_together * key_tiles_, rows * weight_tiles_) * tile_points;
     buffer_ = hwy::AllocateAligned<float>(size);
     std::fill_n(buffer_.get(), size, 0.0f);
     needs_pairs_ = conditional_ &&
                    !(constant_scale_ && std::ranges::all_of(conditions_, &Condition::recomputes));
     keep_weights(conditional_);
-    part_strips_ =
-        std::max<std::size_t>(most_part_numbers / (heads_.size() * k_) / strip_keys(), 1);
+    part_strips_ = std::max<std::size_t>(max_part_numbers / (heads_.size() * k_) / strip_keys(), 1);
     std::size_t pairs = 1;
     for (const Condition& one : conditions_) {
       if (!one.recomputes()) pairs = std::max(pairs, one.pairs());
     }
-    batch_ = std::max<std::size_t>(most_running_pairs / pairs / most_together, 1) * most_together;
+    batch_ = std::max<std::size_t>(max_running_pairs / pairs / max_together, 1) * max_together;
     for (Condition& condition : conditions_) {
       std::vector<float*> places;
-      for (std::size_t r = 0; r < most_together; ++r) {
+      for (std::size_t r = 0; r < max_together; ++r) {
         for (const std::size_t h : condition.heads()) places.push_back(row(r, h));
       }
       condition.place(std::move(places), std::min(batch_, queries_));
@@ -256,7 +255,7 @@ class EnsembleLoop : public Ensembles {
 
   // Construction
 
-  void add_condition(const Plan& plan, std::size_t index, Subspaces& subspaces) {
+  void add_condition(const Plan& plan, std::size_t index, PackedSubspaces& subspaces) {
     // This target's own law has the members of the plan's.
     const Law law = __builtin_bit_cast(Law, *std::get_if<LawIndex>(&plan.kernel));
     std::vector<std::size_t> heads;
@@ -300,8 +299,9 @@ class EnsembleLoop : public Ensembles {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         Window& at = window(q, h);
         const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
-        at.repaired = !(at.sums.weight >= min_safe_sum(plan_.estimator, plan_.n, Underflow::flushed)) ||
-                      bound > largest_exponent;
+        at.repaired =
+            !(at.sums.weight >= min_safe_sum(plan_.estimator, plan_.n, Underflow::flushed)) ||
+            bound > largest_exponent;
         // sum w^2 <= max w sum w: such a window is not narrow.
         const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));
         if (!at.repaired && !wide && !sums_squares_) ++uncounted;
@@ -346,9 +346,8 @@ class EnsembleLoop : public Ensembles {
   /// on, which are all of them or a batch.
   template <class Body>
   HWY_ATTR void for_queries(std::size_t first, std::size_t count, const Body& body) {
-    for_row_tiles<most_together>(count, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
-      body.template operator()<Rows>(first + q);
-    });
+    for_row_tiles<max_together>(count, [&]<std::size_t Rows>(std::size_t q)
+                                           HWY_ATTR { body.template operator()<Rows>(first + q); });
   }
 
   /// Brings keys that will be needed next nearer, into the second cache: of `tiles` tiles from
@@ -492,7 +491,7 @@ class EnsembleLoop : public Ensembles {
       // Beyond that exp2 could not round; such a window exceeds `largest_exponent` and is repaired.
       at.set_whole(
           -std::ceil(std::clamp(at.norm * norm - largest_first_exponent, 0.0f, largest_whole)));
-      const float reach = (at.whole - static_cast<float>(least_plain_exponent)) / at.norm;
+      const float reach = (at.whole - static_cast<float>(min_plain_exponent)) / at.norm;
       const bool plain = reach > 0 && at.whole >= -largest_plain_whole;
       at.reach2 = plain ? reach * reach : -1.0f;
     }
@@ -683,8 +682,8 @@ class EnsembleLoop : public Ensembles {
     if (Law::counts_empty_windows && at.repaired && at.shift < least) ++counts.empty;
     // Two points of equal weight are not narrow, whichever way float32 rounds their squares.
     const bool counted = sums_squares_ || at.again;
-    const double least_square = 2 * (1 - 1e-5) * at.sums.weight_squared;
-    if (counted && at.sums.weight * at.sums.weight < least_square) ++counts.narrow;
+    const double min_square = 2 * (1 - 1e-5) * at.sums.weight_squared;
+    if (counted && at.sums.weight * at.sums.weight < min_square) ++counts.narrow;
   }
 
   Pass pass_ = Pass::sums;
@@ -713,5 +712,5 @@ class EnsembleLoop : public Ensembles {
   std::vector<float> strip_norms_;             ///< [strips_][heads_], the largest |key|^2
   std::vector<float> largest_norm_;            ///< [heads_], of the keys so far
   std::vector<std::size_t> again_;             ///< queries to be done again
-  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [most_together][heads_ or 1][strip_keys]
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [max_together][heads_ or 1][strip_keys]
 };

@@ -5,7 +5,7 @@
 inline constexpr double log2_e = 1.4426950408889634;
 
 /// Exponents from here on need no clamp.
-inline constexpr double least_plain_exponent = -124;
+inline constexpr double min_plain_exponent = -124;
 
 /// Inner products of queries and keys in place of distances cost an exponent no more than eps times
 /// this, which is where (|query| + reach)^2, in length scales, may not be above it.
@@ -65,7 +65,7 @@ class Head {
       for (int step = 0; step < 100; ++step) {
         const double middle = (reach_ + beyond) / 2;
         const double exponent = law_.log_weight(middle * middle * unit_) * log2_e;
-        (exponent >= least_plain_exponent ? reach_ : beyond) = middle;
+        (exponent >= min_plain_exponent ? reach_ : beyond) = middle;
       }
     }
     panels_.resize(queries_.size());
@@ -137,7 +137,7 @@ class Head {
   }
 
  private:
-  static constexpr bool linear = requires { Law::norm_share; };
+  static constexpr bool linear = requires { Law::norm_coefficient; };
   static constexpr bool softmax = Law::has_key_prior;
 
   std::size_t subspace_;

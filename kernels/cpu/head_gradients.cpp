@@ -6,7 +6,7 @@
 // which computes the weights again from the normaliser that the first one found. In the second one
 // a weight costs 2 d_k multiply-adds besides, because with e_qi = s_q w_qi (Y_i - f_q) and
 // sum_i e_qi = 0 the gradient splits into a sum over keys and one over queries,
-//     sum_i X_i (sum_q e_qi (u_q + norm_share v_i))^T  and  sum_q x_q (sum_i e_qi v_i)^T,
+//     sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T  and  sum_q x_q (sum_i e_qi v_i)^T,
 // so that the d coordinates of X and x meet only sums over one of the two.
 #include "kernels/cpu/head_gradients.h"
 
@@ -52,8 +52,8 @@ Buffer zeros(std::size_t size) {
 /// Keys of a strip, which a group of queries meets at once; and of a chunk, which is one task.
 constexpr std::size_t strip_tiles = 16;
 constexpr std::size_t strip_keys = strip_tiles * tile_points;
-constexpr std::size_t least_chunk_strips = 4;
-constexpr std::size_t most_chunks = 16;
+constexpr std::size_t min_chunk_strips = 4;
+constexpr std::size_t max_chunks = 16;
 /// Queries of a task that estimates.
 constexpr std::size_t task_queries = 64;
 
@@ -65,12 +65,12 @@ class CpuGradients : public HeadGradients {
  public:
   CpuGradients(const KernelLaw& kernel, int threads) : threads_(threads), units_(kernel) {}
 
-  void load(const TrainingPoints& points, std::size_t count) override {
+  void load(const FitPoints& points, std::size_t count) override {
     d_ = static_cast<std::size_t>(points.d);
     n_ = count;
     tiles_ = (n_ + tile_points - 1) / tile_points;
     const std::size_t strips = (tiles_ + strip_tiles - 1) / strip_tiles;
-    chunk_strips_ = std::max(least_chunk_strips, (strips + most_chunks - 1) / most_chunks);
+    chunk_strips_ = std::max(min_chunk_strips, (strips + max_chunks - 1) / max_chunks);
     chunks_ = (strips + chunk_strips_ - 1) / chunk_strips_;
     double sum = 0;
     for (std::size_t i = 0; i < n_; ++i) sum += points.y[i];
@@ -155,7 +155,7 @@ class CpuGradients : public HeadGradients {
     separate_ = !heads.queries.empty();
     queries_ = queries.size();
     query_points_.assign(queries.x.begin(), queries.x.end());
-    if (units_.norm_share != 0) {
+    if (units_.norm_coefficient != 0) {
       for (std::size_t i = 0; i < query_points_.size(); ++i) query_points_[i] -= x_centre_[i % d_];
     }
     own_.assign(queries.own.begin(), queries.own.end());
@@ -228,7 +228,7 @@ class CpuGradients : public HeadGradients {
       out[r] = buffer + r * strip_keys;
     }
     const float* strip = keys(h, tile);
-    if (units_.norm_share != 0) {
+    if (units_.norm_coefficient != 0) {
       multiply_tiles<Rows, true>(strip, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
                                  [](Float r2) HWY_ATTR {
                                    return hn::Max(hn::Neg(r2), hn::Set(float_tag, -largest_size));
@@ -289,10 +289,10 @@ class CpuGradients : public HeadGradients {
     window.value += total(value);
   }
 
-  /// Estimates, and normalisers log2 sum_i K, of some queries.
+  /// ConditionEstimates, and normalisers log2 sum_i K, of some queries.
   HWY_ATTR void estimate_some(std::size_t h, std::size_t begin, std::size_t count) {
     const WithoutSubnormals without_subnormals;
-    const Buffer buffer = zeros(most_rows * strip_keys);
+    const Buffer buffer = zeros(max_rows * strip_keys);
     for_row_tiles(count, [&]<std::size_t Rows>(std::size_t row) HWY_ATTR {
       Window windows[Rows];
       for (std::size_t tile = 0; tile < tiles_; tile += strip_tiles) {
@@ -376,11 +376,11 @@ class CpuGradients : public HeadGradients {
     }
   }
 
-  /// Adds sum_i X_i (sum_q e_qi (u_q + norm_share v_i))^T over the keys of a strip to of_keys
+  /// Adds sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T over the keys of a strip to of_keys
   /// [d][k]. `products` [k][strip_keys] is overwritten.
   HWY_ATTR void add_keys(std::size_t h, std::size_t tile, std::size_t tiles, float* products,
                          const float* sums, double* of_keys) {
-    const Float share = hn::Set(float_tag, static_cast<float>(units_.norm_share));
+    const Float share = hn::Set(float_tag, static_cast<float>(units_.norm_coefficient));
     for (std::size_t j = 0; j < k_; ++j) {
       float* product = products + j * strip_keys;
       for (std::size_t t = 0; t < tiles; ++t) {
@@ -413,12 +413,12 @@ class CpuGradients : public HeadGradients {
     });
   }
 
-  /// What a chunk of keys adds: sum_i X_i (sum_q e_qi (u_q + norm_share v_i))^T to of_keys [d][k],
-  /// and sum_i e_qi v_i to of_queries [Q][k].
+  /// What a chunk of keys adds: sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T to of_keys
+  /// [d][k], and sum_i e_qi v_i to of_queries [Q][k].
   HWY_ATTR void add_chunk(std::size_t h, std::size_t chunk, const std::vector<float>& scales,
                           double* of_keys, double* of_queries) {
     const WithoutSubnormals without_subnormals;
-    const Buffer buffer = zeros(most_rows * strip_keys);
+    const Buffer buffer = zeros(max_rows * strip_keys);
     const Buffer products = zeros(k_ * strip_keys);
     const Buffer sums = zeros(strip_keys);
     for (std::size_t tile = first_tile(chunk); tile < end_tile(chunk); tile += strip_tiles) {

@@ -9,8 +9,9 @@
 
 namespace headlab {
 
-/// Estimates and gradients in float32 SIMD, with sums over strips of keys in float64, on `threads`
-/// threads; the bits do not depend on their number. The kernel must have a norm_share.
+/// ConditionEstimates and gradients in float32 SIMD, with sums over strips of keys in float64, on
+/// `threads` threads; the bits do not depend on their number. The kernel must have a
+/// norm_coefficient.
 std::unique_ptr<HeadGradients> make_cpu_gradients(const KernelLaw& kernel, int threads);
 
 }  // namespace headlab

@@ -29,7 +29,7 @@ TEST(CpuGradients, AreEquivalentToReference) {
   for (FitShape shape : test::fit_shapes()) {
     for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
       for (const bool separate : {false, true}) {
-        if (separate && norm_share_of(kernel) != 0) continue;
+        if (separate && norm_coefficient_of(kernel) != 0) continue;
         shape.separate = separate;
         const FitCase c = make_fit_case(shape, kernel);
         const test::FitReference reference = test::reference_answer(c, rounding);
@@ -58,7 +58,7 @@ TEST(CpuGradients, KeepTheirDigitsWherePointsAreFarOut) {
     }
     FitCase far = near;
     for (std::vector<float>* x : {&far.points.x, &far.queries}) {
-      if (x == &far.queries && norm_share_of(kernel) == 0) continue;
+      if (x == &far.queries && norm_coefficient_of(kernel) == 0) continue;
       for (float& coordinate : *x) coordinate += 512;
     }
     const FitAnswer of_near = answer(near, *make_cpu_gradients(kernel, 1));

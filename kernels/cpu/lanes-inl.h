@@ -48,7 +48,7 @@ HWY_INLINE Lanes log(Lanes a) {
 }
 
 /// Exponents below this give weight 0.
-inline constexpr float least_exponent = -127.0f;
+inline constexpr float min_exponent = -127.0f;
 /// See Exp2.
 inline constexpr float largest_plain_whole = 100.0f;
 inline constexpr float largest_whole = 0x1p17f;
@@ -115,7 +115,7 @@ class Exp2 {
     for (std::size_t v = 0; v < Vectors; ++v) {
       __mmask16 some = every_lane;
       if constexpr (Clamp) {
-        const Float least = hn::Set(float_tag, least_exponent + 0.5f);
+        const Float least = hn::Set(float_tag, min_exponent + 0.5f);
         some = _mm512_cmp_ps_mask(hn::Add(t[v], whole_).raw, least.raw, _CMP_GT_OQ);
         // The sum with t itself could be rounded up to the next integer.
         const Float n{_mm512_maskz_roundscale_ps(every_lane, t[v].raw, _MM_FROUND_TO_NEG_INF)};
@@ -155,7 +155,7 @@ class Exp2 {
  public:
   HWY_INLINE explicit Exp2(float whole)
       : round_(hn::Set(float_tag, 12582912.0f + whole)),
-        least_(hn::Set(float_tag, least_exponent - whole)) {}
+        least_(hn::Set(float_tag, min_exponent - whole)) {}
   template <std::size_t Vectors>
   HWY_INLINE void operator()(Float (&t)[Vectors]) const {
     for (Float& vector : t) vector = power(vector);

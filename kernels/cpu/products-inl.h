@@ -6,11 +6,11 @@
 // of points. With 6 by 2 sums, two vectors of points and one coefficient take 15 of AVX2's 16
 // registers; 8 by 2 leave AVX-512 some of its 32.
 
-inline constexpr std::size_t most_rows = lane_count == 16 ? 8 : 6;
+inline constexpr std::size_t max_rows = lane_count == 16 ? 8 : 6;
 
 /// Calls body.template operator()<Rows>(first) for register tiles of at most Most rows that cover
 /// rows 0 .. count - 1.
-template <std::size_t Most = most_rows, class Body>
+template <std::size_t Most = max_rows, class Body>
 HWY_ATTR HWY_INLINE void for_row_tiles(std::size_t count, const Body& body) {
   std::size_t row = 0;
   for (; row + Most <= count; row += Most) body.template operator()<Most>(row);

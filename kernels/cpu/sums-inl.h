@@ -100,9 +100,9 @@ struct WeightRow {
   }
 };
 /// Queries that go through a strip of keys together.
-inline constexpr std::size_t most_together = fused_rows;
+inline constexpr std::size_t max_together = fused_rows;
 #else
-inline constexpr std::size_t most_together = most_rows;
+inline constexpr std::size_t max_together = max_rows;
 #endif
 
 /// Adds sum_i rows[r][i] columns[c][i] to the running sum c of those at sums[r], for all r and c

@@ -3,9 +3,9 @@
 // Included once per SIMD target.
 
 /// Subspaces of the heads, each once however many heads and conditions look at it.
-class Subspaces {
+class PackedSubspaces {
  public:
-  explicit Subspaces(std::size_t d) : d_(d) {}
+  explicit PackedSubspaces(std::size_t d) : d_(d) {}
 
   /// Index of the subspace of W [d][k], new or known.
   std::size_t add(const double* w, std::size_t k) {
@@ -51,7 +51,7 @@ class TrainingSet {
  public:
   /// For the draws of `plan` and the keys of `subspaces`, which must outlive it; in chunks, or all
   /// points at once.
-  TrainingSet(const Plan& plan, const Subspaces& subspaces, bool in_chunks = true)
+  TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, bool in_chunks = true)
       : plan_(plan),
         subspaces_(subspaces),
         n_(plan.n),
@@ -252,7 +252,7 @@ class TrainingSet {
   }
 
   const Plan& plan_;
-  const Subspaces& subspaces_;
+  const PackedSubspaces& subspaces_;
   std::uint64_t n_;
   std::size_t chunk_tiles_;
   std::optional<std::uint64_t> replicate_;  ///< that is loaded

@@ -184,9 +184,9 @@ struct FitNormaliser {
   float largest, log_sum, estimate;
 };
 
-/// Estimates and gradients of heads on one training set, see kernels/learning/head_gradients.h.
-/// Keys and queries are in units in which log2 K = -|u - v|^2 or u.v; the values Y have their mean
-/// subtracted.
+/// ConditionEstimates and gradients of heads on one training set, see
+/// kernels/learning/head_gradients.h. Keys and queries are in units in which log2 K = -|u - v|^2 or
+/// u.v; the values Y have their mean subtracted.
 struct FitArguments {
   std::int64_t n = 2, padded_n = fit_tile_keys;
   int d = 1, heads = 1, k = 1;

@@ -53,7 +53,7 @@ TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesignAndEveryGrid) {
     plan.query_points.assign(static_cast<std::size_t>(plan.d), 0.0);
     plan.head_weights = {1};
     plan.truth = {0};
-    const std::vector<double> reference = draw_sample(plan, 41).x;
+    const std::vector<double> reference = draw_training_set(plan, 41).x;
     for (const std::int64_t slice_points : {128, 1000}) {
       Options options;
       options.batch_replicates = 1;
@@ -135,7 +135,7 @@ TEST_F(Cuda, StatisticsAreEquivalentToReference) {
 
 /// Largest sum_j |query_j key_j| over the heads, queries and points of a training set, in the units
 /// of the keys.
-double largest_product(const Plan& plan, const Sample& sample) {
+double largest_product(const Plan& plan, const TrainingSet& sample) {
   const auto d = static_cast<std::size_t>(plan.d);
   const auto k = static_cast<std::size_t>(plan.k);
   const auto count = static_cast<std::size_t>(plan.queries);
@@ -183,7 +183,7 @@ TEST_F(Cuda, SplitProductsKeepTheDigits) {
         // Of an exponent of 2; a weight changes by its ln 2 th part, an estimate by no more than
         // that of the largest value, 2.
         const double exponent =
-            2 * 0x1p-20 * 2 * largest_product(plan, draw_sample(plan, replicate));
+            2 * 0x1p-20 * 2 * largest_product(plan, draw_training_set(plan, replicate));
         const double bound = 2 * (exponent * std::log(2.0) + 20 * test::eps32);
         for (std::size_t i = 0; i < split.size(); ++i) {
           ASSERT_TRUE(std::abs(split[i] - plain[i]) <= bound) << k << " " << kernel.index();

@@ -94,19 +94,20 @@ DrawArguments Batch::draw_arguments(std::uint64_t first, std::int64_t count) con
 }
 
 WeighArguments Batch::weigh_arguments() const {
-  const std::optional<double>& norm_share = constants_.norm_share;
+  const std::optional<double>& norm_coefficient = constants_.norm_coefficient;
   const bool norms_are_masks = launch_.microkernel == Microkernel::any;
-  return {.sets = sets(),
-          .queries = constants_.queries,
-          .tiling = launch_.weigh,
-          .totals = launch_.totals,
-          .padded_k = launch_.padded_k,
-          .exponent = !norm_share        ? Exponent::law
-                      : *norm_share == 0 ? Exponent::product
-                                         : Exponent::minus_distance,
-          .norm_factor = norms_are_masks ? 0.0f : static_cast<float>(norm_share.value_or(0.0)),
-          .kernel = DeviceVariant<KernelLaw>(plan_.kernel),
-          .partials = arrays_.partials.as<double>()};
+  return {
+      .sets = sets(),
+      .queries = constants_.queries,
+      .tiling = launch_.weigh,
+      .totals = launch_.totals,
+      .padded_k = launch_.padded_k,
+      .exponent = !norm_coefficient        ? Exponent::law
+                  : *norm_coefficient == 0 ? Exponent::product
+                                           : Exponent::minus_distance,
+      .norm_factor = norms_are_masks ? 0.0f : static_cast<float>(norm_coefficient.value_or(0.0)),
+      .kernel = DeviceVariant<KernelLaw>(plan_.kernel),
+      .partials = arrays_.partials.as<double>()};
 }
 
 void Batch::weigh_all(const WeighArguments& arguments, std::int64_t replicates) {

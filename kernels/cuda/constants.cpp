@@ -11,12 +11,12 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
 /// The first points of replicate 0 and m there, typical of all points.
-struct Points {
+struct DeviceTrainingSets {
   std::vector<std::vector<float>> x;
   std::vector<float> m;
 };
-Points first_points(const Plan& plan) {
-  Points points;
+DeviceTrainingSets first_points(const Plan& plan) {
+  DeviceTrainingSets points;
   const std::uint64_t seed = plan.fixed_design_seed.value_or(plan.seed);
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(plan.n, 32); ++i) {
     std::vector<float> x(static_cast<std::size_t>(point_buffer(plan.d)));
@@ -62,7 +62,7 @@ struct QueryArrays {
   std::vector<float> points, products, shifts;
 };
 QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
-                         std::optional<double> norm_share, const Points& some,
+                         std::optional<double> norm_coefficient, const DeviceTrainingSets& some,
                          const std::vector<float>& projections, const std::vector<double>& centre) {
   QueryArrays arrays;
   const auto heads = static_cast<std::size_t>(plan.heads);
@@ -100,8 +100,8 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
       }
       // Gaussian: the exponent becomes -|query - key|^2. Softmax: the largest becomes about 0.
       double shift = 0;
-      if (norm_share && *norm_share != 0) shift = *norm_share * norm2;
-      if (norm_share && *norm_share == 0) shift = -*std::ranges::max_element(product);
+      if (norm_coefficient && *norm_coefficient != 0) shift = *norm_coefficient * norm2;
+      if (norm_coefficient && *norm_coefficient == 0) shift = -*std::ranges::max_element(product);
       arrays.shifts[h * padded + q] = static_cast<float>(shift);
     }
   }
@@ -113,12 +113,12 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
 }  // namespace
 
 Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
-    : norm_share(norm_share_of(plan.kernel)) {
-  const Points some = first_points(plan);
+    : norm_coefficient(norm_coefficient_of(plan.kernel)) {
+  const DeviceTrainingSets some = first_points(plan);
   value_centre = median(some.m);
   const std::vector<double> exact_centre = centre_of(plan);
   const std::vector<float> rows = key_projections(plan, launch.padded_k);
-  const QueryArrays arrays = query_arrays(plan, launch, norm_share, some, rows, exact_centre);
+  const QueryArrays arrays = query_arrays(plan, launch, norm_coefficient, some, rows, exact_centre);
   // Copies read these until the stream is synchronised.
   const float* rounded = plan.table.rounded();
   const std::vector<float> numbers(rounded, rounded + plan.table.size());

@@ -40,7 +40,7 @@ class Constant {
 struct Constants {
   Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream);
 
-  std::optional<double> norm_share;  ///< of the kernel law, where it has a product form
+  std::optional<double> norm_coefficient;  ///< of the kernel law, where it has a product form
   float value_centre = 0;  ///< subtracted from the values, so that the rest has the digits
   Constant<float> table;
   Constant<float> centre;       ///< [d], see centre_of

@@ -76,7 +76,7 @@ TEST_F(GpuBackend, DrawsTheBitsOfTheReferenceForEveryDesign) {
     plan.head_weights = {1};
     plan.truth = {0};
     for (const std::uint64_t replicate : {0ull, 41ull, (1ull << 33) + 7}) {
-      const std::vector<double> expected = draw_sample(plan, replicate).x;
+      const std::vector<double> expected = draw_training_set(plan, replicate).x;
       const std::vector<float> drawn = draw_design(plan, replicate, {});
       ASSERT_EQ(drawn.size(), expected.size());
       for (std::size_t i = 0; i < drawn.size(); ++i) {
@@ -249,7 +249,7 @@ TEST_F(GpuBackend, LearnedHeadsAreEquivalentToReferenceWithTheSameBitsAgain) {
   for (test::FitShape shape : shapes) {
     for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
       for (const bool separate : {false, true}) {
-        if (separate && norm_share_of(kernel) != 0) continue;
+        if (separate && norm_coefficient_of(kernel) != 0) continue;
         shape.separate = separate;
         const test::FitCase c = test::make_fit_case(shape, kernel);
         const test::FitReference reference = test::reference_answer(c, test::cuda_fit_rounding());

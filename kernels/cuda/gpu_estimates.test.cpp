@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates from simulations on a GPU: within their standard errors of the reference and of known
-// answers.
+// ConditionEstimates from simulations on a GPU: within their standard errors of the reference and
+// of known answers.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -68,7 +68,7 @@ class CudaGradients : public HeadGradients {
         units_(kernel),
         wanted_blocks_(options.fit_blocks),
         streams_(std::move(streams)) {
-    a_.distances = units_.norm_share != 0;
+    a_.distances = units_.norm_coefficient != 0;
     a_.key_factor = units_.key_factor;
     a_.query_factor = units_.query_factor;
     use_device(device);
@@ -78,7 +78,7 @@ class CudaGradients : public HeadGradients {
   CudaGradients(const CudaGradients&) = delete;
   CudaGradients& operator=(const CudaGradients&) = delete;
 
-  void load(const TrainingPoints& points, std::size_t count) override {
+  void load(const FitPoints& points, std::size_t count) override {
     use_device(device_);
     a_.d = points.d;
     a_.n = static_cast<std::int64_t>(count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates and gradients of heads that are learned. Weights are never stored: the estimates take
-// one pass over the keys, the gradient a second one, which recomputes the weights from the
-// normaliser of the first. With e_qi = s_q w_qi (Y_i - f_q) and sum_i e_qi = 0 the gradient splits
-// into a sum over keys and one over queries, for the Gaussian kernel
+// ConditionEstimates and gradients of heads that are learned. Weights are never stored: the
+// estimates take one pass over the keys, the gradient a second one, which recomputes the weights
+// from the normaliser of the first. With e_qi = s_q w_qi (Y_i - f_q) and sum_i e_qi = 0 the
+// gradient splits into a sum over keys and one over queries, for the Gaussian kernel
 //     sum_i X_i (sum_q e_qi (u_q - v_i))^T  and  sum_q x_q (sum_i e_qi (v_i - u_q))^T
 // and for softmax the same with only u_q and only v_i in the brackets.
 //

@@ -56,7 +56,7 @@ TEST_F(CudaGradients, AreEquivalentToReference) {
   for (FitShape shape : shapes) {
     for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
       for (const bool separate : {false, true}) {
-        if (separate && norm_share_of(kernel) != 0) continue;
+        if (separate && norm_coefficient_of(kernel) != 0) continue;
         shape.separate = separate;
         const FitCase c = make_fit_case(shape, kernel);
         const test::FitReference reference = test::reference_answer(c, test::cuda_fit_rounding());
@@ -121,7 +121,7 @@ TEST_F(CudaGradients, AFitGoesTheSameWayAsOnTheCpu) {
   // Y = cos(2 direction.x) + noise, x ~ N(0, I_3), direction = (0.8, 0.6, 0).
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal;
-  TrainingPoints points{.d = 3, .x = {}, .y = {}};
+  FitPoints points{.d = 3, .x = {}, .y = {}};
   for (std::size_t i = 0; i < 200; ++i) {
     for (int c = 0; c < 3; ++c) points.x.push_back(static_cast<float>(normal(random)));
     const double along =
@@ -164,8 +164,7 @@ TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
   Plan given = plan;
   given.learning.reset();
   const auto gradients = backend->head_gradients(plan.kernel, 1);
-  given.projections =
-      fit_heads(learning, 2, training_points(plan, 2), *gradients).value().heads.keys;
+  given.projections = fit_heads(learning, 2, fit_points(plan, 2), *gradients).value().heads.keys;
   backend->worker(given)->run(block, expected);
   EXPECT_EQ(learned[0].mean, expected[0].mean);
   EXPECT_NE(given.projections, plan.projections);

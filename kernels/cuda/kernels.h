@@ -30,8 +30,8 @@ void statistics(Stream& stream, const StatisticsArguments& arguments);
 void leaves(Stream& stream, const MomentArguments& arguments);
 void merge_leaves(Stream& stream, const MomentArguments& arguments);
 
-/// Estimates of heads that are learned, from keys and projected queries, with the normalisers that
-/// the gradient needs; and the gradient (head_gradients.cu).
+/// ConditionEstimates of heads that are learned, from keys and projected queries, with the
+/// normalisers that the gradient needs; and the gradient (head_gradients.cu).
 void estimate_heads(Stream& stream, const FitArguments& arguments);
 void gradient_of_heads(Stream& stream, const FitArguments& arguments);
 

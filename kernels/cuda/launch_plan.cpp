@@ -52,9 +52,9 @@ bool products_are_accurate(const Plan& plan) {
 }
 
 Microkernel choose_microkernel(const Plan& plan, const LaunchLimits& limits) {
-  const auto norm_share = norm_share_of(plan.kernel);
-  const bool only_products = norm_share == 0.0;
-  const bool products = only_products || (norm_share && products_are_accurate(plan));
+  const auto norm_coefficient = norm_coefficient_of(plan.kernel);
+  const bool only_products = norm_coefficient == 0.0;
+  const bool products = only_products || (norm_coefficient && products_are_accurate(plan));
   if (plan.queries < 3) return Microkernel::any;
   if (plan.k <= 2 && !only_products) return Microkernel::distances2;
   if (plan.k <= 4) return products ? Microkernel::dots4 : Microkernel::distances4;
@@ -239,11 +239,11 @@ std::vector<double> centre_of(const Plan& plan) {
 double key_unit(const KernelLaw& kernel) {
   // Laws with a product form are kept in units in which log2 w = -|query - key|^2.
   const double unit = 1 / length_scale(kernel);
-  return norm_share_of(kernel) ? unit * std::sqrt(0.5 / std::log(2.0)) : unit;
+  return norm_coefficient_of(kernel) ? unit * std::sqrt(0.5 / std::log(2.0)) : unit;
 }
 
 std::vector<double> projected_queries(const Plan& plan) {
-  const bool centred = norm_share_of(plan.kernel) != 0.0;
+  const bool centred = norm_coefficient_of(plan.kernel) != 0.0;
   const std::vector<double> centre =
       centred ? centre_of(plan) : std::vector<double>(static_cast<std::size_t>(plan.d), 0.0);
   const double unit = key_unit(plan.kernel);

@@ -85,7 +85,7 @@ class Batches {
 
 class Descent {
  public:
-  Descent(const Learning& learning, std::uint64_t number, const TrainingPoints& points,
+  Descent(const Learning& learning, std::uint64_t number, const FitPoints& points,
           HeadGradients& gradients)
       : learning_(learning),
         points_(points),
@@ -181,7 +181,7 @@ class Descent {
       const auto at = static_cast<std::size_t>(h);
       auto w = matrix_of(heads_.keys, heads_, h);
       const MatrixXd slope = matrix_of(slope_.keys, heads_, h);
-      if (learning_.form == HeadForm::orthonormal) {
+      if (learning_.form == HeadMatrixKind::orthonormal) {
         const MatrixXd step = of_keys_[at].step(Adam::tangent(w, slope), rate);
         w = signed_qr(w - step).q;
         of_keys_[at].transport(w);
@@ -209,7 +209,7 @@ class Descent {
   }
 
   const Learning& learning_;
-  const TrainingPoints& points_;
+  const FitPoints& points_;
   HeadGradients& gradients_;
   std::size_t n_;
   std::size_t trained_;  ///< points that are not held out
@@ -260,7 +260,7 @@ double chordal_gradient(const HeadParameters& heads, std::vector<double>& gradie
 }
 
 std::optional<Fit> fit_heads(const Learning& learning, std::uint64_t number,
-                             const TrainingPoints& points, HeadGradients& gradients,
+                             const FitPoints& points, HeadGradients& gradients,
                              const FitHooks& hooks) {
   Descent descent(learning, number, points, gradients);
   Fit fit;
@@ -285,7 +285,7 @@ std::optional<Fit> fit_heads(const Learning& learning, std::uint64_t number,
       }
       without_progress = best ? 0 : without_progress + 1;
       if (hooks.check) hooks.check(check);
-      if (hooks.keeps_course) fit.course.push_back(std::move(check));
+      if (hooks.keeps_history) fit.history.push_back(std::move(check));
       if (last || without_progress >= learning.patience) return fit;
     }
     if (hooks.stop && hooks.stop()) return std::nullopt;

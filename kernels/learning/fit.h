@@ -32,14 +32,14 @@ struct Fit {
   HeadParameters heads;
   std::uint64_t steps = 0;               ///< after which these heads were reached
   std::optional<double> held_out_error;  ///< theirs
-  std::vector<FitCheck> course;          ///< if FitHooks::keeps_course
+  std::vector<FitCheck> history;         ///< if FitHooks::keeps_history
 };
 
 /// Callbacks of a fit.
 struct FitHooks {
   std::function<bool()> stop = {};                  ///< true: stop without a result
   std::function<void(const FitCheck&)> check = {};  ///< called at each check
-  bool keeps_course = false;
+  bool keeps_history = false;
 };
 
 /// Minimises over the matrices W_h, and the weights a_h where they are learned,
@@ -59,7 +59,7 @@ struct FitHooks {
 /// a longer one. Returns nothing where `hooks.stop` ended it. Requires 2 training points or more
 /// after those held out. Throws std::invalid_argument where the error is not finite.
 std::optional<Fit> fit_heads(const Learning& learning, std::uint64_t number,
-                             const TrainingPoints& points, HeadGradients& gradients,
+                             const FitPoints& points, HeadGradients& gradients,
                              const FitHooks& hooks = {});
 
 /// Points of n that a fit holds out.

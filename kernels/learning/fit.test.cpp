@@ -16,10 +16,10 @@ namespace {
 const GaussianKernel kernel{.bandwidth = 0.4};
 
 /// Y = cos(2 direction.x) + noise, x ~ N(0, I_3), direction = (0.8, 0.6, 0).
-TrainingPoints single_index_points(std::size_t n, double sd = 0.1) {
+FitPoints single_index_points(std::size_t n, double sd = 0.1) {
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal;
-  TrainingPoints points{.d = 3, .x = {}, .y = {}};
+  FitPoints points{.d = 3, .x = {}, .y = {}};
   for (std::size_t i = 0; i < n; ++i) {
     for (int c = 0; c < 3; ++c) points.x.push_back(static_cast<float>(normal(random)));
     const double along =
@@ -45,7 +45,7 @@ Learning two_heads() {
   return learning;
 }
 
-Fit fit(const Learning& learning, const TrainingPoints& points, const FitHooks& hooks = {}) {
+Fit fit(const Learning& learning, const FitPoints& points, const FitHooks& hooks = {}) {
   const auto gradients = make_reference_gradients(kernel);
   return fit_heads(learning, 0, points, *gradients, hooks).value();
 }
@@ -67,9 +67,7 @@ TEST(Fit, FindsTheDirectionThatMatters) {
 TEST(Fit, AWrongSignOfTheGradientDoesNotFindIt) {
   class Wrong : public HeadGradients {
    public:
-    void load(const TrainingPoints& points, std::size_t count) override {
-      right_->load(points, count);
-    }
+    void load(const FitPoints& points, std::size_t count) override { right_->load(points, count); }
     void estimate(const HeadParameters& heads, const FitQueries& queries,
                   std::span<double> f) override {
       right_->estimate(heads, queries, f);
@@ -94,18 +92,18 @@ TEST(Fit, AShorterOneIsTheBeginningOfALongerOne) {
   learning.held_out = 0;
   learning.learns_weights = true;
   learning.steps = 30;
-  const TrainingPoints points = single_index_points(80);
-  const Fit longer = fit(learning, points, {.keeps_course = true});
+  const FitPoints points = single_index_points(80);
+  const Fit longer = fit(learning, points, {.keeps_history = true});
   learning.steps = 20;
   const Fit shorter = fit(learning, points);
-  ASSERT_EQ(longer.course.size(), 4u);
-  EXPECT_EQ(longer.course[2].step, 20u);
-  EXPECT_EQ(longer.course[2].heads.keys, shorter.heads.keys);
-  EXPECT_EQ(longer.course[2].heads.weights, shorter.heads.weights);
+  ASSERT_EQ(longer.history.size(), 4u);
+  EXPECT_EQ(longer.history[2].step, 20u);
+  EXPECT_EQ(longer.history[2].heads.keys, shorter.heads.keys);
+  EXPECT_EQ(longer.history[2].heads.weights, shorter.heads.weights);
   EXPECT_NE(longer.heads.keys, shorter.heads.keys);
   EXPECT_NE(shorter.heads.weights, learning.start.weights);
-  EXPECT_FALSE(longer.course[0].batch_error);
-  EXPECT_TRUE(longer.course[1].batch_error);
+  EXPECT_FALSE(longer.history[0].batch_error);
+  EXPECT_TRUE(longer.history[1].batch_error);
 }
 
 TEST(Fit, KeepsTheHeadsOfTheLeastErrorHeldOutAndStopsInTime) {
@@ -113,10 +111,10 @@ TEST(Fit, KeepsTheHeadsOfTheLeastErrorHeldOutAndStopsInTime) {
   learning.steps = 400;
   learning.patience = 2;
   learning.learning_rate = 0.5;  // too much: it wanders
-  const Fit found = fit(learning, single_index_points(60, 1.0), {.keeps_course = true});
+  const Fit found = fit(learning, single_index_points(60, 1.0), {.keeps_history = true});
   double least = std::numeric_limits<double>::infinity();
   std::uint64_t at = 0;
-  for (const FitCheck& check : found.course) {
+  for (const FitCheck& check : found.history) {
     if (*check.held_out_error < least) {
       least = *check.held_out_error;
       at = check.step;
@@ -124,8 +122,8 @@ TEST(Fit, KeepsTheHeadsOfTheLeastErrorHeldOutAndStopsInTime) {
   }
   EXPECT_EQ(*found.held_out_error, least);
   EXPECT_EQ(found.steps, at);
-  EXPECT_LT(found.course.back().step, learning.steps);
-  EXPECT_EQ(found.course.back().step, at + 2 * check_steps);
+  EXPECT_LT(found.history.back().step, learning.steps);
+  EXPECT_EQ(found.history.back().step, at + 2 * check_steps);
 }
 
 TEST(Fit, NoStepsAreTheStart) {
@@ -148,7 +146,7 @@ TEST(Fit, ThePenaltyDrivesHeadsApart) {
 }
 
 TEST(Fit, DependsOnItsSeedAndNumber) {
-  const TrainingPoints points = single_index_points(60);
+  const FitPoints points = single_index_points(60);
   Learning learning = two_heads();
   learning.held_out = 0;
   const auto gradients = make_reference_gradients(kernel);
@@ -163,7 +161,7 @@ TEST(Fit, DependsOnItsSeedAndNumber) {
 }
 
 TEST(Fit, GoesTheSameWayOnTheCpuBackend) {
-  const TrainingPoints points = single_index_points(200);
+  const FitPoints points = single_index_points(200);
   const Learning learning = one_head();
   const auto gradients = make_cpu_gradients(kernel, 2);
   const Fit fast = fit_heads(learning, 0, points, *gradients).value();
@@ -184,7 +182,7 @@ TEST(Fit, StopsWhereItIsTold) {
 }
 
 TEST(Fit, RefusesAnErrorThatIsNotFinite) {
-  TrainingPoints points = single_index_points(40);
+  FitPoints points = single_index_points(40);
   Learning learning = one_head();
   learning.held_out = 0;
   points.y[7] = std::numeric_limits<double>::quiet_NaN();

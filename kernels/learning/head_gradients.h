@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Estimates and gradients of heads that are learned: the interface of the backends for a
-/// fit.
+/// \file ConditionEstimates and gradients of heads that are learned: the interface of the backends
+/// for a fit.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace headlab {
 
 /// A training set.
-struct TrainingPoints {
+struct FitPoints {
   int d = 1;
   std::vector<float> x;   ///< [n][d]
   std::vector<double> y;  ///< [n]
@@ -27,13 +27,13 @@ struct FitQueries {
 };
 
 /// Nadaraya-Watson estimates of heads on one training set, and their gradients in the matrices of
-/// the heads. For kernel laws that have a `norm_share`, see norm_share_of().
+/// the heads. For kernel laws that have a `norm_coefficient`, see norm_coefficient_of().
 class HeadGradients {
  public:
   virtual ~HeadGradients() = default;
 
   /// Takes the first `count` of `points` as training set, at least 2 and finite.
-  virtual void load(const TrainingPoints& points, std::size_t count) = 0;
+  virtual void load(const FitPoints& points, std::size_t count) = 0;
 
   /// f [Q][H], f_qh = sum_i w_qhi Y_i, of these heads at these queries. Separate matrices of the
   /// queries are for softmax.

@@ -53,7 +53,7 @@ double relative_error(const std::vector<double>& given, const std::vector<double
 TEST(HeadGradients, ReferenceAgreesWithCentralDifferences) {
   for (const KernelLaw& kernel : std::vector<KernelLaw>{gaussian, softmax}) {
     for (const bool separate : {false, true}) {
-      if (separate && norm_share_of(kernel) != 0) continue;
+      if (separate && norm_coefficient_of(kernel) != 0) continue;
       FitCase c = make_fit_case({.separate = separate}, kernel);
       const auto reference = make_reference_gradients(kernel);
       const FitAnswer exact = answer(c, *reference);

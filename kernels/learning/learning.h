@@ -19,7 +19,7 @@ struct HeadParameters {
 };
 
 /// Set of matrices that a head may have.
-enum class HeadForm {
+enum class HeadMatrixKind {
   orthonormal,  ///< W_h with orthonormal columns
   free,         ///< any W_h
   query_key     ///< any W_Q and W_K (softmax)
@@ -28,7 +28,7 @@ enum class HeadForm {
 /// Start, length and steps of a fit, see fit_heads().
 struct Learning {
   HeadParameters start;
-  HeadForm form = HeadForm::orthonormal;
+  HeadMatrixKind form = HeadMatrixKind::orthonormal;
   bool learns_weights = false;  ///< the a_h too
   std::uint64_t steps = 200;    ///< maximum
   int batch = 32;               ///< training points of a step

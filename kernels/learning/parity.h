@@ -21,7 +21,7 @@ namespace headlab::test {
 /// A training set, heads and queries, the first of which are points of the set.
 struct FitCase {
   KernelLaw kernel;
-  TrainingPoints points;
+  FitPoints points;
   HeadParameters heads;
   std::vector<float> queries;     ///< [Q][d]
   std::vector<std::int64_t> own;  ///< [Q]
@@ -81,7 +81,7 @@ inline FitCase make_fit_case(const FitShape& shape, const KernelLaw& kernel) {
   return c;
 }
 
-/// Estimates [Q][H] and gradients of a fit case.
+/// ConditionEstimates [Q][H] and gradients of a fit case.
 struct FitAnswer {
   std::vector<double> f;
   HeadParameters gradient;
@@ -107,7 +107,7 @@ inline FitReference reference_answer(const FitCase& c, const Rounding& rounding)
   const auto d = static_cast<std::size_t>(c.points.d);
   const auto k = static_cast<std::size_t>(c.heads.k);
   const auto heads = static_cast<std::size_t>(c.heads.heads);
-  const double share = norm_share_of(c.kernel).value();
+  const double share = norm_coefficient_of(c.kernel).value();
   const double unit2 = length_scale(c.kernel) * length_scale(c.kernel);
   const bool separate = !c.heads.queries.empty();
   double largest_y = 0;

@@ -29,7 +29,7 @@ class LearningWorker : public ReplicateWorker {
  protected:
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                  std::span<WindowCounts> windows) override {
-    const TrainingPoints points = training_points(ensembles_[0].plan, number);
+    const FitPoints points = fit_points(ensembles_[0].plan, number);
     for (std::size_t p = 0; p < ensembles_.size(); ++p) {
       Ensemble& ensemble = ensembles_[p];
       if (ensemble.learning) fit(ensemble, number, points);
@@ -47,7 +47,7 @@ class LearningWorker : public ReplicateWorker {
     std::unique_ptr<HeadGradients> gradients;
   };
 
-  void fit(Ensemble& ensemble, std::uint64_t number, const TrainingPoints& points) {
+  void fit(Ensemble& ensemble, std::uint64_t number, const FitPoints& points) {
     std::optional<Fit> found =
         fit_heads(*ensemble.learning, number, points, *ensemble.gradients, hooks_);
     if (!found) throw FitStopped();
@@ -74,9 +74,9 @@ class LearningWorker : public ReplicateWorker {
 
 }  // namespace
 
-TrainingPoints training_points(const Plan& plan, std::uint64_t replicate) {
-  const Sample sample = draw_sample(plan, replicate);
-  TrainingPoints points{.d = plan.d, .x = {}, .y = sample.regression};
+FitPoints fit_points(const Plan& plan, std::uint64_t replicate) {
+  const TrainingSet sample = draw_training_set(plan, replicate);
+  FitPoints points{.d = plan.d, .x = {}, .y = sample.regression};
   points.x.reserve(sample.x.size());
   for (const double x : sample.x) points.x.push_back(static_cast<float>(x));
   for (std::size_t i = 0; i < points.y.size(); ++i) points.y[i] += sample.noise[i];

@@ -37,6 +37,6 @@ inline std::uint64_t fit_sums_bytes(int heads, int k) {
 double learning_work(const Plan& plan);
 
 /// Training set of a replicate for a fit.
-TrainingPoints training_points(const Plan& plan, std::uint64_t replicate);
+FitPoints fit_points(const Plan& plan, std::uint64_t replicate);
 
 }  // namespace headlab

@@ -50,8 +50,7 @@ TEST(LearningWorker, LearnsOnTheTrainingSetOfEachReplicate) {
   for (std::uint64_t i = 0; i < 2; ++i) {
     const auto backend = make_cpu_backend();
     const auto gradients = backend->head_gradients(plan.kernel, 1);
-    const Fit fit =
-        fit_heads(*plan.learning, 2 + i, training_points(plan, 2 + i), *gradients).value();
+    const Fit fit = fit_heads(*plan.learning, 2 + i, fit_points(plan, 2 + i), *gradients).value();
     Plan given = plan;
     given.learning.reset();
     given.projections = fit.heads.keys;
@@ -67,7 +66,7 @@ TEST(LearningWorker, LearnedWeightsAreInTheHeads) {
     plan.learning->learns_weights = true;
     const auto learned = moments_of(plan, {.first = 5, .count = 1, .node = 1});
     const auto gradients = make_cpu_backend()->head_gradients(plan.kernel, 1);
-    const Fit fit = fit_heads(*plan.learning, 5, training_points(plan, 5), *gradients).value();
+    const Fit fit = fit_heads(*plan.learning, 5, fit_points(plan, 5), *gradients).value();
     Plan given = plan;
     given.learning.reset();
     given.projections = fit.heads.keys;

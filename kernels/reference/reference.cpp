@@ -22,7 +22,7 @@ class ReferenceWorker : public ReplicateWorker {
  protected:
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                  std::span<WindowCounts> windows) override {
-    const Sample sample = draw_sample(*plans_[0], number);
+    const TrainingSet sample = draw_training_set(*plans_[0], number);
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       std::ranges::copy(reference_statistics(*plans_[p], sample, windows[p]),
                         statistics[p].begin());
@@ -60,12 +60,12 @@ class ReferenceBackend : public Backend {
 
 }  // namespace
 
-Sample draw_sample(const Plan& plan, std::uint64_t replicate) {
+TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
   const auto n = static_cast<std::size_t>(plan.n);
   const auto d = static_cast<std::size_t>(plan.d);
   const std::uint64_t design_seed = plan.fixed_design_seed.value_or(plan.seed);
   const std::uint64_t design_replicate = plan.fixed_design_seed ? 0 : replicate;
-  Sample sample;
+  TrainingSet sample;
   sample.x.resize(n * d);
   std::vector<float> point(4 * quads_per_point(plan.d));
   for (std::size_t i = 0; i < n; ++i) {
@@ -92,7 +92,7 @@ Sample draw_sample(const Plan& plan, std::uint64_t replicate) {
   return sample;
 }
 
-std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head, int query,
+std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int head, int query,
                                WindowCounts& windows) {
   const int d = plan.d;
   const double* w = &plan.projections[static_cast<std::size_t>(head) * d * plan.k];
@@ -152,7 +152,7 @@ std::vector<double> nw_weights(const Plan& plan, const Sample& sample, int head,
   return weights;
 }
 
-std::vector<double> reference_statistics(const Plan& plan, const Sample& sample,
+std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
                                          WindowCounts& windows) {
   const MomentLayout layout = plan.layout();
   const auto heads = static_cast<std::size_t>(plan.heads);

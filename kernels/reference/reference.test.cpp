@@ -26,7 +26,7 @@ bool close(const std::vector<double>& a, const std::vector<double>& b, double to
 
 struct FixedDesignCase {
   Plan plan;
-  Sample sample;
+  TrainingSet sample;
   std::vector<double> expected;  ///< statistics: conditional means, then covariances h <= l
 };
 
@@ -93,7 +93,7 @@ Plan line_plan(const KernelLaw& kernel) {
   plan.query_points = {0.0};
   return plan;
 }
-Sample line_sample(double a, double b, double c) {
+TrainingSet line_sample(double a, double b, double c) {
   return {.x = {a, b, c}, .regression = {1, 2, 4}, .noise_sd = {1, 1, 1}, .noise = {0, 0, 0}};
 }
 
@@ -139,7 +139,7 @@ TEST(Reference, CountsAGaussianWindowBelowTheSmallestFloatAsEmptyAndStaysExact) 
 TEST(Reference, SoftmaxIsTheSoftmaxOfTheDotProducts) {
   const double t = 0.7;
   Plan plan = test::make_plan({.n = 20}, SoftmaxKernel{.temperature = t});
-  const Sample sample = draw_sample(plan, 3);
+  const TrainingSet sample = draw_training_set(plan, 3);
   WindowCounts windows;
 
   const auto weights = nw_weights(plan, sample, 1, 2, windows);
@@ -170,7 +170,7 @@ TEST(Reference, AggregateAgreesWithPairwise) {
   Plan pairwise = test::make_plan({}, GaussianKernel{.bandwidth = 0.8});
   Plan aggregate = pairwise;
   aggregate.moments = MomentMode::aggregate;
-  const Sample sample = draw_sample(pairwise, 0);
+  const TrainingSet sample = draw_training_set(pairwise, 0);
   WindowCounts windows;
 
   const auto full = reference_statistics(pairwise, sample, windows);
@@ -192,12 +192,12 @@ TEST(Reference, AggregateAgreesWithPairwise) {
 
 TEST(Reference, DrawsOneDesignForAllReplicatesWhereItIsFixed) {
   Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 0.8});
-  EXPECT_NE(draw_sample(plan, 0).x, draw_sample(plan, 1).x);
+  EXPECT_NE(draw_training_set(plan, 0).x, draw_training_set(plan, 1).x);
 
   plan.fixed_design_seed = 4;
 
-  EXPECT_EQ(draw_sample(plan, 0).x, draw_sample(plan, 1).x);
-  EXPECT_NE(draw_sample(plan, 0).noise, draw_sample(plan, 1).noise);
+  EXPECT_EQ(draw_training_set(plan, 0).x, draw_training_set(plan, 1).x);
+  EXPECT_NE(draw_training_set(plan, 0).noise, draw_training_set(plan, 1).noise);
 }
 
 TEST(Reference, GivesAPlanTheSameBitsAloneAndWithOthers) {

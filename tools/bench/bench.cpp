@@ -55,7 +55,7 @@ Plan plan_of(const Work& work) {
       " }\n[queries]\nlaw = \"design\"\ncount = " + std::to_string(work.queries) +
       "\n[run]\nreplicates = 8\nestimator = \"" + work.estimator + "\"\nmoments = \"" +
       work.moments + "\"\n";
-  return make_plan(parse_study(text, "bench").conditions.at(0));
+  return make_plan(parse_scenario(text, "bench").conditions.at(0));
 }
 
 /// `amount` a loop round, as a rate of the wall time. With several threads each adds its own.
@@ -119,7 +119,7 @@ void whole_job(State& state, const std::string& name, const Work& work, int thre
 }
 
 /// H heads of dimension k = D/H on coordinates of their own, the ways to spend a budget of D = d =
-/// 16. The regression costs what one costs that is worth a study.
+/// 16. The regression costs what one costs that is worth a scenario.
 std::vector<Plan> nested_plans(std::uint64_t n, int queries) {
   std::vector<Plan> plans;
   for (const int k : {1, 2, 4, 8, 16}) {
@@ -134,7 +134,7 @@ std::vector<Plan> nested_plans(std::uint64_t n, int queries) {
         "[queries]\nlaw = \"design\"\ncount = " +
         std::to_string(queries) +
         "\n[run]\nreplicates = 8\nestimator = \"conditional\"\nmoments = \"aggregate\"\n";
-    plans.push_back(make_plan(parse_study(text, "bench").conditions.at(0)));
+    plans.push_back(make_plan(parse_scenario(text, "bench").conditions.at(0)));
   }
   return plans;
 }

@@ -38,7 +38,7 @@ Plan plan_of(const CompareWork& work) {
       " }\n[queries]\nlaw = \"design\"\ncount = " + std::to_string(work.queries) +
       "\n[run]\nreplicates = 8\nestimator = \"" + (work.conditional ? "conditional" : "plain") +
       "\"\nmoments = \"" + (work.aggregate ? "aggregate" : "pairwise") + "\"\n";
-  return make_plan(parse_study(text, "compare").conditions.at(0));
+  return make_plan(parse_scenario(text, "compare").conditions.at(0));
 }
 
 }  // namespace

@@ -216,7 +216,7 @@ struct LearnedHeads {
   /// Wall time of all steps, from the training set on the host to the heads there [s].
   static double seconds() {
     const Plan plan = test::make_plan(shape, GaussianKernel{.bandwidth = 1.6});
-    const TrainingPoints points = training_points(plan, 0);
+    const FitPoints points = fit_points(plan, 0);
     Learning learning;
     learning.start = {.heads = shape.heads,
                       .d = shape.d,

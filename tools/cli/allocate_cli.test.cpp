@@ -250,8 +250,8 @@ TEST_F(AllocateCommand, AllocatesExactly) {
 }
 
 TEST_F(AllocateCommand, SaysWhatWasNotReachedInTime) {
-  const ProgramResult outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n", "1e6",
-                                   "--max-time", "0.01s", "--json", "-"});
+  const ProgramResult outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n",
+                                         "1e6", "--max-time", "0.01s", "--json", "-"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "headlab: --max-time reached: what was not reached is unfinished\n");
   const Json json = Json::parse(outcome.out);

@@ -64,7 +64,7 @@ TEST(CalibrationTable, SaysWhatFailsAndWhatWasNotReached) {
 std::string refusal(const ValidateArguments& arguments) {
   try {
     command_calibrate(arguments);
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "";

@@ -141,7 +141,8 @@ TEST_F(CommandLine, RefusesAPlaceItCannotWriteToBeforeAnyWork) {
 }
 
 TEST_F(CommandLine, LeavesNoFolderBehindWhereItRefuses) {
-  const ProgramResult outcome = headlab({"run", "a.toml", "--out", "new/deep", "--json", "nowhere/x"});
+  const ProgramResult outcome =
+      headlab({"run", "a.toml", "--out", "new/deep", "--json", "nowhere/x"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(files().empty());
 }
@@ -471,7 +472,7 @@ TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
             std::string::npos)
       << compare.err;
   const ProgramResult narrow = headlab({"theory", "s.toml", "--source", "first_order", "--set",
-                                  "data.n=12", "--set", "queries.points=[[3, 3, 3, 3]]"});
+                                        "data.n=12", "--set", "queries.points=[[3, 3, 3, 3]]"});
   EXPECT_EQ(narrow.code, 2);
   EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
       << narrow.err;
@@ -479,7 +480,8 @@ TEST_F(CommandLine, RefusesWhatHasNoClosedFormBeforeSimulating) {
 }
 
 TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
-  const ProgramResult verdicts = headlab({"validate", "angles", "--out", "v", "--json", "-", "--quiet"});
+  const ProgramResult verdicts =
+      headlab({"validate", "angles", "--out", "v", "--json", "-", "--quiet"});
   ASSERT_EQ(verdicts.code, 0) << verdicts.err;
   EXPECT_EQ(verdicts.err, "");
   EXPECT_EQ(verdicts.out, contents(folder_ / "v/verdicts.json"));
@@ -513,12 +515,14 @@ TEST_F(CommandLine, ValidatesAndItsCertificateReplaysToTheBit) {
 }
 
 TEST_F(CommandLine, ValidateSaysByItsCodeThatAVerdictIsNotTheExpectedOne) {
-  const ProgramResult few = headlab({"validate", "decomposition", "--replicates", "8192", "--quiet"});
+  const ProgramResult few =
+      headlab({"validate", "decomposition", "--replicates", "8192", "--quiet"});
   EXPECT_EQ(few.code, 3);
   EXPECT_NE(few.out.find("unresolved (expected supported)"), std::string::npos) << few.out;
   EXPECT_NE(few.out.find("replicates would decide"), std::string::npos) << few.out;
   // What time cut short is no difference.
-  const ProgramResult cut = headlab({"validate", "decomposition", "--max-time", "0.001", "--quiet"});
+  const ProgramResult cut =
+      headlab({"validate", "decomposition", "--max-time", "0.001", "--quiet"});
   EXPECT_EQ(cut.code, 0);
   EXPECT_EQ(cut.err, "headlab: --max-time reached: verdicts not reached are unresolved\n");
 }

@@ -12,34 +12,34 @@
 namespace headlab::tools {
 namespace {
 
-ComputedCondition computed_condition(const Scenario& scenario, const Theory& theory) {
-  return {.scenario = scenario,
+ComputedCondition computed_condition(const Condition& condition, const Theory& theory) {
+  return {.condition = condition,
           .closed_form = theory,
-          .indices = condition_indices<Remainder>(scenario, {}, theory.plan, theory.figures)};
+          .indices = condition_indices<Remainder>(condition, {}, theory.plan, theory.figures)};
 }
 
 }  // namespace
 
-std::vector<Theory> compute_theories(const Study& study, TheorySource source, int threads) {
+std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads) {
   std::vector<Theory> theories;
-  const std::size_t count = study.conditions.size();
-  for (const Scenario& scenario : study.conditions) {
+  const std::size_t count = scenario.conditions.size();
+  for (const Condition& condition : scenario.conditions) {
     try {
-      theories.push_back(compute_theory(scenario, source, threads));
-    } catch (const Refused& error) {
+      theories.push_back(compute_theory(condition, source, threads));
+    } catch (const InvalidInput& error) {
       if (count == 1) throw;
-      throw Refused("condition " + std::to_string(theories.size() + 1) + " of " +
-                    std::to_string(count) + ": " + error.what());
+      throw InvalidInput("condition " + std::to_string(theories.size() + 1) + " of " +
+                         std::to_string(count) + ": " + error.what());
     }
   }
   return theories;
 }
 
-std::vector<ComputedCondition> computed_conditions(const Study& study,
+std::vector<ComputedCondition> computed_conditions(const Scenario& scenario,
                                                    const std::vector<Theory>& theories) {
   std::vector<ComputedCondition> computed;
   for (std::size_t i = 0; i < theories.size(); ++i) {
-    computed.push_back(computed_condition(study.conditions[i], theories[i]));
+    computed.push_back(computed_condition(scenario.conditions[i], theories[i]));
   }
   return computed;
 }
@@ -51,7 +51,7 @@ std::vector<ComputedCondition> compared_conditions(const RunResult& result,
     const ConditionResult& simulated = result.conditions[i];
     Theory theory = theories[i];
     set_head_weights(theory, simulated.plan.head_weights);
-    computed.push_back(computed_condition(simulated.scenario, theory));
+    computed.push_back(computed_condition(simulated.condition, theory));
     computed.back().simulated = side_by_side(simulated.estimates, theory.figures);
   }
   return computed;

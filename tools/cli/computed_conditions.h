@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Closed forms of every condition of a study, as the table and the writers take them.
+/// \file Closed forms of every condition of a scenario, as the table and the writers take them.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace headlab::tools {
 
-/// Closed forms of the heads of every condition. Throws Refused for the first condition that has
-/// none, naming it where there are several.
-std::vector<Theory> compute_theories(const Study& study, TheorySource source, int threads);
+/// Closed forms of the heads of every condition. Throws InvalidInput for the first condition that
+/// has none, naming it where there are several.
+std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads);
 
 /// The figures of every condition under the head weights that its theory has.
-std::vector<ComputedCondition> computed_conditions(const Study& study,
+std::vector<ComputedCondition> computed_conditions(const Scenario& scenario,
                                                    const std::vector<Theory>& theories);
 
 /// The figures of every condition that a run began, under the head weights of the run, compared

@@ -9,7 +9,7 @@ namespace headlab::tools {
 
 /// chordal, spectral, overlap, qk, and those that follow from the error: output, weights.
 template <class Number>
-IndicesOf<Number> condition_indices(const Scenario& scenario, const Preparation& found,
+IndicesOf<Number> condition_indices(const Condition& condition, const Preparation& found,
                                     const Plan& plan, const ErrorTerms<Number>& terms);
 
 /// Those of every condition of a run.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* none = "–";
 constexpr std::string_view plus_minus = "±";
-constexpr int most_decimals = 8;
+constexpr int max_decimals = 8;
 
 template <class... Values>
 std::string print(const char* format, Values... values) {
@@ -35,7 +35,7 @@ std::string short_number(double number) {
   return std::isnan(number) ? none : print("%.4g", number);
 }
 
-std::string figure_text(const Figure& figure) {
+std::string figure_text(const Estimate& figure) {
   const auto [value, mcse] = figure;
   if (std::isnan(value)) return none;
   if (std::isnan(mcse)) return short_number(value) + " ± " + none;
@@ -47,7 +47,7 @@ std::string figure_text(const Figure& figure) {
   const int decimals = 1 - exponent_of_two_digits(mcse);
   const double largest = std::max(std::abs(value), mcse);
   const int exponent = static_cast<int>(std::floor(std::log10(largest)));
-  if ((decimals <= most_decimals || exponent >= -1) && largest < 1e9) {
+  if ((decimals <= max_decimals || exponent >= -1) && largest < 1e9) {
     return pair_text(value, mcse, std::max(decimals, 0));
   }
   const double scale = std::pow(10.0, -exponent);

@@ -13,7 +13,7 @@ namespace headlab::tools {
 
 /// "0.1234 ± 0.0012": two digits of the standard error, the value to the same decimal place;
 /// "(1.23 ± 0.12)e-09" where that would be long; "–" for what is undefined.
-std::string figure_text(const Figure& figure);
+std::string figure_text(const Estimate& figure);
 
 /// "0.123457 (-1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
 /// "–" for what is undefined.

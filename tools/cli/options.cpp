@@ -12,13 +12,13 @@ namespace headlab::tools {
 namespace {
 
 // As the scenario reader has them.
-constexpr std::uint64_t most_seed = (std::uint64_t{1} << 53) - 1;
-constexpr std::uint64_t most_replicates = (std::uint64_t{1} << 40) - 1;
-constexpr std::uint64_t most_threads = 4096;
-constexpr double most_seconds = 1e9;
+constexpr std::uint64_t max_seed = (std::uint64_t{1} << 53) - 1;
+constexpr std::uint64_t max_replicates = (std::uint64_t{1} << 40) - 1;
+constexpr std::uint64_t max_threads = 4096;
+constexpr double max_seconds = 1e9;
 
-[[noreturn]] void refuse_duration(const std::string& option, const std::string& text) {
-  throw Refused(
+[[noreturn]] void reject_duration(const std::string& option, const std::string& text) {
+  throw InvalidInput(
       option + ": \"" + one_line(text) +
       "\" is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)");
 }
@@ -37,16 +37,16 @@ double parse_duration(const std::string& option, const std::string& text) {
   do {
     double number = 0;
     const auto [stop, error] = std::from_chars(at, end, number, std::chars_format::fixed);
-    if (error != std::errc() || !std::isfinite(number) || number < 0) refuse_duration(option, text);
+    if (error != std::errc() || !std::isfinite(number) || number < 0) reject_duration(option, text);
     const bool plain = at == text.data() && stop == end;
     const double unit = plain ? 1 : stop == end ? 0 : seconds_in(*stop);
     // Hours before minutes before seconds, each at most once.
-    if (unit == 0 || unit >= last_unit) refuse_duration(option, text);
+    if (unit == 0 || unit >= last_unit) reject_duration(option, text);
     last_unit = unit;
     total += number * unit;
     at = plain ? end : stop + 1;
   } while (at != end);
-  if (!(total > 0 && total <= most_seconds)) refuse_duration(option, text);
+  if (!(total > 0 && total <= max_seconds)) reject_duration(option, text);
   return total;
 }
 
@@ -58,23 +58,23 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   const bool whole = error == std::errc() && stop == end && number == std::floor(number);
   // The upper end is below 2^53, where doubles hold every whole number.
   if (!whole || !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
-    throw Refused(option + ": \"" + one_line(text) +
-                  "\" does not fit (allowed: a whole number from " + std::to_string(low) + " to " +
-                  std::to_string(high) + ")");
+    throw InvalidInput(option + ": \"" + one_line(text) +
+                       "\" does not fit (allowed: a whole number from " + std::to_string(low) +
+                       " to " + std::to_string(high) + ")");
   }
   return static_cast<std::uint64_t>(number);
 }
 
 std::uint64_t parse_seed(const std::string& text) {
-  return parse_whole_number("--seed", text, 0, most_seed);
+  return parse_whole_number("--seed", text, 0, max_seed);
 }
 
 std::uint64_t parse_replicates(const std::string& text) {
-  return parse_whole_number("--replicates", text, 1, most_replicates);
+  return parse_whole_number("--replicates", text, 1, max_replicates);
 }
 
 int parse_threads(const std::optional<std::string>& text) {
-  return text ? static_cast<int>(parse_whole_number("--threads", *text, 1, most_threads)) : 0;
+  return text ? static_cast<int>(parse_whole_number("--threads", *text, 1, max_threads)) : 0;
 }
 
 std::vector<std::string> all_sets(const RunArguments& arguments) {
@@ -89,8 +89,8 @@ std::vector<std::string> all_sets(const RunArguments& arguments) {
 bool is_full(const std::string& level) {
   if (level == "full") return true;
   if (level == "quick") return false;
-  throw Refused("--level: \"" + one_line(level) + "\" is unknown" +
-                suggestion(level, {"quick", "full"}));
+  throw InvalidInput("--level: \"" + one_line(level) + "\" is unknown" +
+                     suggestion(level, {"quick", "full"}));
 }
 
 std::chrono::steady_clock::time_point deadline_of(const std::string& max_time) {
@@ -100,8 +100,8 @@ std::chrono::steady_clock::time_point deadline_of(const std::string& max_time) {
 Session session_of(const RunArguments& arguments) {
   const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
   if (std::find(known.begin(), known.end(), arguments.backend) == known.end()) {
-    throw Refused("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
-                  suggestion(arguments.backend, known));
+    throw InvalidInput("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
+                       suggestion(arguments.backend, known));
   }
   Session session{.backend = arguments.backend};
   *session.backend;  // made here, or refused

@@ -61,33 +61,33 @@ struct ImportHeadsArguments {
 /// A word as a shell takes it: quoted unless it is plain.
 std::string quoted(const std::string& word);
 
-/// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws Refused, naming
+/// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws InvalidInput, naming
 /// `option`.
 double parse_duration(const std::string& option, const std::string& text);
 
-/// A whole number in [low, high], which may be written 2e4; throws Refused, naming `option`.
+/// A whole number in [low, high], which may be written 2e4; throws InvalidInput, naming `option`.
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high);
 
-/// The seed of --seed; throws Refused.
+/// The seed of --seed; throws InvalidInput.
 std::uint64_t parse_seed(const std::string& text);
 
-/// The number of --replicates; throws Refused.
+/// The number of --replicates; throws InvalidInput.
 std::uint64_t parse_replicates(const std::string& text);
 
-/// The number given to --threads, 0 (all of this machine) without one; throws Refused.
+/// The number given to --threads, 0 (all of this machine) without one; throws InvalidInput.
 int parse_threads(const std::optional<std::string>& text);
 
-/// True for --level full, false for quick; throws Refused for another.
+/// True for --level full, false for quick; throws InvalidInput for another.
 bool is_full(const std::string& level);
 
-/// The --set arguments, those that --seed and --replicates stand for last; throws Refused.
+/// The --set arguments, those that --seed and --replicates stand for last; throws InvalidInput.
 std::vector<std::string> all_sets(const RunArguments& arguments);
 
-/// The deadline that --max-time sets from now on; throws Refused.
+/// The deadline that --max-time sets from now on; throws InvalidInput.
 std::chrono::steady_clock::time_point deadline_of(const std::string& max_time);
 
-/// Backend, threads and time limit; throws Refused, also for a backend that is not there.
+/// Backend, threads and time limit; throws InvalidInput, also for a backend that is not there.
 Session session_of(const RunArguments& arguments);
 
 }  // namespace headlab::tools

@@ -21,10 +21,10 @@ namespace {
 
 constexpr const char* lock_name = ".headlab-lock";
 
-[[noreturn]] void refuse_path(const std::string& option, const fs::path& path,
+[[noreturn]] void reject_path(const std::string& option, const fs::path& path,
                               const std::string& problem) {
-  throw Refused(option + ": " + one_line(path.string()) + ": " + problem +
-                " - choose a place you may write to");
+  throw InvalidInput(option + ": " + one_line(path.string()) + ": " + problem +
+                     " - choose a place you may write to");
 }
 
 /// Makes and removes a file in `folder`: permission bits do not tell of a read-only disk.
@@ -32,7 +32,7 @@ void try_folder(const std::string& option, const fs::path& path, const fs::path&
   const fs::path probe = folder / (".headlab-" + std::to_string(::getpid()));
   const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) {
-    refuse_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
+    reject_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
   }
   ::close(descriptor);
   ::unlink(probe.c_str());
@@ -41,10 +41,10 @@ void try_folder(const std::string& option, const fs::path& path, const fs::path&
 }  // namespace
 
 OutputFolder::OutputFolder(const std::string& path) : path_(path) {
-  if (path.empty()) throw Refused("--out: is empty - give a folder");
+  if (path.empty()) throw InvalidInput("--out: is empty - give a folder");
   std::error_code error;
   if (fs::exists(path_, error) && !fs::is_directory(path_, error)) {
-    refuse_path("--out", path_, "is a file, not a folder");
+    reject_path("--out", path_, "is a file, not a folder");
   }
   for (fs::path part = path_; !part.empty() && !fs::exists(part, error);
        part = part.parent_path()) {
@@ -52,7 +52,7 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
     if (part == part.parent_path()) break;
   }
   fs::create_directories(path_, error);
-  if (error) refuse_path("--out", path_, "cannot be made (" + error.message() + ")");
+  if (error) reject_path("--out", path_, "cannot be made (" + error.message() + ")");
   try_folder("--out", path_, path_);
 }
 
@@ -66,8 +66,8 @@ void OutputFolder::claim(const std::vector<std::string>& names) {
       ::close(std::exchange(lock_, -1));
       // A file system without locks keeps nobody out.
       if (!taken) return;
-      throw Refused("--out: " + one_line(path_.string()) +
-                    ": another run is writing there - wait for it, or choose another folder");
+      throw InvalidInput("--out: " + one_line(path_.string()) +
+                         ": another run is writing there - wait for it, or choose another folder");
     }
     // Another run may have ended, and removed the file, since it was opened.
     struct stat ours = {}, there = {};
@@ -105,13 +105,14 @@ OutputFolder::~OutputFolder() {
 }
 
 void require_writable(const std::string& option, const std::string& path) {
-  if (path.empty()) throw Refused(option + ": is empty - give a file, or - for standard output");
+  if (path.empty())
+    throw InvalidInput(option + ": is empty - give a file, or - for standard output");
   std::error_code error;
-  if (fs::is_directory(path, error)) refuse_path(option, path, "is a folder, not a file");
+  if (fs::is_directory(path, error)) reject_path(option, path, "is a folder, not a file");
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return;  // a pipe or device
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {
-    refuse_path(option, path, "there is no folder " + one_line(folder.string()));
+    reject_path(option, path, "there is no folder " + one_line(folder.string()));
   }
   try_folder(option, path, folder.empty() ? fs::path(".") : folder);
 }
@@ -121,8 +122,8 @@ void require_no_input(const std::string& option, const std::string& path,
   for (const std::string& input : inputs) {
     std::error_code none;
     if (!fs::equivalent(path, input, none)) continue;
-    throw Refused(option + ": would write over " + one_line(path) +
-                  ", which is read here - choose another place");
+    throw InvalidInput(option + ": would write over " + one_line(path) +
+                       ", which is read here - choose another place");
   }
 }
 

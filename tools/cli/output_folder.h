@@ -13,7 +13,7 @@ namespace headlab::tools {
 /// was made is taken away again where nothing is kept in it.
 class OutputFolder {
  public:
-  /// Throws Refused where `path` is no folder that can be made and written to.
+  /// Throws InvalidInput where `path` is no folder that can be made and written to.
   explicit OutputFolder(const std::string& path);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -22,7 +22,8 @@ class OutputFolder {
   std::string file(const std::string& name) const { return (path_ / name).string(); }
 
   /// Keeps other runs out until the program ends, however it does, and removes what a killed one
-  /// has left of these files under temporary names. Throws Refused where another run is at work.
+  /// has left of these files under temporary names. Throws InvalidInput where another run is at
+  /// work.
   void claim(const std::vector<std::string>& names);
 
  private:
@@ -35,17 +36,17 @@ class OutputFolder {
 using TextFile = std::pair<std::string, std::string>;
 
 /// Writes files whole or not at all and says on standard error which, unless `quiet`. Throws
-/// CouldNotFinish.
+/// RunFailed.
 void write_files(const std::vector<TextFile>& files, bool quiet);
 
-/// Throws Refused where a file cannot be written at `path`, naming `option`.
+/// Throws InvalidInput where a file cannot be written at `path`, naming `option`.
 void require_writable(const std::string& option, const std::string& path);
 
-/// Throws Refused where `path` is one of the files that the command reads, naming `option`.
+/// Throws InvalidInput where `path` is one of the files that the command reads, naming `option`.
 void require_no_input(const std::string& option, const std::string& path,
                       const std::vector<std::string>& inputs);
 
-/// Throws Refused where the file of --json cannot be written at `path`, or is one of `inputs`.
+/// Throws InvalidInput where the file of --json cannot be written at `path`, or is one of `inputs`.
 void require_json_writable(const std::string& path, const std::vector<std::string>& inputs);
 
 }  // namespace headlab::tools

@@ -48,7 +48,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     EXPECT_GT(count, 0u);
 
     const ProgramResult interrupted = headlab({"run", file, "--replicates", enough, "--out", "o",
-                                         "--resume", "--max-time", "0.2", "--threads", "1"});
+                                               "--resume", "--max-time", "0.2", "--threads", "1"});
     EXPECT_EQ(interrupted.code, 0);
     EXPECT_TRUE(std::regex_match(
         interrupted.err,
@@ -60,7 +60,8 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     EXPECT_GT(further, count);
 
     const std::string all = std::to_string(further + 1003);
-    const ProgramResult last = headlab({"run", file, "--replicates", all, "--out", "o", "--resume"});
+    const ProgramResult last =
+        headlab({"run", file, "--replicates", all, "--out", "o", "--resume"});
     EXPECT_EQ(last.code, 0);
     EXPECT_EQ(summary()["complete"], true);
     const Json resumed = figures();

@@ -33,7 +33,7 @@ replicates = 4096
 constexpr double points = 50;
 
 QueryEstimates estimates_of(const std::vector<std::string>& sets, const std::string& backend) {
-  const RunResult result = run(parse_study(study_text, "self-test", sets), {.backend = backend});
+  const RunResult result = run(parse_scenario(study_text, "self-test", sets), {.backend = backend});
   return result.conditions.at(0).estimates.queries.at(0);
 }
 
@@ -45,7 +45,7 @@ std::string print(const char* format, double a, double b) {
 
 }  // namespace
 
-SelfTestCheck compare_estimate(const std::string& name, const Figure& figure, double expected) {
+SelfTestCheck compare_estimate(const std::string& name, const Estimate& figure, double expected) {
   const double z = (figure.value - expected) / figure.mcse;
   return {name, std::abs(z) <= 4,
           figure_text(figure) + print(", theory %.6g, z = %.2f", expected, z)};

@@ -16,7 +16,7 @@ struct SelfTestCheck {
 };
 
 /// Passes where |value - expected| <= 4 MCSE; not for NaN, nor for an MCSE of 0.
-SelfTestCheck compare_estimate(const std::string& name, const Figure& figure, double expected);
+SelfTestCheck compare_estimate(const std::string& name, const Estimate& figure, double expected);
 
 /// Passes where |value - expected| <= tolerance; not for NaN.
 SelfTestCheck compare_exact(const std::string& name, double value, double expected,

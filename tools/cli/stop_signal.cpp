@@ -61,7 +61,7 @@ void end_on_signals() {
 }
 
 void finish_standard_output() {
-  if (!std::cout.flush()) throw CouldNotFinish("standard output: cannot be written");
+  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
 }
 
 }  // namespace headlab::tools

@@ -14,7 +14,7 @@ const std::atomic<bool>* stop_on_signals();
 /// Once nothing looks at the flag any more: a signal ends the program again.
 void end_on_signals();
 
-/// Flushes standard output, which may be a full disk; throws CouldNotFinish.
+/// Flushes standard output, which may be a full disk; throws RunFailed.
 void finish_standard_output();
 
 }  // namespace headlab::tools

@@ -44,52 +44,52 @@ std::string kernel_text(const Plan& plan) {
       plan.kernel);
 }
 
-std::string replicates_text(const ConditionResult& condition) {
-  const std::string done = std::to_string(condition.estimates.replicates);
-  if (condition.estimates.replicates == condition.scenario.replicates) return done;
-  return done + " of " + std::to_string(condition.scenario.replicates);
+std::string replicates_text(const ConditionResult& one) {
+  const std::string done = std::to_string(one.estimates.replicates);
+  if (one.estimates.replicates == one.condition.replicates) return done;
+  return done + " of " + std::to_string(one.condition.replicates);
 }
 
-const Plan& plan_of(const ConditionResult& condition) {
-  return condition.plan;
+const Plan& plan_of(const ConditionResult& one) {
+  return one.plan;
 }
 const Plan& plan_of(const ComputedCondition& computed) {
   return computed.closed_form.plan;
 }
-const ErrorTerms<Figure>& terms_of(const ConditionResult& condition) {
-  return condition.estimates;
+const ErrorTerms<Estimate>& terms_of(const ConditionResult& one) {
+  return one.estimates;
 }
 const ErrorTerms<Remainder>& terms_of(const ComputedCondition& computed) {
   return computed.closed_form.figures;
 }
-std::string text_of(const Figure& figure) {
+std::string text_of(const Estimate& figure) {
   return figure_text(figure);
 }
 std::string text_of(const Remainder& figure) {
   return computed_text(figure);
 }
 
-template <class Condition>
-using Describe = std::function<std::string(const Condition&)>;
+template <class Result>
+using Describe = std::function<std::string(const Result&)>;
 
 /// Those of the texts that are the same for every condition, with commas between.
-template <class Condition>
-std::string common(const std::vector<Condition>& conditions,
-                   const std::vector<Describe<Condition>>& texts) {
+template <class Result>
+std::string common(const std::vector<Result>& conditions,
+                   const std::vector<Describe<Result>>& texts) {
   std::string line;
-  for (const Describe<Condition>& text : texts) {
+  for (const Describe<Result>& text : texts) {
     const std::string first = text(conditions.front());
     const bool same =
-        std::ranges::all_of(conditions, [&](const Condition& c) { return text(c) == first; });
+        std::ranges::all_of(conditions, [&](const Result& c) { return text(c) == first; });
     if (same) line += (line.empty() ? "" : ", ") + first;
   }
   return line;
 }
 
 /// A line on the heads, with its end unless nothing is common to all conditions.
-template <class Condition>
-std::string heads_line(const std::vector<Condition>& conditions) {
-  using C = const Condition&;
+template <class Result>
+std::string heads_line(const std::vector<Result>& conditions) {
+  using C = const Result&;
   const std::string heads =
       common(conditions, {[](C c) { return "n " + std::to_string(plan_of(c).n); },
                           [](C c) { return "H " + std::to_string(plan_of(c).heads); },
@@ -98,8 +98,8 @@ std::string heads_line(const std::vector<Condition>& conditions) {
   return heads + (heads.empty() ? "" : "\n");
 }
 
-template <class Condition>
-std::string queries_text(const Condition& condition) {
+template <class Result>
+std::string queries_text(const Result& condition) {
   const int queries = plan_of(condition).queries;
   return std::to_string(queries) + (queries == 1 ? " query" : " queries");
 }
@@ -173,17 +173,17 @@ std::string figures_table(const ErrorTerms<Number>& terms) {
 
 template <class Number>
 std::string indices_table(const IndicesOf<Number>& indices) {
-  std::vector<std::string> names, figures, ceilings;
+  std::vector<std::string> names, figures, upper_bounds;
   for (const IndexOf<Number>& index : indices) {
     names.push_back(index.name);
     const bool exact = !index.simulated && !std::isnan(index.figure.value);
     figures.push_back(exact ? short_number(index.figure.value) : text_of(index.figure));
-    ceilings.push_back(short_number(index.ceiling));
+    upper_bounds.push_back(short_number(index.upper_bound));
   }
   Columns columns;
   columns.add("diversity index", names);
   columns.add_figures("", figures);
-  columns.add("ceiling", ceilings, true);
+  columns.add("ceiling", upper_bounds, true);
   return columns.text("  ");
 }
 
@@ -191,11 +191,10 @@ std::string indices_table(const IndicesOf<Number>& indices) {
 std::string windows_text(const RunResult& result) {
   std::uint64_t empty = 0, narrow = 0;
   double all = 0;
-  for (const ConditionResult& condition : result.conditions) {
-    empty += condition.estimates.windows.empty;
-    narrow += condition.estimates.windows.narrow;
-    all += static_cast<double>(condition.estimates.replicates) * condition.plan.queries *
-           condition.plan.heads;
+  for (const ConditionResult& one : result.conditions) {
+    empty += one.estimates.windows.empty;
+    narrow += one.estimates.windows.narrow;
+    all += static_cast<double>(one.estimates.replicates) * one.plan.queries * one.plan.heads;
   }
   auto line = [&](std::uint64_t count, const char* what) {
     if (count == 0) return std::string();
@@ -207,10 +206,10 @@ std::string windows_text(const RunResult& result) {
 
 std::string speed_text(const RunResult& result) {
   double seconds = 0, weights = 0;
-  for (const ConditionResult& condition : result.conditions) {
-    seconds += condition.seconds;
-    if (std::isfinite(condition.weights_per_second)) {
-      weights += condition.weights_per_second * condition.seconds;
+  for (const ConditionResult& one : result.conditions) {
+    seconds += one.seconds;
+    if (std::isfinite(one.weights_per_second)) {
+      weights += one.weights_per_second * one.seconds;
     }
   }
   std::string text = duration_text(seconds);
@@ -223,10 +222,10 @@ std::string footer(const RunResult& result) {
 }
 
 /// How the heads were learned, where they were learned once.
-std::string learned_text(const ConditionResult& condition) {
-  const LearnedHeads* learned = condition.found.heads.get();
+std::string learned_text(const ConditionResult& one) {
+  const LearnedHeads* learned = one.found.heads.get();
   if (learned == nullptr) return "";
-  const std::uint64_t taken = learned->fit.course.back().step;
+  const std::uint64_t taken = learned->fit.history.back().step;
   std::string text = "heads learned on " + std::to_string(learned->points - learned->held_out) +
                      " points in " + std::to_string(learned->fit.steps) + " steps";
   if (taken != learned->fit.steps) text += ", the best of " + std::to_string(taken);
@@ -239,10 +238,10 @@ std::string learned_text(const ConditionResult& condition) {
 }
 
 template <class Number>
-std::string single_table(const Scenario& scenario, const ErrorTerms<Number>& terms,
+std::string single_table(const Condition& condition, const ErrorTerms<Number>& terms,
                          const IndicesOf<Number>& indices) {
   std::string text = components_table(terms);
-  if (std::holds_alternative<DesignQueries>(scenario.queries) && !std::isnan(terms.mse_query_se)) {
+  if (std::holds_alternative<DesignQueries>(condition.queries) && !std::isnan(terms.mse_query_se)) {
     text += "  (over the queries drawn, the standard error of the MSE is " +
             short_number(terms.mse_query_se) + ")\n";
   }
@@ -260,40 +259,40 @@ std::string heading_of(const std::string& key, const std::vector<std::string>& k
 }
 
 /// A column for each swept key.
-template <class Condition>
-void add_swept(const Study& study, const std::vector<Condition>& conditions, Columns& columns) {
-  for (std::size_t s = 0; s < study.swept.size(); ++s) {
+template <class Result>
+void add_swept(const Scenario& scenario, const std::vector<Result>& conditions, Columns& columns) {
+  for (std::size_t s = 0; s < scenario.swept.size(); ++s) {
     std::vector<std::string> values;
-    for (const Condition& condition : conditions) {
-      values.push_back(condition.scenario.swept.at(s));
+    for (const Result& one : conditions) {
+      values.push_back(one.condition.swept.at(s));
     }
-    columns.add(heading_of(study.swept[s], study.swept), values, true);
+    columns.add(heading_of(scenario.swept[s], scenario.swept), values, true);
   }
 }
 
 /// The chordal index of each condition, where heads were learned: how far they came.
 void add_chordal(const std::vector<ConditionResult>& conditions,
                  const std::vector<ConditionIndices>& indices, Columns& columns) {
-  const bool learned = std::any_of(
-      conditions.begin(), conditions.end(),
-      [](const ConditionResult& condition) { return condition.found.heads != nullptr; });
+  const bool learned =
+      std::any_of(conditions.begin(), conditions.end(),
+                  [](const ConditionResult& one) { return one.found.heads != nullptr; });
   if (!learned || indices.size() != conditions.size()) return;
   std::vector<std::string> cells;
   for (const ConditionIndices& of_condition : indices) {
     const auto chordal =
         std::find_if(of_condition.begin(), of_condition.end(),
-                     [](const IndexOf<Figure>& index) { return index.name == "chordal"; });
+                     [](const IndexOf<Estimate>& index) { return index.name == "chordal"; });
     cells.push_back(chordal == of_condition.end() ? "–" : short_number(chordal->figure.value));
   }
   columns.add("chordal index", cells, true);
 }
 
 /// A column for each number that stands in a table with a row a condition.
-template <class Condition>
-void add_numbers(const std::vector<Condition>& conditions, Columns& columns) {
+template <class Result>
+void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
   std::vector<std::vector<std::string>> cells;
   std::vector<const char*> headings;
-  for (const Condition& condition : conditions) {
+  for (const Result& condition : conditions) {
     const auto numbers =
         numbers_with(terms_of(condition), {TableRole::term, TableRole::total, TableRole::sweep});
     cells.resize(numbers.size());
@@ -306,15 +305,15 @@ void add_numbers(const std::vector<Condition>& conditions, Columns& columns) {
   for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
 }
 
-std::string sweep_table(const Study& study, const std::vector<ConditionResult>& conditions,
+std::string sweep_table(const Scenario& scenario, const std::vector<ConditionResult>& conditions,
                         const std::vector<ConditionIndices>& indices) {
   Columns columns;
-  add_swept(study, conditions, columns);
+  add_swept(scenario, conditions, columns);
   add_numbers(conditions, columns);
   add_chordal(conditions, indices, columns);
   std::vector<std::string> replicates;
-  for (const ConditionResult& condition : conditions) {
-    replicates.push_back(replicates_text(condition));
+  for (const ConditionResult& one : conditions) {
+    replicates.push_back(replicates_text(one));
   }
   if (!replicates.empty() && std::count(replicates.begin(), replicates.end(), replicates.front()) !=
                                  static_cast<std::ptrdiff_t>(replicates.size())) {
@@ -323,9 +322,9 @@ std::string sweep_table(const Study& study, const std::vector<ConditionResult>& 
   return columns.text("  ");
 }
 
-std::string sweep_table(const Study& study, const std::vector<ComputedCondition>& theory) {
+std::string sweep_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
   Columns columns;
-  add_swept(study, theory, columns);
+  add_swept(scenario, theory, columns);
   add_numbers(theory, columns);
   return columns.text("  ");
 }
@@ -333,18 +332,18 @@ std::string sweep_table(const Study& study, const std::vector<ComputedCondition>
 /// Which forms were used, and how far weights are from summing to one in a quadrature.
 std::string forms_text(const std::vector<ComputedCondition>& theory) {
   std::vector<std::string> forms;
-  double certificate = std::numeric_limits<double>::quiet_NaN();
+  double normalisation_error = std::numeric_limits<double>::quiet_NaN();
   double seconds = 0;
   for (const ComputedCondition& computed : theory) {
     const ClosedForm& closed = computed.closed_form;
     if (std::ranges::count(forms, closed.form) == 0) forms.push_back(closed.form);
-    certificate = std::fmax(certificate, std::abs(closed.certificate));
+    normalisation_error = std::fmax(normalisation_error, std::abs(closed.normalisation_error));
     seconds += closed.seconds;
   }
   std::string text = "theory: ";
   for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
-  if (!std::isnan(certificate)) {
-    text += ", weights sum to one but for " + short_number(certificate);
+  if (!std::isnan(normalisation_error)) {
+    text += ", weights sum to one but for " + short_number(normalisation_error);
   }
   return text + ", " + duration_text(seconds) +
          "\n(in parentheses: the second-order term of first order, the change on refinement of "
@@ -360,8 +359,8 @@ std::string z_text(double z) {
 
 /// Simulation and theory of one condition side by side.
 std::string comparison_of_one(const SideBySide& comparison) {
-  const ErrorTerms<Figure> none;
-  const auto numbers = numbers_of<Figure>(none);
+  const ErrorTerms<Estimate> none;
+  const auto numbers = numbers_of<Estimate>(none);
   std::vector<std::string> labels, simulated, computed, z;
   auto add = [&](const std::string& label, const ComparedFigure& figure) {
     labels.push_back(label);
@@ -385,9 +384,10 @@ std::string comparison_of_one(const SideBySide& comparison) {
 }
 
 /// A row a condition: MSE both ways, and the largest |z|.
-std::string comparison_of_many(const Study& study, const std::vector<ComputedCondition>& theory) {
+std::string comparison_of_many(const Scenario& scenario,
+                               const std::vector<ComputedCondition>& theory) {
   Columns columns;
-  add_swept(study, theory, columns);
+  add_swept(scenario, theory, columns);
   std::vector<std::string> simulated, computed;
   std::vector<std::vector<std::string>> z(4);
   for (const ComputedCondition& one : theory) {
@@ -411,39 +411,42 @@ std::string comparison_of_many(const Study& study, const std::vector<ComputedCon
 
 }  // namespace
 
-std::string result_table(const Study& study, const RunResult& result,
+std::string result_table(const Scenario& scenario, const RunResult& result,
                          const std::vector<ConditionIndices>& indices) {
-  std::string text = study.conditions.empty() ? "" : one_line(study.conditions.front().name) + "\n";
+  std::string text =
+      scenario.conditions.empty() ? "" : one_line(scenario.conditions.front().name) + "\n";
   text += header(result) + "\n";
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
-  if (study.swept.empty() && result.conditions.size() == 1) {
-    const ConditionResult& condition = result.conditions.front();
+  if (scenario.swept.empty() && result.conditions.size() == 1) {
+    const ConditionResult& one = result.conditions.front();
     text += learned_text(condition) +
-            single_table<Figure>(condition.scenario, condition.estimates,
-                                 indices.empty() ? ConditionIndices{} : indices.front());
+            single_table<Estimate>(one.condition, one.estimates,
+                                   indices.empty() ? ConditionIndices{} : indices.front());
   } else {
-    text += sweep_table(study, result.conditions, indices);
+    text += sweep_table(scenario, result.conditions, indices);
   }
   return text + footer(result);
 }
 
-std::string theory_table(const Study& study, const std::vector<ComputedCondition>& theory) {
-  std::string text = one_line(study.conditions.front().name) + "\n" + heads_line(theory) +
+std::string theory_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
+  std::string text = one_line(scenario.conditions.front().name) + "\n" + heads_line(theory) +
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
-  text += study.swept.empty() && theory.size() == 1
-              ? single_table(first.scenario, first.closed_form.figures, first.indices)
-              : sweep_table(study, theory);
+  text += scenario.swept.empty() && theory.size() == 1
+              ? single_table(first.condition, first.closed_form.figures, first.indices)
+              : sweep_table(scenario, theory);
   return text + "\n" + forms_text(theory);
 }
 
-std::string comparison_table(const Study& study, const std::vector<ComputedCondition>& theory) {
-  const bool one = study.swept.empty() && theory.size() == 1;
+std::string comparison_table(const Scenario& scenario,
+                             const std::vector<ComputedCondition>& theory) {
+  const bool one = scenario.swept.empty() && theory.size() == 1;
   const bool first_order =
       std::any_of(theory.begin(), theory.end(), [](const ComputedCondition& computed) {
         return computed.closed_form.source == "first_order";
       });
-  return (one ? comparison_of_one(theory.front().simulated) : comparison_of_many(study, theory)) +
+  return (one ? comparison_of_one(theory.front().simulated)
+              : comparison_of_many(scenario, theory)) +
          "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
          (first_order ? "z does not allow for the second-order term of the first order: "
                         "headlab theory shows it\n"

@@ -73,7 +73,7 @@ TEST(Options, ReadTimes) {
   }
   for (const char* text :
        {"", "s", "h30m", "-5", "1e3", "inf", "nan", "1 h", "1m1m", "1h30", "0s"}) {
-    EXPECT_THROW(parse_duration("--max-time", text), Refused) << text;
+    EXPECT_THROW(parse_duration("--max-time", text), InvalidInput) << text;
   }
 }
 
@@ -82,13 +82,13 @@ TEST(Options, ReadWholeNumbers) {
   EXPECT_EQ(parse_whole_number("--seed", "9007199254740991", 0, 9007199254740991),
             9007199254740991u);
   for (const char* text : {"", "1.5", "-1", "11", "1x", " 1", "nan", "inf", "0x5"}) {
-    EXPECT_THROW(parse_whole_number("--seed", text, 0, 10), Refused) << text;
+    EXPECT_THROW(parse_whole_number("--seed", text, 0, 10), InvalidInput) << text;
   }
 }
 
-std::string table_of(const Study& study, std::uint64_t replicates = 1000) {
-  const RunResult result = hand_made::result(study, replicates);
-  return result_table(study, result, hand_made::indices(result));
+std::string table_of(const Scenario& scenario, std::uint64_t replicates = 1000) {
+  const RunResult result = hand_made::result(scenario, replicates);
+  return result_table(scenario, result, hand_made::indices(result));
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -99,14 +99,14 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(Table, ShowsOneConditionInDetail) {
-  const Study study = hand_made::study();
-  const Estimates estimates = hand_made::result(study).conditions[0].estimates;
-  const std::string table = table_of(study);
+  const Scenario scenario = hand_made::scenario();
+  const ConditionEstimates estimates = hand_made::result(scenario).conditions[0].estimates;
+  const std::string table = table_of(scenario);
   const std::vector<std::string> lines = lines_of(table);
   EXPECT_EQ(lines[0], "hand made ± \"quoted\"");
   EXPECT_EQ(lines[1], "n 20, H 2, d_k 1, gaussian kernel (bandwidth 0.5)");
   EXPECT_EQ(lines[2], "conditional estimator, 2 queries, 1000 replicates, cpu/AVX2");
-  for (const Figure& figure : {estimates.mse, estimates.variance_term}) {
+  for (const Estimate& figure : {estimates.mse, estimates.variance_term}) {
     const std::string text = figure_text(figure);
     EXPECT_NE(table.find(text.substr(text.find("±"))), std::string::npos) << text;
   }
@@ -121,10 +121,11 @@ TEST(Table, ShowsOneConditionInDetail) {
 }
 
 TEST(Table, ShowsASweepWithARowACondition) {
-  const Study study = hand_made::study({},
-                                       "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 12.5]\n"
-                                       "\"heads.count\" = [1, 2]\n");
-  const std::vector<std::string> lines = lines_of(table_of(study));
+  const Scenario scenario =
+      hand_made::scenario({},
+                          "[sweep]\n\"heads.kernel.bandwidth\" = [0.5, 12.5]\n"
+                          "\"heads.count\" = [1, 2]\n");
+  const std::vector<std::string> lines = lines_of(table_of(scenario));
   // What varies is in the rows alone.
   EXPECT_EQ(lines[1], "n 20, d_k 1");
   EXPECT_TRUE(lines[4].starts_with("  bandwidth  count  bias²")) << lines[4];
@@ -136,10 +137,11 @@ TEST(Table, ShowsASweepWithARowACondition) {
 }
 
 TEST(Table, SaysHowFarAStoppedRunCame) {
-  EXPECT_NE(table_of(hand_made::study(), 7).find("7 of 1000 replicates"), std::string::npos);
-  EXPECT_NE(table_of(hand_made::study(), 0).find("0 of 1000 replicates"), std::string::npos);
-  const Study study = hand_made::study();
-  EXPECT_NE(result_table(study, RunResult(), {}).find("nothing was simulated"), std::string::npos);
+  EXPECT_NE(table_of(hand_made::scenario(), 7).find("7 of 1000 replicates"), std::string::npos);
+  EXPECT_NE(table_of(hand_made::scenario(), 0).find("0 of 1000 replicates"), std::string::npos);
+  const Scenario scenario = hand_made::scenario();
+  EXPECT_NE(result_table(scenario, RunResult(), {}).find("nothing was simulated"),
+            std::string::npos);
 }
 
 Progress some_progress() {

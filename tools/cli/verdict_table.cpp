@@ -61,8 +61,8 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
     lines.push_back(replicates_needed(row));
   }
-  if (row.certificate) {
-    const Certificate& c = *row.certificate;
+  if (row.counterexample) {
+    const Counterexample& c = *row.counterexample;
     std::string line = "certificate: MSE " + figure_text(c.first_mse) + " against " +
                        figure_text(c.second_mse) + ", difference " + figure_text(c.difference) +
                        ", z " + short_number(c.z);

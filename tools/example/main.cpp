@@ -5,9 +5,10 @@
 #include "engine/run/run.h"
 
 int main(int argc, char** argv) try {
-  const headlab::Study study = headlab::read_study(argc > 1 ? argv[1] : "", {"run.replicates=256"});
-  for (const auto& condition : headlab::run(study).conditions) {
-    const headlab::Figure mse = condition.estimates.mse;
+  const headlab::Scenario scenario =
+      headlab::read_scenario(argc > 1 ? argv[1] : "", {"run.replicates=256"});
+  for (const auto& condition : headlab::run(scenario).conditions) {
+    const headlab::Estimate mse = condition.estimates.mse;
     std::cout << "MSE " << mse.value << " +- " << mse.mcse << '\n';
   }
 } catch (const std::exception& error) {

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const double value : array.values) {
       if (!std::isfinite(value)) std::abort();
     }
-  } catch (const headlab::Refused& refusal) {
+  } catch (const headlab::InvalidInput& refusal) {
     if (std::string_view(refusal.what()).find('\n') != std::string_view::npos) std::abort();
   }
   return 0;

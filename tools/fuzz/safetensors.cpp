@@ -16,7 +16,7 @@
 
 namespace {
 
-void refuse_two_lines(const headlab::Refused& refusal) {
+void refuse_two_lines(const headlab::InvalidInput& refusal) {
   if (std::string_view(refusal.what()).find('\n') != std::string_view::npos) std::abort();
 }
 
@@ -34,12 +34,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const double value : file.read(name)) {
           if (!std::isfinite(value)) std::abort();
         }
-      } catch (const headlab::Refused& refusal) {
+      } catch (const headlab::InvalidInput& refusal) {
         refuse_two_lines(refusal);
       }
     }
     if (bytes > size) std::abort();
-  } catch (const headlab::Refused& refusal) {
+  } catch (const headlab::InvalidInput& refusal) {
     refuse_two_lines(refusal);
   }
   return 0;

@@ -15,11 +15,12 @@ namespace {
 /// One call, and what it has found so far.
 class Selector {
  public:
-  Selector(const Scenario& base, int budget, const Session& session, const AllocateOptions& options)
+  Selector(const Condition& base, int budget, const Session& session,
+           const AllocateOptions& options)
       : session_(session), options_(options) {
     require_replicates(options);
     study_.machine = session.machine();
-    scenarios_ = allocation_scenarios(base, budget, options.rule);
+    conditions_ = allocation_conditions(base, budget, options.rule);
     study_.budget = budget;
     study_.n = base.n;
     study_.fixed_design = base.fixed_design;
@@ -27,12 +28,12 @@ class Selector {
     study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
     study_.rule = options.rule;
     study_.guarantee = options.guarantee;
-    for (const Scenario& scenario : scenarios_) {
+    for (const Condition& condition : conditions_) {
       study_.rows.push_back(
-          {.heads = scenario.heads,
-           .k = scenario.k,
-           .subspaces = std::visit([](const auto& law) { return law.name; }, scenario.subspaces),
-           .kernel = scenario.kernel});
+          {.heads = condition.heads,
+           .k = condition.k,
+           .subspaces = std::visit([](const auto& law) { return law.name; }, condition.subspaces),
+           .kernel = condition.kernel});
     }
   }
 
@@ -50,15 +51,15 @@ class Selector {
 
  private:
   void tune_all() {
-    study_.tuning = tune(scenarios_, session_, session_.stage("pilot for the bandwidths"));
-    for (std::size_t i = 0; i < scenarios_.size(); ++i) {
-      study_.rows[i].kernel = scenarios_[i].kernel;
+    study_.tuning = tune(conditions_, session_, session_.stage("pilot for the bandwidths"));
+    for (std::size_t i = 0; i < conditions_.size(); ++i) {
+      study_.rows[i].kernel = conditions_[i].kernel;
     }
   }
 
   void select() {
-    BlockRuns runs(scenarios_, session_);
-    std::vector<std::size_t> racing(scenarios_.size());
+    BlockRuns runs(conditions_, session_);
+    std::vector<std::size_t> racing(conditions_.size());
     std::iota(racing.begin(), racing.end(), std::size_t{0});
     const std::vector<std::uint64_t> looks = selection_looks(options_.replicates);
     const double level = comparison_level(options_.guarantee.alpha, racing.size(), looks.size());
@@ -90,7 +91,7 @@ class Selector {
 
   /// Screens those in the race, and notes what is known of them.
   Screening look(const BlockRuns& runs, const std::vector<std::size_t>& racing, double level) {
-    std::vector<Sampled> errors;
+    std::vector<Jackknifed> errors;
     for (const std::size_t member : racing) {
       errors.push_back(runs.mse(member));
       AllocationRow& row = study_.rows[member];
@@ -103,7 +104,7 @@ class Selector {
   const Session& session_;
   const AllocateOptions& options_;
   const Stopwatch watch_;
-  std::vector<Scenario> scenarios_;
+  std::vector<Condition> conditions_;
   AllocationStudy study_;
 };
 
@@ -138,7 +139,7 @@ const char* advice_name(AdviceKind kind) {
   return "";
 }
 
-AllocationStudy allocate(const Scenario& base, int budget, const Session& session,
+AllocationStudy allocate(const Condition& base, int budget, const Session& session,
                          const AllocateOptions& options) {
   return Selector(base, budget, session, options).run();
 }

@@ -33,7 +33,7 @@ struct AllocationRow {
   int k = 1;
   std::string subspaces;  ///< law of its heads
   KernelLaw kernel;       ///< with the width that the rule gave it
-  Figure mse = {};        ///< at the look it was last simulated for; NaN where there was none
+  Estimate mse = {};      ///< at the look it was last simulated for; NaN where there was none
   std::uint64_t replicates = 0;
   bool in_best_set = true;
 };
@@ -64,10 +64,10 @@ struct AllocationStudy {
 /// Selects among the allocations of `budget` for the design, truth, noise, queries and kernel of
 /// `base`, its n and its seed. All candidates are simulated on common training sets to a first
 /// look, those that screen() leaves to the next, until one is left
-/// or the least is shown to lie within the zone of the best. Throws Refused for what
+/// or the least is shown to lie within the zone of the best. Throws InvalidInput for what
 /// allocation_scenarios() refuses, for too few replicates, for a backend that is not there and for
-/// what does not fit in memory; CouldNotFinish.
-AllocationStudy allocate(const Scenario& base, int budget, const Session& session = {},
+/// what does not fit in memory; RunFailed.
+AllocationStudy allocate(const Condition& base, int budget, const Session& session = {},
                          const AllocateOptions& options = {});
 
 /// What is advised, in one sentence.

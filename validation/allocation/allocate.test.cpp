@@ -18,15 +18,15 @@ namespace headlab {
 namespace {
 
 /// Two coordinates, of which the truth is about both: two heads of dimension 1 against one of 2.
-Scenario two_ways(double sd, std::uint64_t seed = 1) {
-  return parse_study(R"([scenario]
+Condition two_ways(double sd, std::uint64_t seed = 1) {
+  return parse_scenario(R"([scenario]
 name = "two ways"
 [data]
 n = 12
 design = { law = "normal", dim = 2 }
 regression = { law = "cosines", amplitude = [1.0], frequency = [[0.8, 0.8]], phase = [0.4] }
 noise = { law = "normal", sd = )" +
-                         std::to_string(sd) + R"( }
+                            std::to_string(sd) + R"( }
 [heads]
 count = 2
 dim = 1
@@ -38,13 +38,13 @@ points = [[0.5, 0.2], [-0.4, 0.7]]
 [run]
 replicates = 10
 )",
-                     "two.toml", {"run.seed=" + std::to_string(seed)})
+                        "two.toml", {"run.seed=" + std::to_string(seed)})
       .conditions.at(0);
 }
 
 /// Four random ways, where none is known in closed form.
-Scenario four_ways(std::uint64_t seed) {
-  return parse_study(R"([scenario]
+Condition four_ways(std::uint64_t seed) {
+  return parse_scenario(R"([scenario]
 name = "four ways"
 [data]
 n = 30
@@ -62,13 +62,13 @@ count = 2
 [run]
 replicates = 10
 )",
-                     "four.toml", {"run.seed=" + std::to_string(seed)})
+                        "four.toml", {"run.seed=" + std::to_string(seed)})
       .conditions.at(0);
 }
 
 std::vector<double> exact_errors(double sd) {
   std::vector<double> errors;
-  for (Scenario one : allocation_scenarios(two_ways(sd), 2, BandwidthRule::fixed)) {
+  for (Condition one : allocation_conditions(two_ways(sd), 2, BandwidthRule::fixed)) {
     one.moments = MomentMode::pairwise;
     errors.push_back(compute_theory(one, TheorySource::exact, 1).figures.mse.value);
   }
@@ -84,7 +84,7 @@ double tie() {
 }
 
 /// Selections among `seeds` seeds in which row `best` is not in the set.
-std::uint64_t misses(Scenario (*world)(std::uint64_t), int budget, std::size_t best, double alpha,
+std::uint64_t misses(Condition (*world)(std::uint64_t), int budget, std::size_t best, double alpha,
                      std::uint64_t seeds) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -120,7 +120,7 @@ TEST(Allocate, KeepsABestThatExactTheoryKnowsAsOftenAsSaid) {
 }
 
 TEST(Allocate, KeepsABestThatBruteForceKnowsAsOftenAsSaid) {
-  std::vector<Scenario> all = allocation_scenarios(four_ways(0), 4, BandwidthRule::fixed);
+  std::vector<Condition> all = allocation_conditions(four_ways(0), 4, BandwidthRule::fixed);
   BlockRuns runs(all, {.backend = "cpu", .threads = 2}, std::uint64_t{1} << 30);
   const std::vector<std::size_t> members = {0, 1, 2, 3};
   runs.advance(members, 8192);
@@ -130,7 +130,7 @@ TEST(Allocate, KeepsABestThatBruteForceKnowsAsOftenAsSaid) {
   }
   for (const std::size_t member : members) {
     if (member == best) continue;
-    const Figure lead = (runs.mse(member) - runs.mse(best)).figure(runs.node_counts(member));
+    const Estimate lead = (runs.mse(member) - runs.mse(best)).figure(runs.node_counts(member));
     ASSERT_GT(lead.value, 6 * lead.mcse) << member;
   }
   const std::uint64_t missed = misses(four_ways, 4, best, alpha, seeds);
@@ -166,15 +166,15 @@ TEST(Allocate, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(Allocate, CallsATieATieOrTooClose) {
-  const Scenario scenario = two_ways(near_tie());
+  const Condition condition = two_ways(near_tie());
   const AllocationStudy tie =
-      allocate(scenario, 2, {.threads = 2}, {.replicates = 16384, .guarantee = {.zone = 0.2}});
+      allocate(condition, 2, {.threads = 2}, {.replicates = 16384, .guarantee = {.zone = 0.2}});
   EXPECT_EQ(tie.kind, AdviceKind::within_zone);
   EXPECT_LE(tie.largest_loss, 0.2);
   EXPECT_NE(advice_text(tie).find("none has an MSE lower by more than 20 %"), std::string::npos);
 
   const AllocationStudy close =
-      allocate(scenario, 2, {.threads = 2}, {.replicates = 2048, .guarantee = {.zone = 1e-3}});
+      allocate(condition, 2, {.threads = 2}, {.replicates = 2048, .guarantee = {.zone = 1e-3}});
   ASSERT_EQ(close.kind, AdviceKind::too_close);
   EXPECT_TRUE(close.outcome.complete);
   EXPECT_TRUE(close.rows[0].in_best_set && close.rows[1].in_best_set);
@@ -209,20 +209,20 @@ TEST(Allocate, RefusesBeforeItSimulates) {
   try {
     allocate(two_ways(0.5), 2, {}, {.replicates = 1000});
     FAIL();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(),
                  "--replicates 1000: too few for a selection (allowed: at least 1024)");
   }
-  EXPECT_THROW(allocate(two_ways(0.5), 2, {.backend = "none"}), Refused);
+  EXPECT_THROW(allocate(two_ways(0.5), 2, {.backend = "none"}), InvalidInput);
 }
 
 TEST(BlockRuns, RandomHeadsAreDrawnAnewAndGivenOnesAreNot) {
   // With the design fixed and the noise integrated, heads are all that is left to chance.
-  Scenario scenario = four_ways(3);
-  scenario.fixed_design = true;
+  Condition condition = four_ways(3);
+  condition.fixed_design = true;
   for (const bool random : {true, false}) {
-    if (!random) scenario.subspaces = OrthogonalSubspaces{};
-    BlockRuns runs(allocation_scenarios(scenario, 4, BandwidthRule::fixed),
+    if (!random) condition.subspaces = OrthogonalSubspaces{};
+    BlockRuns runs(allocation_conditions(condition, 4, BandwidthRule::fixed),
                    {.backend = "cpu", .threads = 1});
     const std::vector<std::size_t> members = {1};
     runs.advance(members, 16);
@@ -231,7 +231,7 @@ TEST(BlockRuns, RandomHeadsAreDrawnAnewAndGivenOnesAreNot) {
 }
 
 TEST(BlockRuns, GoOnWhereTheyEnded) {
-  const auto all = allocation_scenarios(four_ways(3), 4, BandwidthRule::fixed);
+  const auto all = allocation_conditions(four_ways(3), 4, BandwidthRule::fixed);
   const Session session{.backend = "cpu", .threads = 1};
   BlockRuns whole(all, session), parts(all, session), others(all, session, 1000);
   const std::vector<std::size_t> members = {0, 1, 2, 3}, some = {1, 3};
@@ -241,7 +241,7 @@ TEST(BlockRuns, GoOnWhereTheyEnded) {
   others.advance(members, 12);
   for (const std::size_t member : some) {
     EXPECT_EQ(whole.mse(member).value, parts.mse(member).value);
-    EXPECT_EQ(whole.mse(member).left_out, parts.mse(member).left_out);
+    EXPECT_EQ(whole.mse(member).leave_one_out, parts.mse(member).leave_one_out);
     EXPECT_NE(whole.mse(member).value, others.mse(member).value);
   }
   EXPECT_EQ(parts.replicates(0), 5 * block_replicates);

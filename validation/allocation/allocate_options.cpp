@@ -8,10 +8,10 @@
 namespace headlab {
 
 void require_replicates(const AllocateOptions& options) {
-  if (options.replicates >= least_selection_look) return;
-  throw Refused("--replicates " + std::to_string(options.replicates) +
-                ": too few for a selection (allowed: at least " +
-                std::to_string(least_selection_look) + ")");
+  if (options.replicates >= min_selection_look) return;
+  throw InvalidInput("--replicates " + std::to_string(options.replicates) +
+                     ": too few for a selection (allowed: at least " +
+                     std::to_string(min_selection_look) + ")");
 }
 
 }  // namespace headlab

@@ -11,11 +11,11 @@ namespace headlab {
 
 struct AllocateOptions {
   BandwidthRule rule = BandwidthRule::fixed;
-  std::uint64_t replicates = 65536;  ///< most, of each allocation; at least least_selection_look
+  std::uint64_t replicates = 65536;  ///< most, of each allocation; at least min_selection_look
   SelectionGuarantee guarantee = {};
 };
 
-/// Throws Refused for too few replicates.
+/// Throws InvalidInput for too few replicates.
 void require_replicates(const AllocateOptions& options);
 
 }  // namespace headlab

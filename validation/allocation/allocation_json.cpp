@@ -104,7 +104,7 @@ void add_study(Json& json, const ReplayedAllocation& replayed) {
   json["zone"] = study.guarantee.zone;
   json["pilot"] = study.tuning.settings > 0 ? Json{{"settings", study.tuning.settings},
                                                    {"replicates", study.tuning.replicates},
-                                                   {"at_the_end", study.tuning.at_the_end}}
+                                                   {"at_the_end", study.tuning.at_boundary}}
                                             : Json();
   json["allocations"] = Json::array();
   for (const AllocationRow& row : study.rows) json["allocations"].push_back(row_json(row));

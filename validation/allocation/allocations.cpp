@@ -21,8 +21,8 @@ bool is(const Variant& law) {
   return std::holds_alternative<Law>(law);
 }
 
-/// Throws Refused for a scenario whose heads cannot be had in other sizes.
-void require_any_size(const Scenario& base) {
+/// Throws InvalidInput for a scenario whose heads cannot be had in other sizes.
+void require_any_size(const Condition& base) {
   const auto& subspaces = base.subspaces;
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
       is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {
@@ -41,32 +41,32 @@ void require_any_size(const Scenario& base) {
 
 }  // namespace
 
-void require_rule_for(const Scenario& base, BandwidthRule rule) {
+void require_rule_for(const Condition& base, BandwidthRule rule) {
   const std::string name = std::visit([](const auto& law) { return law.name; }, base.kernel);
   const bool softmax = is<SoftmaxKernel>(base.kernel);
   if (rule == BandwidthRule::rate && softmax) {
-    throw Refused(
+    throw InvalidInput(
         "--bandwidth-rule rate: is about bandwidths, kernel \"softmax\" has none "
         "(allowed: fixed, sqrt_dim, tuned)");
   }
   if (rule == BandwidthRule::sqrt_dim && !softmax && !is<GaussianKernel>(base.kernel)) {
-    throw Refused(
+    throw InvalidInput(
         "--bandwidth-rule sqrt_dim: is about kernels \"softmax\" and \"gaussian\", this "
         "one is \"" +
         name + "\" (allowed: fixed, rate, tuned)");
   }
 }
 
-double width_by_rule(const Scenario& scenario, BandwidthRule rule) {
+double width_by_rule(const Condition& condition, BandwidthRule rule) {
   constexpr double beta = 2;
-  const double k = scenario.k;
+  const double k = condition.k;
   if (rule == BandwidthRule::rate) {
-    return std::pow(static_cast<double>(scenario.n), -1 / (2 * beta + k));
+    return std::pow(static_cast<double>(condition.n), -1 / (2 * beta + k));
   }
   if (rule == BandwidthRule::sqrt_dim) {
-    return is<SoftmaxKernel>(scenario.kernel) ? std::sqrt(k) : std::sqrt(std::sqrt(k));
+    return is<SoftmaxKernel>(condition.kernel) ? std::sqrt(k) : std::sqrt(std::sqrt(k));
   }
-  return kernel_width(scenario.kernel);
+  return kernel_width(condition.kernel);
 }
 
 std::vector<Allocation> enumerate_allocations(int budget, int d) {
@@ -95,8 +95,8 @@ BandwidthRule find_rule(const std::string& name) {
     if (name == rule_name(rule)) return rule;
     names.emplace_back(rule_name(rule));
   }
-  throw Refused("--bandwidth-rule: \"" + one_line(name) + "\" is unknown" +
-                suggestion(name, names));
+  throw InvalidInput("--bandwidth-rule: \"" + one_line(name) + "\" is unknown" +
+                     suggestion(name, names));
 }
 
 double kernel_width(const KernelLaw& kernel) {
@@ -123,21 +123,22 @@ void set_kernel_width(KernelLaw& kernel, double width) {
       kernel);
 }
 
-std::vector<Scenario> allocation_scenarios(const Scenario& base, int budget, BandwidthRule rule) {
-  if (budget < 1 || budget > most_budget) {
-    throw Refused("--budget: is " + std::to_string(budget) + " (allowed: 1 to " +
-                  std::to_string(most_budget) + ")");
+std::vector<Condition> allocation_conditions(const Condition& base, int budget,
+                                             BandwidthRule rule) {
+  if (budget < 1 || budget > max_budget) {
+    throw InvalidInput("--budget: is " + std::to_string(budget) + " (allowed: 1 to " +
+                       std::to_string(max_budget) + ")");
   }
   require_any_size(base);
   require_rule_for(base, rule);
   const int d = std::visit([](const auto& law) { return law.dimension(); }, base.design);
-  std::vector<Scenario> scenarios;
+  std::vector<Condition> conditions;
   for (const Allocation& allocation : enumerate_allocations(budget, d)) {
-    Scenario& one = scenarios.emplace_back(base);
+    Condition& one = conditions.emplace_back(base);
     one.heads = allocation.heads;
     one.k = allocation.k;
     try {
-      make_head_frames(one);
+      make_subspaces(one);
     } catch (const ParameterError&) {
       one.subspaces = HaarSubspaces{};
     }
@@ -146,7 +147,7 @@ std::vector<Scenario> allocation_scenarios(const Scenario& base, int budget, Ban
     one.moments = MomentMode::aggregate;
     one.swept.clear();
   }
-  return scenarios;
+  return conditions;
 }
 
 }  // namespace headlab

@@ -18,7 +18,7 @@ struct Allocation {
 };
 
 /// Largest budget: H = D heads of dimension 1 are as many as a scenario takes.
-inline constexpr int most_budget = 1024;
+inline constexpr int max_budget = 1024;
 
 /// Returns the candidates under a budget D = `budget` in d dimensions: for every k from 1 to
 /// min(d, D), not only the divisors of D, the most heads that fit, H = floor(D/k).
@@ -43,7 +43,7 @@ enum class BandwidthRule {
 /// "fixed", "sqrt_dim", "rate", "tuned".
 const char* rule_name(BandwidthRule rule);
 
-/// The rule called `name`; throws Refused, naming --bandwidth-rule.
+/// The rule called `name`; throws InvalidInput, naming --bandwidth-rule.
 BandwidthRule find_rule(const std::string& name);
 
 /// The number that a kernel's width is written as: the temperature of softmax, the bandwidth of the
@@ -52,15 +52,15 @@ double kernel_width(const KernelLaw& kernel);
 void set_kernel_width(KernelLaw& kernel, double width);
 
 /// Range of that number, as the kernel laws have it.
-inline constexpr double least_kernel_width = 1e-6;
-inline constexpr double most_kernel_width = 1e6;
+inline constexpr double min_kernel_width = 1e-6;
+inline constexpr double max_kernel_width = 1e6;
 
-/// Throws Refused where `rule` says nothing about the kernel of `base`.
-void require_rule_for(const Scenario& base, BandwidthRule rule);
+/// Throws InvalidInput where `rule` says nothing about the kernel of `base`.
+void require_rule_for(const Condition& base, BandwidthRule rule);
 
 /// The width that `rule` gives to heads of the scenario's dimension at its n; under `tuned` its
 /// own.
-double width_by_rule(const Scenario& scenario, BandwidthRule rule);
+double width_by_rule(const Condition& condition, BandwidthRule rule);
 
 /// Returns `base` once for each candidate, with its heads and the width that `rule` gives them;
 /// under `tuned` all have the scenario's. The heads' law is the scenario's at sizes for which it is
@@ -70,9 +70,9 @@ double width_by_rule(const Scenario& scenario, BandwidthRule rule);
 /// `sqrt_dim` is the softmax's rule. A Gaussian kernel gets the bandwidth at which it gives the
 /// weights of that softmax where projected keys have one norm, b^2 = t. For other kernels there is
 /// no such bandwidth, and softmax has none that narrows its window with n, so these pairs are
-/// refused. Refused besides, with Refused: a budget outside [1, most_budget]; a law of subspaces or
-/// weights that is written for one size of head (principal_angles, explicit, file) or fitted to it
-/// (optimal).
-std::vector<Scenario> allocation_scenarios(const Scenario& base, int budget, BandwidthRule rule);
+/// refused. InvalidInput besides, with InvalidInput: a budget outside [1, max_budget]; a law of
+/// subspaces or weights that is written for one size of head (principal_angles, explicit, file) or
+/// fitted to it (optimal).
+std::vector<Condition> allocation_conditions(const Condition& base, int budget, BandwidthRule rule);
 
 }  // namespace headlab

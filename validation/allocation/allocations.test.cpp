@@ -14,8 +14,8 @@ namespace {
 
 constexpr double eps = std::numeric_limits<double>::epsilon();
 
-Scenario world(const std::vector<std::string>& sets = {}) {
-  return parse_study(R"([scenario]
+Condition world(const std::vector<std::string>& sets = {}) {
+  return parse_scenario(R"([scenario]
 name = "allocations"
 [data]
 n = 16
@@ -34,22 +34,22 @@ points = [[0, 0, 0, 0, 0]]
 seed = 4
 replicates = 10
 )",
-                     "world.toml", sets)
+                        "world.toml", sets)
       .conditions.at(0);
 }
 
-std::string refusal(const Scenario& base, int budget, BandwidthRule rule) {
+std::string refusal(const Condition& base, int budget, BandwidthRule rule) {
   try {
-    allocation_scenarios(base, budget, rule);
-  } catch (const Refused& error) {
+    allocation_conditions(base, budget, rule);
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "";
 }
 
-std::vector<double> widths(const Scenario& base, int budget, BandwidthRule rule) {
+std::vector<double> widths(const Condition& base, int budget, BandwidthRule rule) {
   std::vector<double> all;
-  for (const Scenario& one : allocation_scenarios(base, budget, rule)) {
+  for (const Condition& one : allocation_conditions(base, budget, rule)) {
     all.push_back(kernel_width(one.kernel));
   }
   return all;
@@ -75,10 +75,10 @@ TEST(EnumerateAllocations, SpendsAsMuchAsFits) {
 }
 
 TEST(AllocationScenarios, KeepTheLawOfHeadsWhereItIsDefined) {
-  const auto all = allocation_scenarios(world(), 7, BandwidthRule::fixed);
+  const auto all = allocation_conditions(world(), 7, BandwidthRule::fixed);
   ASSERT_EQ(all.size(), 5u);
   std::vector<std::string> laws;
-  for (const Scenario& one : all) {
+  for (const Condition& one : all) {
     laws.emplace_back(std::visit([](const auto& law) { return law.name; }, one.subspaces));
     EXPECT_EQ(one.moments, MomentMode::aggregate);
     EXPECT_EQ(one.estimator, Estimator::conditional);
@@ -87,7 +87,7 @@ TEST(AllocationScenarios, KeepTheLawOfHeadsWhereItIsDefined) {
   // H k = 7, 6, 6, 4, 5 of 5 dimensions.
   EXPECT_EQ(laws, (std::vector<std::string>{"haar", "haar", "haar", "orthogonal", "orthogonal"}));
   const auto aligned =
-      allocation_scenarios(world({"heads.subspaces={law=\"aligned\"}"}), 7, BandwidthRule::fixed);
+      allocation_conditions(world({"heads.subspaces={law=\"aligned\"}"}), 7, BandwidthRule::fixed);
   EXPECT_TRUE(std::holds_alternative<AlignedSubspaces>(aligned[0].subspaces));
 }
 
@@ -104,9 +104,9 @@ TEST(BandwidthRules, GaussianByHand) {
 }
 
 TEST(BandwidthRules, SqrtDimGivesAGaussianTheLengthScaleOfItsSoftmax) {
-  const Scenario softmax = world({"heads.kernel={law=\"softmax\",temperature=3}"});
-  const auto temperatures = allocation_scenarios(softmax, 5, BandwidthRule::sqrt_dim);
-  const auto bandwidths = allocation_scenarios(world(), 5, BandwidthRule::sqrt_dim);
+  const Condition softmax = world({"heads.kernel={law=\"softmax\",temperature=3}"});
+  const auto temperatures = allocation_conditions(softmax, 5, BandwidthRule::sqrt_dim);
+  const auto bandwidths = allocation_conditions(world(), 5, BandwidthRule::sqrt_dim);
   const auto scale = [](const auto& law) { return law.length_scale(); };
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_NEAR(kernel_width(temperatures[i].kernel), std::sqrt(static_cast<double>(i + 1)), eps);
@@ -124,7 +124,7 @@ TEST(BandwidthRules, AreFoundByName) {
   try {
     find_rule("tune");
     FAIL();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_STREQ(error.what(),
                  "--bandwidth-rule: \"tune\" is unknown (allowed: fixed, sqrt_dim, rate, tuned) - "
                  "did you mean \"tuned\"?");
@@ -153,8 +153,8 @@ TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
 }
 
 TEST(AllocationScenarios, RefuseARuleThatSaysNothingOfTheKernel) {
-  const Scenario softmax = world({"heads.kernel={law=\"softmax\",temperature=3}"});
-  const Scenario laplace = world({"heads.kernel={law=\"laplace\",bandwidth=3}"});
+  const Condition softmax = world({"heads.kernel={law=\"softmax\",temperature=3}"});
+  const Condition laplace = world({"heads.kernel={law=\"laplace\",bandwidth=3}"});
   EXPECT_EQ(refusal(softmax, 4, BandwidthRule::rate),
             "--bandwidth-rule rate: is about bandwidths, kernel \"softmax\" has none (allowed: "
             "fixed, sqrt_dim, tuned)");

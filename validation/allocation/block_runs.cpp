@@ -27,24 +27,24 @@ std::uint64_t block_seed(std::uint64_t seed, std::uint64_t block) {
 
 }  // namespace
 
-BlockRuns::BlockRuns(std::vector<Scenario> scenarios, Session session, std::uint64_t first_block)
-    : session_(std::move(session)), first_block_(first_block), errors_(scenarios.size()) {
+BlockRuns::BlockRuns(std::vector<Condition> conditions, Session session, std::uint64_t first_block)
+    : session_(std::move(session)), first_block_(first_block), errors_(conditions.size()) {
   const int workers = session_.machine().threads;
-  for (Scenario& scenario : scenarios) {
-    scenario.replicates = block_replicates;
-    check_memory(scenario, *session_.backend, workers);
-    plans_.push_back(make_plan(scenario));
+  for (Condition& condition : conditions) {
+    condition.replicates = block_replicates;
+    check_memory(condition, *session_.backend, workers);
+    plans_.push_back(make_plan(condition));
   }
-  scenarios_ = std::move(scenarios);
+  conditions_ = std::move(conditions);
 }
 
 void BlockRuns::begin_block(std::uint64_t block, std::span<const std::size_t> members) {
   for (const std::size_t member : members) {
-    Scenario& scenario = scenarios_[member];
-    plans_[member].seed = block_seed(scenario.seed, block);
-    if (auto* haar = std::get_if<HaarSubspaces>(&scenario.subspaces)) {
+    Condition& condition = conditions_[member];
+    plans_[member].seed = block_seed(condition.seed, block);
+    if (auto* haar = std::get_if<HaarSubspaces>(&condition.subspaces)) {
       haar->seed = plans_[member].seed;
-      plans_[member].projections = make_head_frames(scenario).numbers();
+      plans_[member].projections = make_subspaces(condition).numbers();
     }
   }
 }
@@ -87,10 +87,10 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
         const Plan& plan = *plans[p];
         const double error = estimate(trees[p], plan.head_weights, plan.truth).mse.value;
         if (!std::isfinite(error)) {
-          throw CouldNotFinish("the mean squared error of " + std::to_string(plan.heads) +
-                               " heads of dimension " + std::to_string(plan.k) +
-                               " is not finite: values of the design, regression or noise leave "
-                               "the range of the numbers in use - try --backend reference");
+          throw RunFailed("the mean squared error of " + std::to_string(plan.heads) +
+                          " heads of dimension " + std::to_string(plan.k) +
+                          " is not finite: values of the design, regression or noise leave "
+                          "the range of the numbers in use - try --backend reference");
         }
         errors_[group[p]].push_back(error);
       }
@@ -102,13 +102,13 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
   }
 }
 
-Sampled BlockRuns::mse(std::size_t member) const {
+Jackknifed BlockRuns::mse(std::size_t member) const {
   const std::vector<double>& errors = errors_.at(member);
   const auto count = static_cast<double>(errors.size());
   const double mean = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
-  std::vector<double> left_out;
-  for (const double error : errors) left_out.push_back(mean + (mean - error) / (count - 1));
-  return {mean, std::move(left_out)};
+  std::vector<double> leave_one_out;
+  for (const double error : errors) leave_one_out.push_back(mean + (mean - error) / (count - 1));
+  return {mean, std::move(leave_one_out)};
 }
 
 std::vector<double> BlockRuns::node_counts(std::size_t member) const {

@@ -28,11 +28,12 @@ using ShareDone = std::function<void(double)>;
 class BlockRuns {
  public:
   /// The scenarios must share their draws. The blocks are number `first_block` and those that
-  /// follow: other numbers, other draws. Throws Refused where a scenario does not fit in memory.
-  BlockRuns(std::vector<Scenario> scenarios, Session session, std::uint64_t first_block = 0);
+  /// follow: other numbers, other draws. Throws InvalidInput where a scenario does not fit in
+  /// memory.
+  BlockRuns(std::vector<Condition> conditions, Session session, std::uint64_t first_block = 0);
 
   /// Simulates `members`, all of which have equally many blocks so far, on to `blocks`. Throws
-  /// TimeIsUp where the session stops it, CouldNotFinish where an error is not finite.
+  /// TimeIsUp where the session stops it, RunFailed where an error is not finite.
   void advance(std::span<const std::size_t> members, std::uint64_t blocks,
                const ShareDone& share_done = {});
 
@@ -42,7 +43,7 @@ class BlockRuns {
   /// Mean squared error over queries in each block.
   const std::vector<double>& errors(std::size_t member) const { return errors_.at(member); }
   /// The same over all blocks, and with each block left out.
-  Sampled mse(std::size_t member) const;
+  Jackknifed mse(std::size_t member) const;
   /// Replicates of each block.
   std::vector<double> node_counts(std::size_t member) const;
 
@@ -53,7 +54,7 @@ class BlockRuns {
   /// Members that are simulated together.
   std::vector<std::vector<std::size_t>> groups(std::span<const std::size_t> members) const;
 
-  std::vector<Scenario> scenarios_;
+  std::vector<Condition> conditions_;
   std::vector<Plan> plans_;
   Session session_;
   std::uint64_t first_block_;

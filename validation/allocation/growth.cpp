@@ -19,7 +19,7 @@ namespace headlab {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double least_exponent = -1, most_exponent = 2;
+constexpr double min_exponent = -1, max_exponent = 2;
 
 /// Abscissa of the vertex of the parabola through three points, the middle one the lowest.
 double vertex(double x0, double x1, double x2, double y0, double y1, double y2) {
@@ -73,8 +73,8 @@ class Laws {
   double best_exponent(const Eigen::VectorXd& y) const {
     constexpr int bits = std::numeric_limits<double>::digits / 2;
     return boost::math::tools::brent_find_minima(
-               [&](double p) { return weighting_.misfit(power(p), y); }, least_exponent,
-               most_exponent, bits)
+               [&](double p) { return weighting_.misfit(power(p), y); }, min_exponent, max_exponent,
+               bits)
         .first;
   }
   const Weighting& weighting() const { return weighting_; }

@@ -15,10 +15,10 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-GrowthConstants growth_constants(const Scenario& scenario, int budget) {
-  const double width = kernel_width(scenario.kernel);
+GrowthConstants growth_constants(const Condition& condition, int budget) {
+  const double width = kernel_width(condition.kernel);
   const double decade = std::log(10.0);
-  if (std::holds_alternative<SoftmaxKernel>(scenario.kernel)) {
+  if (std::holds_alternative<SoftmaxKernel>(condition.kernel)) {
     // log-normal weights of variance k/t^2 at |q|^2 = k, which condense at 2 log n.
     const double spread = 2 / (width * width);
     return {spread < 1 ? decade / (-0.5 * std::log1p(-spread)) : nan, decade * 2 * width * width,
@@ -30,9 +30,9 @@ GrowthConstants growth_constants(const Scenario& scenario, int budget) {
   };
   GrowthConstants constants = {decade / (1.5 * std::log1p(a) - 0.5 * std::log1p(3 * a)),
                                decade / entropy(a), nan};
-  const TruthLaw truth = truth_law(scenario);
-  const int d = std::visit([](const auto& design) { return design.dimension(); }, scenario.design);
-  double noise = std::pow(std::get<NormalNoise>(scenario.noise).sd, 2);
+  const TruthLaw truth = truth_law(condition);
+  const int d = std::visit([](const auto& design) { return design.dimension(); }, condition.design);
+  double noise = std::pow(std::get<NormalNoise>(condition.noise).sd, 2);
   for (const auto& scale : truth.scales) {
     noise += scale.variance * (1 - Correlation{Correlation::Kind::gaussian, scale.length}.mean(d));
   }

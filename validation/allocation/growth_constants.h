@@ -25,6 +25,6 @@ struct GrowthConstants {
 };
 
 /// The constants for a bandwidth or a temperature that is the same at every k.
-GrowthConstants growth_constants(const Scenario& scenario, int budget);
+GrowthConstants growth_constants(const Condition& condition, int budget);
 
 }  // namespace headlab

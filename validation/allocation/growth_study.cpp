@@ -12,19 +12,19 @@ namespace headlab {
 namespace {
 
 /// One n, all dimensions.
-GrowthPoint simulated(const Scenario& base, int budget, std::uint64_t replicates,
+GrowthPoint simulated(const Condition& base, int budget, std::uint64_t replicates,
                       BandwidthRule rule, const Session& session) {
-  std::vector<Scenario> scenarios = allocation_scenarios(base, budget, rule);
-  std::erase_if(scenarios, [&](const Scenario& one) { return budget % one.k != 0; });
+  std::vector<Condition> conditions = allocation_conditions(base, budget, rule);
+  std::erase_if(conditions, [&](const Condition& one) { return budget % one.k != 0; });
   const std::string at = "growth, n " + std::to_string(base.n);
   if (rule == BandwidthRule::tuned) {
-    tune(scenarios, session, session.stage(at + ", pilot for the bandwidths"));
+    tune(conditions, session, session.stage(at + ", pilot for the bandwidths"));
   }
   GrowthPoint point{.n = static_cast<double>(base.n), .dims = {}, .errors = {}};
-  for (const Scenario& one : scenarios) point.dims.push_back(one.k);
-  std::vector<std::size_t> all(scenarios.size());
+  for (const Condition& one : conditions) point.dims.push_back(one.k);
+  std::vector<std::size_t> all(conditions.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  BlockRuns runs(std::move(scenarios), session);
+  BlockRuns runs(std::move(conditions), session);
   runs.advance(all, replicates / block_replicates, session.stage(at));
   for (const std::size_t member : all) point.errors.push_back(runs.errors(member));
   return point;
@@ -32,7 +32,7 @@ GrowthPoint simulated(const Scenario& base, int budget, std::uint64_t replicates
 
 }  // namespace
 
-GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
+GrowthStudy study_growth(const Condition& base, int budget, std::span<const std::uint64_t> sizes,
                          const Session& session, const AllocateOptions& options) {
   require_replicates(options);
   const Stopwatch watch;
@@ -44,14 +44,14 @@ GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::
                     .points = {},
                     .growth = {}};
   if (sizes.size() > study.replicates / block_replicates / 2) {
-    throw Refused("--n: names " + std::to_string(sizes.size()) + " sizes, too many for " +
-                  std::to_string(study.replicates) + " replicates (allowed: one for every " +
-                  std::to_string(2 * block_replicates) + " of them)");
+    throw InvalidInput("--n: names " + std::to_string(sizes.size()) + " sizes, too many for " +
+                       std::to_string(study.replicates) + " replicates (allowed: one for every " +
+                       std::to_string(2 * block_replicates) + " of them)");
   }
   bool complete = true;
   try {
     for (const std::uint64_t n : sizes) {
-      Scenario one = base;
+      Condition one = base;
       one.n = n;
       study.points.push_back(simulated(one, budget, study.replicates, options.rule, session));
     }

@@ -33,14 +33,14 @@ inline constexpr std::uint64_t growth_replicates = 4096;
 /// divide D leave some of it unused, which would pull the interpolation; they are left out. The
 /// resampling has the seed of `base`. Throws what allocate() throws; a study that time ends has no
 /// growth.
-GrowthStudy study_growth(const Scenario& base, int budget, std::span<const std::uint64_t> sizes,
+GrowthStudy study_growth(const Condition& base, int budget, std::span<const std::uint64_t> sizes,
                          const Session& session = {}, const AllocateOptions& options = {});
 
 /// Fewest n over which the best dimension is fitted.
-inline constexpr std::size_t least_sizes = 4;
+inline constexpr std::size_t min_sizes = 4;
 
 /// Fewest budgets over which the best number of heads is fitted.
-inline constexpr std::size_t least_budgets = 3;
+inline constexpr std::size_t min_budgets = 3;
 
 /// fit_head_growth() of complete studies of one setting and rule that differ in their budgets, at
 /// number `size` of their n.

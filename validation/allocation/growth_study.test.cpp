@@ -8,8 +8,8 @@
 namespace headlab {
 namespace {
 
-Scenario world() {
-  return parse_study(R"([scenario]
+Condition world() {
+  return parse_scenario(R"([scenario]
 name = "growth"
 [data]
 n = 10
@@ -28,7 +28,7 @@ count = 4
 seed = 4
 replicates = 10
 )",
-                     "world.toml")
+                        "world.toml")
       .conditions.at(0);
 }
 
@@ -70,7 +70,8 @@ TEST(StudyGrowth, StopsWhereTimeIsUp) {
 TEST(StudyGrowth, RefusesMoreSizesThanBlocksCanTellApart) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t n = 20; n < 37; ++n) sizes.push_back(n);
-  EXPECT_THROW(study_growth(world(), 6, sizes, {.backend = "cpu"}, {.replicates = 1024}), Refused);
+  EXPECT_THROW(study_growth(world(), 6, sizes, {.backend = "cpu"}, {.replicates = 1024}),
+               InvalidInput);
 }
 
 }  // namespace

@@ -12,13 +12,13 @@ namespace headlab {
 namespace {
 
 constexpr int first_reach = 4 * OctaveSearch::octave;
-constexpr int most_reach = first_reach + 8 * OctaveSearch::octave;
+constexpr int max_reach = first_reach + 8 * OctaveSearch::octave;
 
 }  // namespace
 
-OctaveSearch::OctaveSearch(const Scenario& scenario)
-    : from_(kernel_width(scenario.kernel)),
-      power_(std::holds_alternative<SoftmaxKernel>(scenario.kernel) ? 2 : 1) {}
+OctaveSearch::OctaveSearch(const Condition& condition)
+    : from_(kernel_width(condition.kernel)),
+      power_(std::holds_alternative<SoftmaxKernel>(condition.kernel) ? 2 : 1) {}
 
 double OctaveSearch::width(int step) const {
   return from_ * std::exp2(power_ * step / octave);
@@ -26,7 +26,7 @@ double OctaveSearch::width(int step) const {
 
 bool OctaveSearch::is_new(int step) const {
   const double value = width(step);
-  return value >= least_kernel_width && value <= most_kernel_width && !errors.contains(step);
+  return value >= min_kernel_width && value <= max_kernel_width && !errors.contains(step);
 }
 
 int OctaveSearch::best() const {
@@ -34,7 +34,7 @@ int OctaveSearch::best() const {
       ->first;
 }
 
-bool OctaveSearch::is_at_the_end() const {
+bool OctaveSearch::is_at_boundary() const {
   return best() == errors.begin()->first || best() == errors.rbegin()->first;
 }
 
@@ -45,7 +45,7 @@ std::vector<int> OctaveSearch::first_grid() const {
 }
 
 std::vector<int> OctaveSearch::beyond_the_end() const {
-  if (std::abs(best()) >= most_reach) return {};
+  if (std::abs(best()) >= max_reach) return {};
   if (best() == errors.begin()->first) return {best() - octave};
   if (best() == errors.rbegin()->first) return {best() + octave};
   return {};

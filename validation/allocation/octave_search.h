@@ -18,7 +18,7 @@ class OctaveSearch {
   static constexpr int octave = 16;  ///< steps
 
   /// From the width of the scenario's kernel.
-  explicit OctaveSearch(const Scenario& scenario);
+  explicit OctaveSearch(const Condition& condition);
 
   std::map<int, double> errors;  ///< by step
 
@@ -28,7 +28,7 @@ class OctaveSearch {
   int best() const;
   double best_width() const { return width(best()); }
   /// True if the best is the narrowest or the widest tried.
-  bool is_at_the_end() const;
+  bool is_at_boundary() const;
 
   std::vector<int> first_grid() const;
   /// One more step of the grid, where the least error is at its end.

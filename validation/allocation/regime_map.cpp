@@ -20,16 +20,16 @@ std::string name_of(const SubspaceLaw& law) {
 }
 
 /// Every cell is put together once before any is simulated: what is refused is refused at once.
-void require_cells(const Study& study, std::span<const BandwidthRule> rules,
+void require_cells(const Scenario& scenario, std::span<const BandwidthRule> rules,
                    std::span<const int> budgets) {
-  for (const Scenario& condition : study.conditions) {
+  for (const Condition& condition : scenario.conditions) {
     for (const BandwidthRule rule : rules) {
       for (const int budget : budgets) {
-        for (const Scenario& one : allocation_scenarios(condition, budget, rule)) {
+        for (const Condition& one : allocation_conditions(condition, budget, rule)) {
           if (one.subspaces.index() == condition.subspaces.index()) continue;
-          throw Refused("--budget " + std::to_string(budget) + ": heads of law " +
-                        name_of(condition.subspaces) +
-                        " need H d_k <= d - leave it out, or map the law haar alone");
+          throw InvalidInput("--budget " + std::to_string(budget) + ": heads of law " +
+                             name_of(condition.subspaces) +
+                             " need H d_k <= d - leave it out, or map the law haar alone");
         }
       }
     }
@@ -41,7 +41,7 @@ std::vector<RegimeHeads> heads_over_budgets(std::span<const RegimeCell> cells,
                                             std::span<const std::uint64_t> sizes,
                                             std::uint64_t seed) {
   std::vector<RegimeHeads> all;
-  if (cells.size() < least_budgets) return all;
+  if (cells.size() < min_budgets) return all;
   std::vector<const GrowthStudy*> studies;
   for (const RegimeCell& cell : cells) studies.push_back(&cell.study);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -162,21 +162,21 @@ void write_cells(const NetcdfGroup& root, const RegimeMap& map) {
 
 }  // namespace
 
-RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
+RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
                       const Session& session, AllocateOptions options) {
-  require_cells(study, rules, budgets);
-  RegimeMap map{.keys = study.swept,
+  require_cells(scenario, rules, budgets);
+  RegimeMap map{.keys = scenario.swept,
                 .settings = {},
                 .sizes = {sizes.begin(), sizes.end()},
-                .seed = study.conditions.at(0).seed,
+                .seed = scenario.conditions.at(0).seed,
                 .cells = {},
                 .heads = {}};
-  const std::size_t all = study.conditions.size() * rules.size() * budgets.size();
+  const std::size_t all = scenario.conditions.size() * rules.size() * budgets.size();
   const Stopwatch watch;
   bool complete = true;
-  for (const Scenario& condition : study.conditions) map.settings.push_back(condition.swept);
-  for (std::size_t c = 0; c < study.conditions.size() && complete; ++c) {
+  for (const Condition& condition : scenario.conditions) map.settings.push_back(condition.swept);
+  for (std::size_t c = 0; c < scenario.conditions.size() && complete; ++c) {
     for (std::size_t r = 0; r < rules.size() && complete; ++r) {
       const std::size_t first = map.cells.size();
       for (const int budget : budgets) {
@@ -185,7 +185,7 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
                                           std::to_string(all));
         GrowthStudy one;
         try {
-          one = study_growth(study.conditions[c], budget, sizes, part, options);
+          one = study_growth(scenario.conditions[c], budget, sizes, part, options);
         } catch (const std::exception& error) {
           if (map.cells.empty()) throw;
           map.failure = error.what();  // the cells before it are kept
@@ -222,27 +222,27 @@ std::string cell_verdict(const Growth& growth) {
   return "rises, " + growth.verdict;
 }
 
-void write_regime_map(const std::string& path, const Study& study, const RegimeMap& map,
+void write_regime_map(const std::string& path, const Scenario& scenario, const RegimeMap& map,
                       const Provenance& program, const std::string& command) {
   try {
     NetcdfImage image;
     const NetcdfGroup root = image.root();
     root.define_dimension("cell", map.cells.size());
     root.define_dimension("n", map.sizes.size());
-    write_study(root, study, program);
+    write_scenario(root, scenario, program);
     root.put_attribute("command", command);
     root.put_attribute("complete", std::int64_t{map.outcome.complete ? 1 : 0});
     root.write("n", {"n"}, {"training points"},
                std::vector<std::int64_t>(map.sizes.begin(), map.sizes.end()));
-    std::vector<const Scenario*> scenarios;
+    std::vector<const Condition*> conditions;
     for (const RegimeCell& cell : map.cells) {
-      scenarios.push_back(&study.conditions.at(cell.condition));
+      conditions.push_back(&scenario.conditions.at(cell.condition));
     }
-    write_swept(root, "cell", study.swept, scenarios);
+    write_swept(root, "cell", scenario.swept, conditions);
     write_cells(root, map);
     image.save(path);
   } catch (const NetcdfError& error) {
-    throw CouldNotFinish(path + ": cannot be written (" + error.what() + ")");
+    throw RunFailed(path + ": cannot be written (" + error.what() + ")");
   }
 }
 

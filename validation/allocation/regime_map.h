@@ -43,9 +43,9 @@ struct RegimeMap {
 /// study_growth() of every condition of `study`, a sweep over anything but n and the heads' number
 /// and dimension, under every rule and every budget at the n of `sizes`; with three budgets or more
 /// fit_head_growth() besides. `options.rule` is not used. Reports are headed "cell 3 of 12". Every
-/// cell has the seed of its condition. Throws Refused where a cell would be refused, before any is
-/// simulated.
-RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
+/// cell has the seed of its condition. Throws InvalidInput where a cell would be refused, before
+/// any is simulated.
+RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
                       const Session& session = {}, AllocateOptions options = {});
 
@@ -55,8 +55,8 @@ std::string cell_verdict(const Growth& growth);
 
 /// Writes the map as NetCDF: the dimensions `cell` and `n`, one variable a figure, one a swept key
 /// and the texts of rules, trends and verdicts (docs/growth.md); `command` makes it again.
-/// Whole or not at all; throws CouldNotFinish.
-void write_regime_map(const std::string& path, const Study& study, const RegimeMap& map,
+/// Whole or not at all; throws RunFailed.
+void write_regime_map(const std::string& path, const Scenario& scenario, const RegimeMap& map,
                       const Provenance& program, const std::string& command);
 
 }  // namespace headlab

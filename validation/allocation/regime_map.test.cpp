@@ -18,8 +18,8 @@ using testing::ElementsAre;
 const std::vector<std::uint64_t> sizes = {20, 60, 200, 600};
 const std::vector<BandwidthRule> fixed_and_rate = {BandwidthRule::fixed, BandwidthRule::rate};
 
-Study world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
-  return parse_study(R"([scenario]
+Scenario world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
+  return parse_scenario(R"([scenario]
 name = "map"
 [data]
 n = 10
@@ -39,18 +39,18 @@ seed = 4
 replicates = 10
 [sweep]
 )" + sweep + "\n",
-                     "world.toml");
+                        "world.toml");
 }
 
-RegimeMap mapped(const Study& study, const std::vector<int>& budgets, Session session = {}) {
+RegimeMap mapped(const Scenario& scenario, const std::vector<int>& budgets, Session session = {}) {
   session.backend = "cpu";
-  return map_regimes(study, fixed_and_rate, budgets, sizes, session, {.replicates = 1024});
+  return map_regimes(scenario, fixed_and_rate, budgets, sizes, session, {.replicates = 1024});
 }
 
 TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
-  const Study study = world();
+  const Scenario scenario = world();
   const std::vector<int> budgets = {4, 6};
-  const RegimeMap map = mapped(study, budgets);
+  const RegimeMap map = mapped(scenario, budgets);
   EXPECT_TRUE(map.outcome.complete);
   EXPECT_THAT(map.keys, ElementsAre("data.noise.sd"));
   ASSERT_EQ(map.cells.size(), 8u);
@@ -66,7 +66,7 @@ TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
       }
     }
   }
-  const GrowthStudy alone = study_growth(study.conditions[1], 6, sizes, {.backend = "cpu"},
+  const GrowthStudy alone = study_growth(scenario.conditions[1], 6, sizes, {.backend = "cpu"},
                                          {.rule = BandwidthRule::rate, .replicates = 1024});
   const Growth& there = map.cells.back().study.growth;
   EXPECT_EQ(there.n, alone.growth.n);
@@ -89,11 +89,12 @@ TEST(MapRegimes, KeepsWholeCellsWhereTimeEnds) {
 }
 
 TEST(MapRegimes, RefusesACellBeforeAnyIsSimulated) {
-  const Study study = world(
+  const Scenario scenario = world(
       R"("heads.kernel" = [{ law = "gaussian", bandwidth = 0.3 }, { law = "softmax", temperature = 1 }])");
   bool simulated = false;
   const Session session{.backend = "cpu", .report = [&](const Progress&) { simulated = true; }};
-  EXPECT_THROW(map_regimes(study, fixed_and_rate, std::vector<int>{6}, sizes, session), Refused);
+  EXPECT_THROW(map_regimes(scenario, fixed_and_rate, std::vector<int>{6}, sizes, session),
+               InvalidInput);
   EXPECT_FALSE(simulated);
 }
 
@@ -118,10 +119,10 @@ TEST(CellVerdict, SaysWhatWasSeen) {
 }
 
 TEST(WriteRegimeMap, HoldsWhatWasFound) {
-  const Study study = world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
-  const RegimeMap map = mapped(study, {6});
+  const Scenario scenario = world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
+  const RegimeMap map = mapped(scenario, {6});
   const std::string path = testing::TempDir() + "regime_map_test.nc";
-  write_regime_map(path, study, map, {}, "headlab allocate --map");
+  write_regime_map(path, scenario, map, {}, "headlab allocate --map");
   {
     const NetcdfInput file(path);
     const NetcdfGroup root = file.root();

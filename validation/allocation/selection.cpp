@@ -11,7 +11,7 @@ namespace headlab {
 std::vector<std::uint64_t> selection_looks(std::uint64_t replicates) {
   std::vector<std::uint64_t> looks;
   for (const std::uint64_t part : {64, 16, 4, 1}) {
-    const std::uint64_t at_least = std::max(least_selection_look, replicates / part);
+    const std::uint64_t at_least = std::max(min_selection_look, replicates / part);
     const std::uint64_t look =
         (at_least + block_replicates - 1) / block_replicates * block_replicates;
     if (looks.empty() || look > looks.back()) looks.push_back(look);
@@ -24,8 +24,8 @@ double comparison_level(double alpha, std::size_t candidates, std::size_t looks)
   return alpha / static_cast<double>(looks * rivals);
 }
 
-Screening screen(std::span<const Sampled> errors, std::span<const double> node_counts, double level,
-                 double zone) {
+Screening screen(std::span<const Jackknifed> errors, std::span<const double> node_counts,
+                 double level, double zone) {
   const std::size_t count = errors.size();
   const double t = student_quantile(1 - level, static_cast<double>(node_counts.size()) - 1);
   const auto half_width = [&](std::size_t i, std::size_t j) {

@@ -19,11 +19,11 @@ struct SelectionGuarantee {
 
 /// The least replicates of a look: 32 blocks (validation/allocation/block_runs.h), so that a t
 /// quantile far out still means something.
-inline constexpr std::uint64_t least_selection_look = 1024;
+inline constexpr std::uint64_t min_selection_look = 1024;
 
 /// The replicates of the looks of a selection of at most `replicates`, ascending and in whole
 /// blocks, a schedule fixed beforehand: 1/64, 1/16, 1/4 and all of them, where these differ and are
-/// least_selection_look at least. Most candidates are far from the best and leave at the first.
+/// min_selection_look at least. Most candidates are far from the best and leave at the first.
 std::vector<std::uint64_t> selection_looks(std::uint64_t replicates);
 
 /// Level of each one-sided comparison among `candidates`, to be looked at `looks` times at most:
@@ -62,7 +62,7 @@ struct Screening {
 /// \param errors      [candidates still in the race], at least one
 /// \param node_counts [nodes], replicates of each node
 /// \param level       of each comparison, see comparison_level()
-Screening screen(std::span<const Sampled> errors, std::span<const double> node_counts, double level,
-                 double zone);
+Screening screen(std::span<const Jackknifed> errors, std::span<const double> node_counts,
+                 double level, double zone);
 
 }  // namespace headlab

@@ -17,18 +17,18 @@ namespace {
 constexpr double eps = std::numeric_limits<double>::epsilon();
 
 /// The mean of the first `count` of equally large nodes.
-Sampled mean_of(const std::vector<double>& nodes, std::size_t count) {
+Jackknifed mean_of(const std::vector<double>& nodes, std::size_t count) {
   const double sum = std::accumulate(nodes.begin(), nodes.begin() + count, 0.0);
   const auto n = static_cast<double>(count);
-  std::vector<double> left_out;
-  for (std::size_t j = 0; j < count; ++j) left_out.push_back((sum - nodes[j]) / (n - 1));
-  return {sum / n, std::move(left_out)};
+  std::vector<double> leave_one_out;
+  for (std::size_t j = 0; j < count; ++j) leave_one_out.push_back((sum - nodes[j]) / (n - 1));
+  return {sum / n, std::move(leave_one_out)};
 }
 
 TEST(Screen, ByHand) {
   // Differences to the first: nodes -1, 0, 1 shifted by 2 and by 20, with SE 1/sqrt(3).
   const std::vector<double> first = {9, 10, 11}, second = {13, 12, 11}, third = {28, 30, 32};
-  const std::vector<Sampled> errors = {mean_of(second, 3), mean_of(first, 3), mean_of(third, 3)};
+  const std::vector<Jackknifed> errors = {mean_of(second, 3), mean_of(first, 3), mean_of(third, 3)};
   const std::vector<double> counts(3, 32);
   const double t = student_quantile(0.95, 2);
   const Screening result = screen(errors, counts, 0.05, 0.01);
@@ -43,17 +43,17 @@ TEST(Screen, ByHand) {
 TEST(Screen, TheReplicatesNamedWouldDecide) {
   const std::vector<double> first = {9, 10, 11, 10}, second = {11, 10, 10, 10};
   const std::vector<double> counts(4, 32);
-  const std::vector<Sampled> errors = {mean_of(first, 4), mean_of(second, 4)};
+  const std::vector<Jackknifed> errors = {mean_of(first, 4), mean_of(second, 4)};
   const double zone = 0.01, level = 0.01;
   const Screening open = screen(errors, counts, level, zone);
   ASSERT_GT(open.largest_loss, zone);
   // Deviations from the same means shrink as that many replicates make them.
   for (const double factor : {0.99, 1.01}) {
     const double shrink = 1 / std::sqrt(open.growth * factor);
-    std::vector<Sampled> later = errors;
-    for (Sampled& error : later) {
-      for (double& left_out : error.left_out) {
-        left_out = error.value + shrink * (left_out - error.value);
+    std::vector<Jackknifed> later = errors;
+    for (Jackknifed& error : later) {
+      for (double& leave_one_out : error.leave_one_out) {
+        leave_one_out = error.value + shrink * (leave_one_out - error.value);
       }
     }
     EXPECT_EQ(screen(later, counts, level, zone).largest_loss <= zone, factor > 1) << factor;
@@ -62,8 +62,8 @@ TEST(Screen, TheReplicatesNamedWouldDecide) {
 
 TEST(Screen, ExactErrorsAreComparedExactly) {
   const std::vector<double> counts(4, 32);
-  const std::vector<Sampled> errors = {mean_of({2, 2, 2, 2}, 4), mean_of({1, 1, 1, 1}, 4),
-                                       mean_of({1, 1, 1, 1}, 4)};
+  const std::vector<Jackknifed> errors = {mean_of({2, 2, 2, 2}, 4), mean_of({1, 1, 1, 1}, 4),
+                                          mean_of({1, 1, 1, 1}, 4)};
   const Screening result = screen(errors, counts, 0.01, 0);
   EXPECT_EQ(result.kept, (std::vector<bool>{false, true, true}));
   EXPECT_EQ(result.largest_loss, 0);
@@ -71,14 +71,14 @@ TEST(Screen, ExactErrorsAreComparedExactly) {
 }
 
 TEST(Screen, OneCandidateIsTheBest) {
-  const Screening result =
-      screen(std::vector<Sampled>{mean_of({1, 2, 3}, 3)}, std::vector<double>(3, 32), 0.01, 0.01);
+  const Screening result = screen(std::vector<Jackknifed>{mean_of({1, 2, 3}, 3)},
+                                  std::vector<double>(3, 32), 0.01, 0.01);
   EXPECT_EQ(result.kept, std::vector<bool>{true});
   EXPECT_EQ(result.largest_loss, 0);
 }
 
 TEST(Screen, NoNumberOfReplicatesTellsTwoThatTieWithoutAZone) {
-  const std::vector<Sampled> errors = {mean_of({1, 2, 3}, 3), mean_of({3, 2, 1}, 3)};
+  const std::vector<Jackknifed> errors = {mean_of({1, 2, 3}, 3), mean_of({3, 2, 1}, 3)};
   EXPECT_TRUE(std::isinf(screen(errors, std::vector<double>(3, 32), 0.01, 0).growth));
 }
 
@@ -119,7 +119,7 @@ Misses misses(double alpha, double lead, std::uint64_t trials) {
     std::vector<std::size_t> racing = {0, 1, 2, 3, 4, 5};
     bool missed = false, false_bound = false;
     for (const std::size_t look : {32, 64, 256}) {
-      std::vector<Sampled> errors;
+      std::vector<Jackknifed> errors;
       for (const std::size_t c : racing) errors.push_back(mean_of(nodes[c], look));
       const Screening seen = screen(errors, std::vector<double>(look, 32), level, 0.01);
       const double loss = racing[seen.least] == 0 ? 0 : lead;

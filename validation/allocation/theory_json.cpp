@@ -19,7 +19,7 @@ Json row_json(const TheoryRow& row, bool softmax) {
                {"dim", row.k},
                {"bandwidth", softmax ? std::sqrt(row.width) : row.width}};
   if (softmax) json["temperature"] = row.width;
-  json["at_the_end"] = row.at_the_end;
+  json["at_the_end"] = row.at_boundary;
   json["mse"] = row.error.mse;
   json["smooth_mse"] = row.smooth_mse;
   json["squared_bias"] = row.error.squared_bias;
@@ -48,7 +48,7 @@ Json study_json(const TheoryStudy& study, bool softmax) {
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
                         const Provenance& program) {
   Json json = {{"headlab", {{"version", program.version}, {"git", program.git}}},
-               {"source", growths.at(0).mean == TheoryMean::scenario ? "exact" : "theory"},
+               {"source", growths.at(0).mean == TheoryMean::condition ? "exact" : "theory"},
                {"rule", rule_name(growths.at(0).rule)},
                {"limits", limits},
                {"studies", Json::array()},
@@ -68,7 +68,7 @@ std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::str
                               {"first_order", number(growth.constants.first_order)},
                               {"condensation", number(growth.constants.condensation)},
                               {"asymptotic", number(growth.constants.asymptotic)},
-                              {"certificate", number(growth.certificate)},
+                              {"certificate", number(growth.normalisation_error)},
                               {"change", growth.change},
                               {"seconds", growth.seconds}});
   }

@@ -25,22 +25,22 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 /// downwards in such steps, so many at most.
 constexpr double widest_window = 8;
 const double tuning_step = std::cbrt(2.0);
-constexpr int most_widths = 80;
+constexpr int max_widths = 80;
 constexpr int steps_past_least = 3;
 /// Octaves in a row below the scenario's width over which the exact error rises before narrower
 /// windows are left out.
-constexpr int most_rises = 2;
+constexpr int max_rises = 2;
 
-bool is_softmax(const Scenario& scenario) {
-  return std::holds_alternative<SoftmaxKernel>(scenario.kernel);
+bool is_softmax(const Condition& condition) {
+  return std::holds_alternative<SoftmaxKernel>(condition.kernel);
 }
 
-int dimension_of(const Scenario& scenario) {
-  return std::visit([](const auto& design) { return design.dimension(); }, scenario.design);
+int dimension_of(const Condition& condition) {
+  return std::visit([](const auto& design) { return design.dimension(); }, condition.design);
 }
 
-double noise_sd(const Scenario& scenario) {
-  return std::get<NormalNoise>(scenario.noise).sd;
+double noise_sd(const Condition& condition) {
+  return std::get<NormalNoise>(condition.noise).sd;
 }
 
 template <class Law>
@@ -48,7 +48,7 @@ std::string quoted_name(const Law& laws) {
   return std::visit([](const auto& law) { return "\"" + std::string(law.name) + "\""; }, laws);
 }
 
-double widest_width(const Scenario& base, int k) {
+double widest_width(const Condition& base, int k) {
   return widest_window * (is_softmax(base) ? std::sqrt(k) : 1.0);
 }
 
@@ -56,10 +56,10 @@ double widest_width(const Scenario& base, int k) {
 /// downwards, to some steps past the least error.
 class WidthSearch {
  public:
-  WidthSearch(const Scenario& base, int k) : widest_(widest_width(base, k)) {}
+  WidthSearch(const Condition& base, int k) : widest_(widest_width(base, k)) {}
 
   bool is_open() const {
-    if (errors_.size() == most_widths) return false;
+    if (errors_.size() == max_widths) return false;
     // The least error is as many steps back: rounding in a flat stretch does not hold the search
     // up.
     return errors_.empty() || errors_.end() - std::ranges::min_element(errors_) <= steps_past_least;
@@ -88,19 +88,19 @@ class WidthSearch {
 
 /// Everything about one dimension that does not depend on n.
 struct Dimension {
-  const Scenario& base;
+  const Condition& base;
   const TruthLaw& truth;
   int budget;
   int k;
   int threads;
-  double certificate = 0;
+  double normalisation_error = 0;
 
   std::vector<PopulationHead> heads(const std::vector<PopulationSetting>& settings) {
     const PopulationDomain domain = {
         .softmax = is_softmax(base), .k = k, .correlations = truth.correlations};
     std::vector<PopulationHead> all = population_heads(domain, settings, threads);
     for (const PopulationHead& head : all) {
-      certificate = std::max(certificate, std::abs(head.certificate));
+      normalisation_error = std::max(normalisation_error, std::abs(head.normalisation_error));
     }
     return all;
   }
@@ -145,7 +145,7 @@ void add_rows(Dimension& dimension, BandwidthRule rule, std::span<const std::uin
   if (rule == BandwidthRule::tuned) {
     settings = dimension.tuned(sizes);
   } else {
-    Scenario one = dimension.base;
+    Condition one = dimension.base;
     one.k = dimension.k;
     for (const std::uint64_t n : sizes) {
       one.n = n;
@@ -157,14 +157,14 @@ void add_rows(Dimension& dimension, BandwidthRule rule, std::span<const std::uin
     TheoryRow row{.heads = dimension.budget / dimension.k,
                   .k = dimension.k,
                   .width = settings[i].width,
-                  .at_the_end = rule == BandwidthRule::tuned &&
-                                settings[i].width >= widest_width(dimension.base, dimension.k),
+                  .at_boundary = rule == BandwidthRule::tuned &&
+                                 settings[i].width >= widest_width(dimension.base, dimension.k),
                   .error = dimension.error(heads[i], sizes[i], dimension.budget / dimension.k),
                   .smooth_mse = dimension.smooth(heads[i], sizes[i])};
     growth.change = std::max(growth.change, row.error.change);
     growth.studies[i].rows.push_back(row);
   }
-  growth.certificate = std::max(growth.certificate, dimension.certificate);
+  growth.normalisation_error = std::max(growth.normalisation_error, dimension.normalisation_error);
 }
 
 /// k* between the dimensions for which `use` is true.
@@ -181,7 +181,7 @@ BestDimension best_of(const std::vector<TheoryRow>& rows, const Use& use) {
 }
 
 /// An empty study of each n, ascending.
-TheoryGrowth empty_growth(const Scenario& base, int budget, TheoryMean mean, BandwidthRule rule,
+TheoryGrowth empty_growth(const Condition& base, int budget, TheoryMean mean, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes) {
   TheoryGrowth growth{.budget = budget, .mean = mean, .rule = rule, .softmax = is_softmax(base)};
   for (const std::uint64_t n : sizes) growth.studies.push_back({.budget = budget, .n = n});
@@ -212,7 +212,7 @@ void conclude(TheoryGrowth& growth) {
 }
 
 /// Gives a candidate the width of least error; true where that is an end of the range searched.
-bool tune_exactly(Scenario& one, int threads) {
+bool tune_exactly(Condition& one, int threads) {
   OctaveSearch search(one);
   int narrowest = std::numeric_limits<int>::min();
   const auto any_new = [&](std::vector<int> steps) {
@@ -230,8 +230,8 @@ bool tune_exactly(Scenario& one, int threads) {
         rises = step < 0 && error > last ? rises + 1 : 0;
         last = error;
         // Narrower windows cost most and promise least.
-        if (rises == most_rises) narrowest = step;
-      } catch (const Refused&) {
+        if (rises == max_rises) narrowest = step;
+      } catch (const InvalidInput&) {
         // Windows that hardly hold a key: their integrals do not converge.
         if (search.errors.empty()) throw;
         narrowest = step + 1;
@@ -246,21 +246,22 @@ bool tune_exactly(Scenario& one, int threads) {
     any_new(search.around_the_best(reach));
   }
   set_kernel_width(one.kernel, search.best_width());
-  return search.is_at_the_end();
+  return search.is_at_boundary();
 }
 
 /// One candidate, at its width.
-TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) {
-  const Theory theory = compute_theory(scenario, TheorySource::exact, threads);
+TheoryRow exact_row(const Condition& condition, int threads, double& normalisation_error) {
+  const Theory theory = compute_theory(condition, TheorySource::exact, threads);
   const auto& figures = theory.figures;
-  if (!(theory.certificate <= certificate)) certificate = theory.certificate;
-  return {.heads = scenario.heads,
-          .k = scenario.k,
-          .width = kernel_width(scenario.kernel),
+  if (!(theory.normalisation_error <= normalisation_error))
+    normalisation_error = theory.normalisation_error;
+  return {.heads = condition.heads,
+          .k = condition.k,
+          .width = kernel_width(condition.kernel),
           .error = {.mse = figures.mse.value,
                     .squared_bias = figures.bias_squared.value,
                     .variance = figures.head_variance_mean.value,
-                    .covariance = scenario.heads > 1 ? figures.head_covariance_mean.value : 0,
+                    .covariance = condition.heads > 1 ? figures.head_covariance_mean.value : 0,
                     // That of the bias is not known.
                     .change = std::abs(figures.variance_term.remainder) +
                               std::abs(figures.covariance_term.remainder)},
@@ -270,7 +271,7 @@ TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) 
 }  // namespace
 
 std::vector<int> theory_dims(int budget, int d) {
-  const int most = std::min({budget, d, most_theory_dim});
+  const int most = std::min({budget, d, max_theory_dim});
   std::vector<int> dims;
   for (int k = 1; k <= most; ++k) {
     const double octaves = std::log2(k / 32.0) * 4;
@@ -280,68 +281,68 @@ std::vector<int> theory_dims(int budget, int d) {
   return dims;
 }
 
-void require_theory(const Scenario& scenario, int budget) {
+void require_theory(const Condition& condition, int budget) {
   const std::string otherwise = " - take that, or --source simulation";
-  const auto* normal = std::get_if<NormalDesign>(&scenario.design);
+  const auto* normal = std::get_if<NormalDesign>(&condition.design);
   if (!normal || !normal->mean.empty() || !normal->covariance.empty() || normal->ar1) {
-    reject(scenario, "data.design",
+    reject(condition, "data.design",
            "theory needs the design N(0, I), law \"normal\" alone" + otherwise);
   }
-  if (scenario.fixed_design) {
-    reject(scenario, "data.fixed_design", "theory is the mean over designs" + otherwise);
+  if (condition.fixed_design) {
+    reject(condition, "data.fixed_design", "theory is the mean over designs" + otherwise);
   }
-  if (!std::holds_alternative<NormalNoise>(scenario.noise)) {
-    reject(scenario, "data.noise",
-           "theory needs normal noise, this one is " + quoted_name(scenario.noise) + otherwise);
+  if (!std::holds_alternative<NormalNoise>(condition.noise)) {
+    reject(condition, "data.noise",
+           "theory needs normal noise, this one is " + quoted_name(condition.noise) + otherwise);
   }
-  if (!is_softmax(scenario) && !std::holds_alternative<GaussianKernel>(scenario.kernel)) {
-    reject(scenario, "heads.kernel",
+  if (!is_softmax(condition) && !std::holds_alternative<GaussianKernel>(condition.kernel)) {
+    reject(condition, "heads.kernel",
            "theory needs a gaussian or softmax kernel, this one is " +
-               quoted_name(scenario.kernel) + otherwise);
+               quoted_name(condition.kernel) + otherwise);
   }
-  if (!std::holds_alternative<OrthogonalSubspaces>(scenario.subspaces)) {
+  if (!std::holds_alternative<OrthogonalSubspaces>(condition.subspaces)) {
     reject(
-        scenario, "heads.subspaces",
-        "theory needs orthogonal heads, these are " + quoted_name(scenario.subspaces) + otherwise);
+        condition, "heads.subspaces",
+        "theory needs orthogonal heads, these are " + quoted_name(condition.subspaces) + otherwise);
   }
-  if (!std::holds_alternative<UniformWeights>(scenario.weights)) {
-    reject(scenario, "heads.weights",
-           "theory needs uniform weights, these are " + quoted_name(scenario.weights) + otherwise);
+  if (!std::holds_alternative<UniformWeights>(condition.weights)) {
+    reject(condition, "heads.weights",
+           "theory needs uniform weights, these are " + quoted_name(condition.weights) + otherwise);
   }
-  if (!std::holds_alternative<DesignQueries>(scenario.queries)) {
-    reject(scenario, "queries",
+  if (!std::holds_alternative<DesignQueries>(condition.queries)) {
+    reject(condition, "queries",
            "theory is the mean over queries of law \"design\", these are " +
-               quoted_name(scenario.queries) + otherwise);
+               quoted_name(condition.queries) + otherwise);
   }
-  const TruthLaw truth = truth_law(scenario);
-  if (is_softmax(scenario) && !truth.coordinates.empty()) {
-    reject(scenario, "data.regression",
+  const TruthLaw truth = truth_law(condition);
+  if (is_softmax(condition) && !truth.coordinates.empty()) {
+    reject(condition, "data.regression",
            "theory of the softmax kernel is for random_cosines and zero, not for additive" +
                otherwise);
   }
-  if (const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);
+  if (const auto* random = std::get_if<RandomCosinesRegression>(&condition.regression);
       random && random->length_scale < shortest_theory_length) {
-    reject(scenario, "data.regression.length_scale",
+    reject(condition, "data.regression.length_scale",
            "theory resolves correlation lengths of " + number_text(shortest_theory_length) +
                " and more" + otherwise);
   }
-  if (const auto* additive = std::get_if<AdditiveRegression>(&scenario.regression)) {
+  if (const auto* additive = std::get_if<AdditiveRegression>(&condition.regression)) {
     for (const double frequency : additive->frequency) {
       if (std::abs(frequency) <= highest_theory_frequency) continue;
       reject(
-          scenario, "data.regression.frequency",
+          condition, "data.regression.frequency",
           "theory resolves frequencies up to " + number_text(highest_theory_frequency) + otherwise);
     }
   }
-  const int d = dimension_of(scenario);
+  const int d = dimension_of(condition);
   if (budget < 1 || budget > d) {
-    throw Refused("--budget: is " + std::to_string(budget) +
-                  ", but heads are orthogonal up to D = d = " + std::to_string(d) +
-                  " (allowed with --source theory: 1 to that) - take a smaller one");
+    throw InvalidInput("--budget: is " + std::to_string(budget) +
+                       ", but heads are orthogonal up to D = d = " + std::to_string(d) +
+                       " (allowed with --source theory: 1 to that) - take a smaller one");
   }
 }
 
-TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
+TheoryGrowth study_theory(const Condition& base, int budget, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes, int threads,
                           const std::function<void(double)>& done) {
   const auto start = std::chrono::steady_clock::now();
@@ -350,7 +351,7 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
   TheoryGrowth growth = empty_growth(base, budget, TheoryMean::population, rule, sizes);
   std::vector<std::uint64_t> ascending;
   for (const TheoryStudy& study : growth.studies) {
-    if (study.n < 2) throw Refused("--n: is 1 (allowed with --source theory: 2 and more)");
+    if (study.n < 2) throw InvalidInput("--n: is 1 (allowed with --source theory: 2 and more)");
     ascending.push_back(study.n);
   }
   const TruthLaw truth = truth_law(base);
@@ -367,35 +368,36 @@ TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
   return growth;
 }
 
-void require_exact_study(const Scenario& base, int budget, BandwidthRule rule) {
-  for (const Scenario& one : allocation_scenarios(base, budget, rule)) {
+void require_exact_study(const Condition& base, int budget, BandwidthRule rule) {
+  for (const Condition& one : allocation_conditions(base, budget, rule)) {
     if (std::holds_alternative<HaarSubspaces>(one.subspaces) && one.k < dimension_of(one)) {
-      throw Refused("--source exact: is for given heads, but " + std::to_string(one.heads) +
-                    " of dimension " + std::to_string(one.k) +
-                    " would be drawn at random (law haar), and a simulation draws them many times "
-                    "- take the law orthogonal and D <= d, or --source simulation");
+      throw InvalidInput(
+          "--source exact: is for given heads, but " + std::to_string(one.heads) +
+          " of dimension " + std::to_string(one.k) +
+          " would be drawn at random (law haar), and a simulation draws them many times "
+          "- take the law orthogonal and D <= d, or --source simulation");
     }
     require_exact(one);
   }
 }
 
-TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
+TheoryGrowth study_exactly(const Condition& base, int budget, BandwidthRule rule,
                            std::span<const std::uint64_t> sizes, int threads,
                            const std::function<void(double)>& done) {
   const auto start = std::chrono::steady_clock::now();
-  TheoryGrowth growth = empty_growth(base, budget, TheoryMean::scenario, rule, sizes);
+  TheoryGrowth growth = empty_growth(base, budget, TheoryMean::condition, rule, sizes);
   growth.constants = {nan, nan, nan};
-  growth.certificate = nan;
+  growth.normalisation_error = nan;
   require_exact_study(base, budget, rule);
   std::size_t computed = 0;
   for (TheoryStudy& study : growth.studies) {
-    Scenario at_n = base;
+    Condition at_n = base;
     at_n.n = study.n;
-    std::vector<Scenario> candidates = allocation_scenarios(at_n, budget, rule);
-    for (Scenario& one : candidates) {
-      const bool at_the_end = rule == BandwidthRule::tuned && tune_exactly(one, threads);
-      study.rows.push_back(exact_row(one, threads, growth.certificate));
-      study.rows.back().at_the_end = at_the_end;
+    std::vector<Condition> candidates = allocation_conditions(at_n, budget, rule);
+    for (Condition& one : candidates) {
+      const bool at_boundary = rule == BandwidthRule::tuned && tune_exactly(one, threads);
+      study.rows.push_back(exact_row(one, threads, growth.normalisation_error));
+      study.rows.back().at_boundary = at_boundary;
       growth.change = std::max(growth.change, study.rows.back().error.change);
       if (done) {
         done(static_cast<double>(++computed) /
@@ -408,15 +410,15 @@ TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
   return growth;
 }
 
-std::string theory_limits(const Scenario& scenario, TheoryMean mean) {
-  if (mean == TheoryMean::scenario) {
+std::string theory_limits(const Condition& condition, TheoryMean mean) {
+  if (mean == TheoryMean::condition) {
     return std::string("Exact at every n, as the mean over training sets and noise") +
-           (scenario.fixed_design ? " at these design points" : "") +
+           (condition.fixed_design ? " at these design points" : "") +
            ", for this truth and these queries.";
   }
-  const bool additive = std::holds_alternative<AdditiveRegression>(scenario.regression);
-  const bool zero = std::holds_alternative<ZeroRegression>(scenario.regression);
-  const auto* random = std::get_if<RandomCosinesRegression>(&scenario.regression);
+  const bool additive = std::holds_alternative<AdditiveRegression>(condition.regression);
+  const bool zero = std::holds_alternative<ZeroRegression>(condition.regression);
+  const auto* random = std::get_if<RandomCosinesRegression>(&condition.regression);
   const bool rough = random != nullptr && random->smoothness.has_value();
   // A Matern truth has correlation lengths of any size; short ones are continued to.
   return std::string(rough ? "Exact at every n but for the part of the truth with lengths below a "

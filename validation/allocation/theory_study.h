@@ -27,16 +27,16 @@ inline constexpr double highest_theory_frequency = 100;
 /// What an error is a mean over, besides training sets and their noise.
 enum class TheoryMean {
   population,  ///< queries from the design and truths of the scenario's law
-  scenario     ///< the scenario's own queries, of its own truth
+  condition    ///< the scenario's own queries, of its own truth
 };
 
 /// One dimension of heads with its error.
 struct TheoryRow {
   int heads = 1;  ///< floor(D/k)
   int k = 1;
-  double width = 1;         ///< b, or the temperature
-  bool at_the_end = false;  ///< of the range of widths that `tuned` searched
-  PopulationError error;    ///< of so many heads
+  double width = 1;          ///< b, or the temperature
+  bool at_boundary = false;  ///< of the range of widths that `tuned` searched
+  PopulationError error;     ///< of so many heads
   /// MSE of D/k heads, a real number: it has no steps where k does not divide D. For
   /// TheoryMean::scenario, whose heads differ, that of the whole heads.
   double smooth_mse = 0;
@@ -62,50 +62,51 @@ struct TheoryGrowth {
   std::vector<TheoryStudy> studies;  ///< by n, ascending
   std::vector<double> slopes;        ///< [n - 1] of k* between neighbours, dimensions a decade
   GrowthConstants constants;         ///< under `fixed`, of the population
-  double certificate = 0;            ///< largest deviation of sums of weights from 1; NaN: none
+  double normalisation_error = 0;    ///< largest deviation of sums of weights from 1; NaN: none
   double change = 0;                 ///< largest TheoryRow::error.change
   double seconds = 0;
 };
 
 /// Largest dimension that is compared.
-inline constexpr int most_theory_dim = 64;
+inline constexpr int max_theory_dim = 64;
 /// Largest budget of theory, whose cost does not depend on it.
-inline constexpr int most_theory_budget = 1 << 20;
+inline constexpr int max_theory_budget = 1 << 20;
 
 /// Dimensions compared: all up to 32, from there steps of about 2^(1/4) and the divisors of D, up
-/// to min(d, D, most_theory_dim).
+/// to min(d, D, max_theory_dim).
 std::vector<int> theory_dims(int budget, int d);
 
-/// Throws Refused, naming the key, unless the theory is that of `scenario` under `budget`: design
-/// N(0, I), orthogonal heads with D <= d, uniform weights, a Gaussian or softmax kernel, normal
-/// noise and a regression of truth_law(); softmax not with an additive one.
-void require_theory(const Scenario& scenario, int budget);
+/// Throws InvalidInput, naming the key, unless the theory is that of `scenario` under `budget`:
+/// design N(0, I), orthogonal heads with D <= d, uniform weights, a Gaussian or softmax kernel,
+/// normal noise and a regression of truth_law(); softmax not with an additive one.
+void require_theory(const Condition& condition, int budget);
 
 /// Computes the error of every dimension at each of `sizes` (n >= 2), the mean over queries from
 /// the design and over the law of the truth. Under `tuned` each has the best width of a search that
 /// starts at wide windows and goes on in steps of 2^(1/3) to three steps beyond the least
-/// error, with a parabola through it. Throws Refused as require_theory(), as allocation_scenarios()
-/// for a rule, and where a certificate fails. \param done hears the share that is computed
-TheoryGrowth study_theory(const Scenario& base, int budget, BandwidthRule rule,
+/// error, with a parabola through it. Throws InvalidInput as require_theory(), as
+/// allocation_scenarios() for a rule, and where a normalisation error fails. \param done hears the
+/// share that is computed
+TheoryGrowth study_theory(const Condition& base, int budget, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes, int threads,
                           const std::function<void(double)>& done = {});
 
-/// Throws Refused where study_exactly() would before it computes anything: where a candidate has no
-/// exact form, or heads of law `haar`, which a simulation draws anew in every block.
-void require_exact_study(const Scenario& base, int budget, BandwidthRule rule);
+/// Throws InvalidInput where study_exactly() would before it computes anything: where a candidate
+/// has no exact form, or heads of law `haar`, which a simulation draws anew in every block.
+void require_exact_study(const Condition& base, int budget, BandwidthRule rule);
 
 /// Computes the error of every candidate of allocation_scenarios() at each of `sizes` exactly, for
 /// the queries and the truth of `base`: what a simulation of it estimates
 /// (validation/theory/theory.h). k* lies between the divisors of D. `tuned` searches as a
 /// simulation does (validation/allocation/octave_search.h), by exact errors, but below the
 /// scenario's width no further than the error has risen over two octaves, nor to windows too narrow
-/// for an exact form. Throws Refused as require_exact_study() and where a quadrature does not
+/// for an exact form. Throws InvalidInput as require_exact_study() and where a quadrature does not
 /// converge.
-TheoryGrowth study_exactly(const Scenario& base, int budget, BandwidthRule rule,
+TheoryGrowth study_exactly(const Condition& base, int budget, BandwidthRule rule,
                            std::span<const std::uint64_t> sizes, int threads,
                            const std::function<void(double)>& done = {});
 
 /// One sentence on what the figures are means over.
-std::string theory_limits(const Scenario& scenario, TheoryMean mean);
+std::string theory_limits(const Condition& condition, TheoryMean mean);
 
 }  // namespace headlab

@@ -18,8 +18,8 @@
 namespace headlab {
 namespace {
 
-Scenario scenario(const std::vector<std::string>& sets = {}) {
-  return parse_study(R"([scenario]
+Condition condition(const std::vector<std::string>& sets = {}) {
+  return parse_scenario(R"([scenario]
 name = "theory"
 [data]
 n = 100
@@ -37,7 +37,7 @@ count = 2
 [run]
 replicates = 10
 )",
-                     "theory.toml", sets)
+                        "theory.toml", sets)
       .conditions.at(0);
 }
 
@@ -45,7 +45,7 @@ TEST(TheoryStudy, DimensionsAreAllWhereTheyAreFewAndTheDivisors) {
   EXPECT_EQ(theory_dims(6, 12), (std::vector<int>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(theory_dims(12, 4), (std::vector<int>{1, 2, 3, 4}));
   const std::vector<int> many = theory_dims(4096, 4096);
-  EXPECT_EQ(many.back(), most_theory_dim);
+  EXPECT_EQ(many.back(), max_theory_dim);
   for (int k = 1; k <= 32; ++k) EXPECT_TRUE(std::ranges::find(many, k) != many.end());
   EXPECT_LE(many.size(), 37u);
   const std::vector<int> odd = theory_dims(98, 98);
@@ -54,16 +54,16 @@ TEST(TheoryStudy, DimensionsAreAllWhereTheyAreFewAndTheDivisors) {
 
 TEST(TheoryStudy, RowsAreTheErrorsOfTheTheoryAndKStarGrows) {
   const std::vector<std::uint64_t> sizes = {1000, 100, 10000};
-  const TheoryGrowth growth = study_theory(scenario(), 6, BandwidthRule::fixed, sizes, 2);
+  const TheoryGrowth growth = study_theory(condition(), 6, BandwidthRule::fixed, sizes, 2);
   ASSERT_EQ(growth.studies.size(), 3u);
-  EXPECT_LE(growth.certificate, 1e-9);
+  EXPECT_LE(growth.normalisation_error, 1e-9);
   EXPECT_LE(growth.change, 1e-3);
   for (std::size_t i = 0; i < 3; ++i) {
     const TheoryStudy& study = growth.studies[i];
     EXPECT_EQ(study.n, std::uint64_t(std::lround(100 * std::pow(10, i))));
     ASSERT_EQ(study.rows.size(), 6u);
     for (const TheoryRow& row : study.rows) {
-      const TruthLaw truth = truth_law(scenario());
+      const TruthLaw truth = truth_law(condition());
       const PopulationSetting setting = {0.5, study.n};
       const PopulationHead head =
           population_heads({.k = row.k, .correlations = truth.correlations}, {&setting, 1}).at(0);
@@ -82,7 +82,7 @@ TEST(TheoryStudy, RowsAreTheErrorsOfTheTheoryAndKStarGrows) {
   }
   EXPECT_EQ(growth.slopes.size(), 2u);
   const auto json = nlohmann::json::parse(
-      theory_json({growth}, theory_limits(scenario(), TheoryMean::population), {}));
+      theory_json({growth}, theory_limits(condition(), TheoryMean::population), {}));
   EXPECT_EQ(json["studies"].size(), 3u);
   EXPECT_EQ(json["studies"][0]["allocations"].size(), 6u);
   EXPECT_EQ(json["growth"][0]["slopes"].size(), 2u);
@@ -90,13 +90,13 @@ TEST(TheoryStudy, RowsAreTheErrorsOfTheTheoryAndKStarGrows) {
 
 TEST(TheoryStudy, TunedWidthsAreBest) {
   const std::vector<std::uint64_t> sizes = {100, 10000};
-  const TheoryGrowth tuned = study_theory(scenario(), 1, BandwidthRule::tuned, sizes, 2);
+  const TheoryGrowth tuned = study_theory(condition(), 1, BandwidthRule::tuned, sizes, 2);
   for (const TheoryStudy& study : tuned.studies) {
     for (const TheoryRow& row : study.rows) {
       // Both neighbours have a larger error, by what the parabola may be off at most.
       for (const double factor : {0.8, 1.25}) {
-        const Scenario moved =
-            scenario({"heads.kernel.bandwidth=" + std::to_string(factor * row.width)});
+        const Condition moved =
+            condition({"heads.kernel.bandwidth=" + std::to_string(factor * row.width)});
         const std::uint64_t n[] = {study.n};
         const TheoryGrowth other = study_theory(moved, 1, BandwidthRule::fixed, n, 2);
         EXPECT_GT(other.studies[0].rows[static_cast<std::size_t>(row.k - 1)].smooth_mse,
@@ -111,7 +111,7 @@ TEST(TheoryStudy, TunedWidthsAreBest) {
 
 TEST(TheoryStudy, ConstantsAreThoseOfTheirDefinitions) {
   const double b = 0.17, a = 1 / (b * b);
-  const GrowthConstants constants = growth_constants(scenario({"heads.kernel.bandwidth=0.17"}), 6);
+  const GrowthConstants constants = growth_constants(condition({"heads.kernel.bandwidth=0.17"}), 6);
   // E over x ~ N(0, 1) of Z(2a)/Z(a)^2, Z(A) = (1+A)^(-1/2) exp(-x^2 A/(2(1+A))).
   const auto log_z = [](double tilt, double x) {
     return -x * x * tilt / (2 * (1 + tilt)) - std::log1p(tilt) / 2;
@@ -130,34 +130,35 @@ TEST(TheoryStudy, ConstantsAreThoseOfTheirDefinitions) {
   EXPECT_DOUBLE_EQ(constants.asymptotic, constants.condensation);
   // Where windows are narrow and noise is small, single keys are worth their noise.
   const GrowthConstants quiet =
-      growth_constants(scenario({"heads.kernel.bandwidth=0.05", "data.noise.sd=0.01",
-                                 "data.regression.length_scale=20"}),
+      growth_constants(condition({"heads.kernel.bandwidth=0.05", "data.noise.sd=0.01",
+                                  "data.regression.length_scale=20"}),
                        6);
   EXPECT_GT(quiet.asymptotic, 1.01 * quiet.condensation);
   // log-normal weights condense where their variance k/t^2 is 2 log n.
   const GrowthConstants softmax =
-      growth_constants(scenario({"heads.kernel={law=\"softmax\",temperature=3}"}), 6);
+      growth_constants(condition({"heads.kernel={law=\"softmax\",temperature=3}"}), 6);
   EXPECT_DOUBLE_EQ(softmax.condensation, 18 * std::log(10.0));
 }
 
-Scenario small_scenario(const std::vector<std::string>& sets = {}) {
+Condition small_condition_text(const std::vector<std::string>& sets = {}) {
   std::vector<std::string> all = {"data.design.dim=4", "data.regression.terms=4",
                                   "data.regression.length_scale=2", "data.n=40"};
   all.insert(all.end(), sets.begin(), sets.end());
-  return scenario(all);
+  return condition(all);
 }
 
 TEST(ExactStudy, IsWhatASimulationEstimates) {
   const std::uint64_t n[] = {40};
   for (const BandwidthRule rule : {BandwidthRule::fixed, BandwidthRule::rate}) {
-    const TheoryStudy exact = study_exactly(small_scenario(), 4, rule, n, 2).studies.at(0);
+    const TheoryStudy exact = study_exactly(small_condition_text(), 4, rule, n, 2).studies.at(0);
     ASSERT_EQ(exact.rows.size(), 4u);
-    const AllocationStudy simulated = allocate(
-        small_scenario(), 4, {.backend = "cpu", .threads = 2}, {.rule = rule, .replicates = 4096});
+    const AllocationStudy simulated =
+        allocate(small_condition_text(), 4, {.backend = "cpu", .threads = 2},
+                 {.rule = rule, .replicates = 4096});
     const TheoryStudy other =
-        study_exactly(small_scenario({"queries.seed=5"}), 4, rule, n, 2).studies.at(0);
+        study_exactly(small_condition_text({"queries.seed=5"}), 4, rule, n, 2).studies.at(0);
     for (std::size_t i = 0; i < exact.rows.size(); ++i) {
-      const Figure& mse = simulated.rows[i].mse;
+      const Estimate& mse = simulated.rows[i].mse;
       EXPECT_EQ(exact.rows[i].heads, simulated.rows[i].heads);
       EXPECT_DOUBLE_EQ(exact.rows[i].width, kernel_width(simulated.rows[i].kernel));
       EXPECT_LE(std::abs(mse.value - exact.rows[i].error.mse), 4 * mse.mcse) << i;
@@ -173,25 +174,25 @@ TEST(ExactStudy, IsWhatASimulationEstimates) {
 
 TEST(ExactStudy, TunedWidthsAreBestAndSizesAscend) {
   const std::uint64_t n[] = {200, 50};
-  const TheoryGrowth tuned = study_exactly(small_scenario(), 4, BandwidthRule::tuned, n, 2);
+  const TheoryGrowth tuned = study_exactly(small_condition_text(), 4, BandwidthRule::tuned, n, 2);
   EXPECT_EQ(tuned.studies[0].n, 50u);
   EXPECT_EQ(tuned.slopes.size(), 1u);
-  EXPECT_LE(tuned.certificate, 1e-7);
+  EXPECT_LE(tuned.normalisation_error, 1e-7);
   for (const TheoryStudy& study : tuned.studies) {
     for (const TheoryRow& row : study.rows) {
       for (const double factor : {0.8, 1.25}) {
         const std::uint64_t one[] = {study.n};
         const TheoryGrowth moved = study_exactly(
-            small_scenario({"heads.kernel.bandwidth=" + std::to_string(factor * row.width)}), 4,
-            BandwidthRule::fixed, one, 2);
+            small_condition_text({"heads.kernel.bandwidth=" + std::to_string(factor * row.width)}),
+            4, BandwidthRule::fixed, one, 2);
         EXPECT_GT(moved.studies[0].rows[static_cast<std::size_t>(row.k - 1)].error.mse,
                   row.error.mse)
             << study.n << ' ' << row.k << ' ' << factor;
       }
     }
   }
-  const auto json =
-      nlohmann::json::parse(theory_json({tuned}, theory_limits(small_scenario(), tuned.mean), {}));
+  const auto json = nlohmann::json::parse(
+      theory_json({tuned}, theory_limits(small_condition_text(), tuned.mean), {}));
   EXPECT_EQ(json["source"], "exact");
   EXPECT_TRUE(json["growth"][0]["first_order"].is_null());
 }
@@ -199,27 +200,28 @@ TEST(ExactStudy, TunedWidthsAreBestAndSizesAscend) {
 TEST(ExactStudy, FindsANarrowWindowBehindAWideOne) {
   // The error of three queries has several minima over the width: a wide window that sees nothing
   // but the mean is one of them.
-  const Scenario one =
-      small_scenario({"data.regression.terms=8", "data.regression.length_scale=0.5",
-                      "queries.count=3", "queries.seed=1", "data.noise.sd=0.1"});
+  const Condition one =
+      small_condition_text({"data.regression.terms=8", "data.regression.length_scale=0.5",
+                            "queries.count=3", "queries.seed=1", "data.noise.sd=0.1"});
   const std::uint64_t n[] = {1000};
-  Scenario at_n = one;
+  Condition at_n = one;
   at_n.n = 1000;
   const TheoryStudy exact = study_exactly(one, 2, BandwidthRule::tuned, n, 2).studies.at(0);
   const AllocationStudy simulated = allocate(at_n, 2, {.backend = "cpu", .threads = 2},
                                              {.rule = BandwidthRule::tuned, .replicates = 4096});
   for (std::size_t i = 0; i < exact.rows.size(); ++i) {
     const double wide =
-        study_exactly(small_scenario({"data.regression.terms=8", "data.regression.length_scale=0.5",
-                                      "queries.count=3", "queries.seed=1", "data.noise.sd=0.1",
-                                      "heads.kernel.bandwidth=8.0"}),
-                      2, BandwidthRule::fixed, n, 2)
+        study_exactly(
+            small_condition_text({"data.regression.terms=8", "data.regression.length_scale=0.5",
+                                  "queries.count=3", "queries.seed=1", "data.noise.sd=0.1",
+                                  "heads.kernel.bandwidth=8.0"}),
+            2, BandwidthRule::fixed, n, 2)
             .studies.at(0)
             .rows[i]
             .error.mse;
     EXPECT_LE(exact.rows[i].error.mse, wide);
     // Steps of 2^(1/16) apart, in a pilot: one finds no better width than the other by far.
-    const Figure& mse = simulated.rows[i].mse;
+    const Estimate& mse = simulated.rows[i].mse;
     EXPECT_LE(exact.rows[i].error.mse, 1.01 * mse.value + 4 * mse.mcse);
     EXPECT_GE(exact.rows[i].error.mse, 0.99 * mse.value - 4 * mse.mcse);
   }
@@ -234,16 +236,17 @@ TEST(ExactStudy, RefusesWhereThereIsNoExactForm) {
       {"heads.subspaces={law=\"haar\"}", "data.fixed_design=true"},
       {"data.design={law=\"uniform\",dim=4}"}};
   for (const std::vector<std::string>& sets : table) {
-    EXPECT_THROW(require_exact_study(small_scenario(sets), 4, BandwidthRule::fixed), Refused)
+    EXPECT_THROW(require_exact_study(small_condition_text(sets), 4, BandwidthRule::fixed),
+                 InvalidInput)
         << sets[0];
   }
   // More heads than there are orthogonal ones would be drawn at random.
-  EXPECT_THROW(require_exact_study(small_scenario(), 5, BandwidthRule::fixed), Refused);
-  // Given the design every law has an exact form, of which there is no certificate.
-  const Scenario given =
-      small_scenario({"data.fixed_design=true", "heads.kernel={law=\"laplace\",bandwidth=1}"});
+  EXPECT_THROW(require_exact_study(small_condition_text(), 5, BandwidthRule::fixed), InvalidInput);
+  // Given the design every law has an exact form, of which there is no normalisation error.
+  const Condition given = small_condition_text(
+      {"data.fixed_design=true", "heads.kernel={law=\"laplace\",bandwidth=1}"});
   const std::uint64_t n[] = {40};
-  EXPECT_TRUE(std::isnan(study_exactly(given, 4, BandwidthRule::fixed, n, 1).certificate));
+  EXPECT_TRUE(std::isnan(study_exactly(given, 4, BandwidthRule::fixed, n, 1).normalisation_error));
 }
 
 TEST(TheoryStudy, RefusesWhatItIsNotAbout) {
@@ -257,18 +260,18 @@ TEST(TheoryStudy, RefusesWhatItIsNotAbout) {
       {"heads.subspaces={law=\"haar\"}", "heads.subspaces"},
       {"heads.weights={law=\"explicit\",values=[1.0]}", "heads.weights"},
       {"queries={law=\"points\",points=[[0,0,0,0,0,0]]}", "queries"}};
-  EXPECT_NO_THROW(require_theory(scenario(), 6));
+  EXPECT_NO_THROW(require_theory(condition(), 6));
   for (const auto& [set, key] : table) {
     try {
-      require_theory(scenario({set}), 6);
+      require_theory(condition({set}), 6);
       ADD_FAILURE() << set;
-    } catch (const Refused& refused) {
+    } catch (const InvalidInput& refused) {
       EXPECT_NE(std::string(refused.what()).find(key + ": "), std::string::npos) << refused.what();
     }
   }
-  EXPECT_THROW(require_theory(scenario(), 7), Refused);
+  EXPECT_THROW(require_theory(condition(), 7), InvalidInput);
   const std::uint64_t one[] = {1};
-  EXPECT_THROW(study_theory(scenario(), 6, BandwidthRule::fixed, one, 1), Refused);
+  EXPECT_THROW(study_theory(condition(), 6, BandwidthRule::fixed, one, 1), InvalidInput);
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ struct Trial {
 
 class Pilot {
  public:
-  Pilot(std::vector<Scenario>& scenarios, const Session& session, const ShareDone& share_done)
-      : scenarios_(scenarios), session_(session), share_done_(share_done) {
-    for (const Scenario& scenario : scenarios) searches_.emplace_back(scenario);
+  Pilot(std::vector<Condition>& conditions, const Session& session, const ShareDone& share_done)
+      : conditions_(conditions), session_(session), share_done_(share_done) {
+    for (const Condition& condition : conditions) searches_.emplace_back(condition);
   }
 
   /// Simulates what `propose` says of every allocation; false where that is nothing.
@@ -54,8 +54,8 @@ class Pilot {
 
   TuningCost finish() {
     for (std::size_t i = 0; i < searches_.size(); ++i) {
-      set_kernel_width(scenarios_[i].kernel, searches_[i].best_width());
-      if (searches_[i].is_at_the_end()) ++cost_.at_the_end;
+      set_kernel_width(conditions_[i].kernel, searches_[i].best_width());
+      if (searches_[i].is_at_boundary()) ++cost_.at_boundary;
     }
     cost_.replicates = tuning_replicates;
     return cost_;
@@ -63,21 +63,21 @@ class Pilot {
 
  private:
   void simulate(std::span<const Trial> trials, const ShareDone& share_done) {
-    std::vector<Scenario> scenarios;
+    std::vector<Condition> conditions;
     for (const Trial& trial : trials) {
-      scenarios.push_back(scenarios_[trial.allocation]);
-      set_kernel_width(scenarios.back().kernel, trial.width);
+      conditions.push_back(conditions_[trial.allocation]);
+      set_kernel_width(conditions.back().kernel, trial.width);
     }
     std::vector<std::size_t> all(trials.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
-    BlockRuns runs(std::move(scenarios), session_, first_pilot_block);
+    BlockRuns runs(std::move(conditions), session_, first_pilot_block);
     runs.advance(all, tuning_replicates / block_replicates, share_done);
     for (const std::size_t t : all) {
       searches_[trials[t].allocation].errors[trials[t].step] = runs.mse(t).value;
     }
   }
 
-  std::vector<Scenario>& scenarios_;
+  std::vector<Condition>& conditions_;
   const Session& session_;
   const ShareDone& share_done_;
   std::vector<OctaveSearch> searches_;
@@ -86,9 +86,9 @@ class Pilot {
 
 }  // namespace
 
-TuningCost tune(std::vector<Scenario>& scenarios, const Session& session,
+TuningCost tune(std::vector<Condition>& conditions, const Session& session,
                 const ShareDone& share_done) {
-  Pilot pilot(scenarios, session, share_done);
+  Pilot pilot(conditions, session, share_done);
   pilot.round([](const OctaveSearch& search) { return search.first_grid(); });
   while (pilot.round([](const OctaveSearch& search) { return search.beyond_the_end(); })) {
   }

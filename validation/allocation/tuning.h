@@ -15,7 +15,7 @@ namespace headlab {
 struct TuningCost {
   std::size_t settings = 0;      ///< allocations with a bandwidth, each simulated once
   std::uint64_t replicates = 0;  ///< of each
-  int at_the_end = 0;  ///< allocations whose best is the end of the grid that was searched
+  int at_boundary = 0;  ///< allocations whose best is the end of the grid that was searched
 };
 
 /// Replicates of the pilot for each bandwidth tried.
@@ -25,8 +25,8 @@ inline constexpr std::uint64_t tuning_replicates = 1024;
 /// with the least error in a pilot, searched as validation/allocation/octave_search.h says. All
 /// share blocks of their own, which the selection that follows has no part in:
 /// given the bandwidths it is one among fixed candidates. The least of estimates it takes here is
-/// no advice, it only fixes what is compared. Throws TimeIsUp, CouldNotFinish.
-TuningCost tune(std::vector<Scenario>& scenarios, const Session& session,
+/// no advice, it only fixes what is compared. Throws TimeIsUp, RunFailed.
+TuningCost tune(std::vector<Condition>& conditions, const Session& session,
                 const ShareDone& share_done = {});
 
 }  // namespace headlab

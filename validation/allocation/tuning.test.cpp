@@ -12,8 +12,8 @@
 namespace headlab {
 namespace {
 
-Scenario world(const std::vector<std::string>& sets = {}) {
-  return parse_study(R"([scenario]
+Condition world(const std::vector<std::string>& sets = {}) {
+  return parse_scenario(R"([scenario]
 name = "tuning"
 [data]
 n = 40
@@ -32,26 +32,26 @@ points = [[0.3, 0.1], [-0.6, 0.5]]
 seed = 4
 replicates = 10
 )",
-                     "world.toml", sets)
+                        "world.toml", sets)
       .conditions.at(0);
 }
 
 const Session session{.backend = "cpu", .threads = 1};
 
-double exact_mse(Scenario scenario, double width) {
-  set_kernel_width(scenario.kernel, width);
-  scenario.moments = MomentMode::pairwise;
-  return compute_theory(scenario, TheorySource::exact, 1).figures.mse.value;
+double exact_mse(Condition condition, double width) {
+  set_kernel_width(condition.kernel, width);
+  condition.moments = MomentMode::pairwise;
+  return compute_theory(condition, TheorySource::exact, 1).figures.mse.value;
 }
 
 TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
-  std::vector<Scenario> scenarios = allocation_scenarios(world(), 2, BandwidthRule::tuned);
-  const TuningCost cost = tune(scenarios, session);
-  EXPECT_EQ(cost.at_the_end, 0);
+  std::vector<Condition> conditions = allocation_conditions(world(), 2, BandwidthRule::tuned);
+  const TuningCost cost = tune(conditions, session);
+  EXPECT_EQ(cost.at_boundary, 0);
   EXPECT_EQ(cost.replicates, tuning_replicates);
   // The first grid has 9 bandwidths, 4 times 2 follow.
   EXPECT_GE(cost.settings, 2u * 17);
-  for (const Scenario& one : scenarios) {
+  for (const Condition& one : conditions) {
     const double found = kernel_width(one.kernel);
     const double error = exact_mse(one, found);
     // Bandwidths share their draws, which makes the choice much better than its MCSE.
@@ -64,14 +64,14 @@ TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
 
 TEST(Tune, SaysWhereTheSearchEnded) {
   // So small that the nearest key alone counts: nothing tells in which direction to go.
-  std::vector<Scenario> scenarios =
-      allocation_scenarios(world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
-  EXPECT_EQ(tune(scenarios, session).at_the_end, 2);
+  std::vector<Condition> conditions =
+      allocation_conditions(world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
+  EXPECT_EQ(tune(conditions, session).at_boundary, 2);
 }
 
 TEST(Tune, DoesNotDependOnTheThreads) {
-  std::vector<Scenario> one = allocation_scenarios(world(), 2, BandwidthRule::tuned);
-  std::vector<Scenario> two = one;
+  std::vector<Condition> one = allocation_conditions(world(), 2, BandwidthRule::tuned);
+  std::vector<Condition> two = one;
   tune(one, session);
   tune(two, {.backend = "cpu", .threads = 2});
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -80,18 +80,18 @@ TEST(Tune, DoesNotDependOnTheThreads) {
 }
 
 TEST(Tune, MovesATemperatureBySquaresOfABandwidth) {
-  std::vector<Scenario> scenarios = allocation_scenarios(
+  std::vector<Condition> conditions = allocation_conditions(
       world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
-  tune(scenarios, session);
-  const double steps = 8 * std::log2(kernel_width(scenarios[0].kernel) / 0.5);
+  tune(conditions, session);
+  const double steps = 8 * std::log2(kernel_width(conditions[0].kernel) / 0.5);
   EXPECT_NEAR(steps, std::round(steps), 1e-9);
 }
 
 TEST(Tune, StopsWhenAsked) {
-  std::vector<Scenario> scenarios = allocation_scenarios(world(), 2, BandwidthRule::tuned);
+  std::vector<Condition> conditions = allocation_conditions(world(), 2, BandwidthRule::tuned);
   const std::atomic<bool> stop = true;
-  EXPECT_THROW(tune(scenarios, {.backend = "cpu", .stop = &stop}), TimeIsUp);
-  EXPECT_EQ(kernel_width(scenarios[0].kernel), 5);
+  EXPECT_THROW(tune(conditions, {.backend = "cpu", .stop = &stop}), TimeIsUp);
+  EXPECT_EQ(kernel_width(conditions[0].kernel), 5);
 }
 
 }  // namespace

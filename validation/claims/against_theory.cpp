@@ -14,7 +14,7 @@ double error_of(const Remainder& figure) {
 
 }  // namespace
 
-std::vector<Comparison> against_theory(const SampledEstimates& observed, const Theory& theory,
+std::vector<Comparison> against_theory(const JackknifedEstimates& observed, const Theory& theory,
                                        double margin) {
   const std::span<const double> counts = observed.node_counts;
   std::vector<Comparison> all;

@@ -17,19 +17,19 @@
 namespace headlab {
 namespace {
 
-std::string heads_text(const Scenario& scenario) {
-  return std::to_string(scenario.heads) + (scenario.heads == 1 ? " head" : " heads") + " of d_k " +
-         std::to_string(scenario.k);
+std::string heads_text(const Condition& condition) {
+  return std::to_string(condition.heads) + (condition.heads == 1 ? " head" : " heads") +
+         " of d_k " + std::to_string(condition.k);
 }
 
 /// Conditions: one-dimensional heads, the allocation in between, one full head.
 std::vector<Finding> interior_is_best(Experiment& experiment) {
-  const Sampled& between = experiment.observed(1).mse;
+  const Jackknifed& between = experiment.observed(1).mse;
   Finding finding;
   for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
     finding.comparisons.push_back(
-        at_least_zero("MSE of " + heads_text(experiment.scenario(end)) + " over that of " +
-                          heads_text(experiment.scenario(1)) + ", less 1",
+        at_least_zero("MSE of " + heads_text(experiment.condition(end)) + " over that of " +
+                          heads_text(experiment.condition(1)) + ", less 1",
                       experiment.observed(end).mse - between, between.value, experiment.margin(),
                       experiment.node_counts()));
   }
@@ -42,23 +42,23 @@ std::vector<Finding> simulated_is_exact(Experiment& experiment) {
   std::map<std::uint64_t, std::vector<std::size_t>> by_n;
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
-    const Scenario& scenario = experiment.scenario(i);
+    const Condition& condition = experiment.condition(i);
     const double mse = experiment.theory(i, TheorySource::exact).figures.mse.value;
-    by_n[scenario.n].push_back(i);
+    by_n[condition.n].push_back(i);
     finding.comparisons.push_back(equal_to(
-        "MSE of " + heads_text(scenario) + " at n " + std::to_string(scenario.n),
+        "MSE of " + heads_text(condition) + " at n " + std::to_string(condition.n),
         experiment.observed(i).mse, mse, mse, experiment.margin(), experiment.node_counts()));
   }
   for (const auto& [n, conditions] : by_n) {
     const std::size_t best = *std::ranges::min_element(conditions, {}, [&](std::size_t i) {
       return experiment.theory(i, TheorySource::exact).figures.mse.value;
     });
-    const Sampled& least = experiment.observed(best).mse;
+    const Jackknifed& least = experiment.observed(best).mse;
     for (const std::size_t other : conditions) {
       if (other == best) continue;
       finding.comparisons.push_back(at_least_zero(
-          "MSE of " + heads_text(experiment.scenario(other)) + " over that of " +
-              heads_text(experiment.scenario(best)) + " at n " + std::to_string(n) + ", less 1",
+          "MSE of " + heads_text(experiment.condition(other)) + " over that of " +
+              heads_text(experiment.condition(best)) + " at n " + std::to_string(n) + ", less 1",
           experiment.observed(other).mse - least, least.value, experiment.margin(),
           experiment.node_counts()));
     }

@@ -16,7 +16,7 @@ namespace headlab {
 
 /// Alters the plan and the training set of one replicate, as a function of the replicate's number
 /// and the plan's seed alone. Heads, weights, mode and estimator must stay as many and as they are.
-using Alteration = std::function<void(std::uint64_t replicate, Plan& plan, Sample& sample)>;
+using Alteration = std::function<void(std::uint64_t replicate, Plan& plan, TrainingSet& sample)>;
 
 class AlteredBackend : public Backend {
  public:
@@ -45,7 +45,7 @@ class AlteredBackend : public Backend {
     void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                    std::span<WindowCounts> windows) override {
       Plan altered = plan_;
-      Sample sample = draw_sample(plan_, number);
+      TrainingSet sample = draw_training_set(plan_, number);
       alteration_(number, altered, sample);
       std::ranges::copy(reference_statistics(altered, sample, windows[0]), statistics[0].begin());
     }

@@ -16,10 +16,10 @@ namespace headlab {
 namespace {
 
 /// s2/n: the covariance of heads with nothing in common but the mean.
-double floor_of(Experiment& experiment, std::size_t condition) {
-  const Scenario& scenario = experiment.scenario(condition);
-  const double sd = std::visit([](const auto& law) { return law.sd; }, scenario.noise);
-  return sd * sd / static_cast<double>(scenario.n);
+double floor_of(Experiment& experiment, std::size_t which) {
+  const Condition& condition = experiment.condition(which);
+  const double sd = std::visit([](const auto& law) { return law.sd; }, condition.noise);
+  return sd * sd / static_cast<double>(condition.n);
 }
 
 /// The conditions turn one angle after the other towards 0, the first has right angles alone.
@@ -27,8 +27,8 @@ std::vector<Finding> increases(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 1; i < experiment.conditions(); ++i) {
     finding.comparisons.push_back(
-        at_least_zero("n C/s2 of angles " + experiment.scenario(i).swept.at(0) + " less that of " +
-                          experiment.scenario(i - 1).swept.at(0),
+        at_least_zero("n C/s2 of angles " + experiment.condition(i).swept.at(0) + " less that of " +
+                          experiment.condition(i - 1).swept.at(0),
                       experiment.observed(i).head_covariance_mean -
                           experiment.observed(i - 1).head_covariance_mean,
                       floor_of(experiment, i), experiment.margin(), experiment.node_counts()));
@@ -40,7 +40,7 @@ std::vector<Finding> increases(Experiment& experiment) {
 std::vector<Finding> floor_holds(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
-    const std::vector<std::string>& swept = experiment.scenario(i).swept;
+    const std::vector<std::string>& swept = experiment.condition(i).swept;
     const double floor = floor_of(experiment, i);
     finding.comparisons.push_back(
         equal_to("n C/s2 at right angles, less 1" + (swept.empty() ? "" : ", " + swept.front()),
@@ -67,7 +67,7 @@ std::vector<Finding> orthogonal_is_best(Experiment& experiment) {
       "n C/s2 of the smaller angle less that at right angles",
       experiment.observed(1).head_covariance_mean - experiment.observed(0).head_covariance_mean,
       floor_of(experiment, 0), experiment.margin(), experiment.node_counts()));
-  finding.certificate = certificate_of(experiment, 0, 1);
+  finding.counterexample = counterexample_of(experiment, 0, 1);
   return {std::move(finding)};
 }
 

@@ -21,7 +21,7 @@ struct Finding {
   std::vector<Comparison> comparisons;
   bool identity = false;  ///< holds by algebra; only rounding is at stake
   std::string note = {};  ///< one sentence for the report, what was seen beside the comparisons
-  std::optional<Certificate> certificate = {};  ///< the counterexample, where there is one
+  std::optional<Counterexample> counterexample = {};  ///< the counterexample, where there is one
 };
 
 /// One form of a claim: a theorem that is read before it is tested. Texts are one sentence or two.
@@ -43,10 +43,10 @@ struct Claim {
 /// All claims, in the order in which they are validated.
 const std::vector<Claim>& claims();
 
-/// The claim called `name`; throws Refused with the nearest name for one that does not exist.
+/// The claim called `name`; throws InvalidInput with the nearest name for one that does not exist.
 const Claim& find_claim(const std::string& name);
 
-/// The form of a claim called `form`; throws Refused.
+/// The form of a claim called `form`; throws InvalidInput.
 const ClaimForm& find_form(const Claim& claim, const std::string& form);
 
 }  // namespace headlab

@@ -49,7 +49,7 @@ const Claim& find_claim(const std::string& name) {
     if (claim.name == name) return claim;
     names.push_back(claim.name);
   }
-  throw Refused("unknown claim \"" + one_line(name) + "\"" + suggestion(name, names));
+  throw InvalidInput("unknown claim \"" + one_line(name) + "\"" + suggestion(name, names));
 }
 
 const ClaimForm& find_form(const Claim& claim, const std::string& form) {
@@ -58,8 +58,8 @@ const ClaimForm& find_form(const Claim& claim, const std::string& form) {
     if (one.name == form) return one;
     names.push_back(one.name);
   }
-  throw Refused("claim \"" + claim.name + "\" has no form \"" + one_line(form) + "\"" +
-                suggestion(form, names));
+  throw InvalidInput("claim \"" + claim.name + "\" has no form \"" + one_line(form) + "\"" +
+                     suggestion(form, names));
 }
 
 }  // namespace headlab

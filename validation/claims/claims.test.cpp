@@ -152,7 +152,7 @@ TEST(Claims, EachHasAFaultAndAScenarioForEveryForm) {
   for (const Fault& fault : faults) faulty.insert(fault.claim);
   std::set<std::pair<std::string, std::string>> forms;
   for (const ClaimScenario& scenario : claim_scenarios()) {
-    const ClaimSection section = read_claim_section(parse_study(scenario.text, scenario.file));
+    const ClaimSection section = read_claim_section(parse_scenario(scenario.text, scenario.file));
     forms.insert({section.name, section.form});
   }
   for (const Claim& claim : claims()) {

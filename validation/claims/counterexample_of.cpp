@@ -3,18 +3,18 @@
 
 namespace headlab {
 
-Certificate certificate_of(Experiment& experiment, std::size_t first, std::size_t second) {
-  const Sampled& a = experiment.observed(first).mse;
-  const Sampled& b = experiment.observed(second).mse;
+Counterexample counterexample_of(Experiment& experiment, std::size_t first, std::size_t second) {
+  const Jackknifed& a = experiment.observed(first).mse;
+  const Jackknifed& b = experiment.observed(second).mse;
   const std::vector<double>& counts = experiment.node_counts();
-  Certificate certificate{.scenario = experiment.study().text,
-                          .seed = experiment.scenario().seed,
-                          .replicates = experiment.replicates(),
-                          .first_mse = a.figure(counts),
-                          .second_mse = b.figure(counts),
-                          .difference = (a - b).figure(counts)};
-  certificate.z = certificate.difference.value / certificate.difference.mcse;
-  return certificate;
+  Counterexample counterexample{.scenario = experiment.scenario().text,
+                                .seed = experiment.condition().seed,
+                                .replicates = experiment.replicates(),
+                                .first_mse = a.figure(counts),
+                                .second_mse = b.figure(counts),
+                                .difference = (a - b).figure(counts)};
+  counterexample.z = counterexample.difference.value / counterexample.difference.mcse;
+  return counterexample;
 }
 
 }  // namespace headlab

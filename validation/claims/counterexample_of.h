@@ -7,8 +7,8 @@
 
 namespace headlab {
 
-/// Makes the certificate that condition `first`, better by the claim, has the larger MSE: the
+/// Makes the counterexample that condition `first`, better by the claim, has the larger MSE: the
 /// experiment's own scenario at its seed and replicates.
-Certificate certificate_of(Experiment& experiment, std::size_t first, std::size_t second);
+Counterexample counterexample_of(Experiment& experiment, std::size_t first, std::size_t second);
 
 }  // namespace headlab

@@ -9,11 +9,11 @@
 #include "engine/scenario/law_reader.h"
 
 namespace headlab {
-ClaimSection read_claim_section(const Study& study) {
-  const Value& parameters = study.conditions.at(0).parameters;
+ClaimSection read_claim_section(const Scenario& scenario) {
+  const Value& parameters = scenario.conditions.at(0).parameters;
   const Value* table = parameters.find("claim");
   if (table == nullptr)
-    refuse(parameters.location, "claim", "is missing - this is no claim's scenario");
+    reject(parameters.location, "claim", "is missing - this is no claim's scenario");
   const TableReader reader(*table, "claim");
   ClaimSection section;
   reader.required("name", section.name, "the claim");
@@ -23,22 +23,22 @@ ClaimSection read_claim_section(const Study& study) {
   section.expected = reader.words("expected");
   const std::size_t verdicts = section.indices.empty() ? 1 : section.indices.size();
   if (section.expected.size() != verdicts) {
-    refuse(table->location, "claim.expected",
+    reject(table->location, "claim.expected",
            "has " + std::to_string(section.expected.size()) + " verdicts, needs " +
                std::to_string(verdicts));
   }
   return section;
 }
 
-Experiment::Experiment(Study study, Session session, Substitutes substitutes)
-    : study_(std::move(study)),
-      section_(read_claim_section(study_)),
+Experiment::Experiment(Scenario scenario, Session session, Substitutes substitutes)
+    : scenario_(std::move(scenario)),
+      section_(read_claim_section(scenario_)),
       session_(std::move(session)),
       substitutes_(std::move(substitutes)) {
-  for (const Scenario& scenario : study_.conditions) {
+  for (const Condition& condition : scenario_.conditions) {
     Preparation& found = found_.emplace_back();
-    find_weights(scenario, found, session_);
-    plans_.push_back(make_plan(scenario, found));
+    find_weights(condition, found, session_);
+    plans_.push_back(make_plan(condition, found));
   }
 }
 
@@ -46,16 +46,16 @@ void Experiment::look_at(std::uint64_t replicates) {
   replicates_ = replicates;
 }
 
-const SampledEstimates& Experiment::observed(std::size_t condition) {
-  return observed("condition " + std::to_string(condition), plan(condition));
+const JackknifedEstimates& Experiment::observed(std::size_t which) {
+  return observed("condition " + std::to_string(which), plan(which));
 }
 
-const SampledEstimates& Experiment::observed(const std::string& key, const Plan& plan) {
+const JackknifedEstimates& Experiment::observed(const std::string& key, const Plan& plan) {
   return observed(key, plan, *session_.backend);
 }
 
-const SampledEstimates& Experiment::observed(const std::string& key, const Plan& plan,
-                                             const Backend& backend) {
+const JackknifedEstimates& Experiment::observed(const std::string& key, const Plan& plan,
+                                                const Backend& backend) {
   std::unique_ptr<Observation>& at = observations_[key];
   if (!at) {
     at = std::make_unique<Observation>(Observation{plan, MomentTree(plan.layout()), {}});
@@ -65,7 +65,7 @@ const SampledEstimates& Experiment::observed(const std::string& key, const Plan&
     at->tree = continue_simulation(std::move(at->tree), at->plan, backend, session_.threads,
                                    replicates_, {.stop = session_.stop_hook()});
     if (at->tree.count() != replicates_) throw TimeIsUp();
-    at->estimates = sampled_estimates(at->tree, at->plan.head_weights, at->plan.truth);
+    at->estimates = jackknifed_estimates(at->tree, at->plan.head_weights, at->plan.truth);
   }
   return at->estimates;
 }
@@ -74,17 +74,17 @@ void Experiment::add_fault(Plan& plan) const {
   if (substitutes_.fault) substitutes_.fault(plan);
 }
 
-const Theory& Experiment::theory(std::size_t condition, TheorySource source) {
-  const auto key = std::pair(condition, source);
+const Theory& Experiment::theory(std::size_t which, TheorySource source) {
+  const auto key = std::pair(which, source);
   auto at = theories_.find(key);
   if (at == theories_.end()) {
     try {
       const Theory theory =
           substitutes_.closed_forms
-              ? substitutes_.closed_forms(scenario(condition), source)
-              : compute_theory(scenario(condition), source, session_.threads, found_[condition]);
+              ? substitutes_.closed_forms(condition(which), source)
+              : compute_theory(condition(which), source, session_.threads, found_[which]);
       at = theories_.emplace(key, theory).first;
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       throw ClosedFormDeclines(error.what());
     }
   }

@@ -28,20 +28,21 @@ struct ClaimSection {
   double margin = 0;                  ///< what still counts as equal, or as no order
 };
 
-/// Reads the [claim] section of a study; throws Refused where there is none or it is incomplete.
-ClaimSection read_claim_section(const Study& study);
+/// Reads the [claim] section of a scenario; throws InvalidInput where there is none or it is
+/// incomplete.
+ClaimSection read_claim_section(const Scenario& scenario);
 
 /// Thrown where no closed form covers a scenario well enough: the verdict is "limited by theory".
-class ClosedFormDeclines : public Refused {
+class ClosedFormDeclines : public InvalidInput {
  public:
-  using Refused::Refused;
+  using InvalidInput::InvalidInput;
 };
 
 /// Thrown where time is up: the look under way is given up, those before it stand.
 class TimeIsUp {};
 
 /// Gives the closed forms of a scenario.
-using ClosedForms = std::function<Theory(const Scenario&, TheorySource)>;
+using ClosedForms = std::function<Theory(const Condition&, TheorySource)>;
 
 /// What replaces parts of an experiment.
 struct Substitutes {
@@ -55,37 +56,35 @@ struct Substitutes {
 /// the others, replicate by replicate.
 class Experiment {
  public:
-  Experiment(Study study, Session session, Substitutes substitutes = {});
+  Experiment(Scenario scenario, Session session, Substitutes substitutes = {});
 
-  const Study& study() const { return study_; }
+  const Scenario& scenario() const { return scenario_; }
   const ClaimSection& section() const { return section_; }
   double margin() const { return section_.margin; }
   const Session& session() const { return session_; }
 
-  std::size_t conditions() const { return study_.conditions.size(); }
-  const Scenario& scenario(std::size_t condition = 0) const {
-    return study_.conditions.at(condition);
-  }
+  std::size_t conditions() const { return scenario_.conditions.size(); }
+  const Condition& condition(std::size_t which = 0) const { return scenario_.conditions.at(which); }
   /// The plan of a condition, as the claim understands it.
-  const Plan& plan(std::size_t condition = 0) const { return plans_.at(condition); }
+  const Plan& plan(std::size_t which = 0) const { return plans_.at(which); }
 
   /// Moves on to a look at `replicates` replicates, a multiple of 8 and at least 256.
   void look_at(std::uint64_t replicates);
   std::uint64_t replicates() const { return replicates_; }
 
   /// The condition as simulated so far. Throws TimeIsUp.
-  const SampledEstimates& observed(std::size_t condition = 0);
+  const JackknifedEstimates& observed(std::size_t which = 0);
   /// Any plan as simulated so far; `key` is its name within the experiment.
-  const SampledEstimates& observed(const std::string& key, const Plan& plan);
+  const JackknifedEstimates& observed(const std::string& key, const Plan& plan);
   /// The same on a backend of the claim's own, which must live as long as the experiment.
-  const SampledEstimates& observed(const std::string& key, const Plan& plan,
-                                   const Backend& backend);
+  const JackknifedEstimates& observed(const std::string& key, const Plan& plan,
+                                      const Backend& backend);
 
   /// Gives the fault of the experiment, if any, to a plan that is simulated past observed().
   void add_fault(Plan& plan) const;
 
   /// Closed forms of a condition, computed once.
-  const Theory& theory(std::size_t condition = 0, TheorySource source = TheorySource::automatic);
+  const Theory& theory(std::size_t which = 0, TheorySource source = TheorySource::automatic);
 
   /// Replicates of each node: the same for everything observed at this look.
   const std::vector<double>& node_counts();
@@ -94,10 +93,10 @@ class Experiment {
   struct Observation {
     Plan plan;
     MomentTree tree;
-    SampledEstimates estimates;
+    JackknifedEstimates estimates;
   };
 
-  Study study_;
+  Scenario scenario_;
   ClaimSection section_;
   Session session_;
   Substitutes substitutes_;

@@ -36,20 +36,20 @@ namespace headlab {
 namespace {
 
 /// A counterexample must stand on its own, however many comparisons stand beside it: one-sided
-/// level of the pair that becomes the certificate, which is the simplest of those.
+/// level of the pair that becomes the counterexample, which is the simplest of those.
 constexpr double certificate_alpha = 1e-6;
 
-bool has_signal(const Scenario& scenario) {
-  return !std::holds_alternative<ZeroRegression>(scenario.regression);
+bool has_signal(const Condition& condition) {
+  return !std::holds_alternative<ZeroRegression>(condition.regression);
 }
 
 std::vector<Finding> output_identity(Experiment& experiment) {
   Finding finding{.index = "output", .comparisons = {}, .identity = true};
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
-    const SampledEstimates& seen = experiment.observed(i);
-    const double heads = experiment.scenario(i).heads;
-    const Sampled told = seen.bias_squared + seen.head_variance_mean / heads *
-                                                 (heads - (heads - 1) * seen.output_index);
+    const JackknifedEstimates& seen = experiment.observed(i);
+    const double heads = experiment.condition(i).heads;
+    const Jackknifed told = seen.bias_squared + seen.head_variance_mean / heads *
+                                                    (heads - (heads - 1) * seen.output_index);
     finding.comparisons.push_back(equal_to(
         "MSE told by the index, condition " + std::to_string(i + 1) + ", relative", told - seen.mse,
         0, seen.mse.value, experiment.margin(), experiment.node_counts()));
@@ -60,19 +60,19 @@ std::vector<Finding> output_identity(Experiment& experiment) {
 /// Two conditions of which the first is more diverse, as any claim scenario may hold them.
 struct OrderedPair {
   std::string what;
-  const SampledEstimates& diverse;
-  const SampledEstimates& plain;
-  std::function<Certificate()> certificate;
+  const JackknifedEstimates& diverse;
+  const JackknifedEstimates& plain;
+  std::function<Counterexample()> counterexample;
 };
 
-/// Adds "the more diverse has no larger MSE", relative to the plainer, and keeps the certificate of
-/// the first pair that contradicts it beyond doubt.
+/// Adds "the more diverse has no larger MSE", relative to the plainer, and keeps the counterexample
+/// of the first pair that contradicts it beyond doubt.
 void compare_pair(Experiment& experiment, const OrderedPair& pair, Finding& finding) {
   finding.comparisons.push_back(at_least_zero(pair.what, pair.plain.mse - pair.diverse.mse,
                                               pair.plain.mse.value, experiment.margin(),
                                               experiment.node_counts()));
-  if (!finding.certificate && p_value_against(finding.comparisons.back()) < certificate_alpha) {
-    finding.certificate = pair.certificate();
+  if (!finding.counterexample && p_value_against(finding.comparisons.back()) < certificate_alpha) {
+    finding.counterexample = pair.counterexample();
   }
 }
 
@@ -81,23 +81,24 @@ std::vector<Finding> path(Experiment& experiment) {
   for (const std::string& index : experiment.section().indices) {
     Finding finding{.index = index, .comparisons = {}};
     for (std::size_t i = 0; i + 1 < experiment.conditions(); ++i) {
-      const Scenario &plain = experiment.scenario(i), &diverse = experiment.scenario(i + 1);
+      const Condition &plain = experiment.condition(i), &diverse = experiment.condition(i + 1);
       if (plain.heads != diverse.heads) continue;  // another path begins
-      const double lower = index_of(index, make_subspaces(plain), plain.kernel);
-      const double higher = index_of(index, make_subspaces(diverse), diverse.kernel);
+      const double lower = index_of(index, subspace_bases(plain), plain.kernel);
+      const double higher = index_of(index, subspace_bases(diverse), diverse.kernel);
       if (!(higher > lower)) {
-        throw Refused("the index " + index + " does not grow from condition " +
-                      std::to_string(i + 1) + " to the next - a path turns all heads apart");
+        throw InvalidInput("the index " + index + " does not grow from condition " +
+                           std::to_string(i + 1) + " to the next - a path turns all heads apart");
       }
-      const auto certificate = [&, i] {
+      const auto counterexample = [&, i] {
         const Plan& plan = experiment.plan(i);
-        const auto law = [](const Scenario& scenario) {
-          return to_toml(*scenario.parameters.find("heads")->find("subspaces"));
+        const auto law = [](const Condition& condition) {
+          return to_toml(*condition.parameters.find("heads")->find("subspaces"));
         };
-        Certificate made = pair_certificate(
-            head_sets_scenario(plain, {.heads = plan.heads, .k = plan.k, .d = plan.d},
-                               {law(diverse), law(plain)}, plan.seed, experiment.replicates()),
-            plan.seed, experiment.observed(i + 1), experiment.observed(i));
+        Counterexample made =
+            pair_counterexample(head_sets_condition_text(
+                                    plain, {.heads = plan.heads, .k = plan.k, .d = plan.d},
+                                    {law(diverse), law(plain)}, plan.seed, experiment.replicates()),
+                                plan.seed, experiment.observed(i + 1), experiment.observed(i));
         made.closed_form = {{"index", {higher, lower}}};
         return made;
       };
@@ -105,7 +106,7 @@ std::vector<Finding> path(Experiment& experiment) {
       what << "MSE at index " << lower << " less MSE at " << higher << ", " << plain.heads
            << " heads, relative";
       compare_pair(experiment,
-                   {what.str(), experiment.observed(i + 1), experiment.observed(i), certificate},
+                   {what.str(), experiment.observed(i + 1), experiment.observed(i), counterexample},
                    finding);
     }
     findings.push_back(std::move(finding));
@@ -119,13 +120,13 @@ struct Proposals {
   std::string extent;  ///< how much was searched, in words
 };
 
-Proposals propose(const Scenario& base, const std::string& index) {
+Proposals propose(const Condition& base, const std::string& index) {
   SearchSettings settings{
       .sizes = {{2, 1, 2}, {2, 2, 4}, {2, 3, 6}, {3, 1, 3}, {3, 2, 6}, {4, 1, 4}, {4, 2, 8}}};
   if (has_signal(base)) {
     settings.haar_draws = 10;
     settings.pairs = 5000;
-    settings.most_remainder = 0.5;  // bias decides here, and no remainder tells of that
+    settings.max_remainder = 0.5;  // bias decides here, and no remainder tells of that
   }
   if (!has_signal(base) && std::holds_alternative<SoftmaxKernel>(base.kernel)) {
     // Far queries see few keys, and there less happens than the leading order says: only a large
@@ -144,7 +145,7 @@ Proposals propose(const Scenario& base, const std::string& index) {
 }
 
 std::vector<Finding> between(Experiment& experiment) {
-  const Scenario& base = experiment.scenario();
+  const Condition& base = experiment.condition();
   std::vector<Finding> findings;
   for (const std::string& index : experiment.section().indices) {
     const auto [report, extent] = propose(base, index);
@@ -153,15 +154,15 @@ std::vector<Finding> between(Experiment& experiment) {
     pairs.insert(pairs.end(), report.closest.begin(), report.closest.end());
     for (const Inversion& pair : pairs) {
       const std::string text = inversion_scenario(base, pair, experiment.replicates());
-      const Study study = parse_study(text, "counterexample");
-      const auto observe = [&](std::size_t condition) -> const SampledEstimates& {
-        const Scenario& scenario = study.conditions[condition];
+      const Scenario scenario = parse_scenario(text, "counterexample");
+      const auto observe = [&](std::size_t which) -> const JackknifedEstimates& {
+        const Condition& condition = scenario.conditions[which];
         // Indices often propose the same head sets, which are then simulated once.
-        return experiment.observed(to_toml(scenario.parameters.find("heads")[0]),
-                                   make_plan(scenario));
+        return experiment.observed(to_toml(condition.parameters.find("heads")[0]),
+                                   make_plan(condition));
       };
-      const auto certificate = [&] {
-        Certificate made = pair_certificate(text, base.seed, observe(0), observe(1));
+      const auto counterexample = [&] {
+        Counterexample made = pair_counterexample(text, base.seed, observe(0), observe(1));
         made.closed_form = closed_form(pair, has_signal(base) ? "mse" : "n mse / s^2");
         return made;
       };
@@ -169,7 +170,7 @@ std::vector<Finding> between(Experiment& experiment) {
       what << "MSE of the plainer heads less that of the more diverse, index "
            << pair.of_plain.index << " and " << pair.of_diverse.index << ", "
            << pair.diverse.sizes.heads << " heads, d_k = " << pair.diverse.sizes.k << ", relative";
-      compare_pair(experiment, {what.str(), observe(0), observe(1), certificate}, finding);
+      compare_pair(experiment, {what.str(), observe(0), observe(1), counterexample}, finding);
     }
     findings.push_back(std::move(finding));
   }
@@ -177,13 +178,13 @@ std::vector<Finding> between(Experiment& experiment) {
 }
 
 std::vector<Finding> near_ties(Experiment& experiment) {
-  const auto& gaussian = std::get<GaussianKernel>(experiment.scenario().kernel);
+  const auto& gaussian = std::get<GaussianKernel>(experiment.condition().kernel);
   Finding finding{.index = "overlap", .comparisons = {}};
   std::ostringstream note;
   note << "Largest inversions, three heads of one dimension, exact:";
   NearTies before;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
-    const NearTies ties = overlap_near_ties(experiment.scenario(i).n, gaussian.bandwidth, 100);
+    const NearTies ties = overlap_near_ties(experiment.condition(i).n, gaussian.bandwidth, 100);
     note << (i == 0 ? " " : "; ") << "n = " << ties.n << ": MSE " << 100 * ties.error_gap
          << " %, index " << ties.index_gap;
     if (i > 0) {

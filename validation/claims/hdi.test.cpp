@@ -16,8 +16,8 @@ namespace headlab {
 namespace {
 
 std::string text_of(const std::string& name) {
-  for (const ClaimScenario& scenario : claim_scenarios()) {
-    if (scenario.file == "scenarios/claims/" + name + ".toml") return scenario.text;
+  for (const ClaimScenario& condition : claim_scenarios()) {
+    if (condition.file == "scenarios/claims/" + name + ".toml") return condition.text;
   }
   throw std::invalid_argument("no claim scenario " + name);
 }
@@ -69,23 +69,23 @@ TEST(HdiClaim, PathIsSupportedAndRefutedWhereDiversityIsUndone) {
   EXPECT_EQ(verdicts(validated("hdi_path_gaussian_centre")), Texts(3, "supported"));
   const Validation faulty = validated("hdi_path_gaussian_centre", align_orthogonal);
   EXPECT_EQ(verdicts(faulty), Texts(3, "refuted"));
-  ASSERT_TRUE(faulty.rows[0].certificate);
-  EXPECT_GT(faulty.rows[0].certificate->z, 5);
+  ASSERT_TRUE(faulty.rows[0].counterexample);
+  EXPECT_GT(faulty.rows[0].counterexample->z, 5);
 }
 
 TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
   const Validation validation = validated("hdi_between_gaussian");
   EXPECT_EQ(verdicts(validation), (Texts{"refuted", "refuted", "supported"}));
-  ASSERT_TRUE(validation.rows[0].certificate);
-  const Certificate& certificate = *validation.rows[0].certificate;
+  ASSERT_TRUE(validation.rows[0].counterexample);
+  const Counterexample& counterexample = *validation.rows[0].counterexample;
   const RunResult replay =
-      run(parse_study(certificate.scenario, "replay"), {.backend = "cpu", .threads = 2});
+      run(parse_scenario(counterexample.scenario, "replay"), {.backend = "cpu", .threads = 2});
   ASSERT_EQ(replay.conditions.size(), 2U);
-  EXPECT_EQ(replay.conditions[0].estimates.mse.value, certificate.first_mse.value);
-  EXPECT_EQ(replay.conditions[0].estimates.mse.mcse, certificate.first_mse.mcse);
-  EXPECT_EQ(replay.conditions[1].estimates.mse.value, certificate.second_mse.value);
-  EXPECT_GT(certificate.z, 5);
-  EXPECT_FALSE(validation.rows[2].certificate);
+  EXPECT_EQ(replay.conditions[0].estimates.mse.value, counterexample.first_mse.value);
+  EXPECT_EQ(replay.conditions[0].estimates.mse.mcse, counterexample.first_mse.mcse);
+  EXPECT_EQ(replay.conditions[1].estimates.mse.value, counterexample.second_mse.value);
+  EXPECT_GT(counterexample.z, 5);
+  EXPECT_FALSE(validation.rows[2].counterexample);
 }
 
 TEST(HdiClaim, WhereAllHeadsAreAlignedNoPairContradicts) {

@@ -19,13 +19,14 @@ Plan gaussian_twin(const Plan& softmax) {
 }
 
 std::vector<Finding> same_estimates(Experiment& experiment) {
-  const SampledEstimates& softmax = experiment.observed();
-  const SampledEstimates& gaussian =
+  const JackknifedEstimates& softmax = experiment.observed();
+  const JackknifedEstimates& gaussian =
       experiment.observed("gaussian", gaussian_twin(experiment.plan()));
   Finding finding;
   for (std::size_t q = 0; q < softmax.queries.size(); ++q) {
     for (std::size_t h = 0; h < softmax.queries[q].head_bias.size(); ++h) {
-      const Sampled difference = softmax.queries[q].head_bias[h] - gaussian.queries[q].head_bias[h];
+      const Jackknifed difference =
+          softmax.queries[q].head_bias[h] - gaussian.queries[q].head_bias[h];
       finding.comparisons.push_back(equal_to("E f of head " + std::to_string(h + 1) + " at query " +
                                                  std::to_string(q + 1) + ", softmax less Gaussian",
                                              difference, 0, 1, experiment.margin(),

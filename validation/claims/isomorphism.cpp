@@ -30,7 +30,7 @@ double* projection(Plan& plan, int head) {
 }
 
 /// Every head looks along a direction of its own, uniform on the sphere (d_k = 1).
-void random_subspaces(std::uint64_t replicate, Plan& plan, Sample&) {
+void random_subspaces(std::uint64_t replicate, Plan& plan, TrainingSet&) {
   for (int h = 0; h < plan.heads; ++h) {
     double* w = projection(plan, h);
     double square = 0;
@@ -45,7 +45,7 @@ void random_subspaces(std::uint64_t replicate, Plan& plan, Sample&) {
 
 /// Every head has a bandwidth of its own, log-uniform between half and twice the plan's: a
 /// projection scaled by b/b_h measures distances in units of b_h.
-void random_bandwidths(std::uint64_t replicate, Plan& plan, Sample&) {
+void random_bandwidths(std::uint64_t replicate, Plan& plan, TrainingSet&) {
   for (int h = 0; h < plan.heads; ++h) {
     const float u = uniform_symmetric(head_words(plan, replicate, h, 0).w[0]);
     const double scale = std::exp(-std::numbers::ln2 * static_cast<double>(u));
@@ -55,7 +55,7 @@ void random_bandwidths(std::uint64_t replicate, Plan& plan, Sample&) {
 
 /// Every head sees about half of the keys. The others lie far out along a coordinate of their own
 /// for each head, which only this head looks at.
-void random_keys(std::uint64_t replicate, Plan& plan, Sample& sample) {
+void random_keys(std::uint64_t replicate, Plan& plan, TrainingSet& sample) {
   constexpr double far = 1e6;
   const auto heads = static_cast<std::size_t>(plan.heads);
   const auto d = static_cast<std::size_t>(plan.d);
@@ -96,11 +96,12 @@ void random_keys(std::uint64_t replicate, Plan& plan, Sample& sample) {
 std::vector<Finding> predict(Experiment& experiment, const Backend& backend) {
   Plan many = experiment.plan(1);
   many.seed += 1;
-  const SampledEstimates& few = experiment.observed("few", experiment.plan(0), backend);
-  const SampledEstimates& seen = experiment.observed("many", many, backend);
+  const JackknifedEstimates& few = experiment.observed("few", experiment.plan(0), backend);
+  const JackknifedEstimates& seen = experiment.observed("many", many, backend);
   const double share = 1.0 / many.heads;
-  const Sampled predicted = few.head_variance_mean * share + few.head_covariance_mean * (1 - share);
-  const Sampled variance = seen.variance_term + seen.covariance_term;
+  const Jackknifed predicted =
+      few.head_variance_mean * share + few.head_covariance_mean * (1 - share);
+  const Jackknifed variance = seen.variance_term + seen.covariance_term;
   Finding finding;
   finding.comparisons.push_back(
       equal_to("variance of " + std::to_string(many.heads) + " heads over its prediction from " +

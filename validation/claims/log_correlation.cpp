@@ -30,29 +30,29 @@ std::vector<Finding> is_minus_chordal(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Plan& plan = experiment.plan(i);
-    const auto frames = make_subspaces(experiment.scenario(i));
+    const auto frames = subspace_bases(experiment.condition(i));
     const double t = std::get<SoftmaxKernel>(plan.kernel).temperature;
     const double chordal = chordal_index(frames).value.value();
     const double mean_over_queries = -plan.k / (t * t) * chordal;
-    const SampledEstimates& seen = experiment.observed(i);
+    const JackknifedEstimates& seen = experiment.observed(i);
     const auto heads = static_cast<std::size_t>(plan.heads);
 
     // The queries are a sample; what they happen to be is known and taken out: the average over all
     // queries plus what the simulation deviates from the closed form at these.
-    Sampled deviation = 0;
+    Jackknifed deviation = 0;
     double terms = 0;
     for (std::size_t q = 0; q < seen.queries.size(); ++q) {
-      const std::vector<Sampled>& c = seen.queries[q].head_covariance;
+      const std::vector<Jackknifed>& c = seen.queries[q].head_covariance;
       for (std::size_t h = 0; h < heads; ++h) {
         for (std::size_t l = h + 1; l < heads; ++l) {
-          const Sampled rho2 =
+          const Jackknifed rho2 =
               c[h * heads + l] * c[h * heads + l] / (c[h * heads + h] * c[l * heads + l]);
           deviation = deviation + 0.5 * log(rho2) - log_correlation(plan, frames, t, q, h, l);
           ++terms;
         }
       }
     }
-    const Sampled mean = mean_over_queries + deviation / terms;
+    const Jackknifed mean = mean_over_queries + deviation / terms;
     finding.comparisons.push_back(
         equal_to("mean log correlation plus the chordal index " + std::to_string(chordal), mean,
                  -chordal, 1, experiment.margin(), experiment.node_counts()));

@@ -13,8 +13,8 @@ namespace headlab {
 namespace {
 
 /// E|out - g|^2 of a condition, g = (m, ..., m): one simulated ensemble for each row of A [o][H].
-Sampled simulated(Experiment& experiment, std::size_t condition, const Eigen::MatrixXd& a) {
-  Sampled sum = 0;
+Jackknifed simulated(Experiment& experiment, std::size_t condition, const Eigen::MatrixXd& a) {
+  Jackknifed sum = 0;
   for (Eigen::Index o = 0; o < a.rows(); ++o) {
     Plan plan = experiment.plan(condition);
     plan.moments = MomentMode::aggregate;
@@ -55,8 +55,8 @@ std::vector<Finding> formula(Experiment& experiment) {
 
 /// Condition 0 has aligned heads, condition 1 orthogonal ones; A is the same.
 std::vector<Finding> correlation_is_irrelevant(Experiment& experiment, const Eigen::MatrixXd& a) {
-  const Sampled aligned = simulated(experiment, 0, a);
-  const Sampled orthogonal = simulated(experiment, 1, a);
+  const Jackknifed aligned = simulated(experiment, 0, a);
+  const Jackknifed orthogonal = simulated(experiment, 1, a);
   Finding finding;
   finding.comparisons.push_back(equal_to("error of aligned over that of orthogonal heads, less 1",
                                          aligned / orthogonal, 1, 1, experiment.margin(),

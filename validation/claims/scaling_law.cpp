@@ -12,16 +12,16 @@
 namespace headlab {
 namespace {
 
-std::string allocation_text(const Scenario& scenario) {
-  return "d_k " + std::to_string(scenario.k) + " at n " + std::to_string(scenario.n) + ", D " +
-         std::to_string(scenario.heads * scenario.k);
+std::string allocation_text(const Condition& condition) {
+  return "d_k " + std::to_string(condition.k) + " at n " + std::to_string(condition.n) + ", D " +
+         std::to_string(condition.heads * condition.k);
 }
 
 /// "Condition a is at least as good as condition b."
 Comparison better(Experiment& experiment, std::size_t a, std::size_t b) {
-  const Sampled& first = experiment.observed(a).mse;
-  return at_least_zero("MSE of " + allocation_text(experiment.scenario(b)) + " over that of " +
-                           allocation_text(experiment.scenario(a)) + ", less 1",
+  const Jackknifed& first = experiment.observed(a).mse;
+  return at_least_zero("MSE of " + allocation_text(experiment.condition(b)) + " over that of " +
+                           allocation_text(experiment.condition(a)) + ", less 1",
                        experiment.observed(b).mse - first, first.value, experiment.margin(),
                        experiment.node_counts());
 }
@@ -34,26 +34,26 @@ std::vector<Finding> grows(Experiment& experiment) {
 }
 
 /// d_k that the claim predicts for a condition: one at n = 100 and one more a decade.
-int one_step_a_decade(const Scenario& scenario) {
-  return static_cast<int>(std::lround(std::log10(static_cast<double>(scenario.n)))) - 1;
+int one_step_a_decade(const Condition& condition) {
+  return static_cast<int>(std::lround(std::log10(static_cast<double>(condition.n)))) - 1;
 }
 
-int one(const Scenario&) {
+int one(const Condition&) {
   return 1;
 }
 
 /// Among the conditions of each (n, D), the d_k predicted is at least as good as every other.
-std::vector<Finding> predicted_is_best(Experiment& experiment, int (*predicted)(const Scenario&)) {
+std::vector<Finding> predicted_is_best(Experiment& experiment, int (*predicted)(const Condition&)) {
   std::map<std::pair<std::uint64_t, int>, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
-    const Scenario& scenario = experiment.scenario(i);
-    groups[{scenario.n, scenario.heads * scenario.k}].push_back(i);
+    const Condition& condition = experiment.condition(i);
+    groups[{condition.n, condition.heads * condition.k}].push_back(i);
   }
   Finding finding;
   for (const auto& [setting, conditions] : groups) {
     for (const std::size_t best : conditions) {
-      const Scenario& scenario = experiment.scenario(best);
-      if (scenario.k != predicted(scenario)) continue;
+      const Condition& condition = experiment.condition(best);
+      if (condition.k != predicted(condition)) continue;
       for (const std::size_t other : conditions) {
         if (other != best) finding.comparisons.push_back(better(experiment, best, other));
       }

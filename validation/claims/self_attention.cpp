@@ -16,7 +16,7 @@ namespace headlab {
 namespace {
 
 /// Puts the first design point where the query is.
-void query_is_a_key(std::uint64_t, Plan& plan, Sample& sample) {
+void query_is_a_key(std::uint64_t, Plan& plan, TrainingSet& sample) {
   std::copy_n(plan.query_points.begin(), plan.d, sample.x.begin());
   sample.regression.at(0) = plan.truth.at(0);
 }
@@ -40,7 +40,7 @@ std::vector<Finding> closed_form(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Plan& plan = experiment.plan(i);
-    const double sd = std::get<NormalNoise>(experiment.scenario(i).noise).sd;
+    const double sd = std::get<NormalNoise>(experiment.condition(i).noise).sd;
     const double bandwidth = std::get<GaussianKernel>(plan.kernel).bandwidth;
     const SelfAttentionHead first =
         self_attention_head(plan.n, plan.k, distance(plan, 0), bandwidth);
@@ -49,8 +49,9 @@ std::vector<Finding> closed_form(Experiment& experiment) {
     const double covariance =
         sd * sd * self_attention_covariance(plan.n, first.self_weight, second.self_weight);
     const double variance = sd * sd * (first.variance_share + second.variance_share) / 2;
-    const SampledEstimates& seen = experiment.observed("self " + std::to_string(i), plan, backend);
-    const std::string at = " at " + experiment.scenario(i).swept.at(0);
+    const JackknifedEstimates& seen =
+        experiment.observed("self " + std::to_string(i), plan, backend);
+    const std::string at = " at " + experiment.condition(i).swept.at(0);
     finding.comparisons.push_back(equal_to("variance, relative, bandwidth" + at,
                                            seen.head_variance_mean, variance, variance,
                                            experiment.margin(), seen.node_counts));

@@ -27,25 +27,25 @@ namespace {
 constexpr std::uint64_t index_replicates = 256;
 
 /// "The change is more than the margin."
-Comparison more_than_margin(std::string what, const Sampled& change, const Experiment& experiment,
-                            std::span<const double> counts) {
+Comparison more_than_margin(std::string what, const Jackknifed& change,
+                            const Experiment& experiment, std::span<const double> counts) {
   return at_least_zero(std::move(what), change - experiment.margin(), 1, 0, counts);
 }
 
 /// Relative fall of the error from condition 0 to condition 1, on the same training sets.
 Comparison error_falls(Experiment& experiment, const std::string& what) {
-  const Sampled& before = experiment.observed(0).mse;
-  const Sampled& after = experiment.observed(1).mse;
+  const Jackknifed& before = experiment.observed(0).mse;
+  const Jackknifed& after = experiment.observed(1).mse;
   return more_than_margin(what, (before - after) / before, experiment, experiment.node_counts());
 }
 
 /// Mean of per-replicate values, with each of them left out.
-Sampled mean_of(const std::vector<double>& values) {
+Jackknifed mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   const auto count = static_cast<double>(values.size());
-  Sampled mean(sum / count);
-  for (const double value : values) mean.left_out.push_back((sum - value) / (count - 1));
+  Jackknifed mean(sum / count);
+  for (const double value : values) mean.leave_one_out.push_back((sum - value) / (count - 1));
   return mean;
 }
 
@@ -59,11 +59,11 @@ FittedIndices indices_of(Experiment& experiment, Plan plan) {
   parallel_for(fitted.size(), thread_count(session.threads), [&](std::size_t r) {
     const auto gradients = session.backend->head_gradients(plan.kernel, 1);
     // The fit of replicate r, as the run itself has it.
-    const std::optional<Fit> fit = fit_heads(*plan.learning, r, training_points(plan, r),
-                                             *gradients, {.stop = session.stop_hook()});
+    const std::optional<Fit> fit = fit_heads(*plan.learning, r, fit_points(plan, r), *gradients,
+                                             {.stop = session.stop_hook()});
     if (!fit) throw TimeIsUp();
-    HeadFrames frames({.d = plan.d, .heads = plan.heads, .k = plan.k});
-    frames.assign(fit->heads.keys, {}, plan.learning->form == HeadForm::orthonormal);
+    Subspaces frames({.d = plan.d, .heads = plan.heads, .k = plan.k});
+    frames.assign(fit->heads.keys, {}, plan.learning->form == HeadMatrixKind::orthonormal);
     fitted[r] = subspace_indices(to_matrices(frames), std::nullopt, std::nullopt);
   });
   FittedIndices indices;
@@ -79,8 +79,8 @@ FittedIndices indices_of(Experiment& experiment, Plan plan) {
 const std::vector<double>& values_of(const FittedIndices& indices, const std::string& name) {
   const auto at = indices.find(name);
   if (at == indices.end()) {
-    throw Refused("claim specialization knows no index \"" + name +
-                  "\" (allowed: chordal, spectral)");
+    throw InvalidInput("claim specialization knows no index \"" + name +
+                       "\" (allowed: chordal, spectral)");
   }
   return at->second;
 }
@@ -88,7 +88,7 @@ const std::vector<double>& values_of(const FittedIndices& indices, const std::st
 const Learning& learning_of(Experiment& experiment, std::size_t condition) {
   const std::optional<Learning>& learning = experiment.plan(condition).learning;
   if (!learning) {
-    throw Refused(
+    throw InvalidInput(
         "claim specialization needs subspaces { law = \"learned\", fit = "
         "\"per_replicate\" }");
   }
@@ -105,7 +105,7 @@ std::vector<Finding> diversifies(Experiment& experiment) {
   for (const std::string& index : experiment.section().indices) {
     const std::vector<double>& before = values_of(at_start, index);
     std::vector<double> rise = values_of(at_end, index);
-    const Sampled start = mean_of(before), end = mean_of(rise);
+    const Jackknifed start = mean_of(before), end = mean_of(rise);
     for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= before[r];
     Finding finding{.index = index, .comparisons = {}};
     finding.comparisons.push_back(
@@ -119,8 +119,8 @@ std::vector<Finding> diversifies(Experiment& experiment) {
          << " after " << steps << " steps; MSE " << experiment.observed(0).mse.value << " and "
          << experiment.observed(1).mse.value << ".";
     finding.note = note.str();
-    finding.certificate = certificate_of(experiment, 1, 0);
-    finding.certificate->closed_form = {{"mean index", {end.value, start.value}}};
+    finding.counterexample = counterexample_of(experiment, 1, 0);
+    finding.counterexample->closed_form = {{"mean index", {end.value, start.value}}};
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -129,7 +129,7 @@ std::vector<Finding> diversifies(Experiment& experiment) {
 /// Conditions: trained without, with a penalty on heads that are alike.
 std::vector<Finding> pays(Experiment& experiment) {
   if (!(learning_of(experiment, 1).diversity > learning_of(experiment, 0).diversity)) {
-    throw Refused("the second condition must ask for more diversity than the first");
+    throw InvalidInput("the second condition must ask for more diversity than the first");
   }
   Finding finding;
   finding.comparisons.push_back(
@@ -142,7 +142,7 @@ std::vector<Finding> pays(Experiment& experiment) {
        << mean_of(values_of(indices_of(experiment, experiment.plan(1)), "chordal")).value
        << " with the penalty.";
   finding.note = note.str();
-  finding.certificate = certificate_of(experiment, 1, 0);
+  finding.counterexample = counterexample_of(experiment, 1, 0);
   return {std::move(finding)};
 }
 

@@ -17,10 +17,10 @@ namespace headlab {
 namespace {
 
 /// n V/s2 of a condition: 1 over the share of keys a head averages over.
-Sampled inverse_share(Experiment& experiment, std::size_t condition) {
-  const double sd = std::get<NormalNoise>(experiment.scenario(condition).noise).sd;
-  const double n = static_cast<double>(experiment.scenario(condition).n);
-  return experiment.observed(condition).head_variance_mean * (n / (sd * sd));
+Jackknifed inverse_share(Experiment& experiment, std::size_t which) {
+  const double sd = std::get<NormalNoise>(experiment.condition(which).noise).sd;
+  const double n = static_cast<double>(experiment.condition(which).n);
+  return experiment.observed(which).head_variance_mean * (n / (sd * sd));
 }
 
 /// The conditions raise d_k; the query has projected length sqrt(d_k) in each.
@@ -28,7 +28,7 @@ std::vector<Finding> share_is_one_over_e(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     finding.comparisons.push_back(
-        equal_to("n V/s2 over e, less 1, at d_k " + std::to_string(experiment.scenario(i).k),
+        equal_to("n V/s2 over e, less 1, at d_k " + std::to_string(experiment.condition(i).k),
                  inverse_share(experiment, i), std::numbers::e, std::numbers::e,
                  experiment.margin(), experiment.node_counts()));
   }

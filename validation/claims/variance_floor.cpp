@@ -16,16 +16,16 @@ std::vector<Finding> prediction(Experiment& experiment) {
   const double rho = pair.output_correlation.value;
   Finding finding;
   for (std::size_t i = 1; i < experiment.conditions(); ++i) {
-    const SampledEstimates& seen = experiment.observed(i);
-    const double heads = experiment.scenario(i).heads;
+    const JackknifedEstimates& seen = experiment.observed(i);
+    const double heads = experiment.condition(i).heads;
     const double predicted = variance * (1 / heads + (1 - 1 / heads) * rho);
     finding.comparisons.push_back(
-        equal_to("variance with " + std::to_string(experiment.scenario(i).heads) + " heads",
+        equal_to("variance with " + std::to_string(experiment.condition(i).heads) + " heads",
                  seen.variance_term + seen.covariance_term, predicted, predicted,
                  experiment.margin(), experiment.node_counts()));
   }
   // The floor itself: what is left at the most heads, over rho V, is at least 1.
-  const SampledEstimates& last = experiment.observed(experiment.conditions() - 1);
+  const JackknifedEstimates& last = experiment.observed(experiment.conditions() - 1);
   finding.comparisons.push_back(
       at_least_zero("variance with the most heads, over its floor rho V, less 1",
                     (last.variance_term + last.covariance_term) / (rho * variance) - 1, 1,

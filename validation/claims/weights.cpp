@@ -109,8 +109,8 @@ std::vector<Finding> optimism(Experiment& experiment) {
   pilots.head_weights = {0.5, 0.5};
   pilots.truth = {0.0};
   pilots.estimator = Estimator::plain;
-  const SampledEstimates& seen = experiment.observed("pilots", pilots, backend);
-  const std::vector<Sampled>& ratios = seen.queries.at(0).head_bias;
+  const JackknifedEstimates& seen = experiment.observed("pilots", pilots, backend);
+  const std::vector<Jackknifed>& ratios = seen.queries.at(0).head_bias;
 
   const double heads = experiment.plan().heads;
   const auto r = static_cast<double>(fitted_to);
@@ -125,8 +125,8 @@ std::vector<Finding> optimism(Experiment& experiment) {
 
 /// Condition 0 has uniform weights, condition 1 those of a pilot with draws of its own.
 std::vector<Finding> gain(Experiment& experiment) {
-  const Sampled& uniform = experiment.observed(0).mse;
-  const Sampled& optimal = experiment.observed(1).mse;
+  const Jackknifed& uniform = experiment.observed(0).mse;
+  const Jackknifed& optimal = experiment.observed(1).mse;
   Finding finding;
   finding.comparisons.push_back(at_least_zero(
       "MSE with uniform less MSE with optimal weights, over the former", uniform - optimal,

@@ -25,7 +25,7 @@ using Eigen::VectorXd;
 /// Sets of random heads: as many as about a second of one core draws, between bounds. Even, because
 /// half of them serve as the queries of the others.
 constexpr double work_of_sets = 1.5e9;
-constexpr int least_sets = 6, most_sets = 200;
+constexpr int min_sets = 6, max_sets = 200;
 
 /// Seeds of random heads lie above those that a scenario may name, so that heads drawn by the law
 /// `haar` are never compared with themselves.
@@ -51,7 +51,7 @@ std::size_t pairs_of(int heads) {
 int count_of_sets(int heads, int d, int k) {
   const double width = static_cast<double>(heads) * k;
   const double sets = work_of_sets / (width * width * d);
-  return 2 * static_cast<int>(std::clamp(sets, double(least_sets), double(most_sets)) / 2);
+  return 2 * static_cast<int>(std::clamp(sets, double(min_sets), double(max_sets)) / 2);
 }
 
 /// Regression of an index on `chordal`, whose mean and sd are known exactly.
@@ -78,7 +78,7 @@ Reference regressed(const std::vector<RandomSet>& sets, double RandomSet::*membe
 }
 
 ReferencedIndex referenced(const Index& index, const Reference& reference) {
-  ReferencedIndex out{.name = index.name, .value = index.value, .ceiling = index.ceiling};
+  ReferencedIndex out{.name = index.name, .value = index.value, .upper_bound = index.upper_bound};
   if (!index.value) return out;
   out.random_mean = reference.mean;
   out.random_mcse = reference.mcse;
@@ -94,11 +94,11 @@ ReferencedIndex referenced(const Index& index, const Reference& reference) {
 /// of the time of its singular values and hold a cosine c to about k eps/(2 c): enough unless c is
 /// small.
 std::vector<double> cosines_of(const MatrixXd& product) {
-  constexpr double least_square = 1e-7;
+  constexpr double min_square = 1e-7;
   const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(product.transpose() * product,
                                                        Eigen::EigenvaluesOnly);
   const VectorXd& squares = solver.eigenvalues();
-  if (solver.info() != Eigen::Success || !(squares(0) >= least_square)) {
+  if (solver.info() != Eigen::Success || !(squares(0) >= min_square)) {
     return principal_cosines(product);
   }
   std::vector<double> cosines;
@@ -150,7 +150,7 @@ class Computation {
     const HeadLayer& given = file_.layers[n];
     LayerDiversity& layer = out_.layers[n];
     layer.number = given.number;
-    Subspaces subspaces;
+    Matrices subspaces;
     for (std::size_t h = 0; h < given.subspaces.size(); ++h) {
       const auto of_head = [&](const char* what) {
         return std::string(what) + " of layer " + std::to_string(given.number) + ", head " +
@@ -196,7 +196,8 @@ class Computation {
       if (sets_.empty()) return {.name = "qk", .value = index.value};
       return referenced(index, query_key_reference(given));
     } catch (const std::invalid_argument& problem) {
-      refuse({source_}, "", "layer " + std::to_string(given.number) + ": " + problem.what());
+      reject(Location{source_}, "",
+             "layer " + std::to_string(given.number) + ": " + problem.what());
     }
   }
 
@@ -252,7 +253,7 @@ class Computation {
     const double rounding =
         static_cast<double>(w.rows()) * std::numeric_limits<double>::epsilon() * s(0);
     if (!(s(s.size() - 1) > rounding)) {
-      refuse({source_}, "",
+      reject(Location{source_}, "",
              what + " has rank " + std::to_string((s.array() > rounding).count()) +
                  ", below k = " + std::to_string(w.cols()));
     }

@@ -16,7 +16,7 @@ namespace headlab {
 struct ReferencedIndex {
   std::string name;
   std::optional<double> value;        ///< nullopt where it is undefined
-  std::optional<double> ceiling;      ///< the largest value, where one is known
+  std::optional<double> upper_bound;  ///< the largest value, where one is known
   std::optional<double> random_mean;  ///< of random heads
   double random_mcse = 0;             ///< standard error of random_mean; 0: known exactly
   std::optional<double> random_sd;    ///< from one set of random heads to another
@@ -55,7 +55,7 @@ struct HeadDiversity {
 /// have uncorrelated terms, so that their variance is that of a pair over the number of pairs.
 ///
 /// \param seed of the random heads; figures do not depend on `threads`
-/// Throws Refused, beginning with `source`, where matrices have rank below k.
+/// Throws InvalidInput, beginning with `source`, where matrices have rank below k.
 HeadDiversity head_diversity(const HeadFile& file, const std::string& source, std::uint64_t seed,
                              int threads);
 

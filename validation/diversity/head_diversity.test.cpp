@@ -71,7 +71,7 @@ TEST(HeadDiversity, HasTheIndicesOfTheSubspaces) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(layer.indices[i].name, expected[i].name);
     EXPECT_NEAR(*layer.indices[i].value, *expected[i].value, 1e-13);
-    EXPECT_NEAR(*layer.indices[i].ceiling, *expected[i].ceiling, 1e-13);
+    EXPECT_NEAR(*layer.indices[i].upper_bound, *expected[i].upper_bound, 1e-13);
   }
   ASSERT_EQ(layer.cosines.size(), 6u);
   for (const double one : layer.gaussian) rho += one / 6;
@@ -205,7 +205,7 @@ TEST(HeadDiversity, RefusesWhatHasNoSubspace) {
   const auto refusal = [](const HeadFile& file) -> std::string {
     try {
       head_diversity(file, "f", 0, 2);
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       return error.what();
     }
     return "accepted";

@@ -17,7 +17,7 @@ Json number(const std::optional<double>& value) {
 
 Json index_json(const ReferencedIndex& index) {
   return {{"value", number(index.value)},
-          {"ceiling", number(index.ceiling)},
+          {"ceiling", number(index.upper_bound)},
           {"random_mean", number(index.random_mean)},
           {"random_mcse", index.random_mean ? number(index.random_mcse) : Json()},
           {"random_sd", number(index.random_sd)},

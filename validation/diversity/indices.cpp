@@ -15,7 +15,7 @@ using Eigen::MatrixXd;
 
 constexpr double orthonormal_tolerance = 1e-8;
 
-[[noreturn]] void refuse(const std::string& problem) {
+[[noreturn]] void reject(const std::string& problem) {
   throw std::invalid_argument(problem);
 }
 
@@ -24,7 +24,7 @@ double require_scale(const char* name, double value) {
   if (value >= 1e-100 && value <= 1e100) return value;
   std::ostringstream text;
   text << name << " is " << value << " (allowed: 1e-100 to 1e100)";
-  refuse(text.str());
+  reject(text.str());
 }
 
 /// gamma with rho = prod_j (1 + sin^2 t_j / gamma^2)^(-1/2): gamma^2 = b^2 (2 + b^2).
@@ -35,13 +35,13 @@ double gaussian_scale(double bandwidth) {
 
 /// sum_j log(1 + sin^2 t_j / gamma^2). (1 - c)(1 + c) keeps the sine of a small angle.
 double log_spread(const std::vector<double>& cosines, double gamma) {
-  if (cosines.empty()) refuse("no principal cosines (k >= 1 are needed)");
+  if (cosines.empty()) reject("no principal cosines (k >= 1 are needed)");
   double sum = 0;
   for (double c : cosines) {
     if (!(c >= 0 && c <= 1)) {
       std::ostringstream text;
       text << "principal cosine is " << c << " (allowed: 0 to 1)";
-      refuse(text.str());
+      reject(text.str());
     }
     const double sine = std::sqrt((1 - c) * (1 + c));
     sum += std::log1p((sine / gamma) * (sine / gamma));
@@ -52,16 +52,16 @@ double log_spread(const std::vector<double>& cosines, double gamma) {
 /// Checked subspaces side by side: W_1 ... W_H as one matrix [d][H k].
 class Frames {
  public:
-  explicit Frames(const Subspaces& subspaces) {
-    if (subspaces.empty()) refuse("no subspaces (H >= 1 are needed)");
+  explicit Frames(const Matrices& subspaces) {
+    if (subspaces.empty()) reject("no subspaces (H >= 1 are needed)");
     d_ = subspaces[0].rows(), k_ = subspaces[0].cols();
     heads_ = static_cast<Eigen::Index>(subspaces.size());
-    if (k_ < 1 || k_ > d_) refuse("subspace 0 is " + shape(d_, k_) + " (allowed: 1 <= k <= d)");
+    if (k_ < 1 || k_ > d_) reject("subspace 0 is " + shape(d_, k_) + " (allowed: 1 <= k <= d)");
     stack_.resize(d_, heads_ * k_);
     for (Eigen::Index h = 0; h < heads_; ++h) {
       const MatrixXd& w = subspaces[static_cast<std::size_t>(h)];
       if (w.rows() != d_ || w.cols() != k_) {
-        refuse("subspace " + std::to_string(h) + " is " + shape(w.rows(), w.cols()) +
+        reject("subspace " + std::to_string(h) + " is " + shape(w.rows(), w.cols()) +
                " but subspace 0 is " + shape(d_, k_));
       }
       const MatrixXd excess = w.transpose() * w - MatrixXd::Identity(k_, k_);
@@ -71,7 +71,7 @@ class Frames {
         text << "columns of subspace " << h
              << " are not orthonormal (allowed: |W^T W - I| <= " << orthonormal_tolerance
              << ") - orthonormalise by QR";
-        refuse(text.str());
+        reject(text.str());
       }
       // Newton step towards the nearest orthonormal frame: same span, deviation 1e-8 -> 1e-16.
       stack_.middleCols(h * k_, k_) = w - 0.5 * w * excess;
@@ -137,9 +137,10 @@ double log_spread(const Frame& a, const Frame& b, const Product& m, double gamma
 Index chordal(const Frames& frames, const MatrixXd& moment) {
   if (frames.heads() == 1) return {"chordal", {}, {}};
   const double k = static_cast<double>(frames.k()), heads = static_cast<double>(frames.heads());
-  const double ceiling = heads / (heads - 1) * (1 - k / static_cast<double>(frames.reach()));
+  const double upper_bound = heads / (heads - 1) * (1 - k / static_cast<double>(frames.reach()));
   const double trace = 2 * moment.squaredNorm() - moment.diagonal().squaredNorm();
-  return {"chordal", std::clamp(heads / (heads - 1) * (1 - trace / k), 0.0, ceiling), ceiling};
+  return {"chordal", std::clamp(heads / (heads - 1) * (1 - trace / k), 0.0, upper_bound),
+          upper_bound};
 }
 
 Index spectral(const Frames& frames, const MatrixXd& moment) {
@@ -161,8 +162,8 @@ Index mean_over_pairs(const char* name, const Frames& frames, double sum, double
                       double power) {
   const double heads = static_cast<double>(frames.heads());
   const double right_angles = static_cast<double>(frames.k()) * std::log1p(1 / (gamma * gamma));
-  const double ceiling = -std::expm1(-power * right_angles);
-  return {name, std::clamp(sum / (0.5 * heads * (heads - 1)), 0.0, ceiling), ceiling};
+  const double upper_bound = -std::expm1(-power * right_angles);
+  return {name, std::clamp(sum / (0.5 * heads * (heads - 1)), 0.0, upper_bound), upper_bound};
 }
 
 /// 1 - mean over pairs of prod_j (1 + sin^2 t_j / gamma^2)^(-power).
@@ -214,25 +215,25 @@ double query_key_overlap(const std::vector<double>& cosines, double temperature)
   return std::exp(-softmax_power * log_spread(cosines, require_scale("temperature", temperature)));
 }
 
-Index chordal_index(const Subspaces& subspaces) {
+Index chordal_index(const Matrices& subspaces) {
   const Frames frames(subspaces);
   return chordal(frames, frames.moment());
 }
 
-Index spectral_index(const Subspaces& subspaces) {
+Index spectral_index(const Matrices& subspaces) {
   const Frames frames(subspaces);
   return spectral(frames, frames.moment());
 }
 
-Index overlap_index(const Subspaces& subspaces, double bandwidth) {
+Index overlap_index(const Matrices& subspaces, double bandwidth) {
   return overlap_of(Frames(subspaces), bandwidth);
 }
 
-Index query_key_index(const Subspaces& subspaces, double temperature) {
+Index query_key_index(const Matrices& subspaces, double temperature) {
   return query_key_of(Frames(subspaces), temperature);
 }
 
-std::vector<Index> subspace_indices(const Subspaces& subspaces,
+std::vector<Index> subspace_indices(const Matrices& subspaces,
                                     std::optional<double> gaussian_bandwidth,
                                     std::optional<double> softmax_temperature) {
   // One head has nothing to differ from; what follows costs d^2 k.
@@ -247,7 +248,7 @@ std::vector<Index> subspace_indices(const Subspaces& subspaces,
   return indices;
 }
 
-SubspacePairs subspace_pairs(const Subspaces& subspaces, double gaussian_bandwidth) {
+SubspacePairs subspace_pairs(const Matrices& subspaces, double gaussian_bandwidth) {
   const double gamma = gaussian_scale(gaussian_bandwidth);
   if (subspaces.size() == 1) {
     return {{{"chordal", {}, {}}, {"spectral", {}, {}}, {"overlap", {}, {}}}, {}};
@@ -279,14 +280,14 @@ SubspacePairs subspace_pairs(const Subspaces& subspaces, double gaussian_bandwid
   return out;
 }
 
-double output_index_ceiling(int heads) {
-  if (heads < 2) refuse("heads is " + std::to_string(heads) + " (allowed: 2 or more)");
+double output_index_upper_bound(int heads) {
+  if (heads < 2) reject("heads is " + std::to_string(heads) + " (allowed: 2 or more)");
   return static_cast<double>(heads) / static_cast<double>(heads - 1);
 }
 
 HaarNull haar_null(int d, int k, int heads) {
   if (k < 1 || k > d || heads < 2) {
-    refuse("d, k, heads are " + std::to_string(d) + ", " + std::to_string(k) + ", " +
+    reject("d, k, heads are " + std::to_string(d) + ", " + std::to_string(k) + ", " +
            std::to_string(heads) + " (allowed: 1 <= k <= d, heads >= 2)");
   }
   if (k == d) return {0, 0};  // one subspace there is; at d = 1 the formula would read 0/0

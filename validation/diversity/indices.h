@@ -16,19 +16,20 @@
 
 #include <Eigen/Core>
 
+#include "kernels/matrices.h"
+
 namespace headlab {
 
-/// H matrices W_h [d][k] of one shape, 1 <= k <= d, with orthonormal columns. Every function here
-/// throws std::invalid_argument where the shape differs or |W_h^T W_h - I| exceeds 1e-8 anywhere.
-/// What is left of the deviation is removed by one Newton step, so that results depend on the
-/// subspaces alone.
-using Subspaces = std::vector<Eigen::MatrixXd>;
+// Subspaces are H matrices W_h [d][k] of one shape, 1 <= k <= d, with orthonormal columns. Every
+// function here throws std::invalid_argument where the shape differs or |W_h^T W_h - I| exceeds
+// 1e-8 anywhere. One Newton step removes what is left of the deviation, so that results depend on
+// the subspaces alone.
 
 /// A diversity index; nullopt where it is undefined.
 struct Index {
   std::string name;
-  std::optional<double> value;    ///< in [0, ceiling]
-  std::optional<double> ceiling;  ///< upper bound; diverse heads reach it where d allows
+  std::optional<double> value;        ///< in [0, ceiling]
+  std::optional<double> upper_bound;  ///< upper bound; diverse heads reach it where d allows
 };
 
 /// Computes the cosines of the principal angles of two subspaces: the k singular values of a^T b.
@@ -63,31 +64,31 @@ double query_key_overlap(const std::vector<double>& cosines, double temperature)
 ///     1 - mean_{h != l} (1/k) sum_j cos^2 t_j = H/(H-1) (1 - tr(Pbar^2)/k),  Pbar = mean of P_h
 ///
 /// Undefined for H = 1. Ceiling H/(H-1) (1 - k/min(d, H k)): 1 only if H k <= d.
-Index chordal_index(const Subspaces& subspaces);
+Index chordal_index(const Matrices& subspaces);
 
 /// Computes the index "spectral", the effective number of directions the heads cover beyond k:
 ///
 ///     (exp(entropy of eig(Pbar)/k) - k) / (min(H k, d) - k)
 ///
 /// Undefined where min(H k, d) = k, that is for H = 1 or k = d. Ceiling 1.
-Index spectral_index(const Subspaces& subspaces);
+Index spectral_index(const Matrices& subspaces);
 
 /// Computes the index "overlap", 1 - mean of overlap(t(h, l), b) over pairs h != l: the share of
 /// the noise variance that averaging could remove at x = 0, to leading order. Gaussian kernel
 /// alone. Undefined for H = 1. Ceiling 1 - rho_0, rho_0 = overlap at right angles; below 2k
 /// dimensions no pair reaches it. \param bandwidth b in [1e-100, 1e100]; absolute error at most
 /// 1e-12 for b >= 1e-3
-Index overlap_index(const Subspaces& subspaces, double bandwidth);
+Index overlap_index(const Matrices& subspaces, double bandwidth);
 
 /// Computes the index "qk", 1 - mean of query_key_overlap(t(h, l), t) over pairs h != l. Softmax
 /// alone. Undefined for H = 1. Ceiling 1 - (1 + 1/t^2)^(-k); below 2k dimensions no pair reaches
 /// it. \param temperature t in [1e-100, 1e100]; absolute error at most 1e-12 for t >= 1e-3
-Index query_key_index(const Subspaces& subspaces, double temperature);
+Index query_key_index(const Matrices& subspaces, double temperature);
 
 /// Computes the four indices above, always named chordal, spectral, overlap, qk in this order, with
 /// null for overlap without a Gaussian bandwidth and for qk without a softmax temperature. Shares
 /// the work the separate functions repeat.
-std::vector<Index> subspace_indices(const Subspaces& subspaces,
+std::vector<Index> subspace_indices(const Matrices& subspaces,
                                     std::optional<double> gaussian_bandwidth,
                                     std::optional<double> softmax_temperature);
 
@@ -99,14 +100,14 @@ struct SubspacePairs {
 };
 
 /// Computes what subspace_indices() does for a Gaussian kernel, to rounding, and keeps the pairs.
-SubspacePairs subspace_pairs(const Subspaces& subspaces, double gaussian_bandwidth);
+SubspacePairs subspace_pairs(const Matrices& subspaces, double gaussian_bandwidth);
 
 /// The cosines of the principal angles from W_l^T W_h, as principal_cosines() of the two frames.
 std::vector<double> principal_cosines(const Eigen::MatrixXd& product);
 
 /// Returns H/(H-1), the ceiling of the index "output" = 1 - C/V: reached where the heads' errors
 /// cancel. Throws std::invalid_argument for heads < 2, where the index is undefined.
-double output_index_ceiling(int heads);
+double output_index_upper_bound(int heads);
 
 /// Mean and standard deviation of an index under heads without structure.
 struct HaarNull {

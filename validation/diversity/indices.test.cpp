@@ -52,23 +52,23 @@ MatrixXd random_frame(Eigen::Index d, Eigen::Index k, std::mt19937_64& random) {
   return qr.householderQ() * MatrixXd::Identity(d, k) * signs.asDiagonal();
 }
 
-Subspaces random_subspaces(Eigen::Index d, Eigen::Index k, int heads, std::uint64_t seed) {
+Matrices random_subspaces(Eigen::Index d, Eigen::Index k, int heads, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  Subspaces subspaces;
+  Matrices subspaces;
   for (int h = 0; h < heads; ++h) subspaces.push_back(random_frame(d, k, random));
   return subspaces;
 }
 
 /// Head h spans coordinates h k .. h k + k - 1.
-Subspaces orthogonal_subspaces(Eigen::Index d, Eigen::Index k, int heads) {
-  Subspaces subspaces;
+Matrices orthogonal_subspaces(Eigen::Index d, Eigen::Index k, int heads) {
+  Matrices subspaces;
   for (int h = 0; h < heads; ++h)
     subspaces.push_back(MatrixXd::Identity(d, d).middleCols(h * k, k));
   return subspaces;
 }
 
 /// Two frames [d][k] with these sines, in general position; d >= 2 k.
-Subspaces pair_with_sines(const std::vector<double>& sines, Eigen::Index d, std::uint64_t seed) {
+Matrices pair_with_sines(const std::vector<double>& sines, Eigen::Index d, std::uint64_t seed) {
   const auto k = static_cast<Eigen::Index>(sines.size());
   std::mt19937_64 random(seed);
   const MatrixXd rotation = random_frame(d, d, random);
@@ -90,7 +90,7 @@ struct Plain {
   double chordal, spectral, overlap, qk;
 };
 
-Plain plain_indices(const Subspaces& w, double bandwidth, double temperature) {
+Plain plain_indices(const Matrices& w, double bandwidth, double temperature) {
   const auto d = w[0].rows(), k = w[0].cols();
   const auto heads = w.size();
   const double b2 = bandwidth * bandwidth, t2 = temperature * temperature;
@@ -153,7 +153,7 @@ TEST(Indices, KnownAnswers) {
   ASSERT_GE(cases.size(), 2U);
   for (const json& c : cases) {
     const Eigen::Index d = c.at("d"), k = c.at("k");
-    Subspaces subspaces;
+    Matrices subspaces;
     for (const json& head : c.at("W")) {
       subspaces.push_back(MatrixXd::NullaryExpr(d, k, [&](Eigen::Index i, Eigen::Index j) {
         return head.at(static_cast<std::size_t>(i)).at(static_cast<std::size_t>(j)).get<double>();
@@ -168,7 +168,7 @@ TEST(Indices, KnownAnswers) {
       EXPECT_FALSE(close(indices[i].value, expected * (1 + 1e-9))) << keys[i];
     }
     EXPECT_FALSE(indices[3].value);
-    Subspaces turned = subspaces;  // control: heads turned against each other by 1e-6
+    Matrices turned = subspaces;  // control: heads turned against each other by 1e-6
     const VectorXd first = turned[0].row(0), second = turned[0].row(1);
     turned[0].row(0) = std::cos(1e-6) * first - std::sin(1e-6) * second;
     turned[0].row(1) = std::sin(1e-6) * first + std::cos(1e-6) * second;
@@ -188,7 +188,8 @@ TEST(Indices, NamesOrderAndNulls) {
   EXPECT_EQ(names(subspace_indices(subspaces, {}, 1.4)), "chordal+ spectral+ overlap- qk+ ");
   EXPECT_EQ(names(subspace_indices(subspaces, {}, {})), "chordal+ spectral+ overlap- qk- ");
   EXPECT_EQ(names(subspace_indices({subspaces[0]}, 0.3, 1.4)), "chordal- spectral- overlap- qk- ");
-  for (const Index& index : subspace_indices({subspaces[0]}, 0.3, 1.4)) EXPECT_FALSE(index.ceiling);
+  for (const Index& index : subspace_indices({subspaces[0]}, 0.3, 1.4))
+    EXPECT_FALSE(index.upper_bound);
   // Separate functions agree with the shared computation to the bit.
   const auto all = subspace_indices(subspaces, 0.3, 1.4);
   EXPECT_EQ(chordal_index(subspaces).value, all[0].value);
@@ -200,7 +201,7 @@ TEST(Indices, NamesOrderAndNulls) {
 TEST(Indices, AlignedHeadsGiveZero) {
   std::mt19937_64 random(2);
   const auto frame = random_subspaces(40, 5, 1, 3)[0];
-  Subspaces aligned;  // one subspace, a new basis for every head
+  Matrices aligned;  // one subspace, a new basis for every head
   for (int h = 0; h < 12; ++h) aligned.push_back(frame * random_frame(5, 5, random));
   for (const Index& index : subspace_indices(aligned, 0.05, 0.7)) {
     EXPECT_TRUE(close(index.value, 0)) << index.name;
@@ -216,27 +217,27 @@ TEST(Indices, OrthogonalHeadsReachTheCeiling) {
   const auto subspaces = orthogonal_subspaces(9, 2, 4);
   const auto indices = subspace_indices(subspaces, b, t);
   for (const Index& index : indices) {
-    ASSERT_TRUE(index.ceiling) << index.name;
-    EXPECT_TRUE(close(index.value, *index.ceiling)) << index.name;
+    ASSERT_TRUE(index.upper_bound) << index.name;
+    EXPECT_TRUE(close(index.value, *index.upper_bound)) << index.name;
   }
-  EXPECT_TRUE(close(indices[0].ceiling, 1));
-  EXPECT_TRUE(close(indices[1].ceiling, 1));
-  EXPECT_TRUE(close(indices[2].ceiling, 1 - gamma2 / (1 + gamma2)));
-  EXPECT_TRUE(close(indices[3].ceiling, 1 - std::pow(1 + 1 / (t * t), -2)));
+  EXPECT_TRUE(close(indices[0].upper_bound, 1));
+  EXPECT_TRUE(close(indices[1].upper_bound, 1));
+  EXPECT_TRUE(close(indices[2].upper_bound, 1 - gamma2 / (1 + gamma2)));
+  EXPECT_TRUE(close(indices[3].upper_bound, 1 - std::pow(1 + 1 / (t * t), -2)));
   for (const Index& index : subspace_indices(random_subspaces(9, 2, 4, 5), b, t)) {
-    EXPECT_FALSE(close(index.value, *index.ceiling)) << index.name;
+    EXPECT_FALSE(close(index.value, *index.upper_bound)) << index.name;
   }
 }
 
 TEST(Indices, TightFrameReachesTheCeilingBelowOne) {
-  Subspaces lines;  // three lines in the plane at 60 degrees: Pbar = I/2
+  Matrices lines;  // three lines in the plane at 60 degrees: Pbar = I/2
   for (int h = 0; h < 3; ++h) {
     const double angle = h * std::numbers::pi / 3;
     lines.push_back(Eigen::Vector2d(std::cos(angle), std::sin(angle)));
   }
   const auto indices = subspace_indices(lines, 0.3, 1.0);
   EXPECT_TRUE(close(indices[0].value, 0.75));
-  EXPECT_TRUE(close(indices[0].ceiling, 0.75));
+  EXPECT_TRUE(close(indices[0].upper_bound, 0.75));
   EXPECT_TRUE(close(indices[1].value, 1));
   EXPECT_TRUE(close(indices[3].value, 1 - 1 / 1.75));  // sin^2 60 = 3/4
 }
@@ -244,9 +245,9 @@ TEST(Indices, TightFrameReachesTheCeilingBelowOne) {
 TEST(Indices, FullDimensionalHeadsAreAllAligned) {
   const auto indices = subspace_indices(random_subspaces(4, 4, 3, 6), 0.3, 2.0);
   EXPECT_TRUE(close(indices[0].value, 0));
-  EXPECT_TRUE(close(indices[0].ceiling, 0));
+  EXPECT_TRUE(close(indices[0].upper_bound, 0));
   EXPECT_FALSE(indices[1].value);
-  EXPECT_FALSE(indices[1].ceiling);
+  EXPECT_FALSE(indices[1].upper_bound);
   EXPECT_TRUE(close(indices[2].value, 0));
   EXPECT_TRUE(close(indices[3].value, 0));
 }
@@ -307,7 +308,7 @@ TEST(Indices, DependOnTheSubspacesAlone) {
   const auto indices = subspace_indices(subspaces, 0.3, 1.2);
   std::mt19937_64 random(12);
   const MatrixXd rotation = random_frame(20, 20, random);
-  Subspaces rebased, rotated, imprecise;
+  Matrices rebased, rotated, imprecise;
   for (const MatrixXd& w : subspaces) {
     rebased.push_back(w * random_frame(3, 3, random));
     rotated.push_back(rotation * w);
@@ -357,7 +358,7 @@ TEST(HaarNull, MatchesSimulation) {
   std::mt19937_64 random(16);
   VectorXd values(replicates);
   for (double& value : values) {
-    Subspaces subspaces;
+    Matrices subspaces;
     for (int h = 0; h < heads; ++h) subspaces.push_back(random_frame(d, k, random));
     value = *chordal_index(subspaces).value;
   }
@@ -382,7 +383,7 @@ TEST(HaarNull, ByHand) {
   EXPECT_TRUE(close(haar_null(2, 1, 2).sd, std::sqrt(0.125)));
   EXPECT_EQ(haar_null(1, 1, 2).sd, 0);
   EXPECT_EQ(haar_null(5, 5, 3).mean, 0);
-  EXPECT_TRUE(close(output_index_ceiling(4), 4.0 / 3.0));
+  EXPECT_TRUE(close(output_index_upper_bound(4), 4.0 / 3.0));
 }
 
 TEST(Refusals, AreOneLine) {
@@ -395,7 +396,7 @@ TEST(Refusals, AreOneLine) {
     }
     return "";
   };
-  Subspaces ragged = subspaces, stretched = subspaces, poisoned = subspaces;
+  Matrices ragged = subspaces, stretched = subspaces, poisoned = subspaces;
   ragged[1] = ragged[1].leftCols(1).eval();
   stretched[2] *= 1 + 1e-8;
   poisoned[0](3, 1) = std::numeric_limits<double>::quiet_NaN();
@@ -417,7 +418,7 @@ TEST(Refusals, AreOneLine) {
       refusal([&] { query_key_overlap({std::nan("")}, 0.3); }),
       refusal([&] { haar_null(3, 4, 2); }),
       refusal([&] { haar_null(3, 1, 1); }),
-      refusal([&] { output_index_ceiling(1); })};
+      refusal([&] { output_index_upper_bound(1); })};
   for (const std::string& message : messages) {
     EXPECT_FALSE(message.empty()) << "refused nothing";
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;

@@ -9,37 +9,38 @@
 
 namespace headlab {
 
-std::string inversion_scenario(const Scenario& base, const Inversion& inversion,
-                               std::uint64_t replicates) {
-  return head_sets_scenario(base, inversion.diverse.sizes,
-                            {inversion.diverse.toml(), inversion.plain.toml()}, base.seed,
-                            replicates);
+std::string inversion_scenario(const Condition& base, const Inversion& inversion,
+                                std::uint64_t replicates) {
+  return head_sets_condition_text(base, inversion.diverse.sizes,
+                                  {inversion.diverse.toml(), inversion.plain.toml()}, base.seed,
+                                  replicates);
 }
 
-Certificate pair_certificate(std::string scenario, std::uint64_t seed,
-                             const SampledEstimates& first, const SampledEstimates& second) {
+Counterexample pair_counterexample(std::string scenario, std::uint64_t seed,
+                                   const JackknifedEstimates& first,
+                                   const JackknifedEstimates& second) {
   const std::vector<double>& counts = first.node_counts;
-  Certificate certificate{.scenario = std::move(scenario),
-                          .seed = seed,
-                          .replicates = first.replicates,
-                          .first_mse = first.mse.figure(counts),
-                          .second_mse = second.mse.figure(counts),
-                          .difference = (first.mse - second.mse).figure(counts)};
-  certificate.z = certificate.difference.value / certificate.difference.mcse;
-  return certificate;
+  Counterexample counterexample{.scenario = std::move(scenario),
+                                .seed = seed,
+                                .replicates = first.replicates,
+                                .first_mse = first.mse.figure(counts),
+                                .second_mse = second.mse.figure(counts),
+                                .difference = (first.mse - second.mse).figure(counts)};
+  counterexample.z = counterexample.difference.value / counterexample.difference.mcse;
+  return counterexample;
 }
 
-Certificate confirm(const Scenario& base, const Inversion& inversion, std::uint64_t replicates,
-                    const Backend& backend, int threads) {
+Counterexample confirm(const Condition& base, const Inversion& inversion, std::uint64_t replicates,
+                       const Backend& backend, int threads) {
   std::string text = inversion_scenario(base, inversion, replicates);
-  const Study study = parse_study(text, "counterexample");
-  std::vector<SampledEstimates> estimates;
-  for (const Scenario& scenario : study.conditions) {
-    const Plan plan = make_plan(scenario);
-    estimates.push_back(sampled_estimates(simulate(plan, backend, threads, replicates),
-                                          plan.head_weights, plan.truth));
+  const Scenario scenario = parse_scenario(text, "counterexample");
+  std::vector<JackknifedEstimates> estimates;
+  for (const Condition& condition : scenario.conditions) {
+    const Plan plan = make_plan(condition);
+    estimates.push_back(jackknifed_estimates(simulate(plan, backend, threads, replicates),
+                                             plan.head_weights, plan.truth));
   }
-  return pair_certificate(std::move(text), base.seed, estimates[0], estimates[1]);
+  return pair_counterexample(std::move(text), base.seed, estimates[0], estimates[1]);
 }
 
 std::vector<std::pair<std::string, std::pair<double, double>>> closed_form(

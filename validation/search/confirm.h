@@ -18,7 +18,7 @@ namespace headlab {
 
 /// Returns the scenario whose two conditions are the more diverse and the plainer head set, in this
 /// order, and that is `base` otherwise; see head_sets_scenario().
-std::string inversion_scenario(const Scenario& base, const Inversion& inversion,
+std::string inversion_scenario(const Condition& base, const Inversion& inversion,
                                std::uint64_t replicates);
 
 /// Returns what the closed forms say of both: the index, and the error they were scored by, under
@@ -29,11 +29,12 @@ std::vector<std::pair<std::string, std::pair<double, double>>> closed_form(
 /// Puts the estimates of both conditions of `scenario` side by side. The difference is first -
 /// second, paired node by node; z is in units of its MCSE, to be compared to Student's t with
 /// nodes - 1 degrees of freedom.
-Certificate pair_certificate(std::string scenario, std::uint64_t seed,
-                             const SampledEstimates& first, const SampledEstimates& second);
+Counterexample pair_counterexample(std::string scenario, std::uint64_t seed,
+                                   const JackknifedEstimates& first,
+                                   const JackknifedEstimates& second);
 
 /// Simulates both conditions from the first replicate on, with the seed of `base`.
-Certificate confirm(const Scenario& base, const Inversion& inversion, std::uint64_t replicates,
-                    const Backend& backend, int threads);
+Counterexample confirm(const Condition& base, const Inversion& inversion, std::uint64_t replicates,
+                       const Backend& backend, int threads);
 
 }  // namespace headlab

@@ -14,14 +14,14 @@ namespace headlab {
 
 /// Two conditions of one scenario that contradict a claim: the first is better by the claim and
 /// worse by the simulation.
-struct Certificate {
+struct Counterexample {
   std::string scenario;  ///< text of a scenario file whose conditions are the two
   std::uint64_t seed = 0;
   std::uint64_t replicates = 0;
-  Figure first_mse;
-  Figure second_mse;
-  Figure difference;  ///< first - second, on the same draws
-  double z = 0;       ///< difference in units of its MCSE
+  Estimate first_mse;
+  Estimate second_mse;
+  Estimate difference;  ///< first - second, on the same draws
+  double z = 0;         ///< difference in units of its MCSE
   /// Closed-form figures of the two, by name: index, correlation, ...
   std::vector<std::pair<std::string, std::pair<double, double>>> closed_form = {};
 };

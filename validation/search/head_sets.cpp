@@ -172,7 +172,7 @@ void add_blocks(const HeadSizes& sizes, std::vector<HeadSet>& sets) {
 
 }  // namespace
 
-Subspaces HeadSet::subspaces() const {
+Matrices HeadSet::subspaces() const {
   return std::visit([&](const auto& one) { return to_matrices(one.generate(sizes_of(sizes))); },
                     law);
 }

@@ -36,7 +36,7 @@ struct HeadSet {
   Simplicity simplicity;
 
   /// W_1 .. W_H as a run makes them.
-  Subspaces subspaces() const;
+  Matrices subspaces() const;
   /// The law as a scenario says it: `{ law = "principal_angles", angles = [0, 1.5708] }`.
   std::string toml() const;
 };

@@ -30,15 +30,15 @@ std::string scenario_text(const HeadSet& set) {
 TEST(HeadSets, EverySetIsAScenarioThatMakesTheSameHeads) {
   for (const HeadSizes& sizes : std::vector<HeadSizes>{{2, 2, 4}, {3, 2, 6}, {4, 1, 3}}) {
     for (const HeadSet& set : head_sets(sizes, 5)) {
-      const Study study = parse_study(scenario_text(set), "heads.toml");
+      const Scenario scenario = parse_scenario(scenario_text(set), "heads.toml");
       // Not nearly: the very same numbers, or a replay would give other bits.
-      EXPECT_EQ(make_subspaces(study.conditions[0]), set.subspaces()) << set.toml();
+      EXPECT_EQ(subspace_bases(scenario.conditions[0]), set.subspaces()) << set.toml();
     }
   }
   HeadSet planted = head_sets({2, 2, 4}, 0).at(0);
-  const Study study = parse_study(scenario_text(planted), "heads.toml");
+  const Scenario scenario = parse_scenario(scenario_text(planted), "heads.toml");
   planted.law = OrthogonalSubspaces{};
-  EXPECT_NE(make_subspaces(study.conditions[0]), planted.subspaces());
+  EXPECT_NE(subspace_bases(scenario.conditions[0]), planted.subspaces());
 }
 
 TEST(HeadSets, FamiliesAreCompleteAndEverySetIsWrittenOnce) {

@@ -38,7 +38,7 @@ TheoryModel plane_model(std::uint64_t n, double bandwidth, const std::vector<dou
       "\ndim = 1\nsubspaces = { law = \"explicit\", matrices = [" + matrices +
       "] }\nkernel = { law = \"gaussian\", bandwidth = " + number_text(bandwidth) +
       " }\n[queries]\nlaw = \"points\"\npoints = [[0, 0]]\n[run]\nreplicates = 8\n";
-  return theory_model(parse_study(text, "near ties").conditions.at(0));
+  return theory_model(parse_scenario(text, "near ties").conditions.at(0));
 }
 
 /// The cosine in [0, 1] at which a function that does not fall reaches `level`.
@@ -89,7 +89,7 @@ NearTies overlap_near_ties(std::uint64_t n, double bandwidth, int haar_draws) {
   const std::vector<HeadSet> sets = head_sets({3, 1, 3}, haar_draws);
   NearTies ties{.n = n, .head_sets = sets.size()};
   for (const HeadSet& set : sets) {
-    const Subspaces subspaces = set.subspaces();
+    const Matrices subspaces = set.subspaces();
     double rho = 0, covariance = 0;  // means over the three pairs
     for (const auto& [h, l] : {std::pair(0U, 1U), std::pair(0U, 2U), std::pair(1U, 2U)}) {
       const double cosine = principal_cosines(subspaces[h], subspaces[l])[0];

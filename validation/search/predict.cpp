@@ -52,7 +52,7 @@ Remainder softmax_noise_factor(const std::vector<double>& cosines, double temper
   return {1 / std::sqrt(square), std::numeric_limits<double>::quiet_NaN()};
 }
 
-Remainder noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std::uint64_t n) {
+Remainder noise_factor(const Matrices& subspaces, const KernelLaw& kernel, std::uint64_t n) {
   const auto factor = [&](const std::vector<double>& cosines) {
     if (const auto* gaussian = std::get_if<GaussianKernel>(&kernel)) {
       return gaussian_noise_factor(cosines, gaussian->bandwidth, n);
@@ -77,7 +77,7 @@ Remainder noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std:
   return {sum / static_cast<double>(heads * heads), second / sum};
 }
 
-double index_of(const std::string& name, const Subspaces& subspaces, const KernelLaw& kernel) {
+double index_of(const std::string& name, const Matrices& subspaces, const KernelLaw& kernel) {
   std::optional<double> bandwidth, temperature;
   if (const auto* gaussian = std::get_if<GaussianKernel>(&kernel)) bandwidth = gaussian->bandwidth;
   if (const auto* softmax = std::get_if<SoftmaxKernel>(&kernel)) temperature = softmax->temperature;
@@ -89,13 +89,13 @@ double index_of(const std::string& name, const Subspaces& subspaces, const Kerne
 
 Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n) {
   return [=](const HeadSet& set) {
-    const Subspaces subspaces = set.subspaces();
+    const Matrices subspaces = set.subspaces();
     const Remainder noise = noise_factor(subspaces, kernel, n);
     return Score{index_of(index, subspaces, kernel), noise.value, noise.remainder};
   };
 }
 
-Scorer score_mse(const std::string& index, const Scenario& base) {
+Scorer score_mse(const std::string& index, const Condition& base) {
   // One model for each size of head sets, whose heads are then exchanged.
   using Key = std::tuple<int, int, int>;
   const auto models = std::make_shared<std::map<Key, TheoryModel>>();
@@ -103,8 +103,8 @@ Scorer score_mse(const std::string& index, const Scenario& base) {
     const Key key(set.sizes.heads, set.sizes.k, set.sizes.d);
     if (!models->contains(key)) {
       const std::string text =
-          head_sets_scenario(base, set.sizes, {"{ law = \"aligned\" }"}, base.seed, 8);
-      models->emplace(key, theory_model(parse_study(text, "search").conditions.at(0)));
+          head_sets_condition_text(base, set.sizes, {"{ law = \"aligned\" }"}, base.seed, 8);
+      models->emplace(key, theory_model(parse_scenario(text, "search").conditions.at(0)));
     }
     TheoryModel& model = models->at(key);
     model.projections = set.subspaces();

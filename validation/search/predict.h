@@ -40,19 +40,19 @@ Remainder softmax_noise_factor(const std::vector<double>& cosines, double temper
 /// Computes n Var(f) / s^2 of the uniform ensemble, the mean of the factors above over all H^2
 /// pairs (h, l), at the query that they are closed for. Throws std::invalid_argument for kernels
 /// other than Gaussian and softmax.
-Remainder noise_factor(const Subspaces& subspaces, const KernelLaw& kernel, std::uint64_t n);
+Remainder noise_factor(const Matrices& subspaces, const KernelLaw& kernel, std::uint64_t n);
 
 /// Returns the value of an index by its name: chordal, spectral, overlap (Gaussian) or qk
 /// (softmax). Throws std::invalid_argument for other names and where the index is undefined.
-double index_of(const std::string& name, const Subspaces& subspaces, const KernelLaw& kernel);
+double index_of(const std::string& name, const Matrices& subspaces, const KernelLaw& kernel);
 
 /// Scores by an index and by the noise of the ensemble, n MSE / s^2 with m = 0: at x = 0 for the
 /// Gaussian kernel, meant over queries x ~ N(0, I) for softmax.
 Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n);
 
 /// Scores by an index and by the MSE to first order in 1/n, meant over the queries, of `base` with
-/// these heads instead of its own. Slower: use it where there is a signal. Throws Refused where the
-/// first order does not cover `base`, or head_sets_scenario() does not.
-Scorer score_mse(const std::string& index, const Scenario& base);
+/// these heads instead of its own. Slower: use it where there is a signal. Throws InvalidInput
+/// where the first order does not cover `base`, or head_sets_scenario() does not.
+Scorer score_mse(const std::string& index, const Condition& base);
 
 }  // namespace headlab

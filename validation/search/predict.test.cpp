@@ -96,7 +96,7 @@ TEST(Predict, SoftmaxFactorIsTheMeanOverNormalQueries) {
 
 TEST(Predict, EnsembleIsTheMeanOverAllPairs) {
   const HeadSet set = head_sets({3, 2, 6}, 1).back();
-  const Subspaces subspaces = set.subspaces();
+  const Matrices subspaces = set.subspaces();
   const GaussianKernel kernel{.bandwidth = 0.5};
   double sum = 0, planted = 0;
   for (const auto& a : subspaces) {
@@ -112,7 +112,7 @@ TEST(Predict, EnsembleIsTheMeanOverAllPairs) {
 }
 
 TEST(Predict, IndicesGoByTheirNames) {
-  const Subspaces subspaces = head_sets({2, 2, 4}, 1).back().subspaces();
+  const Matrices subspaces = head_sets({2, 2, 4}, 1).back().subspaces();
   const GaussianKernel kernel{.bandwidth = 0.5};
   EXPECT_EQ(index_of("chordal", subspaces, kernel), chordal_index(subspaces).value);
   EXPECT_EQ(index_of("overlap", subspaces, kernel), overlap_index(subspaces, 0.5).value);

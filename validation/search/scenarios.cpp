@@ -33,7 +33,7 @@ void resize_point(Value& point, int d) {
   auto& coordinates = std::get<Value::Array>(point.data);
   while (coordinates.size() > static_cast<std::size_t>(d)) {
     if (!is_zero(coordinates.back())) {
-      refuse(point.location, "",
+      reject(point.location, "",
              "has a coordinate beyond dimension " + std::to_string(d) + " that is not zero");
     }
     coordinates.pop_back();
@@ -42,19 +42,19 @@ void resize_point(Value& point, int d) {
 }
 
 /// Replaces everything in the sections data and queries that depends on d.
-void resize_design(Value& root, const Scenario& base, int d) {
+void resize_design(Value& root, const Condition& base, int d) {
   Value& data = *root.find("data");
   Value& design = *data.find("design");
   const auto* normal = std::get_if<NormalDesign>(&base.design);
   if (normal == nullptr || design.find("mean") || design.find("covariance") || design.find("ar1")) {
-    throw Refused("head sets are compared under a design { law = \"normal\", dim = d } alone");
+    throw InvalidInput("head sets are compared under a design { law = \"normal\", dim = d } alone");
   }
   set_value(root, "data.design.dim", whole_number(static_cast<std::uint64_t>(d)));
   Value& regression = *data.find("regression");
   if (Value* direction = regression.find("direction")) {
     resize_point(*direction, d);
   } else if (!std::holds_alternative<ZeroRegression>(base.regression)) {
-    throw Refused(
+    throw InvalidInput(
         "head sets are compared under a regression of law \"zero\" or one with a direction");
   }
   if (Value* points = root.find("queries")->find("points")) {
@@ -76,9 +76,9 @@ std::string sections_text(const Value& root) {
 
 }  // namespace
 
-std::string head_sets_scenario(const Scenario& base, const HeadSizes& sizes,
-                               const std::vector<std::string>& laws, std::uint64_t seed,
-                               std::uint64_t replicates) {
+std::string head_sets_condition_text(const Condition& base, const HeadSizes& sizes,
+                                     const std::vector<std::string>& laws, std::uint64_t seed,
+                                     std::uint64_t replicates) {
   Value root = base.parameters;
   for (const char* key : {"claim", "sweep"}) erase(root, key);
   set_value(root, "scenario.name", text_value("head sets"));

@@ -17,10 +17,10 @@ namespace headlab {
 /// those they have too many.
 /// \param laws as a scenario says them, `{ law = "aligned" }`
 ///
-/// Throws Refused where `base` has a design other than N(0, I), a regression other than `zero` and
-/// those with a direction alone, or loses a coordinate that is not zero.
-std::string head_sets_scenario(const Scenario& base, const HeadSizes& sizes,
-                               const std::vector<std::string>& laws, std::uint64_t seed,
-                               std::uint64_t replicates);
+/// Throws InvalidInput where `base` has a design other than N(0, I), a regression other than `zero`
+/// and those with a direction alone, or loses a coordinate that is not zero.
+std::string head_sets_condition_text(const Condition& base, const HeadSizes& sizes,
+                                     const std::vector<std::string>& laws, std::uint64_t seed,
+                                     std::uint64_t replicates);
 
 }  // namespace headlab

@@ -60,7 +60,7 @@ void search_size(const HeadSizes& sizes, const SearchSettings& settings, const S
   for (std::size_t i : sample(sets.size(), reached(budget), random)) {
     const Score score = scorer(sets[i]);
     ++report.head_sets;
-    if (std::abs(score.remainder) > settings.most_remainder) {
+    if (std::abs(score.remainder) > settings.max_remainder) {
       ++report.left_out;
     } else {
       candidates.push_back({&sets[i], score});

@@ -30,7 +30,7 @@ struct SearchSettings {
   std::uint64_t seed = 0;        ///< picks the head sets where the budget does not reach all
   double index_zone = 0.01;      ///< indices closer than this are no order
   double error_zone = 0.02;      ///< relative; errors closer than this are none either
-  double most_remainder = 0.1;   ///< head sets beyond it are left out: no first order there
+  double max_remainder = 0.1;    ///< head sets beyond it are left out: no first order there
 };
 
 /// Two head sets of one size, in the wrong order.
@@ -54,7 +54,7 @@ struct FamilyRate {
 
 struct SearchReport {
   std::uint64_t head_sets = 0;  ///< scored
-  std::uint64_t left_out = 0;   ///< of these, beyond most_remainder
+  std::uint64_t left_out = 0;   ///< of these, beyond max_remainder
   std::uint64_t pairs = 0;      ///< examined
   std::uint64_t inversions = 0;
   std::vector<FamilyRate> rates;

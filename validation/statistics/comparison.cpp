@@ -23,7 +23,7 @@ bool known(const Comparison& c) {
          std::isfinite(c.margin) && std::isfinite(c.theory_error);
 }
 
-Comparison scaled(std::string what, Statement statement, const Sampled& effect, double margin,
+Comparison scaled(std::string what, Statement statement, const Jackknifed& effect, double margin,
                   std::span<const double> node_counts, double theory_error) {
   return {.what = std::move(what),
           .statement = statement,
@@ -35,7 +35,7 @@ Comparison scaled(std::string what, Statement statement, const Sampled& effect, 
 
 }  // namespace
 
-Comparison equal_to(std::string what, const Sampled& sample, double expected, double scale,
+Comparison equal_to(std::string what, const Jackknifed& sample, double expected, double scale,
                     double margin, std::span<const double> node_counts, double theory_error) {
   Comparison c = scaled(std::move(what), Statement::equal, (sample - expected) / scale, margin,
                         node_counts, theory_error);
@@ -44,7 +44,7 @@ Comparison equal_to(std::string what, const Sampled& sample, double expected, do
   return c;
 }
 
-Comparison at_least_zero(std::string what, const Sampled& sample, double scale, double zone,
+Comparison at_least_zero(std::string what, const Jackknifed& sample, double scale, double zone,
                          std::span<const double> node_counts, double theory_error) {
   return scaled(std::move(what), Statement::at_least, sample / scale, zone, node_counts,
                 theory_error);

@@ -22,7 +22,7 @@ enum class Statement {
 struct Comparison {
   std::string what;  ///< "V of head 2 at query 1, relative to theory"
   Statement statement = Statement::equal;
-  Figure effect;      ///< estimate with its MCSE; an MCSE of 0 means exact
+  Estimate effect;    ///< estimate with its MCSE; an MCSE of 0 means exact
   double df = 0;      ///< degrees of freedom of the MCSE
   double margin = 0;  ///< >= 0
   /// Largest error of the closed form in the effect (its remainder): the claim is given the benefit
@@ -33,11 +33,11 @@ struct Comparison {
 };
 
 /// Makes the comparison "sample equals expected" in units of `scale`.
-Comparison equal_to(std::string what, const Sampled& sample, double expected, double scale,
+Comparison equal_to(std::string what, const Jackknifed& sample, double expected, double scale,
                     double margin, std::span<const double> node_counts, double theory_error = 0);
 
 /// Makes the comparison "sample is at least 0" in units of `scale`.
-Comparison at_least_zero(std::string what, const Sampled& sample, double scale, double zone,
+Comparison at_least_zero(std::string what, const Jackknifed& sample, double scale, double zone,
                          std::span<const double> node_counts, double theory_error = 0);
 
 /// Decides for the claim: the one-sided bounds of the effect at level alpha lie inside the margin

@@ -111,7 +111,7 @@ TEST(Comparison, TheoryLimitsWhereItsErrorFillsTheMargin) {
 
 TEST(Comparison, EffectsAreInUnitsOfTheirScale) {
   const std::vector<double> counts = {8, 8, 8};
-  const Sampled sample(3, {3.2, 2.9, 2.9});
+  const Jackknifed sample(3, {3.2, 2.9, 2.9});
   const Comparison c = equal_to("x", sample, 2, 4, 1, counts, 0.125);
   EXPECT_DOUBLE_EQ(c.effect.value, 0.25);
   EXPECT_DOUBLE_EQ(c.effect.mcse, sample.figure(counts).mcse / 4);
@@ -162,9 +162,9 @@ TEST(ReplicatesToResolve, HasNoAnswerAtTheEdgeNorWithinTheTheorysError) {
 }
 
 TEST(Looks, AreMultiplesOfLeavesAndEndWithAllReplicates) {
-  EXPECT_EQ(look_replicates(0, least_study), least_look);
-  EXPECT_EQ(look_replicates(1, least_study), least_look);
-  EXPECT_EQ(look_replicates(2, least_study), least_study);
+  EXPECT_EQ(look_replicates(0, smallest_scenario), min_look);
+  EXPECT_EQ(look_replicates(1, smallest_scenario), min_look);
+  EXPECT_EQ(look_replicates(2, smallest_scenario), smallest_scenario);
   EXPECT_EQ(look_replicates(0, 1 << 20), 1U << 16);
   for (std::size_t look = 0; look < look_shares.size(); ++look) {
     EXPECT_EQ(look_replicates(look, 100001) % 128, 0U);

@@ -89,23 +89,23 @@ TEST(UnconstrainedWeights, LeaveNoGradient) {
 
 TEST(Optimism, IsWhatFittingWeightsShows) {
   // Heads with independent standard normal errors: the best weights are 1/H with error 1/H.
-  constexpr int heads = 3, replicates = 12, studies = 6000;
+  constexpr int heads = 3, replicates = 12, scenarios = 6000;
   std::mt19937 random(11);
   double in_sample = 0, in_square = 0, fresh = 0, fresh_square = 0;
-  for (int i = 0; i < studies; ++i) {
+  for (int i = 0; i < scenarios; ++i) {
     const MatrixXd errors = random_matrix(replicates, heads, random);
     const MatrixXd centred = errors.rowwise() - errors.colwise().mean();
     const MatrixXd m = centred.transpose() * centred / (replicates - 1);
     const VectorXd a = as_vector(optimal_weights(m));
     const double inside = heads * a.dot(m * a);
     const double outside = heads * a.squaredNorm();
-    in_sample += inside / studies;
-    in_square += inside * inside / studies;
-    fresh += outside / studies;
-    fresh_square += outside * outside / studies;
+    in_sample += inside / scenarios;
+    in_square += inside * inside / scenarios;
+    fresh += outside / scenarios;
+    fresh_square += outside * outside / scenarios;
   }
-  const double in_error = std::sqrt((in_square - in_sample * in_sample) / studies);
-  const double fresh_error = std::sqrt((fresh_square - fresh * fresh) / studies);
+  const double in_error = std::sqrt((in_square - in_sample * in_sample) / scenarios);
+  const double fresh_error = std::sqrt((fresh_square - fresh * fresh) / scenarios);
   EXPECT_LE(std::abs(in_sample - in_sample_optimism(replicates, heads)), 4 * in_error);
   EXPECT_LE(std::abs(fresh - fresh_sample_cost(replicates, heads)), 4 * fresh_error);
   // Negative controls: one head more, and no cost at all.

@@ -10,7 +10,7 @@
 namespace headlab {
 namespace {
 
-ComparedFigure compared(std::string name, const Figure& simulated, const Remainder& computed) {
+ComparedFigure compared(std::string name, const Estimate& simulated, const Remainder& computed) {
   ComparedFigure figure{std::move(name), simulated, computed};
   if (simulated.mcse > 0) figure.z = (simulated.value - computed.value) / simulated.mcse;
   return figure;
@@ -26,9 +26,10 @@ void keep_larger(ComparedFigure& largest, ComparedFigure candidate) {
 
 }  // namespace
 
-SideBySide side_by_side(const Estimates& simulated, const ErrorTerms<Remainder>& computed) {
+SideBySide side_by_side(const ConditionEstimates& simulated,
+                        const ErrorTerms<Remainder>& computed) {
   SideBySide both;
-  const auto estimates = numbers_of<Figure>(simulated);
+  const auto estimates = numbers_of<Estimate>(simulated);
   const auto closed = numbers_of<Remainder>(computed);
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     if (estimates[i].text.role == TableRole::file_only) continue;
@@ -48,7 +49,7 @@ SideBySide side_by_side(const Estimates& simulated, const ErrorTerms<Remainder>&
       keep_larger(bias, compared("bias" + head, left.head_bias[h], right.head_bias[h]));
       if (left.head_covariance.empty()) continue;  // aggregate moments
       for (std::size_t l = 0; l <= h; ++l) {
-        const Figure& one = left.head_covariance[h * heads + l];
+        const Estimate& one = left.head_covariance[h * heads + l];
         const Remainder& other = right.head_covariance[h * heads + l];
         if (l == h) {
           keep_larger(variance, compared("variance" + head, one, other));

@@ -10,6 +10,6 @@ namespace headlab {
 /// over queries of the heads' biases, variances and (pairs of heads) covariances. z is NaN where
 /// the MCSE is 0 or unknown: such figures differ by rounding alone. Squared biases have none
 /// either, because near 0 their z is not normal: the biases are tested instead.
-SideBySide side_by_side(const Estimates& simulated, const ErrorTerms<Remainder>& computed);
+SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Remainder>& computed);
 
 }  // namespace headlab

@@ -16,8 +16,8 @@ Terms all_of(const Number& one) {
   terms.queries.assign(2, {one, {one, one}, {one, one, one, one}});
   return terms;
 }
-Estimates ones() {
-  return all_of<Estimates>(Figure{1, 0.1});
+ConditionEstimates ones() {
+  return all_of<ConditionEstimates>(Estimate{1, 0.1});
 }
 ErrorTerms<Remainder> computed_ones() {
   return all_of<ErrorTerms<Remainder>>(Remainder{1});
@@ -45,11 +45,11 @@ TEST(SideBySide, CountsInStandardErrors) {
 }
 
 TEST(SideBySide, HasNoZWithoutAStandardError) {
-  Estimates simulated = ones();
+  ConditionEstimates simulated = ones();
   simulated.mse.mcse = 0;
   simulated.variance_term.mcse = std::nan("");
   for (auto& query : simulated.queries) {
-    for (Figure& figure : query.head_bias) figure.mcse = 0;
+    for (Estimate& figure : query.head_bias) figure.mcse = 0;
   }
   simulated.queries[1].head_bias[1].mcse = 0.1;
   ErrorTerms<Remainder> computed = computed_ones();
@@ -64,12 +64,12 @@ TEST(SideBySide, HasNoZWithoutAStandardError) {
 }
 
 TEST(SideBySide, DoesWithoutMatrices) {
-  Estimates simulated = ones();
+  ConditionEstimates simulated = ones();
   for (auto& query : simulated.queries) query.head_covariance.clear();
   const SideBySide c = side_by_side(simulated, computed_ones());
   ASSERT_EQ(c.largest.size(), 1u);
   EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 1");
-  EXPECT_TRUE(side_by_side(Estimates(), computed_ones()).largest.empty());
+  EXPECT_TRUE(side_by_side(ConditionEstimates(), computed_ones()).largest.empty());
 }
 
 }  // namespace

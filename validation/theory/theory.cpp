@@ -61,13 +61,13 @@ void require_small_remainders(const Theory& theory, const std::string& remainder
                            std::to_string(h + 1)) +
              " at query " + std::to_string(q + 1);
         if (!std::isfinite(value))
-          throw Refused(theory.form + ": " + at + " is out of range" + way_out);
+          throw InvalidInput(theory.form + ": " + at + " is out of range" + way_out);
       }
     }
   }
   if (at.empty()) return;
-  throw Refused(theory.form + ": " + remainder + " of " + at + " is " + percent(largest) +
-                " of it (allowed: 10 %)" + way_out);
+  throw InvalidInput(theory.form + ": " + remainder + " of " + at + " is " + percent(largest) +
+                     " of it (allowed: 10 %)" + way_out);
 }
 
 /// One line where the exact form at finite n does not cover every head and pair of the model.
@@ -82,18 +82,19 @@ std::optional<std::string> finite_n_gap(const TheoryModel& model) {
 
 /// Refuses a scenario that was asked for in exact form.
 void require_no_gap(const std::optional<std::string>& gap) {
-  if (gap) throw Refused("--source exact: " + *gap);
+  if (gap) throw InvalidInput("--source exact: " + *gap);
 }
 
 void use_finite_n(Theory& theory, const TheoryModel& model, int threads) {
   theory.source = "exact";
   theory.form = "exact at finite n";
-  theory.certificate = 0;
+  theory.normalisation_error = 0;
   const VectorXd unknown =
       VectorXd::Constant(model.head_weights.size(), std::numeric_limits<double>::quiet_NaN());
   for (const FiniteN& exact : finite_n(model, threads)) {
     theory.heads.push_back({exact.bias, unknown, exact.covariance, exact.change});
-    theory.certificate = std::max(theory.certificate, std::abs(exact.certificate));
+    theory.normalisation_error =
+        std::max(theory.normalisation_error, std::abs(exact.normalisation_error));
   }
   require_small_remainders(theory, "the change on refinement",
                            " - use headlab theory --source first_order, or simulate");
@@ -122,12 +123,12 @@ void use_finite_n_or_first_order(Theory& theory, const TheoryModel& model, int t
   const Theory blank = theory;
   try {
     use_finite_n(theory, model, threads);
-  } catch (const Refused& refusal) {
-    const Refused exact = refusal;
+  } catch (const InvalidInput& refusal) {
+    const InvalidInput exact = refusal;
     theory = blank;
     try {
       use_first_order(theory, model, false);
-    } catch (const Refused&) {
+    } catch (const InvalidInput&) {
       throw exact;
     }
   }
@@ -210,31 +211,31 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
 }
 
 /// Closed forms are for heads that are the same in every replicate.
-void require_given_heads(const Scenario& scenario) {
-  const auto* learned = std::get_if<LearnedSubspaces>(&scenario.subspaces);
+void require_given_heads(const Condition& condition) {
+  const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
   if (learned == nullptr) return;
-  reject(scenario, "heads.subspaces",
+  reject(condition, "heads.subspaces",
          "heads that are learned on data have no closed form - simulate with headlab run");
 }
 
 }  // namespace
 
-Theory compute_theory(const Scenario& scenario, TheorySource source, int threads,
+Theory compute_theory(const Condition& condition, TheorySource source, int threads,
                       const Preparation& found) {
   const auto start = std::chrono::steady_clock::now();
-  require_given_heads(scenario);
-  const bool optimal = std::holds_alternative<OptimalWeights>(scenario.weights);
+  require_given_heads(condition);
+  const bool optimal = std::holds_alternative<OptimalWeights>(condition.weights);
   const bool to_be_optimised = optimal && !found.head_weights;
-  Scenario weighted = scenario;
+  Condition weighted = condition;
   if (optimal) weighted.weights = UniformWeights{};
   weighted.estimator = Estimator::conditional;
   weighted.moments = MomentMode::pairwise;
 
   Theory theory;
   theory.plan = make_plan(weighted, found);
-  if (scenario.fixed_design) {
+  if (condition.fixed_design) {
     if (source == TheorySource::first_order) {
-      reject(scenario, "data.fixed_design",
+      reject(condition, "data.fixed_design",
              "first order is over training sets that each draw their own design - use --source "
              "exact");
     }
@@ -253,11 +254,11 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
   }
   if (to_be_optimised) {
     try {
-      theory.plan.head_weights = scenario.heads == 1
+      theory.plan.head_weights = condition.heads == 1
                                      ? std::vector<double>{1.0}
                                      : optimal_weights(mean_squared_errors(theory.heads));
     } catch (const ParameterError& error) {
-      reject(scenario, "heads.weights", std::string("law \"optimal\": ") + error.what());
+      reject(condition, "heads.weights", std::string("law \"optimal\": ") + error.what());
     }
   }
   set_head_weights(theory, theory.plan.head_weights);
@@ -265,9 +266,9 @@ Theory compute_theory(const Scenario& scenario, TheorySource source, int threads
   return theory;
 }
 
-void require_exact(const Scenario& scenario) {
-  require_given_heads(scenario);
-  if (!scenario.fixed_design) require_no_gap(finite_n_gap(theory_model(scenario)));
+void require_exact(const Condition& condition) {
+  require_given_heads(condition);
+  if (!condition.fixed_design) require_no_gap(finite_n_gap(theory_model(condition)));
 }
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {

@@ -30,15 +30,15 @@ struct Theory : ClosedForm {
 
 /// Computes the closed forms of a scenario, pairs of heads in parallel on `threads` threads (0: all
 /// of this machine). Weights of law `optimal` become those that a pilot has found, or else those
-/// that are optimal for the closed forms themselves. Throws Refused with one line where no form
-/// applies: which assumption fails and which other form would do; also where a remainder exceeds 10
-/// % of its figure.
-Theory compute_theory(const Scenario& scenario, TheorySource source = TheorySource::automatic,
+/// that are optimal for the closed forms themselves. Throws InvalidInput with one line where no
+/// form applies: which assumption fails and which other form would do; also where a remainder
+/// exceeds 10 % of its figure.
+Theory compute_theory(const Condition& condition, TheorySource source = TheorySource::automatic,
                       int threads = 0, const Preparation& found = {});
 
-/// Throws Refused where compute_theory() of source exact would before it computes anything, for
-/// given head weights.
-void require_exact(const Scenario& scenario);
+/// Throws InvalidInput where compute_theory() of source exact would before it computes anything,
+/// for given head weights.
+void require_exact(const Condition& condition);
 
 /// Computes the figures of `theory` for other head weights [H]: those of plan and figures change.
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights);

@@ -38,18 +38,18 @@ seed = 7
 replicates = 20
 )";
 
-Scenario scenario_of(const std::vector<std::string>& sets = {}) {
-  return parse_study(text, "theory.toml", sets).conditions.at(0);
+Condition condition_of(const std::vector<std::string>& sets = {}) {
+  return parse_scenario(text, "theory.toml", sets).conditions.at(0);
 }
 
 Theory first_order_of(const std::vector<std::string>& sets = {}) {
-  return compute_theory(scenario_of(sets), TheorySource::first_order, 1);
+  return compute_theory(condition_of(sets), TheorySource::first_order, 1);
 }
 
 std::string refusal(const std::vector<std::string>& sets, TheorySource source) {
   try {
-    compute_theory(scenario_of(sets), source, 1);
-  } catch (const Refused& error) {
+    compute_theory(condition_of(sets), source, 1);
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "";
@@ -58,14 +58,15 @@ std::string refusal(const std::vector<std::string>& sets, TheorySource source) {
 TEST(Theory, IsTheSimulationOfAFixedDesign) {
   const std::vector<std::string> sets = {"data.fixed_design=true", "data.n=40",
                                          "data.design.law=\"sphere\""};
-  const Theory theory = compute_theory(scenario_of(sets), TheorySource::automatic, 1);
+  const Theory theory = compute_theory(condition_of(sets), TheorySource::automatic, 1);
   EXPECT_EQ(theory.source, "exact");
   EXPECT_EQ(theory.form, "exact for the fixed design");
   const ErrorTerms<Remainder>& computed = theory.figures;
-  const Study study = parse_study(text, "theory.toml", sets);
-  const Estimates simulated = run(study, {.backend = "reference"}).conditions.at(0).estimates;
+  const Scenario scenario = parse_scenario(text, "theory.toml", sets);
+  const ConditionEstimates simulated =
+      run(scenario, {.backend = "reference"}).conditions.at(0).estimates;
   const auto closed = numbers_of<Remainder>(computed);
-  const auto estimates = numbers_of<Figure>(simulated);
+  const auto estimates = numbers_of<Estimate>(simulated);
   for (std::size_t i = 0; i < closed.size(); ++i) {
     if (std::string(closed[i].name) == "bias_squared_plugin") continue;
     EXPECT_NEAR(closed[i].number->value, estimates[i].number->value, 1e-14) << closed[i].name;
@@ -76,22 +77,22 @@ TEST(Theory, IsTheSimulationOfAFixedDesign) {
   EXPECT_EQ(20 * theory.windows->narrow, simulated.windows.narrow);
   // Negative control: another design.
   const Theory other = compute_theory(
-      scenario_of({sets[0], sets[1], sets[2], "data.design_seed=1"}), TheorySource::exact, 1);
+      condition_of({sets[0], sets[1], sets[2], "data.design_seed=1"}), TheorySource::exact, 1);
   EXPECT_GT(std::abs(other.figures.mse.value - computed.mse.value), 1e-6);
 }
 
 TEST(Theory, IsExactAtFiniteNWhereThatFormApplies) {
   const std::vector<std::string> sets = {"data.n=12", "heads.count=2",
                                          "heads.weights={law=\"uniform\"}"};
-  const Theory theory = compute_theory(scenario_of(sets), TheorySource::automatic, 1);
+  const Theory theory = compute_theory(condition_of(sets), TheorySource::automatic, 1);
   EXPECT_EQ(theory.source, "exact");
   EXPECT_EQ(theory.form, "exact at finite n");
-  EXPECT_LE(theory.certificate, 1e-9);
-  const FiniteN exact = finite_n(theory_model(scenario_of(sets))).at(1);
+  EXPECT_LE(theory.normalisation_error, 1e-9);
+  const FiniteN exact = finite_n(theory_model(condition_of(sets))).at(1);
   EXPECT_EQ(theory.heads[1].covariance, exact.covariance);
   EXPECT_EQ(theory.figures.queries[1].head_covariance[1].remainder, exact.change(0, 1));
   // Negative control: first order is another number at this n.
-  const Theory first = compute_theory(scenario_of(sets), TheorySource::first_order, 1);
+  const Theory first = compute_theory(condition_of(sets), TheorySource::first_order, 1);
   EXPECT_GT(std::abs(first.heads[1].covariance(0, 1) - exact.covariance(0, 1)), 1e-5);
 }
 
@@ -198,10 +199,10 @@ TEST(Theory, TakesFirstOrderWhereTheQuadratureOfTheExactFormIsRefused) {
   std::vector<std::string> sets = {"data.n=100000000000", "heads.count=1",
                                    "heads.weights={law=\"uniform\"}", "queries.points=[[0, 0, 0]]"};
   ASSERT_TRUE(refusal(sets, TheorySource::exact).starts_with("exact at finite n: "));
-  const Theory theory = compute_theory(scenario_of(sets), TheorySource::automatic, 1);
+  const Theory theory = compute_theory(condition_of(sets), TheorySource::automatic, 1);
   EXPECT_EQ(theory.source, "first_order");
   EXPECT_EQ(theory.heads.size(), 1U);
-  EXPECT_TRUE(std::isnan(theory.certificate));
+  EXPECT_TRUE(std::isnan(theory.normalisation_error));
   // Where that is refused too, the exact form says why.
   sets.back() = "queries.points=[[0, 0, 0], [30, 0, 0]]";
   ASSERT_TRUE(refusal(sets, TheorySource::first_order).starts_with("first order in 1/n: "));

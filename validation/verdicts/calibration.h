@@ -70,7 +70,7 @@ struct Calibration {
 inline constexpr double calibration_confidence = 0.95;
 
 /// Repeats studies with seeds that follow from `options.seed`. Counts are the same for any number
-/// of threads. Reports the runs done. Throws Refused for a backend that is not there.
+/// of threads. Reports the runs done. Throws InvalidInput for a backend that is not there.
 Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& session = {},
                       const CalibrateOptions& options = {});
 

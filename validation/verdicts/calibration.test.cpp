@@ -28,7 +28,7 @@ CalibrationRate rate(Measured measured, std::uint64_t count, std::uint64_t trial
 }
 
 /// A study whose outcome is known for every seed: one rate in ten, and none.
-CalibrationStudy known_study() {
+CalibrationStudy known_scenario() {
   return {.rates = {{.measured = Measured::false_alarm, .what = "a"},
                     {.measured = Measured::false_alarm, .what = "b"}},
           .trials = 1000,
@@ -55,7 +55,7 @@ TEST(CalibrationRate, PassesUntilItsIntervalContradicts) {
 
 TEST(Calibrate, CountsTheSameOnAnyNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
-    const Calibration seen = calibrate({known_study(), known_study()}, {.threads = threads});
+    const Calibration seen = calibrate({known_scenario(), known_scenario()}, {.threads = threads});
     ASSERT_EQ(seen.rates.size(), 4U);
     EXPECT_TRUE(seen.outcome.complete);
     EXPECT_EQ(seen.rates[0].count, 100U);
@@ -69,7 +69,7 @@ TEST(Calibrate, CountsTheSameOnAnyNumberOfThreads) {
 }
 
 TEST(Calibrate, IntervalsHoldTogether) {
-  const Calibration one = calibrate({known_study()}, {.threads = 1});
+  const Calibration one = calibrate({known_scenario()}, {.threads = 1});
   // Bonferroni: two rates, 97.5 % each.
   const Interval expected = clopper_pearson(100, 1000, 0.975);
   EXPECT_DOUBLE_EQ(one.rates[0].interval.low, expected.low);
@@ -80,7 +80,7 @@ TEST(Calibrate, IntervalsHoldTogether) {
 TEST(Calibrate, SeedsOfStudiesAndOfCallsDiffer) {
   std::mutex mutex;
   std::multiset<std::uint64_t> seen;
-  CalibrationStudy study = known_study();
+  CalibrationStudy study = known_scenario();
   study.trial = [&](std::uint64_t seed) {
     const std::lock_guard lock(mutex);
     seen.insert(seed);
@@ -94,7 +94,7 @@ TEST(Calibrate, SeedsOfStudiesAndOfCallsDiffer) {
 
 TEST(Calibrate, StopsBetweenRunsAndSaysSo) {
   const std::atomic<bool> stop = true;
-  const Calibration seen = calibrate({known_study()}, {.stop = &stop});
+  const Calibration seen = calibrate({known_scenario()}, {.stop = &stop});
   EXPECT_FALSE(seen.outcome.complete);
   EXPECT_TRUE(seen.outcome.interrupted);
   EXPECT_EQ(seen.rates[0].trials, 0U);
@@ -106,12 +106,12 @@ TEST(Calibrate, StopsBetweenRunsAndSaysSo) {
 }
 
 TEST(Calibrate, HandsOnWhatGoesWrongInARun) {
-  CalibrationStudy study = known_study();
+  CalibrationStudy study = known_scenario();
   study.trial = [](std::uint64_t) -> std::vector<bool> { throw std::runtime_error("a run"); };
   EXPECT_THROW(calibrate({study}, {.threads = 2}), std::runtime_error);
   study.trial = [](std::uint64_t) { return std::vector<bool>{true}; };
   EXPECT_THROW(calibrate({study}, {.threads = 2}), std::logic_error);
-  EXPECT_THROW(calibrate({known_study()}, {.backend = "abacus"}), Refused);
+  EXPECT_THROW(calibrate({known_scenario()}, {.backend = "abacus"}), InvalidInput);
 }
 
 TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {

@@ -125,12 +125,13 @@ CalibrationStudy verdicts(const ClaimForm& form, const std::string& scenario,
 }
 
 ClosedForms always(Theory theory) {
-  return [theory = std::move(theory)](const Scenario&, TheorySource) { return theory; };
+  return [theory = std::move(theory)](const Condition&, TheorySource) { return theory; };
 }
 
-Theory exact_theory(const std::string& world, int threads, std::size_t condition = 0) {
-  const Study study = parse_study(claim_scenario(world, least_study, 0), "calibration");
-  return compute_theory(study.conditions.at(condition), TheorySource::exact, threads);
+Theory exact_theory(const std::string& world, int threads, std::size_t which = 0) {
+  const Scenario scenario =
+      parse_scenario(claim_scenario(world, smallest_scenario, 0), "calibration");
+  return compute_theory(scenario.conditions.at(which), TheorySource::exact, threads);
 }
 
 /// The closed form as it would be if heads were independent.
@@ -186,7 +187,7 @@ Finding index_orders(Experiment& experiment, bool flipped) {
   Finding finding;
   std::vector<double> index;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
-    index.push_back(*chordal_index(make_subspaces(experiment.scenario(i))).value);
+    index.push_back(*chordal_index(subspace_bases(experiment.condition(i))).value);
   }
   for (std::size_t i = 0; i < index.size(); ++i) {
     for (std::size_t j = i + 1; j < index.size(); ++j) {
@@ -247,8 +248,8 @@ std::vector<Number> named_figures(const ErrorTerms<Number>& estimates) {
 CalibrationStudy intervals(const std::string& name, const std::string& world,
                            const std::string& estimator, const Theory& theory,
                            const BackendChoice& backend, bool controls) {
-  const Study parsed = parse_study(claim_scenario(world, least_study, 0), "calibration",
-                                   {"run.estimator=\"" + estimator + "\""});
+  const Scenario parsed = parse_scenario(claim_scenario(world, smallest_scenario, 0), "calibration",
+                                         {"run.estimator=\"" + estimator + "\""});
   const Plan plan = make_plan(parsed.conditions.at(0));
   std::vector<double> truth;
   for (const Remainder& figure : named_figures(theory.figures)) truth.push_back(figure.value);
@@ -267,10 +268,10 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   study.trial = [=](std::uint64_t seed) {
     Plan world_of_seed = plan;
     world_of_seed.seed = seed;
-    const MomentTree tree = simulate(world_of_seed, *backend, 1, least_study);
-    const Estimates seen = estimate(tree, plan.head_weights, plan.truth);
+    const MomentTree tree = simulate(world_of_seed, *backend, 1, smallest_scenario);
+    const ConditionEstimates seen = estimate(tree, plan.head_weights, plan.truth);
     const double t = student_quantile(0.975, seen.nodes() - 1);
-    const std::vector<Figure> figures = named_figures(seen);
+    const std::vector<Estimate> figures = named_figures(seen);
     std::vector<bool> covered, understated;
     for (std::size_t i = 0; i < figures.size(); ++i) {
       const double error = std::abs(figures[i].value - truth[i]);
@@ -333,32 +334,33 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
   };
 
   std::vector<CalibrationStudy> all;
-  all.push_back(closed(gaussian_world, least_study, no_margin, gaussian,
+  all.push_back(closed(gaussian_world, smallest_scenario, no_margin, gaussian,
                        {alarm(gaussian_name, "true, no margin")}));
-  all.push_back(closed(softmax_world, least_study, no_margin, softmax,
+  all.push_back(closed(softmax_world, smallest_scenario, no_margin, softmax,
                        {alarm(softmax_name, "true, no margin")}));
-  all.push_back(along_path(false, least_study, no_margin, {alarm(path_name, "true, no margin")}));
-  // At its edge a claim is just true and just false: neither error may be more frequent than alpha.
   all.push_back(
-      closed(gaussian_world, least_study, edge_margin, with_mse_at_edge(gaussian, edge_margin),
-             {alarm(gaussian_name, "MSE " + edge), support(gaussian_name, "MSE " + edge)}));
-  all.push_back(closed(softmax_world, least_study, edge_margin,
+      along_path(false, smallest_scenario, no_margin, {alarm(path_name, "true, no margin")}));
+  // At its edge a claim is just true and just false: neither error may be more frequent than alpha.
+  all.push_back(closed(
+      gaussian_world, smallest_scenario, edge_margin, with_mse_at_edge(gaussian, edge_margin),
+      {alarm(gaussian_name, "MSE " + edge), support(gaussian_name, "MSE " + edge)}));
+  all.push_back(closed(softmax_world, smallest_scenario, edge_margin,
                        with_covariance_at_edge(softmax, edge_margin),
                        {alarm(softmax_name, "C " + edge), support(softmax_name, "C " + edge)}));
-  all.push_back(along_path(true, least_study, -flipped_effect,
+  all.push_back(along_path(true, smallest_scenario, -flipped_effect,
                            {alarm(path_name, path_edge), support(path_name, path_edge)}));
 
   all.push_back(
-      closed(gaussian_world, least_study, planted_margin, without_covariance(gaussian),
+      closed(gaussian_world, smallest_scenario, planted_margin, without_covariance(gaussian),
              {power("covariance term dropped, Gaussian kernel",
                     "C/V " + number(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(
-      closed(softmax_world, least_study, planted_margin, without_covariance(softmax),
+      closed(softmax_world, smallest_scenario, planted_margin, without_covariance(softmax),
              {power("covariance term dropped, softmax",
                     "C/V " + number(softmax.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(closed(noise_world, 32768, planted_margin, with_variances_times(noise, 1.02),
                        {power("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
-  all.push_back(along_path(true, least_study, planted_margin,
+  all.push_back(along_path(true, smallest_scenario, planted_margin,
                            {power("sign of one pair flipped in an index",
                                   percent(-flipped_effect) + " in the MSE" + margin)}));
 

@@ -35,7 +35,7 @@ struct Pending {
 
 /// The comparison that speaks most against the claim, relative to its margin and error; one that is
 /// not a number before all others.
-std::size_t most_decisive(const std::vector<Comparison>& comparisons) {
+std::size_t max_decisive(const std::vector<Comparison>& comparisons) {
   std::size_t worst = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
@@ -59,7 +59,7 @@ void look(Pending& pending, Finding finding, std::uint64_t replicates, bool last
   if (pending.decided) return;
   pending.row.index = finding.index;
   pending.row.note = finding.note;
-  pending.row.certificate = finding.certificate;
+  pending.row.counterexample = finding.counterexample;
   pending.row.replicates = replicates;
   pending.identity = finding.identity;
   pending.comparisons = std::move(finding.comparisons);
@@ -124,8 +124,8 @@ void decide(std::vector<Pending>& pending, Validation& result) {
                                                 : Verdict::unresolved;
     row.decisive = one.comparisons[row.verdict == Verdict::refuted && !one.identity
                                        ? strongest
-                                       : most_decisive(one.comparisons)];
-    if (row.verdict != Verdict::refuted) row.certificate.reset();
+                                       : max_decisive(one.comparisons)];
+    if (row.verdict != Verdict::refuted) row.counterexample.reset();
     if (row.verdict == Verdict::unresolved) {
       for (const Comparison& c : one.comparisons) {
         if (supports(c, verdict_alpha / looks)) continue;
@@ -144,14 +144,14 @@ VerdictRow blank_row(const Experiment& experiment, const ClaimForm& form) {
   row.claim = experiment.section().name;
   row.form = form.name;
   const auto name = [](const auto& law) { return std::string(law.name); };
-  row.kernel = std::visit(name, experiment.scenario().kernel);
-  row.regression = std::visit(name, experiment.scenario().regression);
+  row.kernel = std::visit(name, experiment.condition().kernel);
+  row.regression = std::visit(name, experiment.condition().regression);
   row.queries = experiment.plan().queries;
-  row.signal = !std::holds_alternative<ZeroRegression>(experiment.scenario().regression);
+  row.signal = !std::holds_alternative<ZeroRegression>(experiment.condition().regression);
   row.statement = form.statement;
   row.assumptions = form.assumptions;
   row.refuted_by = form.refuted_by;
-  row.scenario = experiment.study().file;
+  row.scenario = experiment.scenario().file;
   row.margin = experiment.margin();
   return row;
 }
@@ -161,34 +161,34 @@ class Validator {
  public:
   Validator(const Session& session, const ValidateOptions& options)
       : session_(session), options_(options) {
-    if (options.replicates && *options.replicates < least_study) {
-      throw Refused("--replicates " + std::to_string(*options.replicates) +
-                    ": too few for a verdict (allowed: at least " + std::to_string(least_study) +
-                    ")");
+    if (options.replicates && *options.replicates < smallest_scenario) {
+      throw InvalidInput("--replicates " + std::to_string(*options.replicates) +
+                         ": too few for a verdict (allowed: at least " +
+                         std::to_string(smallest_scenario) + ")");
     }
     result_.machine = session.machine();
   }
 
-  /// Adds a study of `form`, by default of the form that its [claim] section names.
+  /// Adds a scenario of `form`, by default of the form that its [claim] section names.
   void add(const ClaimScenario& file, const ClaimForm* form = nullptr) {
     std::vector<std::string> sets;
     if (options_.seed) sets.push_back("run.seed=" + std::to_string(*options_.seed));
     if (options_.replicates) {
       sets.push_back("run.replicates=" + std::to_string(*options_.replicates));
     }
-    Study study = parse_study(file.text, file.file, sets);
+    Scenario scenario = parse_scenario(file.text, file.file, sets);
     if (form == nullptr) {
-      const ClaimSection section = read_claim_section(study);
+      const ClaimSection section = read_claim_section(scenario);
       form = &find_form(find_claim(section.name), section.form);
     }
-    studies_.push_back({std::move(study), form});
+    studies_.push_back({std::move(scenario), form});
   }
 
   Validation run() {
     for (std::size_t i = 0; i < studies_.size(); ++i) {
-      const ClaimSection section = read_claim_section(studies_[i].study);
+      const ClaimSection section = read_claim_section(studies_[i].scenario);
       tell(i, section.name + ": " + section.form);
-      examine(std::move(studies_[i].study), section, *studies_[i].form);
+      examine(std::move(studies_[i].scenario), section, *studies_[i].form);
     }
     tell(studies_.size(), "");
     decide(pending_, result_);
@@ -198,7 +198,7 @@ class Validator {
 
  private:
   struct FormStudy {
-    Study study;
+    Scenario scenario;
     const ClaimForm* form;
   };
 
@@ -212,13 +212,13 @@ class Validator {
   }
 
   /// Looks at one scenario until its verdicts are decided.
-  void examine(Study study, const ClaimSection& section, const ClaimForm& form) {
+  void examine(Scenario scenario, const ClaimSection& section, const ClaimForm& form) {
     const Stopwatch watch;
     const double factor = options_.full ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
-        factor * static_cast<double>(study.conditions.front().replicates));
-    const std::uint64_t seed = study.conditions.front().seed;
-    Experiment experiment(std::move(study), session_, options_.substitutes);
+        factor * static_cast<double>(scenario.conditions.front().replicates));
+    const std::uint64_t seed = scenario.conditions.front().seed;
+    Experiment experiment(std::move(scenario), session_, options_.substitutes);
 
     std::vector<Pending> pending(section.expected.size());
     for (std::size_t i = 0; i < pending.size(); ++i) {
@@ -308,7 +308,7 @@ Validation validate(const std::vector<std::string>& names, const Session& sessio
       continue;
     for (const ClaimForm& form : claim.forms) {
       for (const ClaimScenario& file : claim_scenarios()) {
-        const ClaimSection section = read_claim_section(parse_study(file.text, file.file));
+        const ClaimSection section = read_claim_section(parse_scenario(file.text, file.file));
         if (section.name == claim.name && section.form == form.name) validator.add(file);
       }
     }

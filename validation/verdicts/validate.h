@@ -47,7 +47,7 @@ struct VerdictRow {
       0;  ///< estimated, of an unresolved one; infinite: at the margin's edge
   double seconds = 0;
   std::string note;
-  std::optional<Certificate> certificate;
+  std::optional<Counterexample> counterexample;
   std::string replay;
 
   /// False where the verdict is another than expected. One that time left open is no difference.
@@ -72,8 +72,8 @@ struct Validation {
 
 /// Examines the claims named, all of them for an empty list, each with its built-in scenarios. A
 /// claim is supported if every comparison is at level alpha (intersection-union), and refuted if
-/// Holm's procedure over all comparisons of this call rejects one of its own. Throws Refused for an
-/// unknown claim or too few replicates. Reports the studies done.
+/// Holm's procedure over all comparisons of this call rejects one of its own. Throws InvalidInput
+/// for an unknown claim or too few replicates. Reports the studies done.
 Validation validate(const std::vector<std::string>& names, const Session& session = {},
                     const ValidateOptions& options = {});
 

@@ -79,8 +79,8 @@ TEST(Validate, SupportNeedsEveryComparisonAndRefutationOne) {
 }
 
 TEST(Validate, AnEasyVerdictTakesOneLookAndAHardOneAll) {
-  EXPECT_EQ(verdict(two<0>).replicates, least_look);
-  EXPECT_EQ(verdict(two<100>).replicates, least_look);
+  EXPECT_EQ(verdict(two<0>).replicates, min_look);
+  EXPECT_EQ(verdict(two<100>).replicates, min_look);
   EXPECT_EQ(verdict(two<49>).replicates, 4096U);
 }
 
@@ -126,8 +126,8 @@ TEST(Validate, TheoryThatDeclinesOrFillsTheMarginLimits) {
   EXPECT_EQ(verdict(declines).verdict, Verdict::limited_by_theory);
   EXPECT_EQ(verdict(declines).note, "no form");
   // Any other refusal is an error of the claim, which no verdict may hide.
-  const auto broken = [](Experiment&) -> std::vector<Finding> { throw Refused("broken"); };
-  EXPECT_THROW(verdict(broken), Refused);
+  const auto broken = [](Experiment&) -> std::vector<Finding> { throw InvalidInput("broken"); };
+  EXPECT_THROW(verdict(broken), InvalidInput);
   const auto coarse = [](Experiment& experiment) -> std::vector<Finding> {
     experiment.observed();
     Comparison c = known(0.2, 0.01, 0.5);
@@ -169,15 +169,15 @@ TEST(Validate, OneThatTimeCutShortIsNone) {
 }
 
 TEST(Validate, TooFewReplicatesAreRefused) {
-  EXPECT_THROW(verdict(two<0>, world, {}, {.replicates = least_study - 1}), Refused);
-  EXPECT_NO_THROW(verdict(two<0>, world, {.threads = 1}, {.replicates = least_study}));
+  EXPECT_THROW(verdict(two<0>, world, {}, {.replicates = smallest_scenario - 1}), InvalidInput);
+  EXPECT_NO_THROW(verdict(two<0>, world, {.threads = 1}, {.replicates = smallest_scenario}));
 }
 
 TEST(Validate, AnUnknownClaimIsRefusedWithTheNearest) {
   try {
     validate({"identitty"}, {.threads = 1});
     FAIL();
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean \"identity\""), std::string::npos)
         << error.what();
   }
@@ -208,9 +208,9 @@ TEST(Validate, ClosedFormsCanBeGiven) {
                                              "name = \"decomposition\"\nform = \"exact finite n\""),
                                     "margin = 0.5", "margin = 0.2");
   int asked = 0;
-  const Theory truth = compute_theory(parse_study(text, "t").conditions.at(0));
+  const Theory truth = compute_theory(parse_scenario(text, "t").conditions.at(0));
   const auto with = [&](const Theory& theory) {
-    const ClosedForms given = [&](const Scenario&, TheorySource) {
+    const ClosedForms given = [&](const Condition&, TheorySource) {
       ++asked;
       return theory;
     };

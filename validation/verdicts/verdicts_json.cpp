@@ -14,21 +14,21 @@ Json number(double x) {
   return std::isfinite(x) ? Json(x) : Json();
 }
 
-Json figure_json(const Figure& figure) {
+Json figure_json(const Estimate& figure) {
   return {{"value", number(figure.value)}, {"mcse", number(figure.mcse)}};
 }
 
-Json certificate_json(const Certificate& certificate) {
+Json counterexample_json(const Counterexample& counterexample) {
   Json closed = Json::object();
-  for (const auto& [name, values] : certificate.closed_form) {
+  for (const auto& [name, values] : counterexample.closed_form) {
     closed[name] = {number(values.first), number(values.second)};
   }
-  return {{"scenario", certificate.scenario},
-          {"seed", certificate.seed},
-          {"replicates", certificate.replicates},
-          {"mse", {figure_json(certificate.first_mse), figure_json(certificate.second_mse)}},
-          {"difference", figure_json(certificate.difference)},
-          {"z", number(certificate.z)},
+  return {{"scenario", counterexample.scenario},
+          {"seed", counterexample.seed},
+          {"replicates", counterexample.replicates},
+          {"mse", {figure_json(counterexample.first_mse), figure_json(counterexample.second_mse)}},
+          {"difference", figure_json(counterexample.difference)},
+          {"z", number(counterexample.z)},
           {"closed_form", std::move(closed)}};
 }
 
@@ -55,7 +55,7 @@ Json row_json(const VerdictRow& row) {
   json["replicates_needed"] =
       row.verdict == Verdict::unresolved ? number(row.replicates_needed) : Json();
   json["note"] = row.note;
-  json["certificate"] = row.certificate ? certificate_json(*row.certificate) : Json();
+  json["certificate"] = row.counterexample ? counterexample_json(*row.counterexample) : Json();
   json["scenario"] = row.scenario;
   json["seconds"] = row.seconds;
   json["replay"] = row.replay;

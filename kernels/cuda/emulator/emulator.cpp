@@ -336,17 +336,17 @@ void Machine::run_block() {
 }
 
 void Machine::run(const Grid& grid, const std::function<void()>& kernel) {
-  const auto refuse = [](bool wrong, const char* why) {
+  const auto reject = [](bool wrong, const char* why) {
     if (wrong) {
       throw std::logic_error(std::string("emulate: ") + why);
     }
   };
-  refuse(kernel_ != nullptr, "a kernel cannot launch another");
-  refuse(grid.threads == 0 || grid.threads % warp != 0 || grid.threads > 1024,
+  reject(kernel_ != nullptr, "a kernel cannot launch another");
+  reject(grid.threads == 0 || grid.threads % warp != 0 || grid.threads > 1024,
          "a block has 32, 64, ... 1024 threads");
-  refuse(grid.blocks_x == 0 || grid.blocks_x > 0x7fffffff, "a grid has 1 to 2^31 - 1 blocks in x");
-  refuse(grid.blocks_y == 0 || grid.blocks_y > 65535, "a grid has 1 to 65535 blocks in y");
-  refuse(grid.shared_bytes > max_shared_bytes, "a block has 227 KiB of shared memory at most");
+  reject(grid.blocks_x == 0 || grid.blocks_x > 0x7fffffff, "a grid has 1 to 2^31 - 1 blocks in x");
+  reject(grid.blocks_y == 0 || grid.blocks_y > 65535, "a grid has 1 to 65535 blocks in y");
+  reject(grid.shared_bytes > max_shared_bytes, "a block has 227 KiB of shared memory at most");
 
   while (threads_.size() < grid.threads) {
     threads_.push_back(

@@ -28,9 +28,9 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::uint64_t most_points = (std::uint64_t{1} << 40) - 1;
+constexpr std::uint64_t max_points = (std::uint64_t{1} << 40) - 1;
 
-/// The whole numbers of "8,16,32", ascending; throws Refused, naming `option`.
+/// The whole numbers of "8,16,32", ascending; throws InvalidInput, naming `option`.
 std::vector<std::uint64_t> numbers_of(const std::string& option, const std::string& text,
                                       std::uint64_t high) {
   std::vector<std::uint64_t> numbers;
@@ -38,7 +38,7 @@ std::vector<std::uint64_t> numbers_of(const std::string& option, const std::stri
   for (std::string part; std::getline(parts, part, ',');) {
     const std::uint64_t number = parse_whole_number(option, part, 1, high);
     if (std::ranges::find(numbers, number) != numbers.end()) {
-      throw Refused(option + ": names " + part + " twice");
+      throw InvalidInput(option + ": names " + part + " twice");
     }
     numbers.push_back(number);
   }
@@ -46,31 +46,32 @@ std::vector<std::uint64_t> numbers_of(const std::string& option, const std::stri
   return numbers;
 }
 
-/// The rules of "fixed,tuned"; throws Refused, naming --bandwidth-rule.
+/// The rules of "fixed,tuned"; throws InvalidInput, naming --bandwidth-rule.
 std::vector<BandwidthRule> rules_of(const std::string& text) {
   std::vector<BandwidthRule> rules;
   std::istringstream parts(text + ",");
   for (std::string part; std::getline(parts, part, ',');) {
     const BandwidthRule rule = find_rule(part);
     if (std::ranges::find(rules, rule) != rules.end()) {
-      throw Refused("--bandwidth-rule: names " + part + " twice");
+      throw InvalidInput("--bandwidth-rule: names " + part + " twice");
     }
     rules.push_back(rule);
   }
   return rules;
 }
 
-/// Throws Refused where a scenario sweeps what allocate does not choose by itself.
-void require_one_setting(const Study& study, BandwidthRule rule) {
+/// Throws InvalidInput where a scenario sweeps what allocate does not choose by itself.
+void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
   std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
   if (rule != BandwidthRule::fixed) {
     chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
   }
-  for (const std::string& key : study.swept) {
+  for (const std::string& key : scenario.swept) {
     if (std::ranges::find(chosen, key) != chosen.end()) continue;
-    throw Refused(study.file + ": sweep: varies " + key +
-                  ", but allocate takes one value of it (allowed: " + listed(chosen) +
-                  ", which it sets by itself) - give it one value, or map the settings with --map");
+    throw InvalidInput(
+        scenario.file + ": sweep: varies " + key +
+        ", but allocate takes one value of it (allowed: " + listed(chosen) +
+        ", which it sets by itself) - give it one value, or map the settings with --map");
   }
 }
 
@@ -124,8 +125,8 @@ std::string study_table(const AllocationStudy& study) {
   if (study.tuning.settings > 0) {
     text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
             std::to_string(study.tuning.replicates) + " replicates each";
-    if (study.tuning.at_the_end > 0) {
-      text += "; " + std::to_string(study.tuning.at_the_end) +
+    if (study.tuning.at_boundary > 0) {
+      text += "; " + std::to_string(study.tuning.at_boundary) +
               " allocations are best at the end of the range searched";
     }
     text += "\n";
@@ -142,7 +143,7 @@ std::vector<HeadGrowthAt> head_growths(const std::vector<GrowthStudy>& growths,
   for (const GrowthStudy& growth : growths) {
     if (growth.outcome.complete) complete.push_back(&growth);
   }
-  if (complete.size() < least_budgets) return all;
+  if (complete.size() < min_budgets) return all;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     all.emplace_back(sizes[i], head_growth(complete, i, seed));
   }
@@ -162,7 +163,7 @@ struct Allocations {
   }
 };
 
-void simulate_all(Allocations& all, const AllocateArguments& arguments, Scenario base,
+void simulate_all(Allocations& all, const AllocateArguments& arguments, Condition base,
                   const std::vector<std::uint64_t>& budgets,
                   const std::vector<std::uint64_t>& sizes, const Session& session,
                   const AllocateOptions& options) {
@@ -203,46 +204,47 @@ int command_allocate(const AllocateArguments& arguments) {
   AllocateOptions options{.rule = rules[0]};
   if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
   if (arguments.run.scenario.empty()) {
-    throw Refused(
+    throw InvalidInput(
         "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
   }
-  if (!arguments.budget) throw Refused("allocate: no budget given - write --budget D");
+  if (!arguments.budget) throw InvalidInput("allocate: no budget given - write --budget D");
   const std::optional<TheoryMean> theory = theory_mean(arguments);
   const std::vector<std::uint64_t> budgets =
       numbers_of("--budget", *arguments.budget,
-                 theory == TheoryMean::population ? most_theory_budget : most_budget);
+                 theory == TheoryMean::population ? max_theory_budget : max_budget);
   std::vector<std::uint64_t> sizes;
-  if (arguments.n) sizes = numbers_of("--n", *arguments.n, most_points);
-  const Study study = read_study(arguments.run.scenario, all_sets(arguments.run));
+  if (arguments.n) sizes = numbers_of("--n", *arguments.n, max_points);
+  const Scenario scenario = read_scenario(arguments.run.scenario, all_sets(arguments.run));
   if (arguments.map) {
     if (theory) {
-      throw Refused("--map: is about simulations - leave out --source " + arguments.source);
+      throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);
     }
-    return command_allocate_map(arguments, study, rules, budgets, sizes, session, options);
+    return command_allocate_map(arguments, scenario, rules, budgets, sizes, session, options);
   }
   if (rules.size() > 1) {
-    throw Refused("--bandwidth-rule " + arguments.rule +
-                  ": names several rules, which --map compares - name one");
+    throw InvalidInput("--bandwidth-rule " + arguments.rule +
+                       ": names several rules, which --map compares - name one");
   }
-  if (arguments.run.out) throw Refused("--out: is for --map - write --json FILE");
-  require_one_setting(study, options.rule);
-  Scenario base = study.conditions.front();
+  if (arguments.run.out) throw InvalidInput("--out: is for --map - write --json FILE");
+  require_one_setting(scenario, options.rule);
+  Condition base = scenario.conditions.front();
   if (sizes.empty()) {
-    if (std::ranges::find(study.swept, "data.n") != study.swept.end()) {
-      throw Refused("allocate: " + study.file + " sweeps data.n - write --n N");
+    if (std::ranges::find(scenario.swept, "data.n") != scenario.swept.end()) {
+      throw InvalidInput("allocate: " + scenario.file + " sweeps data.n - write --n N");
     }
     sizes = {base.n};
   }
-  if (arguments.growth && sizes.size() < least_sizes && budgets.size() < least_budgets) {
-    throw Refused("--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");
+  if (arguments.growth && sizes.size() < min_sizes && budgets.size() < min_budgets) {
+    throw InvalidInput(
+        "--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");
   }
   if (arguments.growth && !theory && base.fixed_design) {
-    throw Refused(
+    throw InvalidInput(
         "--growth: with data.fixed_design = true nothing is random that could say how sure a fit "
         "is - write --set data.fixed_design=false");
   }
   const std::optional<std::string>& json = arguments.run.json;
-  if (json && *json != "-") require_json_writable(*json, study.inputs);
+  if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   if (theory) {
     return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
                               session.threads);

@@ -6,7 +6,7 @@
 namespace headlab::tools {
 
 /// `headlab allocate`: selects among the allocations of each budget at each n, and prints what it
-/// found and advises. Returns the exit code; throws Refused and CouldNotFinish.
+/// found and advises. Returns the exit code; throws InvalidInput and RunFailed.
 int command_allocate(const AllocateArguments& arguments);
 
 }  // namespace headlab::tools

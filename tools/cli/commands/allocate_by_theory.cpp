@@ -53,7 +53,7 @@ std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) 
   for (const TheoryRow& row : study.rows) {
     heads.push_back(std::to_string(row.heads));
     dims.push_back(std::to_string(row.k));
-    widths.push_back(short_number(row.width) + (row.at_the_end ? "*" : ""));
+    widths.push_back(short_number(row.width) + (row.at_boundary ? "*" : ""));
     errors.push_back(precise(row.error.mse));
     biases.push_back(short_number(row.error.squared_bias));
     variances.push_back(short_number(row.error.variance));
@@ -109,34 +109,34 @@ std::string growth_text(const TheoryGrowth& growth) {
   return text + "\n";
 }
 
-std::string table(const Scenario& base, const std::vector<TheoryGrowth>& growths) {
+std::string table(const Condition& base, const std::vector<TheoryGrowth>& growths) {
   const std::string kernel =
       std::visit([](const auto& law) { return std::string(law.name); }, base.kernel);
   std::string text = one_line(base.name) + "\n" + kernel + " kernel, rule " +
                      rule_name(growths[0].rule) + ", exact theory\n\n";
   const TheoryMean mean = growths[0].mean;
-  double seconds = 0, certificate = growths[0].certificate, change = 0;
-  bool at_the_end = false;
+  double seconds = 0, normalisation_error = growths[0].normalisation_error, change = 0;
+  bool at_boundary = false;
   for (const TheoryGrowth& growth : growths) {
     for (const TheoryStudy& study : growth.studies) {
       text += study_text(study, growth.mean, growth.softmax);
-      for (const TheoryRow& row : study.rows) at_the_end = at_the_end || row.at_the_end;
+      for (const TheoryRow& row : study.rows) at_boundary = at_boundary || row.at_boundary;
     }
     text += growth_text(growth);
     seconds += growth.seconds;
-    certificate = std::max(certificate, growth.certificate);
+    normalisation_error = std::max(normalisation_error, growth.normalisation_error);
     change = std::max(change, growth.change);
   }
-  if (at_the_end) {
+  if (at_boundary) {
     text += "* the best width is at the end of the range searched: another may be better\n";
   }
   if (mean == TheoryMean::population) {
     text += "d_k* lies between whole d_k, H = D/d_k not rounded\n";
   }
   text += theory_limits(base, mean) + "\n";
-  if (!std::isnan(certificate)) {
-    text += "weights sum to one but for " + tiny(certificate) + "; ";
-    if (mean == TheoryMean::scenario) {
+  if (!std::isnan(normalisation_error)) {
+    text += "weights sum to one but for " + tiny(normalisation_error) + "; ";
+    if (mean == TheoryMean::condition) {
       text += "when refined, errors changed by " + tiny(change) + " at most; ";
     }
   }
@@ -148,28 +148,28 @@ std::string table(const Scenario& base, const std::vector<TheoryGrowth>& growths
 std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
   if (arguments.source == "simulation") return std::nullopt;
   if (arguments.source != "theory" && arguments.source != "exact") {
-    throw Refused("--source: \"" + one_line(arguments.source) + "\" is unknown" +
-                  suggestion(arguments.source, {"simulation", "theory", "exact"}));
+    throw InvalidInput("--source: \"" + one_line(arguments.source) + "\" is unknown" +
+                       suggestion(arguments.source, {"simulation", "theory", "exact"}));
   }
   const std::string source = "--source " + arguments.source;
-  const auto refuse = [&](const std::string& option) {
-    throw Refused(source + ": simulates nothing, so that " + option +
-                  " means nothing - leave it out, or write --source simulation");
+  const auto reject = [&](const std::string& option) {
+    throw InvalidInput(source + ": simulates nothing, so that " + option +
+                       " means nothing - leave it out, or write --source simulation");
   };
   if (arguments.growth) {
-    throw Refused("--growth: is about simulations; " + source +
-                  " says by itself how the best dimension grows - leave it out");
+    throw InvalidInput("--growth: is about simulations; " + source +
+                       " says by itself how the best dimension grows - leave it out");
   }
-  if (arguments.run.replicates) refuse("--replicates");
-  if (arguments.run.max_time) refuse("--max-time");
-  if (arguments.run.backend != "auto") refuse("--backend");
-  return arguments.source == "theory" ? TheoryMean::population : TheoryMean::scenario;
+  if (arguments.run.replicates) reject("--replicates");
+  if (arguments.run.max_time) reject("--max-time");
+  if (arguments.run.backend != "auto") reject("--backend");
+  return arguments.source == "theory" ? TheoryMean::population : TheoryMean::condition;
 }
 
-int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Scenario& base,
+int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Condition& base,
                        BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
                        const std::vector<std::uint64_t>& sizes, int threads) {
-  const bool own = mean == TheoryMean::scenario;
+  const bool own = mean == TheoryMean::condition;
   for (const std::uint64_t budget : budgets) {
     if (own) {
       require_exact_study(base, static_cast<int>(budget), rule);

@@ -12,14 +12,14 @@
 namespace headlab::tools {
 
 /// What the theory that `headlab allocate` is asked for is the mean over, none for a simulation.
-/// Throws Refused, naming --source, for a source that is unknown, and for options that theory has
-/// no use for.
+/// Throws InvalidInput, naming --source, for a source that is unknown, and for options that theory
+/// has no use for.
 std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments);
 
 /// `headlab allocate --source theory` and `--source exact`: computes the error of every dimension
 /// at each budget and n and prints it with the best, its growth and the predicted constants.
-/// Returns the exit code; throws Refused and CouldNotFinish.
-int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Scenario& base,
+/// Returns the exit code; throws InvalidInput and RunFailed.
+int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Condition& base,
                        BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
                        const std::vector<std::uint64_t>& sizes, int threads);
 

@@ -18,20 +18,20 @@
 namespace headlab::tools {
 namespace {
 
-/// Throws Refused where the sweep varies what a map varies itself.
-void require_settings(const Study& study, const std::vector<BandwidthRule>& rules,
+/// Throws InvalidInput where the sweep varies what a map varies itself.
+void require_settings(const Scenario& scenario, const std::vector<BandwidthRule>& rules,
                       const std::vector<std::uint64_t>& sizes) {
-  if (sizes.size() < least_sizes) {
-    throw Refused("--map: needs four n or more - write --n 100,300,1000,3000");
+  if (sizes.size() < min_sizes) {
+    throw InvalidInput("--map: needs four n or more - write --n 100,300,1000,3000");
   }
   std::vector<std::string> own = {"heads.count", "heads.dim", "data.n", "run.seed"};
   if (std::ranges::any_of(rules, [](BandwidthRule r) { return r != BandwidthRule::fixed; })) {
     own.insert(own.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
   }
-  for (const std::string& key : study.swept) {
+  for (const std::string& key : scenario.swept) {
     if (std::ranges::find(own, key) == own.end()) continue;
-    throw Refused(study.file + ": sweep: varies " + key +
-                  ", which a map sets by itself - take it out of the sweep");
+    throw InvalidInput(scenario.file + ": sweep: varies " + key +
+                       ", which a map sets by itself - take it out of the sweep");
   }
 }
 
@@ -48,20 +48,20 @@ std::string replay(const AllocateArguments& arguments, const RegimeMap& map,
 
 }  // namespace
 
-int command_allocate_map(const AllocateArguments& arguments, const Study& study,
+int command_allocate_map(const AllocateArguments& arguments, const Scenario& scenario,
                          const std::vector<BandwidthRule>& rules,
                          const std::vector<std::uint64_t>& budgets,
                          const std::vector<std::uint64_t>& sizes, Session session,
                          const AllocateOptions& options) {
-  require_settings(study, rules, sizes);
+  require_settings(scenario, rules, sizes);
   const std::optional<std::string>& json = arguments.run.json;
-  if (json && *json != "-") require_json_writable(*json, study.inputs);
+  if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
 
   const std::vector<int> whole(budgets.begin(), budgets.end());
   const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {
-    return map_regimes(study, rules, whole, sizes, session, options);
+    return map_regimes(scenario, rules, whole, sizes, session, options);
   });
 
   const std::string again = replay(arguments, map, session.backend->name());
@@ -69,15 +69,15 @@ int command_allocate_map(const AllocateArguments& arguments, const Study& study,
   if (json) text = regime_json(map, provenance(), again);
   std::cout << (json == "-"
                     ? text
-                    : one_line(study.conditions.front().name) + "\n" + regime_table(map) +
+                    : one_line(scenario.conditions.front().name) + "\n" + regime_table(map) +
                           "again: " + again + "\n" + duration_text(map.outcome.seconds) + "\n");
   finish_standard_output();
   if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
   if (out && !map.cells.empty()) {
-    write_regime_map(out->file("map.nc"), study, map, provenance(), again);
+    write_regime_map(out->file("map.nc"), scenario, map, provenance(), again);
     if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
   }
-  if (!map.failure.empty()) throw CouldNotFinish(map.failure + " - the cells before it are kept");
+  if (!map.failure.empty()) throw RunFailed(map.failure + " - the cells before it are kept");
   return ended(map.outcome, "some cells are missing");
 }
 

@@ -10,9 +10,9 @@
 namespace headlab::tools {
 
 /// `headlab allocate --map`: how the best dimension grows with n in every setting of the
-/// scenario's sweep, under every rule and budget. Returns the exit code; throws Refused and
-/// CouldNotFinish.
-int command_allocate_map(const AllocateArguments& arguments, const Study& study,
+/// scenario's sweep, under every rule and budget. Returns the exit code; throws InvalidInput and
+/// RunFailed.
+int command_allocate_map(const AllocateArguments& arguments, const Scenario& scenario,
                          const std::vector<BandwidthRule>& rules,
                          const std::vector<std::uint64_t>& budgets,
                          const std::vector<std::uint64_t>& sizes, Session session,

@@ -25,11 +25,12 @@ constexpr int not_passed = 3;
 
 int command_calibrate(const ValidateArguments& arguments) {
   if (!arguments.claims.empty()) {
-    throw Refused("--calibrate: takes no claim, its studies are fixed - leave out \"" +
-                  one_line(arguments.claims.front()) + "\"");
+    throw InvalidInput("--calibrate: takes no claim, its studies are fixed - leave out \"" +
+                       one_line(arguments.claims.front()) + "\"");
   }
   if (arguments.run.replicates) {
-    throw Refused("--replicates: not with --calibrate, whose studies have their own - use --level");
+    throw InvalidInput(
+        "--replicates: not with --calibrate, whose studies have their own - use --level");
   }
   Session session = session_of(arguments.run);
   // It suits runs as small as these.

@@ -7,7 +7,7 @@ namespace headlab::tools {
 
 /// `headlab validate --calibrate`: measures how often verdicts are wrong, writes calibration.json
 /// and calibration.md and prints the table. Returns the exit code: 3 where a rate is not as
-/// required. Throws Refused and CouldNotFinish.
+/// required. Throws InvalidInput and RunFailed.
 int command_calibrate(const ValidateArguments& arguments);
 
 }  // namespace headlab::tools

@@ -281,7 +281,7 @@ std::vector<std::string> options_of(const CLI::App& command) {
 }
 
 /// Refuses the first argument that `command` has no use for.
-void refuse_leftovers(const CLI::App& command, const std::string& name) {
+void reject_leftovers(const CLI::App& command, const std::string& name) {
   std::vector<std::string> rest = command.remaining();
   std::erase(rest, "--");
   if (rest.empty()) return;
@@ -290,8 +290,9 @@ void refuse_leftovers(const CLI::App& command, const std::string& name) {
   });
   const std::string prefix = name.empty() ? "" : name + ": ";
   if (option == rest.end()) {
-    throw Refused(prefix + "unexpected argument \"" + one_line(rest.front()) +
-                  "\" - try headlab help" + (name.empty() || name == "help" ? "" : " " + name));
+    throw InvalidInput(prefix + "unexpected argument \"" + one_line(rest.front()) +
+                       "\" - try headlab help" +
+                       (name.empty() || name == "help" ? "" : " " + name));
   }
   const std::string word = option->substr(0, option->find('='));
   // Compared without their dashes, which would make all options look alike.
@@ -299,27 +300,27 @@ void refuse_leftovers(const CLI::App& command, const std::string& name) {
   std::vector<std::string> bare;
   for (const std::string& known : names) bare.push_back(known.substr(2));
   const std::string best = closest(word.substr(word.find_first_not_of('-')), bare);
-  throw Refused(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) + ")" +
-                (best.empty() ? "" : " - did you mean --" + best + "?"));
+  throw InvalidInput(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) +
+                     ")" + (best.empty() ? "" : " - did you mean --" + best + "?"));
 }
 
 /// Headlab's words for what the parser refused: CLI11 puts the name of the option first.
-[[noreturn]] void refuse_parse(const CLI::App& app, const CLI::ParseError& error) {
+[[noreturn]] void reject_parse(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = error.what();
   std::string option = text.substr(0, text.find_first_of(": "));
   if (option[0] != '-') option = "--" + option;
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::string prefix = chosen.empty() ? "" : chosen.front()->get_name() + ": ";
   if (text.find("At Most") != std::string::npos) {
-    throw Refused(prefix + option + " is given more than once");
+    throw InvalidInput(prefix + option + " is given more than once");
   }
   if (text.find("missing") != std::string::npos) {
-    throw Refused(prefix + option + " needs a value");
+    throw InvalidInput(prefix + option + " needs a value");
   }
   if (text.find("flag override") != std::string::npos) {
-    throw Refused(prefix + option + " takes no value");
+    throw InvalidInput(prefix + option + " takes no value");
   }
-  throw Refused(prefix + one_line(text));
+  throw InvalidInput(prefix + one_line(text));
 }
 
 int command_help(const std::string& topic) {
@@ -333,7 +334,8 @@ int command_help(const std::string& topic) {
   } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
     std::cout << app.get_subcommand(topic)->help("headlab");
   } else {
-    throw Refused("help: unknown command \"" + one_line(topic) + "\"" + suggestion(topic, names));
+    throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
+                       suggestion(topic, names));
   }
   return done;
 }
@@ -344,16 +346,16 @@ int run_command(CLI::App& app, const Arguments& arguments) {
   if (chosen.empty()) {
     std::vector<std::string> rest = app.remaining();
     if (rest.empty()) {
-      throw Refused("no command given (allowed: " + listed(names) + ") - try headlab help");
+      throw InvalidInput("no command given (allowed: " + listed(names) + ") - try headlab help");
     }
-    if (rest.front()[0] == '-') refuse_leftovers(app, "");
-    throw Refused("unknown command \"" + one_line(rest.front()) + "\"" +
-                  suggestion(rest.front(), names));
+    if (rest.front()[0] == '-') reject_leftovers(app, "");
+    throw InvalidInput("unknown command \"" + one_line(rest.front()) + "\"" +
+                       suggestion(rest.front(), names));
   }
-  refuse_leftovers(app, "");
+  reject_leftovers(app, "");
   const CLI::App& command = *chosen.front();
   const std::string& name = command.get_name();
-  refuse_leftovers(command, name);
+  reject_leftovers(command, name);
   if (name == "run") return command_run(arguments.run);
   if (name == "theory") return command_theory(arguments.theory);
   if (name == "validate") {
@@ -380,7 +382,7 @@ int parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
   } catch (const CLI::ParseError& error) {
-    refuse_parse(app, error);
+    reject_parse(app, error);
   }
   return run_command(app, arguments);
 }
@@ -396,9 +398,9 @@ int report(const char* error, int code) {
 int command_line(int argc, const char* const* argv) {
   try {
     return parse_and_run(argc, argv);
-  } catch (const Refused& error) {
+  } catch (const InvalidInput& error) {
     return report(error.what(), refused);
-  } catch (const CouldNotFinish& error) {
+  } catch (const RunFailed& error) {
     return report(error.what(), could_not_finish);
   } catch (const std::bad_alloc&) {
     return report(

@@ -19,7 +19,7 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::uint64_t most_shards = (std::uint64_t{1} << 40) - 1;
+constexpr std::uint64_t max_shards = (std::uint64_t{1} << 40) - 1;
 
 std::string counted(std::uint64_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
@@ -57,11 +57,11 @@ DatasetRequest request_of(const DatasetArguments& arguments) {
   if (arguments.format == name_of(DatasetFormat::npy)) {
     request.format = DatasetFormat::npy;
   } else if (arguments.format != name_of(DatasetFormat::netcdf)) {
-    throw Refused("--format: \"" + one_line(arguments.format) + "\" is unknown" +
-                  suggestion(arguments.format, {"netcdf", "npy"}));
+    throw InvalidInput("--format: \"" + one_line(arguments.format) + "\" is unknown" +
+                       suggestion(arguments.format, {"netcdf", "npy"}));
   }
   if (arguments.shards) {
-    request.shards = parse_whole_number("--shards", *arguments.shards, 1, most_shards);
+    request.shards = parse_whole_number("--shards", *arguments.shards, 1, max_shards);
   }
   return request;
 }
@@ -84,23 +84,23 @@ void say_work(const DatasetWork& work) {
 int command_dataset(const DatasetArguments& arguments) {
   const RunArguments& run = arguments.run;
   if (run.scenario.empty()) {
-    throw Refused("dataset: no scenario given - write headlab dataset SCENARIO.toml");
+    throw InvalidInput("dataset: no scenario given - write headlab dataset SCENARIO.toml");
   }
   if (!run.replicates) {
-    throw Refused("dataset: no number of training sets given - write --replicates R");
+    throw InvalidInput("dataset: no number of training sets given - write --replicates R");
   }
-  if (!run.out) throw Refused("dataset: no folder given - write --out DIR");
+  if (!run.out) throw InvalidInput("dataset: no folder given - write --out DIR");
   const DatasetRequest request = request_of(arguments);
   DatasetOptions options;
   if (arguments.only_shard) {
     options.only_shard =
-        parse_whole_number("--only-shard", *arguments.only_shard, 0, most_shards - 1);
+        parse_whole_number("--only-shard", *arguments.only_shard, 0, max_shards - 1);
   }
   Session session{.threads = parse_threads(run.threads)};
-  const Study study = read_study(run.scenario, all_sets(run));
+  const Scenario scenario = read_scenario(run.scenario, all_sets(run));
   std::optional<OutputFolder> folder;
   const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {
-    const Dataset dataset = plan_dataset(study, request, session);
+    const Dataset dataset = plan_dataset(scenario, request, session);
     folder.emplace(*run.out);
     if (!run.quiet) {
       options.begin = [&](const DatasetWork& work) {
@@ -114,7 +114,7 @@ int command_dataset(const DatasetArguments& arguments) {
   });
   const Outcome& outcome = result.outcome;
   if (!outcome.complete && result.work.shards == 0) {
-    throw CouldNotFinish("interrupted: nothing was written");
+    throw RunFailed("interrupted: nothing was written");
   }
   if (outcome.complete && !run.quiet && result.written > 0) {
     std::cerr << "headlab: wrote " << counted(result.written, "shard") << " in "

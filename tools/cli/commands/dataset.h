@@ -19,7 +19,7 @@ struct DatasetArguments {
 };
 
 /// `headlab dataset`: writes the training sets of a scenario to files. Returns the exit code;
-/// throws Refused and CouldNotFinish.
+/// throws InvalidInput and RunFailed.
 int command_dataset(const DatasetArguments& arguments);
 
 }  // namespace headlab::tools

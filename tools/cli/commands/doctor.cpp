@@ -95,7 +95,7 @@ int command_doctor() {
   bool passed = true;
   for (const std::string& name : tested) passed = test_backend(name) && passed;
   std::cout << (passed ? "\nall is well\n" : "\nsomething is wrong: please report this output\n");
-  if (!std::cout.flush()) throw CouldNotFinish("standard output: cannot be written");
+  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
   return passed ? 0 : 1;
 }
 

@@ -69,7 +69,7 @@ std::string table(const HeadDiversity& diversity, const std::string& file) {
 int command_hdi(const HdiArguments& arguments) {
   const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
   const int threads = thread_count(parse_threads(arguments.threads));
-  if (arguments.file.empty()) throw Refused("hdi: no file given - write headlab hdi FILE");
+  if (arguments.file.empty()) throw InvalidInput("hdi: no file given - write headlab hdi FILE");
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, {arguments.file});

@@ -5,8 +5,8 @@
 
 namespace headlab::tools {
 
-/// `headlab hdi`: how different the heads of a file are. Returns the exit code; throws Refused and
-/// CouldNotFinish.
+/// `headlab hdi`: how different the heads of a file are. Returns the exit code; throws InvalidInput
+/// and RunFailed.
 int command_hdi(const HdiArguments& arguments);
 
 }  // namespace headlab::tools

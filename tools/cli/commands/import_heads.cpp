@@ -18,7 +18,7 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::uint64_t most_heads = 1024, most_layer = 4095;
+constexpr std::uint64_t max_heads = 1024, max_layer = 4095;
 
 Architecture architecture_of(const std::optional<std::string>& name) {
   std::vector<std::string> known;
@@ -27,24 +27,24 @@ Architecture architecture_of(const std::optional<std::string>& name) {
     known.push_back(word);
   }
   if (!name) {
-    throw Refused("import-heads: --arch is missing (allowed: " + listed(known) + ")");
+    throw InvalidInput("import-heads: --arch is missing (allowed: " + listed(known) + ")");
   }
-  throw Refused("--arch: \"" + one_line(*name) + "\" is unknown" + suggestion(*name, known));
+  throw InvalidInput("--arch: \"" + one_line(*name) + "\" is unknown" + suggestion(*name, known));
 }
 
 HeadCounts counts_of(const ImportHeadsArguments& arguments, Architecture architecture) {
   if (arguments.config) {
     if (arguments.heads || arguments.kv_heads) {
-      throw Refused("import-heads: --config has the number of heads - leave out " +
-                    std::string(arguments.heads ? "--heads" : "--kv-heads"));
+      throw InvalidInput("import-heads: --config has the number of heads - leave out " +
+                         std::string(arguments.heads ? "--heads" : "--kv-heads"));
     }
     return read_head_counts(*arguments.config, architecture);
   }
   if (!arguments.heads) {
-    throw Refused("import-heads: the number of heads is missing - give --config or --heads");
+    throw InvalidInput("import-heads: the number of heads is missing - give --config or --heads");
   }
   const auto count = [](const char* option, const std::string& text) {
-    return static_cast<int>(parse_whole_number(option, text, 1, most_heads));
+    return static_cast<int>(parse_whole_number(option, text, 1, max_heads));
   };
   const int heads = count("--heads", *arguments.heads);
   return {.heads = heads,
@@ -54,7 +54,7 @@ HeadCounts counts_of(const ImportHeadsArguments& arguments, Architecture archite
 
 std::optional<int> layer_of(const std::string& text) {
   if (text == "all") return {};
-  return static_cast<int>(parse_whole_number("--layer", text, 0, most_layer));
+  return static_cast<int>(parse_whole_number("--layer", text, 0, max_layer));
 }
 
 /// One line a layer: what orthonormalising leaves out.
@@ -87,20 +87,20 @@ std::string table(const HeadFile& file) {
 int command_import_heads(const ImportHeadsArguments& arguments) {
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.checkpoint.empty()) {
-    throw Refused(
+    throw InvalidInput(
         "import-heads: no checkpoint given - write headlab import-heads FILE.safetensors --arch "
         "ARCH --config config.json --out heads.nc");
   }
   HeadImport import{.architecture = architecture_of(arguments.architecture)};
   import.layer = layer_of(arguments.layer);
   if (!arguments.out) {
-    throw Refused("import-heads: --out is missing - name a file that ends in .nc or .npy");
+    throw InvalidInput("import-heads: --out is missing - name a file that ends in .nc or .npy");
   }
   check_head_path(*arguments.out, 1);
   std::error_code none;
   if (std::filesystem::equivalent(*arguments.out, arguments.checkpoint, none)) {
-    throw Refused("--out " + one_line(*arguments.out) +
-                  ": is the checkpoint itself - name another file");
+    throw InvalidInput("--out " + one_line(*arguments.out) +
+                       ": is the checkpoint itself - name another file");
   }
   require_writable("--out", *arguments.out);
   import.counts = counts_of(arguments, import.architecture);

@@ -6,7 +6,7 @@
 namespace headlab::tools {
 
 /// `headlab import-heads`: the heads of a checkpoint as a file of subspaces. Returns the exit code;
-/// throws Refused and CouldNotFinish.
+/// throws InvalidInput and RunFailed.
 int command_import_heads(const ImportHeadsArguments& arguments);
 
 }  // namespace headlab::tools

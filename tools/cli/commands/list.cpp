@@ -97,7 +97,7 @@ void list_scenarios() {
       const Value root = parse_toml(text.str(), file.string());
       name = text_of(root, "name");
       aims = text_of(root, "aims");
-    } catch (const Refused& problem) {
+    } catch (const InvalidInput& problem) {
       name = std::string("cannot be read: ") + problem.what();
     }
     std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << one_line(name)
@@ -111,14 +111,14 @@ void list_scenarios() {
 int command_list(const std::string& what) {
   const std::vector<std::string> allowed = {"laws", "claims", "scenarios"};
   if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
-    throw Refused("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
+    throw InvalidInput("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
   }
   if (what.empty() || what == "laws") list_laws();
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "claims") list_claims();
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "scenarios") list_scenarios();
-  if (!std::cout.flush()) throw CouldNotFinish("standard output: cannot be written");
+  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
   return 0;
 }
 

@@ -31,22 +31,22 @@ namespace {
 
 /// "1234 of 20000 replicates", and of which conditions where there are several: those that were
 /// under way when the run stopped, or else the last one.
-std::string kept(const Study& study, const RunResult& result) {
+std::string kept(const Scenario& scenario, const RunResult& result) {
   if (result.conditions.empty()) return "nothing";
   std::vector<std::size_t> stopped;
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const std::uint64_t replicates = result.conditions[i].estimates.replicates;
-    if (replicates > 0 && replicates < result.conditions[i].scenario.replicates) {
+    if (replicates > 0 && replicates < result.conditions[i].condition.replicates) {
       stopped.push_back(i);
     }
   }
   if (stopped.empty()) stopped = {result.conditions.size() - 1};
   const ConditionResult& first = result.conditions[stopped.front()];
   std::string text = std::to_string(first.estimates.replicates) + " of " +
-                     std::to_string(first.scenario.replicates) + " replicates";
-  if (study.conditions.size() > 1) {
+                     std::to_string(first.condition.replicates) + " replicates";
+  if (scenario.conditions.size() > 1) {
     text += " of " + conditions_text(stopped.front(), stopped.back(), stopped.size()) + " of " +
-            std::to_string(study.conditions.size());
+            std::to_string(scenario.conditions.size());
   }
   return text;
 }
@@ -63,18 +63,19 @@ bool is_there(const std::string& path) {
 }
 
 /// An earlier run that --resume finds in the folder, if there is one.
-std::optional<BegunRun> begun_in(const OutputFolder& folder, const Study& study, bool quiet) {
+std::optional<Checkpoint> begun_in(const OutputFolder& folder, const Scenario& scenario,
+                                   bool quiet) {
   const std::string path = folder.file("results.nc");
   if (!is_there(path)) {
     if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts anew\n";
     return std::nullopt;
   }
   if (!std::filesystem::is_regular_file(path)) {
-    throw Refused("--resume: " + path + ": is no file - choose another folder");
+    throw InvalidInput("--resume: " + path + ": is no file - choose another folder");
   }
-  BegunRun begun = read_begun(path, study, provenance());
+  Checkpoint begun = read_checkpoint(path, scenario, provenance());
   std::uint64_t asked = 0;
-  for (const Scenario& scenario : study.conditions) asked += scenario.replicates;
+  for (const Condition& condition : scenario.conditions) asked += condition.replicates;
   if (!quiet) {
     std::cerr << "headlab: goes on from " << begun.replicates() << " of " << asked
               << " replicates in " << path << "\n";
@@ -89,17 +90,17 @@ struct Report {
 };
 
 /// Writes the summary part by part; the arguments must outlive the writer.
-auto summary_writer(const Study& study, const RunResult& result, const Report& report) {
+auto summary_writer(const Scenario& scenario, const RunResult& result, const Report& report) {
   return [&](const TextSink& out) {
-    write_summary_json(out, study, result, report.indices, provenance(), report.theory);
+    write_summary_json(out, scenario, result, report.indices, provenance(), report.theory);
   };
 }
 
 /// Writes what --out gets; the small file first: where the disk is full it may still fit.
-void write_folder(const OutputFolder& folder, const Study& study, const RunResult& result,
+void write_folder(const OutputFolder& folder, const Scenario& scenario, const RunResult& result,
                   const Report& report) {
-  write_atomically(folder.file("summary.json"), summary_writer(study, result, report));
-  write_results(folder.file("results.nc"), study, result, report.indices, provenance());
+  write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
+  write_results(folder.file("results.nc"), scenario, result, report.indices, provenance());
 }
 
 }  // namespace
@@ -112,30 +113,30 @@ int command_run(const RunArguments& arguments) {
   }
   const std::vector<std::string> sets = all_sets(arguments);
   if (arguments.scenario.empty()) {
-    throw Refused("run: no scenario given - write headlab run SCENARIO.toml");
+    throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
   }
-  const Study study = read_study(arguments.scenario, sets);
+  const Scenario scenario = read_scenario(arguments.scenario, sets);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
   if (folder) {
-    require_no_input("--out", folder->file("summary.json"), study.inputs);
-    require_no_input("--out", folder->file("results.nc"), study.inputs);
+    require_no_input("--out", folder->file("summary.json"), scenario.inputs);
+    require_no_input("--out", folder->file("results.nc"), scenario.inputs);
   }
   if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, study.inputs);
+    require_json_writable(*arguments.json, scenario.inputs);
     if (folder && same_place(*arguments.json, folder->file("results.nc"))) {
-      throw Refused("--json: is where --out writes results.nc - choose another place");
+      throw InvalidInput("--json: is where --out writes results.nc - choose another place");
     }
   }
   if (!folder && (arguments.resume || arguments.checkpoint)) {
-    throw Refused(std::string(arguments.resume ? "--resume" : "--checkpoint") +
-                  ": needs --out DIR, the folder with the results");
+    throw InvalidInput(std::string(arguments.resume ? "--resume" : "--checkpoint") +
+                       ": needs --out DIR, the folder with the results");
   }
   if (folder) folder->claim({"results.nc", "summary.json"});
-  std::optional<BegunRun> begun;
+  std::optional<Checkpoint> begun;
   double seconds_before = 0;
-  if (arguments.resume) begun = begun_in(*folder, study, arguments.quiet);
+  if (arguments.resume) begun = begun_in(*folder, scenario, arguments.quiet);
   if (begun) {
     options.begun = &*begun;
     seconds_before = begun->seconds();
@@ -146,7 +147,7 @@ int command_run(const RunArguments& arguments) {
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
   if (arguments.compare) {
-    theories = compute_theories(study, TheorySource::automatic, thread_count(session.threads));
+    theories = compute_theories(scenario, TheorySource::automatic, thread_count(session.threads));
   }
 
   const auto report_of = [&](const RunResult& result) {
@@ -161,9 +162,9 @@ int command_run(const RunArguments& arguments) {
     if (folder) {
       options.checkpoint = [&](const RunResult& so_far) {
         try {
-          write_folder(*folder, study, so_far, report_of(so_far));
+          write_folder(*folder, scenario, so_far, report_of(so_far));
           return;
-        } catch (const CouldNotFinish& error) {
+        } catch (const RunFailed& error) {
           display.finish("");
           std::cerr << "headlab: " << error.what();
         } catch (const std::bad_alloc&) {
@@ -173,9 +174,9 @@ int command_run(const RunArguments& arguments) {
         std::cerr << "; the run goes on\n";  // there may be room at the end
       };
     }
-    RunResult found = run(study, session, options);
+    RunResult found = run(scenario, session, options);
     double seconds = -seconds_before;
-    for (const ConditionResult& condition : found.conditions) seconds += condition.seconds;
+    for (const ConditionResult& one : found.conditions) seconds += one.seconds;
     display.finish(found.outcome.complete ? "done in " + duration_text(seconds) : "");
     for (const std::string& note : found.notes) std::cerr << "headlab: " << note << "\n";
 
@@ -185,23 +186,23 @@ int command_run(const RunArguments& arguments) {
     // Where a file cannot be written after hours of work, standard output still gets the results.
     try {
       if (folder) {
-        write_folder(*folder, study, found, report);
+        write_folder(*folder, scenario, found, report);
         files = folder->file("results.nc") + ", " + folder->file("summary.json");
       }
       if (arguments.json && !json_to_standard_output) {
-        write_atomically(*arguments.json, summary_writer(study, found, report));
+        write_atomically(*arguments.json, summary_writer(scenario, found, report));
         files += (files.empty() ? "" : ", ") + *arguments.json;
       }
-    } catch (const CouldNotFinish&) {
+    } catch (const RunFailed&) {
       problem = std::current_exception();
     }
     return found;
   });
   if (json_to_standard_output) {
-    summary_writer(study, result, report)([](std::string_view text) { std::cout << text; });
+    summary_writer(scenario, result, report)([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << result_table(study, result, report.indices)
-              << (report.theory.empty() ? "" : "\n" + comparison_table(study, report.theory));
+    std::cout << result_table(scenario, result, report.indices)
+              << (report.theory.empty() ? "" : "\n" + comparison_table(scenario, report.theory));
   }
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
@@ -214,7 +215,7 @@ int command_run(const RunArguments& arguments) {
   if (result.outcome.complete && !files.empty() && !arguments.quiet) {
     std::cerr << "headlab: wrote " << files << "\n";
   }
-  return ended(result.outcome, "kept " + kept(study, result) + where + on);
+  return ended(result.outcome, "kept " + kept(scenario, result) + where + on);
 }
 
 }  // namespace headlab::tools

@@ -6,7 +6,7 @@
 namespace headlab::tools {
 
 /// `headlab run`: simulates a scenario, writes its files and prints its table. Returns the exit
-/// code; throws Refused and CouldNotFinish.
+/// code; throws InvalidInput and RunFailed.
 int command_run(const RunArguments& arguments);
 
 }  // namespace headlab::tools

@@ -23,8 +23,8 @@ TheorySource source_of(const std::string& name) {
   if (name == "auto") return TheorySource::automatic;
   if (name == "exact") return TheorySource::exact;
   if (name == "first_order") return TheorySource::first_order;
-  throw Refused("--source: \"" + one_line(name) + "\" is unknown" +
-                suggestion(name, {"auto", "exact", "first_order"}));
+  throw InvalidInput("--source: \"" + one_line(name) + "\" is unknown" +
+                     suggestion(name, {"auto", "exact", "first_order"}));
 }
 
 }  // namespace
@@ -33,22 +33,22 @@ int command_theory(const TheoryArguments& arguments) {
   const TheorySource source = source_of(arguments.source);
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.scenario.empty()) {
-    throw Refused("theory: no scenario given - write headlab theory SCENARIO.toml");
+    throw InvalidInput("theory: no scenario given - write headlab theory SCENARIO.toml");
   }
-  const Study study = read_study(arguments.scenario, arguments.sets);
+  const Scenario scenario = read_scenario(arguments.scenario, arguments.sets);
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, study.inputs);
+    require_json_writable(*arguments.json, scenario.inputs);
   }
   const std::vector<ComputedCondition> theory =
-      computed_conditions(study, compute_theories(study, source, threads));
+      computed_conditions(scenario, compute_theories(scenario, source, threads));
   const auto summary = [&](const TextSink& out) {
     write_theory_json(out, theory, threads, provenance());
   };
   if (json_to_standard_output) {
     summary([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << theory_table(study, theory);
+    std::cout << theory_table(scenario, theory);
   }
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) {

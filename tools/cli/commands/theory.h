@@ -6,7 +6,7 @@
 namespace headlab::tools {
 
 /// `headlab theory`: the figures of a scenario from closed forms alone. Returns the exit code;
-/// throws Refused and CouldNotFinish.
+/// throws InvalidInput and RunFailed.
 int command_theory(const TheoryArguments& arguments);
 
 }  // namespace headlab::tools

@@ -19,18 +19,18 @@ namespace {
 constexpr int verdict_differs = 3;
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
-void name_certificates(Validation& validation, const std::string& backend,
-                       const OutputFolder& folder, std::vector<TextFile>& files) {
+void name_counterexamples(Validation& validation, const std::string& backend,
+                          const OutputFolder& folder, std::vector<TextFile>& files) {
   for (VerdictRow& row : validation.rows) {
-    if (!row.certificate) continue;
-    const std::string study = std::filesystem::path(row.scenario).stem().string();
+    if (!row.counterexample) continue;
+    const std::string scenario = std::filesystem::path(row.scenario).stem().string();
     const std::string path =
-        folder.file(study + (row.index.empty() ? "" : "_" + row.index) + ".toml");
+        folder.file(scenario + (row.index.empty() ? "" : "_" + row.index) + ".toml");
     row.replay = "headlab run " + quoted(path) + " --seed " +
-                 std::to_string(row.certificate->seed) + " --replicates " +
-                 std::to_string(row.certificate->replicates);
+                 std::to_string(row.counterexample->seed) + " --replicates " +
+                 std::to_string(row.counterexample->replicates);
     if (backend != "auto") row.replay += " --backend " + backend;
-    files.emplace_back(path, row.certificate->scenario);
+    files.emplace_back(path, row.counterexample->scenario);
   }
 }
 
@@ -42,7 +42,7 @@ int command_validate(const ValidateArguments& arguments) {
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
   if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
   if (options.full && options.replicates) {
-    throw Refused(
+    throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
   for (const std::string& name : arguments.claims) find_claim(name);
@@ -56,7 +56,7 @@ int command_validate(const ValidateArguments& arguments) {
   });
 
   std::vector<TextFile> files;
-  if (folder) name_certificates(validation, arguments.run.backend, *folder, files);
+  if (folder) name_counterexamples(validation, arguments.run.backend, *folder, files);
   const std::string verdicts = verdicts_json(validation, provenance());
   if (folder) {
     files.emplace_back(folder->file("verdicts.json"), verdicts);

@@ -17,8 +17,8 @@ struct ValidateArguments {
 };
 
 /// `headlab validate`: examines claims, writes verdicts.json and report.md and prints the table.
-/// Returns the exit code: 3 where a verdict differs from the expected one. Throws Refused and
-/// CouldNotFinish.
+/// Returns the exit code: 3 where a verdict differs from the expected one. Throws InvalidInput and
+/// RunFailed.
 int command_validate(const ValidateArguments& arguments);
 
 }  // namespace headlab::tools

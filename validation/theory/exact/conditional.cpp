@@ -7,7 +7,7 @@
 
 namespace headlab {
 
-ConditionalTheory conditional_theory(const Plan& plan, const Sample& sample) {
+ConditionalTheory conditional_theory(const Plan& plan, const TrainingSet& sample) {
   Plan conditional = plan;
   conditional.estimator = Estimator::conditional;
   conditional.moments = MomentMode::pairwise;
@@ -39,7 +39,7 @@ ConditionalTheory conditional_theory(const Plan& plan, const Sample& sample) {
 
 ConditionalTheory conditional_theory(const Plan& plan) {
   if (!plan.fixed_design_seed) throw std::invalid_argument("the design is not fixed");
-  return conditional_theory(plan, draw_sample(plan, 0));
+  return conditional_theory(plan, draw_training_set(plan, 0));
 }
 
 }  // namespace headlab

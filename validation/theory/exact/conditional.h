@@ -21,7 +21,7 @@ struct ConditionalTheory {
 ///     B_h = sum_i w_hi m(X_i) - m(x),  C_hl = sum_i s^2(X_i) w_hi w_li
 ///
 /// for the points of `sample`; its noise is not read.
-ConditionalTheory conditional_theory(const Plan& plan, const Sample& sample);
+ConditionalTheory conditional_theory(const Plan& plan, const TrainingSet& sample);
 
 /// The same for the design that a plan with a fixed design has. Requires plan.fixed_design_seed.
 ConditionalTheory conditional_theory(const Plan& plan);

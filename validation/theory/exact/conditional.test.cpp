@@ -16,8 +16,8 @@ namespace {
 using Eigen::Index;
 using nlohmann::json;
 
-Scenario scenario_of(const json& known) {
-  return parse_study(
+Condition condition_of(const json& known) {
+  return parse_scenario(
              "[scenario]\nname = \"fixed\"\n[data]\nn = " + known["n"].dump() +
                  "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
                  " }\nfixed_design = true\nregression = { law = \"cosines\", amplitude = " +
@@ -34,8 +34,8 @@ Scenario scenario_of(const json& known) {
 }
 
 /// The known design in place of the drawn one.
-Sample sample_of(const Plan& plan, const json& known) {
-  Sample sample = draw_sample(plan, 0);
+TrainingSet sample_of(const Plan& plan, const json& known) {
+  TrainingSet sample = draw_training_set(plan, 0);
   sample.x.clear();
   sample.regression.clear();
   for (const auto& row : known["X"]) {
@@ -69,8 +69,8 @@ TEST(ConditionalTheory, GivesTheKnownAnswers) {
   const json cases = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"];
   ASSERT_EQ(cases.size(), 2u);
   for (const json& known : cases) {
-    const Plan plan = make_plan(scenario_of(known));
-    Sample sample = sample_of(plan, known);
+    const Plan plan = make_plan(condition_of(known));
+    TrainingSet sample = sample_of(plan, known);
     EXPECT_LE(distance(plan, conditional_theory(plan, sample).queries.at(0), known), 1e-12);
     // Negative control: one point of the design a little off.
     sample.x[0] += 1e-8;
@@ -80,9 +80,9 @@ TEST(ConditionalTheory, GivesTheKnownAnswers) {
 
 TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
   const json known = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"][1];
-  Study study;
-  study.conditions = {scenario_of(known)};
-  const ConditionResult result = run(study, {.backend = "reference"}).conditions.at(0);
+  Scenario scenario;
+  scenario.conditions = {condition_of(known)};
+  const ConditionResult result = run(scenario, {.backend = "reference"}).conditions.at(0);
   const ConditionalTheory theory = conditional_theory(result.plan);
   const QueryEstimates& simulated = result.estimates.queries[0];
   const auto heads = static_cast<std::size_t>(result.plan.heads);
@@ -101,7 +101,7 @@ TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
 
 TEST(ConditionalTheory, NeedsAFixedDesign) {
   const json known = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"][0];
-  Plan plan = make_plan(scenario_of(known));
+  Plan plan = make_plan(condition_of(known));
   plan.fixed_design_seed.reset();
   EXPECT_THROW(conditional_theory(plan), std::invalid_argument);
 }

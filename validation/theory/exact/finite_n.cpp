@@ -17,15 +17,15 @@ namespace {
 
 /// Natural digits aimed at by each refinement.
 constexpr double refinements[] = {18, 26, 36, 48};
-/// Change, of the resolution before the last, and certificate at which refinement stops.
+/// Change, of the resolution before the last, and normalisation error at which refinement stops.
 constexpr double enough_change = 1e-7;
-constexpr double enough_certificate = 1e-9;
+constexpr double enough_normalisation = 1e-9;
 
 /// Terms of a radial head's regression: their squares are integrated pair by pair.
-constexpr Eigen::Index most_cosines = 64;
+constexpr Eigen::Index max_cosines = 64;
 
 /// Nodes of a scalar's grid.
-constexpr Eigen::Index most_nodes = 25000;
+constexpr Eigen::Index max_nodes = 25000;
 
 /// What one resolution gives.
 template <class Result>
@@ -36,23 +36,24 @@ struct Attempt {
   bool coarsened;  ///< finer is out of reach
 };
 
-/// Refines until neither the figure nor the certificate moves or a limit is met, and returns the
-/// last result with its change, or the one before where the limit made the last one worse.
+/// Refines until neither the figure nor the normalisation error moves or a limit is met, and
+/// returns the last result with its change, or the one before where the limit made the last one
+/// worse.
 template <class Result, class Compute>
 Result refine(const Compute& compute, const std::string& what) {
-  Attempt<Result> best = compute(Resolution{refinements[0], most_nodes});
+  Attempt<Result> best = compute(Resolution{refinements[0], max_nodes});
   for (std::size_t i = 1; i < std::size(refinements) && !best.coarsened; ++i) {
-    Attempt<Result> next = compute(Resolution{refinements[i], most_nodes});
+    Attempt<Result> next = compute(Resolution{refinements[i], max_nodes});
     const double change = next.figure - best.figure;
-    const bool worse =
-        next.coarsened && std::abs(next.result.certificate) > std::abs(best.result.certificate);
+    const bool worse = next.coarsened && std::abs(next.result.normalisation_error) >
+                                             std::abs(best.result.normalisation_error);
     if (!worse) best = next;
     best.result.change = change;
     const bool settled = std::abs(change) <= enough_change * best.scale &&
-                         std::abs(best.result.certificate) <= enough_certificate;
+                         std::abs(best.result.normalisation_error) <= enough_normalisation;
     if (settled || worse) break;
   }
-  require_certificate(best.result.certificate, what);
+  require_normalisation(best.result.normalisation_error, what);
   return best.result;
 }
 
@@ -62,8 +63,8 @@ std::optional<std::string> radial_obstacle(const TheoryModel& model) {
   if (!model.constant_noise) return "needs noise of constant variance";
   if (model.zero_regression) return std::nullopt;
   const auto* cosines = dynamic_cast<const CosineSumFunction*>(model.regression.get());
-  if (cosines && cosines->amplitude().size() <= most_cosines) return std::nullopt;
-  return "needs a regression that is zero or a sum of up to " + std::to_string(most_cosines) +
+  if (cosines && cosines->amplitude().size() <= max_cosines) return std::nullopt;
+  return "needs a regression that is zero or a sum of up to " + std::to_string(max_cosines) +
          " cosines";
 }
 
@@ -108,7 +109,7 @@ class AtQuery {
   }
 
   FiniteNHead head(std::size_t h) const {
-    if (const auto obstacle = finite_n_obstacle(model_, h, h)) throw Refused(*obstacle);
+    if (const auto obstacle = finite_n_obstacle(model_, h, h)) throw InvalidInput(*obstacle);
     const auto compute = [&](const Resolution& resolution) {
       if (radial_) return radial_->head(h, resolution);
       const ScalarHead head = scalar_head(model_, model_.queries[query_], h);
@@ -118,7 +119,7 @@ class AtQuery {
     const auto attempt = [&](const Resolution& resolution) {
       const HeadMoments moments = compute(resolution);
       const double variance = moments.square - moments.mean * moments.mean;
-      return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.certificate},
+      return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.normalisation_error},
                                   variance,
                                   moments.square,
                                   moments.coarsened};
@@ -128,9 +129,9 @@ class AtQuery {
 
   FiniteNPair pair(std::size_t h, std::size_t l, const FiniteNHead& first,
                    const FiniteNHead& second) const {
-    if (const auto obstacle = finite_n_obstacle(model_, h, l)) throw Refused(*obstacle);
+    if (const auto obstacle = finite_n_obstacle(model_, h, l)) throw InvalidInput(*obstacle);
     if (same_subspace(model_.projections[h], model_.projections[l])) {
-      return {first.variance, first.change, first.certificate};
+      return {first.variance, first.change, first.normalisation_error};
     }
     const bool is_radial = radial_ && are_orthogonal(model_.projections[h], model_.projections[l]);
     const auto compute = [&](const Resolution& resolution) {
@@ -145,7 +146,7 @@ class AtQuery {
       const PairMoments moments = compute(resolution);
       const double covariance = moments.product - first.bias * second.bias;
       return Attempt<FiniteNPair>{
-          {covariance, 0, moments.certificate}, covariance, scale, moments.coarsened};
+          {covariance, 0, moments.normalisation_error}, covariance, scale, moments.coarsened};
     };
     return refine<FiniteNPair>(attempt,
                                "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
@@ -197,20 +198,22 @@ std::vector<FiniteN> finite_n(const TheoryModel& model, int threads) {
     results[i] = at[query]->pair(l, h, own[query * heads + l], own[query * heads + h]);
   });
 
-  const auto take = [&](const Piece& piece, double covariance, double change, double certificate) {
+  const auto take = [&](const Piece& piece, double covariance, double change,
+                        double normalisation_error) {
     const auto i = static_cast<Eigen::Index>(piece.h);
     const auto j = static_cast<Eigen::Index>(piece.l);
     FiniteN& one = all[piece.query];
     one.covariance(i, j) = one.covariance(j, i) = covariance;
     one.change(i, j) = one.change(j, i) = change;
-    if (std::abs(certificate) > std::abs(one.certificate)) one.certificate = certificate;
+    if (std::abs(normalisation_error) > std::abs(one.normalisation_error))
+      one.normalisation_error = normalisation_error;
   };
   for (std::size_t i = 0; i < singles.size(); ++i) {
     all[singles[i].query].bias(static_cast<Eigen::Index>(singles[i].h)) = own[i].bias;
-    take(singles[i], own[i].variance, own[i].change, own[i].certificate);
+    take(singles[i], own[i].variance, own[i].change, own[i].normalisation_error);
   }
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    take(pairs[i], results[i].covariance, results[i].change, results[i].certificate);
+    take(pairs[i], results[i].covariance, results[i].change, results[i].normalisation_error);
   }
   return all;
 }

@@ -41,12 +41,12 @@ struct Setting {
   int replicates = 8;
 };
 
-Study study(const Setting& setting, const json& matrices, const json& x) {
+Scenario scenario(const Setting& setting, const json& matrices, const json& x) {
   const std::string dim = std::to_string(x.size());
   const std::string design =
       setting.design +
       (setting.design.find("mixture") == std::string::npos ? ", dim = " + dim : "");
-  return parse_study(
+  return parse_scenario(
       "[scenario]\nname = \"known\"\n[data]\nn = " + std::to_string(setting.n) + "\ndesign = { " +
           design + " }\nregression = " + setting.regression + "\nnoise = " + setting.noise +
           "\n[heads]\ncount = " + std::to_string(matrices.size()) +
@@ -57,8 +57,8 @@ Study study(const Setting& setting, const json& matrices, const json& x) {
       "known.toml");
 }
 
-TheoryModel model_of(const Study& study) {
-  return theory_model(study.conditions.at(0));
+TheoryModel model_of(const Scenario& scenario) {
+  return theory_model(scenario.conditions.at(0));
 }
 
 /// Two heads of dimension one in the plane, seen from a query with given projections.
@@ -78,7 +78,7 @@ std::string gaussian(double bandwidth) {
 }
 
 TheoryModel noise_model(const Plane& plane, double bandwidth, int n) {
-  return model_of(study({.kernel = gaussian(bandwidth), .n = n}, plane.matrices, plane.x));
+  return model_of(scenario({.kernel = gaussian(bandwidth), .n = n}, plane.matrices, plane.x));
 }
 
 TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
@@ -91,7 +91,7 @@ TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
     EXPECT_TRUE(close(exact.covariance(0, 0), c["V"][0], 1e-12));
     EXPECT_TRUE(close(exact.covariance(1, 1), c["V"][1], 1e-12));
     EXPECT_TRUE(close(exact.covariance(0, 1), c["C"], 1e-12));
-    EXPECT_TRUE(close(exact.certificate, 0, 1e-12));
+    EXPECT_TRUE(close(exact.normalisation_error, 0, 1e-12));
     EXPECT_EQ(exact.bias(0), 0);
 
     // Negative control: one point more.
@@ -108,13 +108,13 @@ TEST(FiniteN, GivesTheKnownBiasesAndCovariancesOfSignalAndNoise) {
           c.contains("bandwidth") ? gaussian(c["bandwidth"])
                                   : "law = \"softmax\", temperature = " + c["temperature"].dump();
       const TheoryModel model = model_of(
-          study({.kernel = kernel,
-                 .regression = "{ law = \"cosines\", amplitude = " + c["amplitude"].dump() +
-                               ", frequency = " + c["frequency"].dump() +
-                               ", phase = " + c["phase"].dump() + " }",
-                 .noise = "{ law = \"normal\", sd = " + c["noise_sd"].dump() + " }",
-                 .n = c["n"]},
-                c["W"], c["x"]));
+          scenario({.kernel = kernel,
+                    .regression = "{ law = \"cosines\", amplitude = " + c["amplitude"].dump() +
+                                  ", frequency = " + c["frequency"].dump() +
+                                  ", phase = " + c["phase"].dump() + " }",
+                    .noise = "{ law = \"normal\", sd = " + c["noise_sd"].dump() + " }",
+                    .n = c["n"]},
+                   c["W"], c["x"]));
 
       const FiniteN exact = finite_n(model, 2).at(0);
 
@@ -172,13 +172,14 @@ TEST(FiniteNCertificate, CatchesAFixedRange) {
   const ScalarHead head = scalar_head(model, model.queries[0], 0);
   const Resolution resolution = {26, 50000};
   SigmaRange range = sigma_range(head, model.n, resolution);
-  EXPECT_TRUE(close(scalar_head_moments(model, 0, head, range, resolution).certificate, 0, 1e-11));
+  EXPECT_TRUE(
+      close(scalar_head_moments(model, 0, head, range, resolution).normalisation_error, 0, 1e-11));
 
   range.from = -26;
   range.to = 30;
 
   const HeadMoments cut = scalar_head_moments(model, 0, head, range, resolution);
-  EXPECT_TRUE(close(cut.certificate, -3e-3, 1e-3));
+  EXPECT_TRUE(close(cut.normalisation_error, -3e-3, 1e-3));
 }
 
 TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
@@ -187,7 +188,7 @@ TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
   const Resolution resolution = {26, 50000};
   const PairMoments pair = scalar_pair_moments(model, 0, scalar_head(model, model.queries[0], 0),
                                                scalar_head(model, model.queries[0], 1), resolution);
-  EXPECT_TRUE(close(pair.certificate, 0, 1e-11));
+  EXPECT_TRUE(close(pair.normalisation_error, 0, 1e-11));
   EXPECT_FALSE(close(pair.product - 1, 0, 0.5));
 }
 
@@ -196,7 +197,7 @@ TEST(FiniteN, RefusesWithTheCertificateWhatItCannotResolve) {
   try {
     finite_n(model).at(0);
     FAIL();
-  } catch (const Refused& refused) {
+  } catch (const InvalidInput& refused) {
     EXPECT_NE(std::string(refused.what()).find("weights sum to one but for"), std::string::npos)
         << refused.what();
   }
@@ -243,18 +244,18 @@ TEST(FiniteN, AgreesWithSimulationInHardCases) {
     SCOPED_TRACE(hard.name);
     Setting setting = hard.setting;
     setting.replicates = 20000;
-    const Study scenario = study(setting, hard.plane.matrices, hard.plane.x);
+    const Scenario condition = scenario(setting, hard.plane.matrices, hard.plane.x);
     const QueryEstimates simulated =
-        run(scenario, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
+        run(condition, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
 
-    const FiniteN exact = finite_n(model_of(scenario)).at(0);
+    const FiniteN exact = finite_n(model_of(condition)).at(0);
 
     for (std::size_t h = 0; h < 2; ++h) {
       const auto i = static_cast<Eigen::Index>(h);
-      const Figure& bias = simulated.head_bias[h];
+      const Estimate& bias = simulated.head_bias[h];
       EXPECT_TRUE(close(bias.value, exact.bias(i), 4 * bias.mcse));
       for (std::size_t l = h; l < 2; ++l) {
-        const Figure& figure = simulated.head_covariance[h * 2 + l];
+        const Estimate& figure = simulated.head_covariance[h * 2 + l];
         const double value = exact.covariance(i, static_cast<Eigen::Index>(l));
         EXPECT_TRUE(close(figure.value, value, 4 * figure.mcse)) << h << l;
         // Negative control: ten percent more.

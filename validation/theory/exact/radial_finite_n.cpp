@@ -105,7 +105,7 @@ std::pair<const DirectionRule*, double> direction_rule(int k, double size) {
   static std::map<std::pair<int, std::size_t>, DirectionRule> rules;
   const auto reach = std::ranges::lower_bound(rule_reaches, size);
   if (reach == rule_reaches.end()) {
-    throw Refused(
+    throw InvalidInput(
         "exact finite-n theory does not resolve a query so far out, or a regression of such high "
         "frequencies - simulate with headlab run");
   }
@@ -266,7 +266,7 @@ PairMoments RadialHeads::pair(std::size_t h, std::size_t l, const Resolution& re
   const double alone = products(products.size() - 1).real();
   PairMoments moments;
   moments.coarsened = of_h.coarsened || of_l.coarsened;
-  moments.certificate = n * alone - 1;
+  moments.normalisation_error = n * alone - 1;
   moments.product = n * (model_.noise_sd * model_.noise_sd * alone +
                          (squares.transpose() * products.head(squares.size())).sum().real());
   if (model_.n == 1) return moments;
@@ -276,7 +276,7 @@ PairMoments RadialHeads::pair(std::size_t h, std::size_t l, const Resolution& re
   const Index terms = regression_.amplitude.size();
   const MatrixXcd plain = of_h.plain.cwiseProduct(of_l.plain.transpose());
   const MatrixXcd conjugate = of_h.conjugate.cwiseProduct(of_l.conjugate.adjoint());
-  moments.certificate += n * (n - 1) * plain(terms, terms).real();
+  moments.normalisation_error += n * (n - 1) * plain(terms, terms).real();
   const VectorXcd amplitude = damped(regression_, of_h.regression_inside + of_l.regression_inside);
   const VectorXcd sums = plain.topLeftCorner(terms, terms) * amplitude +
                          conjugate.topLeftCorner(terms, terms) * amplitude.conjugate();

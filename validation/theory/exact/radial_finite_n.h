@@ -22,8 +22,8 @@
 
 namespace headlab {
 
-/// J_v at each of `radius`. \param v,q [k], k >= 1. Throws Refused where |z| is beyond what the
-/// quadrature over angles resolves.
+/// J_v at each of `radius`. \param v,q [k], k >= 1. Throws InvalidInput where |z| is beyond what
+/// the quadrature over angles resolves.
 Eigen::ArrayXcd radial_wave(const Eigen::VectorXd& v, const Eigen::VectorXd& q,
                             const Eigen::ArrayXd& radius);
 

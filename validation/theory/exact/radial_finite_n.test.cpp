@@ -16,17 +16,17 @@ namespace {
 
 using Eigen::VectorXd;
 
-Study study(int n, int k, const std::string& regression, const std::string& x,
-            const std::string& subspaces = "law = \"orthogonal\"") {
-  return parse_study("[scenario]\nname = \"radial\"\n[data]\nn = " + std::to_string(n) +
-                         "\ndesign = { law = \"normal\", dim = " + std::to_string(2 * k) +
-                         " }\nregression = { " + regression +
-                         " }\nnoise = { law = \"normal\", sd = 0.5 }\n[heads]\ncount = 2\ndim = " +
-                         std::to_string(k) + "\nsubspaces = { " + subspaces +
-                         " }\nkernel = { law = \"gaussian\", bandwidth = 0.6 }\n"
-                         "[queries]\nlaw = \"points\"\npoints = [" +
-                         x + "]\n[run]\nseed = 3\nreplicates = 20000\n",
-                     "radial.toml");
+Scenario scenario(int n, int k, const std::string& regression, const std::string& x,
+                  const std::string& subspaces = "law = \"orthogonal\"") {
+  return parse_scenario(
+      "[scenario]\nname = \"radial\"\n[data]\nn = " + std::to_string(n) +
+          "\ndesign = { law = \"normal\", dim = " + std::to_string(2 * k) + " }\nregression = { " +
+          regression + " }\nnoise = { law = \"normal\", sd = 0.5 }\n[heads]\ncount = 2\ndim = " +
+          std::to_string(k) + "\nsubspaces = { " + subspaces +
+          " }\nkernel = { law = \"gaussian\", bandwidth = 0.6 }\n"
+          "[queries]\nlaw = \"points\"\npoints = [" +
+          x + "]\n[run]\nseed = 3\nreplicates = 20000\n",
+      "radial.toml");
 }
 
 TEST(RadialFiniteN, WaveOfFrequencyZeroIsTheNoncentralChiDensity) {
@@ -65,7 +65,7 @@ TEST(RadialFiniteN, RulesOverAnglesAgreeWhereTheyMeet) {
       const double scale = radial_wave(VectorXd::Zero(k), q, either).abs().maxCoeff();
       EXPECT_LE(std::abs(wave(0) - wave(1)), 1e-10 * scale) << k << ' ' << reach;
     }
-    EXPECT_THROW(radial_wave(100 * v, q, Eigen::ArrayXd::Constant(1, 5.0)), Refused);
+    EXPECT_THROW(radial_wave(100 * v, q, Eigen::ArrayXd::Constant(1, 5.0)), InvalidInput);
   }
 }
 
@@ -75,7 +75,7 @@ TEST(RadialFiniteN, OneDimensionalHeadsAreThoseOfTheScalarForm) {
       "frequency = [[1, 0.5], [0.2, 2]]";
   const Resolution resolution{36, 25000};
   for (const std::string x : {"[0.5, -0.3]", "[-1, 0.2]", "[0, 0]"}) {
-    const TheoryModel model = theory_model(study(20, 1, cosines, x).conditions.at(0));
+    const TheoryModel model = theory_model(scenario(20, 1, cosines, x).conditions.at(0));
     RadialHeads heads(model, 0);
     const ScalarHead first = scalar_head(model, model.queries[0], 0);
     const ScalarHead second = scalar_head(model, model.queries[0], 1);
@@ -102,16 +102,16 @@ TEST(RadialFiniteN, AgreesWithSimulation) {
       {2, 2, "law = \"zero\"", "[1, 0, 0, 0]"},
   };
   for (const auto& c : cases) {
-    const Study scenario = study(c.n, c.k, c.regression, c.x);
+    const Scenario condition = scenario(c.n, c.k, c.regression, c.x);
     const QueryEstimates simulated =
-        run(scenario, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
-    const FiniteN exact = finite_n(theory_model(scenario.conditions.at(0))).at(0);
-    EXPECT_LE(std::abs(exact.certificate), 1e-9);
+        run(condition, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
+    const FiniteN exact = finite_n(theory_model(condition.conditions.at(0))).at(0);
+    EXPECT_LE(std::abs(exact.normalisation_error), 1e-9);
     for (Eigen::Index h = 0; h < 2; ++h) {
-      const Figure& bias = simulated.head_bias[static_cast<std::size_t>(h)];
+      const Estimate& bias = simulated.head_bias[static_cast<std::size_t>(h)];
       EXPECT_LE(std::abs(bias.value - exact.bias(h)), 4 * bias.mcse);
       for (Eigen::Index l = h; l < 2; ++l) {
-        const Figure& figure = simulated.head_covariance[static_cast<std::size_t>(2 * h + l)];
+        const Estimate& figure = simulated.head_covariance[static_cast<std::size_t>(2 * h + l)];
         const double value = exact.covariance(h, l);
         EXPECT_LE(std::abs(figure.value - value), 4 * figure.mcse) << h << l;
         // Negative control: ten percent more.
@@ -122,15 +122,15 @@ TEST(RadialFiniteN, AgreesWithSimulation) {
 }
 
 TEST(RadialFiniteN, IsTheFloorForNoiseAloneOnOrthogonalSubspaces) {
-  const Study two = study(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]");
+  const Scenario two = scenario(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]");
   const FiniteN exact = finite_n(theory_model(two.conditions.at(0))).at(0);
   EXPECT_NEAR(exact.covariance(0, 1), 0.25 / 10, 1e-10);
   EXPECT_GT(exact.covariance(0, 0), 0.25 / 10 + 1e-3);
 }
 
 TEST(RadialFiniteN, NamesWhatStandsInTheWay) {
-  const Study turned = study(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]",
-                             "law = \"principal_angles\", angles = [0.5, 1.0]");
+  const Scenario turned = scenario(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]",
+                                   "law = \"principal_angles\", angles = [0.5, 1.0]");
   TheoryModel model = theory_model(turned.conditions.at(0));
   EXPECT_EQ(finite_n_obstacle(model, 0, 0), std::nullopt);
   EXPECT_NE(finite_n_obstacle(model, 0, 1).value_or("").find("orthogonal"), std::string::npos);

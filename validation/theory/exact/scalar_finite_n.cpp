@@ -67,7 +67,7 @@ HeadMoments head_moments(std::uint64_t points, const Nodes& sigma,
   HeadMoments moments;
   moments.mean = (others * mean_first).sum();
   moments.square = (others * square_second).sum();
-  moments.certificate = (others * first).sum() - 1;
+  moments.normalisation_error = (others * first).sum() - 1;
   if (points > 1) {
     const ArrayXd rest = sigma.weights * power_of_phi(fall, n - 2).col(0);
     moments.square += n * (n - 1) * (rest * mean_first.square()).sum();
@@ -110,13 +110,13 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
   return moments;
 }
 
-void require_certificate(double certificate, const std::string& what) {
-  if (std::abs(certificate) <= 1e-7) return;
+void require_normalisation(double normalisation_error, const std::string& what) {
+  if (std::abs(normalisation_error) <= 1e-7) return;
   char figure[32];
-  std::snprintf(figure, sizeof figure, "%.2g", certificate);
-  throw Refused("exact finite-n theory does not converge for " + what +
-                ": weights sum to one but for " + figure +
-                " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
+  std::snprintf(figure, sizeof figure, "%.2g", normalisation_error);
+  throw InvalidInput(
+      "exact finite-n theory does not converge for " + what + ": weights sum to one but for " +
+      figure + " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
 }
 
 }  // namespace headlab

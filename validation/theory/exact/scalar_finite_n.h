@@ -28,7 +28,7 @@ namespace headlab {
 struct HeadMoments {
   double mean = 0;
   double square = 0;
-  double certificate = 0;
+  double normalisation_error = 0;
   bool coarsened = false;  ///< a grid met the limit of the resolution
 };
 /// Nodes of the design, [node]: L there, the probability, and that times E[m - m(x)] and
@@ -52,14 +52,14 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
 /// Two heads' product moment about m(x), with E f_h f_l - 1 for responses that are all one.
 struct PairMoments {
   double product = 0;
-  double certificate = 0;
+  double normalisation_error = 0;
   bool coarsened = false;  ///< a grid met the limit of the resolution
 };
 PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const ScalarHead& first,
                                 const ScalarHead& second, const Resolution& resolution);
 
-/// Throws Refused, with the figure, unless |certificate| <= 1e-7.
+/// Throws InvalidInput, with the figure, unless |normalisation error| <= 1e-7.
 /// \param what the integral is of, as in "heads 1 and 2"
-void require_certificate(double certificate, const std::string& what);
+void require_normalisation(double normalisation_error, const std::string& what);
 
 }  // namespace headlab

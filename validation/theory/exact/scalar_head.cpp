@@ -241,9 +241,9 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
     breaks.push_back((sight.head.centre - sight.offset) / sight.slope);
   }
   Nodes nodes = panel_nodes(from, to, breaks, width);
-  while (nodes.points.size() > resolution.most_nodes) {
+  while (nodes.points.size() > resolution.max_nodes) {
     stretch *=
-        1.2 * static_cast<double>(nodes.points.size()) / static_cast<double>(resolution.most_nodes);
+        1.2 * static_cast<double>(nodes.points.size()) / static_cast<double>(resolution.max_nodes);
     nodes = panel_nodes(from, to, breaks, width);
     nodes.coarsened = true;
   }

@@ -21,7 +21,7 @@ namespace headlab {
 struct Resolution {
   double digits;
   /// Nodes of a scalar's grid, beyond which panels are widened instead.
-  Eigen::Index most_nodes;
+  Eigen::Index max_nodes;
 
   double reach() const;   ///< of the design, in standard deviations
   double widest() const;  ///< panel on a Gaussian density, in standard deviations

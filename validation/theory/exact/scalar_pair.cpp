@@ -17,7 +17,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// Of a matrix over the design, [u][v]: 128 MB.
-constexpr double most_entries = 1.6e7;
+constexpr double max_entries = 1.6e7;
 
 /// Law of V given U in one component of the design: N(offset + slope u, sd^2).
 struct Conditional {
@@ -148,7 +148,7 @@ struct PairSums {
     };
     const Eigen::ArrayXXd others = power_of_phi(fall, n - 1);
     PairMoments moments = {.product = n * total(square.array() * others),
-                           .certificate = n * total(first_first.array() * others) - 1};
+                           .normalisation_error = n * total(first_first.array() * others) - 1};
     if (n > 1) {
       const Eigen::ArrayXXd rest = power_of_phi(fall, n - 2);
       const Eigen::ArrayXXd first_rest = (first_u.replicate(1, columns) - first_fall).array();
@@ -156,15 +156,15 @@ struct PairSums {
           (first_v.transpose().replicate(rows, 1) - fall_first).array();
       moments.product +=
           n * (n - 1) * total(mean_first_rest.array() * mean_rest_first.array() * rest);
-      moments.certificate += n * (n - 1) * total(first_rest * rest_first * rest);
+      moments.normalisation_error += n * (n - 1) * total(first_rest * rest_first * rest);
     }
     return moments;
   }
 };
 
 /// The least spread over which a pair's integrand is averaged, given the other head.
-double least_conditional_sd(const TheoryModel& model, const ScalarHead& given,
-                            const ScalarHead& head) {
+double min_conditional_sd(const TheoryModel& model, const ScalarHead& given,
+                          const ScalarHead& head) {
   double least = head.laws[0].sd;
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
     least = std::min(
@@ -185,9 +185,9 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
   const SigmaRange sigma_reach = sigma_range(first, model.n, resolution);
   const SigmaRange tau_reach = sigma_range(second, model.n, resolution);
   const Nodes sigma = sigma_nodes(first, sigma_reach, model.n,
-                                  least_conditional_sd(model, second, first), resolution);
-  const Nodes tau = sigma_nodes(second, tau_reach, model.n,
-                                least_conditional_sd(model, first, second), resolution);
+                                  min_conditional_sd(model, second, first), resolution);
+  const Nodes tau =
+      sigma_nodes(second, tau_reach, model.n, min_conditional_sd(model, first, second), resolution);
   PairSums sums(sigma.points.size(), tau.points.size());
   bool coarsened = false;
   for (std::size_t c = 0; c < first.laws.size(); ++c) {
@@ -216,9 +216,9 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     // Beyond ten times what memory holds, little serves to show by how much weights fail to sum.
     const double entries =
         static_cast<double>(u.points.size()) * static_cast<double>(v.points.size());
-    if (!narrow && entries > most_entries) {
+    if (!narrow && entries > max_entries) {
       const double share =
-          std::sqrt((entries > 10 * most_entries ? most_entries / 50 : most_entries) / entries);
+          std::sqrt((entries > 10 * max_entries ? max_entries / 50 : max_entries) / entries);
       const auto fewer = [&](const Nodes& nodes) {
         return Resolution{resolution.digits,
                           static_cast<Index>(share * static_cast<double>(nodes.points.size()))};

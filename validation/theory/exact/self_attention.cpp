@@ -56,8 +56,8 @@ SelfAttentionHead self_attention_head(std::uint64_t n, int k, double distance, d
   SelfAttentionHead result;
   result.self_weight = (own * s).sum();
   result.variance_share = (own * s * s).sum() + count * (rest * second).sum();
-  result.certificate = result.self_weight + count * (rest * first).sum() - 1;
-  require_certificate(result.certificate, "the self-weight");
+  result.normalisation_error = result.self_weight + count * (rest * first).sum() - 1;
+  require_normalisation(result.normalisation_error, "the self-weight");
   return result;
 }
 

@@ -15,9 +15,9 @@ namespace headlab {
 
 /// One head at a fixed query.
 struct SelfAttentionHead {
-  double self_weight = 0;     ///< omega in [1/n, 1]: what the query's own key gets, on average
-  double variance_share = 0;  ///< Var f_h / s2 = E w_0^2 + (n-1) E w_i^2
-  double certificate = 0;     ///< E sum_i w_i - 1, which is 0
+  double self_weight = 0;          ///< omega in [1/n, 1]: what the query's own key gets, on average
+  double variance_share = 0;       ///< Var f_h / s2 = E w_0^2 + (n-1) E w_i^2
+  double normalisation_error = 0;  ///< E sum_i w_i - 1, which is 0
 };
 
 /// Computes omega and the variance of one head.
@@ -25,7 +25,7 @@ struct SelfAttentionHead {
 /// \param k per-head dimension, >= 1
 /// \param distance |W^T x| >= 0
 /// \param bandwidth b > 0
-/// Throws Refused where weights do not sum to one within 1e-7.
+/// Throws InvalidInput where weights do not sum to one within 1e-7.
 SelfAttentionHead self_attention_head(std::uint64_t n, int k, double distance, double bandwidth);
 
 /// Computes Cov(f_h, f_l) / s2 of heads on orthogonal subspaces, whose projected keys are

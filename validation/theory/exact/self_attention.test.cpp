@@ -68,7 +68,7 @@ TEST(SelfAttention, AgreesWithDirectSimulation) {
     const double covariance = self_attention_covariance(n, head.self_weight, head.self_weight);
     const Simulated simulated = simulate(c.n, c.k, c.distance, c.bandwidth);
 
-    EXPECT_LE(std::abs(head.certificate), 1e-11);
+    EXPECT_LE(std::abs(head.normalisation_error), 1e-11);
     EXPECT_TRUE(agrees(head.self_weight, simulated.self_weight, simulated.self_weight_se));
     EXPECT_TRUE(agrees(head.variance_share, simulated.variance, simulated.variance_se));
     EXPECT_TRUE(agrees(covariance, simulated.covariance, simulated.covariance_se));

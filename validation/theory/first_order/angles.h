@@ -33,7 +33,7 @@ double overlap_correlation(const Eigen::MatrixXd& first, const Eigen::MatrixXd& 
 /// \param first,second w_h.x and w_l.x; 0 and 0 at the centre
 /// \param bandwidth b > 0
 /// \param n >= 1
-/// Throws Refused where weights do not sum to one within 1e-7.
+/// Throws InvalidInput where weights do not sum to one within 1e-7.
 double noise_covariance_ratio(double cosine, double first, double second, double bandwidth,
                               std::uint64_t n);
 

@@ -29,14 +29,15 @@ struct Text {
   std::string n, design, regression, noise, heads, dim, matrices, kernel, x;
   std::uint64_t replicates = 100;
 
-  Scenario scenario() const {
-    return parse_study("[scenario]\nname = \"first order\"\n[data]\nn = " + n +
-                           "\ndesign = " + design + "\nregression = " + regression +
-                           "\nnoise = " + noise + "\n[heads]\ncount = " + heads + "\ndim = " + dim +
-                           "\nsubspaces = { law = \"explicit\", matrices = " + matrices +
-                           " }\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = " +
-                           x + "\n[run]\nseed = 3\nreplicates = " + std::to_string(replicates),
-                       "first_order.toml")
+  Condition condition() const {
+    return parse_scenario(
+               "[scenario]\nname = \"first order\"\n[data]\nn = " + n + "\ndesign = " + design +
+                   "\nregression = " + regression + "\nnoise = " + noise +
+                   "\n[heads]\ncount = " + heads + "\ndim = " + dim +
+                   "\nsubspaces = { law = \"explicit\", matrices = " + matrices +
+                   " }\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = " + x +
+                   "\n[run]\nseed = 3\nreplicates = " + std::to_string(replicates),
+               "first_order.toml")
         .conditions.at(0);
   }
 };
@@ -79,7 +80,7 @@ TEST(FirstOrder, GivesTheKnownAnswers) {
   int cases = 0;
   for (const char* name : {"first_order", "softmax_first_order"}) {
     for (const json& known : known_answers()[name]) {
-      TheoryModel model = theory_model(text_of(known).scenario());
+      TheoryModel model = theory_model(text_of(known).condition());
       EXPECT_LE(distance(first_order(model).at(0), known), 1e-10) << name;
       // Negative controls: one point fewer, noise a little stronger.
       --model.n;
@@ -116,7 +117,7 @@ TEST(FirstOrder, RemainderIsTheNextTerm) {
   const double nu_3 = mass(3) / std::pow(mass(1), 3);
   const HeadTheory theory =
       first_order(
-          theory_model(noise_alone("200", "{ law = \"gaussian\", bandwidth = 0.5 }").scenario()))
+          theory_model(noise_alone("200", "{ law = \"gaussian\", bandwidth = 0.5 }").condition()))
           .at(0);
   EXPECT_NEAR(theory.covariance(0, 0), nu_2 / n, 1e-15);
   const double expected = nu_2 / n * (3 * nu_2 - 1 - 2 * nu_3 / nu_2) / n;
@@ -126,9 +127,9 @@ TEST(FirstOrder, RemainderIsTheNextTerm) {
 }
 
 QueryEstimates simulate_one(const Text& text) {
-  Study study;
-  study.conditions = {text.scenario()};
-  return run(study, {.threads = 1}).conditions.at(0).estimates.queries.at(0);
+  Scenario scenario;
+  scenario.conditions = {text.condition()};
+  return run(scenario, {.threads = 1}).conditions.at(0).estimates.queries.at(0);
 }
 
 /// Largest |z| of simulated head covariances against closed ones with a share of the remainder
@@ -139,7 +140,7 @@ double largest_z(const QueryEstimates& simulated, const HeadTheory& theory,
   const Index heads = theory.bias.size();
   for (Index h = 0; h < heads; ++h) {
     for (Index l = 0; l < heads; ++l) {
-      const Figure& figure = simulated.head_covariance[static_cast<std::size_t>(h * heads + l)];
+      const Estimate& figure = simulated.head_covariance[static_cast<std::size_t>(h * heads + l)];
       const double closed =
           theory.covariance(h, l) + remainder_share * theory.covariance_remainder(h, l);
       const double z = std::abs(figure.value - closed) / figure.mcse;
@@ -157,7 +158,7 @@ TEST(FirstOrder, RemainderTakesItToTheSimulation) {
   for (Text& text : std::vector<Text>{gaussian, softmax, uneven}) {
     text.replicates = 60000;
     const QueryEstimates simulated = simulate_one(text);
-    const HeadTheory theory = first_order(theory_model(text.scenario())).at(0);
+    const HeadTheory theory = first_order(theory_model(text.condition())).at(0);
     EXPECT_LT(largest_z(simulated, theory, 1), 5) << text.kernel << text.noise;
     // Negative controls: without it, and with the opposite sign.
     EXPECT_GT(largest_z(simulated, theory, 0), 8) << text.kernel << text.noise;
@@ -182,7 +183,7 @@ TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
          {"{ law = \"gaussian\", bandwidth = 0.5 }", "{ law = \"softmax\", temperature = 1.0 }"}) {
       text.kernel = kernel;
       const QueryEstimates simulated = simulate_one(text);
-      TheoryModel model = theory_model(text.scenario());
+      TheoryModel model = theory_model(text.condition());
       EXPECT_LT(largest_z(simulated, first_order(model).at(0), 1), 4.5) << design << kernel;
       // Negative control: the standard design in the closed form alone.
       model.design = {{1.0}, {{VectorXd::Zero(2), MatrixXd::Identity(2, 2)}}};
@@ -193,13 +194,14 @@ TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
 
 TEST(FirstOrder, SharesOneComponentCutInTwo) {
   Text text = noise_alone("50", "{ law = \"gaussian\", bandwidth = 0.5 }");
-  const HeadTheory whole = first_order(theory_model(text.scenario())).at(0);
+  const HeadTheory whole = first_order(theory_model(text.condition())).at(0);
   text.design = "{ law = \"mixture\", weights = [0.3, 0.7], means = [[0, 0], [0, 0]] }";
-  const HeadTheory halves = first_order(theory_model(text.scenario())).at(0);
+  const HeadTheory halves = first_order(theory_model(text.condition())).at(0);
   EXPECT_TRUE(halves.covariance.isApprox(whole.covariance, 1e-14));
   text.design = "{ law = \"mixture\", weights = [0.3, 0.7], means = [[0, 0], [0, 0.01]] }";
-  EXPECT_FALSE(
-      first_order(theory_model(text.scenario())).at(0).covariance.isApprox(whole.covariance, 1e-6));
+  EXPECT_FALSE(first_order(theory_model(text.condition()))
+                   .at(0)
+                   .covariance.isApprox(whole.covariance, 1e-6));
 }
 
 }  // namespace

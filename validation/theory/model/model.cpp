@@ -19,7 +19,7 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 
 constexpr double radians_a_turn = 2 * std::numbers::pi;
 /// E m^2 takes a number a pair of cosines or bumps.
-constexpr int most_terms = 2048;
+constexpr int max_terms = 2048;
 constexpr const char* way_out = " - simulate with headlab run, or use data.fixed_design = true";
 
 /// Numbers of a plan's table.
@@ -40,7 +40,7 @@ GaussianLaw gaussian(const Table& table, int d, std::int64_t mean, std::int64_t 
   return {vector_of(table, mean, d), root * root.transpose()};
 }
 
-void read_design(const Scenario& scenario, const Plan& plan, TheoryModel& model) {
+void read_design(const Condition& condition, const Plan& plan, TheoryModel& model) {
   const int d = plan.d;
   if (const auto* normal = std::get_if<NormalDesign::Sampler>(&plan.design)) {
     model.standard_design = normal->standard;
@@ -51,7 +51,7 @@ void read_design(const Scenario& scenario, const Plan& plan, TheoryModel& model)
     return;
   }
   if (const auto* mixture = std::get_if<MixtureDesign::Sampler>(&plan.design)) {
-    const auto& weights = std::get<MixtureDesign>(scenario.design).weights;
+    const auto& weights = std::get<MixtureDesign>(condition.design).weights;
     for (int c = 0; c < mixture->components; ++c) {
       const double weight = weights[static_cast<std::size_t>(c)];
       if (weight == 0) continue;
@@ -61,20 +61,20 @@ void read_design(const Scenario& scenario, const Plan& plan, TheoryModel& model)
     }
     return;
   }
-  reject(scenario, "data.design",
-         "closed forms need a normal or mixture design; law \"" + name_of(scenario.design) +
+  reject(condition, "data.design",
+         "closed forms need a normal or mixture design; law \"" + name_of(condition.design) +
              "\" is neither" + way_out);
 }
 
-void require_few(const Scenario& scenario, int terms) {
-  if (terms > most_terms) {
-    reject(scenario, "data.regression",
+void require_few(const Condition& condition, int terms) {
+  if (terms > max_terms) {
+    reject(condition, "data.regression",
            "closed forms take a number for each pair of terms, at most " +
-               std::to_string(most_terms) + " terms, here " + std::to_string(terms) + way_out);
+               std::to_string(max_terms) + " terms, here " + std::to_string(terms) + way_out);
   }
 }
 
-void read_regression(const Scenario& scenario, const Plan& plan, TheoryModel& model) {
+void read_regression(const Condition& condition, const Plan& plan, TheoryModel& model) {
   const Table& table = plan.table;
   const int d = plan.d;
   auto cosines = [&](int terms, std::int64_t amplitudes, const MatrixXd& frequency,
@@ -93,21 +93,21 @@ void read_regression(const Scenario& scenario, const Plan& plan, TheoryModel& mo
           model.regression =
               std::make_shared<PolynomialFunction>(0, vector_of(table, m.coefficients, d));
         } else if constexpr (std::is_same_v<Function, CosineSum>) {
-          require_few(scenario, m.terms);
+          require_few(condition, m.terms);
           cosines(m.terms, m.amplitudes, matrix_of(table, m.frequencies, m.terms, d), m.phases);
         } else if constexpr (std::is_same_v<Function, AdditiveRegression::Function>) {
-          require_few(scenario, d);
+          require_few(condition, d);
           cosines(d, m.amplitudes, vector_of(table, m.frequencies, d).asDiagonal(), m.phases);
         } else if constexpr (std::is_same_v<Function, BumpsRegression::Function>) {
-          require_few(scenario, m.bumps);
+          require_few(condition, m.bumps);
           model.regression = std::make_shared<BumpSumFunction>(
               vector_of(table, m.heights, m.bumps), matrix_of(table, m.centres, m.bumps, d),
               2 * vector_of(table, m.rates, m.bumps));
         } else {
-          reject(scenario, "data.regression",
+          reject(condition, "data.regression",
                  "closed forms need a regression whose Gaussian expectations are known (zero, "
                  "linear, cosines, random_cosines, additive, single_index, bumps); law \"" +
-                     name_of(scenario.regression) + "\" is none of them" + way_out);
+                     name_of(condition.regression) + "\" is none of them" + way_out);
         }
       },
       plan.regression);
@@ -132,21 +132,21 @@ void read_noise(const Plan& plan, TheoryModel& model) {
 
 }  // namespace
 
-TheoryModel theory_model(const Scenario& scenario) {
-  const Plan plan = make_plan(scenario);
+TheoryModel theory_model(const Condition& condition) {
+  const Plan plan = make_plan(condition);
   TheoryModel model;
   model.n = plan.n;
-  read_design(scenario, plan, model);
-  read_regression(scenario, plan, model);
+  read_design(condition, plan, model);
+  read_regression(condition, plan, model);
   read_noise(plan, model);
   if (!std::holds_alternative<GaussianKernel>(plan.kernel) &&
       !std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
-    reject(scenario, "heads.kernel",
+    reject(condition, "heads.kernel",
            "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
                "\" is neither" + way_out);
   }
   if (!plan.query_projections.empty()) {
-    reject(scenario, "heads.subspaces",
+    reject(condition, "heads.subspaces",
            std::string("closed forms are for heads that project queries and keys alike") + way_out);
   }
   model.kernel = plan.kernel;

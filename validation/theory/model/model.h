@@ -39,8 +39,8 @@ struct TheoryModel {
 
 /// Reads a scenario as a model: normal or mixture design; regression of law zero, linear, cosines,
 /// random_cosines, additive, single_index or bumps; any noise; gaussian or softmax kernel. Whether
-/// the design is fixed is not looked at. Throws Refused with one line that names the assumption a
-/// closed form needs and the scenario does not meet.
-TheoryModel theory_model(const Scenario& scenario);
+/// the design is fixed is not looked at. Throws InvalidInput with one line that names the
+/// assumption a closed form needs and the scenario does not meet.
+TheoryModel theory_model(const Condition& condition);
 
 }  // namespace headlab

@@ -27,8 +27,8 @@ struct Laws {
   std::string kernel = "{ law = \"gaussian\", bandwidth = 0.5 }";
 };
 
-Scenario scenario_of(const Laws& laws) {
-  return parse_study(
+Condition condition_of(const Laws& laws) {
+  return parse_scenario(
              "[scenario]\nname = \"model\"\n[data]\nn = 30\ndesign = " + laws.design +
                  "\nregression = " + laws.regression + "\nnoise = " + laws.noise +
                  "\n[heads]\ncount = 2\ndim = 1\nsubspaces = { law = \"haar\" }\nkernel = " +
@@ -42,8 +42,8 @@ Scenario scenario_of(const Laws& laws) {
 
 std::string refusal(const Laws& laws) {
   try {
-    theory_model(scenario_of(laws));
-  } catch (const Refused& error) {
+    theory_model(condition_of(laws));
+  } catch (const InvalidInput& error) {
     return error.what();
   }
   return "";
@@ -61,7 +61,7 @@ TEST(TheoryModel, ReadsEveryClosedRegressionAsThePlanDoes) {
       "{ law = \"bumps\", heights = [0.3, 2.0], centres = [[0, 0], [1, -1]], widths = [2.0, 0.4] "
       "}"};
   for (const std::string& regression : regressions) {
-    const TheoryModel model = theory_model(scenario_of({.regression = regression}));
+    const TheoryModel model = theory_model(condition_of({.regression = regression}));
     EXPECT_EQ(model.zero_regression, regression == regressions[0]);
     for (std::size_t q = 0; q < 2; ++q) {
       const GaussianLaw point{model.queries[q], MatrixXd::Zero(2, 2)};
@@ -79,10 +79,10 @@ TEST(TheoryModel, ReadsEveryClosedRegressionAsThePlanDoes) {
 }
 
 TEST(TheoryModel, ReadsHeadsAndQueriesAsThePlanDoes) {
-  const Scenario scenario = scenario_of({});
-  const TheoryModel model = theory_model(scenario);
+  const Condition condition = condition_of({});
+  const TheoryModel model = theory_model(condition);
   EXPECT_EQ(model.n, 30u);
-  const auto frames = make_subspaces(scenario);
+  const auto frames = subspace_bases(condition);
   ASSERT_EQ(model.projections.size(), 2u);
   for (std::size_t h = 0; h < 2; ++h) EXPECT_EQ(model.projections[h], frames[h]);
   EXPECT_EQ(model.head_weights, (VectorXd(2) << 0.7, 0.4).finished());
@@ -91,19 +91,19 @@ TEST(TheoryModel, ReadsHeadsAndQueriesAsThePlanDoes) {
 }
 
 TEST(TheoryModel, ReadsDesigns) {
-  TheoryModel model = theory_model(scenario_of({}));
+  TheoryModel model = theory_model(condition_of({}));
   EXPECT_TRUE(model.standard_design);
   EXPECT_EQ(model.design.components[0].covariance, MatrixXd::Identity(2, 2));
 
-  model = theory_model(scenario_of({.design = "{ law = \"normal\", dim = 2, ar1 = 0.5 }"}));
+  model = theory_model(condition_of({.design = "{ law = \"normal\", dim = 2, ar1 = 0.5 }"}));
   EXPECT_FALSE(model.standard_design);
   const MatrixXd ar1 = (MatrixXd(2, 2) << 1, 0.5, 0.5, 1).finished();
   EXPECT_TRUE(model.design.components[0].covariance.isApprox(ar1, 1e-15));
 
   model = theory_model(
-      scenario_of({.design = "{ law = \"mixture\", weights = [0.25, 0.0, 0.75], means = [[0, 1], "
-                             "[5, 5], [2, 3]], covariances = [[[1, 0], [0, 1]], [[1, 0], [0, 1]], "
-                             "[[2, 0.5], [0.5, 1]]] }"}));
+      condition_of({.design = "{ law = \"mixture\", weights = [0.25, 0.0, 0.75], means = [[0, 1], "
+                              "[5, 5], [2, 3]], covariances = [[[1, 0], [0, 1]], [[1, 0], [0, 1]], "
+                              "[[2, 0.5], [0.5, 1]]] }"}));
   EXPECT_FALSE(model.standard_design);
   ASSERT_EQ(model.design.weights, (std::vector<double>{0.25, 0.75}));
   EXPECT_EQ(model.design.components[1].mean, (VectorXd(2) << 2, 3).finished());
@@ -115,14 +115,14 @@ TEST(TheoryModel, ReadsNoise) {
   const GaussianLaw point{(VectorXd(2) << 1, -2).finished(), MatrixXd::Zero(2, 2)};
   for (const char* noise : {"{ law = \"normal\", sd = 0.5 }", "{ law = \"laplace\", sd = 0.5 }",
                             "{ law = \"student_t\", df = 4, sd = 0.5 }"}) {
-    const TheoryModel model = theory_model(scenario_of({.noise = noise}));
+    const TheoryModel model = theory_model(condition_of({.noise = noise}));
     EXPECT_TRUE(model.constant_noise);
     EXPECT_EQ(model.noise_sd, 0.5);
     EXPECT_EQ(model.noise_variance->moments(point).mean, 0.25);
   }
   const TheoryModel model = theory_model(
-      scenario_of({.noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 3, direction = "
-                            "[1.0, 0.5] }"}));
+      condition_of({.noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 3, direction = "
+                             "[1.0, 0.5] }"}));
   EXPECT_FALSE(model.constant_noise);
   EXPECT_NEAR(model.noise_variance->moments(point).mean, 0.25, 1e-15);  // direction.x = 0 there
   const GaussianLaw other{(VectorXd(2) << 2, 0).finished(), MatrixXd::Zero(2, 2)};

@@ -41,9 +41,9 @@ struct TruthLaw {
 
 /// The law that a scenario's regression is a draw of: `zero`; `random_cosines`, over its seeds,
 /// squared exponential or Matern, which is the squared exponential with its squared length gamma
-/// distributed; `additive`, over phases that are independent and uniform. Throws Refused, naming
-/// data.regression, for another law.
-TruthLaw truth_law(const Scenario& scenario);
+/// distributed; `additive`, over phases that are independent and uniform. Throws InvalidInput,
+/// naming data.regression, for another law.
+TruthLaw truth_law(const Condition& condition);
 
 /// H heads of dimension k on coordinates of their own, H k <= d.
 struct PopulationEnsemble {

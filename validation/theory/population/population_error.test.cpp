@@ -33,14 +33,14 @@ std::string replaced(std::string text, const std::string& word, const std::strin
   return at == std::string::npos ? text : text.replace(at, word.size(), by);
 }
 
-Study study(const Case& c, int seed, int queries = 16, int replicates = 24) {
+Scenario scenario(const Case& c, int seed, int queries = 16, int replicates = 24) {
   std::mt19937 generator(static_cast<unsigned>(seed));
   std::uniform_real_distribution<double> angle(0, 2 * std::numbers::pi);
   std::string phases = "phase = [";
   for (int j = 0; j < c.d; ++j) phases += (j ? ", " : "") + std::to_string(angle(generator));
   const std::string regression = replaced(replaced(c.regression, "PHASES", phases + "]"), "SEED",
                                           "seed = " + std::to_string(seed));
-  return parse_study(
+  return parse_scenario(
       "[scenario]\nname = \"population\"\n[data]\nn = " + std::to_string(c.n) +
           "\ndesign = { law = \"normal\", dim = " + std::to_string(c.d) + " }\nregression = { " +
           regression + " }\nnoise = { law = \"normal\", sd = 0.7 }\n[heads]\ncount = " +
@@ -52,25 +52,25 @@ Study study(const Case& c, int seed, int queries = 16, int replicates = 24) {
       "population.toml");
 }
 
-PopulationDomain domain_of(const Scenario& scenario, const TruthLaw& truth) {
-  return {.softmax = std::holds_alternative<SoftmaxKernel>(scenario.kernel),
-          .k = scenario.k,
+PopulationDomain domain_of(const Condition& condition, const TruthLaw& truth) {
+  return {.softmax = std::holds_alternative<SoftmaxKernel>(condition.kernel),
+          .k = condition.k,
           .correlations = truth.correlations};
 }
 
-double width_of(const Scenario& scenario) {
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&scenario.kernel))
+double width_of(const Condition& condition) {
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&condition.kernel))
     return softmax->temperature;
-  return std::get<GaussianKernel>(scenario.kernel).bandwidth;
+  return std::get<GaussianKernel>(condition.kernel).bandwidth;
 }
 
-PopulationError theory(const Scenario& scenario) {
-  const TruthLaw truth = truth_law(scenario);
-  const PopulationSetting setting = {width_of(scenario), scenario.n};
-  const PopulationHead head = population_heads(domain_of(scenario, truth), {&setting, 1}).at(0);
-  const int d = std::get<NormalDesign>(scenario.design).dim;
+PopulationError theory(const Condition& condition) {
+  const TruthLaw truth = truth_law(condition);
+  const PopulationSetting setting = {width_of(condition), condition.n};
+  const PopulationHead head = population_heads(domain_of(condition, truth), {&setting, 1}).at(0);
+  const int d = std::get<NormalDesign>(condition.design).dim;
   return population_error(
-      head, {static_cast<double>(scenario.heads), scenario.k, d, scenario.n, 0.7}, truth);
+      head, {static_cast<double>(condition.heads), condition.k, d, condition.n, 0.7}, truth);
 }
 
 /// Mean and standard error over independent draws of truth, queries and training sets.
@@ -208,7 +208,7 @@ TEST(PopulationHead, WeightsSumToOneAtATrillionPoints) {
       settings.push_back({softmax ? 0.5 : 0.01, 1'000'000'000'000});
       for (const PopulationHead& head :
            population_heads({.softmax = softmax, .k = k, .correlations = {}}, settings)) {
-        EXPECT_LE(std::abs(head.certificate), 1e-9) << k;
+        EXPECT_LE(std::abs(head.normalisation_error), 1e-9) << k;
         EXPECT_GT(head.squares, 0);
         EXPECT_LE(head.squares, 1);
       }
@@ -231,7 +231,7 @@ TEST(PopulationHead, ManySettingsAreTheSameAsOne) {
 
 TEST(PopulationHead, RefusesAKernelThatIsTooNarrow) {
   const PopulationSetting setting = {1e-6, 100};
-  EXPECT_THROW(population_heads({.k = 3, .correlations = {}}, {&setting, 1}), Refused);
+  EXPECT_THROW(population_heads({.k = 3, .correlations = {}}, {&setting, 1}), InvalidInput);
 }
 
 class AgainstSimulation : public testing::TestWithParam<Case> {};
@@ -241,14 +241,14 @@ TEST_P(AgainstSimulation, EveryFigureAgrees) {
   constexpr int seeds = 160;
   Spread mse, bias, variance, covariance;
   for (int seed = 1; seed <= seeds; ++seed) {
-    const Estimates estimates =
-        run(study(c, seed), {.backend = "cpu", .threads = 1}).conditions.at(0).estimates;
+    const ConditionEstimates estimates =
+        run(scenario(c, seed), {.backend = "cpu", .threads = 1}).conditions.at(0).estimates;
     mse.add(estimates.mse.value);
     bias.add(estimates.bias_squared.value);
     variance.add(estimates.head_variance_mean.value);
     covariance.add(estimates.head_covariance_mean.value);
   }
-  const PopulationError exact = theory(study(c, 1).conditions.at(0));
+  const PopulationError exact = theory(scenario(c, 1).conditions.at(0));
   const auto compare = [](const Spread& seen, double value, const char* what) {
     EXPECT_LE(std::abs(seen.mean() - value), 4 * seen.error())
         << what << ' ' << seen.mean() << " ± " << seen.error() << " against " << value;
@@ -295,7 +295,7 @@ TEST(PopulationError, MatchesItsDecompositionForNoiseAlone) {
 
 TEST(TruthLaw, KeepsTheVarianceOfARoughTruth) {
   const Case c = {rough, wide, 4, 2, 2, 100};
-  const TruthLaw law = truth_law(study(c, 1).conditions.at(0));
+  const TruthLaw law = truth_law(scenario(c, 1).conditions.at(0));
   EXPECT_LE(std::abs(law.variance() - 1), 1e-5);
   // The Matern correlation of smoothness 1/2 is exp(-r/l).
   for (const double r : {0.5, 2.0, 6.0}) {
@@ -310,9 +310,9 @@ TEST(TruthLaw, KeepsTheVarianceOfARoughTruth) {
 TEST(TruthLaw, RefusesOtherLaws) {
   const Case c = {"law = \"linear\", coefficients = [1, 1]", wide, 2, 1, 1, 10};
   try {
-    truth_law(study(c, 1).conditions.at(0));
+    truth_law(scenario(c, 1).conditions.at(0));
     FAIL();
-  } catch (const Refused& refused) {
+  } catch (const InvalidInput& refused) {
     EXPECT_NE(std::string(refused.what()).find("data.regression"), std::string::npos);
   }
 }

@@ -38,7 +38,7 @@ constexpr double widest_panel = 2.5, narrowest_panel = 0.25;
 /// Sigma at which exp(-exp(sigma - L)) is 0.
 constexpr double above_level = 4.2;
 /// Range of levels that a grid takes.
-constexpr double most_levels = 40000;
+constexpr double max_levels = 40000;
 
 using Panel = Eigen::Array<double, panel_order, 1>;
 
@@ -142,7 +142,7 @@ class QueryGrid {
     }
   }
 
-  Tables tables(double width, std::uint64_t least_n) const;
+  Tables tables(double width, std::uint64_t min_n) const;
   PopulationHead head(const Tables& tables, std::uint64_t n) const;
 
  private:
@@ -154,12 +154,12 @@ class QueryGrid {
   std::vector<MatrixXd> correlations_;
 };
 
-Tables QueryGrid::tables(double width, std::uint64_t least_n) const {
+Tables QueryGrid::tables(double width, std::uint64_t min_n) const {
   const Index panels = edges_.size() - 1;
   const double unit = panel_width(digits);
   // From where the integrals of the largest n begin to where those of the smallest have ended.
   const double from = -digits - 4 - log_n_ - scalar_.log_mean_kernel(width);
-  const double needed = 65 / std::max(static_cast<double>(least_n) - 2, 1e-9);
+  const double needed = 65 / std::max(static_cast<double>(min_n) - 2, 1e-9);
   double to = scalar_.level(edges_(panels), width) + above_level;
   double below = 0;
   for (Index i = 0; i < coarse_.size() && below < needed; ++i) {
@@ -169,9 +169,9 @@ Tables QueryGrid::tables(double width, std::uint64_t least_n) const {
   // Keys whose sK is below this add nothing to n of them.
   const double cut = digits + log_n_;
   const double highest = std::min(to + cut, scalar_.level(edges_(panels), width));
-  if (highest - from > most_levels) {
-    throw Refused("exact theory: a kernel of width " + number_text(width) +
-                  " is too narrow for its grid - take a larger one");
+  if (highest - from > max_levels) {
+    throw InvalidInput("exact theory: a kernel of width " + number_text(width) +
+                       " is too narrow for its grid - take a larger one");
   }
   std::vector<Nodes> fine;
   std::vector<ArrayXd> levels, masses;
@@ -258,8 +258,8 @@ PopulationHead QueryGrid::head(const Tables& tables, std::uint64_t points) const
   const double one = single.dot(first_sum.matrix()) - 1;
   const double square = (n - 1) * rest.dot(first_sum.square().matrix()) + head.squares - 1;
   // The worse of the two; a NaN is.
-  head.certificate = std::abs(one) <= std::abs(square) ? square : one;
-  if (std::isnan(square)) head.certificate = square;
+  head.normalisation_error = std::abs(one) <= std::abs(square) ? square : one;
+  if (std::isnan(square)) head.normalisation_error = square;
   const auto components = static_cast<Index>(correlations_.size());
   for (ArrayXd* figures : {&head.near, &head.pairs, &head.beside, &head.again, &head.afresh}) {
     *figures = ArrayXd::Zero(components);
@@ -320,7 +320,8 @@ void add(PopulationHead& sum, const PopulationHead& one, double weight) {
   sum.beside += weight * one.beside;
   sum.again += weight * one.again;
   sum.afresh += weight * one.afresh;
-  if (!(std::abs(one.certificate) <= std::abs(sum.certificate))) sum.certificate = one.certificate;
+  if (!(std::abs(one.normalisation_error) <= std::abs(sum.normalisation_error)))
+    sum.normalisation_error = one.normalisation_error;
 }
 
 double largest_change(const PopulationHead& a, const PopulationHead& b) {
@@ -376,8 +377,9 @@ std::vector<PopulationHead> population_heads(const PopulationDomain& domain,
   }
   for (std::size_t s = 0; s < settings.size(); ++s) {
     heads[s].change = largest_change(heads[s], coarser[s]);
-    require_certificate(heads[s].certificate, "a head of dimension " + std::to_string(domain.k) +
-                                                  " at n " + std::to_string(settings[s].n));
+    require_normalisation(heads[s].normalisation_error, "a head of dimension " +
+                                                            std::to_string(domain.k) + " at n " +
+                                                            std::to_string(settings[s].n));
   }
   return heads;
 }

@@ -52,7 +52,7 @@ struct PopulationHead {
   Eigen::ArrayXd again;   ///< [C] E sum_ij w_i w'_j c(U_i - U'_j), ' another training set
   Eigen::ArrayXd afresh;  ///< [C] E sum_i w_i c(U_i - U'), U' ~ N(0, I) a point of no set
   /// Largest over queries of E sum_i w_i - 1 and E (sum_i w_i)^2 - 1, which are 0.
-  double certificate = 0;
+  double normalisation_error = 0;
   /// Of `squares`, and the largest of the others': Kronrod's 41 queries against Gauss's 20 of them,
   /// far more than the error of the former.
   double change = 0;
@@ -61,7 +61,8 @@ struct PopulationHead {
 /// Computes the expectations for each of `settings`; they share what does not depend on them, so
 /// that many cost little more than one. The same bits for any number of threads.
 /// \param settings n >= 2, width > 0
-/// Throws Refused where a certificate exceeds 1e-7, and for a kernel too narrow for its grid.
+/// Throws InvalidInput where a normalisation error exceeds 1e-7, and for a kernel too narrow for
+/// its grid.
 std::vector<PopulationHead> population_heads(const PopulationDomain& domain,
                                              std::span<const PopulationSetting> settings,
                                              int threads = 1);

@@ -16,7 +16,7 @@ using Eigen::MatrixXd;
 /// Orders from which Debye's expansion has double precision with the terms below.
 constexpr double debye_order = 60;
 /// Most terms of a series over degrees.
-constexpr int most_degrees = 4096;
+constexpr int max_degrees = 4096;
 /// Terms smaller than this share of a series are left out.
 constexpr double negligible = 1e-16;
 
@@ -40,7 +40,7 @@ double log_scaled_bessel(double order, double z) {
 
 /// Degrees until terms built of ratios at their largest arguments are negligible.
 int degrees_for(int k, double q, double largest, double z) {
-  for (int degrees = 64; degrees < most_degrees; degrees *= 2) {
+  for (int degrees = 64; degrees < max_degrees; degrees *= 2) {
     const ArrayXd of_query = zonal_factors(k, degrees, q * largest).ratios;
     const ArrayXd steps =
         harmonic_ratios(k, degrees) * of_query.square() * zonal_factors(k, degrees, z).ratios;
@@ -51,7 +51,7 @@ int degrees_for(int k, double q, double largest, double z) {
       if (steps(j) < 1 && term < negligible * sum) return static_cast<int>(j) + 1;
     }
   }
-  return most_degrees;
+  return max_degrees;
 }
 
 MatrixXd gaussian_correlation(double length, int k, double q, const ArrayXd& radius) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -24,12 +24,12 @@ struct AlignedSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  HeadFrames generate(const Sizes& sizes) const {
-    HeadFrames frames(sizes);
+  Subspaces generate(const Sizes& sizes) const {
+    Subspaces subspaces(sizes);
     for (int h = 0; h < sizes.heads; ++h) {
-      for (int j = 0; j < sizes.k; ++j) frames(h, j, j) = 1;
+      for (int j = 0; j < sizes.k; ++j) subspaces(h, j, j) = 1;
     }
-    return frames;
+    return subspaces;
   }
 };
 

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <string>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -33,20 +33,20 @@ struct EquiangularSubspaces {
   /// coordinates m k .. (m+1) k - 1, L the Cholesky factor of the Gram matrix (1-c) I + c 1 1^T,
   ///     L_mm^2 = (1-c) (1 + m c) / (1 + (m-1) c),  L_hm = c (1-c) / ((1 + (m-1) c) L_mm), h > m,
   /// with m from 0; in this form it is accurate however small the angle.
-  HeadFrames generate(const Sizes& sizes) const {
+  Subspaces generate(const Sizes& sizes) const {
     const double c = std::cos(angle);
     const double half = std::sin(angle / 2);
     const double one_minus_c = 2 * half * half;
-    HeadFrames frames(sizes);
+    Subspaces subspaces(sizes);
     for (int m = 0; m < sizes.heads; ++m) {
       const double before = m == 0 ? one_minus_c : 1 + (m - 1) * c;
       const double diagonal = std::sqrt(one_minus_c * (1 + m * c) / before);
       for (int h = m; h < sizes.heads; ++h) {
         const double element = h == m ? diagonal : c * one_minus_c / (before * diagonal);
-        for (int j = 0; j < sizes.k; ++j) frames(h, m * sizes.k + j, j) = element;
+        for (int j = 0; j < sizes.k; ++j) subspaces(h, m * sizes.k + j, j) = element;
       }
     }
-    return frames;
+    return subspaces;
   }
 };
 

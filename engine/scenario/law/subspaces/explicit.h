@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -45,11 +45,11 @@ struct ExplicitSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  HeadFrames generate(const Sizes& sizes) const {
-    HeadFrames frames(sizes);
-    frames.assign(numbers_of(matrices), numbers_of(query_matrices), true);
-    if (orthonormalise) orthonormalise_each(frames);
-    return frames;
+  Subspaces generate(const Sizes& sizes) const {
+    Subspaces subspaces(sizes);
+    subspaces.assign(numbers_of(matrices), numbers_of(query_matrices), true);
+    if (orthonormalise) orthonormalise_each(subspaces);
+    return subspaces;
   }
 
  private:

@@ -21,7 +21,7 @@ void FileSubspaces::check(const Sizes& sizes) const {
   }
 }
 
-HeadFrames FileSubspaces::generate(const Sizes& sizes) const {
+Subspaces FileSubspaces::generate(const Sizes& sizes) const {
   return explicit_law().generate(sizes);
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -37,7 +37,7 @@ struct FileSubspaces {
   void check(const Sizes& sizes) const;
 
   /// H matrices d x k with orthonormal columns.
-  HeadFrames generate(const Sizes& sizes) const;
+  Subspaces generate(const Sizes& sizes) const;
 
  private:
   ExplicitSubspaces explicit_law() const;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/draws.h"
 #include "kernels/parameter.h"
 #include "kernels/philox.h"
@@ -14,8 +14,8 @@ namespace headlab {
 
 /// H matrices d x k of independent normals. Row i of head h is point i of replicate h, so a head
 /// does not depend on how many there are.
-inline HeadFrames normal_frames(const Sizes& sizes, std::uint64_t seed, Purpose purpose) {
-  HeadFrames frames(sizes);
+inline Subspaces normal_subspaces(const Sizes& sizes, std::uint64_t seed, Purpose purpose) {
+  Subspaces subspaces(sizes);
   const int quads = quads_per_point(sizes.k);
   for (int h = 0; h < sizes.heads; ++h) {
     const std::uint64_t stream = subsequence(purpose, static_cast<std::uint64_t>(h));
@@ -25,12 +25,12 @@ inline HeadFrames normal_frames(const Sizes& sizes, std::uint64_t seed, Purpose 
                                    static_cast<std::uint64_t>(i) * static_cast<unsigned>(quads) +
                                        static_cast<unsigned>(j / 4));
         const NormalPair z = normal_pair(words.w[j % 4], words.w[j % 4 + 1]);
-        frames(h, i, j) = z.first;
-        if (j + 1 < sizes.k) frames(h, i, j + 1) = z.second;
+        subspaces(h, i, j) = z.first;
+        if (j + 1 < sizes.k) subspaces(h, i, j + 1) = z.second;
       }
     }
   }
-  return frames;
+  return subspaces;
 }
 
 /// Independent heads, each uniformly distributed over all d x k matrices of orthonormal columns.
@@ -53,10 +53,10 @@ struct HaarSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns: the Q of a matrix of independent normals.
-  HeadFrames generate(const Sizes& sizes) const {
-    HeadFrames frames = normal_frames(sizes, seed, Purpose::haar);
-    orthonormalise_each(frames);
-    return frames;
+  Subspaces generate(const Sizes& sizes) const {
+    Subspaces subspaces = normal_subspaces(sizes, seed, Purpose::haar);
+    orthonormalise_each(subspaces);
+    return subspaces;
   }
 };
 

@@ -60,27 +60,27 @@ void LearnedSubspaces::check(const Sizes& sizes) const {
   }
 }
 
-HeadFrames LearnedSubspaces::start_frames(const Sizes& sizes) const {
+Subspaces LearnedSubspaces::start_subspaces(const Sizes& sizes) const {
   if (start == "orthogonal") return OrthogonalSubspaces{}.generate(sizes);
   if (start == "haar") return HaarSubspaces{.seed = seed}.generate(sizes);
   Sizes one = sizes;
   one.heads = 1;
-  const HeadFrames common = HaarSubspaces{.seed = seed}.generate(one);
-  HeadFrames frames = normal_frames(sizes, seed, Purpose::learning_start);
+  const Subspaces common = HaarSubspaces{.seed = seed}.generate(one);
+  Subspaces subspaces = normal_subspaces(sizes, seed, Purpose::learning_start);
   for (int h = 0; h < sizes.heads; ++h) {
     for (int i = 0; i < sizes.d; ++i) {
       for (int j = 0; j < sizes.k; ++j) {
-        frames(h, i, j) = common(0, i, j) + spread * frames(h, i, j);
+        subspaces(h, i, j) = common(0, i, j) + spread * subspaces(h, i, j);
       }
     }
   }
-  orthonormalise_each(frames);
-  return frames;
+  orthonormalise_each(subspaces);
+  return subspaces;
 }
 
-HeadFrames LearnedSubspaces::generate(const Sizes& sizes) const {
+Subspaces LearnedSubspaces::generate(const Sizes& sizes) const {
   if (once()) throw ParameterError("", "learned subspaces need their fit first");
-  return start_frames(sizes);
+  return start_subspaces(sizes);
 }
 
 }  // namespace headlab

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/learning.h"
 #include "kernels/parameter.h"
@@ -14,7 +14,7 @@ namespace headlab {
 
 /// What a fit for a whole run found.
 struct LearnedHeads {
-  HeadFrames frames;
+  Subspaces subspaces;
   Fit fit;                     ///< with its course
   std::uint64_t points = 0;    ///< of the training set
   std::uint64_t held_out = 0;  ///< of these
@@ -60,10 +60,10 @@ struct LearnedSubspaces {
   }
 
   bool once() const { return fit == "once"; }
-  HeadForm form() const {
-    return matrices == "free"        ? HeadForm::free
-           : matrices == "query_key" ? HeadForm::query_key
-                                     : HeadForm::orthonormal;
+  HeadMatrixKind form() const {
+    return matrices == "free"        ? HeadMatrixKind::free
+           : matrices == "query_key" ? HeadMatrixKind::query_key
+                                     : HeadMatrixKind::orthonormal;
   }
 
   void check(const Sizes& sizes) const;
@@ -71,10 +71,10 @@ struct LearnedSubspaces {
   /// Heads before the first step: H matrices d x k with orthonormal columns. Identical ones are one
   /// Haar frame W, each turned to the Q of W + spread Z with Z of independent normals: descent
   /// alone would never tell heads apart that are quite the same.
-  HeadFrames start_frames(const Sizes& sizes) const;
+  Subspaces start_subspaces(const Sizes& sizes) const;
 
   /// Heads that every replicate starts from. Throws ParameterError where they are learned once.
-  HeadFrames generate(const Sizes& sizes) const;
+  Subspaces generate(const Sizes& sizes) const;
 };
 
 }  // namespace headlab

@@ -23,15 +23,15 @@ Eigen::MatrixXd to_eigen(const Rows& rows) {
 
 }  // namespace
 
-void orthonormalise_each(HeadFrames& frames) {
-  Eigen::MatrixXd w(frames.d(), frames.k());
-  for (int h = 0; h < frames.heads(); ++h) {
-    for (int i = 0; i < frames.d(); ++i) {
-      for (int j = 0; j < frames.k(); ++j) w(i, j) = frames(h, i, j);
+void orthonormalise_each(Subspaces& subspaces) {
+  Eigen::MatrixXd w(subspaces.d(), subspaces.k());
+  for (int h = 0; h < subspaces.heads(); ++h) {
+    for (int i = 0; i < subspaces.d(); ++i) {
+      for (int j = 0; j < subspaces.k(); ++j) w(i, j) = subspaces(h, i, j);
     }
     const Eigen::MatrixXd q = signed_qr(w).q;
-    for (int i = 0; i < frames.d(); ++i) {
-      for (int j = 0; j < frames.k(); ++j) frames(h, i, j) = q(i, j);
+    for (int i = 0; i < subspaces.d(); ++i) {
+      for (int j = 0; j < subspaces.k(); ++j) subspaces(h, i, j) = q(i, j);
     }
   }
 }

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <optional>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/linear_algebra.h"
 
 namespace headlab {
 
 /// Replaces every W_h by the Q of its signed_qr().
-void orthonormalise_each(HeadFrames& frames);
+void orthonormalise_each(Subspaces& subspaces);
 
 /// Largest element of |W^T W - I| for W [d][k].
 double off_orthonormal(const Rows& w);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/law/subspaces/head_frames.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -39,17 +39,17 @@ struct PrincipalAngleSubspaces {
   }
 
   /// H matrices d x k with orthonormal columns.
-  HeadFrames generate(const Sizes& sizes) const {
-    HeadFrames frames(sizes);
+  Subspaces generate(const Sizes& sizes) const {
+    Subspaces subspaces(sizes);
     for (int h = 0; h < sizes.heads; ++h) {
       for (int j = 0; j < sizes.k; ++j) {
         const double angle = h == 0 ? 0.0 : angles[static_cast<std::size_t>(j)];
         const bool right = angle >= std::numbers::pi / 2;
-        frames(h, j, j) = right ? 0.0 : std::cos(angle);
-        if (h > 0) frames(h, h * sizes.k + j, j) = right ? 1.0 : std::sin(angle);
+        subspaces(h, j, j) = right ? 0.0 : std::cos(angle);
+        if (h > 0) subspaces(h, h * sizes.k + j, j) = right ? 1.0 : std::sin(angle);
       }
     }
-    return frames;
+    return subspaces;
   }
 };
 

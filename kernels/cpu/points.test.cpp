@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/sample_points.h"
+#include "kernels/cpu/points.h"
 
 #include <bit>
 #include <cmath>
@@ -26,12 +26,13 @@ Points points_of(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
                  std::size_t count) {
   Points points{std::vector<float>(count * static_cast<std::size_t>(plan.d)),
                 std::vector<double>(count), std::vector<double>(count), std::vector<double>(count)};
-  sample_points(plan, replicate, first, {points.x, points.regression, points.noise_sd, points.y});
+  draw_training_points(plan, replicate, first,
+                       {points.x, points.regression, points.noise_sd, points.y});
   return points;
 }
 
-/// The number of values whose bits are not those that draw_sample() gives.
-std::size_t differing_bits(const Plan& plan, const Sample& sample, std::uint64_t first,
+/// The number of values whose bits are not those that draw_training_set() gives.
+std::size_t differing_bits(const Plan& plan, const TrainingSet& sample, std::uint64_t first,
                            const Points& points) {
   const auto same = [](double a, double b) {
     return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -53,7 +54,7 @@ std::size_t differing_bits(const Plan& plan, const Sample& sample, std::uint64_t
 
 /// Checks a whole set and a part that begins and ends within tiles, on every SIMD target.
 void expect_bits_of_the_reference(const Plan& plan) {
-  const Sample sample = draw_sample(plan, 41);
+  const TrainingSet sample = draw_training_set(plan, 41);
   for (const std::int64_t target : cpu_targets()) {
     SCOPED_TRACE(cpu_simd_name(target));
     hwy::SetSupportedTargetsForTest(target);
@@ -94,7 +95,7 @@ Plan plan_of(const DesignLaw& design, const RegressionLaw& regression, const Noi
 const NoiseLaw heteroscedastic =
     HeteroscedasticNoise{.sd = 0.5, .slope = 2, .direction = {1, -1, 0.5}};
 
-TEST(SamplePoints, HaveTheBitsOfTheReferenceForEveryDesign) {
+TEST(Points, HaveTheBitsOfTheReferenceForEveryDesign) {
   const std::vector<DesignLaw> designs = {
       NormalDesign{.dim = 3},
       NormalDesign{.dim = 3, .ar1 = 0.6},
@@ -110,7 +111,7 @@ TEST(SamplePoints, HaveTheBitsOfTheReferenceForEveryDesign) {
   }
 }
 
-TEST(SamplePoints, HaveTheBitsOfTheReferenceForEveryNoise) {
+TEST(Points, HaveTheBitsOfTheReferenceForEveryNoise) {
   const std::vector<NoiseLaw> noises = {NormalNoise{.sd = 0.3}, StudentNoise{.df = 3, .sd = 0.7},
                                         LaplaceNoise{.sd = 2}, heteroscedastic};
   const BumpsRegression bumps{.heights = {1.5}, .centres = {{0.2, 0, 1}}, .widths = {0.8}};
@@ -120,7 +121,7 @@ TEST(SamplePoints, HaveTheBitsOfTheReferenceForEveryNoise) {
   }
 }
 
-TEST(SamplePoints, TakeTheRegressionOfTheirRowOfAFile) {
+TEST(Points, TakeTheRegressionOfTheirRowOfAFile) {
   std::vector<std::vector<double>> rows;
   std::vector<double> values;
   for (int i = 0; i < 1000; ++i) {
@@ -131,14 +132,14 @@ TEST(SamplePoints, TakeTheRegressionOfTheirRowOfAFile) {
       plan_of(FileDesign{.rows = rows}, FileRegression{.values = values}, heteroscedastic));
 }
 
-TEST(SamplePoints, ShareAFixedDesignButNoNoise) {
+TEST(Points, ShareAFixedDesignButNoNoise) {
   Plan plan = plan_of(NormalDesign{.dim = 3}, ZeroRegression{}, NormalNoise{.sd = 1});
   plan.fixed_design_seed = 9;
   const Points first = points_of(plan, 0, 0, 50);
   const Points second = points_of(plan, 1, 0, 50);
   EXPECT_EQ(first.x, second.x);
   EXPECT_NE(first.y, second.y);
-  EXPECT_EQ(differing_bits(plan, draw_sample(plan, 1), 0, second), 0u);
+  EXPECT_EQ(differing_bits(plan, draw_training_set(plan, 1), 0, second), 0u);
 }
 
 }  // namespace

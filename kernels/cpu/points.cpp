@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled once for each SIMD target that Highway knows here: the part between HWY_BEFORE_NAMESPACE
 // and HWY_AFTER_NAMESPACE once each, the rest once.
-#include "kernels/cpu/sample_points.h"
+#include "kernels/cpu/points.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,7 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/sample_points.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/points.cpp"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/aligned_allocator.h>
@@ -34,7 +34,7 @@ namespace {
 #include "kernels/cpu/draws-inl.h"
 
 HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
-                     const SamplePoints& to) {
+                     const Points& to) {
   const auto d = static_cast<std::size_t>(plan.d);
   const double* table = plan.table.exact();
   const TileStream noises(plan.seed, subsequence(plan.streams.noise, replicate));
@@ -84,8 +84,8 @@ HWY_EXPORT(sample);
 
 }  // namespace
 
-void sample_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
-                   const SamplePoints& to) {
+void draw_training_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
+                          const Points& to) {
   HWY_DYNAMIC_DISPATCH(sample)(plan, replicate, first, to);
 }
 

@@ -11,9 +11,9 @@ namespace headlab {
 
 /// W_h, h = 1..H, in plain numbers: H matrices d x k, which start as zero. Columns are orthonormal
 /// unless `orthonormal()` says otherwise.
-class HeadFrames {
+class Subspaces {
  public:
-  explicit HeadFrames(const Sizes& sizes)
+  explicit Subspaces(const Sizes& sizes)
       : heads_(sizes.heads), d_(sizes.d), k_(sizes.k), numbers_(at(heads_, 0, 0)) {}
 
   int heads() const { return heads_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/resume.h"
+#include "engine/run/checkpoint.h"
 
 #include <algorithm>
 #include <atomic>
@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Sets = std::vector<std::string>;
 
-Study study_of(const Sets& sets = {}) {
-  return parse_study(R"(
+Scenario scenario_of(const Sets& sets = {}) {
+  return parse_scenario(R"(
     [scenario]
     name = "resumed"
     [data]
@@ -45,7 +45,7 @@ Study study_of(const Sets& sets = {}) {
     seed = 3
     replicates = 1500
   )",
-                     "resumed.toml", sets);
+                        "resumed.toml", sets);
 }
 
 Sets with(Sets sets, const Sets& more) {
@@ -75,23 +75,23 @@ class Resume : public FolderTest {
  protected:
   std::string path() const { return at("results.nc"); }
 
-  void keep(const Study& study, const RunResult& result) const {
-    write_results(path(), study, result, {}, provenance());
+  void keep(const Scenario& scenario, const RunResult& result) const {
+    write_results(path(), scenario, result, {}, provenance());
   }
-  /// Runs a study and keeps its results.
+  /// Runs a scenario and keeps its results.
   void keep(const Sets& sets, const std::string& backend = "cpu") const {
-    const Study study = study_of(sets);
-    keep(study, run(study, {.backend = backend}));
+    const Scenario scenario = scenario_of(sets);
+    keep(scenario, run(scenario, {.backend = backend}));
   }
   RunResult go_on(const Sets& sets, const std::string& backend = "cpu", int threads = 0) const {
-    const Study study = study_of(sets);
-    BegunRun begun = read_begun(path(), study, provenance());
-    return run(study, {.backend = backend, .threads = threads}, {.begun = &begun});
+    const Scenario scenario = scenario_of(sets);
+    Checkpoint begun = read_checkpoint(path(), scenario, provenance());
+    return run(scenario, {.backend = backend, .threads = threads}, {.begun = &begun});
   }
   std::string refusal(const std::function<void()>& act) const {
     try {
       act();
-    } catch (const Refused& error) {
+    } catch (const InvalidInput& error) {
       std::string line = error.what();
       const std::size_t at = line.find(path());
       return at == std::string::npos ? line : line.replace(at, path().size(), "FILE");
@@ -112,7 +112,7 @@ TEST_F(Resume, GivesTheBitsOfOneRun) {
       for (const std::string moments : {"pairwise", "aggregate"}) {
         const Sets sets = {"run.estimator=\"" + estimator + "\"",
                            "run.moments=\"" + moments + "\""};
-        const RunResult whole = run(study_of(sets), {.backend = backend});
+        const RunResult whole = run(scenario_of(sets), {.backend = backend});
         // Single replicates, whole leaves, and a last leaf that is simulated anew.
         for (const std::string replicates : {"1", "200", "256", "1000", "1027", "1500"}) {
           SCOPED_TRACE(backend + " " + estimator + " " + moments + " " + replicates);
@@ -129,7 +129,7 @@ TEST_F(Resume, GivesTheBitsOfOneRun) {
 TEST_F(Resume, GoesOnFromCheckpointsWhateverTheyCaught) {
   const Sets sets = {"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]", "sweep.\"data.n\"=[20, 40]",
                      "run.replicates=3000"};
-  const Study study = study_of(sets);
+  const Scenario scenario = scenario_of(sets);
   std::vector<std::uint64_t> kept;
   RunOptions options{.checkpoint_seconds = 0};
   options.checkpoint = [&](const RunResult& result) {
@@ -141,27 +141,27 @@ TEST_F(Resume, GoesOnFromCheckpointsWhateverTheyCaught) {
       EXPECT_EQ(condition.estimates.replicates, condition.tree.count());
     }
     kept.push_back(count);
-    keep(study, result);
+    keep(scenario, result);
   };
-  const RunResult whole = run(study, {.backend = "reference", .threads = 2}, options);
+  const RunResult whole = run(scenario, {.backend = "reference", .threads = 2}, options);
   EXPECT_TRUE(whole.outcome.complete);
   ASSERT_FALSE(kept.empty());
   EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
-  EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), kept.back());
+  EXPECT_EQ(read_checkpoint(path(), scenario, provenance()).replicates(), kept.back());
   expect_same_bits(go_on(sets, "reference"), whole);
 }
 
 TEST_F(Resume, GoesOnWithConditionsThatAreNotEquallyFar) {
   keep({"sweep.\"heads.kernel.bandwidth\"=[0.3]", "run.replicates=500"});
   const Sets sets = {"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5, 0.7]"};
-  expect_same_bits(go_on(sets), run(study_of(sets), {.backend = "cpu"}));
+  expect_same_bits(go_on(sets), run(scenario_of(sets), {.backend = "cpu"}));
 }
 
 TEST_F(Resume, AddsUpTheTime) {
-  const Study study = study_of();
-  RunResult first = run(study_of({"run.replicates=1000"}), {.backend = "cpu"});
+  const Scenario scenario = scenario_of();
+  RunResult first = run(scenario_of({"run.replicates=1000"}), {.backend = "cpu"});
   first.conditions[0].seconds = 1e6;
-  keep(study, first);
+  keep(scenario, first);
   const ConditionResult all = go_on({}).conditions.at(0);
   EXPECT_GT(all.seconds, 1e6);
   EXPECT_LT(all.seconds, 1e6 + 3600);
@@ -173,15 +173,15 @@ TEST_F(Resume, KeepsWhatIsDoneWhereAConditionFails) {
   const std::string rows = (folder_ / "rows.csv").string();
   std::ofstream(rows) << "0,0,0\n0,0,0\n0,0,0\n1e6,1e6,1e6\n1e6,1e6,1e6\n";
   const std::string noise = "{ law = \"heteroscedastic\", sd = 1, ";
-  const Study study =
-      study_of({"data.n=200", "data.design={ law = \"file\", path = \"" + rows + "\" }",
-                "queries.points=[[0, 0, 0], [1e6, 1e6, 1e6]]", "run.replicates=64",
-                "sweep.\"data.noise\"=[" + noise + "slope = 1, direction = [1, 0, 0] }, " + noise +
-                    "slope = 1e6, direction = [1e6, 1e6, 1e6] }]"});
+  const Scenario scenario =
+      scenario_of({"data.n=200", "data.design={ law = \"file\", path = \"" + rows + "\" }",
+                   "queries.points=[[0, 0, 0], [1e6, 1e6, 1e6]]", "run.replicates=64",
+                   "sweep.\"data.noise\"=[" + noise + "slope = 1, direction = [1, 0, 0] }, " +
+                       noise + "slope = 1e6, direction = [1e6, 1e6, 1e6] }]"});
   RunOptions options{.checkpoint_seconds = 1e6};
-  options.checkpoint = [&](const RunResult& result) { keep(study, result); };
-  EXPECT_THROW(run(study, {.backend = "cpu"}, options), CouldNotFinish);
-  const BegunRun begun = read_begun(path(), study, provenance());
+  options.checkpoint = [&](const RunResult& result) { keep(scenario, result); };
+  EXPECT_THROW(run(scenario, {.backend = "cpu"}, options), RunFailed);
+  const Checkpoint begun = read_checkpoint(path(), scenario, provenance());
   ASSERT_EQ(begun.conditions.size(), 2u);
   EXPECT_EQ(begun.conditions[0].tree.count(), 64u);
   EXPECT_EQ(begun.conditions[1].tree.count(), 0u);
@@ -190,35 +190,35 @@ TEST_F(Resume, KeepsWhatIsDoneWhereAConditionFails) {
 TEST_F(Resume, KeepsWhatItBeganWithWhereItFails) {
   const Sets sweep = {"sweep.\"data.n\"=[20, 40]"};
   keep(with(sweep, {"run.replicates=1001"}));
-  const Study study = study_of(with(sweep, {"run.replicates=100000000"}));
-  BegunRun begun = read_begun(path(), study, provenance());
+  const Scenario scenario = scenario_of(with(sweep, {"run.replicates=100000000"}));
+  Checkpoint begun = read_checkpoint(path(), scenario, provenance());
   const Session session{.backend = "cpu",
-                        .report = [](const Progress&) { throw CouldNotFinish("no more"); }};
+                        .report = [](const Progress&) { throw RunFailed("no more"); }};
   RunOptions options{.begun = &begun, .checkpoint_seconds = 1e6};
   int kept = 0;
   options.checkpoint = [&](const RunResult& result) {
     ++kept;
-    keep(study, result);
+    keep(scenario, result);
   };
-  EXPECT_THROW(run(study, session, options), CouldNotFinish);
+  EXPECT_THROW(run(scenario, session, options), RunFailed);
   EXPECT_EQ(kept, 1);
-  EXPECT_EQ(read_begun(path(), study, provenance()).replicates(), 2002u);
+  EXPECT_EQ(read_checkpoint(path(), scenario, provenance()).replicates(), 2002u);
 }
 
 TEST_F(Resume, LosesNoReplicatesOfALeafThatIsNotFull) {
   keep({"run.replicates=1027"});
   // Complete: nothing is left to simulate.
   bool told = false;
-  const Study same = study_of({"run.replicates=1027"});
-  BegunRun begun = read_begun(path(), same, provenance());
+  const Scenario same = scenario_of({"run.replicates=1027"});
+  Checkpoint begun = read_checkpoint(path(), same, provenance());
   const Session session{.backend = "cpu", .report = [&](const Progress&) { told = true; }};
   const RunResult result = run(same, session, {.begun = &begun});
   EXPECT_TRUE(result.outcome.complete);
   EXPECT_FALSE(told);
   EXPECT_EQ(result.conditions.at(0).tree.count(), 1027u);
   // Stopped before it begins.
-  const Study more = study_of({"run.replicates=2000"});
-  begun = read_begun(path(), more, provenance());
+  const Scenario more = scenario_of({"run.replicates=2000"});
+  begun = read_checkpoint(path(), more, provenance());
   const RunResult stopped =
       run(more, {.backend = "cpu", .deadline = deadline_in(0)}, {.begun = &begun});
   EXPECT_FALSE(stopped.outcome.complete);
@@ -227,30 +227,30 @@ TEST_F(Resume, LosesNoReplicatesOfALeafThatIsNotFull) {
 
 TEST_F(Resume, HandsOverNothingBehindWhatWasThere) {
   // A leaf takes longer than the first checkpoint is away, which so finds the whole leaves alone.
-  const MomentTree there = run(study_of({"run.replicates=1027"})).conditions.at(0).tree;
-  const Study study = study_of({"data.n=5000000", "run.replicates=2000"});
+  const MomentTree there = run(scenario_of({"run.replicates=1027"})).conditions.at(0).tree;
+  const Scenario scenario = scenario_of({"data.n=5000000", "run.replicates=2000"});
   std::atomic<bool> stop = false;
   const Session session{.backend = "cpu", .threads = 1, .stop = &stop};
-  BegunRun begun{.path = path(),
-                 .machine = session.machine(),
-                 .conditions = {{there, plan_sha256(make_plan(study.conditions.at(0))), 1}}};
+  Checkpoint begun{.path = path(),
+                   .machine = session.machine(),
+                   .conditions = {{there, plan_sha256(make_plan(scenario.conditions.at(0))), 1}}};
   RunOptions options{.begun = &begun, .checkpoint_seconds = 0};
   options.checkpoint = [&](const RunResult& result) {
     EXPECT_GE(result.conditions.at(0).tree.count(), 1027u);
     stop = true;
   };
-  EXPECT_GT(run(study, session, options).conditions.at(0).tree.count(), 1027u);
+  EXPECT_GT(run(scenario, session, options).conditions.at(0).tree.count(), 1027u);
 }
 
 TEST_F(Resume, TakesNoNoticeOfConditionsThatWereNotBegun) {
-  const Study study = study_of({"sweep.\"data.n\"=[20, 30, 40]"});
-  RunResult checkpoint = run(study, {.backend = "cpu"});
+  const Scenario scenario = scenario_of({"sweep.\"data.n\"=[20, 30, 40]"});
+  RunResult checkpoint = run(scenario, {.backend = "cpu"});
   for (const std::size_t i : {1, 2}) {
     MomentTree& tree = checkpoint.conditions[i].tree;
     tree = MomentTree(tree.layout());
     checkpoint.conditions[i].estimates = {};
   }
-  keep(study, checkpoint);
+  keep(scenario, checkpoint);
   EXPECT_EQ(refusal({"sweep.\"data.n\"=[20, 50]"}), "went on");
   EXPECT_EQ(refusal({"sweep.\"data.n\"=[20]"}), "went on");
 }
@@ -264,7 +264,7 @@ TEST_F(Resume, LearnsHeadsAndWeightsAgain) {
     SCOPED_TRACE(sets.back());
     keep(with(sets, {"run.replicates=24"}));
     const Sets more = with(sets, {"run.replicates=40"});
-    expect_same_bits(go_on(more), run(study_of(more), {.backend = "cpu"}));
+    expect_same_bits(go_on(more), run(scenario_of(more), {.backend = "cpu"}));
   }
 }
 
@@ -308,11 +308,11 @@ TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
 }
 
 TEST_F(Resume, IsRefusedToAnotherProgram) {
-  const Study study = study_of();
+  const Scenario scenario = scenario_of();
   keep({});
   Provenance other = provenance();
   other.git = "0000000";
-  EXPECT_EQ(refusal([&] { read_begun(path(), study, other); }),
+  EXPECT_EQ(refusal([&] { read_checkpoint(path(), scenario, other); }),
             "--resume: FILE: is of another headlab (git " + provenance().git +
                 ", this one is 0000000)" + anew);
 }
@@ -320,18 +320,18 @@ TEST_F(Resume, IsRefusedToAnotherProgram) {
 TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   std::ofstream(path()) << "no NetCDF";
   EXPECT_EQ(refusal(Sets{}).rfind("--resume: FILE: no headlab results (", 0), 0u);
-  const Study study = study_of();
-  const RunResult good = run(study, {.backend = "cpu"});
+  const Scenario scenario = scenario_of();
+  const RunResult good = run(scenario, {.backend = "cpu"});
   RunResult bad = good;
   bad.conditions[0].tree = MomentTree(good.conditions[0].tree.layout());
   Moments moments = good.conditions[0].tree.nodes()[0].moments;
   moments.count = 1;
   moments.mean[0] = NAN;
   bad.conditions[0].tree.append(moments);
-  keep(study, bad);
+  keep(scenario, bad);
   EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged" + anew);
   // One bit of one mean.
-  keep(study, good);
+  keep(scenario, good);
   std::ostringstream text;
   text << std::ifstream(path()).rdbuf();
   std::string bytes = text.str();
