@@ -24,6 +24,17 @@ struct GrowthStudy {
   bool complete = true;
   bool interrupted = false;
   double seconds = 0;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("budget", budget, "budget D = H d_k");
+    visit("rule", rule_name(rule), "bandwidth rule");
+    visit("complete", complete, "finished before time was up");
+    visit("dims", dims, "dimensions compared");
+    visit("replicates", replicates, "training sets of each dimension at each n");
+    growth.fields(visit);
+    visit("seconds", seconds, "wall time", {.unit = "s"});
+  }
 };
 
 /// Most replicates of a growth study, fewer where the options ask for fewer: 128 blocks.

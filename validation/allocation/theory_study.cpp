@@ -156,6 +156,7 @@ void add_rows(Dimension& dimension, BandwidthRule rule, std::span<const std::uin
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     TheoryRow row{.heads = dimension.budget / dimension.k,
                   .k = dimension.k,
+                  .softmax = growth.softmax,
                   .width = settings[i].width,
                   .at_the_end = rule == BandwidthRule::tuned &&
                                 settings[i].width >= widest_width(dimension.base, dimension.k),
@@ -256,6 +257,7 @@ TheoryRow exact_row(const Scenario& scenario, int threads, double& certificate) 
   if (!(theory.certificate <= certificate)) certificate = theory.certificate;
   return {.heads = scenario.heads,
           .k = scenario.k,
+          .softmax = is_softmax(scenario),
           .width = kernel_width(scenario.kernel),
           .error = {.mse = figures.mse.value,
                     .squared_bias = figures.bias_squared.value,
