@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "engine/files/fields.h"
@@ -76,6 +77,10 @@ class JsonFields {
     for (const T& item : list) write(item);
     out_.end_array();
   }
+  template <class T>
+  void write(const std::pair<T, T>& two) {
+    write(std::array<T, 2>{two.first, two.second});
+  }
   template <class List>
   void write(const ByName<List>& members) {
     out_.begin_object();
@@ -141,5 +146,16 @@ class JsonFields {
   bool matrices_;
   std::string open_;  ///< the field whose object may get more members
 };
+
+/// A result as a document of its own, with a newline at its end.
+/// \param lines as in JsonWriter
+template <class Result>
+std::string json_text(const Result& result, std::size_t lines = JsonWriter::every_level) {
+  std::string text;
+  JsonWriter out([&](std::string_view part) { text += part; }, lines);
+  JsonFields(out).write(result);
+  out.finish();
+  return text;
+}
 
 }  // namespace headlab

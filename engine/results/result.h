@@ -7,7 +7,7 @@
 
 #include "engine/moments/estimates.h"
 #include "engine/moments/moment_tree.h"
-#include "engine/results/machine.h"
+#include "engine/files/machine.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"
 

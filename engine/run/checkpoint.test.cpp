@@ -13,6 +13,7 @@
 
 #include "engine/files/error.h"
 #include "engine/results/results_netcdf.h"
+#include "engine/results/results_reader.h"
 #include "engine/run/run.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/testing/folder_test.h"
@@ -265,6 +266,40 @@ TEST_F(Resume, LearnsHeadsAndWeightsAgain) {
     keep(with(sets, {"run.replicates=24"}));
     const Sets more = with(sets, {"run.replicates=40"});
     expect_same_bits(go_on(more), run(scenario_of(more), {.backend = "cpu"}));
+  }
+}
+
+TEST(ResumeOfFormatVersion1, GivesTheBitsThatItHas) {
+  const std::string path =
+      fs::path(HEADLAB_KNOWN_ANSWERS).replace_filename("results-version-1.nc").string();
+  const NetcdfInput file(path);
+  const NetcdfGroup root = file.root();
+  ASSERT_EQ(root.integer_attribute("format_version"), 1);
+  const Provenance program = {root.text_attribute("headlab_version"), root.text_attribute("git"),
+                              root.text_attribute("compiler"), root.text_attribute("build_type")};
+  const Scenario scenario =
+      parse_scenario(root.text_attribute("scenario_text"), "s.toml", {"run.replicates=20"});
+  Checkpoint begun = read_checkpoint(path, scenario, program);
+  ASSERT_EQ(begun.conditions.size(), 2u);
+  for (std::size_t c = 0; c < 2; ++c) {
+    const MomentTree& tree = begun.conditions[c].tree;
+    EXPECT_EQ(tree.count(), 12u);
+    const Plan plan = make_plan(scenario.conditions[c]);
+    const ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
+    EXPECT_EQ(estimates.mse.value, root.doubles("mse")[c]);
+    EXPECT_EQ(estimates.mse.mcse, root.doubles("mse_mcse")[c]);
+    EXPECT_EQ(read_nodes(path, c).truth, plan.truth);
+  }
+  const RunResult resumed = run(scenario, {.backend = "reference"}, {.begun = &begun});
+  EXPECT_TRUE(resumed.outcome.complete);
+  for (std::size_t c = 0; c < 2; ++c) {
+    const std::vector<Node> kept = read_nodes(path, c).nodes;
+    const std::vector<Node>& nodes = resumed.conditions[c].tree.nodes();
+    ASSERT_EQ(nodes.size(), 20u);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_EQ(nodes[i].moments.mean, kept[i].moments.mean);
+      EXPECT_EQ(nodes[i].moments.comoment, kept[i].moments.comoment);
+    }
   }
 }
 

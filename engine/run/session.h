@@ -12,7 +12,7 @@
 #include <string>
 
 #include "engine/moments/jackknife.h"
-#include "engine/results/machine.h"
+#include "engine/files/machine.h"
 #include "kernels/backend.h"
 
 namespace headlab {

@@ -62,20 +62,20 @@ def merge(parts):
     return count, mean, comoment
 
 
-def mse_and_correlation(group, parts):
+def mse_and_correlation(condition, nodes, parts):
     """MSE and output correlation, means over queries, of a condition with pairwise moments."""
     count, mean, comoment = merge(parts)
-    weights = group.head_weights.values
+    weights = condition.head_weights.values
     heads = len(weights)
-    first, second = group.pair_first.values, group.pair_second.values
+    first, second = nodes.pair_first.values, nodes.pair_second.values
     between = np.zeros((len(mean), heads, heads))
     noise = np.zeros_like(between)
     for p, (g, l) in enumerate(zip(first, second)):
         between[:, g, l] = between[:, l, g] = comoment[:, p] / (count - 1)
-        if group.attrs["estimator"] == "conditional":
+        if f"noise_{g}_{l}" in nodes.statistic:
             noise[:, g, l] = noise[:, l, g] = mean[:, heads + p]
     covariance = between + noise
-    plugin = (mean[:, :heads] @ weights - group.truth.values) ** 2
+    plugin = (mean[:, :heads] @ weights - condition.truth.values) ** 2
     variance_of_mean = np.einsum("g,qgl,l->q", weights, between, weights) / count
     mse = plugin - variance_of_mean + np.einsum("g,qgl,l->q", weights, covariance, weights)
     own = np.einsum("qhh->qh", covariance).mean()
@@ -85,23 +85,23 @@ def mse_and_correlation(group, parts):
     return np.array([mse.mean(), cross / (heads * (heads - 1)) / own])
 
 
-def recompute(group):
-    """The two figures above with their Monte Carlo standard errors, from the nodes of a group.
+def recompute(condition, nodes):
+    """The two figures above with their Monte Carlo standard errors, from the nodes of a condition.
 
     Delete-one jackknife over groups of nodes, weighted by their counts (Busing, Meijer and van der
     Leeden 1999).
     """
-    first, second = group.pair_first.values, group.pair_second.values
-    nodes = [
-        (float(group.node_count[i]), group["mean"].values[i], group.comoment.values[i], first, second)
-        for i in range(group.sizes["node"])
+    first, second = nodes.pair_first.values, nodes.pair_second.values
+    parts = [
+        (float(nodes["count"][i]), nodes["mean"].values[i], nodes.comoment.values[i], first, second)
+        for i in range(nodes.sizes["node"])
     ]
-    index = group.node_jackknife.values
-    groups = [[node for node, j in zip(nodes, index) if j == g] for g in range(index.max() + 1)]
-    full = mse_and_correlation(group, nodes)
-    counts = np.array([sum(node[0] for node in part) for part in groups])
+    index = nodes.jackknife.values
+    groups = [[part for part, j in zip(parts, index) if j == g] for g in range(index.max() + 1)]
+    full = mse_and_correlation(condition, nodes, parts)
+    counts = np.array([sum(part[0] for part in group) for group in groups])
     left_out = np.array([
-        mse_and_correlation(group, [n for h, part in enumerate(groups) if h != g for n in part])
+        mse_and_correlation(condition, nodes, [n for h, group in enumerate(groups) if h != g for n in group])
         for g in range(len(groups))
     ])
     h = (counts.sum() / counts)[:, None]
@@ -123,58 +123,92 @@ def close(a, b, tolerance=1e-9):
     return abs(a - b) <= tolerance * max(abs(a), abs(b))
 
 
+def check_variables(dataset, where):
+    for name, variable in dataset.variables.items():
+        require(variable.attrs.get("long_name"), f"{name} of {where} has no long_name")
+        if variable.dtype.kind in "fi":
+            require("units" in variable.attrs, f"{name} of {where} has no units")
+        if variable.dtype.kind == "f":
+            require(np.isnan(variable.encoding["_FillValue"]), f"{name} of {where} has no _FillValue")
+
+
+def check_conditions(path, root, summary, group):
+    """Recomputes the figures of the conditions that stand in `group` ("" for the root)."""
+    within = f"{group}/" if group else ""
+    arrays = xr.open_dataset(path, group=group or None)
+    nodes = xr.open_dataset(path, group=f"{within}nodes")
+    check_variables(arrays, group or "the root")
+    check_variables(nodes, f"{within}nodes")
+    require(arrays.head_covariance.dims == ("condition", "query", "head", "head_2"), "axes differ")
+    numbers = arrays.condition.values if group else np.arange(root.sizes["condition"])
+    for row, number in enumerate(numbers):
+        of_condition = nodes.isel(node=nodes.condition.values == number)
+        require(int(of_condition["count"].sum()) == 1029, "replicates are lost")
+        figures, errors = recompute(arrays.isel(condition=row), of_condition)
+        for j, name in enumerate(["mse", "output_correlation"]):
+            expected = summary["conditions"][number][name]
+            nan_if_null = lambda value: math.nan if value is None else value
+            value, mcse = nan_if_null(expected["value"]), nan_if_null(expected["mcse"])
+            require(float(root[name][number]) == value or math.isnan(value), f"{name} differs in root")
+            require(close(figures[j], value), f"{name} of condition {number}: {figures[j]} is not {value}")
+            require(close(errors[j], mcse, 1e-6), f"its MCSE: {errors[j]} is not {mcse}")
+        # The control: one node changed is seen.
+        of_condition["mean"][0, 0, 0] += 1
+        require(not close(recompute(arrays.isel(condition=row), of_condition)[0][0],
+                          summary["conditions"][number]["mse"]["value"]),
+                "a changed node was not seen")
+    return [int(number) for number in numbers]
+
+
 def check(path, summary):
+    """A sweep of four moment layouts, each in a group of its own."""
     root = xr.open_dataset(path)
-    require(dict(root.sizes) == dict(condition=4, query=2, head=3, head_2=3, coordinate=4),
-            f"dimensions are {dict(root.sizes)}")
+    require(dict(root.sizes) == dict(condition=4), f"dimensions are {dict(root.sizes)}")
     for name in PROVENANCE:
         require(name in root.attrs, f"attribute {name} is missing")
+    require(root.attrs["format_version"] == 2, "the format version differs")
     require(root.attrs["scenario_text"] == SCENARIO, "the scenario text differs")
     require(root.attrs["complete"] == 1, "the run is not complete")
     require(root.attrs["seed"] == 7, "the seed differs")
-    for name, variable in root.variables.items():
-        require(variable.attrs.get("long_name"), f"{name} has no long_name")
-        if variable.dtype.kind in "fi":
-            require("units" in variable.attrs, f"{name} has no units")
-        if variable.dtype.kind == "f":
-            require(np.isnan(variable.encoding["_FillValue"]), f"{name} has no _FillValue")
+    check_variables(root, "the root")
     require(list(root["heads.count"].values) == [1, 1, 3, 3], "swept numbers differ")
     require(list(root["run.estimator"].values) == ["conditional", "plain"] * 2,
             "swept texts differ")
-    require(root.head_covariance.dims == ("condition", "query", "head", "head_2"), "axes differ")
-    require(np.isnan(root.head_bias.values[0, :, 1:]).all(), "missing heads are not NaN")
+    seen = [number for i in range(4) for number in check_conditions(path, root, summary, f"layout_{i}")]
+    require(seen == [0, 1, 2, 3], f"the groups hold conditions {seen}")
 
-    for i, condition in enumerate(summary["conditions"]):
-        group = xr.open_dataset(path, group=f"condition_{i:03d}")
-        require(int(group.node_count.sum()) == 1029, "replicates are lost")
-        figures, errors = recompute(group)
-        for j, name in enumerate(["mse", "output_correlation"]):
-            expected = condition[name]
-            nan_if_null = lambda number: math.nan if number is None else number
-            value, mcse = nan_if_null(expected["value"]), nan_if_null(expected["mcse"])
-            require(float(root[name][i]) == value or math.isnan(value), f"{name} differs in root")
-            require(close(figures[j], value), f"{name} of condition {i}: {figures[j]} is not {value}")
-            require(close(errors[j], mcse, 1e-6), f"its MCSE: {errors[j]} is not {mcse}")
-        # The control: one node changed is seen.
-        group["mean"][0, 0, 0] += 1
-        require(not close(recompute(group)[0][0], condition["mse"]["value"]),
-                "a changed node was not seen")
+
+def check_one_layout(path, summary):
+    """A sweep of one moment layout, which stands in the root."""
+    root = xr.open_dataset(path)
+    require(dict(root.sizes) == dict(condition=2, query=2, head=2, head_2=2, coordinate=4, dim=1),
+            f"dimensions are {dict(root.sizes)}")
+    require(check_conditions(path, root, summary, "") == [0, 1], "conditions are missing")
+
+
+def run(program, folder, *more):
+    scenario = pathlib.Path(folder, "study.toml")
+    scenario.write_text(SCENARIO)
+    subprocess.run([program, "run", str(scenario), "--out", folder, *more], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    summary = json.loads(pathlib.Path(folder, "summary.json").read_text())
+    path = pathlib.Path(folder, "results.nc")
+    header = subprocess.run(["ncdump", "-h", str(path)], check=True, capture_output=True,
+                            text=True).stdout
+    return path, summary, header
 
 
 def main(program):
     with tempfile.TemporaryDirectory() as folder:
-        scenario = pathlib.Path(folder, "study.toml")
-        scenario.write_text(SCENARIO)
-        subprocess.run([program, "run", str(scenario), "--out", folder], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        summary = json.loads(pathlib.Path(folder, "summary.json").read_text())
-        path = pathlib.Path(folder, "results.nc")
+        path, summary, header = run(program, folder)
         check(path, summary)
-        header = subprocess.run(["ncdump", "-h", str(path)], check=True, capture_output=True,
-                                text=True).stdout
-        for word in ["group: condition_003", "double mse(condition)",
+        for word in ["group: layout_3", "double mse(condition)",
                      "double mean(node, query, statistic)"]:
             require(word in header, f"ncdump does not show {word}")
+    with tempfile.TemporaryDirectory() as folder:
+        path, summary, header = run(program, folder, "--set", "sweep={ \"heads.kernel.bandwidth\" = [0.5, 0.8] }")
+        check_one_layout(path, summary)
+        require("group: layout_0" not in header, "one layout has a group of its own")
     print("results.nc opens in xarray and ncdump, and its figures follow from its nodes")
 
 

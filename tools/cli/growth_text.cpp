@@ -145,10 +145,10 @@ std::string growth_table(const GrowthStudy& study) {
   if (!study.outcome.complete) return text + "  time was up: nothing is known\n\n";
   const Growth& growth = study.growth;
   std::vector<std::string> sizes, dims, interpolation;
-  for (std::size_t i = 0; i < growth.n.size(); ++i) {
-    sizes.push_back(number_text(growth.n[i]));
-    dims.push_back(figure_text({growth.best[i].value, growth.errors[i]}));
-    interpolation.push_back(short_number(growth.best[i].interpolation));
+  for (const BestDimensionAt& point : growth.points()) {
+    sizes.push_back(number_text(point.n));
+    dims.push_back(figure_text(point.best));
+    interpolation.push_back(short_number(point.interpolation));
   }
   for (const double n : growth.left_out) {
     sizes.push_back(number_text(n));
@@ -180,10 +180,10 @@ std::string head_growth_table(const std::vector<HeadGrowthAt>& growths) {
   for (const auto& [n, growth] : growths) {
     text += "growth of the best H with D, n " + std::to_string(n) + "\n";
     std::vector<std::string> budgets, heads, interpolation;
-    for (std::size_t i = 0; i < growth.budgets.size(); ++i) {
-      budgets.push_back(std::to_string(growth.budgets[i]));
-      heads.push_back(figure_text({growth.heads[i], growth.errors[i]}));
-      interpolation.push_back(short_number(growth.interpolation[i]));
+    for (const BestHeadsAt& point : growth.points()) {
+      budgets.push_back(std::to_string(point.budget));
+      heads.push_back(figure_text(point.best));
+      interpolation.push_back(short_number(point.interpolation));
     }
     for (const int budget : growth.left_out) {
       budgets.push_back(std::to_string(budget));

@@ -419,7 +419,7 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
   if (scenario.swept.empty() && result.conditions.size() == 1) {
     const ConditionResult& one = result.conditions.front();
-    text += learned_text(condition) +
+    text += learned_text(one) +
             single_table<Estimate>(one.condition, one.estimates,
                                    indices.empty() ? ConditionIndices{} : indices.front());
   } else {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/moments/jackknife.h"
@@ -36,7 +37,30 @@ struct AllocationRow {
   Estimate mse = {};      ///< at the look it was last simulated for; NaN where there was none
   std::uint64_t replicates = 0;
   bool in_best_set = true;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("heads", heads, "number of heads H");
+    visit("dim", k, "per-head dimension d_k");
+    visit("subspaces", subspaces, "law of the subspaces");
+    visit("bandwidth", std::visit([](const auto& law) { return law.length_scale(); }, kernel),
+          "bandwidth of the kernel");
+    if (const auto* softmax = std::get_if<SoftmaxKernel>(&kernel)) {
+      visit("temperature", softmax->temperature, "temperature of the kernel");
+    }
+    visit("mse", mse, "mean squared error of the ensemble, averaged over queries");
+    visit("replicates", replicates, "training sets simulated");
+    visit("in_best_set", in_best_set, "may be the best");
+  }
 };
+
+struct AllocationStudy;
+
+/// What is advised, in one sentence.
+std::string advice_text(const AllocationStudy& study);
+
+/// What the advice holds for, in one sentence.
+std::string advice_limits(const AllocationStudy& study);
 
 /// A selection among the allocations of one budget at one n.
 struct AllocationStudy {
@@ -59,6 +83,41 @@ struct AllocationStudy {
 
   Machine machine;
   Outcome outcome;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("budget", budget, "budget D = H d_k");
+    visit("n", n, "training points in one training set");
+    visit("rule", rule_name(rule), "bandwidth rule");
+    visit("complete", outcome.complete, "decided before time was up");
+    visit("alpha", guarantee.alpha, "chance that the set misses the best, at most");
+    visit("zone", guarantee.zone, "share of the error that does not matter");
+    visit("pilot", tuning.settings > 0 ? std::optional(tuning) : std::nullopt,
+          "search for bandwidths");
+    visit("allocations", rows, "candidates", {.item = "allocation"});
+    visit("advice", Advice{*this}, "what is advised");
+    visit("seconds", outcome.seconds, "wall time", {.unit = "s"});
+  }
+
+ private:
+  struct Advice {
+    const AllocationStudy& study;
+
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      const AllocationRow* row = study.advised ? &study.rows[*study.advised] : nullptr;
+      visit("heads", row ? std::optional(row->heads) : std::nullopt, "number of heads H");
+      visit("dim", row ? std::optional(row->k) : std::nullopt, "per-head dimension d_k");
+      visit("kind", advice_name(study.kind), "how sure it is");
+      visit("text", advice_text(study), "in one sentence");
+      visit("limits", advice_limits(study), "what it holds for");
+      visit("largest_loss", study.largest_loss, "bound on the loss, a share of the error");
+      visit("replicates_needed",
+            study.kind == AdviceKind::too_close ? std::optional(study.replicates_needed)
+                                                : std::nullopt,
+            "training sets that would decide");
+    }
+  };
 };
 
 /// Selects among the allocations of `budget` for the design, truth, noise, queries and kernel of
@@ -69,11 +128,5 @@ struct AllocationStudy {
 /// what does not fit in memory; RunFailed.
 AllocationStudy allocate(const Condition& base, int budget, const Session& session = {},
                          const AllocateOptions& options = {});
-
-/// What is advised, in one sentence.
-std::string advice_text(const AllocationStudy& study);
-
-/// What the advice holds for, in one sentence.
-std::string advice_limits(const AllocationStudy& study);
 
 }  // namespace headlab

@@ -2,178 +2,110 @@
 #include "validation/allocation/allocation_json.h"
 
 #include <algorithm>
-#include <cmath>
-#include <variant>
+#include <type_traits>
 
-#include <nlohmann/json.hpp>
+#include "engine/files/json_fields.h"
+#include "engine/files/made_by.h"
 
 namespace headlab {
 namespace {
 
-using Json = nlohmann::ordered_json;
+/// Growth of the best number of heads at one n.
+struct HeadGrowthRecord {
+  std::uint64_t n;
+  const HeadGrowth& growth;
 
-Json number(double x) {
-  return std::isfinite(x) ? Json(x) : Json();
-}
-
-Json row_json(const AllocationRow& row) {
-  Json json = {
-      {"heads", row.heads},
-      {"dim", row.k},
-      {"subspaces", row.subspaces},
-      {"bandwidth", std::visit([](const auto& law) { return law.length_scale(); }, row.kernel)}};
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&row.kernel)) {
-    json["temperature"] = softmax->temperature;
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("n", n, "training points in one training set");
+    growth.fields(visit);
   }
-  json["mse"] = {{"value", number(row.mse.value)}, {"mcse", number(row.mse.mcse)}};
-  json["replicates"] = row.replicates;
-  json["in_best_set"] = row.in_best_set;
-  return json;
-}
+};
 
-Json advice_json(const AllocationStudy& study) {
-  Json json = Json::object();
-  json["heads"] = study.advised ? Json(study.rows[*study.advised].heads) : Json();
-  json["dim"] = study.advised ? Json(study.rows[*study.advised].k) : Json();
-  json["kind"] = advice_name(study.kind);
-  json["text"] = advice_text(study);
-  json["limits"] = advice_limits(study);
-  json["largest_loss"] = number(study.largest_loss);
-  json["replicates_needed"] =
-      study.kind == AdviceKind::too_close ? number(study.replicates_needed) : Json();
-  return json;
-}
+struct AllocationDocument {
+  const std::vector<ReplayedAllocation>& studies;
+  const Provenance& program;
+  const std::vector<GrowthStudy>& growth;
+  std::vector<HeadGrowthRecord> head_growth;
 
-Json laws_json(const std::vector<GrowthFit>& fits) {
-  Json laws = Json::array();
-  for (const GrowthFit& fit : fits) {
-    laws.push_back({{"law", fit.name},
-                    {"level", number(fit.level)},
-                    {"slope", number(fit.slope)},
-                    {"interval", {number(fit.interval.low), number(fit.interval.high)}},
-                    {"p_value", number(fit.p_value)},
-                    {"rejected", fit.rejected}});
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const AllocationStudy& first = studies.at(0).study;
+    visit("headlab", MadeBy{program, first.machine, first.seed}, "what made the document");
+    if (studies.size() == 1) {
+      studies[0].fields(visit);
+    } else {
+      const bool complete =
+          std::ranges::all_of(studies, [](const auto& one) { return one.study.outcome.complete; });
+      visit("complete", complete, "all were decided before time was up");
+      visit("studies", studies, "one for each budget and n", {.item = "study"});
+    }
+    if (!growth.empty()) visit("growth", growth, "one for each budget", {.item = "growth"});
+    if (!head_growth.empty()) {
+      visit("head_growth", head_growth, "one for each n", {.item = "head_growth"});
+    }
   }
-  return laws;
-}
+};
 
-Json head_growth_json(std::uint64_t n, const HeadGrowth& growth) {
-  Json json = {{"n", n}, {"points", Json::array()}, {"at_the_end", growth.left_out}};
-  for (std::size_t i = 0; i < growth.budgets.size(); ++i) {
-    json["points"].push_back(
-        {{"budget", growth.budgets[i]},
-         {"best_heads", {{"value", number(growth.heads[i])}, {"mcse", number(growth.errors[i])}}},
-         {"interpolation", number(growth.interpolation[i])}});
+/// What is known in one setting of a map.
+template <class Known>
+struct SettingRecord {
+  const RegimeMap& map;
+  const Known& known;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    std::vector<std::pair<std::string, std::string>> setting;
+    for (std::size_t key = 0; key < map.keys.size(); ++key) {
+      setting.emplace_back(map.keys[key], map.settings.at(known.condition)[key]);
+    }
+    visit("setting", by_name(setting), "swept parameters");
+    if constexpr (std::is_same_v<Known, RegimeCell>) {
+      visit("words", cell_verdict(known.study.growth), "verdict in words");
+      known.study.fields(visit);
+    } else {
+      known.fields(visit);
+    }
   }
-  json["laws"] = laws_json(growth.fits);
-  json["verdict"] = growth.verdict;
-  return json;
+};
+
+template <class Known>
+std::vector<SettingRecord<Known>> records_of(const RegimeMap& map, const std::vector<Known>& all) {
+  std::vector<SettingRecord<Known>> records;
+  for (const Known& known : all) records.push_back({map, known});
+  return records;
 }
 
-Json growth_json(const GrowthStudy& study) {
-  Json json = {{"budget", study.budget},
-               {"rule", rule_name(study.rule)},
-               {"complete", study.outcome.complete},
-               {"dims", study.dims},
-               {"replicates", study.replicates},
-               {"points", Json::array()},
-               {"at_the_end", study.growth.left_out}};
-  for (std::size_t i = 0; i < study.growth.n.size(); ++i) {
-    const BestDimension& best = study.growth.best[i];
-    json["points"].push_back(
-        {{"n", study.growth.n[i]},
-         {"best_dim", {{"value", number(best.value)}, {"mcse", number(study.growth.errors[i])}}},
-         {"interpolation", number(best.interpolation)}});
+struct RegimeDocument {
+  const RegimeMap& map;
+  const Provenance& program;
+  const std::string& replay;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("headlab", MadeBy{program, {}, map.seed}, "what made the document");
+    visit("complete", map.outcome.complete, "no cell is missing");
+    visit("seconds", map.outcome.seconds, "wall time", {.unit = "s"});
+    visit("replay", replay, "command that gives the same bits");
+    visit("n", map.sizes, "training points in one training set");
+    visit("cells", records_of(map, map.cells), "settings, rules and budgets", {.item = "cell"});
+    visit("head_growth", records_of(map, map.heads), "settings, rules and n", {.item = "cell"});
   }
-  json["laws"] = laws_json(study.growth.fits);
-  json["ends"] = study.growth.ends;
-  json["trend"] = study.growth.trend;
-  json["verdict"] = study.growth.verdict;
-  json["smallest_exponent"] = number(study.growth.smallest_exponent);
-  json["seconds"] = study.outcome.seconds;
-  return json;
-}
-
-void add_study(Json& json, const ReplayedAllocation& replayed) {
-  const AllocationStudy& study = replayed.study;
-  json["budget"] = study.budget;
-  json["n"] = study.n;
-  json["rule"] = rule_name(study.rule);
-  json["complete"] = study.outcome.complete;
-  json["alpha"] = study.guarantee.alpha;
-  json["zone"] = study.guarantee.zone;
-  json["pilot"] = study.tuning.settings > 0 ? Json{{"settings", study.tuning.settings},
-                                                   {"replicates", study.tuning.replicates},
-                                                   {"at_the_end", study.tuning.at_boundary}}
-                                            : Json();
-  json["allocations"] = Json::array();
-  for (const AllocationRow& row : study.rows) json["allocations"].push_back(row_json(row));
-  json["advice"] = advice_json(study);
-  json["seconds"] = study.outcome.seconds;
-  json["replay"] = replayed.replay;
-}
+};
 
 }  // namespace
 
 std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
                             const Provenance& program, const std::vector<GrowthStudy>& growth,
                             const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth) {
-  const AllocationStudy& first = studies.at(0).study;
-  Json json = {{"headlab",
-                {{"version", program.version},
-                 {"git", program.git},
-                 {"backend", first.machine.backend},
-                 {"simd", first.machine.simd},
-                 {"device", first.machine.device},
-                 {"threads", first.machine.threads},
-                 {"seed", first.seed}}}};
-  if (studies.size() == 1) {
-    add_study(json, studies[0]);
-  } else {
-    json["complete"] = std::all_of(studies.begin(), studies.end(),
-                                   [](const auto& one) { return one.study.outcome.complete; });
-    json["studies"] = Json::array();
-    for (const ReplayedAllocation& study : studies) {
-      Json one = Json::object();
-      add_study(one, study);
-      json["studies"].push_back(std::move(one));
-    }
-  }
-  for (const GrowthStudy& study : growth) json["growth"].push_back(growth_json(study));
-  for (const auto& [n, heads] : head_growth) {
-    json["head_growth"].push_back(head_growth_json(n, heads));
-  }
-  return json.dump(2) + "\n";
+  AllocationDocument document{studies, program, growth, {}};
+  for (const auto& [n, heads] : head_growth) document.head_growth.push_back({n, heads});
+  return json_text(document);
 }
 
 std::string regime_json(const RegimeMap& map, const Provenance& program,
                         const std::string& replay) {
-  Json json = {
-      {"headlab", {{"version", program.version}, {"git", program.git}, {"seed", map.seed}}},
-      {"complete", map.outcome.complete},
-      {"seconds", map.outcome.seconds},
-      {"replay", replay},
-      {"n", map.sizes},
-      {"cells", Json::array()},
-      {"head_growth", Json::array()}};
-  const auto setting = [&](std::size_t condition) {
-    Json values = Json::object();
-    for (std::size_t key = 0; key < map.keys.size(); ++key) {
-      values[map.keys[key]] = map.settings.at(condition)[key];
-    }
-    return values;
-  };
-  for (const RegimeCell& cell : map.cells) {
-    Json one = {{"setting", setting(cell.condition)}, {"words", cell_verdict(cell.study.growth)}};
-    one.update(growth_json(cell.study));
-    json["cells"].push_back(std::move(one));
-  }
-  for (const RegimeHeads& heads : map.heads) {
-    Json one = {{"setting", setting(heads.condition)}, {"rule", rule_name(heads.rule)}};
-    one.update(head_growth_json(heads.n, heads.growth));
-    json["head_growth"].push_back(std::move(one));
-  }
-  return json.dump(2) + "\n";
+  return json_text(RegimeDocument{map, program, replay});
 }
 
 }  // namespace headlab

@@ -17,6 +17,12 @@ namespace headlab {
 struct ReplayedAllocation {
   AllocationStudy study;
   std::string replay;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    study.fields(visit);
+    visit("replay", replay, "command that gives the same bits");
+  }
 };
 
 /// Selections as one JSON object (docs/allocation.md), ending in a newline: a single one at the top

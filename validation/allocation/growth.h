@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/moments/jackknife.h"
 #include "validation/statistics/intervals.h"
 
 namespace headlab {
@@ -24,6 +26,13 @@ struct BestDimension {
   double value = 1;
   double interpolation = 0;  ///< how much it depends on the way of interpolating
   bool at_end = false;       ///< the least error is at an end of the range: not interpolated
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("value", value, "best dimension of a head k*");
+    visit("interpolation", interpolation, "how much it depends on the way of interpolating");
+    visit("at_the_end", at_end, "an end of the range has the least error");
+  }
 };
 
 /// Returns the vertex of the parabola in log k through the least of `errors` [K] and its neighbours
@@ -39,6 +48,44 @@ struct GrowthFit {
   Interval interval{};  ///< of the slope, 95 %, by resampling blocks and interpolations
   double p_value = 0;   ///< that the law misses by so much where it is true
   bool rejected = false;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("law", name, "law of growth");
+    visit("level", level, "at the geometric mean");
+    visit("slope", slope, "dimensions a decade, or the exponent");
+    visit("interval", std::pair(interval.low, interval.high), "95 % interval of the slope");
+    visit("p_value", p_value, "that the law misses by so much where it is true");
+    visit("rejected", rejected, "the law is rejected");
+  }
+};
+
+/// k* at one n.
+struct BestDimensionAt {
+  double n;
+  Estimate best;
+  double interpolation;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("n", n, "training points in one training set");
+    visit("best_dim", best, "best dimension of a head k*");
+    visit("interpolation", interpolation, "how much it depends on the way of interpolating");
+  }
+};
+
+/// The best number of heads under one budget.
+struct BestHeadsAt {
+  int budget;
+  Estimate best;
+  double interpolation;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("budget", budget, "budget D = H d_k");
+    visit("best_heads", best, "best number of heads H* = D/k*");
+    visit("interpolation", interpolation, "how much it depends on the way of interpolating");
+  }
 };
 
 /// What is known of the growth of k*.
@@ -52,6 +99,26 @@ struct Growth {
   std::vector<GrowthFit> fits;   ///< constant, log, power; none for fewer than four n
   std::string verdict;           ///< "constant", "log", "power", "not distinguishable", ...
   double smallest_exponent = 0;  ///< see below; NaN where none below 2 could
+
+  /// What was interpolated, n by n.
+  std::vector<BestDimensionAt> points() const {
+    std::vector<BestDimensionAt> all;
+    for (std::size_t i = 0; i < n.size(); ++i) {
+      all.push_back({n[i], {best[i].value, errors[i]}, best[i].interpolation});
+    }
+    return all;
+  }
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("points", points(), "k* inside the range", {.item = "point"});
+    visit("at_the_end", left_out, "n with the least error at an end of the range");
+    visit("laws", fits, "laws of growth", {.item = "law"});
+    visit("ends", ends, "that end, for each n left out");
+    visit("trend", trend, "of k* from the first n to the last");
+    visit("verdict", verdict, "which law it is");
+    visit("smallest_exponent", smallest_exponent, "least exponent that could be told from a log");
+  }
 };
 
 /// What is known of the growth of the best number of heads with the budget, H* = D/k*.
@@ -63,6 +130,23 @@ struct HeadGrowth {
   std::vector<int> left_out;          ///< budgets with the least error at an end of the range
   std::vector<GrowthFit> fits;        ///< linear, power; none for fewer than three budgets
   std::string verdict;  ///< "linear", "power", "neither", "at an end of the range", "too few D"
+
+  /// What was interpolated, budget by budget.
+  std::vector<BestHeadsAt> points() const {
+    std::vector<BestHeadsAt> all;
+    for (std::size_t i = 0; i < budgets.size(); ++i) {
+      all.push_back({budgets[i], {heads[i], errors[i]}, interpolation[i]});
+    }
+    return all;
+  }
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("points", points(), "H* inside the range", {.item = "point"});
+    visit("at_the_end", left_out, "budgets with the least error at an end of the range");
+    visit("laws", fits, "laws of growth", {.item = "law"});
+    visit("verdict", verdict, "which law it is");
+  }
 };
 
 /// Level at which a law is rejected.

@@ -23,6 +23,17 @@ struct GrowthStudy {
   std::vector<GrowthPoint> points;  ///< [sizes], those reached before time was up
   Growth growth;
   Outcome outcome;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("budget", budget, "budget D = H d_k");
+    visit("rule", rule_name(rule), "bandwidth rule");
+    visit("complete", outcome.complete, "finished before time was up");
+    visit("dims", dims, "dimensions compared");
+    visit("replicates", replicates, "training sets of each dimension at each n");
+    growth.fields(visit);
+    visit("seconds", outcome.seconds, "wall time", {.unit = "s"});
+  }
 };
 
 /// Most replicates of a growth study, fewer where the options ask for fewer: 128 blocks.

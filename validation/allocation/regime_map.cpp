@@ -10,6 +10,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/results/netcdf_fields.h"
 #include "engine/results/results_scenario.h"
 
 namespace headlab {
@@ -53,111 +54,85 @@ std::vector<RegimeHeads> heads_over_budgets(std::span<const RegimeCell> cells,
   return all;
 }
 
-/// Figures of cells, NaN where there is none.
-class CellTable {
- public:
-  CellTable(const RegimeMap& map) : map_(map) {}
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
-  /// One figure a cell.
-  template <class Read>
-  std::vector<double> numbers(const Read& read) const {
-    std::vector<double> all;
-    for (const RegimeCell& cell : map_.cells) all.push_back(read(cell.study.growth));
-    return all;
+/// The best dimension of a cell at one n; undefined where the cell has none.
+struct CellPoint {
+  Estimate best_dim;
+  double interpolation = undefined;
+  double at_boundary = undefined;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("best_dim", best_dim, "best dimension of a head k*");
+    visit("interpolation", interpolation, "interpolation error of best_dim");
+    visit("at_the_end", at_boundary, "1 where best_dim is an end of the range compared");
   }
-  template <class Read>
-  std::vector<std::string> texts(const Read& read) const {
-    std::vector<std::string> all;
-    for (const RegimeCell& cell : map_.cells) all.push_back(read(cell));
-    return all;
+};
+
+/// One cell as the file has it.
+struct CellRecord {
+  const GrowthStudy& study;
+  const std::vector<std::uint64_t>& sizes;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const Growth& growth = study.growth;
+    visit("budget", study.budget, "budget D = H d_k");
+    visit("replicates", study.replicates, "training sets of each dimension at each n");
+    visit("rule", rule_name(study.rule), "bandwidth rule");
+    visit("trend", growth.trend, "of the best dimension from the first n to the last");
+    visit("verdict", cell_verdict(growth), "what the cell says of the law");
+    visit("points", points(), "best dimensions", {.item = "n"});
+    const GrowthFit power = fit_of("power"), log = fit_of("log");
+    visit("exponent", power.slope, "p of k* = c n^p");
+    visit("exponent_low", power.interval.low, "95 % interval of exponent, low end");
+    visit("exponent_high", power.interval.high, "95 % interval of exponent, high end");
+    visit("log_slope", log.slope, "dimensions a decade of n");
+    visit("log_slope_low", log.interval.low, "95 % interval of log_slope, low end");
+    visit("log_slope_high", log.interval.high, "95 % interval of log_slope, high end");
+    visit("p_constant", fit_of("constant").p_value, "p-value of the law constant");
+    visit("p_log", log.p_value, "p-value of the law log");
+    visit("p_power", power.p_value, "p-value of the law power");
+    visit("smallest_exponent", growth.smallest_exponent,
+          "least exponent that could be told from a log");
   }
-  /// One figure a cell and n: `inside` reads it from point i of the growth, `at_end` from n left
-  /// out number i.
-  template <class Inside, class AtEnd>
-  std::vector<double> by_n(const Inside& inside, const AtEnd& at_end) const {
-    std::vector<double> all;
-    for (const RegimeCell& cell : map_.cells) {
-      const Growth& growth = cell.study.growth;
-      for (const std::uint64_t size : map_.sizes) {
-        const double n = static_cast<double>(size);
-        const auto in = std::ranges::find(growth.n, n);
-        const auto out = std::ranges::find(growth.left_out, n);
-        double figure = std::numeric_limits<double>::quiet_NaN();
-        if (in != growth.n.end()) {
-          figure = inside(growth, static_cast<std::size_t>(in - growth.n.begin()));
-        } else if (out != growth.left_out.end()) {
-          figure = at_end(growth, static_cast<std::size_t>(out - growth.left_out.begin()));
-        }
-        all.push_back(figure);
+
+ private:
+  /// The fit of a law, undefined where there is none.
+  GrowthFit fit_of(const std::string& law) const {
+    const auto fit = std::ranges::find(study.growth.fits, law, &GrowthFit::name);
+    if (fit != study.growth.fits.end()) return *fit;
+    return {.slope = undefined, .interval = {undefined, undefined}, .p_value = undefined};
+  }
+  std::vector<CellPoint> points() const {
+    const Growth& growth = study.growth;
+    std::vector<CellPoint> all;
+    for (const std::uint64_t size : sizes) {
+      CellPoint& point = all.emplace_back();
+      const double n = static_cast<double>(size);
+      const auto in = std::ranges::find(growth.n, n);
+      const auto out = std::ranges::find(growth.left_out, n);
+      if (in != growth.n.end()) {
+        const auto i = static_cast<std::size_t>(in - growth.n.begin());
+        point = {{growth.best[i].value, growth.errors[i]}, growth.best[i].interpolation, 0};
+      } else if (out != growth.left_out.end()) {
+        point.best_dim.value = growth.ends[static_cast<std::size_t>(out - growth.left_out.begin())];
+        point.at_boundary = 1;
       }
     }
     return all;
   }
-
- private:
-  const RegimeMap& map_;
 };
 
-/// The fit of a law, or NaN where there is none.
-template <class Read>
-double of_law(const Growth& growth, const std::string& law, const Read& read) {
-  const auto fit = std::ranges::find(growth.fits, law, &GrowthFit::name);
-  return fit == growth.fits.end() ? std::numeric_limits<double>::quiet_NaN() : read(*fit);
-}
-
 void write_cells(const NetcdfGroup& root, const RegimeMap& map) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  const CellTable table(map);
-  const auto none = [](const Growth&, std::size_t) { return nan; };
-  const std::vector<std::string> cell = {"cell"}, cell_n = {"cell", "n"};
-  std::vector<std::int64_t> budgets, replicates;
-  for (const RegimeCell& one : map.cells) {
-    budgets.push_back(one.study.budget);
-    replicates.push_back(static_cast<std::int64_t>(one.study.replicates));
+  FieldTable table({{"cell", map.cells.size()}, {"n", map.sizes.size()}});
+  for (std::size_t i = 0; i < map.cells.size(); ++i) {
+    const NetcdfFields::Place place{&table, {{"cell"}, {i}}};
+    NetcdfFields visit(place, place);
+    CellRecord{map.cells[i].study, map.sizes}.fields(visit);
   }
-  root.write("budget", cell, {"budget D = H d_k"}, budgets);
-  root.write("replicates", cell, {"training sets of each dimension at each n"}, replicates);
-  root.write("rule", cell, {"bandwidth rule", ""},
-             table.texts([](const RegimeCell& c) { return std::string(rule_name(c.study.rule)); }));
-  root.write("trend", cell, {"of the best dimension from the first n to the last", ""},
-             table.texts([](const RegimeCell& c) { return c.study.growth.trend; }));
-  root.write("verdict", cell, {"what the cell says of the law", ""},
-             table.texts([](const RegimeCell& c) { return cell_verdict(c.study.growth); }));
-
-  root.write("best_dim", cell_n, {"best dimension of a head k*"},
-             table.by_n([](const Growth& g, std::size_t i) { return g.best[i].value; },
-                        [](const Growth& g, std::size_t i) { return g.ends[i]; }));
-  root.write("best_dim_mcse", cell_n, {"Monte Carlo standard error of best_dim"},
-             table.by_n([](const Growth& g, std::size_t i) { return g.errors[i]; }, none));
-  root.write(
-      "interpolation", cell_n, {"interpolation error of best_dim"},
-      table.by_n([](const Growth& g, std::size_t i) { return g.best[i].interpolation; }, none));
-  root.write("at_the_end", cell_n, {"1 where best_dim is an end of the range compared"},
-             table.by_n([](const Growth&, std::size_t) { return 0.0; },
-                        [](const Growth&, std::size_t) { return 1.0; }));
-
-  const auto law = [&](const std::string& name, const std::string& of, const std::string& text,
-                       const auto& read) {
-    root.write(name, cell, {text},
-               table.numbers([&](const Growth& growth) { return of_law(growth, of, read); }));
-  };
-  law("exponent", "power", "p of k* = c n^p", [](const GrowthFit& fit) { return fit.slope; });
-  law("exponent_low", "power", "95 % interval of exponent, low end",
-      [](const GrowthFit& fit) { return fit.interval.low; });
-  law("exponent_high", "power", "95 % interval of exponent, high end",
-      [](const GrowthFit& fit) { return fit.interval.high; });
-  law("log_slope", "log", "dimensions a decade of n",
-      [](const GrowthFit& fit) { return fit.slope; });
-  law("log_slope_low", "log", "95 % interval of log_slope, low end",
-      [](const GrowthFit& fit) { return fit.interval.low; });
-  law("log_slope_high", "log", "95 % interval of log_slope, high end",
-      [](const GrowthFit& fit) { return fit.interval.high; });
-  for (const char* name : {"constant", "log", "power"}) {
-    law(std::string("p_") + name, name, std::string("p-value of the law ") + name,
-        [](const GrowthFit& fit) { return fit.p_value; });
-  }
-  root.write("smallest_exponent", cell, {"least exponent that could be told from a log"},
-             table.numbers([](const Growth& growth) { return growth.smallest_exponent; }));
+  table.write(root);
 }
 
 }  // namespace

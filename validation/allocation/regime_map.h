@@ -26,6 +26,13 @@ struct RegimeHeads {
   BandwidthRule rule = BandwidthRule::fixed;
   std::uint64_t n = 1;
   HeadGrowth growth;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("rule", rule_name(rule), "bandwidth rule");
+    visit("n", n, "training points in one training set");
+    growth.fields(visit);
+  }
 };
 
 /// All settings of a study.

@@ -1,78 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/allocation/theory_json.h"
 
-#include <cmath>
-
-#include <nlohmann/json.hpp>
+#include "engine/files/json_fields.h"
+#include "engine/files/made_by.h"
 
 namespace headlab {
 namespace {
 
-using Json = nlohmann::ordered_json;
+struct Document {
+  const std::vector<TheoryGrowth>& growths;
+  const std::string& limits;
+  const Provenance& program;
 
-Json number(double x) {
-  return std::isfinite(x) ? Json(x) : Json();
-}
-
-Json row_json(const TheoryRow& row, bool softmax) {
-  Json json = {{"heads", row.heads},
-               {"dim", row.k},
-               {"bandwidth", softmax ? std::sqrt(row.width) : row.width}};
-  if (softmax) json["temperature"] = row.width;
-  json["at_the_end"] = row.at_boundary;
-  json["mse"] = row.error.mse;
-  json["smooth_mse"] = row.smooth_mse;
-  json["squared_bias"] = row.error.squared_bias;
-  json["variance"] = row.error.variance;
-  json["covariance"] = row.heads > 1 ? Json(row.error.covariance) : Json();
-  return json;
-}
-
-Json best_json(const BestDimension& best) {
-  return {
-      {"value", best.value}, {"interpolation", best.interpolation}, {"at_the_end", best.at_end}};
-}
-
-Json study_json(const TheoryStudy& study, bool softmax) {
-  Json json = {{"budget", study.budget}, {"n", study.n}, {"allocations", Json::array()}};
-  for (const TheoryRow& row : study.rows) json["allocations"].push_back(row_json(row, softmax));
-  const TheoryRow& best = study.rows[study.best];
-  json["advice"] = {{"heads", best.heads}, {"dim", best.k}};
-  json["best_dim"] = best_json(study.continuous);
-  json["best_dim_of_divisors"] = best_json(study.divisors);
-  return json;
-}
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const TheoryGrowth& first = growths.at(0);
+    visit("headlab", MadeBy{program}, "what made the document");
+    visit("source", first.mean == TheoryMean::condition ? "exact" : "theory", "closed forms used");
+    visit("rule", rule_name(first.rule), "bandwidth rule");
+    visit("limits", limits, "what the figures are means over");
+    std::vector<TheoryStudy> studies;
+    for (const TheoryGrowth& growth : growths) {
+      studies.insert(studies.end(), growth.studies.begin(), growth.studies.end());
+    }
+    visit("studies", studies, "one for each budget and n", {.item = "study"});
+    visit("growth", growths, "one for each budget", {.item = "growth"});
+  }
+};
 
 }  // namespace
 
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
                         const Provenance& program) {
-  Json json = {{"headlab", {{"version", program.version}, {"git", program.git}}},
-               {"source", growths.at(0).mean == TheoryMean::condition ? "exact" : "theory"},
-               {"rule", rule_name(growths.at(0).rule)},
-               {"limits", limits},
-               {"studies", Json::array()},
-               {"growth", Json::array()}};
-  for (const TheoryGrowth& growth : growths) {
-    for (const TheoryStudy& study : growth.studies) {
-      json["studies"].push_back(study_json(study, growth.softmax));
-    }
-    Json slopes = Json::array();
-    for (std::size_t i = 0; i < growth.slopes.size(); ++i) {
-      slopes.push_back({{"from", growth.studies[i].n},
-                        {"to", growth.studies[i + 1].n},
-                        {"slope", number(growth.slopes[i])}});
-    }
-    json["growth"].push_back({{"budget", growth.budget},
-                              {"slopes", std::move(slopes)},
-                              {"first_order", number(growth.constants.first_order)},
-                              {"condensation", number(growth.constants.condensation)},
-                              {"asymptotic", number(growth.constants.asymptotic)},
-                              {"certificate", number(growth.normalisation_error)},
-                              {"change", growth.change},
-                              {"seconds", growth.seconds}});
-  }
-  return json.dump(2) + "\n";
+  return json_text(Document{growths, limits, program});
 }
 
 }  // namespace headlab

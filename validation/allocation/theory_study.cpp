@@ -156,6 +156,7 @@ void add_rows(Dimension& dimension, BandwidthRule rule, std::span<const std::uin
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     TheoryRow row{.heads = dimension.budget / dimension.k,
                   .k = dimension.k,
+                  .softmax = growth.softmax,
                   .width = settings[i].width,
                   .at_boundary = rule == BandwidthRule::tuned &&
                                  settings[i].width >= widest_width(dimension.base, dimension.k),
@@ -257,6 +258,7 @@ TheoryRow exact_row(const Condition& condition, int threads, double& normalisati
     normalisation_error = theory.normalisation_error;
   return {.heads = condition.heads,
           .k = condition.k,
+          .softmax = is_softmax(condition),
           .width = kernel_width(condition.kernel),
           .error = {.mse = figures.mse.value,
                     .squared_bias = figures.bias_squared.value,

@@ -4,9 +4,11 @@
 /// population_error.h), at any n, with constants for the law k* ~ C log n.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,12 +36,28 @@ enum class TheoryMean {
 struct TheoryRow {
   int heads = 1;  ///< floor(D/k)
   int k = 1;
-  double width = 1;          ///< b, or the temperature
+  bool softmax = false;
+  double width = 1;          ///< b, or the temperature of softmax
   bool at_boundary = false;  ///< of the range of widths that `tuned` searched
   PopulationError error;     ///< of so many heads
   /// MSE of D/k heads, a real number: it has no steps where k does not divide D. For
   /// TheoryMean::scenario, whose heads differ, that of the whole heads.
   double smooth_mse = 0;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("heads", heads, "number of heads H");
+    visit("dim", k, "per-head dimension d_k");
+    visit("bandwidth", softmax ? std::sqrt(width) : width, "bandwidth of the kernel");
+    if (softmax) visit("temperature", width, "temperature of the kernel");
+    visit("at_the_end", at_boundary, "the width is an end of those searched");
+    visit("mse", error.mse, "mean squared error");
+    visit("smooth_mse", smooth_mse, "mean squared error with H not rounded");
+    visit("squared_bias", error.squared_bias, "squared bias");
+    visit("variance", error.variance, "variance V of a head");
+    visit("covariance", heads > 1 ? std::optional(error.covariance) : std::nullopt,
+          "covariance C of two heads");
+  }
 };
 
 /// All dimensions of one budget at one n.
@@ -51,6 +69,27 @@ struct TheoryStudy {
   /// k* by `smooth_mse`, between all k of `rows`; of TheoryMean::scenario the same as `divisors`.
   BestDimension continuous;
   BestDimension divisors;  ///< k* between the divisors of D alone, as a simulation has it
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("budget", budget, "budget D = H d_k");
+    visit("n", n, "training points in one training set");
+    visit("allocations", rows, "dimensions compared", {.item = "allocation"});
+    visit("advice", Advice{rows[best]}, "row of least error");
+    visit("best_dim", continuous, "k* between all dimensions");
+    visit("best_dim_of_divisors", divisors, "k* between the divisors of D");
+  }
+
+ private:
+  struct Advice {
+    const TheoryRow& row;
+
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      visit("heads", row.heads, "number of heads H");
+      visit("dim", row.k, "per-head dimension d_k");
+    }
+  };
 };
 
 /// What several n say together.
@@ -65,6 +104,35 @@ struct TheoryGrowth {
   double normalisation_error = 0;    ///< largest deviation of sums of weights from 1; NaN: none
   double change = 0;                 ///< largest TheoryRow::error.change
   double seconds = 0;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("budget", budget, "budget D = H d_k");
+    std::vector<Slope> between;
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      between.push_back({studies[i].n, studies[i + 1].n, slopes[i]});
+    }
+    visit("slopes", between, "growth of k* between neighbouring n", {.item = "slope"});
+    visit("first_order", constants.first_order, "dimensions a decade, to first order");
+    visit("condensation", constants.condensation, "dimensions a decade, by condensation");
+    visit("asymptotic", constants.asymptotic, "dimensions a decade, far larger D and d");
+    visit("certificate", normalisation_error, "largest deviation of sums of weights from 1");
+    visit("change", change, "largest bound on the error of the quadrature");
+    visit("seconds", seconds, "wall time", {.unit = "s"});
+  }
+
+ private:
+  struct Slope {
+    std::uint64_t from, to;
+    double slope;
+
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      visit("from", from, "smaller n");
+      visit("to", to, "larger n");
+      visit("slope", slope, "dimensions a decade");
+    }
+  };
 };
 
 /// Largest dimension that is compared.

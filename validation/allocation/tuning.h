@@ -16,6 +16,13 @@ struct TuningCost {
   std::size_t settings = 0;      ///< allocations with a bandwidth, each simulated once
   std::uint64_t replicates = 0;  ///< of each
   int at_boundary = 0;  ///< allocations whose best is the end of the grid that was searched
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("settings", settings, "allocations with a bandwidth");
+    visit("replicates", replicates, "training sets of each");
+    visit("at_the_end", at_boundary, "allocations whose best is an end of the grid");
+  }
 };
 
 /// Replicates of the pilot for each bandwidth tried.

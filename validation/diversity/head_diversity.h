@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/fields.h"
 #include "engine/files/head_file.h"
 #include "engine/files/provenance.h"
 
@@ -21,6 +22,17 @@ struct ReferencedIndex {
   double random_mcse = 0;             ///< standard error of random_mean; 0: known exactly
   std::optional<double> random_sd;    ///< from one set of random heads to another
   std::optional<double> z;            ///< (value - random_mean)/random_sd
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("value", value, "index");
+    visit("ceiling", upper_bound, "largest value");
+    visit("random_mean", random_mean, "mean over random heads");
+    visit("random_mcse", random_mean ? std::optional(random_mcse) : std::nullopt,
+          "standard error of random_mean");
+    visit("random_sd", random_sd, "standard deviation over random heads");
+    visit("z", z, "(value - random_mean)/random_sd");
+  }
 };
 
 /// What is known of one layer. Pairs (l, h) are in the order (0, 1), (0, 2), .., (H-2, H-1).
@@ -34,6 +46,53 @@ struct LayerDiversity {
   std::vector<double> condition_numbers;     ///< [H] of w_k, or without it of the given matrices
 };
 
+/// One layer with the shape of its heads.
+struct LayerRecord {
+  const LayerDiversity& layer;
+  int heads, k;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("layer", layer.number, "number of the layer");
+    visit("heads", heads, "number of heads H");
+    visit("dim", k, "per-head dimension d_k");
+    visit("indices", by_name(layer.indices), "diversity index", {.item = "index"});
+    visit("condition_number", layer.condition_numbers,
+          "largest over smallest singular value of the keys of a head");
+    const std::vector<double> right(static_cast<std::size_t>(k), 1.0);
+    visit("principal_cosines", of_pairs(layer.cosines, right), "cosines of the principal angles");
+    visit("correlations", Correlations{*this}, "correlations of the heads");
+  }
+
+ private:
+  struct Correlations {
+    const LayerRecord& record;
+
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      const LayerDiversity& layer = record.layer;
+      visit("gaussian", record.of_pairs(layer.gaussian, 1.0), "of a Gaussian kernel at x = 0");
+      visit("query_key", record.of_pairs(layer.query_key, 1.0), "mean over queries, softmax");
+      visit("log_query_key", record.of_pairs(layer.log_query_key, 0.0), "mean of the logarithm");
+    }
+  };
+
+  /// [H][H], symmetric, from the pairs (0, 1), (0, 2), .., with `own` on the diagonal; none where
+  /// there are no pairs.
+  template <class T>
+  std::optional<std::vector<std::vector<T>>> of_pairs(const std::vector<T>& pairs,
+                                                      const T& own) const {
+    if (pairs.empty() && heads > 1) return std::nullopt;
+    const auto size = static_cast<std::size_t>(heads);
+    std::vector<std::vector<T>> rows(size, std::vector<T>(size, own));
+    std::size_t pair = 0;
+    for (std::size_t l = 0; l + 1 < size; ++l) {
+      for (std::size_t h = l + 1; h < size; ++h, ++pair) rows[l][h] = rows[h][l] = pairs[pair];
+    }
+    return rows;
+  }
+};
+
 /// All layers of a file.
 struct HeadDiversity {
   int heads = 0, d = 0, k = 0;
@@ -43,6 +102,18 @@ struct HeadDiversity {
   int random_sets = 0;  ///< sets of H random subspaces drawn
   bool rotary = false;
   std::vector<LayerDiversity> layers;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("d", d, "dimension of the design");
+    visit("temperature", temperature, "temperature of the softmax");
+    visit("bandwidth", bandwidth, "bandwidth of the Gaussian kernel that has these weights");
+    visit("positions", rotary ? "rotary" : "absolute", "positions of the model");
+    visit("random_sets", random_sets, "sets of random heads drawn");
+    std::vector<LayerRecord> records;
+    for (const LayerDiversity& layer : layers) records.push_back({layer, heads, k});
+    visit("layers", records, "layers", {.item = "layer"});
+  }
 };
 
 /// Computes the diversity of each layer.

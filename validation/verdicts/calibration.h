@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/run/session.h"
@@ -40,6 +41,21 @@ struct CalibrationRate {
   /// True where the interval does not contradict the required rate, or, for a control, where it
   /// does. False without trials.
   bool pass() const;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const bool known = trials > 0;
+    visit("measured", measured_text(measured), "what is counted");
+    visit("what", what, "the claim, or the figure");
+    visit("effect", effect, "how far the claim is from the truth");
+    visit("count", count, "how often it happened");
+    visit("trials", trials, "in so many runs");
+    visit("rate", known ? std::optional(rate()) : std::nullopt, "count / trials");
+    visit("interval", known ? std::optional(std::pair(interval.low, interval.high)) : std::nullopt,
+          "Clopper-Pearson interval of the rate");
+    visit("required", requirement(), "what the interval has to be");
+    visit("pass", known ? std::optional(pass()) : std::nullopt, "the interval is as required");
+  }
 };
 
 /// Runs that differ in their seed alone, and the rates they count.
@@ -55,6 +71,9 @@ struct CalibrateOptions {
   std::uint64_t seed = 0;
 };
 
+/// Confidence of all intervals of a table at once (Bonferroni).
+inline constexpr double calibration_confidence = 0.95;
+
 struct Calibration {
   std::vector<CalibrationRate> rates;
   Machine machine;
@@ -64,10 +83,16 @@ struct Calibration {
   std::optional<bool> pass() const;
   /// All rates of one kind together.
   CalibrationRate total(Measured measured) const;
-};
 
-/// Confidence of all intervals of a table at once (Bonferroni).
-inline constexpr double calibration_confidence = 0.95;
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("complete", outcome.complete, "all runs were done");
+    visit("confidence", calibration_confidence, "of all intervals together");
+    visit("pass", pass(), "every rate is as required");
+    visit("seconds", outcome.seconds, "wall time", {.unit = "s"});
+    visit("rates", rates, "rates", {.item = "rate"});
+  }
+};
 
 /// Repeats studies with seeds that follow from `options.seed`. Counts are the same for any number
 /// of threads. Reports the runs done. Throws InvalidInput for a backend that is not there.

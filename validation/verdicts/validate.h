@@ -54,6 +54,47 @@ struct VerdictRow {
   bool as_expected() const {
     return expected == verdict_text(verdict) || (!complete && verdict == Verdict::unresolved);
   }
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("claim", claim, "the claim");
+    visit("form", form, "form of the claim");
+    visit("index", index.empty() ? std::nullopt : std::optional(index), "diversity index");
+    visit("kernel", kernel, "law of the kernel");
+    visit("regression", regression, "law of the regression");
+    visit("signal", signal, "the regression is not zero");
+    visit("statement", statement, "what is claimed");
+    visit("assumptions", assumptions, "what it is claimed under");
+    visit("refuted_by", refuted_by, "what would refute it");
+    visit("verdict", verdict_text(verdict), "verdict");
+    visit("expected", expected, "verdict that is expected");
+    visit("complete", complete, "all looks it needed were taken");
+    visit("alpha", verdict_alpha, "family-wise level");
+    visit("comparisons", comparisons, "comparisons");
+    visit("margin", margin, "what still counts as equal");
+    visit("effect", comparisons > 0 ? std::optional(DecisiveEffect{decisive}) : std::nullopt,
+          "effect that decided, or came nearest to deciding");
+    visit("replicates", replicates, "training sets at the look that decided");
+    visit("replicates_needed",
+          verdict == Verdict::unresolved ? std::optional(replicates_needed) : std::nullopt,
+          "training sets that would decide, estimated");
+    visit("note", note, "note");
+    visit("certificate", counterexample, "counterexample");
+    visit("scenario", scenario, "file of the scenario");
+    visit("seconds", seconds, "wall time", {.unit = "s"});
+    visit("replay", replay, "command that gives the same bits");
+  }
+
+ private:
+  struct DecisiveEffect {
+    const Comparison& comparison;
+
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      comparison.effect.fields(visit);
+      visit("of", comparison.what, "what the effect is of");
+    }
+  };
 };
 
 struct ValidateOptions {
@@ -68,6 +109,15 @@ struct Validation {
   std::size_t comparisons = 0;  ///< that Holm's procedure runs over
   Machine machine;
   Outcome outcome;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("complete", outcome.complete, "every verdict was decided");
+    visit("alpha", verdict_alpha, "family-wise level");
+    visit("comparisons", comparisons, "comparisons of all verdicts");
+    visit("seconds", outcome.seconds, "wall time", {.unit = "s"});
+    visit("claims", rows, "verdicts", {.item = "verdict"});
+  }
 };
 
 /// Examines the claims named, all of them for an empty list, each with its built-in scenarios. A

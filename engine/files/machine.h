@@ -11,6 +11,14 @@ struct Machine {
   std::string simd;     ///< instruction set in use, "none" without one
   std::string device;   ///< processor or GPU
   int threads = 1;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("backend", backend, "backend");
+    visit("simd", simd, "SIMD target");
+    visit("device", device, "processor or GPU");
+    visit("threads", threads, "threads");
+  }
 };
 
 struct Outcome {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What made a document: the program, the machine and the seed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
+
+namespace headlab {
+
+/// Head of a document; machine and seed where they mean something.
+struct MadeBy {
+  const Provenance& program;
+  std::optional<Machine> machine = {};
+  std::optional<std::uint64_t> seed = {};
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("version", program.version, "version of headlab");
+    visit("git", program.git, "commit");
+    if (machine) machine->fields(visit);
+    if (seed) visit("seed", *seed, "seed of all conditions");
+  }
+};
+
+}  // namespace headlab
