@@ -300,8 +300,9 @@ class EnsembleLoop : public Ensembles {
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         Window& at = window(q, h);
         const float bound = softmax ? at.norm * std::sqrt(largest_norm_[h]) + at.whole : 0.5f;
-        at.repaired = !(at.sums.weight >= min_safe_sum(plan_.estimator, plan_.n, Underflow::flushed)) ||
-                      bound > largest_exponent;
+        at.repaired =
+            !(at.sums.weight >= min_safe_sum(plan_.estimator, plan_.n, Underflow::flushed)) ||
+            bound > largest_exponent;
         // sum w^2 <= max w sum w: such a window is not narrow.
         const bool wide = at.sums.weight >= 2.001 * std::exp2(static_cast<double>(bound));
         if (!at.repaired && !wide && !sums_squares_) ++uncounted;
