@@ -26,7 +26,7 @@ struct TrainingSets {
   float* x = nullptr;       ///< [slices][draw_rows][slice_points]
   float* keys = nullptr;    ///< [slices][key_rows][slice_points], projected and scaled
   float* values = nullptr;  ///< [slices][slice_points], m(X) or Y, less the centre
-  float* scales = nullptr;  ///< [slices][slice_points], s(X)
+  float* scales = nullptr;  ///< [slices][slice_points], s(X) times scale_factor
 
   /// Column of a replicate's first point in its slice.
   HEADLAB_HD std::int64_t in_slice(std::int64_t replicate) const {
@@ -63,6 +63,7 @@ struct DrawArguments {
   DeviceVariant<NoiseSampler> noise;
   const float* table = nullptr;
   float value_centre = 0;
+  float scale_factor = 1;         ///< 1 over the unit of the noise scales, a power of two
   const float* centre = nullptr;  ///< [d], subtracted from X before it is projected
 };
 
@@ -139,7 +140,7 @@ struct StatisticsArguments {
   const double* sums = nullptr;          ///< [replicates][Q][totals.size()]
   const double* head_weights = nullptr;  ///< [H]
   double centre = 0;
-  double noise_factor = 1;       ///< s^2 where s is constant, 1 where the sums contain it
+  double noise_factor = 1;  ///< s^2 where s is constant, else the squared unit of the noise scales
   double* statistics = nullptr;  ///< [replicates][Q][per_query], of this batch
   std::int64_t replicates = 0;
   WindowCounters windows;

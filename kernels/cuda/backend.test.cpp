@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -347,6 +348,34 @@ TEST_F(Cuda, NoiseThatVariesIsEquivalentToReference) {
             plan, 0, one_replicate(*make_cuda_backend(small_options()), plan, 0).mean))
             << heads;
       }
+    }
+  }
+}
+
+TEST_F(Cuda, NoiseHasTheSameDigitsInAnyUnit) {
+  for (const auto& [heads, mode] :
+       {std::pair(3, MomentMode::pairwise), std::pair(3, MomentMode::aggregate),
+        std::pair(17, MomentMode::aggregate)}) {
+    const auto noise_of = [&](double sd) {
+      Plan plan = test::make_plan({.n = 300, .heads = heads, .k = 1},
+                                  GaussianKernel{.bandwidth = 0.3}, Estimator::conditional, mode);
+      plan.noise =
+          HeteroscedasticNoise{.sd = sd, .slope = 0.7, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
+              plan.table, plan.d);
+      return one_replicate(*make_cuda_backend(small_options()), plan, 2).mean;
+    };
+    const MomentLayout layout =
+        test::make_plan({.heads = heads}, GaussianKernel{}, Estimator::conditional, mode).layout();
+    const std::vector<double> ordinary = noise_of(1);
+    const std::vector<double> small = noise_of(0x1p-80);
+    const std::vector<double> large = noise_of(0x1p+80);
+    for (std::size_t i = 0; i < ordinary.size(); ++i) {
+      const std::size_t at = i % layout.per_query();
+      const bool is_noise = at >= layout.noise_offset() &&
+                            (!layout.has_alignment() || at < layout.alignment_offset());
+      EXPECT_EQ(small[i], is_noise ? ordinary[i] * 0x1p-160 : ordinary[i]) << at;
+      EXPECT_EQ(large[i], is_noise ? ordinary[i] * 0x1p+160 : ordinary[i]) << at;
+      EXPECT_TRUE(!is_noise || ordinary[i] > 0) << at;
     }
   }
 }

@@ -90,6 +90,7 @@ DrawArguments Batch::draw_arguments(std::uint64_t first, std::int64_t count) con
           .noise = DeviceVariant<NoiseSampler>(plan_.noise),
           .table = constants_.table.data(),
           .value_centre = constants_.value_centre,
+          .scale_factor = static_cast<float>(1 / constants_.noise_unit),
           .centre = constants_.centre.data()};
 }
 

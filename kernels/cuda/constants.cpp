@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/constants.h"
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <variant>
@@ -37,6 +38,23 @@ float median(std::vector<float> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// See Constants::noise_unit.
+double noise_unit_of(const Plan& plan, const DeviceTrainingSets& some) {
+  if (plan.estimator == Estimator::plain) return 1;
+  return std::visit(
+      [&](const auto& noise) {
+        if (noise.constant_scale) return 1.0;
+        std::vector<float> scales;
+        for (const std::vector<float>& x : some.x) {
+          scales.push_back(noise.scale(plan.table.rounded(), x.data(), 1));
+        }
+        const double typical = static_cast<double>(median(scales));
+        if (!(typical > 0)) return 1.0;
+        return std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
+      },
+      plan.noise);
 }
 
 /// Projections in the units of the keys [H padded_k][d], rows of padding zero.
@@ -116,6 +134,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
     : norm_coefficient(norm_coefficient_of(plan.kernel)) {
   const DeviceTrainingSets some = first_points(plan);
   value_centre = median(some.m);
+  noise_unit = noise_unit_of(plan, some);
   const std::vector<double> exact_centre = centre_of(plan);
   const std::vector<float> rows = key_projections(plan, launch.padded_k);
   const QueryArrays arrays = query_arrays(plan, launch, norm_coefficient, some, rows, exact_centre);

@@ -42,6 +42,9 @@ struct Constants {
 
   std::optional<double> norm_coefficient;  ///< of the kernel law, where it has a product form
   float value_centre = 0;  ///< subtracted from the values, so that the rest has the digits
+  /// Power of two near s(X), in units of which noise scales are kept; 1 where s is constant or
+  /// noise is drawn. Squares of small weights times small s would underflow.
+  double noise_unit = 1;
   Constant<float> table;
   Constant<float> centre;       ///< [d], see centre_of
   Constant<float> projections;  ///< [H padded_k][d], in the units of the keys

@@ -51,7 +51,7 @@ HEADLAB_KERNEL void draw_kernel(const DrawArguments a) {
     y = math::fused(sd, noise.unit(words), y);
   });
   *value = y;
-  *scale = sd;
+  *scale = sd * a.scale_factor;
   for (int j = 0; j < sets.d; ++j) x[j * stride] -= a.centre[j];
 }
 

@@ -135,9 +135,10 @@ WindowCounters CudaWorker::windows(std::uint64_t done, std::uint64_t node) const
 }
 
 void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& counters) {
-  const double noise_factor =
-      std::visit([](const auto& noise) { return noise.constant_scale ? noise.sd * noise.sd : 1.0; },
-                 plan_.noise);
+  const double unit = constants_.noise_unit;
+  const double noise_factor = std::visit(
+      [&](const auto& noise) { return noise.constant_scale ? noise.sd * noise.sd : unit * unit; },
+      plan_.noise);
   const auto done = static_cast<std::size_t>(counters.first);
   statistics(*stream_, {.totals = launch_.totals,
                         .layout = layout_,

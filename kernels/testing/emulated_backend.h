@@ -11,6 +11,7 @@
 #include "kernels/cuda/emulator/emulator.h"
 #include "kernels/test_plans.h"
 
+#if defined(HEADLAB_EMULATE_CUDA)
 namespace headlab::emulated_cuda {
 
 /// Options with matrix products of few points, to emulate less padding.
@@ -50,3 +51,4 @@ class Cuda : public ::testing::Test {
 };
 
 }  // namespace headlab::emulated_cuda
+#endif
