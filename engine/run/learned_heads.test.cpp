@@ -21,7 +21,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/signed_qr.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -47,20 +47,20 @@ std::string learned(const std::string& parameters) {
          (parameters.empty() ? std::string() : ", " + parameters) + " }";
 }
 
-Study study_of(const std::string& text, const std::string& directory = ".") {
+Study learned_study(const std::string& text, const std::string& directory = ".") {
   return parse_study(text, "s.toml", {}, directory);
 }
 
 /// The scenario with its heads learned.
 Scenario resolved(const std::string& text, int threads = 1) {
-  Scenario scenario = study_of(text).conditions[0];
+  Scenario scenario = learned_study(text).conditions[0];
   EXPECT_TRUE(resolve_heads(scenario, *make_cpu_backend(), threads));
   return scenario;
 }
 
 std::string refusal(const std::string& text) {
   try {
-    study_of(text);
+    learned_study(text);
   } catch (const Refused& error) {
     return error.what();
   }
@@ -128,7 +128,7 @@ TEST(LearnedHeads, DoNotDependOnTheRun) {
   const auto keys = make_plan(scenario).projections;
   EXPECT_EQ(learned_heads(scenario)->points, 60u);
 
-  Scenario other = study_of(text).conditions[0];
+  Scenario other = learned_study(text).conditions[0];
   other.seed = 99;
   other.replicates = 7;
   resolve_heads(other, *make_cpu_backend(), 3);
@@ -139,7 +139,7 @@ TEST(LearnedHeads, DoNotDependOnTheRun) {
 }
 
 TEST(LearnedHeads, StartAlikeButNotTheSame) {
-  const Scenario scenario = study_of(text_with(learned("spread = 0.001"))).conditions[0];
+  const Scenario scenario = learned_study(text_with(learned("spread = 0.001"))).conditions[0];
   const auto keys = make_learning(scenario).start.keys;
   double cosine = 0;
   for (std::size_t c = 0; c < 3; ++c) cosine += keys[c] * keys[3 + c];
@@ -186,15 +186,17 @@ TEST(LearnedHeads, OfEveryReplicateKeepGivenWeightsInAggregateMoments) {
         text_with(learned("fit = \"per_replicate\""), "{ law = \"gaussian\", bandwidth = 0.4 }",
                   "{ law = \"explicit\", values = [0.9, 0.1] }", "plain") +
         "moments = \"" + moments + "\"\n";
-    return run(study_of(text), {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
+    return run(learned_study(text), {.backend = "cpu", .threads = 1})
+        .conditions[0]
+        .estimates.mse.value;
   };
   EXPECT_NEAR(mse("aggregate"), mse("pairwise"), 1e-6);
 }
 
 TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
-  const Study study = study_of(text_with(learned("fit = \"per_replicate\", held_out = 0"),
-                                         "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                         "{ law = \"uniform\" }", "plain"));
+  const Study study = learned_study(text_with(learned("fit = \"per_replicate\", held_out = 0"),
+                                              "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                              "{ law = \"uniform\" }", "plain"));
   const Plan plan = make_plan(study.conditions[0]);
   // Three replicates take 60 steps, each of which asks once; the fourth is given up.
   std::atomic<int> asked = 0;
@@ -229,9 +231,9 @@ TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
 }
 
 TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
-  const Study study = study_of(text_with(learned("fit = \"per_replicate\""),
-                                         "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                         "{ law = \"learned\" }", "plain"));
+  const Study study = learned_study(text_with(learned("fit = \"per_replicate\""),
+                                              "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                              "{ law = \"learned\" }", "plain"));
   const RunResult one = run(study, {.backend = "cpu", .threads = 1});
   const RunResult three = run(study, {.backend = "cpu", .threads = 3});
   EXPECT_EQ(one.conditions[0].estimates.mse.value, three.conditions[0].estimates.mse.value);
@@ -239,7 +241,7 @@ TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
-  const Study study = study_of(text_with(learned("")));
+  const Study study = learned_study(text_with(learned("")));
   const RunResult result = run(study, {.backend = "cpu", .threads = 1});
   const auto json =
       nlohmann::json::parse(summary_json(study, result, {}, provenance()))["conditions"][0];
@@ -284,8 +286,9 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   write_head_file((directory / name).string(), file);
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const Plan plan = make_plan(
-      study_of(text_with("{ law = \"file\", query_key = true, path = \"" + name + "\" }", softmax),
-               directory.string())
+      learned_study(
+          text_with("{ law = \"file\", query_key = true, path = \"" + name + "\" }", softmax),
+          directory.string())
           .conditions[0]);
   for (int h = 0; h < 2; ++h) {
     const Eigen::MatrixXd logits =
@@ -298,8 +301,8 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   file.layers[1].number = 1;
   write_head_file((directory / name).string(), file);
   const std::string law = "{ law = \"file\", query_key = true, path = \"" + name + "\"";
-  EXPECT_THROW(study_of(text_with(law + " }", softmax), directory.string()), Refused);
-  EXPECT_NO_THROW(study_of(text_with(law + ", layer = 1 }", softmax), directory.string()));
+  EXPECT_THROW(learned_study(text_with(law + " }", softmax), directory.string()), Refused);
+  EXPECT_NO_THROW(learned_study(text_with(law + ", layer = 1 }", softmax), directory.string()));
   std::filesystem::remove(directory / name);
 }
 
@@ -307,8 +310,8 @@ TEST(QueryMatrices, ThatAreTheKeysChangeNothing) {
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const std::string matrices = "[[[1], [0], [0]], [[0], [0.6], [0.8]]]";
   const auto mse = [&](const std::string& more) {
-    const Study study =
-        study_of(text_with("{ law = \"explicit\", matrices = " + matrices + more + " }", softmax));
+    const Study study = learned_study(
+        text_with("{ law = \"explicit\", matrices = " + matrices + more + " }", softmax));
     return run(study, {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
   };
   EXPECT_EQ(mse(""), mse(", query_matrices = " + matrices));
