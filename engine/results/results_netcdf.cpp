@@ -13,7 +13,7 @@
 namespace headlab {
 namespace {
 
-std::vector<double> column(const std::vector<Figure>& figures, double Figure::*member) {
+std::vector<double> members(const std::vector<Figure>& figures, double Figure::*member) {
   std::vector<double> numbers;
   for (const Figure& figure : figures) numbers.push_back(figure.*member);
   return numbers;
@@ -66,9 +66,9 @@ void write_summary_figures(const NetcdfGroup& root, const RunResult& result) {
     for (const ConditionResult& condition : result.conditions) {
       figures.push_back(condition.estimates.*figure);
     }
-    root.write(name, {"condition"}, {long_name}, column(figures, &Figure::value));
+    root.write(name, {"condition"}, {long_name}, members(figures, &Figure::value));
     root.write(name + "_mcse", {"condition"}, {"Monte Carlo standard error of " + name},
-               column(figures, &Figure::mcse));
+               members(figures, &Figure::mcse));
   };
   write("mse", "mean squared error of the ensemble, mean over queries", &Estimates::mse);
   write("bias_squared", "squared bias, corrected for the variance of the mean",
@@ -113,10 +113,10 @@ void write_indices(const NetcdfGroup& root, const RunResult& result,
     }
     const std::string name = "index_" + like.name;
     root.write(name, {"condition"}, {"diversity index " + like.name},
-               column(figures, &Figure::value));
+               members(figures, &Figure::value));
     if (like.simulated) {
       root.write(name + "_mcse", {"condition"}, {"Monte Carlo standard error of " + name},
-                 column(figures, &Figure::mcse));
+                 members(figures, &Figure::mcse));
     }
     root.write(name + "_ceiling", {"condition"}, {"largest value of " + name}, ceilings);
   }
@@ -154,8 +154,8 @@ void write_query_figures(const NetcdfGroup& root, const RunResult& result) {
     auto put = [&](const std::string& name, const NetcdfGroup::Slab& where,
                    const std::vector<Figure>& figures) {
       if (figures.empty()) return;
-      root.put(name, where, column(figures, &Figure::value));
-      root.put(name + "_mcse", where, column(figures, &Figure::mcse));
+      root.put(name, where, members(figures, &Figure::value));
+      root.put(name + "_mcse", where, members(figures, &Figure::mcse));
     };
     put("query_mse", {{c, 0}, {1, queries}}, mse);
     put("head_bias", {{c, 0, 0}, {1, queries, heads}}, bias);

@@ -15,10 +15,10 @@ namespace {
 
 using testing::ElementsAre;
 
-const std::vector<std::uint64_t> sizes = {20, 60, 200, 600};
+const std::vector<std::uint64_t> map_sizes = {20, 60, 200, 600};
 const std::vector<BandwidthRule> fixed_and_rate = {BandwidthRule::fixed, BandwidthRule::rate};
 
-Study world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
+Study map_world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
   return parse_study(R"([scenario]
 name = "map"
 [data]
@@ -39,18 +39,18 @@ seed = 4
 replicates = 10
 [sweep]
 )" + sweep + "\n",
-                     "world.toml");
+                     "map_world.toml");
 }
 
 RegimeMap mapped(const Study& study, const std::vector<int>& budgets,
                  AllocateOptions options = {}) {
   options.backend = "cpu";
   options.replicates = 1024;
-  return map_regimes(study, fixed_and_rate, budgets, sizes, options);
+  return map_regimes(study, fixed_and_rate, budgets, map_sizes, options);
 }
 
 TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
-  const Study study = world();
+  const Study study = map_world();
   const std::vector<int> budgets = {4, 6};
   const RegimeMap map = mapped(study, budgets);
   EXPECT_TRUE(map.complete);
@@ -69,7 +69,7 @@ TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
     }
   }
   AllocateOptions options{.backend = "cpu", .rule = BandwidthRule::rate, .replicates = 1024};
-  const GrowthStudy alone = study_growth(study.conditions[1], 6, sizes, options);
+  const GrowthStudy alone = study_growth(study.conditions[1], 6, map_sizes, options);
   const Growth& there = map.cells.back().study.growth;
   EXPECT_EQ(there.n, alone.growth.n);
   EXPECT_EQ(there.errors, alone.growth.errors);
@@ -77,26 +77,26 @@ TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
 }
 
 TEST(MapRegimes, ComparesHeadsOverThreeBudgets) {
-  const RegimeMap map = mapped(world(R"("data.noise.sd" = [1.0])"), {2, 4, 6});
-  ASSERT_EQ(map.heads.size(), fixed_and_rate.size() * sizes.size());
+  const RegimeMap map = mapped(map_world(R"("data.noise.sd" = [1.0])"), {2, 4, 6});
+  ASSERT_EQ(map.heads.size(), fixed_and_rate.size() * map_sizes.size());
   for (const RegimeHeads& heads : map.heads) {
     EXPECT_EQ(heads.growth.budgets.size() + heads.growth.left_out.size(), 3u);
   }
 }
 
 TEST(MapRegimes, KeepsWholeCellsWhereTimeEnds) {
-  const RegimeMap map = mapped(world(), {6}, {.max_seconds = 1e-9});
+  const RegimeMap map = mapped(map_world(), {6}, {.max_seconds = 1e-9});
   EXPECT_FALSE(map.complete);
   EXPECT_TRUE(map.cells.empty());
 }
 
 TEST(MapRegimes, RefusesACellBeforeAnyIsSimulated) {
-  const Study study = world(
+  const Study study = map_world(
       R"("heads.kernel" = [{ law = "gaussian", bandwidth = 0.3 }, { law = "softmax", temperature = 1 }])");
   bool simulated = false;
   AllocateOptions options{.backend = "cpu"};
   EXPECT_THROW(
-      map_regimes(study, fixed_and_rate, std::vector<int>{6}, sizes, options,
+      map_regimes(study, fixed_and_rate, std::vector<int>{6}, map_sizes, options,
                   [&](std::size_t, std::size_t, const AllocationProgress&) { simulated = true; }),
       Refused);
   EXPECT_FALSE(simulated);
@@ -123,7 +123,7 @@ TEST(CellVerdict, SaysWhatWasSeen) {
 }
 
 TEST(WriteRegimeMap, HoldsWhatWasFound) {
-  const Study study = world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
+  const Study study = map_world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
   const RegimeMap map = mapped(study, {6});
   const std::string path = testing::TempDir() + "regime_map_test.nc";
   write_regime_map(path, study, map, {}, "headlab allocate --map");
@@ -137,7 +137,7 @@ TEST(WriteRegimeMap, HoldsWhatWasFound) {
     for (std::size_t cell = 0; cell < 4; ++cell) {
       const Growth& growth = map.cells[cell].study.growth;
       std::size_t inside = 0;
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (std::size_t i = 0; i < map_sizes.size(); ++i) {
         if (ends[4 * cell + i] == 1) continue;
         EXPECT_EQ(ends[4 * cell + i], 0);
         EXPECT_EQ(best[4 * cell + i], growth.best[inside++].value);

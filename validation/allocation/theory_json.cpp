@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double x) {
+Json finite_number(double x) {
   return std::isfinite(x) ? Json(x) : Json();
 }
 
@@ -61,14 +61,14 @@ std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::str
     for (std::size_t i = 0; i < growth.slopes.size(); ++i) {
       slopes.push_back({{"from", growth.studies[i].n},
                         {"to", growth.studies[i + 1].n},
-                        {"slope", number(growth.slopes[i])}});
+                        {"slope", finite_number(growth.slopes[i])}});
     }
     json["growth"].push_back({{"budget", growth.budget},
                               {"slopes", std::move(slopes)},
-                              {"first_order", number(growth.constants.first_order)},
-                              {"condensation", number(growth.constants.condensation)},
-                              {"asymptotic", number(growth.constants.asymptotic)},
-                              {"certificate", number(growth.certificate)},
+                              {"first_order", finite_number(growth.constants.first_order)},
+                              {"condensation", finite_number(growth.constants.condensation)},
+                              {"asymptotic", finite_number(growth.constants.asymptotic)},
+                              {"certificate", finite_number(growth.certificate)},
                               {"change", growth.change},
                               {"seconds", growth.seconds}});
   }

@@ -12,7 +12,7 @@
 namespace headlab {
 namespace {
 
-Scenario world(const std::vector<std::string>& sets = {}) {
+Scenario tuned_world(const std::vector<std::string>& sets = {}) {
   return parse_study(R"([scenario]
 name = "tuning"
 [data]
@@ -32,7 +32,7 @@ points = [[0.3, 0.1], [-0.6, 0.5]]
 seed = 4
 replicates = 10
 )",
-                     "world.toml", sets)
+                     "tuned_world.toml", sets)
       .conditions.at(0);
 }
 
@@ -47,7 +47,7 @@ double exact_mse(Scenario scenario, double width) {
 }
 
 TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
-  std::vector<Scenario> scenarios = allocation_scenarios(world(), 2, BandwidthRule::tuned);
+  std::vector<Scenario> scenarios = allocation_scenarios(tuned_world(), 2, BandwidthRule::tuned);
   const TuningCost cost = tune(scenarios, laboratory());
   EXPECT_EQ(cost.at_the_end, 0);
   EXPECT_EQ(cost.replicates, tuning_replicates);
@@ -67,12 +67,12 @@ TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
 TEST(Tune, SaysWhereTheSearchEnded) {
   // So small that the nearest key alone counts: nothing tells in which direction to go.
   std::vector<Scenario> scenarios =
-      allocation_scenarios(world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
+      allocation_scenarios(tuned_world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
   EXPECT_EQ(tune(scenarios, laboratory()).at_the_end, 2);
 }
 
 TEST(Tune, DoesNotDependOnTheThreads) {
-  std::vector<Scenario> one = allocation_scenarios(world(), 2, BandwidthRule::tuned);
+  std::vector<Scenario> one = allocation_scenarios(tuned_world(), 2, BandwidthRule::tuned);
   std::vector<Scenario> two = one;
   tune(one, laboratory(1));
   tune(two, laboratory(2));
@@ -83,14 +83,14 @@ TEST(Tune, DoesNotDependOnTheThreads) {
 
 TEST(Tune, MovesATemperatureBySquaresOfABandwidth) {
   std::vector<Scenario> scenarios = allocation_scenarios(
-      world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
+      tuned_world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
   tune(scenarios, laboratory());
   const double steps = 8 * std::log2(kernel_width(scenarios[0].kernel) / 0.5);
   EXPECT_NEAR(steps, std::round(steps), 1e-9);
 }
 
 TEST(Tune, StopsWhenAsked) {
-  std::vector<Scenario> scenarios = allocation_scenarios(world(), 2, BandwidthRule::tuned);
+  std::vector<Scenario> scenarios = allocation_scenarios(tuned_world(), 2, BandwidthRule::tuned);
   Laboratory stopped = laboratory();
   stopped.stop = [] { return true; };
   EXPECT_THROW(tune(scenarios, stopped), TimeIsUp);

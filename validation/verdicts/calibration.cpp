@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double nominal_power = 0.99;
 constexpr double nominal_coverage = 0.95;
-constexpr std::uint64_t full_factor = 10;
+constexpr std::uint64_t full_trials = 10;
 /// Seeds of one study, so that no two studies share a run; all below 2^53.
 constexpr std::uint64_t seeds_of_study = std::uint64_t{1} << 20;
 constexpr std::uint64_t seeds = std::uint64_t{1} << 53;
 
-double seconds_since(Clock::time_point start) {
+double elapsed_seconds(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -135,7 +135,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOpti
 
   std::uint64_t total = 0;
   for (CalibrationStudy& study : studies) {
-    study.trials *= options.full ? full_factor : 1;
+    study.trials *= options.full ? full_trials : 1;
     total += study.trials;
   }
   std::atomic<std::uint64_t> asked = 0;
@@ -143,11 +143,11 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOpti
   const std::function<bool()> stop = [&] {
     if (options.progress) {
       const std::lock_guard lock(telling);
-      options.progress({.done = asked, .total = total, .seconds = seconds_since(start)});
+      options.progress({.done = asked, .total = total, .seconds = elapsed_seconds(start)});
     }
     ++asked;
     return (options.stop && options.stop->load()) ||
-           (options.max_seconds && seconds_since(start) >= *options.max_seconds);
+           (options.max_seconds && elapsed_seconds(start) >= *options.max_seconds);
   };
   for (std::size_t s = 0; s < studies.size(); ++s) {
     repeat(studies[s], options.seed + s * seeds_of_study, result.threads, stop);
@@ -166,7 +166,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const CalibrateOpti
     if (rate.trials > 0) rate.interval = clopper_pearson(rate.count, rate.trials, 1 - tail);
   }
   result.interrupted = options.stop && options.stop->load();
-  result.seconds = seconds_since(start);
+  result.seconds = elapsed_seconds(start);
   return result;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double full_factor = 100;
+constexpr double full_replicates = 100;
 constexpr auto looks = static_cast<double>(look_shares.size());
 /// Level at which a look stops for a refutation, before Holm's procedure can be run over all: as if
 /// there were this many comparisons.
@@ -240,7 +240,7 @@ class Validator {
   /// Looks at one scenario until its verdicts are decided.
   void examine(Study study, const ClaimSection& section, const ClaimForm& form) {
     const auto began = Clock::now();
-    const double factor = options_.full ? full_factor : 1;
+    const double factor = options_.full ? full_replicates : 1;
     const auto replicates = static_cast<std::uint64_t>(
         factor * static_cast<double>(study.conditions.front().replicates));
     const std::uint64_t seed = study.conditions.front().seed;
