@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/philox.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
@@ -185,7 +186,6 @@ TEST(Draws, AnAngleOffByTwoToTheMinus21IsSeen) {
 // shown to turn false for a sampler spoilt a little. There are some 20 of them; |z| <= 6 fails a
 // right sampler with probability 4e-8 all told, and the Kolmogorov-Smirnov bound with 2 exp(-2 3^2)
 // = 3e-8 each (Dvoretzky, Kiefer, Wolfowitz 1956 with Massart's constant, 1990).
-constexpr double z_bound = 6;
 constexpr double ks_bound = 3;
 constexpr std::uint64_t pairs = std::uint64_t{1} << 19;
 
@@ -237,7 +237,7 @@ bool has_moments(const TrainingSet& x, const double (&moments)[9]) {
   for (int k = 1; k <= 4; ++k) {
     const double error = sums[k] / n - moments[k];
     const double variance = (moments[2 * k] - moments[k] * moments[k]) / n;
-    if (!(std::fabs(error) <= z_bound * std::sqrt(variance))) return false;
+    if (!(std::fabs(error) <= strict_z_bound * std::sqrt(variance))) return false;
   }
   return true;
 }
@@ -267,8 +267,8 @@ bool uncorrelated(const TrainingSet& x, std::size_t lag) {
     second += (a * a - 1) * (b * b - 1);
   }
   const double n = static_cast<double>(x.size() - lag);
-  return std::fabs(first) <= z_bound * std::sqrt(n) &&
-         std::fabs(second) <= z_bound * 2 * std::sqrt(n);
+  return std::fabs(first) <= strict_z_bound * std::sqrt(n) &&
+         std::fabs(second) <= strict_z_bound * 2 * std::sqrt(n);
 }
 
 constexpr double normal_moments[9] = {1, 0, 1, 0, 3, 0, 15, 0, 105};

@@ -7,12 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/laws.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
-
-/// Half the spacing of floats in [1, 2): the largest relative error of one rounding.
-constexpr double u32 = 0x1p-24;
 
 /// Log weight at a squared distance in units of the design.
 template <class Law, class T>

@@ -15,6 +15,7 @@
 
 #include "kernels/design_point.h"
 #include "kernels/philox.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
@@ -23,11 +24,7 @@ namespace {
 // likely a right law was to fail when the seed was chosen.
 //   z of a mean over N draws, from the known variance of what is averaged: P(|z| > 4.5) = 7e-6.
 //   sqrt(N) times the Kolmogorov distance: P(> 2.5) = 2 exp(-2 2.5^2) = 7e-6.
-constexpr double z_bound = 4.5;
 constexpr double kolmogorov_bound = 2.5;
-
-/// Half the spacing of floats in [1, 2): the largest relative error of one rounding.
-constexpr double u32 = 0x1p-24;
 
 struct Points {
   int d = 0;

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <optional>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
+#include "kernels/decompositions.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -25,7 +26,7 @@ Eigen::MatrixXd to_eigen(const Rows& rows) {
 }  // namespace
 
 Rows cholesky(const Rows& matrix) {
-  const Eigen::MatrixXd factor = to_eigen(matrix).llt().matrixL();
+  const Eigen::MatrixXd factor = Cholesky(to_eigen(matrix)).lower();
   Rows rows(matrix.size(), std::vector<double>(matrix.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < rows.size(); ++j) {
@@ -59,7 +60,7 @@ void require_covariance(const std::string& key, const Rows& matrix, int d) {
   if (!((s - s.transpose()).cwiseAbs().maxCoeff() <= 1e-12 * largest)) {
     throw ParameterError(key, "is not symmetric");
   }
-  if (s.llt().info() != Eigen::Success) throw ParameterError(key, "is not positive definite");
+  if (!Cholesky(s).succeeded()) throw ParameterError(key, "is not positive definite");
 }
 
 }  // namespace headlab

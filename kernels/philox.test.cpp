@@ -17,6 +17,8 @@
 #define QUALIFIERS static inline
 #define mulhilo32 curand_mulhilo32
 #include <curand_kernel.h>
+
+#include "kernels/testing/tolerances.h"
 #undef mulhilo32
 #endif
 
@@ -143,7 +145,6 @@ TEST(Philox, ACurandStreamGoesOnAsOurs) {
 // Streams that differ in one id are uncorrelated. Under independence the sum of x y over n pairs of
 // uniforms on (-1/2, 1/2) has mean 0 and variance n / 144, so z is N(0, 1); likewise of x^2 - 1/12,
 // of variance 1/180. With some 150 tests, |z| <= 6 fails a right generator with probability 3e-7.
-constexpr double z_bound = 6;
 constexpr int length = 1 << 14;
 
 using Stream = std::vector<double>;
@@ -155,8 +156,8 @@ bool uncorrelated(const Stream& x, const Stream& y) {
     second += (x[i] * x[i] - 1.0 / 12) * (y[i] * y[i] - 1.0 / 12);
   }
   const double n = static_cast<double>(x.size());
-  return std::fabs(first) <= z_bound * std::sqrt(n) / 12 &&
-         std::fabs(second) <= z_bound * std::sqrt(n) / 180;
+  return std::fabs(first) <= strict_z_bound * std::sqrt(n) / 12 &&
+         std::fabs(second) <= strict_z_bound * std::sqrt(n) / 180;
 }
 
 /// `length` numbers of one coordinate of five, from point `first` on.

@@ -14,16 +14,10 @@
 #include "kernels/design_point.h"
 #include "kernels/laws.h"
 #include "kernels/philox.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
-
-/// Bound on z of a mean over N draws, from the known variance of what is averaged: P(|z| > 4.5) =
-/// 7e-6. Seeds are fixed, so a test passes or fails for good.
-constexpr double z_bound = 4.5;
-
-/// Half the spacing of floats in [1, 2): the largest relative error of one rounding.
-constexpr double u32 = 0x1p-24;
 
 constexpr int m_dim = 5;
 

@@ -11,7 +11,7 @@
 namespace headlab {
 namespace {
 
-constexpr const char* text = R"(
+constexpr const char* plain_scenario = R"(
 [scenario]
 name = "data set"
 [data]
@@ -33,7 +33,7 @@ replicates = 10
 
 std::string refusal(const DatasetRequest& request, const std::vector<std::string>& sets = {}) {
   try {
-    plan_dataset(parse_scenario(text, "test", sets), request);
+    plan_dataset(parse_scenario(plain_scenario, "test", sets), request);
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -61,7 +61,7 @@ TEST(Dataset, CutsReplicatesIntoShardsThatDifferByOneAtMost) {
 }
 
 TEST(Dataset, KnowsItsVariables) {
-  const Scenario scenario = parse_scenario(text, "test");
+  const Scenario scenario = parse_scenario(plain_scenario, "test");
   const auto shapes = [&](const DatasetRequest& request) {
     std::string line;
     for (const DatasetVariable& variable : dataset_variables(scenario.conditions[0], request, 4)) {
@@ -80,7 +80,8 @@ TEST(Dataset, KnowsItsVariables) {
 }
 
 TEST(Dataset, NamesAndSizesItsFiles) {
-  const Scenario scenario = parse_scenario(text, "test", {R"(sweep."data.n"=[100, 200])"});
+  const Scenario scenario =
+      parse_scenario(plain_scenario, "test", {R"(sweep."data.n"=[100, 200])"});
   Dataset dataset = plan_dataset(scenario, {.shards = 3});
   ASSERT_EQ(dataset.conditions.size(), 2u);
   EXPECT_EQ(dataset.shard_path(1, 2), "condition_001/shard_002.nc");
@@ -98,7 +99,7 @@ TEST(Dataset, NamesAndSizesItsFiles) {
 TEST(Dataset, MakesShardsOfAtMostAQuarterGiBByItself) {
   for (const std::uint64_t replicates : {1, 1000, 100000, 3000000}) {
     const std::string set = "run.replicates=" + std::to_string(replicates);
-    const Dataset dataset = plan_dataset(parse_scenario(text, "test", {set}), {});
+    const Dataset dataset = plan_dataset(parse_scenario(plain_scenario, "test", {set}), {});
     const std::uint64_t shards = dataset.conditions[0].shards;
     EXPECT_LE(dataset.shard_bytes(0, 0), max_shard_bytes + 8192);
     if (shards > 1) {
@@ -113,7 +114,8 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
             "--shards: is 11, more than there are replicates (allowed: 1 to 10)");
   EXPECT_EQ(refusal({.shards = 1'000'001}, {"run.replicates=2e6"}),
             "--shards: is 1000001, more than can be kept track of (allowed: 1 to 1000000)");
-  EXPECT_EQ(plan_dataset(parse_scenario(text, "test", {"run.replicates=1e12", "data.n=1e4"}), {})
+  EXPECT_EQ(plan_dataset(
+                parse_scenario(plain_scenario, "test", {"run.replicates=1e12", "data.n=1e4"}), {})
                 .conditions[0]
                 .shards,
             max_shards);
@@ -124,7 +126,9 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
 
 TEST(Dataset, KnowsItsInputsByTheirSum) {
   const auto sum = [](const std::vector<std::string>& sets) {
-    return plan_dataset(parse_scenario(text, "test", sets), {}).conditions[0].inputs_sha256;
+    return plan_dataset(parse_scenario(plain_scenario, "test", sets), {})
+        .conditions[0]
+        .inputs_sha256;
   };
   EXPECT_EQ(sum({}), sum({"run.seed=5"}));
   EXPECT_NE(sum({}), sum({"data.regression={law=\"linear\", coefficients=[1, 2, 3, 4, 5]}"}));

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <nlohmann/json.hpp>
 
 #include "engine/files/document.h"
@@ -15,8 +15,8 @@
 #include "engine/files/safetensors.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
+#include "kernels/decompositions.h"
 #include "kernels/parallel_for.h"
-#include "kernels/signed_qr.h"
 
 namespace headlab {
 
@@ -28,10 +28,10 @@ using Eigen::VectorXd;
 using Json = nlohmann::json;
 
 constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
-constexpr int max_heads = 1024;
+constexpr int max_checkpoint_heads = 1024;
 constexpr int max_layers = 4096;
 /// The width of a model; with it no product of lengths overflows.
-constexpr std::uint64_t max_dimensions = 1 << 16;
+constexpr std::uint64_t max_model_dimensions = 1 << 16;
 
 /// How a family names its tensors, N the number of the layer.
 struct Names {
@@ -184,8 +184,8 @@ class Importer {
 
   MatrixXd matrix(const std::string& name) {
     const auto& shape = file_.tensors().at(name).shape;
-    if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > 3 * max_dimensions ||
-        shape[1] > 3 * max_dimensions) {
+    if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > 3 * max_model_dimensions ||
+        shape[1] > 3 * max_model_dimensions) {
       fail("tensor " + name + " is " + shape_text(shape) + ", needs two axes of usual lengths");
     }
     const std::vector<double> numbers = file_.read(name);
@@ -269,10 +269,8 @@ class Importer {
     const Index group = head * import_.counts.kv_heads / import_.counts.heads;
     layer.w_q[h] = w.query.middleCols(head * k, k);
     layer.w_k[h] = w.key.middleCols(group * k, k);
-    const Eigen::HouseholderQR<MatrixXd> key(layer.w_k[h]);
-    const MatrixXd r_key = upper(key);
-    const VectorXd s =
-        Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>(r_key).singularValues();
+    const MatrixXd r_key = HouseholderQr(layer.w_k[h]).upper();
+    const VectorXd s = singular_values(r_key);
     const double rounding =
         static_cast<double>(w.key.rows()) * std::numeric_limits<double>::epsilon() * s(0);
     if (!(s(k - 1) > rounding)) {
@@ -284,18 +282,12 @@ class Importer {
     layer.subspaces[h] = signed_qr(layer.w_k[h]).q;
     if (names_.rotary) return;
     // W_Q W_K^T = Q_Q (R_Q R_K^T) Q_K^T, so the large product is never formed.
-    const Eigen::HouseholderQR<MatrixXd> query(layer.w_q[h]);
-    const Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner> product(
-        upper(query) * r_key.transpose(), Eigen::ComputeFullU);
-    layer.singular_values[h] = product.singularValues();
+    const HouseholderQr query(layer.w_q[h]);
+    const LeftSvd product = left_svd(query.upper() * r_key.transpose());
+    layer.singular_values[h] = product.values;
     MatrixXd u = MatrixXd::Zero(w.query.rows(), k);
-    u.topRows(k) = product.matrixU();
-    layer.query_subspaces[h] = query.householderQ() * u;
-  }
-
-  static MatrixXd upper(const Eigen::HouseholderQR<MatrixXd>& qr) {
-    const Index k = qr.matrixQR().cols();
-    return qr.matrixQR().topRows(k).triangularView<Eigen::Upper>();
+    u.topRows(k) = product.u;
+    layer.query_subspaces[h] = query.q_times(u);
   }
 
   SafetensorsFile file_;
@@ -363,10 +355,10 @@ HeadCounts read_head_counts(const std::string& path, Architecture architecture) 
     config.require("position_embedding_type", {"absolute"},
                    "other positions add to the logits what no projection does");
   }
-  const auto heads = config.count(names.heads, max_heads);
+  const auto heads = config.count(names.heads, max_checkpoint_heads);
   if (!heads) config.fail(names.heads, "is missing");
   return {.heads = *heads,
-          .kv_heads = config.count(names.kv_heads, max_heads).value_or(*heads),
+          .kv_heads = config.count(names.kv_heads, max_checkpoint_heads).value_or(*heads),
           .layers = config.count(names.layers, max_layers)};
 }
 

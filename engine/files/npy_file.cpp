@@ -139,7 +139,7 @@ class HeaderParser {
 };
 
 template <class T>
-double item_at(const char* from) {
+double number_at(const char* from) {
   T item;
   std::memcpy(&item, from, sizeof item);
   return static_cast<double>(item);
@@ -148,15 +148,15 @@ double item_at(const char* from) {
 double (*item_reader(const Header& header))(const char*) {
   switch (header.item) {
     case 1:
-      return header.kind == 'i' ? item_at<std::int8_t> : item_at<std::uint8_t>;
+      return header.kind == 'i' ? number_at<std::int8_t> : number_at<std::uint8_t>;
     case 2:
-      return header.kind == 'i' ? item_at<std::int16_t> : item_at<std::uint16_t>;
+      return header.kind == 'i' ? number_at<std::int16_t> : number_at<std::uint16_t>;
     case 4:
-      if (header.kind == 'f') return item_at<float>;
-      return header.kind == 'i' ? item_at<std::int32_t> : item_at<std::uint32_t>;
+      if (header.kind == 'f') return number_at<float>;
+      return header.kind == 'i' ? number_at<std::int32_t> : number_at<std::uint32_t>;
     default:
-      if (header.kind == 'f') return item_at<double>;
-      return header.kind == 'i' ? item_at<std::int64_t> : item_at<std::uint64_t>;
+      if (header.kind == 'f') return number_at<double>;
+      return header.kind == 'i' ? number_at<std::int64_t> : number_at<std::uint64_t>;
   }
 }
 

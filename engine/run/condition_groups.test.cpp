@@ -31,7 +31,7 @@ class CountingBackend : public Backend {
   std::size_t most_;
 };
 
-Scenario scenario_of(const std::string& sweep) {
+Scenario grouped_study(const std::string& sweep) {
   return parse_scenario(R"(
     [scenario]
     name = "groups"
@@ -68,31 +68,31 @@ std::vector<ConditionGroup> groups_of(const Scenario& scenario, std::size_t most
 using Groups = std::vector<ConditionGroup>;
 
 TEST(ConditionGroups, HoldWhatSharesItsDraws) {
-  EXPECT_EQ(groups_of(scenario_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]")),
+  EXPECT_EQ(groups_of(grouped_study("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]")),
             (Groups{{0, 1, 2}}));
   EXPECT_EQ(
-      groups_of(scenario_of("\"heads\" = [{ count = 1, dim = 2, subspaces = { law = \"haar\" }, "
-                            "kernel = { law = \"gaussian\", bandwidth = 1 } }]\n"
-                            "\"queries.count\" = [2, 3]\n"
-                            "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
+      groups_of(grouped_study("\"heads\" = [{ count = 1, dim = 2, subspaces = { law = \"haar\" }, "
+                              "kernel = { law = \"gaussian\", bandwidth = 1 } }]\n"
+                              "\"queries.count\" = [2, 3]\n"
+                              "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
       (Groups{{0, 1, 2, 3}}));
   // Where a run goes on, those that are equally far.
-  EXPECT_EQ(groups_of(scenario_of("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
+  EXPECT_EQ(groups_of(grouped_study("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
             (Groups{{0, 2}, {1}}));
   for (const std::string key :
        {"\"data.n\" = [10, 20]", "\"run.seed\" = [1, 2]", "\"run.replicates\" = [10, 20]",
         "\"data.noise.sd\" = [1, 2]", "\"run.estimator\" = [\"plain\", \"conditional\"]"}) {
-    EXPECT_EQ(groups_of(scenario_of(key)), (Groups{{0}, {1}})) << key;
+    EXPECT_EQ(groups_of(grouped_study(key)), (Groups{{0}, {1}})) << key;
   }
 }
 
 TEST(ConditionGroups, NeedNotStandSideBySide) {
-  EXPECT_EQ(groups_of(scenario_of("\"heads.dim\" = [1, 2]\n\"data.n\" = [10, 20, 30]")),
+  EXPECT_EQ(groups_of(grouped_study("\"heads.dim\" = [1, 2]\n\"data.n\" = [10, 20, 30]")),
             (Groups{{0, 3}, {1, 4}, {2, 5}}));
 }
 
 TEST(ConditionGroups, AreFoundWithoutASweepToo) {
-  Scenario scenario = scenario_of("\"data.n\" = [10, 10, 20, 20]");
+  Scenario scenario = grouped_study("\"data.n\" = [10, 10, 20, 20]");
   EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}}));
   scenario.swept.clear();
   for (Condition& condition : scenario.conditions) condition.swept.clear();
@@ -100,13 +100,13 @@ TEST(ConditionGroups, AreFoundWithoutASweepToo) {
 }
 
 TEST(ConditionGroups, AreNoLargerThanTheBackendGainsFrom) {
-  const Scenario scenario = scenario_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
+  const Scenario scenario = grouped_study("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
   EXPECT_EQ(groups_of(scenario, 2), (Groups{{0, 1}, {2, 3}, {4}}));
   EXPECT_EQ(groups_of(scenario, 1), (Groups{{0}, {1}, {2}, {3}, {4}}));
 }
 
 TEST(ConditionGroups, FitInMemory) {
-  const Scenario scenario = scenario_of("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
+  const Scenario scenario = grouped_study("\"heads.kernel.bandwidth\" = [0.1, 0.2, 0.3, 0.4, 0.5]");
   const Plan plan = make_plan(scenario.conditions[0]);
   const std::vector<const Plan*> two = {&plan, &plan};
   const std::uint64_t bytes = simulation_bytes(two, 100, CountingBackend(16), 2);

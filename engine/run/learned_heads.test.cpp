@@ -21,7 +21,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/signed_qr.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -47,7 +47,7 @@ std::string learned(const std::string& parameters) {
          (parameters.empty() ? std::string() : ", " + parameters) + " }";
 }
 
-Scenario scenario_of(const std::string& text, const std::string& directory = ".") {
+Scenario learned_scenario(const std::string& text, const std::string& directory = ".") {
   return parse_scenario(text, "s.toml", {}, directory);
 }
 
@@ -57,13 +57,13 @@ Preparation learn(const Condition& condition, int threads = 1) {
 }
 
 Plan learned_plan(const std::string& text) {
-  const Condition condition = scenario_of(text).conditions[0];
+  const Condition condition = learned_scenario(text).conditions[0];
   return make_plan(condition, learn(condition));
 }
 
 std::string refusal(const std::string& text) {
   try {
-    scenario_of(text);
+    learned_scenario(text);
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -127,7 +127,7 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
 
 TEST(LearnedHeads, DoNotDependOnTheRun) {
   const std::string text = text_with(learned(""));
-  Condition condition = scenario_of(text).conditions[0];
+  Condition condition = learned_scenario(text).conditions[0];
   const Preparation found = learn(condition);
   const auto keys = make_plan(condition, found).projections;
   EXPECT_EQ(found.heads->points, 60u);
@@ -141,7 +141,7 @@ TEST(LearnedHeads, DoNotDependOnTheRun) {
 }
 
 TEST(LearnedHeads, StartAlikeButNotTheSame) {
-  const Condition condition = scenario_of(text_with(learned("spread = 0.001"))).conditions[0];
+  const Condition condition = learned_scenario(text_with(learned("spread = 0.001"))).conditions[0];
   const auto keys = make_learning(condition).start.keys;
   double cosine = 0;
   for (std::size_t c = 0; c < 3; ++c) cosine += keys[c] * keys[3 + c];
@@ -161,7 +161,7 @@ TEST(LearnedHeads, OfAFixedDesignAreLearnedOnThatDesign) {
 
 TEST(LearnedHeads, WeightsAreLearnedWithThem) {
   const Condition condition =
-      scenario_of(text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }",
+      learned_scenario(text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }",
                             "{ law = \"learned\" }"))
           .conditions[0];
   const Preparation prepared = learn(condition);
@@ -191,7 +191,7 @@ TEST(LearnedHeads, OfEveryReplicateKeepGivenWeightsInAggregateMoments) {
         text_with(learned("fit = \"per_replicate\""), "{ law = \"gaussian\", bandwidth = 0.4 }",
                   "{ law = \"explicit\", values = [0.9, 0.1] }", "plain") +
         "moments = \"" + moments + "\"\n";
-    return run(scenario_of(text), {.backend = "cpu", .threads = 1})
+    return run(learned_scenario(text), {.backend = "cpu", .threads = 1})
         .conditions[0]
         .estimates.mse.value;
   };
@@ -199,9 +199,9 @@ TEST(LearnedHeads, OfEveryReplicateKeepGivenWeightsInAggregateMoments) {
 }
 
 TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
-  const Scenario scenario = scenario_of(text_with(learned("fit = \"per_replicate\", held_out = 0"),
-                                                  "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                                  "{ law = \"uniform\" }", "plain"));
+  const Scenario scenario = learned_scenario(
+      text_with(learned("fit = \"per_replicate\", held_out = 0"),
+                "{ law = \"gaussian\", bandwidth = 0.4 }", "{ law = \"uniform\" }", "plain"));
   const Plan plan = make_plan(scenario.conditions[0]);
   // Three replicates take 60 steps, each of which asks once; the fourth is given up.
   std::atomic<int> asked = 0;
@@ -211,7 +211,7 @@ TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
 }
 
 TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
-  const Condition condition = scenario_of(text_with(learned("matrices = \"query_key\""),
+  const Condition condition = learned_scenario(text_with(learned("matrices = \"query_key\""),
                                                     "{ law = \"softmax\", temperature = 1.0 }"))
                                   .conditions[0];
   const Preparation prepared = learn(condition);
@@ -229,7 +229,7 @@ TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
 }
 
 TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
-  const Condition condition = scenario_of(text_with(learned("matrices = \"free\""))).conditions[0];
+  const Condition condition = learned_scenario(text_with(learned("matrices = \"free\""))).conditions[0];
   const Preparation found = learn(condition);
   const Eigen::MatrixXd w = head(make_plan(condition, found).projections, 0, 3, 1);
   EXPECT_GT(std::abs(w.norm() - 1), 1e-3);
@@ -239,9 +239,9 @@ TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
 }
 
 TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
-  const Scenario scenario = scenario_of(text_with(learned("fit = \"per_replicate\""),
-                                                  "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                                  "{ law = \"learned\" }", "plain"));
+  const Scenario scenario = learned_scenario(text_with(learned("fit = \"per_replicate\""),
+                                                    "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                                    "{ law = \"learned\" }", "plain"));
   const RunResult one = run(scenario, {.backend = "cpu", .threads = 1});
   const RunResult three = run(scenario, {.backend = "cpu", .threads = 3});
   EXPECT_EQ(one.conditions[0].estimates.mse.value, three.conditions[0].estimates.mse.value);
@@ -249,7 +249,7 @@ TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
-  const Scenario scenario = scenario_of(text_with(learned("")));
+  const Scenario scenario = learned_scenario(text_with(learned("")));
   const RunResult result = run(scenario, {.backend = "cpu", .threads = 1});
   std::string text;
   write_summary_json([&](std::string_view part) { text += part; }, scenario, result, {},
@@ -296,7 +296,7 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   write_head_file((directory / name).string(), file);
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const Plan plan = make_plan(
-      scenario_of(
+      learned_scenario(
           text_with("{ law = \"file\", query_key = true, path = \"" + name + "\" }", softmax),
           directory.string())
           .conditions[0]);
@@ -311,8 +311,8 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   file.layers[1].number = 1;
   write_head_file((directory / name).string(), file);
   const std::string law = "{ law = \"file\", query_key = true, path = \"" + name + "\"";
-  EXPECT_THROW(scenario_of(text_with(law + " }", softmax), directory.string()), InvalidInput);
-  EXPECT_NO_THROW(scenario_of(text_with(law + ", layer = 1 }", softmax), directory.string()));
+  EXPECT_THROW(learned_scenario(text_with(law + " }", softmax), directory.string()), InvalidInput);
+  EXPECT_NO_THROW(learned_scenario(text_with(law + ", layer = 1 }", softmax), directory.string()));
   std::filesystem::remove(directory / name);
 }
 
@@ -320,7 +320,7 @@ TEST(QueryMatrices, ThatAreTheKeysChangeNothing) {
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const std::string matrices = "[[[1], [0], [0]], [[0], [0.6], [0.8]]]";
   const auto mse = [&](const std::string& more) {
-    const Scenario scenario = scenario_of(
+    const Scenario scenario = learned_scenario(
         text_with("{ law = \"explicit\", matrices = " + matrices + more + " }", softmax));
     return run(scenario, {.backend = "cpu", .threads = 1}).conditions[0].estimates.mse.value;
   };

@@ -6,12 +6,12 @@
 #include <string>
 #include <variant>
 
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
+#include <Eigen/Core>
 
 #include "engine/moments/estimates.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -51,12 +51,11 @@ std::vector<double> optimal_weights(const Eigen::MatrixXd& m) {
   // heads are. The eigenvalues tell how near.
   const Eigen::VectorXd scale = squared_errors.cwiseSqrt().cwiseInverse();
   const Eigen::MatrixXd scaled = scale.asDiagonal() * m * scale.asDiagonal();
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(scaled);
-  const double smallest = eigen.eigenvalues()(0);
+  const double smallest = symmetric_eigenvalues(scaled).values(0);
   if (!(smallest > static_cast<double>(heads) * std::numeric_limits<float>::epsilon())) {
     undefined("some heads estimate the same (aligned subspaces?), so no weights are best");
   }
-  const Eigen::VectorXd solved = scale.asDiagonal() * scaled.llt().solve(scale);
+  const Eigen::VectorXd solved = scale.asDiagonal() * Cholesky(scaled).solve(scale);
   const Eigen::VectorXd a = solved / solved.sum();
   return {a.begin(), a.end()};
 }

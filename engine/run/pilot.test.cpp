@@ -12,11 +12,10 @@
 #include "engine/moments/estimates.h"
 #include "engine/run/run.h"
 #include "kernels/reference/reference.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
-
-constexpr double eps = std::numeric_limits<double>::epsilon();
 
 Eigen::VectorXd as_vector(const std::vector<double>& a) {
   return Eigen::Map<const Eigen::VectorXd>(a.data(), static_cast<Eigen::Index>(a.size()));

@@ -10,11 +10,10 @@
 #include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
-
-constexpr double eps = std::numeric_limits<double>::epsilon();
 
 NormalDesign normal_design(int dim) {
   NormalDesign design;

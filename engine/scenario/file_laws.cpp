@@ -14,7 +14,7 @@
 #include "engine/files/error.h"
 #include "engine/files/head_file.h"
 #include "engine/scenario/law/subspaces/explicit.h"
-#include "kernels/signed_qr.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 

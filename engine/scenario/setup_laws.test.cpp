@@ -13,13 +13,10 @@
 
 #include "engine/scenario/subspaces.h"
 #include "kernels/design_point.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
-
-constexpr double eps = std::numeric_limits<double>::epsilon();
-/// z of a mean of N draws, from the known variance of what is averaged: P(|z| > 4.5) = 7e-6.
-constexpr double z_bound = 4.5;
 
 using Frames = std::vector<Eigen::MatrixXd>;
 

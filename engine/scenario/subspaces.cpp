@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scenario/subspaces.h"
 
-#include "kernels/signed_qr.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 

@@ -22,7 +22,7 @@ constexpr std::int64_t max_partials = std::int64_t{1} << 25;
 constexpr std::size_t copied_rows = 16;
 
 template <class Integer>
-Integer divide_up(Integer a, Integer b) {
+Integer divide_rounding_up(Integer a, Integer b) {
   return (a + b - 1) / b;
 }
 
@@ -82,7 +82,7 @@ class CudaGradients : public HeadGradients {
     use_device(device_);
     a_.d = points.d;
     a_.n = static_cast<std::int64_t>(count);
-    a_.padded_n = divide_up<std::int64_t>(a_.n, fit_tile_keys) * fit_tile_keys;
+    a_.padded_n = divide_rounding_up<std::int64_t>(a_.n, fit_tile_keys) * fit_tile_keys;
     const auto padded = static_cast<std::size_t>(a_.padded_n);
     double sum = 0;
     for (std::size_t i = 0; i < count; ++i) sum += points.y[i];
@@ -195,12 +195,12 @@ class CudaGradients : public HeadGradients {
     a_.k = heads.k;
     a_.separate = !heads.queries.empty();
     a_.queries = static_cast<int>(queries.size());
-    const int query_tiles = divide_up(a_.queries, fit_tile_queries);
+    const int query_tiles = divide_rounding_up(a_.queries, fit_tile_queries);
     a_.padded_queries = query_tiles * fit_tile_queries;
     const std::int64_t rows = std::int64_t{a_.heads} * a_.k;
     const std::int64_t of_heads = std::int64_t{a_.heads} * a_.padded_queries;
-    const std::int64_t products =
-        std::int64_t{divide_up(a_.d, fit_tile_coordinates)} * divide_up(a_.k, fit_tile_coordinates);
+    const std::int64_t products = std::int64_t{divide_rounding_up(a_.d, fit_tile_coordinates)} *
+                                  divide_rounding_up(a_.k, fit_tile_coordinates);
     a_.of_estimate = panels_for(std::int64_t{a_.heads} * query_tiles, of_heads);
     a_.of_gradient = panels_for(a_.heads, rows * a_.padded_queries);
     a_.of_product = panels_for(a_.heads * products, rows * a_.d);
@@ -218,8 +218,8 @@ class CudaGradients : public HeadGradients {
     const std::int64_t wanted = std::clamp<std::int64_t>(
         std::min(wanted_blocks_ / blocks, max_partials / numbers), 1, tiles);
     KeyPanels panels;
-    panels.tiles = divide_up(tiles, wanted);
-    panels.count = divide_up(tiles, panels.tiles);
+    panels.tiles = divide_rounding_up(tiles, wanted);
+    panels.count = divide_rounding_up(tiles, panels.tiles);
     return panels;
   }
 

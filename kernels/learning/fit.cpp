@@ -7,12 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include <Eigen/Cholesky>
 #include <Eigen/Core>
 
+#include "kernels/decompositions.h"
 #include "kernels/draws.h"
 #include "kernels/philox.h"
-#include "kernels/signed_qr.h"
 
 namespace headlab {
 namespace {
@@ -241,7 +240,7 @@ double chordal_gradient(const HeadParameters& heads, std::vector<double>& gradie
   for (int h = 0; h < heads.heads; ++h) {
     w.push_back(matrix_of(copy.keys, heads, h));
     const MatrixXd gram = w.back().transpose() * w.back();
-    inverse.push_back(gram.llt().solve(MatrixXd::Identity(heads.k, heads.k)));
+    inverse.push_back(Cholesky(gram).solve(MatrixXd(MatrixXd::Identity(heads.k, heads.k))));
     projectors.push_back(w.back() * inverse.back() * w.back().transpose());
     sum += projectors.back();
   }

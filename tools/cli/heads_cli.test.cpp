@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// Checkpoints of the three architectures in the working folder.
 class Heads : public ProgramTest {

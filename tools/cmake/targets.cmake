@@ -38,6 +38,34 @@ function(headlab_sources result)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
+# headlab_join_sources(TARGET): with CMAKE_UNITY_BUILD, as in the presets, up to ten files of one folder
+# are compiled as one, which takes a quarter of the time: most of it goes into headers and templates
+# that the files share. A name in an anonymous namespace is therefore unique in its folder. Files with
+# flags of their own are compiled alone; all are with -D CMAKE_UNITY_BUILD=OFF.
+function(headlab_join_sources target)
+  get_target_property(sources ${target} SOURCES)
+  set(folders)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(GET source PARENT_PATH folder)
+    list(APPEND folders ${folder})
+    list(APPEND files_${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    cmake_path(GET folder FILENAME name)
+    list(LENGTH files_${folder} count)
+    math(EXPR batches "(${count} + 9) / 10")
+    set(index 0)
+    foreach(source IN LISTS files_${folder})
+      math(EXPR batch "${index} * ${batches} / ${count}")
+      math(EXPR index "${index} + 1")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${batch})
+    endforeach()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # headlab_library(kernels SOURCES...): the static library headlab_kernels, headlab::kernels outside.
 function(headlab_library name)
   add_library(headlab_${name} STATIC ${ARGN})
@@ -49,6 +77,7 @@ function(headlab_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/headlab>)
   target_link_libraries(headlab_${name} PRIVATE $<BUILD_INTERFACE:headlab_flags>)
+  headlab_join_sources(headlab_${name})
 endfunction()
 
 # headlab_tests(engine LIBRARIES ... [SOURCES ...]): the program engine_tests of the sources, or of every
@@ -71,6 +100,7 @@ function(headlab_tests folder)
     HEADLAB_KNOWN_ANSWERS="${PROJECT_SOURCE_DIR}/validation/testdata/known-answers.json"
     HEADLAB_SCENARIO_DIR="${PROJECT_SOURCE_DIR}/scenarios"
     HEADLAB_BINARY="${PROJECT_BINARY_DIR}/headlab")
+  headlab_join_sources(${folder}_tests)
   gtest_discover_tests(${folder}_tests DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder})
 endfunction()
 

@@ -8,11 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "kernels/testing/tolerances.h"
 
 namespace headlab {
 namespace {
-
-constexpr double eps = std::numeric_limits<double>::epsilon();
 
 Condition world(const std::vector<std::string>& sets = {}) {
   return parse_scenario(R"([scenario]

@@ -8,17 +8,18 @@
 #include <random>
 #include <stdexcept>
 
-#include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/non_central_chi_squared.hpp>
 #include <boost/math/tools/minima.hpp>
 
+#include "kernels/decompositions.h"
+
 namespace headlab {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double min_exponent = -1, max_exponent = 2;
 
 /// Abscissa of the vertex of the parabola through three points, the middle one the lowest.
@@ -34,7 +35,7 @@ double vertex(double x0, double x1, double x2, double y0, double y1, double y2) 
 class Weighting {
  public:
   explicit Weighting(const Eigen::MatrixXd& covariance) : solver_(covariance) {
-    if (solver_.info() != Eigen::Success) {
+    if (!solver_.succeeded()) {
       throw std::domain_error("the covariance of the best dimensions is singular");
     }
   }
@@ -45,14 +46,14 @@ class Weighting {
   /// Coefficients of the columns of `design` that come nearest to y.
   Eigen::VectorXd fit(const Eigen::MatrixXd& design, const Eigen::VectorXd& y) const {
     const Eigen::MatrixXd weighted = solver_.solve(design);
-    return (weighted.transpose() * design).ldlt().solve(weighted.transpose() * y);
+    return solve_semidefinite(weighted.transpose() * design, weighted.transpose() * y);
   }
   double misfit(const Eigen::MatrixXd& design, const Eigen::VectorXd& y) const {
     return square(y - design * fit(design, y));
   }
 
  private:
-  Eigen::LLT<Eigen::MatrixXd> solver_;
+  Cholesky solver_;
 };
 
 /// The laws over x = log10(n / n_0) [m].
@@ -122,7 +123,7 @@ double smallest_exponent(const Laws& laws, double level, double q) {
   for (int hundredth = 1; hundredth <= 200; ++hundredth) {
     if (told(hundredth / 100.0)) return hundredth / 100.0;
   }
-  return nan;
+  return undefined;
 }
 
 std::string verdict_of(const std::vector<GrowthFit>& fits) {
@@ -269,7 +270,7 @@ Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
   }
   const Eigen::MatrixXd covariance = covariance_of(sampled);
   for (Eigen::Index i = 0; i < m; ++i) growth.errors.push_back(std::sqrt(covariance(i, i)));
-  growth.smallest_exponent = nan;
+  growth.smallest_exponent = undefined;
   if (m < 4) {
     growth.verdict = m == 0 ? "at an end of the range" : "too few n";
     return growth;

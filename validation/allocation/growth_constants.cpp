@@ -11,7 +11,7 @@
 namespace headlab {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double no_constant = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -21,15 +21,15 @@ GrowthConstants growth_constants(const Condition& condition, int budget) {
   if (std::holds_alternative<SoftmaxKernel>(condition.kernel)) {
     // log-normal weights of variance k/t^2 at |q|^2 = k, which condense at 2 log n.
     const double spread = 2 / (width * width);
-    return {spread < 1 ? decade / (-0.5 * std::log1p(-spread)) : nan, decade * 2 * width * width,
-            nan};
+    return {spread < 1 ? decade / (-0.5 * std::log1p(-spread)) : no_constant,
+            decade * 2 * width * width, no_constant};
   }
   const double a = 1 / (width * width);
   const auto entropy = [](double tilt) {
     return (std::log1p(tilt) - tilt / ((1 + tilt) * (1 + tilt))) / 2;
   };
   GrowthConstants constants = {decade / (1.5 * std::log1p(a) - 0.5 * std::log1p(3 * a)),
-                               decade / entropy(a), nan};
+                               decade / entropy(a), no_constant};
   const TruthLaw truth = truth_law(condition);
   const int d = std::visit([](const auto& design) { return design.dimension(); }, condition.design);
   double noise = std::pow(std::get<NormalNoise>(condition.noise).sd, 2);

@@ -8,7 +8,7 @@
 namespace headlab {
 namespace {
 
-Condition world() {
+Condition growth_world() {
   return parse_scenario(R"([scenario]
 name = "growth"
 [data]
@@ -28,14 +28,14 @@ count = 4
 seed = 4
 replicates = 10
 )",
-                        "world.toml")
+                        "growth_world.toml")
       .conditions.at(0);
 }
 
 TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {
   const std::vector<std::uint64_t> sizes = {20, 100, 500, 2500};
   const GrowthStudy study =
-      study_growth(world(), 6, sizes, {.backend = "cpu", .threads = 2}, {.replicates = 1024});
+      study_growth(growth_world(), 6, sizes, {.backend = "cpu", .threads = 2}, {.replicates = 1024});
   EXPECT_TRUE(study.outcome.complete);
   EXPECT_EQ(study.dims, (std::vector<int>{1, 2, 3, 6}));
   EXPECT_EQ(study.replicates, 1024u);
@@ -48,7 +48,7 @@ TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {
 TEST(StudyGrowth, GivesTheSameBitsForAnyNumberOfThreads) {
   const std::vector<std::uint64_t> sizes = {50, 100, 200, 400};
   const auto figures = [&](int threads) {
-    return study_growth(world(), 6, sizes, {.backend = "cpu", .threads = threads},
+    return study_growth(growth_world(), 6, sizes, {.backend = "cpu", .threads = threads},
                         {.replicates = 1024})
         .growth;
   };
@@ -62,7 +62,7 @@ TEST(StudyGrowth, GivesTheSameBitsForAnyNumberOfThreads) {
 
 TEST(StudyGrowth, StopsWhereTimeIsUp) {
   const std::vector<std::uint64_t> sizes = {50, 100, 200, 400};
-  const GrowthStudy study = study_growth(world(), 6, sizes, {.deadline = deadline_in(0)});
+  const GrowthStudy study = study_growth(growth_world(), 6, sizes, {.deadline = deadline_in(0)});
   EXPECT_FALSE(study.outcome.complete);
   EXPECT_EQ(study.growth.verdict, "unfinished");
 }
@@ -70,7 +70,7 @@ TEST(StudyGrowth, StopsWhereTimeIsUp) {
 TEST(StudyGrowth, RefusesMoreSizesThanBlocksCanTellApart) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t n = 20; n < 37; ++n) sizes.push_back(n);
-  EXPECT_THROW(study_growth(world(), 6, sizes, {.backend = "cpu"}, {.replicates = 1024}),
+  EXPECT_THROW(study_growth(growth_world(), 6, sizes, {.backend = "cpu"}, {.replicates = 1024}),
                InvalidInput);
 }
 

@@ -15,10 +15,10 @@ namespace {
 
 using testing::ElementsAre;
 
-const std::vector<std::uint64_t> sizes = {20, 60, 200, 600};
+const std::vector<std::uint64_t> map_sizes = {20, 60, 200, 600};
 const std::vector<BandwidthRule> fixed_and_rate = {BandwidthRule::fixed, BandwidthRule::rate};
 
-Scenario world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
+Scenario map_world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
   return parse_scenario(R"([scenario]
 name = "map"
 [data]
@@ -39,16 +39,16 @@ seed = 4
 replicates = 10
 [sweep]
 )" + sweep + "\n",
-                        "world.toml");
+                        "map_world.toml");
 }
 
 RegimeMap mapped(const Scenario& scenario, const std::vector<int>& budgets, Session session = {}) {
   session.backend = "cpu";
-  return map_regimes(scenario, fixed_and_rate, budgets, sizes, session, {.replicates = 1024});
+  return map_regimes(scenario, fixed_and_rate, budgets, map_sizes, session, {.replicates = 1024});
 }
 
 TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
-  const Scenario scenario = world();
+  const Scenario scenario = map_world();
   const std::vector<int> budgets = {4, 6};
   const RegimeMap map = mapped(scenario, budgets);
   EXPECT_TRUE(map.outcome.complete);
@@ -66,7 +66,7 @@ TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
       }
     }
   }
-  const GrowthStudy alone = study_growth(scenario.conditions[1], 6, sizes, {.backend = "cpu"},
+  const GrowthStudy alone = study_growth(scenario.conditions[1], 6, map_sizes, {.backend = "cpu"},
                                          {.rule = BandwidthRule::rate, .replicates = 1024});
   const Growth& there = map.cells.back().study.growth;
   EXPECT_EQ(there.n, alone.growth.n);
@@ -75,25 +75,25 @@ TEST(MapRegimes, HasEveryCellOnceAsItIsAlone) {
 }
 
 TEST(MapRegimes, ComparesHeadsOverThreeBudgets) {
-  const RegimeMap map = mapped(world(R"("data.noise.sd" = [1.0])"), {2, 4, 6});
-  ASSERT_EQ(map.heads.size(), fixed_and_rate.size() * sizes.size());
+  const RegimeMap map = mapped(map_world(R"("data.noise.sd" = [1.0])"), {2, 4, 6});
+  ASSERT_EQ(map.heads.size(), fixed_and_rate.size() * map_sizes.size());
   for (const RegimeHeads& heads : map.heads) {
     EXPECT_EQ(heads.growth.budgets.size() + heads.growth.left_out.size(), 3u);
   }
 }
 
 TEST(MapRegimes, KeepsWholeCellsWhereTimeEnds) {
-  const RegimeMap map = mapped(world(), {6}, {.deadline = deadline_in(0)});
+  const RegimeMap map = mapped(map_world(), {6}, {.deadline = deadline_in(0)});
   EXPECT_FALSE(map.outcome.complete);
   EXPECT_TRUE(map.cells.empty());
 }
 
 TEST(MapRegimes, RefusesACellBeforeAnyIsSimulated) {
-  const Scenario scenario = world(
+  const Scenario scenario = map_world(
       R"("heads.kernel" = [{ law = "gaussian", bandwidth = 0.3 }, { law = "softmax", temperature = 1 }])");
   bool simulated = false;
   const Session session{.backend = "cpu", .report = [&](const Progress&) { simulated = true; }};
-  EXPECT_THROW(map_regimes(scenario, fixed_and_rate, std::vector<int>{6}, sizes, session),
+  EXPECT_THROW(map_regimes(scenario, fixed_and_rate, std::vector<int>{6}, map_sizes, session),
                InvalidInput);
   EXPECT_FALSE(simulated);
 }
@@ -119,7 +119,7 @@ TEST(CellVerdict, SaysWhatWasSeen) {
 }
 
 TEST(WriteRegimeMap, HoldsWhatWasFound) {
-  const Scenario scenario = world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
+  const Scenario scenario = map_world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
   const RegimeMap map = mapped(scenario, {6});
   const std::string path = testing::TempDir() + "regime_map_test.nc";
   write_regime_map(path, scenario, map, {}, "headlab allocate --map");
@@ -133,7 +133,7 @@ TEST(WriteRegimeMap, HoldsWhatWasFound) {
     for (std::size_t cell = 0; cell < 4; ++cell) {
       const Growth& growth = map.cells[cell].study.growth;
       std::size_t inside = 0;
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (std::size_t i = 0; i < map_sizes.size(); ++i) {
         if (ends[4 * cell + i] == 1) continue;
         EXPECT_EQ(ends[4 * cell + i], 0);
         EXPECT_EQ(best[4 * cell + i], growth.best[inside++].value);

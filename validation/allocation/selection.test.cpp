@@ -8,13 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/tolerances.h"
 #include "validation/allocation/block_runs.h"
 #include "validation/statistics/intervals.h"
 
 namespace headlab {
 namespace {
-
-constexpr double eps = std::numeric_limits<double>::epsilon();
 
 /// The mean of the first `count` of equally large nodes.
 Jackknifed mean_of(const std::vector<double>& nodes, std::size_t count) {

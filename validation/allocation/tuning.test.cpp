@@ -12,7 +12,7 @@
 namespace headlab {
 namespace {
 
-Condition world(const std::vector<std::string>& sets = {}) {
+Condition tuned_world(const std::vector<std::string>& sets = {}) {
   return parse_scenario(R"([scenario]
 name = "tuning"
 [data]
@@ -32,7 +32,7 @@ points = [[0.3, 0.1], [-0.6, 0.5]]
 seed = 4
 replicates = 10
 )",
-                        "world.toml", sets)
+                        "tuned_world.toml", sets)
       .conditions.at(0);
 }
 
@@ -45,7 +45,7 @@ double exact_mse(Condition condition, double width) {
 }
 
 TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
-  std::vector<Condition> conditions = allocation_conditions(world(), 2, BandwidthRule::tuned);
+  std::vector<Condition> conditions = allocation_conditions(tuned_world(), 2, BandwidthRule::tuned);
   const TuningCost cost = tune(conditions, session);
   EXPECT_EQ(cost.at_boundary, 0);
   EXPECT_EQ(cost.replicates, tuning_replicates);
@@ -65,12 +65,12 @@ TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
 TEST(Tune, SaysWhereTheSearchEnded) {
   // So small that the nearest key alone counts: nothing tells in which direction to go.
   std::vector<Condition> conditions =
-      allocation_conditions(world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
+      allocation_conditions(tuned_world({"heads.kernel.bandwidth=1e-5"}), 2, BandwidthRule::tuned);
   EXPECT_EQ(tune(conditions, session).at_boundary, 2);
 }
 
 TEST(Tune, DoesNotDependOnTheThreads) {
-  std::vector<Condition> one = allocation_conditions(world(), 2, BandwidthRule::tuned);
+  std::vector<Condition> one = allocation_conditions(tuned_world(), 2, BandwidthRule::tuned);
   std::vector<Condition> two = one;
   tune(one, session);
   tune(two, {.backend = "cpu", .threads = 2});
@@ -81,14 +81,14 @@ TEST(Tune, DoesNotDependOnTheThreads) {
 
 TEST(Tune, MovesATemperatureBySquaresOfABandwidth) {
   std::vector<Condition> conditions = allocation_conditions(
-      world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
+      tuned_world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
   tune(conditions, session);
   const double steps = 8 * std::log2(kernel_width(conditions[0].kernel) / 0.5);
   EXPECT_NEAR(steps, std::round(steps), 1e-9);
 }
 
 TEST(Tune, StopsWhenAsked) {
-  std::vector<Condition> conditions = allocation_conditions(world(), 2, BandwidthRule::tuned);
+  std::vector<Condition> conditions = allocation_conditions(tuned_world(), 2, BandwidthRule::tuned);
   const std::atomic<bool> stop = true;
   EXPECT_THROW(tune(conditions, {.backend = "cpu", .stop = &stop}), TimeIsUp);
   EXPECT_EQ(kernel_width(conditions[0].kernel), 5);

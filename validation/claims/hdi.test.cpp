@@ -33,7 +33,7 @@ std::size_t head_size(const Plan& plan) {
 }
 
 /// Every head sees the first k coordinates.
-void align(Plan& plan) {
+void align_all(Plan& plan) {
   const auto k = static_cast<std::size_t>(plan.k);
   for (std::size_t i = 0; i < plan.projections.size(); ++i) {
     const std::size_t within = i % head_size(plan);
@@ -48,7 +48,7 @@ void align_orthogonal(Plan& plan) {
   for (std::size_t i = 0; i < size; ++i) {
     common += std::abs(plan.projections[i] * plan.projections[size + i]);
   }
-  if (common < 1e-12) align(plan);
+  if (common < 1e-12) align_all(plan);
 }
 
 std::vector<std::string> verdicts(const Validation& validation) {
@@ -89,7 +89,7 @@ TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
 }
 
 TEST(HdiClaim, WhereAllHeadsAreAlignedNoPairContradicts) {
-  EXPECT_EQ(verdicts(validated("hdi_between_gaussian", align)), Texts(3, "supported"));
+  EXPECT_EQ(verdicts(validated("hdi_between_gaussian", align_all)), Texts(3, "supported"));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // A_h = W_O^h W_V^h. Then
 //   E|out - g|^2 = |sum_h A_h E f_h - g|^2 + sum_hl tr(A_h Cov(f_h, f_l) A_l^T),
 // and the correlation of heads matters only as far as their A_h write to the same outputs.
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"

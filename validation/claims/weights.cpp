@@ -4,9 +4,10 @@
 // (R - H)/(R - 1) of the optimum's, on fresh ones 1 + (H - 1)/(R - H - 1) times it. (Both are
 // expectations under a Wishart law: exact for normal errors without bias.) So weights are judged on
 // fresh replicates.
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "engine/run/pilot.h"
+#include "kernels/decompositions.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/sequential_worker.h"
 #include "validation/claims/claim.h"
@@ -30,7 +31,7 @@ class FittingWorker : public ReplicateWorker {
         worker_(backend.worker(pilot_)),
         covariance_(covariance) {
     const Eigen::VectorXd ones = Eigen::VectorXd::Ones(covariance.rows());
-    best_ = 1 / ones.dot(covariance.llt().solve(ones));
+    best_ = 1 / ones.dot(Cholesky(covariance).solve(ones));
   }
 
  protected:

@@ -6,13 +6,13 @@
 #include <limits>
 #include <stdexcept>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "engine/files/document.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/decompositions.h"
 #include "kernels/parallel_for.h"
-#include "kernels/signed_qr.h"
 #include "validation/diversity/indices.h"
 #include "validation/diversity/query_key.h"
 
@@ -95,10 +95,8 @@ ReferencedIndex referenced(const Index& index, const Reference& reference) {
 /// small.
 std::vector<double> cosines_of(const MatrixXd& product) {
   constexpr double min_square = 1e-7;
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(product.transpose() * product,
-                                                       Eigen::EigenvaluesOnly);
-  const VectorXd& squares = solver.eigenvalues();
-  if (solver.info() != Eigen::Success || !(squares(0) >= min_square)) {
+  const auto [squares, vectors, converged] = symmetric_eigenvalues(product.transpose() * product);
+  if (!converged || !(squares(0) >= min_square)) {
     return principal_cosines(product);
   }
   std::vector<double> cosines;
@@ -247,9 +245,8 @@ class Computation {
   double condition(const MatrixXd& w, const std::string& what) const {
     // Scaled, so that no square leaves float64.
     const double largest = w.cwiseAbs().maxCoeff();
-    const Eigen::HouseholderQR<MatrixXd> qr(w / (largest > 0 ? largest : 1));
-    const MatrixXd r = qr.matrixQR().topRows(w.cols()).triangularView<Eigen::Upper>();
-    const VectorXd s = Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>(r).singularValues();
+    const HouseholderQr qr(w / (largest > 0 ? largest : 1));
+    const VectorXd s = singular_values(qr.upper());
     const double rounding =
         static_cast<double>(w.rows()) * std::numeric_limits<double>::epsilon() * s(0);
     if (!(s(s.size() - 1) > rounding)) {

@@ -6,7 +6,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
+
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -123,15 +125,13 @@ double log_spread(const Frame& a, const Frame& b, const Product& m, double gamma
   if (gamma * gamma >= 1e-3 * static_cast<double>(k)) {
     // I - m^T m carries an error of eps, the result k eps / gamma^2: here at most 2e-13.
     const MatrixXd s = identity - m.transpose() * m;
-    const Eigen::LLT<MatrixXd> factor(identity + s / (gamma * gamma));
-    return 2 * factor.matrixLLT().diagonal().array().log().sum();
+    return Cholesky(identity + s / (gamma * gamma)).log_determinant();
   }
   // Narrow windows see small sines, which cancel in I - m^T m; the residual holds them to eps, and
   // the QR factor of (residual / gamma over I) squares nothing: error k eps / gamma.
   MatrixXd tall(a.rows() + k, k);
   tall << (b - a * m) / gamma, identity;
-  const Eigen::HouseholderQR<MatrixXd> factor(tall);
-  return 2 * factor.matrixQR().diagonal().array().abs().log().sum();
+  return 2 * HouseholderQr(tall).upper().diagonal().array().abs().log().sum();
 }
 
 Index chordal(const Frames& frames, const MatrixXd& moment) {
@@ -145,11 +145,11 @@ Index chordal(const Frames& frames, const MatrixXd& moment) {
 
 Index spectral(const Frames& frames, const MatrixXd& moment) {
   if (frames.reach() == frames.k()) return {"spectral", {}, {}};
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(moment, Eigen::EigenvaluesOnly);
-  if (solver.info() != Eigen::Success) throw std::runtime_error("eigenvalues did not converge");
+  const SymmetricEigen eigen = symmetric_eigenvalues(moment);
+  if (!eigen.converged) throw std::runtime_error("eigenvalues did not converge");
   const double k = static_cast<double>(frames.k());
   double entropy = 0;
-  for (double eigenvalue : solver.eigenvalues()) {
+  for (double eigenvalue : eigen.values) {
     const double p = eigenvalue / k;
     if (p > 0) entropy -= p * std::log(p);  // p log p -> 0; rounding may leave -eps for a zero
   }
@@ -199,10 +199,8 @@ std::vector<double> principal_cosines(const MatrixXd& a, const MatrixXd& b) {
 }
 
 std::vector<double> principal_cosines(const MatrixXd& product) {
-  // The product is square, so there is nothing to precondition; BDCSVD would be faster from k = 16
-  // on, but takes 40 s to compile.
-  const Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner> svd(product);
-  std::vector<double> cosines(svd.singularValues().begin(), svd.singularValues().end());
+  const Eigen::VectorXd values = singular_values(product);
+  std::vector<double> cosines(values.begin(), values.end());
   for (double& c : cosines) c = std::clamp(c, 0.0, 1.0);
   return cosines;
 }

@@ -10,8 +10,8 @@
 namespace headlab {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 TEST(Intervals, StudentQuantilesAreThoseOfTheTables) {
   // Fisher and Yates, table III, to the three decimals printed there.
@@ -34,9 +34,9 @@ TEST(Intervals, StudentTailIsTheInverseOfTheQuantile) {
 }
 
 TEST(Intervals, StudentTailKnowsNoEvidenceFromNoNumber) {
-  EXPECT_EQ(student_tail(nan, 10), 1);
-  EXPECT_EQ(student_tail(infinity, 10), 0);
-  EXPECT_EQ(student_tail(-infinity, 10), 1);
+  EXPECT_EQ(student_tail(not_a_number, 10), 1);
+  EXPECT_EQ(student_tail(unbounded, 10), 0);
+  EXPECT_EQ(student_tail(-unbounded, 10), 1);
 }
 
 TEST(Intervals, ClopperPearsonHasTheClosedFormsOfItsEnds) {
@@ -71,7 +71,7 @@ TEST(Intervals, ClopperPearsonIsThatOfTheBinomial) {
 TEST(Intervals, ImpossibleQuestionsAreRefused) {
   EXPECT_THROW(student_quantile(0, 5), std::invalid_argument);
   EXPECT_THROW(student_quantile(1, 5), std::invalid_argument);
-  EXPECT_THROW(student_quantile(nan, 5), std::invalid_argument);
+  EXPECT_THROW(student_quantile(not_a_number, 5), std::invalid_argument);
   EXPECT_THROW(clopper_pearson(1, 0, 0.95), std::invalid_argument);
   EXPECT_THROW(clopper_pearson(3, 2, 0.95), std::invalid_argument);
   EXPECT_THROW(clopper_pearson(1, 2, 1), std::invalid_argument);

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-#include <Eigen/Cholesky>
+#include <Eigen/Core>
 
 #include "engine/run/pilot.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -19,7 +20,7 @@ using Eigen::VectorXd;
 VectorXd solve_on(const MatrixXd& m, const VectorXd& right, const VectorXd& kept) {
   MatrixXd part = kept.asDiagonal() * m * kept.asDiagonal();
   part.diagonal() += VectorXd::Ones(kept.size()) - kept;
-  return part.llt().solve(kept.cwiseProduct(right));
+  return Cholesky(part).solve(VectorXd(kept.cwiseProduct(right)));
 }
 
 /// argmin u^T m u/2 - right.u over u >= 0, by the active set method of Lawson and Hanson (1974). m
@@ -72,9 +73,9 @@ std::vector<double> nonnegative_weights(const MatrixXd& m) {
 
 std::vector<double> unconstrained_weights(const MatrixXd& second_moments,
                                           const VectorXd& with_truth) {
-  const Eigen::LLT<MatrixXd> factor(second_moments);
-  if (factor.info() != Eigen::Success ||
-      !(factor.rcond() > std::numeric_limits<double>::epsilon())) {
+  const Cholesky factor(second_moments);
+  if (!factor.succeeded() ||
+      !(factor.reciprocal_condition() > std::numeric_limits<double>::epsilon())) {
     throw ParameterError("", "some heads estimate the same, so no weights are best");
   }
   const VectorXd a = factor.solve(with_truth);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double nominal_power = 0.99;
 constexpr double nominal_coverage = 0.95;
-constexpr std::uint64_t full_factor = 10;
+constexpr std::uint64_t full_trials = 10;
 /// Seeds of one study, so that no two studies share a run; all below 2^53.
 constexpr std::uint64_t seeds_of_study = std::uint64_t{1} << 20;
 constexpr std::uint64_t seeds = std::uint64_t{1} << 53;
@@ -120,7 +120,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& sess
 
   std::uint64_t total = 0;
   for (CalibrationStudy& study : studies) {
-    study.trials *= options.full ? full_factor : 1;
+    study.trials *= options.full ? full_trials : 1;
     total += study.trials;
   }
   std::atomic<std::uint64_t> asked = 0;

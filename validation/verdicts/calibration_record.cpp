@@ -12,7 +12,7 @@ std::string of(const CalibrationCount& counted) {
   return std::to_string(counted.count) + " of " + std::to_string(counted.trials);
 }
 
-std::string percent(double share) {
+std::string percentage(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
   return text;
@@ -26,10 +26,10 @@ Interval interval(const CalibrationCount& counted) {
 
 std::string calibration_sentence(const CalibrationRecord& record) {
   return "in the hardest cases " + of(record.true_refuted) + " true claims were refuted (at most " +
-         percent(interval(record.true_refuted).high) + "), " + of(record.false_supported) +
+         percentage(interval(record.true_refuted).high) + "), " + of(record.false_supported) +
          " claims false by just their margin supported (at most " +
-         percent(interval(record.false_supported).high) + "), " + of(record.false_refuted) +
-         " planted false ones refuted (at least " + percent(interval(record.false_refuted).low) +
+         percentage(interval(record.false_supported).high) + "), " + of(record.false_refuted) +
+         " planted false ones refuted (at least " + percentage(interval(record.false_refuted).low) +
          ")";
 }
 

@@ -87,7 +87,7 @@ constexpr double no_margin = 1e-6;
 constexpr double edge_margin = 0.2;
 constexpr double planted_margin = 0.005;
 
-std::string number(double x, const char* format = "%.17g") {
+std::string decimal(double x, const char* format = "%.17g") {
   char text[64];
   std::snprintf(text, sizeof text, format, x);
   return text;
@@ -97,7 +97,7 @@ std::string number(double x, const char* format = "%.17g") {
 std::string claim_scenario(const std::string& world, std::uint64_t replicates, double margin) {
   return world + "[run]\nseed = 0\nreplicates = " + std::to_string(replicates) +
          "\n[claim]\nname = \"calibration\"\nform = \"\"\nexpected = \"supported\"\nmargin = " +
-         number(margin) + "\n";
+         decimal(margin) + "\n";
 }
 
 /// Repeats one claim through the whole machinery of verdicts; every rate counts its own verdict.
@@ -297,7 +297,7 @@ CalibrationRate power(std::string what, std::string effect) {
 }
 
 std::string percent(double share) {
-  return number(100 * share, "%.2g") + " %";
+  return decimal(100 * share, "%.2g") + " %";
 }
 
 }  // namespace
@@ -350,14 +350,14 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
   all.push_back(along_path(true, smallest_scenario, -flipped_effect,
                            {alarm(path_name, path_edge), support(path_name, path_edge)}));
 
-  all.push_back(
-      closed(gaussian_world, smallest_scenario, planted_margin, without_covariance(gaussian),
-             {power("covariance term dropped, Gaussian kernel",
-                    "C/V " + number(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
+  all.push_back(closed(
+      gaussian_world, smallest_scenario, planted_margin, without_covariance(gaussian),
+      {power("covariance term dropped, Gaussian kernel",
+             "C/V " + decimal(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(
       closed(softmax_world, smallest_scenario, planted_margin, without_covariance(softmax),
              {power("covariance term dropped, softmax",
-                    "C/V " + number(softmax.figures.output_correlation.value, "%.2f") + margin)}));
+                    "C/V " + decimal(softmax.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(closed(noise_world, 32768, planted_margin, with_variances_times(noise, 1.02),
                        {power("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
   all.push_back(along_path(true, smallest_scenario, planted_margin,

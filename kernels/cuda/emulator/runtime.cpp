@@ -27,8 +27,8 @@ struct Array {
   int device;
 };
 
-/// What the emulated machine is and holds, for all host threads.
-struct Machine {
+/// What the emulated hardware is and holds, for all host threads.
+struct Hardware {
   int devices = 1;
   std::uint64_t memory = std::uint64_t{1} << 30;
   int failing_allocation = 0;
@@ -50,8 +50,8 @@ struct Machine {
 std::mutex mutex;
 thread_local constinit int current_device = 0;
 
-Machine& machine() {
-  static Machine one;
+Hardware& hardware() {
+  static Hardware one;
   return one;
 }
 
@@ -80,8 +80,8 @@ void check_range(const void* stream, const void* data, std::uint64_t bytes,
   }
   const std::lock_guard lock(mutex);
   const auto* begin = static_cast<const unsigned char*>(data);
-  auto array = machine().arrays.upper_bound(begin);
-  if (array != machine().arrays.begin()) {
+  auto array = hardware().arrays.upper_bound(begin);
+  if (array != hardware().arrays.begin()) {
     --array;
     const auto offset = static_cast<std::uint64_t>(begin - array->first);
     if (array->second.device == device_of(stream) && offset <= array->second.bytes &&
@@ -99,17 +99,17 @@ void check_range(const void* stream, const void* data, std::uint64_t bytes,
 
 std::vector<DeviceInfo> usable_devices() {
   const std::lock_guard lock(mutex);
-  if (machine().devices == 0) {
+  if (hardware().devices == 0) {
     throw Unavailable("cuda: no device (emulated) - use the cpu backend");
   }
   std::vector<DeviceInfo> devices;
-  for (int number = 0; number < machine().devices; ++number) {
+  for (int number = 0; number < hardware().devices; ++number) {
     devices.push_back({.number = number,
                        .name = "emulated",
                        .major = 9,
                        .minor = 0,
                        .multiprocessors = 2,
-                       .memory = machine().memory,
+                       .memory = hardware().memory,
                        .shared_memory = max_shared_bytes});
   }
   return devices;
@@ -117,15 +117,15 @@ std::vector<DeviceInfo> usable_devices() {
 
 void use_device(int number) {
   const std::lock_guard lock(mutex);
-  if (number < 0 || number >= machine().devices) {
-    throw device_error(number, "no such device - there are " + std::to_string(machine().devices));
+  if (number < 0 || number >= hardware().devices) {
+    throw device_error(number, "no such device - there are " + std::to_string(hardware().devices));
   }
   current_device = number;
 }
 
 std::uint64_t free_memory() {
   const std::lock_guard lock(mutex);
-  return machine().free(current_device);
+  return hardware().free(current_device);
 }
 
 double highest_clock(int) {
@@ -134,7 +134,7 @@ double highest_clock(int) {
 
 Memory::Memory(std::uint64_t bytes) {
   const std::lock_guard lock(mutex);
-  Machine& m = machine();
+  Hardware& m = hardware();
   const bool fails = m.failing_allocation > 0 && --m.failing_allocation == 0;
   if (fails || bytes == 0 || bytes > m.free(current_device)) {
     return;
@@ -163,9 +163,9 @@ Memory::~Memory() {
     return;
   }
   const std::lock_guard lock(mutex);
-  const auto array = machine().arrays.find(static_cast<unsigned char*>(data_));
-  machine().in_use -= array->second.bytes;
-  machine().arrays.erase(array);
+  const auto array = hardware().arrays.find(static_cast<unsigned char*>(data_));
+  hardware().in_use -= array->second.bytes;
+  hardware().arrays.erase(array);
   ::operator delete(data_, alignment);
 }
 
@@ -173,13 +173,13 @@ Memory::~Memory() {
 
 Stream::Stream() : stream_(new int(current_device)) {
   const std::lock_guard lock(mutex);
-  ++machine().streams;
+  ++hardware().streams;
 }
 
 Stream::~Stream() {
   delete static_cast<int*>(stream_);
   const std::lock_guard lock(mutex);
-  --machine().streams;
+  --hardware().streams;
 }
 
 void Stream::copy_to_device(void* device, const void* host, std::uint64_t bytes) {
@@ -206,7 +206,7 @@ void Stream::clear(void* device, std::uint64_t bytes) {
 void Stream::synchronise() {
   check_thread(stream_, "synchronise");
   const std::lock_guard lock(mutex);
-  if (machine().lost.contains(device_of(stream_))) {
+  if (hardware().lost.contains(device_of(stream_))) {
     throw device_error(device_of(stream_), "lost (a test said so) - run again on another device");
   }
 }
@@ -259,8 +259,8 @@ double Mark::seconds_since(const Mark& earlier) const {
 
 void control::reset() {
   const std::lock_guard lock(mutex);
-  const Machine fresh;
-  Machine& m = machine();
+  const Hardware fresh;
+  Hardware& m = hardware();
   m.devices = fresh.devices;
   m.memory = fresh.memory;
   m.failing_allocation = 0;
@@ -270,37 +270,37 @@ void control::reset() {
 
 void control::set_devices(int count) {
   const std::lock_guard lock(mutex);
-  machine().devices = count;
+  hardware().devices = count;
 }
 
 void control::set_memory(std::uint64_t bytes) {
   const std::lock_guard lock(mutex);
-  machine().memory = bytes;
+  hardware().memory = bytes;
 }
 
 void control::fail_allocation(int k) {
   const std::lock_guard lock(mutex);
-  machine().failing_allocation = k;
+  hardware().failing_allocation = k;
 }
 
 void control::lose_device(int number) {
   const std::lock_guard lock(mutex);
-  machine().lost.insert(number);
+  hardware().lost.insert(number);
 }
 
 std::uint64_t control::bytes_in_use() {
   const std::lock_guard lock(mutex);
-  return machine().in_use;
+  return hardware().in_use;
 }
 
 std::uint64_t control::peak_bytes() {
   const std::lock_guard lock(mutex);
-  return machine().peak;
+  return hardware().peak;
 }
 
 int control::open_streams() {
   const std::lock_guard lock(mutex);
-  return machine().streams;
+  return hardware().streams;
 }
 
 }  // namespace headlab::emulated_cuda

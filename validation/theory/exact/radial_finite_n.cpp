@@ -12,9 +12,10 @@
 #include <utility>
 #include <variant>
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Core>
 
 #include "engine/files/error.h"
+#include "kernels/decompositions.h"
 #include "validation/theory/exact/scalar_tables.h"
 
 namespace headlab {
@@ -89,10 +90,9 @@ struct DirectionRule {
                                 : n * (n + 2 * lambda - 1) / (4 * (n + lambda) * (n + lambda - 1));
       beside(j - 1) = std::sqrt(square);
     }
-    Eigen::SelfAdjointEigenSolver<MatrixXd> solver;
-    solver.computeFromTridiagonal(VectorXd::Zero(points), beside);
-    cosine = solver.eigenvalues().tail(points / 2).array();
-    weight = solver.eigenvectors().row(0).tail(points / 2).array().square();
+    const SymmetricEigen eigen = tridiagonal_eigen(VectorXd::Zero(points), beside);
+    cosine = eigen.values.tail(points / 2).array();
+    weight = eigen.vectors.row(0).tail(points / 2).array().square();
   }
 };
 

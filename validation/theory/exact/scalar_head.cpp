@@ -21,7 +21,7 @@ double upper_tail(double z) {
   return 0.5 * std::erfc(z / std::numbers::sqrt2);
 }
 
-double standardised(double u, const ScalarLaw& law) {
+double standard_score(double u, const ScalarLaw& law) {
   if (law.sd > 0) return (u - law.mean) / law.sd;
   return u >= law.mean ? std::numeric_limits<double>::infinity()
                        : -std::numeric_limits<double>::infinity();
@@ -105,13 +105,13 @@ double ScalarHead::survival(double level) const {
     if (softmax) {
       const double u =
           rate > 0 ? -level / rate : std::copysign(std::numeric_limits<double>::infinity(), -level);
-      probability += weights[c] * upper_tail(-standardised(u, laws[c]));
+      probability += weights[c] * upper_tail(-standard_score(u, laws[c]));
     } else if (level <= 0) {
       probability += weights[c];
     } else {
       const double radius = std::sqrt(2 * level) / rate;
-      probability += weights[c] * (upper_tail(standardised(centre + radius, laws[c])) +
-                                   upper_tail(-standardised(centre - radius, laws[c])));
+      probability += weights[c] * (upper_tail(standard_score(centre + radius, laws[c])) +
+                                   upper_tail(-standard_score(centre - radius, laws[c])));
     }
   }
   return std::min(probability, 1.0);

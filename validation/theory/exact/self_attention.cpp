@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/exact/scalar_tables.h"

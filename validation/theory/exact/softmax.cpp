@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include <Eigen/SVD>
+#include <Eigen/Core>
+
+#include "kernels/decompositions.h"
 
 namespace headlab {
 
@@ -21,7 +23,7 @@ double mean_log_correlation(const Eigen::MatrixXd& m, const Eigen::MatrixXd& oth
 double mean_correlation(const Eigen::MatrixXd& m, const Eigen::MatrixXd& other,
                         double temperature) {
   const Eigen::MatrixXd difference = (m - other) / temperature;
-  const Eigen::ArrayXd singular = difference.jacobiSvd().singularValues();
+  const Eigen::ArrayXd singular = singular_values(difference);
   return std::exp(-singular.square().log1p().sum() / 2);
 }
 

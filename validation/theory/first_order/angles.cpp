@@ -3,8 +3,9 @@
 
 #include <cmath>
 
-#include <Eigen/Cholesky>
+#include <Eigen/Core>
 
+#include "kernels/decompositions.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 
 namespace headlab {
@@ -19,9 +20,8 @@ double log_mass(const MatrixXd& first, const MatrixXd& second, const VectorXd& q
   const MatrixXd sum =
       (first * first.transpose() + second * second.transpose()) / (bandwidth * bandwidth);
   const MatrixXd one = MatrixXd::Identity(sum.rows(), sum.cols());
-  const Eigen::LLT<MatrixXd> root(one + sum);
-  const double log_determinant = 2 * MatrixXd(root.matrixL()).diagonal().array().log().sum();
-  return -0.5 * (log_determinant + query.dot(root.solve(sum * query)));
+  const Cholesky root(one + sum);
+  return -0.5 * (root.log_determinant() + query.dot(root.solve(VectorXd(sum * query))));
 }
 
 ScalarHead plane_head(double cosine, double centre, double bandwidth) {

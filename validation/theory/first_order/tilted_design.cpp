@@ -8,7 +8,9 @@
 #include <utility>
 #include <variant>
 
-#include <Eigen/Cholesky>
+#include <Eigen/Core>
+
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -35,9 +37,9 @@ Tilt tilt(const GaussianKernel& kernel, const GaussianLaw& design, const MatrixX
   t.frame = projections * (powers.cwiseSqrt() / kernel.bandwidth).asDiagonal();
   const MatrixXd seen = design.covariance * t.frame;
   const Index size = t.frame.cols();
-  const Eigen::LLT<MatrixXd> g(MatrixXd::Identity(size, size) + t.frame.transpose() * seen);
-  const MatrixXd inverse = g.solve(MatrixXd::Identity(size, size));
-  t.constant = -MatrixXd(g.matrixL()).diagonal().array().log().sum();
+  const Cholesky g(MatrixXd::Identity(size, size) + t.frame.transpose() * seen);
+  const MatrixXd inverse = g.solve(MatrixXd(MatrixXd::Identity(size, size)));
+  t.constant = -g.log_determinant() / 2;
   t.linear = VectorXd::Zero(size);
   t.quadratic = inverse / -2;
   t.slope = seen * inverse;

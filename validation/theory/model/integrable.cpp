@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Core>
+
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -173,11 +175,11 @@ std::unique_ptr<ConditionalMoments> BumpSumFunction::along(const GaussianLaw& ba
                                                            const MatrixXd& slope) const {
   // In the eigenvectors of S everything is diagonal:
   // E exp(-r |X - c|^2/2) = prod_i (1 + r l_i)^(-1/2) exp(-r (c - mu)_i^2 / (2 (1 + r l_i))).
-  const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(base.covariance);
-  const Eigen::ArrayXd lambda = eigen.eigenvalues().array().max(0.0);
-  const MatrixXd turned_slope = eigen.eigenvectors().transpose() * slope;
+  const SymmetricEigen eigen = symmetric_eigen(base.covariance);
+  const Eigen::ArrayXd lambda = eigen.values.array().max(0.0);
+  const MatrixXd turned_slope = eigen.vectors.transpose() * slope;
   auto bump = [&](double factor, double exponent, double rate, const VectorXd& centre) {
-    const VectorXd away = eigen.eigenvectors().transpose() * (centre - base.mean);
+    const VectorXd away = eigen.vectors.transpose() * (centre - base.mean);
     const VectorXd precision = rate / (1 + rate * lambda);
     const double log_mass = -(rate * lambda).log1p().sum() / 2;
     const MatrixXd weighted = precision.asDiagonal() * turned_slope;

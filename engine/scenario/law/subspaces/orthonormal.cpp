@@ -5,7 +5,7 @@
 
 #include <Eigen/Core>
 
-#include "kernels/signed_qr.h"
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/decompositions.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+#include <Eigen/QR>
+#include <Eigen/SVD>
+
+namespace headlab {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using Solver = Eigen::SelfAdjointEigenSolver<MatrixXd>;
+// Nothing precedes the rotations of a square matrix. BDCSVD would be faster from n = 16 on, and
+// takes 40 s to compile.
+using Svd = Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>;
+
+SymmetricEigen eigenvalues_of(const Solver& solver) {
+  return {.values = solver.eigenvalues(), .converged = solver.info() == Eigen::Success};
+}
+
+SymmetricEigen eigen_of(const Solver& solver) {
+  SymmetricEigen eigen = eigenvalues_of(solver);
+  eigen.vectors = solver.eigenvectors();
+  return eigen;
+}
+
+}  // namespace
+
+Cholesky::Cholesky(const MatrixXd& a) : factor_(std::make_shared<Eigen::LLT<MatrixXd>>(a)) {}
+
+bool Cholesky::succeeded() const {
+  return factor_->info() == Eigen::Success;
+}
+
+MatrixXd Cholesky::lower() const {
+  return factor_->matrixL();
+}
+
+double Cholesky::log_determinant() const {
+  return 2 * factor_->matrixLLT().diagonal().array().log().sum();
+}
+
+double Cholesky::reciprocal_condition() const {
+  return factor_->rcond();
+}
+
+VectorXd Cholesky::solve(const VectorXd& right) const {
+  return factor_->solve(right);
+}
+
+MatrixXd Cholesky::solve(const MatrixXd& right) const {
+  return factor_->solve(right);
+}
+
+VectorXd solve_semidefinite(const MatrixXd& a, const VectorXd& b) {
+  return a.ldlt().solve(b);
+}
+
+double log_abs_determinant(const MatrixXd& a) {
+  return Eigen::PartialPivLU<MatrixXd>(a).matrixLU().diagonal().array().abs().log().sum();
+}
+
+HouseholderQr::HouseholderQr(const MatrixXd& a)
+    : factor_(std::make_shared<Eigen::HouseholderQR<MatrixXd>>(a)) {}
+
+MatrixXd HouseholderQr::upper() const {
+  const MatrixXd& packed = factor_->matrixQR();
+  return packed.topRows(packed.cols()).triangularView<Eigen::Upper>();
+}
+
+MatrixXd HouseholderQr::thin_q() const {
+  return factor_->householderQ() * MatrixXd::Identity(factor_->rows(), factor_->cols());
+}
+
+MatrixXd HouseholderQr::q_times(const MatrixXd& x) const {
+  return factor_->householderQ() * x;
+}
+
+SignedQr signed_qr(const MatrixXd& a) {
+  const HouseholderQr qr(a);
+  SignedQr out{.q = qr.thin_q(), .r = qr.upper().diagonal()};
+  for (Eigen::Index j = 0; j < a.cols(); ++j) {
+    if (out.r(j) < 0) {
+      out.q.col(j) *= -1;
+      out.r(j) *= -1;
+    }
+  }
+  return out;
+}
+
+SymmetricEigen symmetric_eigen(const MatrixXd& a) {
+  return eigen_of(Solver(a));
+}
+
+SymmetricEigen symmetric_eigenvalues(const MatrixXd& a) {
+  return eigenvalues_of(Solver(a, Eigen::EigenvaluesOnly));
+}
+
+SymmetricEigen tridiagonal_eigen(const VectorXd& diagonal, const VectorXd& beside) {
+  Solver solver;
+  solver.computeFromTridiagonal(diagonal, beside);
+  return eigen_of(solver);
+}
+
+VectorXd singular_values(const MatrixXd& a) {
+  return Svd(a).singularValues();
+}
+
+LeftSvd left_svd(const MatrixXd& a) {
+  const Svd svd(a, Eigen::ComputeFullU);
+  return {.u = svd.matrixU(), .values = svd.singularValues()};
+}
+
+}  // namespace headlab
