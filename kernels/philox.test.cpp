@@ -25,7 +25,7 @@
 namespace headlab {
 namespace {
 
-constexpr std::uint64_t seed = 0x243f6a8885a308d3u;
+constexpr std::uint64_t philox_seed = 0x243f6a8885a308d3u;
 
 std::uint64_t join(std::uint32_t low, std::uint32_t high) {
   return (static_cast<std::uint64_t>(high) << 32) | low;
@@ -40,7 +40,7 @@ std::uint32_t word_at(std::uint64_t key, std::uint64_t stream, std::uint64_t off
 std::uint32_t draw(std::uint64_t stream, std::uint64_t point, int coordinate, int coordinates) {
   const auto per_point = static_cast<std::uint64_t>(quads_per_point(coordinates));
   const auto c = static_cast<std::uint64_t>(coordinate);
-  return philox(seed, stream, point * per_point + c / 4).w[c % 4];
+  return philox(philox_seed, stream, point * per_point + c / 4).w[c % 4];
 }
 
 TEST(Philox, GivesThePublishedAnswers) {
@@ -76,7 +76,7 @@ TEST(Philox, NamesStreamsAndPlaces) {
       for (int c = 0; c < d; ++c) {
         const std::uint64_t offset =
             point * 4 * static_cast<std::uint64_t>((d + 3) / 4) + static_cast<std::uint64_t>(c);
-        EXPECT_EQ(draw(3, point, c, d), word_at(seed, 3, offset));
+        EXPECT_EQ(draw(3, point, c, d), word_at(philox_seed, 3, offset));
       }
     }
   }
@@ -86,7 +86,8 @@ TEST(Philox, NamesStreamsAndPlaces) {
 std::vector<std::uint32_t> stream_of(int n, int d) {
   std::vector<std::uint32_t> words;
   for (int quad = 0; quad < n * quads_per_point(d); ++quad) {
-    const Words w = philox(seed, subsequence(Purpose::design, 1), static_cast<std::uint64_t>(quad));
+    const Words w =
+        philox(philox_seed, subsequence(Purpose::design, 1), static_cast<std::uint64_t>(quad));
     words.insert(words.end(), w.w, w.w + 4);
   }
   return words;
@@ -111,7 +112,7 @@ std::uint32_t curand_at(std::uint64_t key, std::uint64_t stream, std::uint64_t o
 TEST(Philox, EqualsCurand) {
   std::int64_t differing = 0, differing_off_by_one = 0, compared = 0;
   for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0xffffffff},
-                                  std::uint64_t{1} << 32, seed, ~std::uint64_t{0}}) {
+                                  std::uint64_t{1} << 32, philox_seed, ~std::uint64_t{0}}) {
     for (const std::uint64_t stream :
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0xffffffff}, std::uint64_t{1} << 32,
           subsequence(Purpose::noise, 123), subsequence(Purpose::pilot_noise, (1ull << 40) - 1)}) {
@@ -135,9 +136,9 @@ TEST(Philox, EqualsCurand) {
 TEST(Philox, ACurandStreamGoesOnAsOurs) {
   curandStatePhilox4_32_10_t state;
   const std::uint64_t stream = subsequence(Purpose::queries, 17);
-  curand_init(seed, stream, 6, &state);
+  curand_init(philox_seed, stream, 6, &state);
   for (std::uint64_t offset = 6; offset < 1000; ++offset) {
-    ASSERT_EQ(curand(&state), word_at(seed, stream, offset)) << offset;
+    ASSERT_EQ(curand(&state), word_at(philox_seed, stream, offset)) << offset;
   }
 }
 #endif
@@ -180,7 +181,7 @@ void expect_all_uncorrelated(const std::vector<Stream>& streams) {
 TEST(Philox, PurposesAreUncorrelated) {
   std::vector<Stream> streams;
   for (std::uint64_t p = 0; p < 10; ++p) {
-    streams.push_back(numbers(seed, subsequence(static_cast<Purpose>(p), 0)));
+    streams.push_back(numbers(philox_seed, subsequence(static_cast<Purpose>(p), 0)));
   }
   expect_all_uncorrelated(streams);
 }
@@ -188,21 +189,21 @@ TEST(Philox, PurposesAreUncorrelated) {
 TEST(Philox, ReplicatesAreUncorrelated) {
   std::vector<Stream> streams;
   for (const std::uint64_t r : {0ull, 1ull, 2ull, 255ull, 256ull, 1ull << 32, (1ull << 40) - 1}) {
-    streams.push_back(numbers(seed, subsequence(Purpose::design, r)));
+    streams.push_back(numbers(philox_seed, subsequence(Purpose::design, r)));
   }
   expect_all_uncorrelated(streams);
 }
 
 TEST(Philox, CoordinatesAreUncorrelated) {
   std::vector<Stream> streams;
-  for (int c = 0; c < 8; ++c) streams.push_back(numbers(seed, 0, c));
+  for (int c = 0; c < 8; ++c) streams.push_back(numbers(philox_seed, 0, c));
   expect_all_uncorrelated(streams);
 }
 
 TEST(Philox, PointsAreUncorrelated) {
   std::vector<Stream> streams;
   for (const std::uint64_t lag : {0ull, 1ull, 2ull, 4ull, 32ull, 4096ull}) {
-    streams.push_back(numbers(seed, 0, 0, lag));
+    streams.push_back(numbers(philox_seed, 0, 0, lag));
   }
   expect_all_uncorrelated(streams);
 }
@@ -216,19 +217,19 @@ TEST(Philox, SeedsAreUncorrelated) {
 }
 
 TEST(Philox, CorrelationIsSeen) {
-  const Stream x = numbers(seed, 0);
+  const Stream x = numbers(philox_seed, 0);
   EXPECT_FALSE(uncorrelated(x, x));
-  EXPECT_FALSE(uncorrelated(numbers(seed, subsequence(Purpose::noise, 3)),
-                            numbers(seed, subsequence(Purpose::noise, 3))));
+  EXPECT_FALSE(uncorrelated(numbers(philox_seed, subsequence(Purpose::noise, 3)),
+                            numbers(philox_seed, subsequence(Purpose::noise, 3))));
   // A correlation of 0.1 is some 13 standard errors.
-  Stream mixed = numbers(seed, 1);
+  Stream mixed = numbers(philox_seed, 1);
   for (std::size_t i = 0; i < x.size(); ++i) mixed[i] = 0.995 * mixed[i] + 0.1 * x[i];
   EXPECT_FALSE(uncorrelated(x, mixed));
   // Magnitudes shared, signs not: only the second sum sees it.
-  Stream folded = numbers(seed, 1);
+  Stream folded = numbers(philox_seed, 1);
   for (std::size_t i = 0; i < x.size(); ++i) folded[i] = folded[i] < 0 ? -x[i] : x[i];
   EXPECT_FALSE(uncorrelated(x, folded));
-  Stream spoilt = numbers(seed, 1);
+  Stream spoilt = numbers(philox_seed, 1);
   spoilt[5] = std::nan("");
   EXPECT_FALSE(uncorrelated(x, spoilt));
 }

@@ -13,7 +13,7 @@
 namespace headlab {
 namespace {
 
-std::string refusal(const std::string& bytes, std::size_t least = 3, std::size_t most = 3) {
+std::string npy_refusal(const std::string& bytes, std::size_t least = 3, std::size_t most = 3) {
   try {
     parse_npy_array(bytes, "t", least, most);
   } catch (const InvalidInput& error) {
@@ -52,19 +52,19 @@ TEST(NpyFile, FortranOrderIsTurnedIntoCOrder) {
 
 TEST(NpyFile, RefusesOtherShapes) {
   const std::vector<double> six(6, 1.0);
-  EXPECT_EQ(refusal(npy_bytes({1, 2, 3}, six)), "accepted");
-  EXPECT_EQ(refusal(npy_bytes({2, 3}, six)), "t: has 2 axes (allowed: 3)");
-  EXPECT_EQ(refusal(npy_bytes({1, 1, 2, 3}, six)), "t: has 4 axes (allowed: 3)");
-  EXPECT_EQ(refusal(npy_bytes({1, 2, 3}, six), 1, 2), "t: has 3 axes (allowed: 1 or 2)");
-  EXPECT_EQ(refusal(npy_bytes({3, 0, 2}, {})), "t: has no numbers: its shape is 3 x 0 x 2");
+  EXPECT_EQ(npy_refusal(npy_bytes({1, 2, 3}, six)), "accepted");
+  EXPECT_EQ(npy_refusal(npy_bytes({2, 3}, six)), "t: has 2 axes (allowed: 3)");
+  EXPECT_EQ(npy_refusal(npy_bytes({1, 1, 2, 3}, six)), "t: has 4 axes (allowed: 3)");
+  EXPECT_EQ(npy_refusal(npy_bytes({1, 2, 3}, six), 1, 2), "t: has 3 axes (allowed: 1 or 2)");
+  EXPECT_EQ(npy_refusal(npy_bytes({3, 0, 2}, {})), "t: has no numbers: its shape is 3 x 0 x 2");
   std::string huge = npy_bytes({1, 2, 3}, six);
   huge.replace(huge.find("(1, 2, 3, ), }") + 1, 40, "4294967296, 4294967296, 4294967296), }  ");
-  EXPECT_EQ(refusal(huge),
+  EXPECT_EQ(npy_refusal(huge),
             "t: has 48 bytes of numbers, its shape 4294967296 x 4294967296 x 4294967296 needs "
             "another length");
   std::vector<double> poisoned = six;
   poisoned[4] = 0.0 / 0.0;
-  EXPECT_EQ(refusal(npy_bytes({1, 2, 3}, poisoned)), "t: element [0][1][1] is not finite");
+  EXPECT_EQ(npy_refusal(npy_bytes({1, 2, 3}, poisoned)), "t: element [0][1][1] is not finite");
 }
 
 }  // namespace

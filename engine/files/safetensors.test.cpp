@@ -32,7 +32,7 @@ SafetensorsFile open(const std::string& bytes) {
   return {std::make_unique<std::istringstream>(bytes), "t"};
 }
 
-std::string refusal(const std::function<void()>& read) {
+std::string safetensors_refusal(const std::function<void()>& read) {
   try {
     read();
   } catch (const InvalidInput& error) {
@@ -41,8 +41,8 @@ std::string refusal(const std::function<void()>& read) {
   return "accepted";
 }
 
-std::string refusal(const std::string& bytes) {
-  return refusal([&] {
+std::string safetensors_refusal(const std::string& bytes) {
+  return safetensors_refusal([&] {
     SafetensorsFile file = open(bytes);
     for (const auto& [name, tensor] : file.tensors()) file.read(name);
   });
@@ -94,14 +94,14 @@ TEST(Safetensors, ReadsTensorsInAnyOrder) {
   EXPECT_EQ(file.read("late"), (std::vector<double>{1, 2}));
   EXPECT_EQ(file.tensors().at("late").shape, (std::vector<std::uint64_t>{2, 1}));
   EXPECT_TRUE(file.read("none").empty());
-  EXPECT_EQ(refusal([&] { file.read("flag"); }),
+  EXPECT_EQ(safetensors_refusal([&] { file.read("flag"); }),
             "t: tensor \"flag\" has type BOOL (allowed: F64, F32, F16, BF16)");
 }
 
 TEST(Safetensors, RefusesWhatIsMalformed) {
   const std::string eight(8, '\0');
   const std::string sixteen(16, '\0');
-  ASSERT_EQ(refusal(one_tensor("F64", "[1]", eight)), "accepted");
+  ASSERT_EQ(safetensors_refusal(one_tensor("F64", "[1]", eight)), "accepted");
   const std::string limits = " (allowed: what is there, at most 100000000)";
   const std::string malformed = "t: has a malformed safetensors header";
   const std::string at_a = malformed + " at tensor \"a\"";
@@ -188,7 +188,7 @@ TEST(Safetensors, RefusesWhatIsMalformed) {
        "t: tensor \"a\" has a number that is not finite"},
   };
   for (const auto& [bytes, line] : cases) {
-    EXPECT_EQ(refusal(bytes), line) << bytes.substr(0, 200);
+    EXPECT_EQ(safetensors_refusal(bytes), line) << bytes.substr(0, 200);
   }
 }
 
@@ -196,11 +196,11 @@ TEST(Safetensors, RefusesWhatIsMalformed) {
 TEST(Safetensors, SurvivesDamage) {
   const std::string good = one_tensor("F32", "[2,1]", bytes_of<float>({1, 2}));
   for (std::size_t i = 0; i < good.size(); ++i) {
-    EXPECT_NE(refusal(good.substr(0, i)), "accepted");
+    EXPECT_NE(safetensors_refusal(good.substr(0, i)), "accepted");
     for (const char byte : {'\0', '9', '"', '}', '\x7f', '\xff'}) {
       std::string damaged = good;
       damaged[i] = byte;
-      EXPECT_EQ(refusal(damaged).find('\n'), std::string::npos);
+      EXPECT_EQ(safetensors_refusal(damaged).find('\n'), std::string::npos);
     }
   }
 }
@@ -215,14 +215,15 @@ TEST(Safetensors, AreFiles) {
   EXPECT_EQ(file.read("a"), std::vector<double>{0.5});
   // Cut while it is open.
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  EXPECT_EQ(refusal([&] { SafetensorsFile(path).read("a"); }),
+  EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(path).read("a"); }),
             path + ": tensor \"a\" has bytes 0 to 8 of the 7 there are");
-  EXPECT_EQ(refusal([&] { file.read("a"); }), path + ": tensor \"a\" cannot be read");
-  EXPECT_EQ(refusal([&] { SafetensorsFile(folder.string()); }),
+  EXPECT_EQ(safetensors_refusal([&] { file.read("a"); }), path + ": tensor \"a\" cannot be read");
+  EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(folder.string()); }),
             folder.string() + ": is no regular file");
-  EXPECT_EQ(refusal([&] { SafetensorsFile(path + "x"); }),
+  EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(path + "x"); }),
             path + "x: cannot be opened: No such file or directory");
-  EXPECT_EQ(refusal([] { SafetensorsFile("/dev/zero"); }), "/dev/zero: is no regular file");
+  EXPECT_EQ(safetensors_refusal([] { SafetensorsFile("/dev/zero"); }),
+            "/dev/zero: is no regular file");
   std::filesystem::remove_all(folder);
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using Rows = std::vector<std::vector<double>>;
 
-std::string refusal(const std::function<void()>& read) {
+std::string table_refusal(const std::function<void()>& read) {
   try {
     read();
   } catch (const InvalidInput& error) {
@@ -29,11 +29,11 @@ std::string refusal(const std::function<void()>& read) {
 }
 
 std::string csv_refusal(const std::string& text) {
-  return refusal([&] { parse_csv(text, "t.csv"); });
+  return table_refusal([&] { parse_csv(text, "t.csv"); });
 }
 
-std::string npy_refusal(const std::string& bytes) {
-  return refusal([&] { parse_npy(bytes, "t.npy"); });
+std::string npy_table_refusal(const std::string& bytes) {
+  return table_refusal([&] { parse_npy(bytes, "t.npy"); });
 }
 
 std::string npy_with_header(const std::string& header, const std::string& data, char major = 1) {
@@ -135,7 +135,7 @@ TEST(table_file, npy_refusals) {
       "array.astype(\"<f8\")";
   const std::string eight(8, '\0');
   const std::string good = npy("<f8", "(2,)", eight + eight);
-  ASSERT_EQ(npy_refusal(good), "accepted");
+  ASSERT_EQ(npy_table_refusal(good), "accepted");
   const std::string f8 = "{'descr': '<f8', 'fortran_order': False, 'shape': ";
   const std::pair<std::string, std::string> cases[] = {
       {"", "t.npy: is no NPY file: it begins with other bytes"},
@@ -186,7 +186,7 @@ TEST(table_file, npy_refusals) {
        "t.npy: element [0][1] is not finite"},
       {npy("<f4", "(1,)", bytes_of<float>({0.0f / 0.0f})), "t.npy: element [0] is not finite"},
   };
-  for (const auto& [bytes, line] : cases) EXPECT_EQ(npy_refusal(bytes), line);
+  for (const auto& [bytes, line] : cases) EXPECT_EQ(npy_table_refusal(bytes), line);
 }
 
 /// Every prefix, and the file with each of its bytes changed, is read or refused: never worse.
@@ -194,11 +194,11 @@ TEST(table_file, npy_survives_damage) {
   const std::string good = npy("<f8", "(2, 2)", bytes_of<double>({1, 2, 3, 4}));
   std::size_t refused = 0;
   for (std::size_t i = 0; i < good.size(); ++i) {
-    refused += npy_refusal(good.substr(0, i)) != "accepted";
+    refused += npy_table_refusal(good.substr(0, i)) != "accepted";
     for (const char byte : {'\0', '9', '\x7f', '\xff'}) {
       std::string damaged = good;
       damaged[i] = byte;
-      EXPECT_EQ(npy_refusal(damaged).find('\n'), std::string::npos);
+      EXPECT_EQ(npy_table_refusal(damaged).find('\n'), std::string::npos);
     }
   }
   EXPECT_EQ(refused, good.size());
@@ -217,13 +217,13 @@ TEST(table_file, files_are_told_apart_by_their_first_bytes) {
   write("c.npy", "1,2\n");
   EXPECT_EQ(read_table(path("a.csv")).rows, (Rows{{1, 2}}));
   EXPECT_EQ(read_table(path("b.dat")).rows, (Rows{{1, 2}}));
-  EXPECT_EQ(refusal([&] { read_table(path("c.npy")); }),
+  EXPECT_EQ(table_refusal([&] { read_table(path("c.npy")); }),
             path("c.npy") + ": is no NPY file: it begins with other bytes");
-  EXPECT_EQ(refusal([&] { read_table(path("d.csv")); }),
+  EXPECT_EQ(table_refusal([&] { read_table(path("d.csv")); }),
             path("d.csv") + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(refusal([&] { read_table(directory.string()); }),
+  EXPECT_EQ(table_refusal([&] { read_table(directory.string()); }),
             directory.string() + ": is a directory, needs a file");
-  EXPECT_EQ(refusal([] { read_file("/dev/zero", 1 << 20); }),
+  EXPECT_EQ(table_refusal([] { read_file("/dev/zero", 1 << 20); }),
             "/dev/zero: is too long (allowed: at most 1 MiB)");
   std::filesystem::remove_all(directory);
 }

@@ -184,8 +184,8 @@ TEST(condition, a_table_may_be_set_around_what_is_swept) {
 TEST(condition, parameters_survive_json) {
   const auto scenario = parse_scenario(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
                                        {"data.noise.sd=0.1"});
-  const auto json = nlohmann::json::parse(to_json(scenario.conditions[1].parameters));
-  EXPECT_EQ(json, nlohmann::json::parse(R"({
+  const auto parsed = nlohmann::json::parse(to_json(scenario.conditions[1].parameters));
+  EXPECT_EQ(parsed, nlohmann::json::parse(R"({
     "scenario": {"name": "base"},
     "data": {"n": 20, "design": {"law": "normal", "dim": 4}, "regression": {"law": "zero"},
              "noise": {"law": "normal", "sd": 0.1}},

@@ -13,7 +13,7 @@
 namespace headlab {
 namespace {
 
-const GaussianKernel kernel{.bandwidth = 0.4};
+const GaussianKernel fit_kernel{.bandwidth = 0.4};
 
 /// Y = cos(2 direction.x) + noise, x ~ N(0, I_3), direction = (0.8, 0.6, 0).
 FitPoints single_index_points(std::size_t n, double sd = 0.1) {
@@ -46,7 +46,7 @@ Learning two_heads() {
 }
 
 Fit fit(const Learning& learning, const FitPoints& points, const FitHooks& hooks = {}) {
-  const auto gradients = make_reference_gradients(kernel);
+  const auto gradients = make_reference_gradients(fit_kernel);
   return fit_heads(learning, 0, points, *gradients, hooks).value();
 }
 
@@ -78,7 +78,7 @@ TEST(Fit, AWrongSignOfTheGradientDoesNotFindIt) {
     }
 
    private:
-    std::unique_ptr<HeadGradients> right_ = make_reference_gradients(kernel);
+    std::unique_ptr<HeadGradients> right_ = make_reference_gradients(fit_kernel);
   } wrong;
   Learning learning = one_head();
   learning.held_out = 0;  // which would keep the start
@@ -149,7 +149,7 @@ TEST(Fit, DependsOnItsSeedAndNumber) {
   const FitPoints points = single_index_points(60);
   Learning learning = two_heads();
   learning.held_out = 0;
-  const auto gradients = make_reference_gradients(kernel);
+  const auto gradients = make_reference_gradients(fit_kernel);
   const auto of = [&](std::uint64_t number) {
     return fit_heads(learning, number, points, *gradients).value().heads.keys;
   };
@@ -163,7 +163,7 @@ TEST(Fit, DependsOnItsSeedAndNumber) {
 TEST(Fit, GoesTheSameWayOnTheCpuBackend) {
   const FitPoints points = single_index_points(200);
   const Learning learning = one_head();
-  const auto gradients = make_cpu_gradients(kernel, 2);
+  const auto gradients = make_cpu_gradients(fit_kernel, 2);
   const Fit fast = fit_heads(learning, 0, points, *gradients).value();
   const Fit exact = fit(learning, points);
   EXPECT_EQ(fast.steps, exact.steps);
@@ -174,7 +174,7 @@ TEST(Fit, GoesTheSameWayOnTheCpuBackend) {
 }
 
 TEST(Fit, StopsWhereItIsTold) {
-  const auto gradients = make_reference_gradients(kernel);
+  const auto gradients = make_reference_gradients(fit_kernel);
   int asked = 0;
   const FitHooks hooks{.stop = [&] { return ++asked == 3; }};
   EXPECT_FALSE(fit_heads(one_head(), 0, single_index_points(40), *gradients, hooks));

@@ -84,22 +84,22 @@ double tie() {
 }
 
 /// Selections among `seeds` seeds in which row `best` is not in the set.
-std::uint64_t misses(Condition (*world)(std::uint64_t), int budget, std::size_t best, double alpha,
-                     std::uint64_t seeds) {
+std::uint64_t misses(Condition (*world)(std::uint64_t), int budget, std::size_t best,
+                     double familywise, std::uint64_t seeds) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     // Without a zone every look is made use of.
     const AllocationStudy study =
         allocate(world(seed), budget, {.backend = "cpu", .threads = 1},
-                 {.replicates = 4096, .guarantee = {.alpha = alpha, .zone = 0}});
+                 {.replicates = 4096, .guarantee = {.alpha = familywise, .zone = 0}});
     count += study.rows.at(best).in_best_set ? 0 : 1;
   }
   return count;
 }
 
 constexpr std::uint64_t seeds = 200;
-constexpr double alpha = 0.05;
-constexpr double confidence = 0.998;
+constexpr double familywise = 0.05;
+constexpr double test_confidence = 0.998;
 
 double near_tie() {
   static const double sd = 0.998 * tie();
@@ -112,11 +112,11 @@ TEST(Allocate, KeepsABestThatExactTheoryKnowsAsOftenAsSaid) {
   ASSERT_LT(errors[1], errors[0]);
   ASSERT_LT(errors[0] / errors[1] - 1, 2e-3);
   const auto world = [](std::uint64_t seed) { return two_ways(near_tie(), seed); };
-  const std::uint64_t missed = misses(world, 2, 1, alpha, seeds);
-  EXPECT_LE(clopper_pearson(missed, seeds, confidence).low, alpha) << missed;
+  const std::uint64_t missed = misses(world, 2, 1, familywise, seeds);
+  EXPECT_LE(clopper_pearson(missed, seeds, test_confidence).low, familywise) << missed;
   // Intervals planted too narrow are found out.
   const std::uint64_t narrow = misses(world, 2, 1, 0.8, seeds);
-  EXPECT_GT(clopper_pearson(narrow, seeds, confidence).low, alpha) << narrow;
+  EXPECT_GT(clopper_pearson(narrow, seeds, test_confidence).low, familywise) << narrow;
 }
 
 TEST(Allocate, KeepsABestThatBruteForceKnowsAsOftenAsSaid) {
@@ -133,8 +133,8 @@ TEST(Allocate, KeepsABestThatBruteForceKnowsAsOftenAsSaid) {
     const Estimate lead = (runs.mse(member) - runs.mse(best)).figure(runs.node_counts(member));
     ASSERT_GT(lead.value, 6 * lead.mcse) << member;
   }
-  const std::uint64_t missed = misses(four_ways, 4, best, alpha, seeds);
-  EXPECT_LE(clopper_pearson(missed, seeds, confidence).low, alpha) << missed;
+  const std::uint64_t missed = misses(four_ways, 4, best, familywise, seeds);
+  EXPECT_LE(clopper_pearson(missed, seeds, test_confidence).low, familywise) << missed;
 }
 
 TEST(Allocate, AgreesWithExactTheory) {

@@ -7,7 +7,7 @@
 namespace headlab {
 namespace {
 
-struct Document {
+struct TheoryDocument {
   const std::vector<TheoryGrowth>& growths;
   const std::string& limits;
   const Provenance& program;
@@ -32,7 +32,7 @@ struct Document {
 
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
                         const Provenance& program) {
-  return json_text(Document{growths, limits, program});
+  return json_text(TheoryDocument{growths, limits, program});
 }
 
 }  // namespace headlab

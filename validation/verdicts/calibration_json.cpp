@@ -7,7 +7,7 @@
 namespace headlab {
 namespace {
 
-struct Document {
+struct CalibrationDocument {
   const Calibration& calibration;
   const Provenance& program;
 
@@ -21,7 +21,7 @@ struct Document {
 }  // namespace
 
 std::string calibration_json(const Calibration& calibration, const Provenance& program) {
-  return json_text(Document{calibration, program});
+  return json_text(CalibrationDocument{calibration, program});
 }
 
 }  // namespace headlab

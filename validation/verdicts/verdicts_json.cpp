@@ -7,7 +7,7 @@
 namespace headlab {
 namespace {
 
-struct Document {
+struct VerdictsDocument {
   const Validation& validation;
   const Provenance& program;
 
@@ -21,7 +21,7 @@ struct Document {
 }  // namespace
 
 std::string verdicts_json(const Validation& validation, const Provenance& program) {
-  return json_text(Document{validation, program});
+  return json_text(VerdictsDocument{validation, program});
 }
 
 }  // namespace headlab

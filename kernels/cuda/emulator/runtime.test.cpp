@@ -27,7 +27,7 @@ class EmulatedRuntime : public testing::Test {
 };
 
 template <class Error, class Call>
-std::string error_of(const Call& call) {
+std::string call_error(const Call& call) {
   try {
     call();
   } catch (const Error& e) {
@@ -51,7 +51,7 @@ TEST_F(EmulatedRuntime, HasTheDevicesThatATestAsksFor) {
   EXPECT_EQ(usable_devices()[2].number, 2);
   use_device(2);
   control::set_devices(0);
-  EXPECT_EQ(error_of<Unavailable>(usable_devices),
+  EXPECT_EQ(call_error<Unavailable>(usable_devices),
             "cuda: no device (emulated) - use the cpu backend");
 }
 
@@ -132,10 +132,10 @@ TEST_F(EmulatedRuntime, RefusesWhatIsNotInOneArrayOfTheDevice) {
   }
   use_device(1);
   Stream stream;
-  EXPECT_EQ(error_of<DeviceError>([&] { stream.clear(data, 1); }),
+  EXPECT_EQ(call_error<DeviceError>([&] { stream.clear(data, 1); }),
             "cuda device 1 (emulated): clear: 1 bytes that are not in one array of this device");
   use_device(0);
-  EXPECT_EQ(error_of<DeviceError>([&] { stream.check_launch("sums"); }),
+  EXPECT_EQ(call_error<DeviceError>([&] { stream.check_launch("sums"); }),
             "cuda device 1 (emulated): launch of sums: this thread uses device 0 - call use_device "
             "first");
 }
@@ -146,7 +146,7 @@ TEST_F(EmulatedRuntime, ALostDeviceShowsInSynchronise) {
   control::lose_device(1);
   EXPECT_NO_THROW(stream.synchronise());
   control::lose_device(0);
-  EXPECT_EQ(error_of<DeviceError>([&] { stream.synchronise(); }),
+  EXPECT_EQ(call_error<DeviceError>([&] { stream.synchronise(); }),
             "cuda device 0 (emulated): lost (a test said so) - run again on another device");
   EXPECT_THROW(stream.synchronise(), DeviceError);
   control::reset();

@@ -13,7 +13,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using nlohmann::json;
 
 Condition condition_of(const json& known) {
@@ -54,10 +53,10 @@ double distance(const Plan& plan, const HeadTheory& theory, const json& known) {
     const double difference = std::abs(value - expected);
     largest = difference <= largest ? largest : std::isnan(difference) ? INFINITY : difference;
   };
-  for (Index h = 0; h < plan.heads; ++h) {
+  for (Eigen::Index h = 0; h < plan.heads; ++h) {
     const auto row = static_cast<std::size_t>(h);
     look(theory.bias(h) + plan.truth[0], known["conditional_mean"][row]);
-    for (Index l = 0; l < plan.heads; ++l) {
+    for (Eigen::Index l = 0; l < plan.heads; ++l) {
       look(theory.covariance(h, l),
            known["conditional_covariance"][row][static_cast<std::size_t>(l)]);
     }
@@ -88,11 +87,13 @@ TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
   const auto heads = static_cast<std::size_t>(result.plan.heads);
   for (std::size_t h = 0; h < heads; ++h) {
     EXPECT_EQ(simulated.head_bias[h].mcse, 0);
-    EXPECT_NEAR(simulated.head_bias[h].value, theory.queries[0].bias(static_cast<Index>(h)), 1e-15);
+    EXPECT_NEAR(simulated.head_bias[h].value, theory.queries[0].bias(static_cast<Eigen::Index>(h)),
+                1e-15);
     for (std::size_t l = 0; l < heads; ++l) {
-      EXPECT_NEAR(simulated.head_covariance[h * heads + l].value,
-                  theory.queries[0].covariance(static_cast<Index>(h), static_cast<Index>(l)),
-                  1e-15);
+      EXPECT_NEAR(
+          simulated.head_covariance[h * heads + l].value,
+          theory.queries[0].covariance(static_cast<Eigen::Index>(h), static_cast<Eigen::Index>(l)),
+          1e-15);
     }
   }
   EXPECT_NEAR(result.estimates.weights_index.value, theory.weights_index, 1e-15);
