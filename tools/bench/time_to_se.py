@@ -67,7 +67,7 @@ class Headlab:
         out = os.path.join(self.scratch, "pilot")
         self.run(replicates, seed, conditions, out)
         try:
-            return [sums_of_nodes(os.path.join(out, "results.nc"), f"condition_{c:03d}") for c in range(conditions)]
+            return [sums_of_nodes(os.path.join(out, "results.nc"), c) for c in range(conditions)]
         except (OSError, LookupError) as error:
             raise Failed(f"{self.program}: no nodes of it in results.nc ({error})") from error
         finally:
@@ -82,17 +82,18 @@ class Headlab:
         return condition
 
 
-def sums_of_nodes(path, group):
-    """The moments that results.nc has (docs/results.md) as Sums, one for each jackknife group."""
+def sums_of_nodes(path, condition):
+    """The moments of a condition in results.nc (docs/results.md) as Sums, one for each jackknife group."""
     import netCDF4
     import numpy as np
     from numpy_monte_carlo import Sums
     with netCDF4.Dataset(path) as file:
-        nodes = file[group]
+        nodes = file["nodes"]
         first, second = nodes["pair_first"][:].data, nodes["pair_second"][:].data
-        count, mean = nodes["node_count"][:].data.astype(float), nodes["mean"][:].data
-        comoment, jackknife_group = nodes["comoment"][:].data, nodes["node_jackknife"][:].data
-        conditional = nodes.estimator == "conditional"
+        rows = nodes["condition"][:].data == condition
+        count, mean = nodes["count"][rows].data.astype(float), nodes["mean"][rows].data
+        comoment, jackknife_group = nodes["comoment"][rows].data, nodes["jackknife"][rows].data
+        conditional = file["estimator"][condition] == "conditional"
     heads = second.max() + 1
 
     def matrices(pairs):  # [node][Q][pair] -> [node][Q][H][H]

@@ -135,8 +135,8 @@ def check_variables(dataset, where):
 def check_conditions(path, root, summary, group):
     """Recomputes the figures of the conditions that stand in `group` ("" for the root)."""
     within = f"{group}/" if group else ""
-    arrays = xr.open_dataset(path, group=group or None)
-    nodes = xr.open_dataset(path, group=f"{within}nodes")
+    arrays = xr.load_dataset(path, group=group or None)
+    nodes = xr.load_dataset(path, group=f"{within}nodes")
     check_variables(arrays, group or "the root")
     check_variables(nodes, f"{within}nodes")
     require(arrays.head_covariance.dims == ("condition", "query", "head", "head_2"), "axes differ")
@@ -162,7 +162,7 @@ def check_conditions(path, root, summary, group):
 
 def check(path, summary):
     """A sweep of four moment layouts, each in a group of its own."""
-    root = xr.open_dataset(path)
+    root = xr.load_dataset(path)
     require(dict(root.sizes) == dict(condition=4), f"dimensions are {dict(root.sizes)}")
     for name in PROVENANCE:
         require(name in root.attrs, f"attribute {name} is missing")
@@ -180,7 +180,7 @@ def check(path, summary):
 
 def check_one_layout(path, summary):
     """A sweep of one moment layout, which stands in the root."""
-    root = xr.open_dataset(path)
+    root = xr.load_dataset(path)
     require(dict(root.sizes) == dict(condition=2, query=2, head=2, head_2=2, coordinate=4, dim=1),
             f"dimensions are {dict(root.sizes)}")
     require(check_conditions(path, root, summary, "") == [0, 1], "conditions are missing")
