@@ -78,7 +78,8 @@ int command_allocate_map(const AllocateArguments& arguments, const Scenario& sce
     if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
   }
   if (!map.failure.empty()) throw RunFailed(map.failure + " - the cells before it are kept");
-  return ended(map.outcome, "some cells are missing");
+  return ended(map.outcome, map.outcome.interrupted ? "cells that were not reached are missing"
+                                                    : "some cells are missing");
 }
 
 }  // namespace headlab::tools
