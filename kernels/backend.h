@@ -77,11 +77,4 @@ class Backend {
   }
 };
 
-/// The backends of this build, "auto" not among them.
-std::vector<std::string> backend_names();
-
-/// The backend called `name`, or the fastest one here for "auto". Throws std::invalid_argument with
-/// one line for one that this build or machine does not have.
-std::unique_ptr<Backend> make_backend(const std::string& name);
-
 }  // namespace headlab

@@ -2,19 +2,14 @@
 #include "engine/dataset/draw_shard.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
-#include <exception>
-#include <mutex>
 #include <numeric>
 #include <span>
-#include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
-#include "engine/files/error.h"
-#include "engine/run/simulate.h"
 #include "kernels/cpu/sample_points.h"
+#include "kernels/parallel_for.h"
 #include "kernels/reference/reference.h"
 
 namespace headlab {
@@ -117,21 +112,19 @@ class Drawing {
     const std::uint64_t samples = request_.estimates || request_.weights
                                       ? (range_.count + samples_together_ - 1) / samples_together_
                                       : 0;
-    parts_ = points_.count() + samples;
-    const std::uint64_t workers = std::min(parts_, static_cast<std::uint64_t>(threads));
-    {
-      std::vector<std::jthread> pool;
-      for (std::uint64_t i = 0; i < workers; ++i) {
-        try {
-          pool.emplace_back([this] { work(); });
-        } catch (const std::system_error& error) {
-          // The bits do not depend on the number of threads, so those that started carry on.
-          if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
-          break;
+    parallel_for(points_.count() + samples, threads, [&](std::size_t i) {
+      if (stops()) return;
+      try {
+        if (i < points_.count()) {
+          draw_points(points_[i]);
+        } else {
+          weigh((i - points_.count()) * samples_together_);
         }
+      } catch (...) {
+        stopped_ = true;
+        throw;
       }
-    }
-    if (error_) std::rethrow_exception(error_);
+    });
     return !stopped_;
   }
 
@@ -164,29 +157,14 @@ class Drawing {
     std::vector<double> regression, noise_sd, y;
   };
 
-  void work() {
-    try {
-      Points points;
-      for (std::uint64_t i = next_++; i < parts_ && !stops(); i = next_++) {
-        if (i < points_.count()) {
-          draw_points(points_[i], points);
-        } else {
-          weigh((i - points_.count()) * samples_together_);
-        }
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      stopped_ = true;
-    }
-  }
-
   bool stops() {
     if (session_.should_stop()) stopped_ = true;
     return stopped_;
   }
 
-  void draw_points(const Part& part, Points& to) {
+  void draw_points(const Part& part) {
+    // Kept from part to part, for the memory.
+    thread_local Points to;
     const auto d = static_cast<std::size_t>(plan_.d);
     const auto points = static_cast<std::size_t>(part.points);
     const std::size_t count = points * static_cast<std::size_t>(part.replicates);
@@ -249,11 +227,7 @@ class Drawing {
   PointParts points_;
   std::uint64_t outputs_a_replicate_;  ///< queries x heads
   std::uint64_t samples_together_;     ///< replicates that are weighed in one part
-  std::uint64_t parts_ = 0;
-  std::atomic<std::uint64_t> next_ = 0;
   std::atomic<bool> stopped_ = false;
-  std::mutex mutex_;
-  std::exception_ptr error_;
 };
 
 double weights_a_replicate(const Scenario& scenario) {

@@ -24,7 +24,7 @@
 #include "engine/files/error.h"
 #include "engine/files/sha256.h"
 #include "engine/run/memory.h"
-#include "engine/run/simulate.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {
@@ -91,21 +91,12 @@ std::vector<char> check_shards(const Dataset& dataset, const std::string& folder
     all += bytes.back();
   }
   Teller teller(session, "to check", all, static_cast<std::uint64_t>(all));
-  std::atomic<std::size_t> next = 0;
-  auto work = [&] {
-    for (std::size_t i = next++; i < ids.size(); i = next++) {
-      if (session.should_stop()) return;
-      const auto files = dataset.shard_files(ids[i].first, ids[i].second);
-      intact[i] = is_intact(folder, records.at(ids[i]), files) ? 1 : 0;
-      teller.add(bytes[i]);
-    }
-  };
-  const std::size_t threads =
-      std::min(ids.size(), static_cast<std::size_t>(thread_count(session.threads)));
-  std::vector<std::future<void>> pool;
-  for (std::size_t i = 1; i < threads; ++i) pool.push_back(std::async(std::launch::async, work));
-  work();
-  for (std::future<void>& one : pool) one.get();
+  parallel_for(ids.size(), thread_count(session.threads), [&](std::size_t i) {
+    if (session.should_stop()) return;
+    const auto files = dataset.shard_files(ids[i].first, ids[i].second);
+    intact[i] = is_intact(folder, records.at(ids[i]), files) ? 1 : 0;
+    teller.add(bytes[i]);
+  });
   return intact;
 }
 

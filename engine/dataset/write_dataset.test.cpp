@@ -22,7 +22,7 @@
 #include "engine/files/sha256.h"
 #include "engine/run/learned_heads.h"
 #include "engine/testing/folder_test.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 #include "kernels/reference/reference.h"
 
 namespace headlab {

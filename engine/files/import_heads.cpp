@@ -15,7 +15,7 @@
 #include "engine/files/safetensors.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
-#include "kernels/deal.h"
+#include "kernels/parallel_for.h"
 #include "kernels/signed_qr.h"
 
 namespace headlab {
@@ -250,7 +250,7 @@ class Importer {
       layer.query_subspaces.resize(heads);
       layer.singular_values.resize(heads);
     }
-    deal(heads, threads_, [&](std::size_t h) { fill_head(w, h, layer); });
+    parallel_for(heads, threads_, [&](std::size_t h) { fill_head(w, h, layer); });
     return layer;
   }
 

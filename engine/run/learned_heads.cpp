@@ -11,9 +11,9 @@
 #include <Eigen/Core>
 
 #include "engine/run/pilot.h"
-#include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "kernels/learning/worker.h"
+#include "kernels/parallel_for.h"
 #include "kernels/signed_qr.h"
 
 namespace headlab {

@@ -16,6 +16,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/testing/folder_test.h"
+#include "kernels/backends.h"
 
 namespace headlab {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
+#include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 
 namespace headlab {

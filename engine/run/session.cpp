@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "engine/files/error.h"
-#include "engine/run/simulate.h"
+#include "kernels/backends.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 

@@ -17,17 +17,18 @@
 
 #include "engine/files/error.h"
 #include "kernels/learning/worker.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {
 
-/// Deals blocks of replicates to threads and collects their moments in the order of the replicates,
-/// whatever the order in which they are finished.
-class Dealer {
+/// Hands out blocks of replicates to threads and collects their moments in the order of the
+/// replicates, whatever the order in which they are finished.
+class BlockScheduler {
  public:
   /// `begun` has a tree for each plan, all of one count.
-  Dealer(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
-         std::uint64_t replicates, int threads)
+  BlockScheduler(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
+                 std::uint64_t replicates, int threads)
       : replicates_(replicates),
         ahead_(4 * static_cast<std::uint64_t>(threads)),
         next_first_(begun.front().count()),
@@ -35,7 +36,7 @@ class Dealer {
     double work = 0;
     for (const Plan* plan : plans) work += replicate_work(*plan);
     while (2.0 * static_cast<double>(block_) * work < backend.block_work() &&
-           block_ < most_replicates) {
+           block_ < max_replicates) {
       block_ *= 2;
     }
   }
@@ -44,12 +45,12 @@ class Dealer {
   /// that holds the oldest block is far behind: memory stays bounded.
   Block next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopping_ || dealt_ - collected_ < ahead_; });
+    changed_.wait(lock, [&] { return stopping_ || scheduled_ - collected_ < ahead_; });
     const std::uint64_t first = next_first_;
     if (stopping_ || first >= replicates_) return {};
     const Block block = block_from(first);
     next_first_ += block.count;
-    ++dealt_;
+    ++scheduled_;
     return block;
   }
 
@@ -79,19 +80,19 @@ class Dealer {
     changed_.notify_all();
   }
 
-  void leave() {
+  /// To be called once no thread works on a block any more.
+  void finish() {
     {
       const std::lock_guard lock(mutex_);
-      ++left_;
+      finished_ = true;
     }
     changed_.notify_all();
   }
 
-  /// True when `threads` threads have left; waits a tenth of a second at most.
-  bool wait_for(int threads) {
+  /// True after finish(); waits for it for a tenth of a second at most.
+  bool wait_finished() {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::milliseconds(100),
-                             [&] { return left_ == threads; });
+    return changed_.wait_for(lock, std::chrono::milliseconds(100), [&] { return finished_; });
   }
 
   std::vector<MomentTree> trees() {
@@ -103,8 +104,8 @@ class Dealer {
   }
 
  private:
-  static constexpr std::uint64_t most_replicates = 1 << 16;  ///< of a block
-  static constexpr std::uint64_t most_nodes = 32;            ///< of a block
+  static constexpr std::uint64_t max_replicates = 1 << 16;  ///< of a block
+  static constexpr std::uint64_t max_nodes = 32;            ///< of a block
 
   /// Blocks are powers of two aligned to their size, so that none crosses first_leaf, and hand in
   /// nodes as large as the tree takes them there: what a block returns stays small.
@@ -116,41 +117,41 @@ class Dealer {
       return {first, std::min(size, left), 1};
     }
     const std::uint64_t largest = node_replicates(first);
-    std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * most_nodes);
+    std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * max_nodes);
     while (first % size != 0 || (size > left && size > leaf_replicates)) size /= 2;
     return {first, std::min(size, left), static_cast<int>(std::min(size, largest))};
   }
 
   std::uint64_t replicates_;
   std::uint64_t block_ = 1;  ///< replicates, where they may be so many
-  std::uint64_t ahead_;      ///< blocks dealt and not yet collected, at most
+  std::uint64_t ahead_;      ///< max. blocks handed out and not yet collected
   std::uint64_t next_first_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t dealt_ = 0;
+  std::uint64_t scheduled_ = 0;
   std::uint64_t collected_ = 0;
-  int left_ = 0;
+  bool finished_ = false;
   bool stopping_ = false;
   std::exception_ptr error_;
   std::map<std::uint64_t, std::vector<Moments>> waiting_;  ///< by first replicate
   std::vector<MomentTree> trees_;                          ///< [plans]
 };
 
-void work(Plans plans, const Backend& backend, Dealer& dealer, const std::function<bool()>& stop) {
+void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
+          const std::function<bool()>& stop) {
   try {
     const std::unique_ptr<Worker> worker = make_worker(backend, plans, stop);
-    for (Block block = dealer.next(); block.count > 0; block = dealer.next()) {
+    for (Block block = scheduler.next(); block.count > 0; block = scheduler.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
       worker->run(block, moments);
-      dealer.collect(block, std::move(moments));
+      scheduler.collect(block, std::move(moments));
     }
   } catch (const FitStopped&) {
-    dealer.stop();
+    scheduler.stop();
   } catch (...) {
-    dealer.stop(std::current_exception());
+    scheduler.stop(std::current_exception());
   }
-  dealer.leave();
 }
 
 /// Goes on where `begun`, a tree for each plan, ends.
@@ -160,33 +161,32 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
   if (begun.front().count() >= replicates) return begun;
   const int workers = static_cast<int>(
       std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
-  Dealer dealer(std::move(begun), plans, backend, replicates, workers);
+  BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers);
   {
-    std::vector<std::jthread> pool;
-    for (int i = 0; i < workers; ++i) {
-      try {
-        pool.emplace_back([&] { work(plans, backend, dealer, hooks.stop); });
-      } catch (const std::system_error& error) {
-        // The bits do not depend on the number of threads, so those that started carry on.
-        if (pool.empty()) throw CouldNotFinish(std::string("no thread: ") + error.what());
-        break;
-      }
+    std::jthread pool;
+    try {
+      pool = std::jthread([&] {
+        parallel_for(static_cast<std::size_t>(workers), workers,
+                     [&](std::size_t) { work(plans, backend, scheduler, hooks.stop); });
+        scheduler.finish();
+      });
+    } catch (const std::system_error& error) {
+      throw CouldNotFinish(std::string("no thread: ") + error.what());
     }
-    const auto started = static_cast<int>(pool.size());
     bool failed = false;
-    while (!dealer.wait_for(started)) {
+    while (!scheduler.wait_finished()) {
       if (failed) continue;
       try {
-        if (hooks.stop && hooks.stop()) dealer.stop();
-        if (hooks.watch) hooks.watch([&] { return dealer.trees(); });
+        if (hooks.stop && hooks.stop()) scheduler.stop();
+        if (hooks.watch) hooks.watch([&] { return scheduler.trees(); });
       } catch (...) {
         failed = true;
-        dealer.stop(std::current_exception());
+        scheduler.stop(std::current_exception());
       }
     }
   }
-  dealer.rethrow();
-  return dealer.trees();
+  scheduler.rethrow();
+  return scheduler.trees();
 }
 
 }  // namespace
@@ -197,11 +197,6 @@ double replicate_work(std::uint64_t n, int d, int heads, int queries) {
 
 double replicate_work(const Plan& plan) {
   return replicate_work(plan.n, plan.d, plan.heads, plan.queries) + learning_work(plan);
-}
-
-int thread_count(int asked) {
-  if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,

@@ -52,7 +52,4 @@ MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend
 double replicate_work(std::uint64_t n, int d, int heads, int queries);
 double replicate_work(const Plan& plan);
 
-/// Threads for a number asked, 0 being all of this machine.
-int thread_count(int asked);
-
 }  // namespace headlab

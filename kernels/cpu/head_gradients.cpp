@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "kernels/cpu/subnormals.h"
-#include "kernels/deal.h"
 #include "kernels/learning/units.h"
+#include "kernels/parallel_for.h"
 #include "kernels/tile.h"
 
 // As for the cpu backend.
@@ -90,10 +90,10 @@ class CpuGradients : public HeadGradients {
   void estimate(const HeadParameters& heads, const FitQueries& queries,
                 std::span<double> f) override {
     take(heads, queries);
-    deal(heads_ * chunks_, threads_,
-         [&](std::size_t task) { project_keys(task / chunks_, task % chunks_); });
+    parallel_for(heads_ * chunks_, threads_,
+                 [&](std::size_t task) { project_keys(task / chunks_, task % chunks_); });
     const std::size_t groups = (queries_ + task_queries - 1) / task_queries;
-    deal(heads_ * groups, threads_, [&](std::size_t task) {
+    parallel_for(heads_ * groups, threads_, [&](std::size_t task) {
       const std::size_t first = task % groups * task_queries;
       estimate_some(task / groups, first, std::min(task_queries, queries_ - first));
     });
@@ -108,7 +108,7 @@ class CpuGradients : public HeadGradients {
     const std::size_t size = d_ * k_;
     std::vector<double> of_keys(heads_ * chunks_ * size);
     std::vector<double> of_queries(heads_ * chunks_ * queries_ * k_);
-    deal(heads_ * chunks_, threads_, [&](std::size_t task) {
+    parallel_for(heads_ * chunks_, threads_, [&](std::size_t task) {
       std::vector<float> scales(queries_);
       for (std::size_t q = 0; q < queries_; ++q) {
         scales[q] = static_cast<float>(s[q * heads_ + task / chunks_]);
@@ -122,7 +122,7 @@ class CpuGradients : public HeadGradients {
     out.keys.assign(heads_ * size, 0.0);
     out.queries.assign(separate_ ? heads_ * size : 0, 0.0);
     out.weights.assign(heads_, 0.0);
-    deal(heads_, threads_, [&](std::size_t h) {
+    parallel_for(heads_, threads_, [&](std::size_t h) {
       double* keys = &out.keys[h * size];
       double* queries = separate_ ? &out.queries[h * size] : keys;
       std::vector<double> sum(queries_ * k_);  // sum_i e_qi v_i

@@ -165,6 +165,28 @@ std::string code_problem(const BuildFacts& build, Capability gpu) {
   return problem + "CUDA " + build.toolkit + " cannot compile for it: rebuild with another toolkit";
 }
 
+std::string no_usable_gpu(const std::vector<GpuStatus>& gpus) {
+  std::string problem;
+  for (const GpuStatus& gpu : gpus) {
+    if (gpu.problem.empty()) return "";
+    if (!problem.empty()) problem += "; ";
+    problem += "GPU " + std::to_string(gpu.number) + " (" + gpu.name + "): " + gpu.problem;
+  }
+  return problem;
+}
+
+std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus) {
+  std::vector<GpuStatus> together;
+  for (const GpuStatus& gpu : gpus) {
+    if (!gpu.problem.empty()) continue;
+    const bool same = together.empty() ||
+                      (gpu.name == together[0].name && gpu.capability == together[0].capability &&
+                       gpu.multiprocessors == together[0].multiprocessors);
+    if (same) together.push_back(gpu);
+  }
+  return together;
+}
+
 std::string start_problem(Missing what, const StartFacts& facts) {
   switch (what) {
     case Missing::driver:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,24 @@ bool runs_on(const Code& code, Capability gpu);
 
 /// Why the build has no code for a GPU, and how to get it; empty where it has.
 std::string code_problem(const BuildFacts& build, Capability gpu);
+
+/// A GPU, and why it cannot be used.
+struct GpuStatus {
+  int number = 0;
+  std::string name;
+  Capability capability;
+  int multiprocessors = 0;
+  std::uint64_t memory = 0;         ///< [bytes]
+  std::uint64_t shared_memory = 0;  ///< that a block may have [bytes]
+  std::string problem;              ///< empty where it can be used
+};
+
+/// Why none of the GPUs can be used, given those there are; empty where one can.
+std::string no_usable_gpu(const std::vector<GpuStatus>& gpus);
+
+/// GPUs to be used together: those of the model of the first that can be used, so that results have
+/// the same bits whichever of them computes a block.
+std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus);
 
 /// What can be wrong before any device is seen.
 enum class Missing { driver, newer_driver, device, service, matching_driver, other };

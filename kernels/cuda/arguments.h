@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What the kernels are given, by value.
+/// \file Arguments of the kernels, passed by value.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/cuda/choice.h"
-#include "kernels/cuda/shape.h"
+#include "kernels/cuda/device_variant.h"
+#include "kernels/cuda/launch_plan.h"
 #include "kernels/laws.h"
 #include "kernels/moments.h"
 #include "kernels/philox.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Training sets as they lie in device memory: slices of slice_replicates replicates, each of
+/// Training sets of a batch in device memory: slices of slice_replicates replicates, each of
 /// padded_n points, every slice a set of matrices with its points side by side.
-struct Points {
+struct TrainingSets {
   std::uint64_t n = 1;
   std::int64_t padded_n = 0;
   int slice_replicates = 1;
   std::int64_t slice_points = 0;
   int d = 1;
-  int draw_rows = 4;  ///< 4 ceil(d/4): what one point's draw needs
+  int draw_rows = 4;  ///< 4 ceil(d/4), the rows that the draw of a point writes
   int key_rows = 1;   ///< H times the padded dimension
 
   float* x = nullptr;       ///< [slices][draw_rows][slice_points]
@@ -28,14 +28,14 @@ struct Points {
   float* values = nullptr;  ///< [slices][slice_points], m(X) or Y, less the centre
   float* scales = nullptr;  ///< [slices][slice_points], s(X)
 
-  /// Where the first point of a replicate stands in its slice.
+  /// Column of a replicate's first point in its slice.
   HEADLAB_HD std::int64_t in_slice(std::int64_t replicate) const {
     return replicate % slice_replicates * padded_n;
   }
   HEADLAB_HD std::int64_t slice(std::int64_t replicate) const {
     return replicate / slice_replicates;
   }
-  /// Row 0 of a replicate's keys; row r is r * slice_points further.
+  /// Row 0 of a replicate's keys; row r follows at r * slice_points.
   HEADLAB_HD const float* keys_of(std::int64_t replicate) const {
     return keys + slice(replicate) * key_rows * slice_points + in_slice(replicate);
   }
@@ -48,7 +48,7 @@ struct Points {
 };
 
 struct DrawArguments {
-  Points points;
+  TrainingSets sets;
   std::uint64_t seed = 0;
   std::uint64_t design_seed = 0;
   bool fixed_design = false;
@@ -58,15 +58,15 @@ struct DrawArguments {
   bool draws_noise = false;
   std::uint64_t first_replicate = 0;
   std::int64_t replicates = 0;
-  Choice<DesignSampler> design;
-  Choice<RegressionFunction> regression;
-  Choice<NoiseSampler> noise;
+  DeviceVariant<DesignSampler> design;
+  DeviceVariant<RegressionFunction> regression;
+  DeviceVariant<NoiseSampler> noise;
   const float* table = nullptr;
   float value_centre = 0;
   const float* centre = nullptr;  ///< [d], subtracted from X before it is projected
 };
 
-/// How a kernel law gives the exponent of 2. Forms that multiply (dots, tensor) do not ask: they
+/// Exponent of 2 from a kernel law, for microkernels of distances. Those of products (dots, tensor)
 /// have log2 w = product + norm_factor |key|^2 + shift.
 enum class Exponent {
   minus_distance,  ///< Gaussian: keys are scaled so that log2 w = -r^2
@@ -74,60 +74,60 @@ enum class Exponent {
   product          ///< softmax: log2 w = product + shift
 };
 
-/// Two query arrays, because a product has the factors of the law in its query.
+/// Projected queries, in two arrays because a product has the factors of the law in its query.
 struct Queries {
   int count = 1;
   int padded = 1;                   ///< row length
   const float* points = nullptr;    ///< [H][padded_k][padded], projected and scaled like the keys
-  const float* products = nullptr;  ///< the same times the factor of a product
+  const float* products = nullptr;  ///< points times the factor of a product
   const float* shifts = nullptr;    ///< [H][padded], added to the exponents of a product
   const double* weights = nullptr;  ///< [H], a_h
 };
 
 struct WeighArguments {
-  Points points;
+  TrainingSets sets;
   Queries queries;
   Tiling tiling;
   TotalsLayout totals;
   int padded_k = 1;
   Exponent exponent = Exponent::law;
   float norm_factor = 0;
-  Choice<KernelLaw> kernel;
-  bool scaled = false;           ///< squares of s w instead of w
-  const double* sums = nullptr;  ///< [replicates][Q][totals.size()]: what the second pass needs
-  double* partials = nullptr;    ///< [replicates][chunks][Q][row]
+  DeviceVariant<KernelLaw> kernel;
+  bool scaled = false;           ///< sums of (s w)^2 in place of w^2
+  const double* sums = nullptr;  ///< [replicates][Q][totals.size()], for the second pass
+  double* partials = nullptr;    ///< [replicates][panels][Q][row]
 };
 
 struct CollectArguments {
-  const double* partials = nullptr;  ///< [replicates][chunks][Q][row]
-  std::int64_t chunks = 1;
+  const double* partials = nullptr;  ///< [replicates][panels][Q][row]
+  std::int64_t panels = 1;
   int queries = 1;
   int row = 1;
-  int from = 0;              ///< first number of a row that is taken
+  int from = 0;              ///< first number taken from a row
   int count = 1;             ///< numbers taken
-  int to = 0;                ///< where they go
+  int to = 0;                ///< position of the first one in the totals
   double* totals = nullptr;  ///< [replicates][Q][size]
   int size = 1;
-  const std::uint32_t* keep = nullptr;  ///< [replicates][Q], not 0: leave as it is
+  const std::uint32_t* keep = nullptr;  ///< [replicates][Q], nonzero where the totals stay
   std::int64_t rows = 0;                ///< replicates x Q
 };
 
-/// Counters of one node: empty windows, narrow windows, queries that took the robust path.
+/// Counters of one node: empty windows, narrow windows, queries that took the fallback.
 inline constexpr int window_counters = 3;
 struct WindowCounters {
   unsigned long long* counts = nullptr;  ///< [nodes][3]
-  std::int64_t first = 0;                ///< place of the batch's first replicate in the block
+  std::int64_t first = 0;                ///< position of the batch's first replicate in the segment
   int node_replicates = 1;
   HEADLAB_HD unsigned long long* of(std::int64_t replicate) const {
     return counts + (first + replicate) / node_replicates * window_counters;
   }
 };
 
-struct RobustArguments {
+struct FallbackArguments {
   WeighArguments weigh;
-  double* totals = nullptr;         ///< [replicates][Q][totals.size()]
-  std::uint32_t* robust = nullptr;  ///< [replicates][Q], 1 where this path was taken
-  bool everything = false;          ///< not only what is unsafe
+  double* totals = nullptr;        ///< [replicates][Q][totals.size()]
+  std::uint32_t* taken = nullptr;  ///< [replicates][Q], 1 where the fallback was taken
+  bool all = false;                ///< every query, whether its sums are safe or not
   bool counts_empty = false;
   WindowCounters windows;
 };
@@ -138,13 +138,13 @@ struct StatisticsArguments {
   const double* sums = nullptr;          ///< [replicates][Q][totals.size()]
   const double* head_weights = nullptr;  ///< [H]
   double centre = 0;
-  double noise_factor = 1;       ///< s^2 where s is constant, 1 where the sums have it
+  double noise_factor = 1;       ///< s^2 where s is constant, 1 where the sums contain it
   double* statistics = nullptr;  ///< [replicates][Q][per_query], of this batch
   std::int64_t replicates = 0;
   WindowCounters windows;
 };
 
-/// Nodes of a block: moments of leaf_replicates replicates each, merged two by two.
+/// Nodes of a segment: moments of leaf_replicates replicates each, merged two by two.
 struct MomentArguments {
   int queries = 1;
   int components = 1;
@@ -154,31 +154,31 @@ struct MomentArguments {
   const double* statistics = nullptr;  ///< [replicates][Q][per_query]
   double* nodes = nullptr;             ///< [leaves][Q][per_query + pairs]: means, comoments
   std::int64_t leaves = 0;
-  std::int64_t replicates = 0;  ///< of all leaves; the last may be short
-  std::int64_t stride = 1;      ///< leaves of a node to be merged with the next one
+  std::int64_t replicates = 0;  ///< of all leaves; the last may be partial
+  std::int64_t stride = 1;      ///< leaves of a node, which is merged with the next one
 };
 
-/// What a block of threads has in shared memory when heads are learned: keys, queries, and
-/// coordinates of both, at a time. n and Q are padded to whole tiles.
+/// Tiles in shared memory when heads are learned: keys, queries, and coordinates of both. n and Q
+/// are padded to whole tiles.
 inline constexpr int fit_tile_keys = 64;
 inline constexpr int fit_tile_queries = 32;
 inline constexpr int fit_tile_coordinates = 32;
 
-/// Tiles of keys dealt over blocks of threads: `count` chunks of `tiles` each, the last of which
-/// has what is left.
-struct KeyChunks {
+/// Tiles of keys divided among thread blocks: `count` panels of `tiles` tiles, the last one
+/// possibly shorter.
+struct KeyPanels {
   std::int64_t tiles = 1;
   std::int64_t count = 1;
 };
 
-/// Sums of a query over some keys: weights relative to 2^largest.
+/// Sums of a query over a panel of keys, weights relative to 2^largest.
 struct FitWindow {
   double weight, value;
   float largest;
 };
 
-/// What the weights of a query are computed from again: log2 sum_i K = largest + log_sum, apart
-/// because their sum would round what is left of large exponents; and f.
+/// Normaliser of a query, from which its weights are recomputed: log2 sum_i K = largest + log_sum,
+/// kept apart because their sum would round what is left of large exponents; and f.
 struct FitNormaliser {
   float largest, log_sum, estimate;
 };
@@ -191,25 +191,25 @@ struct FitArguments {
   int d = 1, heads = 1, k = 1;
   int queries = 1, padded_queries = fit_tile_queries;
   bool distances = true;                           ///< log2 K = -|u - v|^2
-  bool separate = false;                           ///< the queries have matrices of their own
+  bool separate = false;                           ///< the queries have their own matrices
   double key_factor = 1, query_factor = 1;         ///< from sums in those units to gradients
-  KeyChunks of_estimate, of_gradient, of_product;  ///< for the kernel of each name
+  KeyPanels of_estimate, of_gradient, of_product;  ///< of the kernels of these names
 
   const float* x = nullptr;             ///< [d][padded_n], 0 beyond n
   const float* values = nullptr;        ///< [padded_n], 0 beyond n
   const float* keys = nullptr;          ///< [H][k][padded_n], v = W_K^T X
   const float* query_points = nullptr;  ///< [d][padded_queries], 0 beyond Q
   const float* projected = nullptr;     ///< [H][k][padded_queries], u = W_Q^T x
-  const std::int64_t* own = nullptr;    ///< [padded_queries], the point that is left out, or -1
+  const std::int64_t* own = nullptr;    ///< [padded_queries], the point left out, or -1
   const float* scales = nullptr;        ///< [H][padded_queries], s of the gradient, 0 beyond Q
 
   FitWindow* windows = nullptr;          ///< [H][of_estimate.count][padded_queries]
   FitNormaliser* normalisers = nullptr;  ///< [H][padded_queries]
   double* estimates = nullptr;           ///< [H][padded_queries], f less the mean of Y
   float* pulls = nullptr;                ///< [H][k][padded_n], a sum over queries for every key
-  double* query_parts = nullptr;         ///< [H][of_gradient.count][k][padded_queries]
-  double* query_sums = nullptr;          ///< [H][k][padded_queries], these over the chunks
-  double* key_parts = nullptr;           ///< [H][of_product.count][d][k]
+  double* query_partials = nullptr;      ///< [H][of_gradient.count][k][padded_queries]
+  double* query_sums = nullptr;          ///< [H][k][padded_queries], summed over the panels
+  double* key_partials = nullptr;        ///< [H][of_product.count][d][k]
   double* of_keys = nullptr;             ///< [H][d][k], the gradient
   double* of_queries = nullptr;          ///< [H][d][k] where `separate`
 };

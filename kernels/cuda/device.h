@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What kernels are written with: the few names of CUDA that they use, each with two
-/// meanings. Under nvcc they are the instructions; with HEADLAB_EMULATE_CUDA they run on the host
+/// \file Vocabulary of the kernels: the few names of CUDA that they use, each with two meanings.
+/// Under nvcc they are the instructions; with HEADLAB_EMULATE_CUDA they run on the host
 /// (kernels/cuda/emulator/emulator.h), so that the tests execute every kernel without a GPU.
 #pragma once
 
 #include <cstdint>
 
-/// Everything that launches or is launched lives in headlab::cuda, its emulated twin beside it.
+/// Namespace of everything that launches or is launched; the emulated twin has its own.
 #if defined(HEADLAB_EMULATE_CUDA)
 #define HEADLAB_CUDA_NAMESPACE emulated_cuda
 #else
@@ -16,7 +16,7 @@
 #if defined(__CUDACC__)
 #define HEADLAB_KERNEL __global__
 #define HEADLAB_DEVICE __device__ __forceinline__
-/// Threads in a block, at most, and blocks that have to fit on a multiprocessor side by side.
+/// Maximum threads of a block, and minimum blocks that fit on a multiprocessor together.
 #define HEADLAB_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define HEADLAB_UNROLL _Pragma("unroll")
 #elif defined(HEADLAB_EMULATE_CUDA)
@@ -32,14 +32,14 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 inline constexpr unsigned warp_threads = 32;
 
-/// Sixteen bytes that travel together.
+/// Four floats, loaded and stored together.
 struct alignas(16) Four {
   float v[4];
 };
 
 #if defined(__CUDACC__)
 
-/// Place of this thread in its block, of the block in the grid, and their sizes.
+/// Index of this thread in its block, of the block in the grid, and the threads of a block.
 HEADLAB_DEVICE unsigned thread_index() {
   return threadIdx.x;
 }
@@ -59,7 +59,7 @@ HEADLAB_DEVICE unsigned char* shared_memory() {
   return headlab_shared_memory;
 }
 
-/// Waits for every thread of the block; what they wrote is then seen by all.
+/// Waits for every thread of the block, whose writes are then visible to all.
 HEADLAB_DEVICE void synchronise_block() {
   __syncthreads();
 }
@@ -106,7 +106,7 @@ HEADLAB_DEVICE void multiply_add_tf32(float (&d)[4], const float (&a)[4], const 
         "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
-/// *sum += amount, in one piece. For integers alone: sums of floats would depend on the order.
+/// *sum += amount, atomically. For integers only: sums of floats would depend on the order.
 HEADLAB_DEVICE void add_atomically(unsigned long long* sum, unsigned long long amount) {
   atomicAdd(sum, amount);
 }

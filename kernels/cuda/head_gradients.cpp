@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/learning/units.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Sums of parts of the keys that are kept side by side, at most, but for one part.
-constexpr std::int64_t most_partials = std::int64_t{1} << 25;
-/// Coordinates of the training set that are turned round and copied at once: a cache line of them.
+/// Maximum sums of panels of keys that are kept at a time, unless one panel has more.
+constexpr std::int64_t max_partials = std::int64_t{1} << 25;
+/// Coordinates of the training set that are transposed and copied at a time: a cache line.
 constexpr std::size_t copied_rows = 16;
 
 template <class Integer>
@@ -29,10 +30,10 @@ Integer divide_up(Integer a, Integer b) {
 template <class T>
 class Array {
  public:
-  /// Makes room for `size` numbers; what was there is lost.
+  /// Makes room for `size` numbers; the content is lost.
   void reserve(std::int64_t size, int device) {
     if (size <= size_) return;
-    // Not both at once.
+    // The old array first, so that both are never needed together.
     memory_ = {};
     size_ = 0;
     const std::uint64_t bytes = static_cast<std::uint64_t>(size) * sizeof(T);
@@ -48,7 +49,7 @@ class Array {
   }
   T* data() const { return memory_.template as<T>(); }
 
-  /// Makes room for `values` and copies them, which have to stay until the stream is synchronised.
+  /// Makes room for `values` and copies them; they must stay until the stream is synchronised.
   void copy(Stream& stream, const std::vector<T>& values, int device) {
     reserve(static_cast<std::int64_t>(values.size()), device);
     stream.copy_to_device(data(), values.data(), values.size() * sizeof(T));
@@ -112,7 +113,7 @@ class CudaGradients : public HeadGradients {
   void estimate(const HeadParameters& heads, const FitQueries& queries,
                 std::span<double> f) override {
     use_device(device_);
-    shape(heads, queries);
+    resize(heads, queries);
     const auto count = static_cast<std::size_t>(a_.queries);
     const auto padded = static_cast<std::size_t>(a_.padded_queries);
     const auto d = static_cast<std::size_t>(a_.d);
@@ -166,9 +167,9 @@ class CudaGradients : public HeadGradients {
     const std::int64_t of_queries = rows * a_.padded_queries;
     a_.scales = scales_.data();
     a_.pulls = reserved(pulls_, rows * a_.padded_n);
-    a_.query_parts = reserved(query_parts_, of_queries * a_.of_gradient.count);
+    a_.query_partials = reserved(query_partials_, of_queries * a_.of_gradient.count);
     a_.query_sums = reserved(query_sums_, of_queries);
-    a_.key_parts = reserved(key_parts_, rows * a_.d * a_.of_product.count);
+    a_.key_partials = reserved(key_partials_, rows * a_.d * a_.of_product.count);
     a_.of_keys = reserved(of_keys_, rows * a_.d);
     if (a_.separate) a_.of_queries = reserved(of_queries_, rows * a_.d);
     gradient_of_heads(*stream_, a_);
@@ -188,8 +189,8 @@ class CudaGradients : public HeadGradients {
   }
 
  private:
-  /// Takes the sizes of heads and queries, and room for what estimate() computes.
-  void shape(const HeadParameters& heads, const FitQueries& queries) {
+  /// Takes the sizes of heads and queries, and makes room for the results of estimate().
+  void resize(const HeadParameters& heads, const FitQueries& queries) {
     a_.heads = heads.heads;
     a_.k = heads.k;
     a_.separate = !heads.queries.empty();
@@ -200,9 +201,9 @@ class CudaGradients : public HeadGradients {
     const std::int64_t of_heads = std::int64_t{a_.heads} * a_.padded_queries;
     const std::int64_t products =
         std::int64_t{divide_up(a_.d, fit_tile_coordinates)} * divide_up(a_.k, fit_tile_coordinates);
-    a_.of_estimate = dealt(std::int64_t{a_.heads} * query_tiles, of_heads);
-    a_.of_gradient = dealt(a_.heads, rows * a_.padded_queries);
-    a_.of_product = dealt(a_.heads * products, rows * a_.d);
+    a_.of_estimate = panels_for(std::int64_t{a_.heads} * query_tiles, of_heads);
+    a_.of_gradient = panels_for(a_.heads, rows * a_.padded_queries);
+    a_.of_product = panels_for(a_.heads * products, rows * a_.d);
     a_.keys = reserved(keys_, rows * a_.padded_n);
     a_.projected = reserved(projected_, rows * a_.padded_queries);
     a_.windows = reserved(windows_, of_heads * a_.of_estimate.count);
@@ -210,16 +211,16 @@ class CudaGradients : public HeadGradients {
     a_.estimates = reserved(estimates_, of_heads);
   }
 
-  /// Deals the keys where there is work for `blocks` blocks of threads beside them, which write
-  /// `numbers` sums for each chunk. By the shape alone, so that the bits depend on nothing else.
-  KeyChunks dealt(std::int64_t blocks, std::int64_t numbers) const {
+  /// Panels of keys for a kernel that has `blocks` thread blocks per panel and writes `numbers`
+  /// sums per panel. Depends on sizes only, and so do the bits.
+  KeyPanels panels_for(std::int64_t blocks, std::int64_t numbers) const {
     const std::int64_t tiles = a_.padded_n / fit_tile_keys;
     const std::int64_t wanted = std::clamp<std::int64_t>(
-        std::min(wanted_blocks_ / blocks, most_partials / numbers), 1, tiles);
-    KeyChunks chunks;
-    chunks.tiles = divide_up(tiles, wanted);
-    chunks.count = divide_up(tiles, chunks.tiles);
-    return chunks;
+        std::min(wanted_blocks_ / blocks, max_partials / numbers), 1, tiles);
+    KeyPanels panels;
+    panels.tiles = divide_up(tiles, wanted);
+    panels.count = divide_up(tiles, panels.tiles);
+    return panels;
   }
 
   template <class T>
@@ -248,9 +249,10 @@ class CudaGradients : public HeadGradients {
   std::int64_t wanted_blocks_;
   std::shared_ptr<StreamPool> streams_;
   std::unique_ptr<Stream> stream_;
-  double centre_ = 0;            ///< subtracted from the values
-  std::vector<float> x_centre_;  ///< [d], from the points; from the queries where none notices
-  FitArguments a_;               ///< of the last estimate
+  double centre_ = 0;  ///< subtracted from the values
+  std::vector<float>
+      x_centre_;    ///< [d], subtracted from the points; from the queries for distances
+  FitArguments a_;  ///< of the last estimate
 
   Array<float> x_, values_;
   Array<float> key_rows_, query_rows_;  ///< [H][k][d]
@@ -259,7 +261,7 @@ class CudaGradients : public HeadGradients {
   Array<FitWindow> windows_;
   Array<FitNormaliser> normalisers_;
   Array<float> pulls_;
-  Array<double> estimates_, query_parts_, query_sums_, key_parts_, of_keys_, of_queries_;
+  Array<double> estimates_, query_partials_, query_sums_, key_partials_, of_keys_, of_queries_;
 };
 
 }  // namespace

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What the CUDA backend computes for a fit.
+/// \file Estimates and gradients of heads that are learned, on a device.
 #pragma once
 
 #include <memory>
 
-#include "kernels/cuda/worker.h"
+#include "kernels/cuda/options.h"
+#include "kernels/cuda/stream_pool.h"
 #include "kernels/laws.h"
 #include "kernels/learning/head_gradients.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// Estimates and gradients on a device: float32 within tiles of keys and queries, float64 across
-/// them. The training set stays there; points of a batch, heads and factors go up with each call,
-/// estimates and gradients come down. The same bits from run to run on devices of one model. The
-/// kernel must have a norm_share. Throws DeviceError where memory does not suffice.
+/// them. The training set stays on the device; each call copies points of a batch, heads and
+/// factors there, and estimates and gradients back. The same bits from run to run on devices of one
+/// model. The kernel must have a norm_share. Throws DeviceError where memory does not suffice.
 std::unique_ptr<HeadGradients> make_cuda_gradients(const KernelLaw& kernel, int device,
                                                    const Options& options,
                                                    std::shared_ptr<StreamPool> streams);

@@ -9,13 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/head_gradients.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/emulator/control.h"
-#include "kernels/cuda/parity.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/parity.h"
 #include "kernels/learning/worker.h"
 #include "kernels/test_plans.h"
+#include "kernels/testing/cuda_agreement.h"
 
 namespace headlab::emulated_cuda {
 namespace {
@@ -153,7 +153,7 @@ TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
   learning.held_out = 0;
   Options options;  // no more than one replicate, so that what is emulated is not wasted
   options.batch_replicates = 1;
-  options.shape.slice_points = 128;
+  options.limits.slice_points = 128;
   const auto backend = make_cuda_backend(options);
   const Block block = {.first = 2, .count = 1, .node = 1};
   std::vector<Moments> learned(1), expected(1);

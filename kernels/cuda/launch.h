@@ -7,7 +7,7 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Blocks in a grid, threads in a block and bytes of shared memory.
+/// Thread blocks of a grid, threads of a block and bytes of shared memory.
 struct Launch {
   unsigned blocks_x = 1;
   unsigned blocks_y = 1;
@@ -17,22 +17,22 @@ struct Launch {
 
 #if defined(__CUDACC__)
 template <class... Arguments>
-void launch(Stream& stream, const char* name, const Launch& shape, void (*kernel)(Arguments...),
+void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)(Arguments...),
             const Arguments&... arguments) {
-  // Above 48 KiB a kernel has to ask once more.
-  if (shape.shared_bytes > 48 * 1024) {
+  // Above 48 KiB a kernel has to opt in.
+  if (grid.shared_bytes > 48 * 1024) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(shape.shared_bytes));
+                         static_cast<int>(grid.shared_bytes));
   }
-  kernel<<<dim3(shape.blocks_x, shape.blocks_y), shape.threads, shape.shared_bytes,
+  kernel<<<dim3(grid.blocks_x, grid.blocks_y), grid.threads, grid.shared_bytes,
            static_cast<cudaStream_t>(stream.handle())>>>(arguments...);
   stream.check_launch(name);
 }
 #elif defined(HEADLAB_EMULATE_CUDA)
 template <class... Arguments>
-void launch(Stream& stream, const char* name, const Launch& shape, void (*kernel)(Arguments...),
+void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)(Arguments...),
             const Arguments&... arguments) {
-  emulate({shape.blocks_x, shape.blocks_y, shape.threads, shape.shared_bytes},
+  emulate({grid.blocks_x, grid.blocks_y, grid.threads, grid.shared_bytes},
           [&] { kernel(arguments...); });
   stream.check_launch(name);
 }

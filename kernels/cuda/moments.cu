@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From sums to moments, in float64 and in a fixed order: chunks one after the other, replicates of
-// a leaf one after the other, leaves two by two along the tree. One thread computes one number, so
-// no order is left to the machine. It is little beside the kernel values: about one number for n of
-// them.
+// Moments from sums, in float64 and in a fixed order: panels one after the other, replicates of a
+// leaf one after the other, leaves two by two along the tree. One thread computes one number, so
+// that the order does not depend on the machine. The cost is small: about one number for n kernel
+// values.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 
@@ -28,18 +28,18 @@ HEADLAB_KERNEL void collect_kernel(const CollectArguments a) {
   const std::int64_t replicate = row / a.queries;
   const std::int64_t query = row % a.queries;
   double sum = 0;
-  for (std::int64_t chunk = 0; chunk < a.chunks; ++chunk) {
-    sum += a.partials[((replicate * a.chunks + chunk) * a.queries + query) * a.row + a.from + i];
+  for (std::int64_t panel = 0; panel < a.panels; ++panel) {
+    sum += a.partials[((replicate * a.panels + panel) * a.queries + query) * a.row + a.from + i];
   }
   a.totals[row * a.size + a.to + i] = sum;
 }
 
-/// True where a statistic is a sum over all pairs of heads: pair_sums_kernel has it.
+/// True where a statistic is a sum over all pairs of heads, which pair_statistic_kernel computes.
 HEADLAB_HD bool sums_over_pairs(const MomentLayout& layout, const TotalsLayout& totals) {
   return layout.has_alignment() || (layout.conditional && !layout.pairwise() && !totals.ensemble);
 }
 
-/// One statistic of one query of one replicate, as kernels/moments.h orders them, but for those
+/// One statistic of one query of one replicate, in the order of kernels/moments.h, except those
 /// that are sums over all pairs of heads.
 HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   const MomentLayout& layout = a.layout;
@@ -81,7 +81,7 @@ HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
 
 /// The last statistic of a row where it is a sum over all pairs of heads, by one warp: the
 /// alignment of the heads, or the variance of the ensemble sum_gl a_g a_l S_gl / (W_g W_l).
-HEADLAB_KERNEL void pair_sums_kernel(const StatisticsArguments a) {
+HEADLAB_KERNEL void pair_statistic_kernel(const StatisticsArguments a) {
   const std::int64_t row = number_of_thread() / warp_threads;
   if (row >= a.replicates * a.layout.queries) return;
   const TotalsLayout& totals = a.totals;
@@ -107,7 +107,7 @@ HEADLAB_KERNEL void pair_sums_kernel(const StatisticsArguments a) {
   if (alignment) {
     result /= static_cast<double>(heads) * (heads - 1) / 2;
   } else {
-    // A sum of squares, but for the rounding of the products it is taken from.
+    // A sum of squares, which only the rounding of the products can make negative.
     result = result > 0 ? a.noise_factor * result : 0.0;
   }
   const auto per_query = static_cast<std::int64_t>(a.layout.per_query());
@@ -158,8 +158,8 @@ HEADLAB_KERNEL void leaf_kernel(const MomentArguments a) {
   a.nodes[at] = result;
 }
 
-/// Comoments of two whole nodes, with the operations of merge_moments; their means in a launch of
-/// their own afterwards, because every comoment needs them as they were.
+/// Comoments of two whole nodes, with the operations of merge_moments; their means in a second
+/// launch, because every comoment needs them unmerged.
 HEADLAB_KERNEL void merge_kernel(const MomentArguments a, const bool means) {
   const std::int64_t numbers = a.per_query + a.pairs;
   const std::int64_t width = means ? a.per_query : a.pairs;
@@ -195,7 +195,7 @@ void statistics(Stream& stream, const StatisticsArguments& a) {
          statistics_kernel, a);
   if (!sums_over_pairs(a.layout, a.totals)) return;
   launch(stream, "pair sums", launch_over(a.replicates * a.layout.queries * warp_threads),
-         pair_sums_kernel, a);
+         pair_statistic_kernel, a);
 }
 
 void leaves(Stream& stream, const MomentArguments& a) {

@@ -82,28 +82,6 @@ Status status() {
   return here;
 }
 
-std::string no_usable_gpu(const std::vector<GpuStatus>& gpus) {
-  std::string problem;
-  for (const GpuStatus& gpu : gpus) {
-    if (gpu.problem.empty()) return "";
-    if (!problem.empty()) problem += "; ";
-    problem += "GPU " + std::to_string(gpu.number) + " (" + gpu.name + "): " + gpu.problem;
-  }
-  return problem;
-}
-
-std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus) {
-  std::vector<GpuStatus> together;
-  for (const GpuStatus& gpu : gpus) {
-    if (!gpu.problem.empty()) continue;
-    const bool same = together.empty() ||
-                      (gpu.name == together[0].name && gpu.capability == together[0].capability &&
-                       gpu.multiprocessors == together[0].multiprocessors);
-    if (same) together.push_back(gpu);
-  }
-  return together;
-}
-
 std::string next_step(const Status& status) {
   if (status.built) {
     if (status.problem.empty()) return "nothing to do: headlab run uses the GPU";

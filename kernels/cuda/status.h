@@ -2,24 +2,12 @@
 /// \file What of CUDA is in this build and on this machine; in every build, with CUDA or without.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/advice.h"
 
 namespace headlab::cuda {
-
-/// A GPU, and why it cannot be used.
-struct GpuStatus {
-  int number = 0;
-  std::string name;
-  Capability capability;
-  int multiprocessors = 0;
-  std::uint64_t memory = 0;         ///< [bytes]
-  std::uint64_t shared_memory = 0;  ///< that a block may have [bytes]
-  std::string problem;              ///< empty where it can be used
-};
 
 struct Status {
   bool built = false;    ///< this build has the backend
@@ -35,13 +23,6 @@ struct Status {
 
 /// Looks at the build and the machine. Never throws for what is missing.
 Status status();
-
-/// Why none of the GPUs can be used, given those there are; empty where one can.
-std::string no_usable_gpu(const std::vector<GpuStatus>& gpus);
-
-/// Those to be used together: of the model of the first that can be used, so that results have the
-/// same bits whichever of them computes a block.
-std::vector<GpuStatus> usable_together(const std::vector<GpuStatus>& gpus);
 
 /// What to do next, one line.
 std::string next_step(const Status& status);

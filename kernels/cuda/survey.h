@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/advice.h"
 
 namespace headlab::cuda {
 

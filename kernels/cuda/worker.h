@@ -4,66 +4,68 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/arguments.h"
+#include "kernels/cuda/batch.h"
+#include "kernels/cuda/constants.h"
+#include "kernels/cuda/launch_plan.h"
+#include "kernels/cuda/options.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/cuda/shape.h"
+#include "kernels/cuda/stream_pool.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// What tests and benchmarks may set; the results are the same bits for any batch.
-struct Options {
-  std::int64_t batch_replicates = 0;  ///< 0: by the size of a batch that fills a device
-  /// Statistics kept on the device before their moments are taken, at most, but for one leaf.
-  std::uint64_t statistics_bytes = 64 << 20;
-  ShapeChoice shape;
-  /// Blocks of threads that a kernel of a fit is cut into, about, where there is work for as many:
-  /// some eight for each multiprocessor of a large device. Not timed on a GPU yet.
-  std::int64_t fit_blocks = 1024;
-  /// Counts queries of replicates that were done again on the robust path. What reaches it by
-  /// mistake comes out right, so tests have to ask.
-  std::atomic<std::uint64_t>* robust_queries = nullptr;
-};
-
-/// Hears what the user should know.
-using Note = std::function<void(const std::string&)>;
-
-/// Streams that wait for their next worker: one takes longer to make, for its cuBLAS handle, than a
-/// small condition of a sweep to compute.
-class StreamPool {
+/// Computes a block in segments, of which the statistics stay on the device until their moments are
+/// taken, and a segment in batches. Throws DeviceError where memory does not suffice; `note`
+/// receives one line where it suffices for smaller batches only.
+class CudaWorker : public Worker {
  public:
-  ~StreamPool();
-  /// A stream of the device in use, `device`.
-  std::unique_ptr<Stream> take(int device);
-  void give_back(int device, std::unique_ptr<Stream> stream);
+  CudaWorker(const Plan& plan, int device, const Options& options, const Note& note,
+             std::shared_ptr<StreamPool> streams);
+  ~CudaWorker() override { streams_->give_back(device_, std::move(stream_)); }
+  CudaWorker(const CudaWorker&) = delete;
+  CudaWorker& operator=(const CudaWorker&) = delete;
+
+  void run(const Block& block, std::span<Moments> out) override;
+
+  // Steps of a segment, for measurements.
+
+  Stream& stream() { return *stream_; }
+  Batch& batch() { return batch_; }
+  /// Sets the counters of the windows of `nodes` nodes to zero.
+  void clear_windows(std::uint64_t nodes);
+  /// Counters of a batch that begins at replicate `done` of a segment of nodes of `node`
+  /// replicates.
+  WindowCounters windows(std::uint64_t done, std::uint64_t node) const;
+  /// Statistics of the batch computed last, of `count` replicates from replicate `counters.first`
+  /// of the segment on.
+  void take_statistics(std::int64_t count, const WindowCounters& counters);
+  /// Moments of the leaves of the first `count` replicates of the segment; returns their arguments.
+  MomentArguments take_leaves(std::uint64_t count);
 
  private:
-  std::mutex mutex_;
-  std::vector<std::pair<int, std::unique_ptr<Stream>>> idle_;
+  void allocate(std::int64_t replicates, const Note& note);
+  void run_segment(std::uint64_t first, std::uint64_t count, std::uint64_t node,
+                   std::vector<Moments>& out);
+  void copy_replicates(std::span<Moments> out);
+  void copy_nodes(std::uint64_t count, std::uint64_t node, std::span<Moments> out);
+
+  const Plan& plan_;
+  int device_;
+  std::shared_ptr<StreamPool> streams_;
+  std::unique_ptr<Stream> stream_;
+  MomentLayout layout_;
+  std::atomic<std::uint64_t>* fallback_queries_;
+  LaunchPlan launch_;
+  Constants constants_;
+  int segment_replicates_;  ///< a power of two
+  Memory statistics_, nodes_, windows_;
+  Batch batch_;
 };
-
-/// A worker on a device.
-std::unique_ptr<Worker> make_worker(const Plan& plan, int device, const Options& options,
-                                    const Note& note, std::shared_ptr<StreamPool> streams);
-
-/// Median times of the steps of one warm batch on the device itself [s].
-struct KernelTimes {
-  std::int64_t replicates = 0;  ///< of the batch
-  double weights = 0;           ///< kernel weights of the batch: replicates x n x H x Q
-  double draw = 0;
-  double project = 0;
-  double weigh = 0;    ///< the fused kernel, with its second pass where it has one
-  double moments = 0;  ///< what follows: sums, unsafe queries again, statistics, leaves
-};
-
-/// Measures each step `repeats` times.
-KernelTimes time_kernels(const Plan& plan, int device, const Options& options, int repeats);
 
 /// The design points of a replicate as a device draws them, x [n][d], for tests of the draws.
 std::vector<float> draw_design(const Plan& plan, std::uint64_t replicate, const Options& options);

@@ -87,9 +87,9 @@ def check_figures():
     new = replaced(page, "rates", ["new", r"\1"])
     require("old" not in new and new.startswith("a\n<!-- figures: rates -->\n![") and new.endswith(")\n\nnew\n\\1\n<!-- end of figures -->\nb\n"),
             f"what stands between the markers: {new!r}")
-    text = (HERE / "../../docs/benchmarks.md").resolve().read_text(encoding="utf-8")
+    text = (HERE / "../../docs/measured/benchmarks.md").resolve().read_text(encoding="utf-8")
     for name in ("rates", "scaling", "peers", "time_to_se"):
-        require(f"<!-- figures: {name} -->" in text, f"docs/benchmarks.md has no place for {name}")
+        require(f"<!-- figures: {name} -->" in text, f"docs/measured/benchmarks.md has no place for {name}")
 
 
 def check_numpy(headlab, folder):

@@ -8,7 +8,7 @@
 
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/cpu.h"
 #include "tools/bench/compare_work.h"
 

@@ -21,9 +21,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/simulate.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
+#include "kernels/cuda/timing.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
 #include "kernels/test_plans.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plots of docs/benchmarks.md from measured figures.
+"""Plots of docs/measured/benchmarks.md from measured rates and times.
 
 tools/bench/plots.py [--figures DIR] [--plots DIR]
 
@@ -303,7 +303,7 @@ def draw(folder, plots, suffix="svg"):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", metavar="DIR", default=os.path.join(ROOT, "build", "bench"), help="by default build/bench")
-    parser.add_argument("--plots", metavar="DIR", default=os.path.join(ROOT, "docs", "plots"), help="by default docs/plots")
+    parser.add_argument("--plots", metavar="DIR", default=os.path.join(ROOT, "docs", "measured", "plots"), help="by default docs/measured/plots")
     parser.add_argument("--format", choices=("svg", "png"), default="svg")
     arguments = parser.parse_args()
     return ended("plots.py", lambda: print("\n".join(draw(arguments.figures, arguments.plots, arguments.format))))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes measured figures into docs/benchmarks.md, and the plots beside it.
+"""Writes measured rates and times into docs/measured/benchmarks.md, and its plots.
 
 tools/bench/report.py [--figures DIR] [--page FILE]
 
@@ -173,7 +173,7 @@ def write(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", metavar="DIR", default=os.path.join(ROOT, "build", "bench"), help="by default build/bench")
-    parser.add_argument("--page", metavar="FILE", default=os.path.join(ROOT, "docs", "benchmarks.md"), help="by default docs/benchmarks.md")
+    parser.add_argument("--page", metavar="FILE", default=os.path.join(ROOT, "docs", "measured", "benchmarks.md"), help="by default docs/measured/benchmarks.md")
     return ended("report.py", write, parser.parse_args())
 
 

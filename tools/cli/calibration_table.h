@@ -11,7 +11,7 @@ namespace headlab::tools {
 /// One line a rate with its interval and what is required of it, and below the sums over each kind.
 std::string calibration_table(const Calibration& calibration);
 
-/// The same in Markdown, as docs/calibration.md shows it.
+/// The same in Markdown, as docs/measured/calibration.md shows it.
 std::string calibration_report(const Calibration& calibration);
 
 }  // namespace headlab::tools

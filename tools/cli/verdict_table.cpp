@@ -104,7 +104,7 @@ std::string summary_lines(const Validation& validation) {
               ? ""
               : "; incomplete: time ended before every verdict was decided") +
          "\nhow often such verdicts are wrong: " + calibration_sentence() +
-         " - measured, docs/calibration.md\n";
+         " - measured, docs/measured/calibration.md\n";
 }
 
 }  // namespace

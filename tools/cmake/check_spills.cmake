@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D "OBJECTS=FILE|FILE..." -D SCRATCH=FILE -P check_spills.cmake: a table of what ptxas -v said
-# of each kernel (tools/cmake/keep_ptxas_log keeps it beside the object file). Fails where one called
-# weigh_kernel or weigh_WORD_kernel, or one that heads are learned with (estimate_kernel,
-# gradient_kernel, product_kernel), has local memory: its inner loop would wait for that.
+# cmake -D "OBJECTS=FILE|FILE..." -D SCRATCH=FILE -P check_spills.cmake: prints a table of the report of
+# ptxas -v on each kernel, which tools/cmake/keep_ptxas_log keeps next to the object file. Fails where a
+# kernel that weighs keys (sums_kernel, pair_sums_kernel, ensemble_kernel) or learns heads
+# (estimate_kernel, gradient_kernel, product_kernel) has local memory: its inner loop would wait for it.
 cmake_minimum_required(VERSION 3.25)
 find_program(filter NAMES c++filt cu++filt)
 string(REPLACE "|" ";" logs "${OBJECTS}")
 list(TRANSFORM logs APPEND .ptxas)
 set(wrong "")
-set(weighed 0)
+set(checked 0)
 set(table "")
 foreach(log IN LISTS logs)
   if(NOT EXISTS ${log})
@@ -31,8 +31,8 @@ foreach(log IN LISTS logs)
         set(shared ${CMAKE_MATCH_1})
       endif()
       string(APPEND table "${gpu}\t${registers}\t${spilled}\t${stack}\t${shared}\t${kernel}\n")
-      if(kernel MATCHES "(weigh_([a-z]+_)?|estimate_|gradient_|product_)kernel")
-        math(EXPR weighed "${weighed} + 1")
+      if(kernel MATCHES "(sums|ensemble|estimate|gradient|product)_kernel")
+        math(EXPR checked "${weighed} + 1")
         if(stack GREATER 0 OR spilled GREATER 0)
           string(APPEND wrong "${gpu} ${kernel}: ${spilled} bytes spilled, ${stack} bytes of stack\n")
         endif()
@@ -51,10 +51,10 @@ endfunction()
 readable(table)
 readable(wrong)
 message("gpu\tregs\tspilled\tstack\tshared\tkernel\n${table}")
-if(weighed EQUAL 0)
-  message(FATAL_ERROR "no weigh_kernel in the logs of ${OBJECTS}")
+if(checked EQUAL 0)
+  message(FATAL_ERROR "no kernel with an inner loop in the logs of ${OBJECTS}")
 endif()
 if(wrong)
   message(FATAL_ERROR "kernels with local memory:\n${wrong}")
 endif()
-message("${weighed} kernels with inner loops, all of them in registers")
+message("${checked} kernels with inner loops, all of them in registers")

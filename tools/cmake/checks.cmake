@@ -90,6 +90,15 @@ headlab_planted_fault(circle "in a circle: engine/run/a, engine/run/b"
   engine/run/b.cpp "#include \"engine/run/a.h\"")
 headlab_planted_fault(helper "engine/run/a.h: includes engine/testing/b.h, a helper of tests"
   engine/run/a.h "#include \"engine/testing/b.h\"" engine/testing/b.h "#pragma once")
+
+# Names that were replaced do not come back.
+set(names_script ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.py ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.txt)
+add_test(NAME retired_names COMMAND ${HEADLAB_PYTHON} ${names_script} ${PROJECT_SOURCE_DIR})
+file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct Study;  // \"Study\"\n" @ONLY)
+add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON} ${names_script} ${check_dir}/retired_names)
+set_tests_properties(retired_names_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "old.h:1: Study is Scenario now")
+set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tools)
+
 set_tests_properties(header_checks_negative_control PROPERTIES
   PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")
 
@@ -128,7 +137,7 @@ if(HEADLAB_CUDA)
   headlab_add_spill_test(cuda_spills headlab_kernels)
   headlab_add_spill_test(cuda_spills_negative_control spilling)
   set_tests_properties(cuda_spills_negative_control PROPERTIES
-    PASS_REGULAR_EXPRESSION "kernels with local memory:.*weigh_kernel")
+    PASS_REGULAR_EXPRESSION "kernels with local memory:.*spilling_sums_kernel")
 endif()
 
 set_tests_properties(

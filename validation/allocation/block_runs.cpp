@@ -11,6 +11,7 @@
 #include "engine/moments/estimates.h"
 #include "engine/run/memory.h"
 #include "engine/run/simulate.h"
+#include "kernels/parallel_for.h"
 #include "kernels/philox.h"
 
 namespace headlab {

@@ -54,7 +54,7 @@ RegimeMap map_regimes(const Study& study, std::span<const BandwidthRule> rules,
 std::string cell_verdict(const Growth& growth);
 
 /// Writes the map as NetCDF: the dimensions `cell` and `n`, one variable a figure, one a swept key
-/// and the texts of rules, trends and verdicts (docs/allocation.md); `command` makes it again.
+/// and the texts of rules, trends and verdicts (docs/growth.md); `command` makes it again.
 /// Whole or not at all; throws CouldNotFinish.
 void write_regime_map(const std::string& path, const Study& study, const RegimeMap& map,
                       const Provenance& program, const std::string& command);

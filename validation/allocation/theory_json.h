@@ -9,7 +9,7 @@
 
 namespace headlab {
 
-/// Allocations by theory as one JSON object (docs/allocation.md), ending in a newline.
+/// Allocations by theory as one JSON object (docs/allocation-theory.md), ending in a newline.
 /// \param limits what the figures are means over (theory_limits())
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
                         const Provenance& program);

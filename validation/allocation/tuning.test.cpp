@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/backend.h"
 #include "validation/allocation/allocations.h"
 #include "validation/theory/theory.h"
 

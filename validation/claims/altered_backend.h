@@ -10,7 +10,7 @@
 
 #include "kernels/reference/reference.h"
 #include "kernels/replicate_worker.h"
-#include "kernels/workers_in_turn.h"
+#include "kernels/sequential_worker.h"
 
 namespace headlab {
 
@@ -30,7 +30,7 @@ class AlteredBackend : public Backend {
     return make_reference_backend()->worker_bytes(plans);
   }
   std::unique_ptr<Worker> worker(Plans plans) const override {
-    return workers_in_turn(plans, [&](const Plan& plan) {
+    return make_sequential_worker(plans, [&](const Plan& plan) {
       return std::make_unique<AlteredWorker>(plan, alteration_);
     });
   }

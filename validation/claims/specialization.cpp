@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "engine/run/learned_heads.h"
-#include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
-#include "kernels/deal.h"
 #include "kernels/learning/worker.h"
+#include "kernels/parallel_for.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
@@ -56,7 +55,7 @@ FittedIndices indices_of(Experiment& experiment, Plan plan) {
   const Session& session = experiment.session();
   experiment.add_fault(plan);
   std::vector<std::vector<Index>> fitted(index_replicates);
-  deal(fitted.size(), thread_count(session.threads), [&](std::size_t r) {
+  parallel_for(fitted.size(), thread_count(session.threads), [&](std::size_t r) {
     const auto gradients = session.backend->head_gradients(plan.kernel, 1);
     // The fit of replicate r, as the run itself has it.
     const std::optional<Fit> fit = fit_heads(*plan.learning, r, training_points(plan, r),

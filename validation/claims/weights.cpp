@@ -8,7 +8,7 @@
 
 #include "engine/run/pilot.h"
 #include "kernels/replicate_worker.h"
-#include "kernels/workers_in_turn.h"
+#include "kernels/sequential_worker.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -79,7 +79,7 @@ class FittingBackend : public Backend {
   int workers(int threads) const override { return inner_.workers(threads); }
   std::uint64_t worker_bytes(Plans) const override { return inner_.worker_bytes(pilot_); }
   std::unique_ptr<Worker> worker(Plans plans) const override {
-    return workers_in_turn(plans, [&](const Plan& plan) {
+    return make_sequential_worker(plans, [&](const Plan& plan) {
       return std::make_unique<FittingWorker>(plan.layout(), inner_, pilot_, covariance_);
     });
   }

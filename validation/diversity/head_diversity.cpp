@@ -11,7 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/subspaces.h"
-#include "kernels/deal.h"
+#include "kernels/parallel_for.h"
 #include "kernels/signed_qr.h"
 #include "validation/diversity/indices.h"
 #include "validation/diversity/query_key.h"
@@ -129,8 +129,8 @@ class Computation {
 
   HeadDiversity run(int threads) {
     sets_.resize(static_cast<std::size_t>(out_.random_sets));
-    deal(sets_.size(), threads, [&](std::size_t s) { sets_[s] = draw(s); });
-    deal(out_.layers.size(), threads, [&](std::size_t n) { layer(n); });
+    parallel_for(sets_.size(), threads, [&](std::size_t s) { sets_[s] = draw(s); });
+    parallel_for(out_.layers.size(), threads, [&](std::size_t n) { layer(n); });
     return std::move(out_);
   }
 

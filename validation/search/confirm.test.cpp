@@ -10,6 +10,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "kernels/backends.h"
 #include "validation/search/predict.h"
 #include "validation/search/scenarios.h"
 

@@ -40,7 +40,7 @@ TEST(Predict, GaussianFactorOverThatOfAlignedHeadsIsTheOverlap) {
 }
 
 TEST(Predict, OrthogonalHeadsHaveFactorOneAtEveryOrder) {
-  // Noise covariance is exactly s^2/n: section "floor" of docs/theory.md.
+  // Noise covariance is exactly s^2/n (claim `angles`, form `floor`).
   const ClosedForm form = gaussian_noise_factor({0, 0}, 0.3, 50);
   EXPECT_TRUE(close(form.value, 1, 1e-12));
   EXPECT_TRUE(close(form.remainder, 0, 1e-12));

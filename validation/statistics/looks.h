@@ -17,7 +17,7 @@ inline constexpr std::array<double, 3> look_shares = {1.0 / 16, 1.0 / 4, 1.0};
 
 /// The least replicates of a look. A look at 256, which are 32 nodes of 8, refuted 2 % of true
 /// claims instead of 1 % at most, and one at 1024 some 1.1 %: so few are too skewed for a t
-/// quantile that far out (docs/calibration.md).
+/// quantile that far out (docs/measured/calibration.md).
 inline constexpr std::uint64_t least_look = 2048;
 
 /// The least replicates of a study.

@@ -16,6 +16,7 @@
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "kernels/parallel_for.h"
 #include "validation/theory/exact/conditional.h"
 #include "validation/theory/exact/finite_n.h"
 #include "validation/theory/first_order/first_order.h"

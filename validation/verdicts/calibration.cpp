@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "engine/files/error.h"
-#include "engine/run/simulate.h"
+#include "kernels/parallel_for.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {
@@ -23,54 +21,28 @@ constexpr std::uint64_t full_factor = 10;
 constexpr std::uint64_t seeds_of_study = std::uint64_t{1} << 20;
 constexpr std::uint64_t seeds = std::uint64_t{1} << 53;
 
-/// Deals runs of one study to threads. Which thread gets which does not matter: counts are sums.
-class Repetition {
- public:
-  Repetition(CalibrationStudy& study, std::uint64_t trials, std::uint64_t first_seed,
-             const std::function<bool()>& stop)
-      : study_(study), trials_(trials), first_seed_(first_seed), stop_(stop) {}
-
-  void run(int threads) {
-    {
-      std::vector<std::jthread> pool;
-      for (int i = 0; i < threads; ++i) pool.emplace_back([this] { work(); });
+/// Runs the trials of one study on several threads, seeds from `first_seed` on. Which thread has
+/// which does not matter: counts are sums.
+void repeat(CalibrationStudy& study, std::uint64_t first_seed, int threads,
+            const std::function<bool()>& stop) {
+  std::mutex mutex;
+  std::atomic<bool> stopped = false;
+  parallel_for(study.trials, threads, [&](std::size_t i) {
+    if (stopped || stop()) {
+      stopped = true;
+      return;
     }
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void work() {
-    std::vector<std::uint64_t> counts(study_.rates.size(), 0);
-    std::uint64_t done = 0;
-    try {
-      for (std::uint64_t i = next_++; i < trials_ && !stop_(); i = next_++) {
-        const std::vector<bool> outcome = study_.trial((first_seed_ + i) % seeds);
-        if (outcome.size() != counts.size()) {
-          throw std::logic_error("a calibration run has other rates than its study");
-        }
-        for (std::size_t r = 0; r < counts.size(); ++r) counts[r] += outcome[r] ? 1 : 0;
-        ++done;
-      }
-    } catch (...) {
-      next_ = trials_;
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
+    const std::vector<bool> outcome = study.trial((first_seed + i) % seeds);
+    if (outcome.size() != study.rates.size()) {
+      throw std::logic_error("a calibration run has other rates than its study");
     }
-    const std::lock_guard lock(mutex_);
-    for (std::size_t r = 0; r < counts.size(); ++r) {
-      study_.rates[r].count += counts[r];
-      study_.rates[r].trials += done;
+    const std::lock_guard lock(mutex);
+    for (std::size_t r = 0; r < outcome.size(); ++r) {
+      study.rates[r].count += outcome[r] ? 1 : 0;
+      ++study.rates[r].trials;
     }
-  }
-
-  CalibrationStudy& study_;
-  std::uint64_t trials_;
-  std::uint64_t first_seed_;
-  const std::function<bool()>& stop_;
-  std::atomic<std::uint64_t> next_ = 0;
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
+  });
+}
 
 }  // namespace
 
@@ -162,8 +134,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& sess
     return session.should_stop();
   };
   for (std::size_t s = 0; s < studies.size(); ++s) {
-    Repetition(studies[s], studies[s].trials, options.seed + s * seeds_of_study, stop)
-        .run(result.machine.threads);
+    repeat(studies[s], options.seed + s * seeds_of_study, result.machine.threads, stop);
   }
 
   bool complete = true;

@@ -138,7 +138,7 @@ TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {
 
 TEST(CalibrationRecord, IsThatOfTheDocument) {
   std::ostringstream text;
-  text << std::ifstream(HEADLAB_SOURCE_DIR "/docs/calibration.md").rdbuf();
+  text << std::ifstream(HEADLAB_SOURCE_DIR "/docs/measured/calibration.md").rdbuf();
   const std::string document = text.str();
   const auto holds = [&](const std::string& part) {
     return document.find(part) != std::string::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file How often verdicts were wrong when it was last measured: the worst row of each kind in the
-/// table of docs/calibration.md, whose sentence a test compares with this.
+/// table of docs/measured/calibration.md, whose sentence a test compares with this.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fiber is a stack and the registers to go on with. Threads run in order until they wait; a fiber
-// that waits switches straight to the next that can run, and only the end of a block or an error
-// leads back to `emulate`. When nobody can run, all of them are at the barrier, or something is
-// wrong.
-
-// longjmp to a stack that lies elsewhere is what fibers do; its fortified form refuses that.
-#undef _FORTIFY_SOURCE
-
+// Every CUDA thread is a thread. Threads run in order until they wait; a fiber that waits switches
+// directly to the next that can run, and only the end of a thread block or an error leads back to
+// `emulate`. When no thread can run, all of them are at the barrier, or the kernel is wrong.
 #include "kernels/cuda/emulator/emulator.h"
 
 #include <algorithm>
@@ -17,22 +12,12 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <new>
-#include <setjmp.h>
 #include <stdexcept>
 #include <string>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#elif defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
+#include "kernels/cuda/emulator/fiber.h"
 
 namespace headlab::emulated_cuda {
 namespace {
@@ -42,88 +27,13 @@ constexpr unsigned warp = 32;
 std::atomic<Order> thread_order = Order::ascending;
 std::atomic<Order> block_order = Order::ascending;
 
-// ---- Fibers ----
-
-/// Pages of a fiber, touched as they are needed, with one below that must not be.
-class Stack {
- public:
-  static constexpr std::size_t bytes = 512 * 1024;
-
-  Stack() : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
-    base_ = mmap(nullptr, page_ + bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (base_ == MAP_FAILED) {
-      throw std::bad_alloc();
-    }
-    mprotect(base_, page_, PROT_NONE);
-  }
-  Stack(const Stack&) = delete;
-  Stack& operator=(const Stack&) = delete;
-  ~Stack() {
-#if defined(__SANITIZE_ADDRESS__)
-    ASAN_UNPOISON_MEMORY_REGION(bottom(), bytes);
-#endif
-    munmap(base_, page_ + bytes);
-  }
-
-  void* bottom() const {
-    return static_cast<char*>(base_) + page_;
-  }
-
- private:
-  std::size_t page_;
-  void* base_;
-};
-
-/// Where to go on: of a fiber, or of `emulate` itself.
-struct Context {
-  ucontext_t registers{};
-  jmp_buf jump{};
-  bool begun = true;
-  const void* stack = nullptr;  ///< for the sanitizers, like the rest
-  std::size_t stack_bytes = 0;
-  void* fake_stack = nullptr;
-  void* sanitizer_fiber = nullptr;
-};
-
-thread_local constinit Context* came_from = nullptr;
-
-/// The first thing to do on a stack that was switched to.
-void arrive([[maybe_unused]] Context& here) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(here.fake_stack, &came_from->stack, &came_from->stack_bytes);
-#endif
-}
-
-/// Leaves `from` until somebody switches back to it. swapcontext alone would do, but asks the
-/// kernel for the signal mask every time; the sanitizers understand nothing else.
-[[gnu::noinline]] void switch_stacks(Context& from, Context& to) {
-  came_from = &from;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.stack_bytes);
-  swapcontext(&from.registers, &to.registers);
-  arrive(from);
-#elif defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(to.sanitizer_fiber, 0);
-  swapcontext(&from.registers, &to.registers);
-#else
-  if (_setjmp(from.jump) == 0) {
-    if (to.begun) {
-      _longjmp(to.jump, 1);
-    }
-    to.begun = true;
-    setcontext(&to.registers);
-  }
-#endif
-}
-
 struct Copy {
   float* to;
   const float* from;
   std::uint64_t group;
 };
 
-/// What a lane brings to an operation of its warp. It lies on the lane's stack while it waits.
+/// Operands of a lane in an operation of its warp, on the lane's stack while it waits.
 struct WarpCall {
   const char* name;
   std::size_t bytes = 0;
@@ -135,34 +45,16 @@ struct WarpCall {
 
 enum class State { ready, at_barrier, at_warp, ended };
 
-struct Fiber : Context {
-  unsigned thread = 0;
+/// A CUDA thread.
+struct Thread : Fiber {
+  unsigned number;
   State state = State::ended;
-  bool inside = false;  ///< the kernel has begun and not ended
+  bool inside = false;  ///< the kernel has started and not ended
   const WarpCall* call = nullptr;
-  std::deque<Copy> copies;      ///< begun and not made yet
+  std::deque<Copy> copies;      ///< started and not made yet
   std::uint64_t committed = 0;  ///< groups of copies
-  Stack pages;
 
-  Fiber(unsigned number, void (*entry)()) : thread(number) {
-    getcontext(&registers);
-    registers.uc_stack.ss_sp = pages.bottom();
-    registers.uc_stack.ss_size = Stack::bytes;
-    makecontext(&registers, entry, 0);
-    // AddressSanitizer would forget what it knows of a stack named here at each switch.
-    registers.uc_stack = {};
-    begun = false;
-    stack = pages.bottom();
-    stack_bytes = Stack::bytes;
-#if defined(__SANITIZE_THREAD__)
-    sanitizer_fiber = __tsan_create_fiber(0);
-#endif
-  }
-#if defined(__SANITIZE_THREAD__)
-  ~Fiber() {
-    __tsan_destroy_fiber(sanitizer_fiber);
-  }
-#endif
+  Thread(unsigned index, void (*entry)()) : Fiber(entry), number(index) {}
 };
 
 // ---- Operations of a warp ----
@@ -176,14 +68,14 @@ void shuffle(const Calls& calls) {
   }
 }
 
-/// The float next to x in the direction of zero: tensor cores cut their sums off and do not round.
+/// x rounded towards zero, as tensor cores round their sums.
 float towards_zero(double x) {
   const auto nearest = static_cast<float>(x);
   return std::abs(static_cast<double>(nearest)) > std::abs(x) ? std::nextafter(nearest, 0.0f)
                                                               : nearest;
 }
 
-/// The 19 leading bits; what is not a number stays so.
+/// The 19 leading bits of x; NaN for NaN.
 float tf32(float x) {
   return std::isnan(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u);
 }
@@ -219,39 +111,40 @@ void multiply_add(const Calls& calls) {
 
 // ---- The machine ----
 
-/// Unwinds a fiber whose block has failed.
+/// Unwinds a thread whose block has failed.
 struct Stopped {};
 
-/// Everything of one host thread. Fibers stay from block to block and from launch to launch.
+/// The emulated machine of one host thread. Threads are reused from block to block and from launch
+/// to launch.
 class Machine {
  public:
   void run(const Grid& grid, const std::function<void()>& kernel);
   /// Throws outside of a kernel.
-  Fiber& running(const char* caller) const;
+  Thread& running(const char* caller) const;
   void wait_at_barrier();
   void wait_at_warp(const WarpCall& call);
-  [[noreturn]] void run_fiber();
+  [[noreturn]] void run_thread();
 
   std::uint64_t shared_bytes() const { return grid_.shared_bytes; }
 
  private:
   void run_block();
-  Fiber& at(unsigned position) const;
+  Thread& at(unsigned position) const;
   Context& next();
   void perform(unsigned first);
-  void leave(Fiber& self);
-  void wait(Fiber& self);
+  void leave(Thread& self);
+  void wait(Thread& self);
   bool release_barrier();
   std::logic_error deadlock() const;
   std::logic_error error(const std::string& what) const;
 
-  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<std::unique_ptr<Thread>> threads_;
   Context host_;
   Grid grid_;
   bool descending_ = false;
   const std::function<void()>* kernel_ = nullptr;
-  Fiber* running_ = nullptr;
-  unsigned position_ = 0;  ///< in the order of threads: all before it are waiting or have ended
+  Thread* running_ = nullptr;
+  unsigned position_ = 0;  ///< in the order of threads; all before it wait or have ended
   std::exception_ptr failure_;
   bool stopping_ = false;
 };
@@ -261,8 +154,8 @@ Machine& machine() {
   return here;
 }
 
-void fiber_entry() {
-  machine().run_fiber();
+void thread_entry() {
+  machine().run_thread();
 }
 
 std::logic_error Machine::error(const std::string& what) const {
@@ -270,44 +163,44 @@ std::logic_error Machine::error(const std::string& what) const {
                           ", " + std::to_string(detail::place.block_y) + "): " + what);
 }
 
-Fiber& Machine::running(const char* caller) const {
+Thread& Machine::running(const char* caller) const {
   if (running_ == nullptr) {
     throw std::logic_error(std::string(caller) + " outside of a kernel - call it under emulate");
   }
   return *running_;
 }
 
-Fiber& Machine::at(unsigned position) const {
-  return *fibers_[descending_ ? grid_.threads - 1 - position : position];
+Thread& Machine::at(unsigned position) const {
+  return *threads_[descending_ ? grid_.threads - 1 - position : position];
 }
 
 bool Machine::release_barrier() {
   for (unsigned t = 0; t < grid_.threads; ++t) {
-    if (fibers_[t]->state != State::at_barrier) {
+    if (threads_[t]->state != State::at_barrier) {
       return false;
     }
   }
   for (unsigned t = 0; t < grid_.threads; ++t) {
-    fibers_[t]->state = State::ready;
+    threads_[t]->state = State::ready;
   }
   position_ = 0;
   return true;
 }
 
-/// Why nobody can run: names a thread that waits and one that it waits for in vain.
+/// Why no thread can run: names a thread that waits and one that it waits for in vain.
 std::logic_error Machine::deadlock() const {
   const auto find = [&](unsigned begin, unsigned end, auto holds) {
-    while (begin < end && !holds(fibers_[begin]->state)) {
+    while (begin < end && !holds(threads_[begin]->state)) {
       ++begin;
     }
     return begin;
   };
   const auto said = [&](unsigned t) {
-    const Fiber& fiber = *fibers_[t];
+    const Thread& thread = *threads_[t];
     const std::string who = "thread " + std::to_string(t);
-    return fiber.state == State::ended        ? who + " has ended"
-           : fiber.state == State::at_barrier ? who + " waits at synchronise_block"
-                                              : who + " waits at " + fiber.call->name;
+    return thread.state == State::ended        ? who + " has ended"
+           : thread.state == State::at_barrier ? who + " waits at synchronise_block"
+                                               : who + " waits at " + thread.call->name;
   };
   const unsigned all = grid_.threads;
   unsigned waits = find(0, all, [](State s) { return s == State::at_warp; });
@@ -322,7 +215,7 @@ std::logic_error Machine::deadlock() const {
   return error(said(waits) + " but " + said(absent) + " - every thread of a block has to call it");
 }
 
-/// Who goes on; the host when all have ended or something failed.
+/// The next to run; the host when all have ended or one has failed.
 Context& Machine::next() {
   running_ = nullptr;
   if (failure_ || stopping_) {
@@ -330,16 +223,16 @@ Context& Machine::next() {
   }
   do {
     while (position_ < grid_.threads) {
-      Fiber& fiber = at(position_++);
-      if (fiber.state == State::ready) {
-        running_ = &fiber;
-        detail::place.thread = fiber.thread;
-        return fiber;
+      Thread& thread = at(position_++);
+      if (thread.state == State::ready) {
+        running_ = &thread;
+        detail::place.thread = thread.number;
+        return thread;
       }
     }
   } while (release_barrier());
   for (unsigned t = 0; t < grid_.threads; ++t) {
-    if (fibers_[t]->state != State::ended) {
+    if (threads_[t]->state != State::ended) {
       failure_ = std::make_exception_ptr(deadlock());
       break;
     }
@@ -347,14 +240,14 @@ Context& Machine::next() {
   return host_;
 }
 
-void Machine::leave(Fiber& self) {
+void Machine::leave(Thread& self) {
   Context& to = next();
   if (&to != &self) {
     switch_stacks(self, to);
   }
 }
 
-void Machine::wait(Fiber& self) {
+void Machine::wait(Thread& self) {
   leave(self);
   if (stopping_) {
     throw Stopped{};
@@ -362,19 +255,19 @@ void Machine::wait(Fiber& self) {
 }
 
 void Machine::wait_at_barrier() {
-  Fiber& self = running("synchronise_block");
+  Thread& self = running("synchronise_block");
   self.state = State::at_barrier;
   wait(self);
 }
 
 void Machine::wait_at_warp(const WarpCall& call) {
-  Fiber& self = running(call.name);
+  Thread& self = running(call.name);
   self.state = State::at_warp;
   self.call = &call;
-  const unsigned lane = self.thread % warp;
+  const unsigned lane = self.number % warp;
   // Lanes come in order, so the last of them finds the others here, or there is a deadlock.
   if (lane == (descending_ ? 0 : warp - 1)) {
-    perform(self.thread - lane);
+    perform(self.number - lane);
   }
   wait(self);
 }
@@ -382,10 +275,10 @@ void Machine::wait_at_warp(const WarpCall& call) {
 void Machine::perform(unsigned first) {
   Calls calls;
   for (unsigned lane = 0; lane < warp; ++lane) {
-    if (fibers_[first + lane]->state != State::at_warp) {
+    if (threads_[first + lane]->state != State::at_warp) {
       return;
     }
-    calls[lane] = fibers_[first + lane]->call;
+    calls[lane] = threads_[first + lane]->call;
   }
   for (const WarpCall* call : calls) {
     if (std::strcmp(call->name, calls[0]->name) != 0 || call->bytes != calls[0]->bytes) {
@@ -395,15 +288,15 @@ void Machine::perform(unsigned first) {
   }
   (calls[0]->b == nullptr ? shuffle : multiply_add)(calls);
   for (unsigned lane = 0; lane < warp; ++lane) {
-    fibers_[first + lane]->state = State::ready;
+    threads_[first + lane]->state = State::ready;
   }
-  // The warp goes on before the others do.
+  // The warp runs before the others.
   position_ = descending_ ? grid_.threads - first - warp : first;
 }
 
-void Machine::run_fiber() {
+void Machine::run_thread() {
   arrive(*running_);
-  Fiber* self = running_;
+  Thread* self = running_;
   for (;;) {
     self->inside = true;
     try {
@@ -420,10 +313,10 @@ void Machine::run_fiber() {
 
 void Machine::run_block() {
   for (unsigned t = 0; t < grid_.threads; ++t) {
-    Fiber& fiber = *fibers_[t];
-    fiber.state = State::ready;
-    fiber.copies.clear();
-    fiber.committed = 0;
+    Thread& thread = *threads_[t];
+    thread.state = State::ready;
+    thread.copies.clear();
+    thread.committed = 0;
   }
   position_ = 0;
   switch_stacks(host_, next());
@@ -432,10 +325,10 @@ void Machine::run_block() {
   }
   stopping_ = true;
   for (unsigned t = 0; t < grid_.threads; ++t) {
-    Fiber& fiber = *fibers_[t];
-    if (fiber.inside) {
-      running_ = &fiber;
-      switch_stacks(host_, fiber);
+    Thread& thread = *threads_[t];
+    if (thread.inside) {
+      running_ = &thread;
+      switch_stacks(host_, thread);
     }
   }
   stopping_ = false;
@@ -453,14 +346,13 @@ void Machine::run(const Grid& grid, const std::function<void()>& kernel) {
          "a block has 32, 64, ... 1024 threads");
   refuse(grid.blocks_x == 0 || grid.blocks_x > 0x7fffffff, "a grid has 1 to 2^31 - 1 blocks in x");
   refuse(grid.blocks_y == 0 || grid.blocks_y > 65535, "a grid has 1 to 65535 blocks in y");
-  refuse(grid.shared_bytes > most_shared_bytes, "a block has 227 KiB of shared memory at most");
+  refuse(grid.shared_bytes > max_shared_bytes, "a block has 227 KiB of shared memory at most");
 
-  while (fibers_.size() < grid.threads) {
-    fibers_.push_back(std::make_unique<Fiber>(static_cast<unsigned>(fibers_.size()), &fiber_entry));
+  while (threads_.size() < grid.threads) {
+    threads_.push_back(
+        std::make_unique<Thread>(static_cast<unsigned>(threads_.size()), &thread_entry));
   }
-#if defined(__SANITIZE_THREAD__)
-  host_.sanitizer_fiber = __tsan_get_current_fiber();
-#endif
+  host_.mark_host();
   const auto shared = std::make_unique_for_overwrite<unsigned char[]>(grid.shared_bytes);
   static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= 16);
 
@@ -527,7 +419,7 @@ float exp2_unit(float t) {
 }
 
 void copy_async(float* shared, const float* global) {
-  Fiber& self = machine().running("copy_async");
+  Thread& self = machine().running("copy_async");
   const auto to = reinterpret_cast<std::uintptr_t>(shared);
   const auto base = reinterpret_cast<std::uintptr_t>(detail::place.shared);
   if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0) {
@@ -544,7 +436,7 @@ void commit_copies() {
 }
 
 void detail::wait_copies(std::uint64_t pending) {
-  Fiber& self = machine().running("wait_copies");
+  Thread& self = machine().running("wait_copies");
   while (!self.copies.empty() && self.copies.front().group + pending < self.committed) {
     std::memcpy(self.copies.front().to, self.copies.front().from, 16);
     self.copies.pop_front();

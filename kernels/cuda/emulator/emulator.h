@@ -18,7 +18,7 @@
 namespace headlab::emulated_cuda {
 
 /// Shared memory that a block may have, as on compute capability 9.0 [bytes].
-inline constexpr std::uint64_t most_shared_bytes = 227 * 1024;
+inline constexpr std::uint64_t max_shared_bytes = 227 * 1024;
 
 struct Grid {
   unsigned blocks_x = 1;

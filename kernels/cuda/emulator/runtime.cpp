@@ -110,7 +110,7 @@ std::vector<DeviceInfo> usable_devices() {
                        .minor = 0,
                        .multiprocessors = 2,
                        .memory = machine().memory,
-                       .shared_memory = most_shared_bytes});
+                       .shared_memory = max_shared_bytes});
   }
   return devices;
 }

@@ -8,11 +8,11 @@
 #include <exception>
 #include <iostream>
 #include <string>
-#include <thread>
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
@@ -177,7 +177,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
       require_theory(base, static_cast<int>(budget));
     }
   }
-  if (threads == 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  threads = thread_count(threads);
   const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   const std::optional<std::string>& json = arguments.run.json;

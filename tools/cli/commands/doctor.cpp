@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/doctor.h"
 
-#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/run/memory.h"
-#include "kernels/backend.h"
+#include "kernels/backends.h"
 #include "kernels/cuda/status.h"
+#include "kernels/parallel_for.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/self_test.h"
 
@@ -80,8 +79,8 @@ int command_doctor() {
   const Provenance program = provenance();
   std::cout << "headlab " << program.version << " (git " << program.git << ", "
             << program.build_type << " build, " << program.compiler << ")\n"
-            << "processor: " << make_backend("cpu")->device() << ", "
-            << std::max(1u, std::thread::hardware_concurrency()) << " threads\n"
+            << "processor: " << make_backend("cpu")->device() << ", " << thread_count(0)
+            << " threads\n"
             << "memory: " << format_bytes(available_bytes()) << " available\n"
             << "\nbackends\n";
   std::vector<std::string> names = backend_names();

@@ -9,6 +9,7 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/run/simulate.h"
+#include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"

@@ -9,6 +9,7 @@
 #include "engine/files/import_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"

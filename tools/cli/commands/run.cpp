@@ -17,6 +17,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
+#include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"

@@ -9,6 +9,7 @@
 #include "engine/results/summary_json.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"

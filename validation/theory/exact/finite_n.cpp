@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "engine/files/error.h"
+#include "kernels/parallel_for.h"
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
-#include "validation/theory/model/parallel.h"
 
 namespace headlab {
 namespace {
@@ -189,10 +189,10 @@ std::vector<FiniteN> finite_n(const TheoryModel& model, int threads) {
     }
   }
   std::vector<FiniteNHead> own(singles.size());
-  for_each_index(singles.size(), threads,
-                 [&](std::size_t i) { own[i] = at[singles[i].query]->head(singles[i].h); });
+  parallel_for(singles.size(), threads,
+               [&](std::size_t i) { own[i] = at[singles[i].query]->head(singles[i].h); });
   std::vector<FiniteNPair> results(pairs.size());
-  for_each_index(pairs.size(), threads, [&](std::size_t i) {
+  parallel_for(pairs.size(), threads, [&](std::size_t i) {
     const auto [query, h, l] = pairs[i];
     results[i] = at[query]->pair(l, h, own[query * heads + l], own[query * heads + h]);
   });

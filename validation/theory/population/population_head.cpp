@@ -13,10 +13,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "kernels/parallel_for.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/exact/scalar_tables.h"
 #include "validation/theory/model/panels.h"
-#include "validation/theory/model/parallel.h"
 
 namespace headlab {
 namespace {
@@ -365,8 +365,8 @@ std::vector<PopulationHead> population_heads(const PopulationDomain& domain,
   if (settings.empty()) return {};
   const QueryLengths lengths = query_lengths(domain.k);
   std::vector<std::vector<PopulationHead>> by_query(lengths.q.size());
-  for_each_index(by_query.size(), threads,
-                 [&](std::size_t i) { by_query[i] = at_query(domain, lengths.q[i], settings); });
+  parallel_for(by_query.size(), threads,
+               [&](std::size_t i) { by_query[i] = at_query(domain, lengths.q[i], settings); });
   std::vector<PopulationHead> heads(settings.size()), coarser(settings.size());
   for (std::size_t i = 0; i < by_query.size(); ++i) {
     for (std::size_t s = 0; s < settings.size(); ++s) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/head_gradients.h"
+#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/stream_pool.h"
+#include "kernels/cuda/worker.h"
+#include "kernels/sequential_worker.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+/// Workers of a device, each with its own stream: while one of them draws, copies or synchronises,
+/// the kernels of the other run.
+constexpr int workers_of_device = 2;
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(const Options& options) : options_(options), devices_(usable_devices()) {
+    // The same limits for all, so that results do not depend on the device of a block.
+    options_.limits.shared_bytes =
+        std::min(options_.limits.shared_bytes, devices_.front().shared_memory);
+  }
+
+  std::string name() const override { return "cuda"; }
+  std::string simd() const override {
+    const DeviceInfo& device = devices_.front();
+    return "sm_" + std::to_string(device.major) + std::to_string(device.minor);
+  }
+  std::string device() const override {
+    const std::string& model = devices_.front().name;
+    return devices_.size() == 1 ? model : std::to_string(devices_.size()) + " x " + model;
+  }
+  int workers(int) const override { return workers_of_device * static_cast<int>(devices_.size()); }
+  double block_work() const override { return 4e9; }
+
+  std::vector<std::string> notes() const override {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+  std::uint64_t worker_bytes(Plans plans) const override {
+    return sequential_worker_bytes(plans, [](const Plan& plan) {
+      // On the host: the blocks in progress, each of up to 32 nodes, and one staged node.
+      const MomentLayout layout = plan.layout();
+      return 8 * (4 * 32 + 2) *
+             static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
+    });
+  }
+
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    const int device = next_device();
+    auto keep = [this](const std::string& note) {
+      const std::lock_guard lock(mutex_);
+      if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+    };
+    return make_sequential_worker(plans, [&](const Plan& plan) {
+      return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);
+    });
+  }
+
+  std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int) const override {
+    return make_cuda_gradients(kernel, next_device(), options_, streams_);
+  }
+
+ private:
+  int next_device() const {
+    return devices_[next_++ % static_cast<unsigned>(devices_.size())].number;
+  }
+
+  Options options_;
+  std::vector<DeviceInfo> devices_;
+  std::shared_ptr<StreamPool> streams_ = std::make_shared<StreamPool>();
+  mutable std::atomic<unsigned> next_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const Options& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Replicates that are computed together: their arrays on a device, and the steps from the
+/// draws to the float64 sums of every query.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cuda/arguments.h"
+#include "kernels/cuda/constants.h"
+#include "kernels/cuda/launch_plan.h"
+#include "kernels/cuda/runtime.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// Steps of a batch; a measurement takes one at a time.
+struct Steps {
+  bool draw = false, project = false, weigh = false, sum = false;
+};
+
+class Batch {
+ public:
+  /// Allocates nothing yet. The arguments outlive the batch.
+  Batch(const Plan& plan, const LaunchPlan& launch, const Constants& constants, Stream& stream)
+      : plan_(plan), launch_(launch), constants_(constants), stream_(stream) {}
+
+  /// Replicates that fill a device.
+  std::int64_t good_replicates() const;
+  /// Device memory of a batch [bytes].
+  std::uint64_t bytes(std::int64_t replicates) const;
+  /// Takes the memory for a batch in place of what it has. False where memory does not suffice.
+  bool allocate(std::int64_t replicates);
+  void release() { arrays_ = {}; }
+  std::int64_t replicates() const { return arrays_.replicates; }
+
+  /// Computes `count` replicates from `first` on; `windows` counts their windows.
+  void compute(std::uint64_t first, std::int64_t count, const WindowCounters& windows,
+               const Steps& steps = {true, true, true, true});
+  /// Sums of the replicates computed last [replicates][Q][totals.size()], on the device.
+  const double* totals() const { return arrays_.totals.as<double>(); }
+
+  /// Design points of one replicate as the device draws them, x [n][d].
+  std::vector<float> design(std::uint64_t replicate);
+
+ private:
+  struct Arrays {
+    std::int64_t replicates = 0;
+    Memory x, keys, values, scales, partials, totals, fallback;
+  };
+
+  int key_rows() const { return plan_.heads * launch_.padded_k; }
+  std::int64_t slices_of(std::int64_t replicates) const {
+    return (replicates + launch_.slice_replicates - 1) / launch_.slice_replicates;
+  }
+  std::int64_t partials_of_query() const;
+  TrainingSets sets() const;
+  DrawArguments draw_arguments(std::uint64_t first, std::int64_t count) const;
+  WeighArguments weigh_arguments() const;
+  void weigh_all(const WeighArguments& arguments, std::int64_t replicates);
+
+  const Plan& plan_;
+  const LaunchPlan& launch_;
+  const Constants& constants_;
+  Stream& stream_;
+  Arrays arrays_;
+};
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

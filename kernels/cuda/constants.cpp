@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/constants.h"
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "kernels/design_point.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+/// The first points of replicate 0 and m there, typical of all points.
+struct Points {
+  std::vector<std::vector<float>> x;
+  std::vector<float> m;
+};
+Points first_points(const Plan& plan) {
+  Points points;
+  const std::uint64_t seed = plan.fixed_design_seed.value_or(plan.seed);
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(plan.n, 32); ++i) {
+    std::vector<float> x(static_cast<std::size_t>(point_buffer(plan.d)));
+    const std::uint32_t row =
+        draw_design_point(plan.design, plan.table.rounded(), plan.d, seed, plan.streams.design,
+                          plan.streams.design_choice, 0, i, x.data());
+    points.m.push_back(std::visit(
+        [&](const auto& m) {
+          return static_cast<float>(m(plan.table.rounded(), x.data(), 1, row));
+        },
+        plan.regression));
+    points.x.push_back(std::move(x));
+  }
+  return points;
+}
+
+float median(std::vector<float> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Projections in the units of the keys [H padded_k][d], rows of padding zero.
+std::vector<float> key_projections(const Plan& plan, int padded_k) {
+  const double unit = key_unit(plan.kernel);
+  const auto d = static_cast<std::size_t>(plan.d);
+  const auto k = static_cast<std::size_t>(plan.k);
+  std::vector<float> w(static_cast<std::size_t>(plan.heads * padded_k) * d);
+  for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
+    for (std::size_t j = 0; j < k; ++j) {
+      for (std::size_t c = 0; c < d; ++c) {
+        w[(h * static_cast<std::size_t>(padded_k) + j) * d + c] =
+            static_cast<float>(plan.projections[(h * d + c) * k + j] * unit);
+      }
+    }
+  }
+  return w;
+}
+
+/// The arrays of struct Queries.
+struct QueryArrays {
+  int padded = 1;
+  std::vector<float> points, products, shifts;
+};
+QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
+                         std::optional<double> norm_share, const Points& some,
+                         const std::vector<float>& projections, const std::vector<double>& centre) {
+  QueryArrays arrays;
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  const auto k = static_cast<std::size_t>(plan.k);
+  const auto padded_k = static_cast<std::size_t>(launch.padded_k);
+  const auto d = static_cast<std::size_t>(plan.d);
+  const auto count = static_cast<std::size_t>(plan.queries);
+  // A group of queries may reach past the last one.
+  const int largest = std::max(launch.weigh.block_queries * launch.weigh.query_groups,
+                               launch.ensemble.block_queries * launch.ensemble.query_groups);
+  arrays.padded = std::max(plan.queries, largest);
+  const auto padded = static_cast<std::size_t>(arrays.padded);
+  arrays.points.resize(heads * padded_k * padded);
+  arrays.shifts.resize(heads * padded);
+  const std::vector<double> projected = projected_queries(plan);
+  for (std::size_t h = 0; h < heads; ++h) {
+    // Some keys of the head, which show how large its products are.
+    std::vector<std::vector<double>> keys(some.x.size(), std::vector<double>(k));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      for (std::size_t j = 0; j < k; ++j) {
+        for (std::size_t c = 0; c < d; ++c) {
+          keys[i][j] += static_cast<double>(projections[(h * padded_k + j) * d + c]) *
+                        (static_cast<double>(some.x[i][c]) - centre[c]);
+        }
+      }
+    }
+    for (std::size_t q = 0; q < count; ++q) {
+      double norm2 = 0;
+      std::vector<double> product(keys.size());
+      for (std::size_t j = 0; j < k; ++j) {
+        const double x = projected[(h * k + j) * count + q];
+        arrays.points[(h * padded_k + j) * padded + q] = static_cast<float>(x);
+        norm2 += x * x;
+        for (std::size_t i = 0; i < keys.size(); ++i) product[i] += 2 * x * keys[i][j];
+      }
+      // Gaussian: the exponent becomes -|query - key|^2. Softmax: the largest becomes about 0.
+      double shift = 0;
+      if (norm_share && *norm_share != 0) shift = *norm_share * norm2;
+      if (norm_share && *norm_share == 0) shift = -*std::ranges::max_element(product);
+      arrays.shifts[h * padded + q] = static_cast<float>(shift);
+    }
+  }
+  arrays.products = arrays.points;
+  for (float& x : arrays.products) x *= 2;
+  return arrays;
+}
+
+}  // namespace
+
+Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
+    : norm_share(norm_share_of(plan.kernel)) {
+  const Points some = first_points(plan);
+  value_centre = median(some.m);
+  const std::vector<double> exact_centre = centre_of(plan);
+  const std::vector<float> rows = key_projections(plan, launch.padded_k);
+  const QueryArrays arrays = query_arrays(plan, launch, norm_share, some, rows, exact_centre);
+  // Copies read these until the stream is synchronised.
+  const float* rounded = plan.table.rounded();
+  const std::vector<float> numbers(rounded, rounded + plan.table.size());
+  const std::vector<float> rounded_centre(exact_centre.begin(), exact_centre.end());
+  table = Constant<float>(stream, numbers);
+  centre = Constant<float>(stream, rounded_centre);
+  projections = Constant<float>(stream, rows);
+  head_weights = Constant<double>(stream, plan.head_weights);
+  query_points_ = Constant<float>(stream, arrays.points);
+  query_products_ = Constant<float>(stream, arrays.products);
+  query_shifts_ = Constant<float>(stream, arrays.shifts);
+  queries = {.count = plan.queries,
+             .padded = arrays.padded,
+             .points = query_points_.data(),
+             .products = query_products_.data(),
+             .shifts = query_shifts_.data(),
+             .weights = head_weights.data()};
+  stream.synchronise();
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bits of the CUDA backend on a GPU: the same from run to run, for any batch, worker and device.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/worker.h"
+#include "kernels/testing/gpu_fixture.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+TEST_F(GpuBackend, BitsAreTheSameFromRunToRunAndForAnyBatch) {
+  for (const int k : {2, 8, 16, 64}) {
+    for (const Estimator estimator : estimators) {
+      for (const MomentMode mode : modes) {
+        const Plan plan =
+            test::make_plan({.n = 700, .d = 70, .heads = 5, .k = k, .queries = 9},
+                            GaussianKernel{.bandwidth = 0.8 * std::sqrt(k)}, estimator, mode);
+        const Block block = {.first = 16, .count = 45};
+        const auto expected = run(plan, block);
+        EXPECT_TRUE(same_bits(run(plan, block), expected)) << text_of(plan);
+        for (const std::int64_t batch : {1, 7}) {
+          Options options;
+          options.batch_replicates = batch;
+          EXPECT_TRUE(same_bits(run(plan, block, options), expected))
+              << "batch " << batch << ' ' << text_of(plan);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuBackend, WorkersSideBySideGiveTheBitsOfOne) {
+  const Plan plan = test::make_plan({.n = 700, .d = 8, .heads = 5, .k = 4, .queries = 9},
+                                    GaussianKernel{.bandwidth = 1.4});
+  const Block block = {.first = 64, .count = 64};
+  const auto expected = run(plan, block);
+  const auto backend = make_cuda_backend();
+  std::vector<std::vector<Moments>> results(4, std::vector<Moments>(block.nodes()));
+  {
+    std::vector<std::jthread> threads;
+    for (auto& result : results) {
+      threads.emplace_back([&backend, &plan, &block, &result] {
+        const auto worker = backend->worker(plan);
+        for (int again = 0; again < 3; ++again) worker->run(block, result);
+      });
+    }
+  }
+  for (const auto& result : results) EXPECT_TRUE(same_bits(result, expected));
+}
+
+TEST_F(GpuBackend, EveryDeviceGivesTheSameBits) {
+  if (devices_.size() < 2) GTEST_SKIP() << "one GPU here, two are needed";
+  const Plan plan = test::make_plan({.n = 700, .d = 20, .heads = 5, .k = 16, .queries = 9},
+                                    GaussianKernel{.bandwidth = 3});
+  const Block block = {.first = 64, .count = 64};
+  const auto expected = run(plan, block);
+  for (const DeviceInfo& device : devices_) {
+    std::vector<Moments> out(block.nodes());
+    CudaWorker(
+        plan, device.number, {}, [](const std::string&) {}, std::make_shared<StreamPool>())
+        .run(block, out);
+    EXPECT_TRUE(same_bits(out, expected)) << "device " << device.number;
+  }
+}
+
+TEST_F(GpuBackend, OutOfMemoryShrinksTheBatchAndSaysSo) {
+  // 2^16 replicates of this size would need some 10^12 bytes.
+  const Plan plan =
+      test::make_plan({.n = 200000, .d = 16, .heads = 1, .k = 2, .queries = 1},
+                      GaussianKernel{.bandwidth = 1}, Estimator::plain, MomentMode::pairwise);
+  const Block block = {.first = 8, .count = 8};
+  const auto expected = run(plan, block);
+  Options options;
+  options.batch_replicates = 1 << 16;
+  const auto backend = make_cuda_backend(options);
+  std::vector<Moments> out(block.nodes());
+  backend->worker(plan)->run(block, out);
+  EXPECT_TRUE(same_bits(out, expected));
+  ASSERT_EQ(backend->notes().size(), 1u);
+  EXPECT_NE(backend->notes()[0].find("continues with"), std::string::npos) << backend->notes()[0];
+}
+
+}  // namespace
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

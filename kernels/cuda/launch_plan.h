@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How a plan is divided among thread blocks: chosen from the plan only, so that the bits of
+/// a result depend on nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/hd.h"
+#include "kernels/plan.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// Keys that are staged in shared memory together; n is padded to whole tiles.
+inline constexpr int tile_keys = 64;
+/// Floats from one row of a staged tile to the next. Eight more than a tile: the four rows that the
+/// lanes of a tensor-core fragment read then fall into different banks.
+inline constexpr int tile_stride = tile_keys + 8;
+/// Rounds up to 4 modulo 32: neighbours at this distance, of 16 bytes each, hit different banks.
+HEADLAB_HD constexpr int spread(int floats) {
+  return floats + (36 - floats % 32) % 32;
+}
+
+/// Floats from the keys of one head in a staged tile to the next: its rows and their norms.
+HEADLAB_HD constexpr int head_stride(int padded_k) {
+  return spread((padded_k + 1) * tile_stride);
+}
+/// Floats of a staged tile: heads, values, noise scales.
+HEADLAB_HD constexpr int stage_floats(int group_heads, int padded_k) {
+  return group_heads * head_stride(padded_k) + 2 * tile_stride;
+}
+
+/// Floats from one row of kernel values to the next.
+inline constexpr int weight_stride = tile_keys + 4;
+/// First float of a head's row of kernel values; groups of eight heads are spread as well.
+HEADLAB_HD constexpr int weight_row(int head) {
+  return head * weight_stride + head / 8 * 4;
+}
+/// Floats from the rows of one query to those of the next.
+HEADLAB_HD constexpr int weight_query_stride(int head_rows) {
+  return spread(weight_row(head_rows));
+}
+
+/// Inner loop that computes exponents. The number is the padded per-head dimension.
+enum class Microkernel {
+  distances2,  ///< squared differences in registers, any kernel law
+  distances4,
+  distances8,
+  dots4,  ///< products of query and key with the norms apart: Gaussian and softmax
+  dots8,
+  tensor16,  ///< the same on the tensor cores
+  tensor32,
+  tensor64,
+  any  ///< one query per thread, any dimension
+};
+/// Queries of one thread, except in `tensor64` and `any`.
+inline constexpr int thread_queries = 4;
+int queries_of_thread(Microkernel microkernel);
+
+/// Maximum steps of four keys that a thread of the ensemble's pass has in a tile.
+inline constexpr int ensemble_steps = 4;
+
+/// Division of the work of one replicate among the thread blocks of a kernel.
+struct Tiling {
+  int threads = 128;
+  int group_heads = 1;    ///< heads whose keys are staged together
+  int head_groups = 1;    ///< ceil(H / group_heads)
+  int query_columns = 1;  ///< threads side by side along the queries
+  int block_queries = 1;  ///< queries of a thread block: query_columns x queries of a thread
+  int query_groups = 1;   ///< ceil(Q / block_queries)
+  int splits = 1;         ///< threads that share the keys of one head and its queries
+  std::int64_t panel_keys = tile_keys;  ///< keys of a thread block, a multiple of tile_keys
+  std::int64_t panels = 1;              ///< of a replicate
+  std::uint64_t shared_bytes = 0;
+};
+
+/// Layout of the float64 sums of one replicate and query: sum w [H], sum w (value - centre) [H],
+/// then sum w_g w_l for the pairs of heads or for g = l only, the same with s w in place of w where
+/// the noise varies, then the ensemble's noise where a second pass computes it.
+struct TotalsLayout {
+  int heads = 1;
+  bool pairs = false;
+  bool scaled = false;
+  bool ensemble = false;
+
+  HEADLAB_HD int squares() const { return pairs ? heads * (heads + 1) / 2 : heads; }
+  HEADLAB_HD int weight(int h) const { return h; }
+  HEADLAB_HD int value(int h) const { return heads + h; }
+  HEADLAB_HD int pair(int g, int l) const { return g * heads - g * (g + 1) / 2 + l; }
+  HEADLAB_HD int square(int g, int l) const { return 2 * heads + (pairs ? pair(g, l) : g); }
+  /// Position of the squares that the noise enters.
+  HEADLAB_HD int noise(int g, int l) const { return square(g, l) + (scaled ? squares() : 0); }
+  HEADLAB_HD int ensemble_noise() const { return 2 * heads + (scaled ? 2 : 1) * squares(); }
+  /// Sums of the first pass over the keys.
+  HEADLAB_HD int row() const { return 2 * heads + squares(); }
+  HEADLAB_HD int size() const { return ensemble_noise() + (ensemble ? 1 : 0); }
+};
+
+struct LaunchPlan {
+  Microkernel microkernel = Microkernel::any;
+  int padded_k = 1;
+  std::int64_t padded_n = tile_keys;
+  int slice_replicates = 1;  ///< whose keys come out of one matrix product
+  std::int64_t slice_points = tile_keys;
+  TotalsLayout totals;
+  /// Heads of the triangles of pairs that a thread sums: 2, 4, 8, or 16 for tiles of 8 by 8.
+  int pair_tile = 0;
+  /// More heads than the pair sums are written for: every query takes the fallback.
+  bool fallback_only = false;
+  Tiling weigh;     ///< sums or pair sums
+  Tiling ensemble;  ///< second pass of the aggregate moments
+};
+
+/// Limits of a launch plan. The draws have the same bits for any.
+struct LaunchLimits {
+  bool no_tensor_cores = false;
+  std::int64_t slice_points = 1 << 16;     ///< points of a matrix product, about
+  int keys_of_thread = 256;                ///< max. keys summed in float32 before float64
+  std::uint64_t shared_bytes = 160 << 10;  ///< max. shared memory of a thread block
+};
+
+/// Points that keys and queries are measured from [d]: the median of the queries, coordinate by
+/// coordinate. Points far from all queries need no accuracy.
+std::vector<double> centre_of(const Plan& plan);
+
+/// Factor from lengths of the design to the units in which keys are kept.
+double key_unit(const KernelLaw& kernel);
+
+/// Projected queries in these units [H][k][Q], relative to the centre except for softmax: a shift
+/// of its keys is a factor that normalisation removes, a shift of its queries is not.
+std::vector<double> projected_queries(const Plan& plan);
+
+LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits = {});
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/stream_pool.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+StreamPool::~StreamPool() {
+  for (auto& [device, stream] : idle_) {
+    try {
+      use_device(device);
+    } catch (const std::exception&) {
+      // A lost device has nothing to clean up.
+    }
+    stream.reset();
+  }
+}
+
+std::unique_ptr<Stream> StreamPool::take(int device) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::ranges::find_if(idle_, [&](const auto& entry) { return entry.first == device; });
+  if (found == idle_.end()) return std::make_unique<Stream>();
+  std::unique_ptr<Stream> stream = std::move(found->second);
+  idle_.erase(found);
+  return stream;
+}
+
+void StreamPool::give_back(int device, std::unique_ptr<Stream> stream) {
+  const std::lock_guard lock(mutex_);
+  idle_.emplace_back(device, std::move(stream));
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Streams kept for the next worker.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/runtime.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// Idle streams: creating one takes longer, because of its cuBLAS handle, than computing a small
+/// condition of a sweep.
+class StreamPool {
+ public:
+  ~StreamPool();
+  /// A stream of `device`, which is the device in use.
+  std::unique_ptr<Stream> take(int device);
+  void give_back(int device, std::unique_ptr<Stream> stream);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<int, std::unique_ptr<Stream>>> idle_;
+};
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/parallel_for.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace headlab {
+
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::size_t failed = count;
+  std::exception_ptr failure;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::scoped_lock lock(mutex);
+        // Every smaller index has been started, so the smallest that fails is among those caught.
+        if (i < failed) {
+          failed = i;
+          failure = std::current_exception();
+        }
+        next = count;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    const std::size_t wanted = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
+    try {
+      while (others.size() + 1 < wanted) others.emplace_back(run);
+    } catch (const std::system_error&) {
+      // The results do not depend on the number of threads.
+    }
+    run();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+int thread_count(int asked) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace headlab
