@@ -114,7 +114,7 @@ TEST(Allocate, KeepsABestThatExactTheoryKnowsAsOftenAsSaid) {
   const auto world = [](std::uint64_t seed) { return two_ways(near_tie(), seed); };
   const std::uint64_t missed = misses(world, 2, 1, familywise, seeds);
   EXPECT_LE(clopper_pearson(missed, seeds, test_confidence).low, familywise) << missed;
-  // Intervals planted too narrow are found out.
+  // Intervals made too narrow are found out.
   const std::uint64_t narrow = misses(world, 2, 1, 0.8, seeds);
   EXPECT_GT(clopper_pearson(narrow, seeds, test_confidence).low, familywise) << narrow;
 }

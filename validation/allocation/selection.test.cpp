@@ -144,7 +144,7 @@ TEST(Screen, MissesTheBestAndItsLossNoMoreOftenThanSaid) {
     EXPECT_LE(clopper_pearson(seen.best, trials, confidence).low, alpha) << seen.best;
     EXPECT_LE(clopper_pearson(seen.loss, trials, confidence).low, alpha) << seen.loss;
   }
-  // Intervals planted too narrow are found out.
+  // Intervals made too narrow are found out.
   const Misses narrow = misses(0.6, 0, trials);
   EXPECT_GT(clopper_pearson(narrow.best, trials, confidence).low, alpha) << narrow.best;
 }

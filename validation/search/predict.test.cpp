@@ -50,7 +50,7 @@ TEST(Predict, OrthogonalHeadsHaveFactorOneAtEveryOrder) {
 
 TEST(Predict, RemainderExplainsTheExactVarianceUpToItsSquare) {
   const auto answers = nlohmann::json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
-  int compared = 0, planted = 0;
+  int compared = 0, faulty = 0;
   for (const auto& known : answers.at("finite_n_noise")) {
     if (known.at("query_projection") != nlohmann::json({0, 0})) continue;
     const std::uint64_t n = known.at("n");
@@ -63,12 +63,12 @@ TEST(Predict, RemainderExplainsTheExactVarianceUpToItsSquare) {
     // Negative control: the remainder with its sign turned.
     if (std::abs(form.value * (1 - form.remainder) - exact) >
         5 * exact * form.remainder * form.remainder + 1e-9) {
-      ++planted;
+      ++faulty;
     }
     ++compared;
   }
   EXPECT_GE(compared, 2);
-  EXPECT_GE(planted, 1);
+  EXPECT_GE(faulty, 1);
 }
 
 TEST(Predict, SoftmaxFactorIsTheMeanOverNormalQueries) {
@@ -98,16 +98,16 @@ TEST(Predict, EnsembleIsTheMeanOverAllPairs) {
   const HeadSet set = head_sets({3, 2, 6}, 1).back();
   const Matrices subspaces = set.subspaces();
   const GaussianKernel kernel{.bandwidth = 0.5};
-  double sum = 0, planted = 0;
+  double sum = 0, wrong = 0;
   for (const auto& a : subspaces) {
     for (const auto& b : subspaces) {
       const double factor = gaussian_noise_factor(principal_cosines(a, b), 0.5, 100).value;
       sum += factor / 9;
-      if (&a <= &b) planted += factor / 6;
+      if (&a <= &b) wrong += factor / 6;
     }
   }
   EXPECT_TRUE(close(noise_factor(subspaces, kernel, 100).value, sum, 1e-9));
-  EXPECT_FALSE(close(noise_factor(subspaces, kernel, 100).value, planted, 1e-9));
+  EXPECT_FALSE(close(noise_factor(subspaces, kernel, 100).value, wrong, 1e-9));
   EXPECT_THROW(noise_factor(subspaces, LaplaceKernel{.bandwidth = 1}, 100), std::invalid_argument);
 }
 

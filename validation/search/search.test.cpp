@@ -61,14 +61,14 @@ TEST(Search, OverlapOrdersTheLeadingOrderOfPairs) {
     EXPECT_LT(pair.error_ratio(), 1);
     EXPECT_GT(pair.error_ratio(), 0.9);
   }
-  // Negative control: the same pairs by a planted index, the sign of whose angles is turned.
+  // Negative control: the same pairs by a false index, the sign of whose angles is turned.
   const Scorer right = score_noise("overlap", gaussian, 300);
-  const auto planted = [&](const HeadSet& set) {
+  const auto wrong = [&](const HeadSet& set) {
     Score score = right(set);
     score.index = 1 - score.index;
     return score;
   };
-  EXPECT_GT(search_inversions({.sizes = {{2, 2, 4}}, .pairs = 1000}, planted).inversions, 100U);
+  EXPECT_GT(search_inversions({.sizes = {{2, 2, 4}}, .pairs = 1000}, wrong).inversions, 100U);
 }
 
 TEST(Search, SoftmaxHasInversionsOfItsOwnAndHeadSetsOutsideFirstOrderAreLeftOut) {

@@ -18,7 +18,7 @@ namespace headlab {
 enum class Measured {
   false_alarm,    ///< a true claim is refuted: at most verdict_alpha
   false_support,  ///< a claim false by no more than its margin is supported: at most verdict_alpha
-  power,          ///< a planted false claim is refuted: at least 99 %
+  power,          ///< a plainly false claim is refuted: at least 99 %
   coverage,       ///< a nominal 95 % interval holds the true figure: 95 %
   control         ///< the same with an MCSE 30 % too small: must be seen not to be 95 %
 };

@@ -17,7 +17,7 @@ struct CalibrationCount {
 struct CalibrationRecord {
   CalibrationCount true_refuted;     ///< true claims that were refuted
   CalibrationCount false_supported;  ///< claims false by exactly their margin that were supported
-  CalibrationCount false_refuted;    ///< planted false claims that were refuted
+  CalibrationCount false_refuted;    ///< plainly false claims that were refuted
   const char* date;
   const char* command;
 };

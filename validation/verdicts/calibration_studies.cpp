@@ -85,7 +85,7 @@ constexpr std::uint64_t trials = 2000;
 /// A margin far below any standard error here: the claim is true to the letter and has no room.
 constexpr double no_margin = 1e-6;
 constexpr double edge_margin = 0.2;
-constexpr double planted_margin = 0.005;
+constexpr double fault_margin = 0.005;
 
 std::string decimal(double x, const char* format = "%.17g") {
   char text[64];
@@ -320,7 +320,7 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
   const std::string path_name = "index orders a path, noise alone";
   const std::string edge = "off by the margin, " + percent(edge_margin);
   const std::string path_edge = "one pair off by the margin, " + percent(-flipped_effect);
-  const std::string margin = ", margin " + percent(planted_margin);
+  const std::string margin = ", margin " + percent(fault_margin);
 
   auto closed = [&](const std::string& world, std::uint64_t replicates, double allowed,
                     const Theory& theory, std::vector<CalibrationRate> rates) {
@@ -351,16 +351,16 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
                            {alarm(path_name, path_edge), support(path_name, path_edge)}));
 
   all.push_back(closed(
-      gaussian_world, smallest_scenario, planted_margin, without_covariance(gaussian),
+      gaussian_world, smallest_scenario, fault_margin, without_covariance(gaussian),
       {power("covariance term dropped, Gaussian kernel",
              "C/V " + decimal(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(
-      closed(softmax_world, smallest_scenario, planted_margin, without_covariance(softmax),
+      closed(softmax_world, smallest_scenario, fault_margin, without_covariance(softmax),
              {power("covariance term dropped, softmax",
                     "C/V " + decimal(softmax.figures.output_correlation.value, "%.2f") + margin)}));
-  all.push_back(closed(noise_world, 32768, planted_margin, with_variances_times(noise, 1.02),
+  all.push_back(closed(noise_world, 32768, fault_margin, with_variances_times(noise, 1.02),
                        {power("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
-  all.push_back(along_path(true, smallest_scenario, planted_margin,
+  all.push_back(along_path(true, smallest_scenario, fault_margin,
                            {power("sign of one pair flipped in an index",
                                   percent(-flipped_effect) + " in the MSE" + margin)}));
 
