@@ -12,7 +12,7 @@
 
 namespace headlab {
 
-/// ConditionEstimates of one condition. A Number is a Figure, which is what users read, or a
+/// ConditionEstimates of one condition. A Number is a Estimate, which is what users read, or a
 /// Jackknifed, which can be calculated with.
 template <class Number>
 struct EstimatesOf : ErrorTerms<Number> {

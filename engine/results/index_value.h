@@ -11,7 +11,7 @@
 namespace headlab {
 
 /// A diversity index with the largest value it can take; NaN where undefined (null in the outputs).
-/// A Number is a Figure of a simulation, or the Remainder of a closed form.
+/// A Number is a Estimate of a simulation, or the Remainder of a closed form.
 template <class Number>
 struct IndexOf {
   std::string name;

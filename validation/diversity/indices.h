@@ -28,7 +28,7 @@ namespace headlab {
 /// A diversity index; nullopt where it is undefined.
 struct Index {
   std::string name;
-  std::optional<double> value;        ///< in [0, ceiling]
+  std::optional<double> value;        ///< in [0, upper bound]
   std::optional<double> upper_bound;  ///< upper bound; diverse heads reach it where d allows
 };
 
@@ -105,7 +105,7 @@ SubspacePairs subspace_pairs(const Matrices& subspaces, double gaussian_bandwidt
 /// The cosines of the principal angles from W_l^T W_h, as principal_cosines() of the two frames.
 std::vector<double> principal_cosines(const Eigen::MatrixXd& product);
 
-/// Returns H/(H-1), the ceiling of the index "output" = 1 - C/V: reached where the heads' errors
+/// Returns H/(H-1), the upper bound of the index "output" = 1 - C/V: reached where the heads' errors
 /// cancel. Throws std::invalid_argument for heads < 2, where the index is undefined.
 double output_index_upper_bound(int heads);
 

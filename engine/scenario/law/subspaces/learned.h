@@ -15,7 +15,7 @@ namespace headlab {
 /// What a fit for a whole run found.
 struct LearnedHeads {
   Subspaces subspaces;
-  Fit fit;                     ///< with its course
+  Fit fit;                     ///< with its history
   std::uint64_t points = 0;    ///< of the training set
   std::uint64_t held_out = 0;  ///< of these
   double seconds = 0;
