@@ -135,7 +135,7 @@ inline ConditionRecord<Figure> record_of(const ConditionResult& condition,
 }
 
 inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
-  const ClosedForm& closed = computed.closed_form;
+  const TheoryResult& closed = computed.result;
   return {.scenario = computed.scenario,
           .plan = closed.plan,
           .terms = closed.figures,

@@ -14,7 +14,7 @@ namespace {
 
 ComputedCondition computed_condition(const Scenario& scenario, const Theory& theory) {
   return {.scenario = scenario,
-          .closed_form = theory,
+          .result = theory,
           .indices = condition_indices<Remainder>(scenario, {}, theory.plan, theory.figures)};
 }
 

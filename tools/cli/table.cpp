@@ -54,13 +54,13 @@ const Plan& plan_of(const ConditionResult& condition) {
   return condition.plan;
 }
 const Plan& plan_of(const ComputedCondition& computed) {
-  return computed.closed_form.plan;
+  return computed.result.plan;
 }
 const ErrorTerms<Figure>& terms_of(const ConditionResult& condition) {
   return condition.estimates;
 }
 const ErrorTerms<Remainder>& terms_of(const ComputedCondition& computed) {
-  return computed.closed_form.figures;
+  return computed.result.figures;
 }
 std::string text_of(const Figure& figure) {
   return figure_text(figure);
@@ -335,7 +335,7 @@ std::string forms_text(const std::vector<ComputedCondition>& theory) {
   double certificate = std::numeric_limits<double>::quiet_NaN();
   double seconds = 0;
   for (const ComputedCondition& computed : theory) {
-    const ClosedForm& closed = computed.closed_form;
+    const TheoryResult& closed = computed.result;
     if (std::ranges::count(forms, closed.form) == 0) forms.push_back(closed.form);
     certificate = std::fmax(certificate, std::abs(closed.certificate));
     seconds += closed.seconds;
@@ -431,7 +431,7 @@ std::string theory_table(const Study& study, const std::vector<ComputedCondition
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
   text += study.swept.empty() && theory.size() == 1
-              ? single_table(first.scenario, first.closed_form.figures, first.indices)
+              ? single_table(first.scenario, first.result.figures, first.indices)
               : sweep_table(study, theory);
   return text + "\n" + forms_text(theory);
 }
@@ -440,7 +440,7 @@ std::string comparison_table(const Study& study, const std::vector<ComputedCondi
   const bool one = study.swept.empty() && theory.size() == 1;
   const bool first_order =
       std::any_of(theory.begin(), theory.end(), [](const ComputedCondition& computed) {
-        return computed.closed_form.source == "first_order";
+        return computed.result.source == "first_order";
       });
   return (one ? comparison_of_one(theory.front().simulated) : comparison_of_many(study, theory)) +
          "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
