@@ -16,7 +16,7 @@
 namespace headlab {
 
 /// Closed forms of one condition.
-struct ClosedForm {
+struct TheoryResult {
   std::string source;  ///< "exact" or "first_order"
   std::string form;    ///< in words: "exact for the fixed design"
   /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
@@ -52,7 +52,7 @@ struct SideBySide {
 /// One condition from closed forms.
 struct ComputedCondition {
   Condition condition;
-  ClosedForm closed_form;
+  TheoryResult result;
   IndicesOf<Remainder> indices = {};
   SideBySide simulated = {};  ///< empty unless the condition was simulated as well
 };

@@ -135,7 +135,7 @@ inline ConditionRecord<Estimate> record_of(const ConditionResult& one,
 }
 
 inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
-  const ClosedForm& closed = computed.closed_form;
+  const TheoryResult& closed = computed.result;
   return {.condition = computed.condition,
           .plan = closed.plan,
           .terms = closed.figures,

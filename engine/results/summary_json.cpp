@@ -48,7 +48,7 @@ struct ComparedRecord {
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    head_fields(visit, computed.closed_form);
+    head_fields(visit, computed.result);
     record_of(computed).error_fields(visit);
     std::vector<std::pair<std::string, double>> z;
     for (const ComparedFigure& one : computed.simulated.figures) z.emplace_back(one.name, one.z);
@@ -58,7 +58,7 @@ struct ComparedRecord {
   }
 
   template <class Visitor>
-  static void head_fields(Visitor& visit, const ClosedForm& closed) {
+  static void head_fields(Visitor& visit, const TheoryResult& closed) {
     visit("source", closed.source, "exact or first_order");
     visit("certificate", closed.normalisation_error,
           "largest deviation of the sum of the weights from 1");
@@ -123,7 +123,7 @@ void write_theory_json(const TextSink& out, const std::vector<ComputedCondition>
                        int threads, const Provenance& program) {
   write_document(out, {program, nullptr, threads, std::nullopt}, true, theory.size(),
                  [&](std::size_t i, JsonWriter& to) {
-                   const ClosedForm& closed = theory[i].closed_form;
+                   const TheoryResult& closed = theory[i].result;
                    JsonFields visit(to, has_matrices(closed.plan));
                    ComparedRecord::head_fields(visit, closed);
                    record_of(theory[i]).fields(visit);

@@ -14,7 +14,7 @@ namespace {
 
 ComputedCondition computed_condition(const Condition& condition, const Theory& theory) {
   return {.condition = condition,
-          .closed_form = theory,
+          .result = theory,
           .indices = condition_indices<Remainder>(condition, {}, theory.plan, theory.figures)};
 }
 

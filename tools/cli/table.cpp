@@ -54,13 +54,13 @@ const Plan& plan_of(const ConditionResult& one) {
   return one.plan;
 }
 const Plan& plan_of(const ComputedCondition& computed) {
-  return computed.closed_form.plan;
+  return computed.result.plan;
 }
 const ErrorTerms<Estimate>& terms_of(const ConditionResult& one) {
   return one.estimates;
 }
 const ErrorTerms<Remainder>& terms_of(const ComputedCondition& computed) {
-  return computed.closed_form.figures;
+  return computed.result.figures;
 }
 std::string text_of(const Estimate& figure) {
   return figure_text(figure);
@@ -335,7 +335,7 @@ std::string forms_text(const std::vector<ComputedCondition>& theory) {
   double normalisation_error = std::numeric_limits<double>::quiet_NaN();
   double seconds = 0;
   for (const ComputedCondition& computed : theory) {
-    const ClosedForm& closed = computed.closed_form;
+    const TheoryResult& closed = computed.result;
     if (std::ranges::count(forms, closed.form) == 0) forms.push_back(closed.form);
     normalisation_error = std::fmax(normalisation_error, std::abs(closed.normalisation_error));
     seconds += closed.seconds;
@@ -433,7 +433,7 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
   text += scenario.swept.empty() && theory.size() == 1
-              ? single_table(first.condition, first.closed_form.figures, first.indices)
+              ? single_table(first.condition, first.result.figures, first.indices)
               : sweep_table(scenario, theory);
   return text + "\n" + forms_text(theory);
 }
@@ -441,10 +441,9 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory) {
   const bool one = scenario.swept.empty() && theory.size() == 1;
-  const bool first_order =
-      std::any_of(theory.begin(), theory.end(), [](const ComputedCondition& computed) {
-        return computed.closed_form.source == "first_order";
-      });
+  const bool first_order = std::any_of(
+      theory.begin(), theory.end(),
+      [](const ComputedCondition& computed) { return computed.result.source == "first_order"; });
   return (one ? comparison_of_one(theory.front().simulated)
               : comparison_of_many(scenario, theory)) +
          "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +

@@ -23,7 +23,7 @@ enum class TheorySource {
 inline constexpr double largest_remainder = 0.1;
 
 /// Closed forms with what they are made of.
-struct Theory : ClosedForm {
+struct Theory : TheoryResult {
   std::vector<HeadTheory> heads;                                    ///< [Q]
   double weights_index = std::numeric_limits<double>::quiet_NaN();  ///< known for a fixed design
 };
