@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/every_target.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/law/regression/random_cosines.h"
 #include "kernels/reference/reference.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/every_target.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

@@ -13,7 +13,7 @@
 #include "kernels/cuda/emulator/control.h"
 #include "kernels/cuda/parity.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab::emulated_cuda {
 namespace {

@@ -22,8 +22,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/parity.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/learning/parity.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/learning_agreement.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

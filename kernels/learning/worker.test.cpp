@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/learning/fit.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

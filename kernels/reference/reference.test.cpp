@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

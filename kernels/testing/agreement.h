@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file How near a backend has to come to the reference, for the tests of the backends.
+/// \file Comparison of a backend with the reference, within the rounding of float32; for tests.
 #pragma once
 
 #include <algorithm>
