@@ -11,7 +11,8 @@
 #include "engine/error.h"
 #include "engine/estimates.h"
 #include "engine/run.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab {
 namespace {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/backend.h"
 
 #if defined(HEADLAB_HAVE_CUDA)
 #include "kernels/cuda/cuda.h"

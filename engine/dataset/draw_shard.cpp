@@ -14,7 +14,8 @@
 
 #include "engine/error.h"
 #include "kernels/cpu/sample_points.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab {
 namespace {

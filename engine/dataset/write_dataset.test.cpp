@@ -23,7 +23,8 @@
 #include "engine/sha256.h"
 #include "engine/testdata/folder_test.h"
 #include "kernels/backend.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/reference/reference.h"
+#include "kernels/reference/backend.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"

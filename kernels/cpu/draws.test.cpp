@@ -13,7 +13,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/law/regression/random_cosines.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"
 

@@ -12,7 +12,7 @@
 #include <hwy/targets.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab {
 namespace {

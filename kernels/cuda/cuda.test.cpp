@@ -13,6 +13,8 @@
 #include "kernels/cuda/emulator/control.h"
 #include "kernels/cuda/parity.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab::emulated_cuda {

@@ -22,6 +22,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/parity.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/testing/learning_agreement.h"
 #include "kernels/testing/test_plans.h"
 

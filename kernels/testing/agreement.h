@@ -11,7 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backend.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab::test {
 

@@ -13,7 +13,7 @@
 
 #include "kernels/laws.h"
 #include "kernels/learning/head_gradients.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/head_gradients.h"
 #include "kernels/testing/agreement.h"
 
 namespace headlab::test {
