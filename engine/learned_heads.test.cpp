@@ -20,7 +20,7 @@
 #include "engine/simulate.h"
 #include "engine/subspaces.h"
 #include "engine/summary_json.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/signed_qr.h"
 
 namespace headlab {

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/reference/backend.h"
 
 #if defined(HEADLAB_HAVE_CUDA)

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/error.h"
-#include "kernels/cpu/sample_points.h"
+#include "kernels/cpu/draws.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 

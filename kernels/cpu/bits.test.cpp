@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"

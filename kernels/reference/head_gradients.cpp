@@ -16,7 +16,7 @@ namespace {
 class ReferenceGradients : public HeadGradients {
  public:
   explicit ReferenceGradients(const KernelLaw& kernel)
-      : norm_share_(learnable_norm_share(kernel)),
+      : norm_coefficient_(learnable_norm_share(kernel)),
         unit2_(length_scale(kernel) * length_scale(kernel)) {}
 
   void load(const TrainingPoints& points, std::size_t count) override {
@@ -84,7 +84,7 @@ class ReferenceGradients : public HeadGradients {
     for (std::size_t i = 0; i < w.size(); ++i) {
       const std::vector<double> v = project(key_matrix(h), &x_[i * d_]);
       for (std::size_t j = 0; j < u.size(); ++j) {
-        w[i] += (u[j] * v[j] + norm_share_ * (u[j] * u[j] + v[j] * v[j]) / 2) / unit2_;
+        w[i] += (u[j] * v[j] + norm_coefficient_ * (u[j] * u[j] + v[j] * v[j]) / 2) / unit2_;
       }
       if (static_cast<std::int64_t>(i) == own_[q]) {
         w[i] = -std::numeric_limits<double>::infinity();
@@ -111,13 +111,13 @@ class ReferenceGradients : public HeadGradients {
     const std::vector<double> v = project(key_matrix(h), key);
     for (std::size_t a = 0; a < d_; ++a) {
       for (std::size_t j = 0; j < k; ++j) {
-        of_keys[a * k + j] += c * key[a] * (u[j] + norm_share_ * v[j]) / unit2_;
-        of_queries[a * k + j] += c * x[a] * (v[j] + norm_share_ * u[j]) / unit2_;
+        of_keys[a * k + j] += c * key[a] * (u[j] + norm_coefficient_ * v[j]) / unit2_;
+        of_queries[a * k + j] += c * x[a] * (v[j] + norm_coefficient_ * u[j]) / unit2_;
       }
     }
   }
 
-  double norm_share_;  ///< log K = (u.v + norm_share (|u|^2 + |v|^2)/2) / unit2
+  double norm_coefficient_;  ///< log K = (u.v + norm_coefficient (|u|^2 + |v|^2)/2) / unit2
   double unit2_;
   std::size_t d_ = 1;
   std::vector<double> x_;  ///< [n][d]

@@ -9,7 +9,8 @@
 
 namespace headlab {
 
-/// Serial, by the formulas of kernels/learning/head_gradients.h. The kernel must have a norm_share.
+/// Serial, by the formulas of kernels/learning/head_gradients.h. The kernel must have a
+/// norm_coefficient.
 std::unique_ptr<HeadGradients> make_reference_gradients(const KernelLaw& kernel);
 
 }  // namespace headlab

@@ -99,8 +99,7 @@ inline ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint
   return ::testing::AssertionSuccess();
 }
 
-/// Every registered kernel law, as wide as `scale` says. A law whose width has another name than
-/// temperature or bandwidth needs its line here.
+/// Every registered kernel law, of temperature `scale` or bandwidth 2 `scale`.
 template <std::size_t Index = 0>
 std::vector<KernelLaw> all_kernels(double scale) {
   if constexpr (Index < std::variant_size_v<KernelLaw>) {

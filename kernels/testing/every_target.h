@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 
 namespace headlab::test {
 

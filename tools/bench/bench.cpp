@@ -17,7 +17,7 @@
 #include "engine/run.h"
 #include "engine/scenario.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/worker.h"
 #include "tools/bench/peak_fma.h"
 #include "tools/bench/plain_loop.h"
 

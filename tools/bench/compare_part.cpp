@@ -9,7 +9,7 @@
 #include "engine/run.h"
 #include "engine/scenario.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/worker.h"
 #include "tools/bench/compare_work.h"
 
 namespace headlab::bench {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/law/kernel/kernel_law.h"
+
+namespace HEADLAB_LAW_NAMESPACE {
+
 /// K(r) = exp(-r^2 / (2 b^2)), r = length of W_h^T (x - X).
 struct GaussianKernel {
   static constexpr const char* name = "gaussian";
   static constexpr const char* summary = "exp(-r^2 / (2 b^2)), r = |W_h^T (x - X)|";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
-  /// With query q and key k in units of b: log K = q.k + norm_share (|q|^2 + |k|^2) / 2.
-  static constexpr double norm_share = -1;
+  /// With query q and key k in units of b: log K = q.k + norm_coefficient (|q|^2 + |k|^2) / 2.
+  static constexpr double norm_coefficient = -1;
 
   double bandwidth = 1;  ///< b
 
@@ -22,3 +26,5 @@ struct GaussianKernel {
     return u * T(-0.5);
   }
 };
+
+}  // namespace HEADLAB_LAW_NAMESPACE
