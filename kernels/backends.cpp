@@ -3,8 +3,8 @@
 
 #include <stdexcept>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/reference/reference.h"
+#include "kernels/cpu/backend.h"
+#include "kernels/reference/backend.h"
 
 #if defined(HEADLAB_HAVE_CUDA)
 #include "kernels/cuda/backend.h"

@@ -46,6 +46,30 @@ TEST(KernelLaws, AreOneAtTheQueryAndFallFromThere) {
   expect_one_at_the_query_and_falling();
 }
 
+struct OtherWidth {
+  double scale = 1;
+};
+struct TwoWidths {
+  double bandwidth = 1;
+  double temperature = 1;
+};
+struct FloatWidth {
+  float bandwidth = 1;
+};
+struct NoFormula : GaussianKernel {
+  double log_weight(double) const = delete;
+};
+
+TEST(KernelLaws, HaveOneWidthUnderANameThatIsKnown) {
+  EXPECT_TRUE(HasKernelWidth<GaussianKernel>);
+  EXPECT_TRUE(HasKernelWidth<SoftmaxKernel>);
+  EXPECT_FALSE(HasKernelWidth<OtherWidth>);
+  EXPECT_FALSE(HasKernelWidth<TwoWidths>);
+  EXPECT_FALSE(HasKernelWidth<FloatWidth>);
+  EXPECT_TRUE(HasKernelFormula<GaussianKernel>);
+  EXPECT_FALSE(HasKernelFormula<NoFormula>);
+}
+
 TEST(KernelLaws, GaussianAtHandValues) {
   const GaussianKernel kernel{.bandwidth = 0.5};
   EXPECT_EQ(at(kernel, 0.0), 0.0);

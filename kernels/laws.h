@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The registry of laws: what a scenario may name under design, regression, noise and kernel.
 /// To add a law write its file under kernels/law/, add it to the variant of its family here (kernel
-/// laws: in kernel_laws.inc), test it, and give it a row in docs/scenario.md.
+/// laws: in kernel_laws-inl.h), test it, and give it a row in docs/scenario.md.
 #pragma once
 
 #include <cmath>
@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "kernels/hd.h"
+#include "kernels/kernel_laws-inl.h"
 #include "kernels/law/design/file.h"
 #include "kernels/law/design/mixture.h"
 #include "kernels/law/design/normal.h"
@@ -42,23 +43,19 @@ using RegressionLaw =
                  FileRegression>;
 using NoiseLaw = std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise>;
 
-#include "kernels/kernel_laws.inc"
+static_assert(are_kernel_laws(std::type_identity<KernelLaw>()));
 
 /// The length scale that a kernel law measures distances in.
 inline double length_scale(const KernelLaw& kernel) {
   return std::visit([](const auto& law) { return law.length_scale(); }, kernel);
 }
 
-/// Of laws with log K = q.k + norm_coefficient (|q|^2 + |k|^2)/2, query q and key k in units of the
-/// length scale, so that a backend may multiply instead of measuring distances; none for others.
+/// c of a law with log K = q.k + c (|q|^2 + |k|^2)/2, query q and key k in units of the length
+/// scale, see kernels/law/kernel/kernel_law.h; none for other laws.
 inline std::optional<double> norm_coefficient_of(const KernelLaw& kernel) {
   return std::visit(
-      [](const auto& law) -> std::optional<double> {
-        using Law = std::decay_t<decltype(law)>;
-        static_assert(
-            !Law::has_key_prior || requires { Law::norm_coefficient; },
-            "a law with a prior on its keys needs a product form");
-        if constexpr (requires { law.norm_coefficient; }) return law.norm_coefficient;
+      []<class Law>(const Law&) -> std::optional<double> {
+        if constexpr (HasNormCoefficient<Law>) return Law::norm_coefficient;
         return std::nullopt;
       },
       kernel);

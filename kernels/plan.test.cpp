@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

@@ -10,9 +10,10 @@
 
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
-#include "kernels/cpu/points.h"
+#include "kernels/cpu/draws.h"
 #include "kernels/parallel_for.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab {
 namespace {

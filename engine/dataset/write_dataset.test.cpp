@@ -23,7 +23,8 @@
 #include "engine/run/learned_heads.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/backends.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab {
 namespace {

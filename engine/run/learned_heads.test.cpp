@@ -20,7 +20,7 @@
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/decompositions.h"
 
 namespace headlab {
@@ -162,7 +162,7 @@ TEST(LearnedHeads, OfAFixedDesignAreLearnedOnThatDesign) {
 TEST(LearnedHeads, WeightsAreLearnedWithThem) {
   const Condition condition =
       learned_scenario(text_with(learned(""), "{ law = \"gaussian\", bandwidth = 0.4 }",
-                            "{ law = \"learned\" }"))
+                                 "{ law = \"learned\" }"))
           .conditions[0];
   const Preparation prepared = learn(condition);
   const Plan plan = make_plan(condition, prepared);
@@ -211,9 +211,10 @@ TEST(LearnedHeads, OfEveryReplicateStopWhileTheyAreLearned) {
 }
 
 TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
-  const Condition condition = learned_scenario(text_with(learned("matrices = \"query_key\""),
-                                                    "{ law = \"softmax\", temperature = 1.0 }"))
-                                  .conditions[0];
+  const Condition condition =
+      learned_scenario(text_with(learned("matrices = \"query_key\""),
+                                 "{ law = \"softmax\", temperature = 1.0 }"))
+          .conditions[0];
   const Preparation prepared = learn(condition);
   const HeadParameters& found = prepared.heads->fit.heads;
   EXPECT_NE(found.queries, found.keys);
@@ -229,7 +230,8 @@ TEST(LearnedHeads, SeparateMatricesKeepTheirLogits) {
 }
 
 TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
-  const Condition condition = learned_scenario(text_with(learned("matrices = \"free\""))).conditions[0];
+  const Condition condition =
+      learned_scenario(text_with(learned("matrices = \"free\""))).conditions[0];
   const Preparation found = learn(condition);
   const Eigen::MatrixXd w = head(make_plan(condition, found).projections, 0, 3, 1);
   EXPECT_GT(std::abs(w.norm() - 1), 1e-3);
@@ -240,8 +242,8 @@ TEST(LearnedHeads, FreeMatricesHaveSubspacesAllTheSame) {
 
 TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
   const Scenario scenario = learned_scenario(text_with(learned("fit = \"per_replicate\""),
-                                                    "{ law = \"gaussian\", bandwidth = 0.4 }",
-                                                    "{ law = \"learned\" }", "plain"));
+                                                       "{ law = \"gaussian\", bandwidth = 0.4 }",
+                                                       "{ law = \"learned\" }", "plain"));
   const RunResult one = run(scenario, {.backend = "cpu", .threads = 1});
   const RunResult three = run(scenario, {.backend = "cpu", .threads = 3});
   EXPECT_EQ(one.conditions[0].estimates.mse.value, three.conditions[0].estimates.mse.value);

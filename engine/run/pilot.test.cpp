@@ -11,7 +11,8 @@
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"
 #include "engine/run/run.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/testing/tolerances.h"
 
 namespace headlab {

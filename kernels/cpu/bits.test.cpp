@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/every_target.h"
-#include "kernels/parity.h"
-#include "kernels/test_plans.h"
+#include "kernels/cpu/backend.h"
+#include "kernels/testing/agreement.h"
+#include "kernels/testing/every_target.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

@@ -1,44 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// A head at its queries, and the exponents of its weights. Included once per SIMD target, after
-// kernels/cpu/condition-inl.h.
+// A head at its queries: what is the same for every kernel law. head_of_law-inl.h computes
+// exponents.
+#if defined(HEADLAB_CPU_HEAD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLAB_CPU_HEAD_INL_H
+#undef HEADLAB_CPU_HEAD_INL_H
+#else
+#define HEADLAB_CPU_HEAD_INL_H
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <hwy/highway.h>
+
+#include "kernels/cpu/products-inl.h"
+#include "kernels/cpu/sums-inl.h"
+#include "kernels/cpu/training_set-inl.h"
+#include "kernels/cpu/window-inl.h"
+#include "kernels/plan.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlab::HWY_NAMESPACE {
 
 inline constexpr double log2_e = 1.4426950408889634;
 
 /// Exponents from here on need no clamp.
 inline constexpr double min_plain_exponent = -124;
 
-/// Inner products of queries and keys in place of distances cost an exponent no more than eps times
-/// this, which is where (|query| + reach)^2, in length scales, may not be above it.
-inline constexpr double largest_product_norm = 64;
+/// Exponents from inner products of queries and keys instead of distances have an error of eps
+/// times this at most; they are taken where (|query| + product_reach)^2, in length scales, is below
+/// it.
+inline constexpr double max_product_norm = 64;
 inline constexpr double product_reach = 3;
-static_assert(largest_product_norm / 2 * log2_e < static_cast<double>(largest_plain_whole));
+static_assert(max_product_norm / 2 * log2_e < static_cast<double>(max_plain_offset));
 
-/// Keys that are worked on together.
-struct Strip {
+/// A panel of keys: consecutive tiles of a training set.
+struct KeyPanel {
   const TrainingSet& set;
   std::size_t tile;  ///< the first
   std::size_t tiles;
-  std::size_t points;  ///< that there are
-  std::size_t index;   ///< in the block
+  std::size_t points;  ///< without the padding of the last tile
+  std::size_t index;   ///< in the segment
 
-  /// Whole vectors that hold them.
+  /// The points up to whole vectors.
   std::size_t keys() const {
     constexpr std::size_t step = row_vectors * lane_count;
     return (points + step - 1) / step * step;
   }
+  /// Number of its first key in the training set.
+  std::uint64_t first_key() const { return set.first_point() + tile * tile_points; }
 };
 
 /// A distinct head of the conditions of a sweep.
-template <class Law>
 class Head {
  public:
-  /// Of the keys of `subspace`, at the queries of `plan`, which w [d][k] projects.
-  Head(std::size_t subspace, const Law& law, const Plan& plan, const double* w)
+  /// For the keys of `subspace` and the queries of `plan`, which w [d][k] projects.
+  Head(std::size_t subspace, const Plan& plan, const double* w)
       : subspace_(subspace),
-        law_(law),
-        unit_(1 / (law.length_scale() * law.length_scale())),
+        kernel_(plan.kernel),
+        has_key_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, kernel_)),
+        unit_(1 / (length_scale(kernel_) * length_scale(kernel_))),
         k_(static_cast<std::size_t>(plan.k)),
-        products_(softmax) {
+        products_(has_key_prior_) {
     const auto d = static_cast<std::size_t>(plan.d);
     const auto count = static_cast<std::size_t>(plan.queries);
     queries_.reserve(count * k_);
@@ -55,99 +86,130 @@ class Head {
       }
       largest = std::max(largest, norm2);
     }
-    if constexpr (linear) {
+    if (norm_coefficient_of(kernel_)) {
       const double far = std::sqrt(largest * unit_) + product_reach;
-      products_ = softmax || far * far <= largest_product_norm;
+      products_ = has_key_prior_ || far * far <= max_product_norm;
       factor_ = static_cast<float>(-0.5 * unit_ * log2_e);
     }
-    if constexpr (!softmax) {
-      double beyond = 1e9 * law_.length_scale();
-      for (int step = 0; step < 100; ++step) {
-        const double middle = (reach_ + beyond) / 2;
-        const double exponent = law_.log_weight(middle * middle * unit_) * log2_e;
-        (exponent >= min_plain_exponent ? reach_ : beyond) = middle;
-      }
-    }
-    panels_.resize(queries_.size());
+    if (!has_key_prior_) reach_ = plain_reach();
+    packed_.resize(queries_.size());
   }
+  virtual ~Head() = default;
 
+  /// True for the same keys, kernel and queries.
   bool is(const Head& other) const {
-    return subspace_ == other.subspace_ && std::memcmp(&law_, &other.law_, sizeof law_) == 0 &&
-           queries_ == other.queries_;
+    return subspace_ == other.subspace_ && kernel_.index() == other.kernel_.index() &&
+           queries_ == other.queries_ &&
+           std::visit(
+               [&]<class Law>(const Law& law) {
+                 return std::memcmp(&law, std::get_if<Law>(&other.kernel_), sizeof law) == 0;
+               },
+               kernel_);
   }
   std::size_t subspace() const { return subspace_; }
-  /// Exponents come from inner products rather than from distances.
-  bool products() const { return products_; }
+  std::size_t k() const { return k_; }
   /// A query, projected [k].
   const float* query(std::size_t q) const { return &queries_[q * k_]; }
 
-  /// Queries q .. q + Rows - 1 will be met together.
+  /// Prepares queries q .. q + Rows - 1 to be a group.
   template <std::size_t Rows>
   void pack(std::size_t q) {
-    pack_panel<Rows>((products_ ? scaled_ : queries_).data(), k_, q, panels_.data());
+    pack_rows<Rows>((products_ ? scaled_ : queries_).data(), k_, q, packed_.data());
   }
 
-  /// What is known of its window at query q before any key is seen.
-  void place(std::size_t q, Window& at) const {
+  /// Sets what is known of the window at query q before any key is seen.
+  void place(std::size_t q, Window& window) const {
     double norm2 = 0;
     for (std::size_t j = 0; j < k_; ++j) {
       const double x = static_cast<double>(query(q)[j]);
       norm2 += x * x;
     }
     const double norm = std::sqrt(norm2);
-    if constexpr (softmax) {
-      at.norm = static_cast<float>(norm * unit_ * log2_e);
+    if (has_key_prior_) {
+      window.norm = static_cast<float>(norm * unit_ * log2_e);
     } else {
       const double left = reach_ - norm;
-      at.reach2 = left > 0 ? static_cast<float>(left * left) : -1.0f;
-      at.set_whole(products_ ? static_cast<float>(-std::round(0.5 * norm2 * unit_ * log2_e)) : 0);
+      window.reach2 = left > 0 ? static_cast<float>(left * left) : -1.0f;
+      window.set_exponent_offset(
+          products_ ? static_cast<float>(-std::round(0.5 * norm2 * unit_ * log2_e)) : 0);
     }
   }
 
-  /// take(r, key, exponents) of Rows queries from q on to all keys of `tiles` tiles of a strip,
-  /// `Vectors` vectors at a time; from inner products or not.
-  template <std::size_t Rows, std::size_t Vectors, class Take>
-  HWY_ATTR HWY_INLINE void exponents(const Strip& strip, std::size_t tile, std::size_t tiles,
-                                     std::size_t q, bool products, const Take& take) const {
-    const auto& coefficients = Rows > 1 ? panels_ : products ? scaled_ : queries_;
-    const Panel<Rows> queries{&coefficients[q * k_]};
-    const float* keys = strip.set.keys(strip.tile + tile, subspace_);
-    if (products) {
-      const float* norms = softmax ? nullptr : strip.set.norms(strip.tile + tile, subspace_);
-      multiply_vectors<Rows, Vectors, false>(keys, tiles, k_, queries, norms, factor_, take);
-      return;
-    }
-    Float factor = hn::Zero(float_tag);
-    if constexpr (linear) factor = hn::Set(float_tag, factor_);
-    const Float unit = hn::Set(float_tag, static_cast<float>(unit_));
-    const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
-    multiply_vectors<Rows, Vectors, true>(
-        keys, tiles, k_, queries, nullptr, 0,
-        [&](std::size_t r, std::size_t at, Float(&t)[Vectors]) HWY_ATTR
-        __attribute__((always_inline)) {
-          for (std::size_t v = 0; v < Vectors; ++v) {
-            if constexpr (linear) {
-              t[v] = hn::Mul(t[v], factor);
-            } else {
-              t[v] = hn::Mul(law_.log_weight(Lanes(hn::Mul(t[v], unit))).v, to_base_2);
-            }
-          }
-          take(r, at, t);
-        });
+  /// Exponents to base 2, less the offset of the window, of a query or the group of `rows` queries
+  /// that begins at q: row r [panel.tiles * tile_points] at out + r stride. The padding has zero
+  /// weight.
+  void exponents(const KeyPanel& panel, std::size_t q, std::size_t rows, float* out,
+                 std::size_t stride) const {
+    fill(panel, q, rows, out, stride);
+    for (std::size_t r = 0; r < rows; ++r) pad(panel, out + r * stride);
+  }
+  /// Exponents of one query without offset, from distances where the law is evaluated at them.
+  void plain_exponents(const KeyPanel& panel, std::size_t q, float* out) const {
+    fill_plain(panel, q, out);
+    pad(panel, out);
+  }
+#if HWY_TARGET <= HWY_AVX3
+  /// Adds the weights of queries q .. q + fused_rows - 1 to `rows`, exponents staying in registers.
+  virtual void weigh(const KeyPanel& panel, std::size_t q, const WeightRow (&rows)[fused_rows],
+                     bool squares) const = 0;
+#endif
+
+ protected:
+  virtual void fill(const KeyPanel& panel, std::size_t q, std::size_t rows, float* out,
+                    std::size_t stride) const = 0;
+  virtual void fill_plain(const KeyPanel& panel, std::size_t q, float* out) const = 0;
+
+  /// Coefficients of a query, or of the group that begins at q, for inner products or distances.
+  template <std::size_t Rows>
+  PackedRows<Rows> coefficients(std::size_t q, bool products) const {
+    return {&(Rows > 1 ? packed_ : products ? scaled_ : queries_)[q * k_]};
+  }
+  double unit() const {
+    return unit_;
+  }
+  bool products() const {
+    return products_;
+  }
+  float factor() const {
+    return factor_;
   }
 
  private:
-  static constexpr bool linear = requires { Law::norm_coefficient; };
-  static constexpr bool softmax = Law::has_key_prior;
+  static void pad(const KeyPanel& panel, float* row) {
+    std::fill(row + panel.points, row + panel.tiles * tile_points,
+              -std::numeric_limits<float>::infinity());
+  }
+  /// The longest distance at which an exponent needs no clamp.
+  double plain_reach() const {
+    double reach = 0;
+    double beyond = 1e9 * length_scale(kernel_);
+    for (int step = 0; step < 100; ++step) {
+      const double middle = (reach + beyond) / 2;
+      const double exponent =
+          std::visit([&](const auto& law) { return law.log_weight(middle * middle * unit_); },
+                     kernel_) *
+          log2_e;
+      (exponent >= min_plain_exponent ? reach : beyond) = middle;
+    }
+    return reach;
+  }
 
   std::size_t subspace_;
-  Law law_;
+  headlab::KernelLaw kernel_;
+  bool has_key_prior_;
   double unit_;  ///< 1 / length scale^2
   std::size_t k_;
-  bool products_;
-  double reach_ = 0;            ///< the longest distance at which an exponent needs no clamp
+  bool products_;               ///< exponents come from inner products rather than from distances
+  double reach_ = 0;            ///< see plain_reach()
   float factor_ = 0;            ///< of r^2 in the exponent, where that is linear in it
   std::vector<float> queries_;  ///< [Q][k], projected
   std::vector<float> scaled_;   ///< [Q][k], for inner products
-  std::vector<float> panels_;   ///< of these or those, as pack() was told
+  std::vector<float> packed_;   ///< [Q][k], of these or those by groups
 };
+
+/// The head of a plan's kernel law (heads.cpp).
+std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, const double* w);
+
+}  // namespace headlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

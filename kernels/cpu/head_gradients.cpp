@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each SIMD target that Highway knows here: the part between HWY_BEFORE_NAMESPACE
-// and HWY_AFTER_NAMESPACE once each, the rest once.
-//
-// Weights are never stored: the estimates take one pass over the keys, the gradient another one,
-// which computes the weights again from the normaliser that the first one found. In the second one
-// a weight costs 2 d_k multiply-adds besides, because with e_qi = s_q w_qi (Y_i - f_q) and
-// sum_i e_qi = 0 the gradient splits into a sum over keys and one over queries,
+// Weights are not stored: the estimates take one pass over the keys, the gradient another, which
+// computes the weights again from the normaliser that the first one found. There a weight costs 2
+// d_k more multiply-adds, because with e_qi = s_q w_qi (Y_i - f_q) and sum_i e_qi = 0 the gradient
+// splits into a sum over keys and one over queries,
 //     sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T  and  sum_q x_q (sum_i e_qi v_i)^T,
 // so that the d coordinates of X and x meet only sums over one of the two.
 #include "kernels/cpu/head_gradients.h"
@@ -18,28 +15,23 @@
 #include <vector>
 
 #include "kernels/cpu/subnormals.h"
+#include "kernels/cpu/targets.h"
 #include "kernels/learning/units.h"
 #include "kernels/parallel_for.h"
 #include "kernels/tile.h"
-
-// As for the cpu backend.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/head_gradients.cpp"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/aligned_allocator.h>
-#include <hwy/contrib/math/math-inl.h>
-#include <hwy/highway.h>
+
+#include "kernels/cpu/exp2-inl.h"
+#include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/products-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 namespace {
-
-#include "kernels/cpu/lanes-inl.h"
-//
-#include "kernels/cpu/products-inl.h"
 
 using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
 
@@ -49,17 +41,17 @@ Buffer zeros(std::size_t size) {
   return buffer;
 }
 
-/// Keys of a strip, which a group of queries meets at once; and of a chunk, which is one task.
-constexpr std::size_t strip_tiles = 16;
-constexpr std::size_t strip_keys = strip_tiles * tile_points;
-constexpr std::size_t min_chunk_strips = 4;
-constexpr std::size_t max_chunks = 16;
+/// Keys of a panel, which a group of queries meets at once, and of a slab, which is one task.
+constexpr std::size_t panel_tiles = 16;
+constexpr std::size_t panel_keys = panel_tiles * tile_points;
+constexpr std::size_t min_slab_panels = 4;
+constexpr std::size_t max_slabs = 16;
 /// Queries of a task that estimates.
 constexpr std::size_t task_queries = 64;
 
 /// An exponent that gives no weight, and the limit of those that do.
 constexpr float no_weight = -3e30f;
-constexpr float largest_size = 1e30f;
+constexpr float max_size = 1e30f;
 
 class CpuGradients : public HeadGradients {
  public:
@@ -69,9 +61,9 @@ class CpuGradients : public HeadGradients {
     d_ = static_cast<std::size_t>(points.d);
     n_ = count;
     tiles_ = (n_ + tile_points - 1) / tile_points;
-    const std::size_t strips = (tiles_ + strip_tiles - 1) / strip_tiles;
-    chunk_strips_ = std::max(min_chunk_strips, (strips + max_chunks - 1) / max_chunks);
-    chunks_ = (strips + chunk_strips_ - 1) / chunk_strips_;
+    const std::size_t panels = (tiles_ + panel_tiles - 1) / panel_tiles;
+    slab_panels_ = std::max(min_slab_panels, (panels + max_slabs - 1) / max_slabs);
+    slabs_ = (panels + slab_panels_ - 1) / slab_panels_;
     double sum = 0;
     for (std::size_t i = 0; i < n_; ++i) sum += points.y[i];
     centre_ = sum / static_cast<double>(n_);
@@ -90,8 +82,8 @@ class CpuGradients : public HeadGradients {
   void estimate(const HeadParameters& heads, const FitQueries& queries,
                 std::span<double> f) override {
     take(heads, queries);
-    parallel_for(heads_ * chunks_, threads_,
-                 [&](std::size_t task) { project_keys(task / chunks_, task % chunks_); });
+    parallel_for(heads_ * slabs_, threads_,
+                 [&](std::size_t task) { project_keys(task / slabs_, task % slabs_); });
     const std::size_t groups = (queries_ + task_queries - 1) / task_queries;
     parallel_for(heads_ * groups, threads_, [&](std::size_t task) {
       const std::size_t first = task % groups * task_queries;
@@ -106,15 +98,15 @@ class CpuGradients : public HeadGradients {
 
   void gradient(std::span<const double> s, HeadParameters& out) override {
     const std::size_t size = d_ * k_;
-    std::vector<double> of_keys(heads_ * chunks_ * size);
-    std::vector<double> of_queries(heads_ * chunks_ * queries_ * k_);
-    parallel_for(heads_ * chunks_, threads_, [&](std::size_t task) {
+    std::vector<double> of_keys(heads_ * slabs_ * size);
+    std::vector<double> of_queries(heads_ * slabs_ * queries_ * k_);
+    parallel_for(heads_ * slabs_, threads_, [&](std::size_t task) {
       std::vector<float> scales(queries_);
       for (std::size_t q = 0; q < queries_; ++q) {
-        scales[q] = static_cast<float>(s[q * heads_ + task / chunks_]);
+        scales[q] = static_cast<float>(s[q * heads_ + task / slabs_]);
       }
-      add_chunk(task / chunks_, task % chunks_, scales, &of_keys[task * size],
-                &of_queries[task * queries_ * k_]);
+      add_slab(task / slabs_, task % slabs_, scales, &of_keys[task * size],
+               &of_queries[task * queries_ * k_]);
     });
     out.heads = static_cast<int>(heads_);
     out.d = static_cast<int>(d_);
@@ -126,10 +118,10 @@ class CpuGradients : public HeadGradients {
       double* keys = &out.keys[h * size];
       double* queries = separate_ ? &out.queries[h * size] : keys;
       std::vector<double> sum(queries_ * k_);  // sum_i e_qi v_i
-      for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
-        const double* part = &of_keys[(h * chunks_ + chunk) * size];
-        for (std::size_t i = 0; i < size; ++i) keys[i] += units_.key_factor * part[i];
-        const double* products = &of_queries[(h * chunks_ + chunk) * queries_ * k_];
+      for (std::size_t slab = 0; slab < slabs_; ++slab) {
+        const double* of_slab = &of_keys[(h * slabs_ + slab) * size];
+        for (std::size_t i = 0; i < size; ++i) keys[i] += units_.key_factor * of_slab[i];
+        const double* products = &of_queries[(h * slabs_ + slab) * queries_ * k_];
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += products[i];
       }
       for (std::size_t q = 0; q < queries_; ++q) {
@@ -187,8 +179,8 @@ class CpuGradients : public HeadGradients {
     normalisers_.resize(heads_ * queries_);
   }
 
-  std::size_t first_tile(std::size_t chunk) const { return chunk * chunk_strips_ * strip_tiles; }
-  std::size_t end_tile(std::size_t chunk) const { return std::min(tiles_, first_tile(chunk + 1)); }
+  std::size_t first_tile(std::size_t slab) const { return slab * slab_panels_ * panel_tiles; }
+  std::size_t end_tile(std::size_t slab) const { return std::min(tiles_, first_tile(slab + 1)); }
   /// Keys of a tile and of those after it in head h [k][tile_points].
   float* keys(std::size_t h, std::size_t tile) {
     return &keys_[(h * tiles_ + tile) * k_ * tile_points];
@@ -197,12 +189,12 @@ class CpuGradients : public HeadGradients {
     return &projected_[(h * queries_ + q) * k_];
   }
 
-  HWY_ATTR void project_keys(std::size_t h, std::size_t chunk) {
+  HWY_ATTR void project_keys(std::size_t h, std::size_t slab) {
     const auto in_range = [](Float key) HWY_ATTR {
-      const Float limit = hn::Set(float_tag, largest_size);
+      const Float limit = hn::Set(float_tag, max_size);
       return hn::Min(hn::Max(key, hn::Neg(limit)), limit);
     };
-    for (std::size_t tile = first_tile(chunk); tile < end_tile(chunk); ++tile) {
+    for (std::size_t tile = first_tile(slab); tile < end_tile(slab); ++tile) {
       for_row_tiles(k_, [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
         const float* rows[Rows];
         float* out[Rows];
@@ -216,7 +208,7 @@ class CpuGradients : public HeadGradients {
     }
   }
 
-  /// log2 K of Rows queries from `first` on and the keys of a strip [Rows][strip_keys]; none of the
+  /// log2 K of Rows queries from `first` on and the keys of a panel [Rows][panel_keys]; none of the
   /// points left out and of those past the last one.
   template <std::size_t Rows>
   HWY_ATTR void exponents(std::size_t h, std::size_t first, std::size_t tile, std::size_t tiles,
@@ -225,18 +217,17 @@ class CpuGradients : public HeadGradients {
     float* out[Rows];
     for (std::size_t r = 0; r < Rows; ++r) {
       rows[r] = query(h, first + r);
-      out[r] = buffer + r * strip_keys;
+      out[r] = buffer + r * panel_keys;
     }
-    const float* strip = keys(h, tile);
+    const float* panel = keys(h, tile);
     if (units_.norm_coefficient != 0) {
-      multiply_tiles<Rows, true>(strip, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
-                                 [](Float r2) HWY_ATTR {
-                                   return hn::Max(hn::Neg(r2), hn::Set(float_tag, -largest_size));
-                                 });
+      multiply_tiles<Rows, true>(
+          panel, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
+          [](Float r2) HWY_ATTR { return hn::Max(hn::Neg(r2), hn::Set(float_tag, -max_size)); });
     } else {
-      multiply_tiles<Rows, false>(strip, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
+      multiply_tiles<Rows, false>(panel, tiles, k_, ScatteredRows{rows}, nullptr, 0, out,
                                   [](Float dot) HWY_ATTR {
-                                    const Float limit = hn::Set(float_tag, largest_size);
+                                    const Float limit = hn::Set(float_tag, max_size);
                                     return hn::Min(hn::Max(dot, hn::Neg(limit)), limit);
                                   });
     }
@@ -251,7 +242,7 @@ class CpuGradients : public HeadGradients {
     }
   }
 
-  /// Sums of a query over the strips so far: weights relative to 2^largest.
+  /// Sums of a query over the panels so far: weights relative to 2^largest.
   struct Window {
     float largest = no_weight;
     double weight = 0;
@@ -261,11 +252,11 @@ class CpuGradients : public HeadGradients {
   /// Adds a row of exponents and its values.
   HWY_ATTR static void add_row(const float* HWY_RESTRICT row, const float* HWY_RESTRICT values,
                                std::size_t keys, Window& window) {
-    Float most = hn::Set(float_tag, no_weight);
+    Float max = hn::Set(float_tag, no_weight);
     for (std::size_t i = 0; i < keys; i += lane_count) {
-      most = hn::Max(most, hn::Load(float_tag, row + i));
+      max = hn::Max(max, hn::Load(float_tag, row + i));
     }
-    const float largest = hn::GetLane(hn::MaxOfLanes(float_tag, most));
+    const float largest = hn::GetLane(hn::MaxOfLanes(float_tag, max));
     if (largest > window.largest) {
       const double change =
           std::exp2(static_cast<double>(window.largest) - static_cast<double>(largest));
@@ -292,14 +283,14 @@ class CpuGradients : public HeadGradients {
   /// ConditionEstimates, and normalisers log2 sum_i K, of some queries.
   HWY_ATTR void estimate_some(std::size_t h, std::size_t begin, std::size_t count) {
     const WithoutSubnormals without_subnormals;
-    const Buffer buffer = zeros(max_rows * strip_keys);
+    const Buffer buffer = zeros(max_rows * panel_keys);
     for_row_tiles(count, [&]<std::size_t Rows>(std::size_t row) HWY_ATTR {
       Window windows[Rows];
-      for (std::size_t tile = 0; tile < tiles_; tile += strip_tiles) {
-        const std::size_t tiles = std::min(strip_tiles, tiles_ - tile);
+      for (std::size_t tile = 0; tile < tiles_; tile += panel_tiles) {
+        const std::size_t tiles = std::min(panel_tiles, tiles_ - tile);
         exponents<Rows>(h, begin + row, tile, tiles, buffer.get());
         for (std::size_t r = 0; r < Rows; ++r) {
-          add_row(&buffer[r * strip_keys], &y_[tile * tile_points], tiles * tile_points,
+          add_row(&buffer[r * panel_keys], &y_[tile * tile_points], tiles * tile_points,
                   windows[r]);
         }
       }
@@ -334,8 +325,8 @@ class CpuGradients : public HeadGradients {
     }
   }
 
-  /// Adds sum_q e_q u_qj to products[j] [k][strip_keys] and sum_q e_q to sums, over a group of rows
-  /// e [Rows][strip_keys]; and sum_i e_qi v_ij to of_queries [Rows][k].
+  /// Adds sum_q e_q u_qj to products[j] [k][panel_keys] and sum_q e_q to sums, over a group of rows
+  /// e [Rows][panel_keys]; and sum_i e_qi v_ij to of_queries [Rows][k].
   template <std::size_t Rows>
   HWY_ATTR void add_group(std::size_t h, std::size_t first, std::size_t tile, std::size_t tiles,
                           const float* HWY_RESTRICT e, float* HWY_RESTRICT products,
@@ -345,12 +336,12 @@ class CpuGradients : public HeadGradients {
       Float row[Rows];
       Float sum = hn::Load(float_tag, sums + i);
       for (std::size_t r = 0; r < Rows; ++r) {
-        row[r] = hn::Load(float_tag, e + r * strip_keys + i);
+        row[r] = hn::Load(float_tag, e + r * panel_keys + i);
         sum = hn::Add(sum, row[r]);
       }
       hn::Store(sum, float_tag, sums + i);
       for (std::size_t j = 0; j < k_; ++j) {
-        float* at = products + j * strip_keys + i;
+        float* at = products + j * panel_keys + i;
         Float product = hn::Load(float_tag, at);
         for (std::size_t r = 0; r < Rows; ++r) {
           product = hn::MulAdd(row[r], hn::Set(float_tag, u[r * k_ + j]), product);
@@ -367,7 +358,7 @@ class CpuGradients : public HeadGradients {
         for (std::size_t i = 0; i < tile_points; i += lane_count) {
           const Float key = hn::Load(float_tag, coordinate + i);
           for (std::size_t r = 0; r < Rows; ++r) {
-            sum[r] = hn::MulAdd(hn::Load(float_tag, e + r * strip_keys + t * tile_points + i), key,
+            sum[r] = hn::MulAdd(hn::Load(float_tag, e + r * panel_keys + t * tile_points + i), key,
                                 sum[r]);
           }
         }
@@ -376,20 +367,20 @@ class CpuGradients : public HeadGradients {
     }
   }
 
-  /// Adds sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T over the keys of a strip to of_keys
-  /// [d][k]. `products` [k][strip_keys] is overwritten.
+  /// Adds sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T over the keys of a panel to of_keys
+  /// [d][k]. `products` [k][panel_keys] is overwritten.
   HWY_ATTR void add_keys(std::size_t h, std::size_t tile, std::size_t tiles, float* products,
                          const float* sums, double* of_keys) {
-    const Float share = hn::Set(float_tag, static_cast<float>(units_.norm_coefficient));
+    const Float coefficient = hn::Set(float_tag, static_cast<float>(units_.norm_coefficient));
     for (std::size_t j = 0; j < k_; ++j) {
-      float* product = products + j * strip_keys;
+      float* product = products + j * panel_keys;
       for (std::size_t t = 0; t < tiles; ++t) {
         const float* key = keys(h, tile + t) + j * tile_points;
         for (std::size_t i = 0; i < tile_points; i += lane_count) {
           const std::size_t at = t * tile_points + i;
-          const Float part = hn::Mul(share, hn::Load(float_tag, key + i));
+          const Float scaled = hn::Mul(coefficient, hn::Load(float_tag, key + i));
           hn::Store(
-              hn::MulAdd(hn::Load(float_tag, sums + at), part, hn::Load(float_tag, product + at)),
+              hn::MulAdd(hn::Load(float_tag, sums + at), scaled, hn::Load(float_tag, product + at)),
               float_tag, product + at);
         }
       }
@@ -403,7 +394,7 @@ class CpuGradients : public HeadGradients {
           for (std::size_t i = 0; i < tile_points; i += lane_count) {
             const Float coordinate = hn::Load(float_tag, x + i);
             for (std::size_t r = 0; r < Rows; ++r) {
-              const float* product = products + (first + r) * strip_keys + t * tile_points + i;
+              const float* product = products + (first + r) * panel_keys + t * tile_points + i;
               sum[r] = hn::MulAdd(hn::Load(float_tag, product), coordinate, sum[r]);
             }
           }
@@ -413,22 +404,22 @@ class CpuGradients : public HeadGradients {
     });
   }
 
-  /// What a chunk of keys adds: sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T to of_keys
+  /// What a slab of keys adds: sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T to of_keys
   /// [d][k], and sum_i e_qi v_i to of_queries [Q][k].
-  HWY_ATTR void add_chunk(std::size_t h, std::size_t chunk, const std::vector<float>& scales,
-                          double* of_keys, double* of_queries) {
+  HWY_ATTR void add_slab(std::size_t h, std::size_t slab, const std::vector<float>& scales,
+                         double* of_keys, double* of_queries) {
     const WithoutSubnormals without_subnormals;
-    const Buffer buffer = zeros(max_rows * strip_keys);
-    const Buffer products = zeros(k_ * strip_keys);
-    const Buffer sums = zeros(strip_keys);
-    for (std::size_t tile = first_tile(chunk); tile < end_tile(chunk); tile += strip_tiles) {
-      const std::size_t tiles = std::min(strip_tiles, end_tile(chunk) - tile);
-      std::fill_n(products.get(), k_ * strip_keys, 0.0f);
-      std::fill_n(sums.get(), strip_keys, 0.0f);
+    const Buffer buffer = zeros(max_rows * panel_keys);
+    const Buffer products = zeros(k_ * panel_keys);
+    const Buffer sums = zeros(panel_keys);
+    for (std::size_t tile = first_tile(slab); tile < end_tile(slab); tile += panel_tiles) {
+      const std::size_t tiles = std::min(panel_tiles, end_tile(slab) - tile);
+      std::fill_n(products.get(), k_ * panel_keys, 0.0f);
+      std::fill_n(sums.get(), panel_keys, 0.0f);
       for_row_tiles(queries_, [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
         exponents<Rows>(h, first, tile, tiles, buffer.get());
         for (std::size_t r = 0; r < Rows; ++r) {
-          weigh_row(&buffer[r * strip_keys], tile, tiles * tile_points, h * queries_ + first + r,
+          weigh_row(&buffer[r * panel_keys], tile, tiles * tile_points, h * queries_ + first + r,
                     scales[first + r]);
         }
         add_group<Rows>(h, first, tile, tiles, buffer.get(), products.get(), sums.get(),
@@ -443,7 +434,7 @@ class CpuGradients : public HeadGradients {
 
   // The training set
   std::size_t d_ = 1, n_ = 0, tiles_ = 0;
-  std::size_t chunk_strips_ = 1, chunks_ = 0;
+  std::size_t slab_panels_ = 1, slabs_ = 0;
   double centre_ = 0;            ///< subtracted from the values
   std::vector<float> x_centre_;  ///< [d], subtracted from the points
   Buffer x_;                     ///< [tile][d][tile_points]

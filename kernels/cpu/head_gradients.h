@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What the CPU backend computes for a fit.
+/// \file ConditionEstimates of heads that are learned, and their gradients, in SIMD.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace headlab {
 
-/// ConditionEstimates and gradients in float32 SIMD, with sums over strips of keys in float64, on
+/// ConditionEstimates and gradients in float32, with sums over panels of keys in float64, on
 /// `threads` threads; the bits do not depend on their number. The kernel must have a
 /// norm_coefficient.
 std::unique_ptr<HeadGradients> make_cpu_gradients(const KernelLaw& kernel, int threads);

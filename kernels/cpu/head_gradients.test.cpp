@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/every_target.h"
-#include "kernels/learning/parity.h"
+#include "kernels/testing/every_target.h"
+#include "kernels/testing/learning_agreement.h"
 
 namespace headlab {
 namespace {

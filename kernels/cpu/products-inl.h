@@ -1,56 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small matrix products of points with rows of coefficients: queries with keys, projections with
-// design points. Included once per SIMD target.
+// Products of small matrices: rows of coefficients with points, for queries with keys and
+// projections with design points.
 //
-// Points come in tiles [depth][tile_points]. A register tile is Rows rows by `vectors` SIMD vectors
-// of points. With 6 by 2 sums, two vectors of points and one coefficient take 15 of AVX2's 16
-// registers; 8 by 2 leave AVX-512 some of its 32.
+// Points come in tiles [depth][tile_points]. A register tile is Rows rows by `Vectors` SIMD vectors
+// of points. 6 by 2 sums, two vectors of points and one coefficient take 15 of AVX2's 16 registers;
+// 8 by 2 leave some of AVX-512's 32.
+#if defined(HEADLAB_CPU_PRODUCTS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLAB_CPU_PRODUCTS_INL_H
+#undef HEADLAB_CPU_PRODUCTS_INL_H
+#else
+#define HEADLAB_CPU_PRODUCTS_INL_H
+#endif
+
+#include <cstddef>
+
+#include <hwy/highway.h>
+
+#include "kernels/cpu/lanes-inl.h"
+#include "kernels/tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlab::HWY_NAMESPACE {
 
 inline constexpr std::size_t max_rows = lane_count == 16 ? 8 : 6;
 
-/// Calls body.template operator()<Rows>(first) for register tiles of at most Most rows that cover
+/// Calls body.template operator()<Rows>(first) for register tiles of at most Max rows that cover
 /// rows 0 .. count - 1.
-template <std::size_t Most = max_rows, class Body>
+template <std::size_t Max = max_rows, class Body>
 HWY_ATTR HWY_INLINE void for_row_tiles(std::size_t count, const Body& body) {
   std::size_t row = 0;
-  for (; row + Most <= count; row += Most) body.template operator()<Most>(row);
+  for (; row + Max <= count; row += Max) body.template operator()<Max>(row);
   for (; row + 2 <= count; row += 2) body.template operator()<2>(row);
   if (row < count) body.template operator()<1>(row);
 }
 
-/// Coefficients in a panel [depth][Rows], read through one pointer.
+/// Coefficients [depth][Rows], read through one pointer.
 template <std::size_t Rows>
-struct Panel {
+struct PackedRows {
   const float* first;
 
   HWY_INLINE float operator()(std::size_t row, std::size_t j) const {
     return first[j * Rows + row];
   }
 };
-/// Rows [depth] that lie anywhere.
+/// Coefficients as separate rows [depth].
 struct ScatteredRows {
   const float* const* rows;
 
   HWY_INLINE float operator()(std::size_t row, std::size_t j) const { return rows[row][j]; }
 };
 
-/// The rows first .. first + Rows - 1 of rows [count][depth] as a panel, in the same place of
-/// panels [count][depth].
+/// Packs the rows first .. first + Rows - 1 of rows [count][depth] into the same place of packed
+/// [count][depth].
 template <std::size_t Rows>
-void pack_panel(const float* rows, std::size_t depth, std::size_t first, float* panels) {
+void pack_rows(const float* rows, std::size_t depth, std::size_t first, float* packed) {
   for (std::size_t j = 0; j < depth; ++j) {
     for (std::size_t r = 0; r < Rows; ++r) {
-      panels[first * depth + j * Rows + r] = rows[(first + r) * depth + j];
+      packed[first * depth + j * Rows + r] = rows[(first + r) * depth + j];
     }
   }
 }
 
-/// For `tiles` tiles one after another, each of Rows rows and each point p of a tile:
-///   inner products    sum[row][p] = start[p] factor + sum_j rows(row, j) tile[j][p]
-///   Distances         sum[row][p] = sum_j (rows(row, j) - tile[j][p])^2
-/// and take(row, p, sums) of `Vectors` vectors of points from p on: a part of a tile, or several
-/// tiles. `start` may be null. Sums run over j in order, so their bits do not depend on the
-/// register tile.
+/// Sums over the coordinates j of `tiles` consecutive tiles, for each of Rows rows and each point
+/// p:
+///     inner products    sum[row][p] = start[p] factor + sum_j rows(row, j) tile[j][p]
+///     Distances         sum[row][p] = sum_j (rows(row, j) - tile[j][p])^2
+/// Calls take(row, p, sums) with `Vectors` vectors of points from p on, which may span tiles.
+/// `start` may be null. The sums run over j in order: their bits do not depend on the register
+/// tile.
 template <std::size_t Rows, std::size_t Vectors, bool Distances, class Coefficients, class Take>
 HWY_ATTR HWY_INLINE void multiply_vectors(const float* HWY_RESTRICT tile, std::size_t tiles,
                                           std::size_t depth, Coefficients rows,
@@ -92,7 +109,7 @@ HWY_ATTR HWY_INLINE void multiply_vectors(const float* HWY_RESTRICT tile, std::s
   }
 }
 
-/// The same, stored: out[row][p] = finish(sum[row][p]).
+/// Stores finish(sum[row][p]) of multiply_vectors in out[row][p].
 template <std::size_t Rows, bool Distances, class Coefficients, class Finish>
 HWY_ATTR HWY_INLINE void multiply_tiles(const float* HWY_RESTRICT tile, std::size_t tiles,
                                         std::size_t depth, Coefficients rows,
@@ -109,3 +126,7 @@ HWY_ATTR HWY_INLINE void multiply_tiles(const float* HWY_RESTRICT tile, std::siz
         }
       });
 }
+
+}  // namespace headlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of weights over keys: of one head, and of the products of pairs of heads. Included once per
-// SIMD target.
+// Sums of weights over keys, of one head and of products of pairs of heads.
+#if defined(HEADLAB_CPU_SUMS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLAB_CPU_SUMS_INL_H
+#undef HEADLAB_CPU_SUMS_INL_H
+#else
+#define HEADLAB_CPU_SUMS_INL_H
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include <hwy/aligned_allocator.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/exp2-inl.h"
+#include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/products-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlab::HWY_NAMESPACE {
 
 /// Index of the pair (h, l), h <= l, among those of `heads` heads, row by row.
 inline std::size_t pair_index(std::size_t heads, std::size_t h, std::size_t l) {
   return h * heads - h * (h + 1) / 2 + l;
 }
 
-/// Running sums, each a SIMD vector whose lanes are added up when it is drained.
+/// Running sums, each a SIMD vector whose lanes are added when it is drained.
 class LaneSums {
  public:
   LaneSums() = default;
@@ -15,7 +34,7 @@ class LaneSums {
     std::fill_n(lanes_.get(), count * lane_count, 0.0f);
   }
   float* at(std::size_t i) { return &lanes_[i * lane_count]; }
-  /// The i-th sum, which begins at 0 again.
+  /// Returns the i-th sum and sets it to 0.
   HWY_ATTR double drain(std::size_t i) {
     const Float lanes = hn::Load(float_tag, at(i));
     hn::Store(hn::Zero(float_tag), float_tag, at(i));
@@ -26,17 +45,16 @@ class LaneSums {
   hwy::AlignedFreeUniquePtr<float[]> lanes_;
 };
 
-/// Rows are as long as a multiple of this many vectors. AVX-512's registers hold what two vectors
-/// need at a time, and one chain of operations would leave most of the processor idle.
+/// Rows have a multiple of this many vectors. AVX-512 has registers for two vectors at a time, and
+/// one chain of dependent operations would leave most of the processor idle.
 inline constexpr std::size_t row_vectors = lane_count == 16 ? 2 : 1;
 
-/// Adds the weights of one row of exponents to the running sums of w, w value and, where it is
-/// asked for, w^2, which lie one after another; Store leaves the weights in the place of the
-/// exponents.
+/// Adds the weights of one row of exponents to three consecutive running sums: of w, w value and,
+/// with Squares, w^2. Store replaces the exponents by the weights.
 template <bool Clamp, bool Squares, bool Store>
 HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values, std::size_t keys,
-                      float whole, float* HWY_RESTRICT sums) {
-  const Exp2<Clamp> exp2(whole);
+                      float offset, float* HWY_RESTRICT sums) {
+  const Exp2<Clamp> exp2(offset);
   Float weight = hn::Load(float_tag, sums);
   Float weighted_value = hn::Load(float_tag, sums + lane_count);
   Float weight_squared = hn::Load(float_tag, sums + 2 * lane_count);
@@ -60,23 +78,21 @@ HWY_ATTR void sum_row(float* HWY_RESTRICT row, const float* HWY_RESTRICT values,
 }
 
 #if HWY_TARGET <= HWY_AVX3
-/// Where exponents become weights without going through memory: this many queries by this many
-/// vectors of keys, two tiles.
+/// Queries and vectors of keys whose exponents become weights in registers.
 inline constexpr std::size_t fused_rows = 4;
 inline constexpr std::size_t fused_vectors = 4;
 
-/// What becomes of a query's exponents: the same as in sum_row, with the same bits.
+/// sum_row for exponents in registers, with the same bits.
 struct WeightRow {
   const StoredExp2* exp2;
-  float* sums;  ///< of w, w value and, where it is asked for, w^2
-  float* out;   ///< where the weights are left, or null
+  float* sums;  ///< of w, w value and, where `squares` asks for it, w^2
+  float* out;   ///< where the weights are stored, or null
 
-  /// For the exponents t.
   template <std::size_t Vectors>
   HWY_INLINE void add(Float (&t)[Vectors], const float* values, std::size_t at,
                       bool squares) const {
     exp2->power(t);
-    // Stores of vectors may be to anything, so that members would be loaded again.
+    // Locals, because a store of a vector may alias the members.
     float* const to = sums;
     float* const weights = out;
     Float weight = hn::Load(float_tag, to);
@@ -99,10 +115,10 @@ struct WeightRow {
     }
   }
 };
-/// Queries that go through a strip of keys together.
-inline constexpr std::size_t max_together = fused_rows;
+/// Queries in a group, which meet a panel of keys together.
+inline constexpr std::size_t group_queries = fused_rows;
 #else
-inline constexpr std::size_t max_together = max_rows;
+inline constexpr std::size_t group_queries = max_rows;
 #endif
 
 /// Adds sum_i rows[r][i] columns[c][i] to the running sum c of those at sums[r], for all r and c
@@ -111,7 +127,7 @@ template <std::size_t Rows, std::size_t Columns, bool Triangle>
 HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* const* columns,
                                        std::size_t keys, float* const (&sums)[Rows]) {
   Float sum[Rows][Columns];
-  // Unrolled, for g++ 12 would copy rows of sums as memory.
+  // Unrolled, because g++ 12 would copy rows of sums as memory.
 #pragma GCC unroll 4
   for (std::size_t r = 0; r < Rows; ++r) {
     for (std::size_t c = Triangle ? r : 0; c < Columns; ++c) {
@@ -136,13 +152,12 @@ HWY_ATTR HWY_INLINE void multiply_rows(const float* const* rows, const float* co
   }
 }
 
-/// Running sums of products: sum pair_index(h, l) of `sums` grows by sum_i rows[h][i] rows[l][i],
-/// for all h <= l. Four heads with themselves are 10 sums, two with four others 8: both leave
-/// registers for the rows, and are enough to hide the latency of a multiply-add. AVX-512 has
-/// registers for four with four others.
+/// Adds sum_i rows[h][i] rows[l][i] to the running sum pair_index(h, l) of `sums`, for all h <= l.
+/// Four heads with themselves are 10 sums, two with four others 8: both leave registers for the
+/// rows and hide the latency of a multiply-add. AVX-512 has registers for four with four others.
 HWY_ATTR inline void add_products(std::span<float* const> rows, std::size_t keys, float* sums) {
   const std::size_t heads = rows.size();
-  constexpr std::size_t most = lane_count == 16 ? 4 : 2;
+  constexpr std::size_t step = lane_count == 16 ? 4 : 2;
   auto multiply = [&]<std::size_t Rows, std::size_t Columns, bool triangle = false>(
       std::size_t h, std::size_t l) HWY_ATTR {
     float* to[Rows];
@@ -155,11 +170,11 @@ HWY_ATTR inline void add_products(std::span<float* const> rows, std::size_t keys
     const std::size_t columns = std::min<std::size_t>(heads - l, 4);
     switch (columns) {
       case 4:
-        for (std::size_t h = 0; h < l; h += most) multiply.template operator()<most, 4>(h, l);
+        for (std::size_t h = 0; h < l; h += step) multiply.template operator()<step, 4>(h, l);
         multiply.template operator()<4, 4, true>(l, l);
         break;
       case 3:
-        for (std::size_t h = 0; h < l; h += most) multiply.template operator()<most, 3>(h, l);
+        for (std::size_t h = 0; h < l; h += step) multiply.template operator()<step, 3>(h, l);
         multiply.template operator()<3, 3, true>(l, l);
         break;
       case 2:
@@ -172,3 +187,7 @@ HWY_ATTR inline void add_products(std::span<float* const> rows, std::size_t keys
     }
   }
 }
+
+}  // namespace headlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,13 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a training set and projects it to the keys of every subspace, a chunk of points at a time.
-// Included once per SIMD target.
+// Draws a training set and projects it to the keys of every subspace, a slab of points at a time.
+#if defined(HEADLAB_CPU_TRAINING_SET_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLAB_CPU_TRAINING_SET_INL_H
+#undef HEADLAB_CPU_TRAINING_SET_INL_H
+#else
+#define HEADLAB_CPU_TRAINING_SET_INL_H
+#endif
 
-/// Subspaces of the heads, each once however many heads and conditions look at it.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include <hwy/aligned_allocator.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/draws-inl.h"
+#include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/products-inl.h"
+#include "kernels/cpu/tile_dot.h"
+#include "kernels/cpu/tiling.h"
+#include "kernels/design_point.h"
+#include "kernels/plan.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlab::HWY_NAMESPACE {
+
+/// The distinct subspaces of the heads of all conditions.
 class PackedSubspaces {
  public:
   explicit PackedSubspaces(std::size_t d) : d_(d) {}
 
-  /// Index of the subspace of W [d][k], new or known.
+  /// Index of the subspace of W [d][k], which is added unless it is there.
   std::size_t add(const double* w, std::size_t k) {
     std::vector<float> rows;  // [k][d], so that a coordinate of the key reads one row
     for (std::size_t j = 0; j < k; ++j) {
@@ -26,7 +54,7 @@ class PackedSubspaces {
 
   std::size_t count() const { return all_.size(); }
   std::size_t k(std::size_t subspace) const { return all_[subspace].k; }
-  /// Coordinates of all subspaces, and how many come before this one's.
+  /// Coordinates of all subspaces, and of those before this one.
   std::size_t coordinates() const { return rows_.size() / d_; }
   std::size_t first(std::size_t subspace) const { return all_[subspace].first; }
   /// Coefficients of one coordinate [d].
@@ -43,30 +71,30 @@ class PackedSubspaces {
 };
 
 /// One training set in tiles of tile_points: projected keys, values and noise scales. It holds one
-/// chunk of the points at a time; a chunk that is asked for again is drawn again.
+/// slab of the points at a time; every load of another slab draws it.
 ///
 /// Loops over the lanes of a tile are plain C++ on the shared functors: the compiler vectorises
-/// them for this target, and the bits cannot depend on it.
+/// them for the target, and the bits do not depend on it.
 class TrainingSet {
  public:
-  /// For the draws of `plan` and the keys of `subspaces`, which must outlive it; in chunks, or all
-  /// points at once.
-  TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, bool in_chunks = true)
+  /// For the draws of `plan` and the keys of `subspaces`, which must outlive it. Without slabs all
+  /// points are held at once.
+  TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, bool in_slabs = true)
       : plan_(plan),
         subspaces_(subspaces),
         n_(plan.n),
-        chunk_tiles_(in_chunks
-                         ? chunk_points(plan.n, subspaces.coordinates() + subspaces.count() + 2) /
-                               tile_points
-                         : (static_cast<std::size_t>(plan.n) + tile_points - 1) / tile_points),
-        keys_(allocate(chunk_tiles_ * subspaces.coordinates() * tile_points)),
-        norms_(allocate(chunk_tiles_ * subspaces.count() * tile_points)),
-        values_(allocate(chunk_tiles_ * tile_points)),
-        scales_(allocate(chunk_tiles_ * tile_points)),
-        panels_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
+        slab_tiles_(in_slabs
+                        ? slab_points(plan.n, subspaces.coordinates() + subspaces.count() + 2) /
+                              tile_points
+                        : (static_cast<std::size_t>(plan.n) + tile_points - 1) / tile_points),
+        keys_(allocate(slab_tiles_ * subspaces.coordinates() * tile_points)),
+        norms_(allocate(slab_tiles_ * subspaces.count() * tile_points)),
+        values_(allocate(slab_tiles_ * tile_points)),
+        scales_(allocate(slab_tiles_ * tile_points)),
+        packed_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
         point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
     for_row_tiles(subspaces.coordinates(), [&]<std::size_t Rows>(std::size_t first) {
-      pack_panel<Rows>(subspaces.row(0), static_cast<std::size_t>(plan.d), first, panels_.data());
+      pack_rows<Rows>(subspaces.row(0), static_cast<std::size_t>(plan.d), first, packed_.data());
     });
     for (std::size_t s = 0; s < subspaces.count(); ++s) {
       const std::size_t k = subspaces.k(s);
@@ -74,42 +102,34 @@ class TrainingSet {
         outputs_.push_back({key_offset(0, s) + j * tile_points, k * tile_points});
       }
     }
-    // The median of m over a few points: one far point or query must not move it.
+    // Medians over a few points: one far point or query must not move them.
     draw_points(0, 0);
-    const Tile m = std::visit(
-        [&](const auto& function) {
-          return function(plan.table.rounded(), point_.get(), 1, rows_drawn_);
-        },
-        plan.regression);
-    centre_ = median(m);
-    if (plan.estimator == Estimator::plain) return;
-    std::visit(
-        [&](const auto& noise) {
-          if (noise.constant_scale) return;
-          const double typical = median(noise.scale(plan.table.rounded(), point_.get(), 1));
-          if (typical > 0) {
-            noise_unit_ = std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
-          }
-        },
-        plan.noise);
+    evaluate_laws(0);
+    const double typical = median(scales(0));
+    const bool constant_scale =
+        std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
+    if (plan.estimator == Estimator::conditional && !constant_scale && typical > 0) {
+      noise_unit_ = std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
+    }
+    centre_ = median(values(0));
   }
 
   std::uint64_t n() const { return n_; }
-  /// Constant subtracted from the values, near them: what is left has the digits of float32.
+  /// Constant near the values that is subtracted from them, which leaves more digits in float32.
   double centre() const { return centre_; }
-  /// Power of two near s(X), 1 where that is the same everywhere or noise is drawn: squares of
-  /// small weights times small s are not to underflow.
+  /// Power of two near s(X), so that squares of small weights times small s do not underflow; 1
+  /// where s is constant or noise is drawn.
   double noise_unit() const { return noise_unit_; }
 
-  std::size_t chunks() const {
-    const std::uint64_t points = chunk_tiles_ * tile_points;
+  std::size_t slabs() const {
+    const std::uint64_t points = slab_tiles_ * tile_points;
     return static_cast<std::size_t>((n_ + points - 1) / points);
   }
-  /// Draws a chunk of a replicate, unless it is there already.
-  void load(std::uint64_t replicate, std::size_t chunk) {
-    if (replicate_ == replicate && chunk_ == chunk) return;
+  /// Draws a slab of a replicate, unless it is held already.
+  void load(std::uint64_t replicate, std::size_t slab) {
+    if (replicate_ == replicate && slab_ == slab) return;
     replicate_ = replicate;
-    chunk_ = chunk;
+    slab_ = slab;
     for (std::size_t tile = 0; tile < tiles(); ++tile) {
       draw_points(replicate, first_tile() + tile);
       evaluate(replicate, tile);
@@ -117,20 +137,20 @@ class TrainingSet {
     }
   }
 
-  // Of the chunk that is loaded; tiles count from its beginning.
+  // Of the slab that is held; tiles count from its beginning.
   std::uint64_t first_point() const { return first_tile() * tile_points; }
   std::size_t points() const {
     return static_cast<std::size_t>(
-        std::min<std::uint64_t>(chunk_tiles_ * tile_points, n_ - first_point()));
+        std::min<std::uint64_t>(slab_tiles_ * tile_points, n_ - first_point()));
   }
   std::size_t tiles() const { return (points() + tile_points - 1) / tile_points; }
-  /// Keys of a tile, and of those after it, in one subspace [k][tile_points].
+  /// Keys of a tile, and of those after it, in one subspace [tile][k][tile_points].
   const float* keys(std::size_t tile, std::size_t subspace) const {
     return &keys_[key_offset(tile, subspace)];
   }
   /// |key|^2 [tile_points].
   const float* norms(std::size_t tile, std::size_t subspace) const {
-    return &norms_[(subspace * chunk_tiles_ + tile) * tile_points];
+    return &norms_[(subspace * slab_tiles_ + tile) * tile_points];
   }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
@@ -145,32 +165,14 @@ class TrainingSet {
 
   /// Values and noise scales of the tile's points, which point() holds.
   HWY_ATTR void evaluate(std::uint64_t replicate, std::size_t tile) {
-    const float* table = plan_.table.rounded();
-    const Tile* x = point_.get();
+    evaluate_laws(tile);
+    if (plan_.estimator != Estimator::plain) return;
+    const Tile unit = draw_noise(plan_, replicate, (first_tile() + tile) * tile_points);
     float* HWY_RESTRICT value = &values_[tile * tile_points];
-    float* HWY_RESTRICT scale = &scales_[tile * tile_points];
-    const auto centre = static_cast<float>(centre_);
-    const auto per_unit = static_cast<float>(1 / noise_unit_);
-    std::visit(
-        [&](const auto& m) {
-          const Tile regression = m(table, x, 1, rows_drawn_);
-          for (std::size_t i = 0; i < tile_points; ++i) value[i] = regression.v[i] - centre;
-        },
-        plan_.regression);
-    const bool draws_noise = plan_.estimator == Estimator::plain;
-    const TileStream stream(plan_.seed, subsequence(plan_.streams.noise, replicate));
-    const std::uint64_t first = (first_tile() + tile) * tile_points;
-    std::visit(
-        [&](const auto& noise) {
-          const Tile sd = noise.scale(table, x, 1);
-          for (std::size_t i = 0; i < tile_points; ++i) scale[i] = sd.v[i] * per_unit;
-          if (!draws_noise) return;
-          const Tile unit = draw_noise(noise, stream, first);
-          for (std::size_t i = 0; i < tile_points; ++i) {
-            value[i] = math::fused(scale[i], unit.v[i], value[i]);
-          }
-        },
-        plan_.noise);
+    const float* HWY_RESTRICT scale = &scales_[tile * tile_points];
+    for (std::size_t i = 0; i < tile_points; ++i) {
+      value[i] = math::fused(scale[i], unit.v[i], value[i]);
+    }
   }
 
   /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
@@ -179,7 +181,7 @@ class TrainingSet {
     constexpr std::size_t vectors = std::min<std::size_t>(tile_points / lane_count, 2);
     for_row_tiles(subspaces_.coordinates(), [&]<std::size_t Rows>(std::size_t first) HWY_ATTR {
       multiply_vectors<Rows, vectors, false>(
-          x->v, 1, d, Panel<Rows>{&panels_[first * d]}, nullptr, 0,
+          x->v, 1, d, PackedRows<Rows>{&packed_[first * d]}, nullptr, 0,
           [&](std::size_t r, std::size_t at, const Float(&key)[vectors]) HWY_ATTR
           __attribute__((always_inline)) {
             const Output& output = outputs_[first + r];
@@ -198,13 +200,34 @@ class TrainingSet {
   }
 
  private:
-  std::uint64_t first_tile() const { return chunk_ * chunk_tiles_; }
+  /// m, less the centre, and s, in noise units, of the tile's points.
+  HWY_ATTR void evaluate_laws(std::size_t tile) {
+    const float* table = plan_.table.rounded();
+    float* HWY_RESTRICT value = &values_[tile * tile_points];
+    float* HWY_RESTRICT scale = &scales_[tile * tile_points];
+    const auto centre = static_cast<float>(centre_);
+    const auto per_unit = static_cast<float>(1 / noise_unit_);
+    std::visit(
+        [&](const auto& m) HWY_ATTR {
+          const Tile regression = m(table, point_.get(), 1, rows_drawn_);
+          for (std::size_t i = 0; i < tile_points; ++i) value[i] = regression.v[i] - centre;
+        },
+        plan_.regression);
+    std::visit(
+        [&](const auto& noise) HWY_ATTR {
+          const Tile sd = noise.scale(table, point_.get(), 1);
+          for (std::size_t i = 0; i < tile_points; ++i) scale[i] = sd.v[i] * per_unit;
+        },
+        plan_.noise);
+  }
+
+  std::uint64_t first_tile() const { return slab_ * slab_tiles_; }
   std::size_t key_offset(std::size_t tile, std::size_t subspace) const {
-    const std::size_t before = chunk_tiles_ * subspaces_.first(subspace);
+    const std::size_t before = slab_tiles_ * subspaces_.first(subspace);
     return (before + tile * subspaces_.k(subspace)) * tile_points;
   }
 
-  /// Where a coordinate's keys are: of the first tile, and how far on of the next one.
+  /// Place of a coordinate's keys: those of the first tile, and the distance to the next one.
   struct Output {
     std::size_t first, step;
   };
@@ -220,11 +243,11 @@ class TrainingSet {
         norm2[v] = hn::MulAdd(coordinate, coordinate, norm2[v]);
       }
     }
-    float* norms = &norms_[(subspace * chunk_tiles_ + tile) * tile_points];
+    float* norms = &norms_[(subspace * slab_tiles_ + tile) * tile_points];
     auto ordinary = hn::FirstN(float_tag, lane_count);
     for (std::size_t v = 0; v < vectors; ++v) {
       hn::Store(norm2[v], float_tag, norms + v * lane_count);
-      // No number is not ordinary.
+      // False for NaN.
       ordinary = hn::And(ordinary, hn::Le(norm2[v], hn::Set(float_tag, 1e36f)));
     }
     return hn::AllTrue(float_tag, ordinary);
@@ -239,11 +262,12 @@ class TrainingSet {
   }
 
   /// Of the points of the first tile that there are.
-  double median(const Tile& of) const {
-    Tile tile = of;
+  double median(const float* of) const {
+    float numbers[tile_points];
     const auto points = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n_, tile_points));
-    std::nth_element(tile.v, tile.v + points / 2, tile.v + points);
-    return static_cast<double>(tile.v[points / 2]);
+    std::copy_n(of, points, numbers);
+    std::nth_element(numbers, numbers + points / 2, numbers + points);
+    return static_cast<double>(numbers[points / 2]);
   }
 
   using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
@@ -254,17 +278,21 @@ class TrainingSet {
   const Plan& plan_;
   const PackedSubspaces& subspaces_;
   std::uint64_t n_;
-  std::size_t chunk_tiles_;
+  std::size_t slab_tiles_;
   std::optional<std::uint64_t> replicate_;  ///< that is loaded
-  std::size_t chunk_ = 0;
+  std::size_t slab_ = 0;
   Buffer keys_;                  ///< [subspace][tile][k][tile_points]
   std::vector<Output> outputs_;  ///< [coordinates]
   Buffer norms_;                 ///< [subspace][tile][tile_points]
   Buffer values_;
   Buffer scales_;
-  std::vector<float> panels_;                ///< [coordinates][d], as for_row_tiles divides them
+  std::vector<float> packed_;  ///< [coordinates][d], rows as for_row_tiles groups them
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   TileRows rows_drawn_ = {};
   double centre_ = 0;
   double noise_unit_ = 1;
 };
+
+}  // namespace headlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -14,8 +14,11 @@
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/worker.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/testing/cuda_agreement.h"
 #include "kernels/testing/emulated_backend.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab::emulated_cuda {
 namespace {

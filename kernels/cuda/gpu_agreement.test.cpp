@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/worker.h"
-#include "kernels/learning/parity.h"
 #include "kernels/testing/gpu_fixture.h"
+#include "kernels/testing/learning_agreement.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

@@ -12,10 +12,10 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/emulator/control.h"
 #include "kernels/learning/fit.h"
-#include "kernels/learning/parity.h"
 #include "kernels/learning/worker.h"
-#include "kernels/test_plans.h"
 #include "kernels/testing/cuda_agreement.h"
+#include "kernels/testing/learning_agreement.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab::emulated_cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/head_gradients.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/head_gradients.h"
 
 namespace headlab {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/learning/head_gradients.h"
 
-#include "kernels/learning/parity.h"
+#include "kernels/testing/learning_agreement.h"
 
 namespace headlab {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/learning/fit.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
 
 namespace headlab {

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "kernels/backend.h"
-#include "kernels/reference/reference.h"
 
 namespace headlab {
 

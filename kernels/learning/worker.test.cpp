@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/learning/fit.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

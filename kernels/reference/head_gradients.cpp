@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serial and in float64, by the formulas of kernels/learning/head_gradients.h, key by key.
+#include "kernels/reference/head_gradients.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "kernels/learning/units.h"
-#include "kernels/reference/reference.h"
 
 namespace headlab {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/parity.h"
+#include "kernels/testing/agreement.h"
 
 namespace headlab::test {
 

@@ -9,7 +9,7 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/emulator/control.h"
 #include "kernels/cuda/emulator/emulator.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 
 #if defined(HEADLAB_EMULATE_CUDA)
 namespace headlab::emulated_cuda {

@@ -12,8 +12,8 @@
 
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/test_plans.h"
 #include "kernels/testing/cuda_agreement.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

@@ -17,7 +17,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/worker.h"
 #include "tools/bench/peak_fma.h"
 #include "tools/bench/plain_loop.h"
 

@@ -9,7 +9,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/worker.h"
 #include "tools/bench/compare_work.h"
 
 namespace headlab::bench {

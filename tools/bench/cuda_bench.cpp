@@ -27,7 +27,7 @@
 #include "kernels/cuda/timing.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
-#include "kernels/test_plans.h"
+#include "kernels/testing/test_plans.h"
 #include "tools/bench/gpu_limits.h"
 
 namespace headlab::bench {

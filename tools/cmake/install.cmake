@@ -14,7 +14,7 @@ install(TARGETS headlab_kernels headlab_engine headlab_validation headlab_all
 install(TARGETS headlab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY kernels engine validation
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headlab
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "testing" EXCLUDE PATTERN "testdata" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN "testing" EXCLUDE PATTERN "testdata" EXCLUDE)
 install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/headlab/scenarios)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/headlab)
 

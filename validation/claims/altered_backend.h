@@ -8,7 +8,9 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/reference/reference.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/sequential_worker.h"
 

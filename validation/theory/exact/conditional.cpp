@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "kernels/reference/ensemble.h"
+
 namespace headlab {
 
 ConditionalTheory conditional_theory(const Plan& plan, const TrainingSet& sample) {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/reference/reference.h"
+#include "kernels/reference/training_set.h"
 #include "validation/theory/model/head_theory.h"
 
 namespace headlab {

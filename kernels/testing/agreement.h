@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file How near a backend has to come to the reference, for the tests of the backends.
+/// \file Comparison of a backend with the reference, within the rounding of float32; for tests.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backend.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
 
 namespace headlab::test {
 
@@ -98,8 +99,7 @@ inline ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint
   return ::testing::AssertionSuccess();
 }
 
-/// Every registered kernel law, as wide as `scale` says. A law whose width has another name than
-/// temperature or bandwidth needs its line here.
+/// Every registered kernel law, of temperature `scale` or bandwidth 2 `scale`.
 template <std::size_t Index = 0>
 std::vector<KernelLaw> all_kernels(double scale) {
   if constexpr (Index < std::variant_size_v<KernelLaw>) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// K(r) = (1 - r/b)_+ : no weight beyond r = b, and a kink at the query.
-struct TriangularKernel {
-  static constexpr const char* name = "triangular";
-  static constexpr const char* summary = "(1 - r/b)_+";
+#include "kernels/law/kernel/kernel_law.h"
+
+namespace HEADLAB_LAW_NAMESPACE {
+
+/// K(r) = (1 - r^2/b^2)_+ : no weight beyond r = b.
+struct EpanechnikovKernel {
+  static constexpr const char* name = "epanechnikov";
+  static constexpr const char* summary = "(1 - r^2/b^2)_+";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
 
@@ -18,7 +22,8 @@ struct TriangularKernel {
   HEADLAB_HD T log_weight(T u) const {
     using math::log;
     using math::max;
-    using math::sqrt;
-    return log(max(T(1) - sqrt(u), T(0)));
+    return log(max(T(1) - u, T(0)));
   }
 };
+
+}  // namespace HEADLAB_LAW_NAMESPACE

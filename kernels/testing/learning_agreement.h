@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Fits in miniature, and how near a backend has to come to the reference, for tests.
+/// \file Small fits, and the comparison of a backend with the reference on them; for tests.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 #include "kernels/laws.h"
 #include "kernels/learning/head_gradients.h"
-#include "kernels/parity.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/head_gradients.h"
+#include "kernels/testing/agreement.h"
 
 namespace headlab::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file For tests of what is compiled once for each SIMD target.
+/// \file Runs a check on every SIMD target of the machine; for tests.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/backend.h"
 
 namespace headlab::test {
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// K(r) = exp(-r/b).
-struct LaplaceKernel {
-  static constexpr const char* name = "laplace";
-  static constexpr const char* summary = "exp(-r/b)";
+#include "kernels/law/kernel/kernel_law.h"
+
+namespace HEADLAB_LAW_NAMESPACE {
+
+/// K(r) = (1 - r/b)_+ : no weight beyond r = b, and a kink at the query.
+struct TriangularKernel {
+  static constexpr const char* name = "triangular";
+  static constexpr const char* summary = "(1 - r/b)_+";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
 
@@ -16,7 +20,11 @@ struct LaplaceKernel {
 
   template <class T>
   HEADLAB_HD T log_weight(T u) const {
+    using math::log;
+    using math::max;
     using math::sqrt;
-    return sqrt(u) * T(-1);
+    return log(max(T(1) - sqrt(u), T(0)));
   }
 };
+
+}  // namespace HEADLAB_LAW_NAMESPACE

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/law/kernel/kernel_law.h"
+
+namespace HEADLAB_LAW_NAMESPACE {
+
 /// K(r) = exp(-r^2 / (2 b^2)), r = length of W_h^T (x - X).
 struct GaussianKernel {
   static constexpr const char* name = "gaussian";
@@ -22,3 +26,5 @@ struct GaussianKernel {
     return u * T(-0.5);
   }
 };
+
+}  // namespace HEADLAB_LAW_NAMESPACE

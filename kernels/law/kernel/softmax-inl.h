@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/law/kernel/kernel_law.h"
+
+namespace HEADLAB_LAW_NAMESPACE {
+
 /// K = exp((W_h^T x).(W_h^T X) / t). With q, k the projected query and key,
 /// q.k/t = -|q - k|^2/(2t) + |k|^2/(2t) + |q|^2/(2t): the Gaussian kernel of b^2 = t with prior
 /// exp(|k|^2/(2t)) on the key, up to a factor exp(|q|^2/(2t)) that normalisation removes.
@@ -7,7 +11,8 @@ struct SoftmaxKernel {
   static constexpr const char* summary = "exp((W_h^T x).(W_h^T X) / t)";
   static constexpr bool has_key_prior = true;
   static constexpr bool counts_empty_windows = false;
-  /// With query q and key k in units of sqrt(t): log K = q.k + norm_coefficient (|q|^2 + |k|^2) / 2.
+  /// With query q and key k in units of sqrt(t): log K = q.k + norm_coefficient (|q|^2 + |k|^2)
+  /// / 2.
   static constexpr double norm_coefficient = 0;
 
   double temperature = 1;  ///< t
@@ -32,3 +37,5 @@ struct SoftmaxKernel {
     return min(norm2 * T(0.5), T(1e38));
   }
 };
+
+}  // namespace HEADLAB_LAW_NAMESPACE

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// K(r) = (1 - r^2/b^2)_+ : no weight beyond r = b.
-struct EpanechnikovKernel {
-  static constexpr const char* name = "epanechnikov";
-  static constexpr const char* summary = "(1 - r^2/b^2)_+";
+#include "kernels/law/kernel/kernel_law.h"
+
+namespace HEADLAB_LAW_NAMESPACE {
+
+/// K(r) = exp(-r/b).
+struct LaplaceKernel {
+  static constexpr const char* name = "laplace";
+  static constexpr const char* summary = "exp(-r/b)";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
 
@@ -16,8 +20,9 @@ struct EpanechnikovKernel {
 
   template <class T>
   HEADLAB_HD T log_weight(T u) const {
-    using math::log;
-    using math::max;
-    return log(max(T(1) - u, T(0)));
+    using math::sqrt;
+    return sqrt(u) * T(-1);
   }
 };
+
+}  // namespace HEADLAB_LAW_NAMESPACE

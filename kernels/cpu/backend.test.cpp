@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/cpu.h"
+#include "kernels/reference/backend.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/every_target.h"
-#include "kernels/parity.h"
-#include "kernels/reference/reference.h"
-#include "kernels/test_plans.h"
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/worker.h"
+#include "kernels/testing/agreement.h"
+#include "kernels/testing/every_target.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reference/reference.h"
+#include "kernels/reference/backend.h"
 
 #include <cmath>
 #include <fstream>
@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/test_plans.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {

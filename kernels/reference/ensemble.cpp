@@ -1,96 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reference/reference.h"
+#include "kernels/reference/ensemble.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <type_traits>
 #include <variant>
-
-#include "kernels/design_point.h"
-#include "kernels/replicate_worker.h"
 
 namespace headlab {
 namespace {
 
+/// Windows whose largest kernel value is below 2^-126 count as empty.
 const double log_empty = -126 * std::log(2.0);
 
-class ReferenceWorker : public ReplicateWorker {
- public:
-  explicit ReferenceWorker(Plans plans)
-      : ReplicateWorker(plans), plans_(plans.begin(), plans.end()) {}
-
- protected:
-  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
-                 std::span<WindowCounts> windows) override {
-    const TrainingSet sample = draw_training_set(*plans_[0], number);
-    for (std::size_t p = 0; p < plans_.size(); ++p) {
-      std::ranges::copy(reference_statistics(*plans_[p], sample, windows[p]),
-                        statistics[p].begin());
-    }
-  }
-
- private:
-  std::vector<const Plan*> plans_;
-};
-
-class ReferenceBackend : public Backend {
- public:
-  std::string name() const override { return "reference"; }
-  std::string simd() const override { return "none"; }
-  std::string device() const override { return processor_name(); }
-  int workers(int) const override { return 1; }
-  std::size_t plans_together() const override { return 16; }
-  std::uint64_t worker_bytes(Plans plans) const override {
-    // The sample, and the weights of the plan under way.
-    std::uint64_t columns = 0;
-    std::uint64_t leaves = 0;
-    for (const Plan* plan : plans) {
-      columns = std::max(columns, static_cast<std::uint64_t>(plan->d + 3 + plan->heads));
-      leaves += plan->layout().statistics() * 8 * leaf_replicates;
-    }
-    return plans[0]->n * 8 * columns + leaves;
-  }
-  std::unique_ptr<Worker> worker(Plans plans) const override {
-    return std::make_unique<ReferenceWorker>(plans);
-  }
-  std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int) const override {
-    return make_reference_gradients(kernel);
-  }
-};
-
 }  // namespace
-
-TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
-  const auto n = static_cast<std::size_t>(plan.n);
-  const auto d = static_cast<std::size_t>(plan.d);
-  const std::uint64_t design_seed = plan.fixed_design_seed.value_or(plan.seed);
-  const std::uint64_t design_replicate = plan.fixed_design_seed ? 0 : replicate;
-  TrainingSet sample;
-  sample.x.resize(n * d);
-  std::vector<float> point(4 * quads_per_point(plan.d));
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t row = std::visit(
-        [&](const auto& sampler) {
-          return draw_design_point(sampler, plan.table.rounded(), plan.d, design_seed,
-                                   plan.streams.design, plan.streams.design_choice,
-                                   design_replicate, i, point.data());
-        },
-        plan.design);
-    double* x = &sample.x[i * d];
-    std::copy_n(point.begin(), d, x);
-    sample.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x, 1, row); }, plan.regression));
-    const Words words = philox(plan.seed, subsequence(plan.streams.noise, replicate), i);
-    std::visit(
-        [&](const auto& noise) {
-          const double sd = noise.scale(plan.table.exact(), x, 1);
-          sample.noise_sd.push_back(sd);
-          sample.noise.push_back(sd * static_cast<double>(noise.unit(words)));
-        },
-        plan.noise);
-  }
-  return sample;
-}
 
 std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int head, int query,
                                WindowCounts& windows) {
@@ -213,10 +137,6 @@ std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sa
     }
   }
   return statistics;
-}
-
-std::unique_ptr<Backend> make_reference_backend() {
-  return std::make_unique<ReferenceBackend>();
 }
 
 }  // namespace headlab

@@ -1,47 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one condition of a sweep wants of the weights of its heads: sums over pairs of them, and the
-// statistics of a replicate. Included once per SIMD target, after kernels/cpu/sums-inl.h.
-
-inline constexpr std::int64_t no_key = -1;
-
-/// Sums over the keys of one head and query.
-struct Sums {
-  double weight = 0;          ///< sum w
-  double weighted_value = 0;  ///< sum w (value - centre)
-  double weight_squared = 0;  ///< sum w^2, where it is needed
-  double noise = 0;           ///< sum s^2 w^2, in aggregate mode with noise that varies, s in units
-};
-
-/// One head at one query.
-struct Window {
-  Sums sums;
-  float whole = 0;  ///< added to the exponents; a constant factor 2^whole of all weights
-#if HWY_TARGET <= HWY_AVX3
-  StoredExp2 exp2;  ///< with `whole`, where it is at least -`largest_plain_whole`
+// Sums over pairs of heads, and the statistics of a replicate.
+#if defined(HEADLAB_CPU_PAIR_SUMS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLAB_CPU_PAIR_SUMS_INL_H
+#undef HEADLAB_CPU_PAIR_SUMS_INL_H
+#else
+#define HEADLAB_CPU_PAIR_SUMS_INL_H
 #endif
-  float reach2 = 0;       ///< strips whose keys are no longer, |key|^2, need no clamp
-  float norm = 0;         ///< softmax: |exponent| <= norm |key|
-  bool repaired = false;  ///< exponents are taken relative to `shift`
-  bool again = false;     ///< to be summed once more
-  float shift = 0;
-  float nearest = 0;               ///< least squared distance that was probed
-  std::int64_t only_key = no_key;  ///< all other keys have weight zero
 
-  void set_whole(float to) {
-    whole = to;
-#if HWY_TARGET <= HWY_AVX3
-    if (whole >= -largest_plain_whole) exp2 = StoredExp2(whole);
-#endif
-  }
-};
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
 
-/// A condition: its heads, by their place among the distinct ones, and sums over pairs of them.
-/// Weights come in rows, one for each head at one query of a group; queries in batches, of which
-/// each has running sums of a block of keys.
-class Condition {
+#include <hwy/highway.h>
+
+#include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/sums-inl.h"
+#include "kernels/cpu/window-inl.h"
+#include "kernels/moments.h"
+#include "kernels/plan.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlab::HWY_NAMESPACE {
+
+/// The sums over pairs of heads of one condition, and its statistics. Weights come in rows, one for
+/// each head at one query of a group. Queries come in batches, of which each has running sums of a
+/// segment of keys.
+class PairSums {
  public:
-  /// \param index among the plans of the worker
-  Condition(const Plan& plan, std::size_t index, std::vector<std::size_t> heads)
+  /// \param index of the condition among the plans of the worker
+  /// \param heads places of its heads among the distinct ones
+  PairSums(const Plan& plan, std::size_t index, std::vector<std::size_t> heads)
       : plan_(plan),
         index_(index),
         layout_(plan.layout()),
@@ -52,11 +44,12 @@ class Condition {
         constant_scale_(
             std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise)) {
     if (!conditional_) return;
-    // In multiply-adds a weight: half the pairs, or all that makes a weight.
+    // Multiply-adds a weight: half the pairs, against those of the weight itself.
     const auto k = static_cast<std::size_t>(plan.k);
     recomputes_ = !layout_.pairwise() && heads_.size() > 2 * (k + 12);
-    if (!recomputes_ && (constant_scale_ || layout_.pairwise()))
+    if (!recomputes_ && (constant_scale_ || layout_.pairwise())) {
       products_.resize(queries_ * pairs_);
+    }
     if (!recomputes_ && !constant_scale_) noise_products_.resize(queries_ * pairs_);
     ensemble_noise_.resize(queries_);
     factors_.resize(queries_ * heads_.size());
@@ -71,7 +64,7 @@ class Condition {
   /// True if sums of w^2 are among those of products.
   bool has_squares() const { return !products_.empty(); }
 
-  /// The rows [group][H] that weights will be in, and how many queries a batch has.
+  /// Sets the rows [group][H] of the weights, and the queries of a batch.
   void place(std::vector<float*> rows, std::size_t batch) {
     rows_ = std::move(rows);
     if (!products_.empty()) running_ = LaneSums(batch * pairs_);
@@ -79,18 +72,18 @@ class Condition {
     if (recomputes_) running_ensemble_ = LaneSums(batch);
   }
 
-  void forget() {
+  void reset() {
     std::ranges::fill(products_, 0.0);
     std::ranges::fill(noise_products_, 0.0);
     std::ranges::fill(ensemble_noise_, 0.0);
   }
-  void forget(std::size_t q) {
+  void reset(std::size_t q) {
     if (!products_.empty()) std::fill_n(&products_[q * pairs_], pairs_, 0.0);
     if (!noise_products_.empty()) std::fill_n(&noise_products_[q * pairs_], pairs_, 0.0);
   }
 
-  /// Before the second pass: what weights are multiplied by in the ensemble, from the windows of
-  /// query q.
+  /// Sets the factors a_h / sum w of the weights in the ensemble, before the second pass, from the
+  /// windows of query q.
   void set_factors(std::size_t q, const Window* windows) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       factors_[q * heads_.size() + h] =
@@ -98,17 +91,16 @@ class Condition {
     }
   }
 
-  // Of the weights of all heads at the r-th query of a group, the i-th of its batch, over `keys`
-  // keys:
-
+  /// Adds the products of the weights of all heads at the r-th query of a group, the i-th of its
+  /// batch, over `keys` keys.
   HWY_ATTR void multiply_weights(std::size_t keys, std::size_t r, std::size_t i) {
     if (!products_.empty()) add_products(rows(r), keys, running_.at(i * pairs_));
   }
-  /// The same where weights have been multiplied by the scale of the noise.
+  /// Adds those of weights that are multiplied by the scale of the noise.
   HWY_ATTR void multiply_scaled_weights(std::size_t keys, std::size_t r, std::size_t i) {
     if (!noise_products_.empty()) add_products(rows(r), keys, running_noise_.at(i * pairs_));
   }
-  /// s^2 (sum_h a_h w_h / sum w_h)^2, in the second pass, s in noise units; q is the query.
+  /// Adds s^2 (sum_h a_h w_h / sum w_h)^2 of query q, in the second pass; s in noise units.
   HWY_ATTR void add_ensemble_noise(const float* scales, std::size_t keys, std::size_t q,
                                    std::size_t r, std::size_t i) {
     const std::size_t count = heads_.size();
@@ -143,8 +135,8 @@ class Condition {
     return products_[q * pairs_ + pair_index(heads_.size(), h, h)];
   }
 
-  /// The statistics of query q, see kernels/moments.h, from its windows. Sums of w^2 are to be
-  /// multiplied by `variance`, the ensemble's by `unit_variance`, that of a noise unit.
+  /// Writes the statistics of query q, see kernels/moments.h, from its windows. `variance` is the
+  /// factor of sums of w^2, `unit_variance` that of the ensemble's, in noise units.
   void finish(std::size_t q, const Window* windows, double centre, double variance,
               double unit_variance, double* out) {
     const std::size_t count = heads_.size();
@@ -179,7 +171,7 @@ class Condition {
     return std::span(rows_).subspan(r * heads_.size(), heads_.size());
   }
 
-  /// The noise of each head and of the ensemble.
+  /// Writes the noise of each head and of the ensemble.
   void finish_aggregate(std::size_t q, const Window* windows, double variance, double unit_variance,
                         double* noise) {
     const std::size_t count = heads_.size();
@@ -229,7 +221,7 @@ class Condition {
   bool constant_scale_;
   bool recomputes_ = false;
   std::vector<float*> rows_;            ///< [group][H]
-  LaneSums running_;                    ///< [batch][pairs], of the block under way
+  LaneSums running_;                    ///< [batch][pairs], of one segment
   LaneSums running_noise_;              ///< [batch][pairs], the same for noise_products_
   LaneSums running_ensemble_;           ///< [batch], the same for ensemble_noise_
   std::vector<double> products_;        ///< [Q][pairs], sum_i w_hi w_li
@@ -238,3 +230,7 @@ class Condition {
   std::vector<float> factors_;          ///< [Q][H], a_h / sum w
   std::vector<double> inverse_;         ///< scratch
 };
+
+}  // namespace headlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/backend.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/cpu/targets.h"
+//
+#include <hwy/targets.h>
+
+#include "kernels/cpu/head_gradients.h"
+#include "kernels/cpu/tiling.h"
+#include "kernels/cpu/worker.h"
+#include "kernels/replicate_worker.h"
+
+namespace headlab {
+namespace {
+
+class CpuBackend : public Backend {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::string simd() const override { return cpu_simd_name(cpu_targets().front()); }
+  std::string device() const override { return processor_name(); }
+  int workers(int threads) const override { return threads; }
+  std::size_t plans_together() const override { return 16; }
+  std::uint64_t worker_bytes(Plans plans) const override {
+    // As if no two conditions had a head in common, with the widest vectors.
+    const auto d = static_cast<std::uint64_t>(plans[0]->d);
+    std::uint64_t point = 2;  // floats
+    std::uint64_t bytes = 128 * (d + 3);
+    for (const Plan* plan : plans) {
+      const auto heads = static_cast<std::uint64_t>(plan->heads);
+      const auto k = static_cast<std::uint64_t>(plan->k);
+      const auto windows = heads * static_cast<std::uint64_t>(plan->queries);
+      const bool conditional = plan->estimator == Estimator::conditional;
+      point += heads * (k + 1);
+      const std::uint64_t min_weights = 8 * 256 * (conditional ? heads : 1);
+      bytes += 12 * heads * k * d + windows * (12 * k + 440) +
+               4 * std::max<std::uint64_t>(l2_weights, min_weights) +
+               8 * leaf_replicates * plan->layout().statistics();
+      if (!conditional) continue;
+      const std::uint64_t pairs = heads * (heads + 1) / 2;
+      const std::uint64_t batch = std::min(static_cast<std::uint64_t>(plan->queries),
+                                           std::max<std::uint64_t>(max_running_pairs / pairs, 8));
+      bytes += 8 * windows * (heads + 1) + 2 * 64 * batch * (pairs + 1);
+    }
+    // Where heads are shared a point takes less, and a slab holds more points.
+    const std::uint64_t slab = std::max(4 * point * slab_step, max_slab_bytes);
+    return bytes + std::min(slab, 4 * point * (plans[0]->n + tile_points));
+  }
+  std::unique_ptr<Worker> worker(Plans plans) const override { return make_cpu_worker(plans); }
+  std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel,
+                                                int threads) const override {
+    return make_cpu_gradients(kernel, threads);
+  }
+};
+
+}  // namespace
+
+std::vector<std::int64_t> cpu_targets() {
+  return hwy::SupportedAndGeneratedTargets();
+}
+
+std::string cpu_simd_name(std::int64_t target) {
+  switch (target) {
+    case HWY_AVX3:
+      return "AVX-512";
+    case HWY_AVX2:
+      return "AVX2";
+    default:
+      return hwy::TargetName(target);
+  }
+}
+
+std::unique_ptr<Backend> make_cpu_backend() {
+  // Chosen here, once, rather than by whichever thread comes first.
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return std::make_unique<CpuBackend>();
+}
+
+}  // namespace headlab

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The CPU backend: float32 in SIMD, chosen for the machine at run time; float64 across
+/// segments of keys and across replicates.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace headlab {
+
+std::unique_ptr<Backend> make_cpu_backend();
+
+/// Highway's codes of the SIMD targets this machine can run, the fastest first, and a code's name.
+std::vector<std::int64_t> cpu_targets();
+std::string cpu_simd_name(std::int64_t target);
+
+}  // namespace headlab

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The worker of the CPU backend.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// A worker on plans that share their draws and outlive it, for the SIMD target of the machine.
+std::unique_ptr<Worker> make_cpu_worker(Plans plans);
+
+/// The steps of one replicate, one by one, for benchmarks. The whole training set is in memory.
+class CpuParts {
+ public:
+  virtual ~CpuParts() = default;
+  virtual void draw(std::uint64_t replicate) = 0;  ///< X and the values at X
+  virtual void project() = 0;                      ///< keys of all heads from X
+  virtual void sum() = 0;  ///< kernel values and sums, all heads and queries
+};
+std::unique_ptr<CpuParts> make_cpu_parts(const Plan& plan);
+
+/// 2^(t + offset) as the kernel loop computes it, for tests of its error.
+void exp2_cpu(const float* t, float offset, bool clamp, float* out, std::size_t count);
+
+}  // namespace headlab

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The Nadaraya-Watson weights of a head, and the statistics of a replicate, in float64.
+#pragma once
+
+#include <vector>
+
+#include "kernels/moments.h"
+#include "kernels/plan.h"
+#include "kernels/reference/training_set.h"
+
+namespace headlab {
+
+/// NW weights w_i [n] of one head at one query, in the log domain. Where every kernel value is
+/// exactly zero the nearest key in the head's metric gets weight 1. Counts the window.
+std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int head, int query,
+                               WindowCounts& windows);
+
+/// The statistics of one replicate [layout.statistics()], see kernels/moments.h.
+std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
+                                         WindowCounts& windows);
+
+}  // namespace headlab

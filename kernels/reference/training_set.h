@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The training set of a replicate in float64.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// One training set in float64.
+struct TrainingSet {
+  std::vector<double> x;           ///< [n][d]
+  std::vector<double> regression;  ///< [n], m(X_i)
+  std::vector<double> noise_sd;    ///< [n], s(X_i)
+  std::vector<double> noise;       ///< [n], e_i; not read by the conditional estimator
+};
+
+/// Draws the training set of one replicate: X and the unit noise have the bits that every backend
+/// draws, m and s are evaluated in float64.
+TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate);
+
+}  // namespace headlab
