@@ -6,28 +6,10 @@ if(NOT HEADLAB_TESTS)
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
 
-# Each header compiles alone and may be included twice. Most are the first include of their own x.cpp
-# or x.test.cpp, which shows it; for each of the others there is a file that includes it and nothing
-# else. *-inl.h files are written to be included once per SIMD target and are no headers in this sense.
+# Each header compiles alone: for each there is a file that includes it twice and nothing else. No other
+# file shows that, because files of a folder are compiled as one. A *-inl.h file is included once per
+# SIMD target, or once per number type, and is no header in this sense.
 if(HEADLAB_HEADER_CHECKS)
-  # headlab_is_first_include(engine/run/run.h RESULT): whether engine/run/run.cpp or engine/run/run.test.cpp includes
-  # it before anything else. Not of folders whose files are compiled in some builds only.
-  function(headlab_is_first_include header result)
-    set(${result} FALSE PARENT_SCOPE)
-    if(header MATCHES "^(kernels/cuda|tools/bench)/")
-      return()
-    endif()
-    string(REGEX REPLACE "\\.h$" "" stem ${PROJECT_SOURCE_DIR}/${header})
-    foreach(source IN ITEMS ${stem}.cpp ${stem}.test.cpp)
-      if(EXISTS ${source})
-        file(STRINGS ${source} first REGEX "^#include " LIMIT_COUNT 1)
-        if(first STREQUAL "#include \"${header}\"")
-          set(${result} TRUE PARENT_SCOPE)
-        endif()
-      endif()
-    endforeach()
-  endfunction()
-
   file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/engine/*.h
        ${PROJECT_SOURCE_DIR}/validation/*.h ${PROJECT_SOURCE_DIR}/tools/*.h)
@@ -38,15 +20,12 @@ if(HEADLAB_HEADER_CHECKS)
     if(NOT once)
       message(FATAL_ERROR "${header}: no #pragma once")
     endif()
-    headlab_is_first_include(${header} is_first)
-    if(is_first)
-      continue()
-    endif()
     set(source ${check_dir}/headers/${header}.cpp)
-    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n" @ONLY)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n#include \"@header@\"\n" @ONLY)
     list(APPEND header_sources ${source})
   endforeach()
   add_library(header_checks OBJECT ${header_sources})
+  set_target_properties(header_checks PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(header_checks PRIVATE
     headlab_validation headlab_flags hwy::hwy tomlplusplus::tomlplusplus PkgConfig::HEADLAB_NETCDF
     nlohmann_json::nlohmann_json CLI11::CLI11)
