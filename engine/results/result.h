@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/machine.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/moment_tree.h"
-#include "engine/files/machine.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/machine.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/moment_tree.h"
-#include "engine/files/machine.h"
 #include "engine/scenario/scenario.h"
 
 namespace headlab {

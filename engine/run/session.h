@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/moments/jackknife.h"
 #include "engine/files/machine.h"
+#include "engine/moments/jackknife.h"
 #include "kernels/backend.h"
 
 namespace headlab {

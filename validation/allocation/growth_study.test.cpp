@@ -34,8 +34,8 @@ replicates = 10
 
 TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {
   const std::vector<std::uint64_t> sizes = {20, 100, 500, 2500};
-  const GrowthStudy study =
-      study_growth(growth_world(), 6, sizes, {.backend = "cpu", .threads = 2}, {.replicates = 1024});
+  const GrowthStudy study = study_growth(growth_world(), 6, sizes, {.backend = "cpu", .threads = 2},
+                                         {.replicates = 1024});
   EXPECT_TRUE(study.outcome.complete);
   EXPECT_EQ(study.dims, (std::vector<int>{1, 2, 3, 6}));
   EXPECT_EQ(study.replicates, 1024u);

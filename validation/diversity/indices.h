@@ -105,8 +105,8 @@ SubspacePairs subspace_pairs(const Matrices& subspaces, double gaussian_bandwidt
 /// The cosines of the principal angles from W_l^T W_h, as principal_cosines() of the two frames.
 std::vector<double> principal_cosines(const Eigen::MatrixXd& product);
 
-/// Returns H/(H-1), the upper bound of the index "output" = 1 - C/V: reached where the heads' errors
-/// cancel. Throws std::invalid_argument for heads < 2, where the index is undefined.
+/// Returns H/(H-1), the upper bound of the index "output" = 1 - C/V: reached where the heads'
+/// errors cancel. Throws std::invalid_argument for heads < 2, where the index is undefined.
 double output_index_upper_bound(int heads);
 
 /// Mean and standard deviation of an index under heads without structure.

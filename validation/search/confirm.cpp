@@ -10,7 +10,7 @@
 namespace headlab {
 
 std::string inversion_scenario(const Condition& base, const Inversion& inversion,
-                                std::uint64_t replicates) {
+                               std::uint64_t replicates) {
   return head_sets_condition_text(base, inversion.diverse.sizes,
                                   {inversion.diverse.toml(), inversion.plain.toml()}, base.seed,
                                   replicates);

@@ -92,8 +92,8 @@ TEST(Confirm, PredictedErrorIsWithinItsRemainder) {
 TEST(Confirm, ScenarioKeepsTheBaseAndTakesOnTheDimension) {
   const Scenario scenario = parse_scenario(
       inversion_scenario(base(R"({ law = "zero" })",
-                               R"({ law = "single_index", direction = [1, 0], frequency = 2 })"),
-                          chordal_inversion(), 64),
+                              R"({ law = "single_index", direction = [1, 0], frequency = 2 })"),
+                         chordal_inversion(), 64),
       "pair.toml");
   ASSERT_EQ(scenario.conditions.size(), 2U);
   const Condition& condition = scenario.conditions[1];
