@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/worker.h"
+#include "kernels/reference/backend.h"
 #include "kernels/testing/gpu_fixture.h"
 #include "kernels/testing/learning_agreement.h"
 

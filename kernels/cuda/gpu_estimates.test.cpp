@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/reference/backend.h"
 #include "kernels/testing/gpu_fixture.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
