@@ -99,9 +99,9 @@ SymmetricEigen symmetric_eigenvalues(const MatrixXd& a) {
   return eigenvalues_of(Solver(a, Eigen::EigenvaluesOnly));
 }
 
-SymmetricEigen tridiagonal_eigen(const VectorXd& diagonal, const VectorXd& beside) {
+SymmetricEigen tridiagonal_eigen(const VectorXd& diagonal, const VectorXd& off_diagonal) {
   Solver solver;
-  solver.computeFromTridiagonal(diagonal, beside);
+  solver.computeFromTridiagonal(diagonal, off_diagonal);
   return eigen_of(solver);
 }
 

@@ -67,8 +67,9 @@ struct SymmetricEigen {
 SymmetricEigen symmetric_eigen(const Eigen::MatrixXd& a);
 /// Leaves `vectors` empty.
 SymmetricEigen symmetric_eigenvalues(const Eigen::MatrixXd& a);
-/// Of a tridiagonal matrix. \param diagonal [n]  \param beside [n-1]
-SymmetricEigen tridiagonal_eigen(const Eigen::VectorXd& diagonal, const Eigen::VectorXd& beside);
+/// Of a tridiagonal matrix. \param diagonal [n]  \param off_diagonal [n-1]
+SymmetricEigen tridiagonal_eigen(const Eigen::VectorXd& diagonal,
+                                 const Eigen::VectorXd& off_diagonal);
 
 /// Singular values of a square matrix [n], largest first, by two-sided Jacobi rotations.
 Eigen::VectorXd singular_values(const Eigen::MatrixXd& a);

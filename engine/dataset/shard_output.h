@@ -73,7 +73,7 @@ void for_each_slab(std::span<const std::uint64_t> shape, std::uint64_t first,
 /// multiple of 64 bytes on, so that they can be mapped into memory.
 std::string npy_header(NumberType type, const std::vector<std::uint64_t>& shape);
 
-/// Bytes that a shard takes beside its numbers, at most.
+/// Bytes that a shard takes in addition to its numbers, at most.
 inline constexpr std::uint64_t shard_overhead_bytes = std::uint64_t{1} << 16;
 
 }  // namespace headlab

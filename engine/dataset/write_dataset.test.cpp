@@ -242,7 +242,7 @@ TEST_F(WriteDataset, MakesOneShardAloneAsAmongTheOthers) {
   EXPECT_EQ(alone.size(), 11u);  // ten variables and the manifest
   alone.erase("manifest.json");
   for (const auto& [name, bytes] : alone) EXPECT_EQ(bytes, all[name]) << name;
-  // The others are made beside it, and the whole is what it is in one go.
+  // The others are made separately, and the whole is what it is in one go.
   EXPECT_EQ(write("d", everything).work.kept, 1u);
   EXPECT_EQ(tree(at("d")), all);
   // One replicate alone: as many shards as replicates.

@@ -19,11 +19,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* anew =
+constexpr const char* advice =
     " - choose another folder, or leave --resume out to replace the results there";
 
 [[noreturn]] void reject_resume(const std::string& path, const std::string& problem) {
-  throw InvalidInput("--resume: " + path + ": " + problem + anew);
+  throw InvalidInput("--resume: " + path + ": " + problem + advice);
 }
 
 /// Parameters that do not change what a replicate is, and paths: what is in a file, the sum of the
@@ -147,7 +147,7 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
       if (i >= scenario.conditions.size()) {
         // A checkpoint has those that were not begun as well.
         if (replicates[i] == 0) continue;
-        reject_resume(path, "has " + std::to_string(i + 1) + " conditions or more, the study has " +
+        reject_resume(path, "has " + std::to_string(i + 1) + " conditions or more, the scenario has " +
                                 std::to_string(scenario.conditions.size()));
       }
       begun.conditions.push_back(read_condition(path, results, i, scenario.conditions[i]));

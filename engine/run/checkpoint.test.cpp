@@ -104,7 +104,7 @@ class Resume : public FolderTest {
   }
 };
 
-const std::string anew =
+const std::string advice =
     " - choose another folder, or leave --resume out to replace the results there";
 
 TEST_F(Resume, GivesTheBitsOfOneRun) {
@@ -114,7 +114,7 @@ TEST_F(Resume, GivesTheBitsOfOneRun) {
         const Sets sets = {"run.estimator=\"" + estimator + "\"",
                            "run.moments=\"" + moments + "\""};
         const RunResult whole = run(scenario_of(sets), {.backend = backend});
-        // Single replicates, whole leaves, and a last leaf that is simulated anew.
+        // Single replicates, whole leaves, and a last leaf that is simulated again.
         for (const std::string replicates : {"1", "200", "256", "1000", "1027", "1500"}) {
           SCOPED_TRACE(backend + " " + estimator + " " + moments + " " + replicates);
           keep(with(sets, {"run.replicates=" + replicates}), backend);
@@ -306,19 +306,20 @@ TEST(ResumeOfFormatVersion1, GivesTheBitsThatItHas) {
 TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
   keep({});
   EXPECT_EQ(refusal({"heads.kernel.bandwidth=0.6"}),
-            "--resume: FILE: condition 1: heads.kernel.bandwidth was 0.5 and is 0.6" + anew);
-  EXPECT_EQ(refusal({"run.seed=4"}), "--resume: FILE: condition 1: run.seed was 3 and is 4" + anew);
+            "--resume: FILE: condition 1: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
+  EXPECT_EQ(refusal({"run.seed=4"}),
+            "--resume: FILE: condition 1: run.seed was 3 and is 4" + advice);
   EXPECT_EQ(refusal({"run.estimator=\"plain\""}),
-            "--resume: FILE: condition 1: run.estimator was not given and is \"plain\"" + anew);
+            "--resume: FILE: condition 1: run.estimator was not given and is \"plain\"" + advice);
   EXPECT_EQ(refusal({"queries.points=[[0, 0, 0]]"}),
             "--resume: FILE: condition 1: queries.points was [[0,0,0],[0.5,0,0]] and is [[0,0,0]]" +
-                anew);
+                advice);
   EXPECT_EQ(refusal({"run.replicates=800"}),
             "--resume: FILE: condition 1 has 1500 replicates already, more than the 800 asked for "
             "- ask for at least as many");
   EXPECT_EQ(refusal({}, "reference"), "--resume: FILE: was computed by cpu/" +
                                           make_backend("cpu")->simd() +
-                                          ", this run would be by reference" + anew);
+                                          ", this run would be by reference" + advice);
   // The control, with what may change.
   EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "went on");
   keep({"run.replicates=1027"});
@@ -326,9 +327,9 @@ TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
             "--resume: FILE: condition 1 has 1027 replica");
   keep({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]"});
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.6]"}),
-            "--resume: FILE: condition 2: heads.kernel.bandwidth was 0.5 and is 0.6" + anew);
+            "--resume: FILE: condition 2: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3]"}),
-            "--resume: FILE: has 2 conditions or more, the study has 1" + anew);
+            "--resume: FILE: has 2 conditions or more, the scenario has 1" + advice);
 }
 
 TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
@@ -339,7 +340,7 @@ TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
   EXPECT_EQ(refusal(sets), "went on");
   std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,1\n";
   EXPECT_EQ(refusal(sets),
-            "--resume: FILE: condition 1 had other numbers: a data file was edited" + anew);
+            "--resume: FILE: condition 1 had other numbers: a data file was edited" + advice);
 }
 
 TEST_F(Resume, IsRefusedToAnotherProgram) {
@@ -349,7 +350,7 @@ TEST_F(Resume, IsRefusedToAnotherProgram) {
   other.git = "0000000";
   EXPECT_EQ(refusal([&] { read_checkpoint(path(), scenario, other); }),
             "--resume: FILE: is of another headlab (git " + provenance().git +
-                ", this one is 0000000)" + anew);
+                ", this one is 0000000)" + advice);
 }
 
 TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
@@ -364,7 +365,7 @@ TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   moments.mean[0] = NAN;
   bad.conditions[0].tree.append(moments);
   keep(scenario, bad);
-  EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged" + anew);
+  EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged" + advice);
   // One bit of one mean.
   keep(scenario, good);
   std::ostringstream text;
@@ -378,7 +379,7 @@ TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   std::ofstream(path()) << bytes;
   EXPECT_EQ(
       refusal(Sets{}),
-      "--resume: FILE: no headlab results (the nodes are damaged: they have another sum)" + anew);
+      "--resume: FILE: no headlab results (the nodes are damaged: they have another sum)" + advice);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(ConditionGroups, HoldWhatSharesItsDraws) {
                               "\"queries.count\" = [2, 3]\n"
                               "\"run.moments\" = [\"pairwise\", \"aggregate\"]")),
       (Groups{{0, 1, 2, 3}}));
-  // Where a run goes on, those that are equally far.
+  // In a resumed run, those that are equally far.
   EXPECT_EQ(groups_of(grouped_study("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8]"), 16, {8, 0, 8}),
             (Groups{{0, 2}, {1}}));
   for (const std::string key :

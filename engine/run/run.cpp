@@ -38,7 +38,7 @@ double kept_bytes(const Condition& condition) {
 }
 
 /// Throws InvalidInput unless each condition fits in memory, and the results of all. Returns what
-/// is left beside those [bytes].
+/// is left next to those [bytes].
 std::uint64_t check_scenario(const Scenario& scenario, const Backend& backend, int threads) {
   double kept = 0;
   for (const Condition& condition : scenario.conditions) {

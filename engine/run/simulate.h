@@ -16,9 +16,9 @@ namespace headlab {
 /// Copies the moments of each plan so far.
 using MomentsSoFar = std::function<std::vector<MomentTree>()>;
 
-/// What a simulation asks and tells while it goes on; either may be empty.
+/// Callbacks of a running simulation; either may be empty.
 struct SimulationHooks {
-  /// True: finish the blocks under way, but for those that learn heads. Any thread may ask.
+  /// True: finish the blocks under way, except those that learn heads. Any thread may ask.
   std::function<bool()> stop = {};
   /// Called about every tenth of a second while threads simulate.
   std::function<void(const MomentsSoFar& moments)> watch = {};

@@ -41,7 +41,7 @@ std::vector<Rows> rows_of(const Matrices& matrices) {
 void use_query_key(const HeadLayer& layer, const std::string& path, ExplicitSubspaces& law) {
   if (layer.w_q.empty()) {
     throw InvalidInput(path +
-                       ": has no w_q and w_k - leave out query_key, or import the heads anew");
+                       ": has no w_q and w_k - leave out query_key, or import the heads again");
   }
   Matrices keys, queries;
   for (std::size_t h = 0; h < layer.w_q.size(); ++h) {
@@ -77,7 +77,7 @@ std::vector<std::size_t> chosen_columns(const FileDesign& design, const DataTabl
     for (std::size_t column = 0; column < table.columns(); ++column) {
       if (!left_out || column != static_cast<std::size_t>(*left_out)) chosen.push_back(column);
     }
-    if (chosen.empty()) throw ParameterError("path", "file has no column beside the regression's");
+    if (chosen.empty()) throw ParameterError("path", "file has no column except the regression's");
   }
   if (chosen.size() > max_dimensions) {
     throw ParameterError("columns", "are " + std::to_string(chosen.size()) + " (allowed: at most " +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that can be wrong with a scenario, and the whole line that says so.
+// Everything that can be wrong with a scenario, and the whole line that says so. Over 500 lines
+// because it is one table: a message is found by its scenario, and a case is added in one place.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -254,7 +255,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
        "s.toml:5:50: data.design.covariance: is not positive definite"},
       {{{5, R"(design = { law = "normal", dim = 2, ar1 = 0.5, covariance = [[1, 0], [0, 1]] })"}},
        {},
-       "s.toml:5:43: data.design.ar1: cannot stand beside covariance - give one of the two"},
+       "s.toml:5:43: data.design.ar1: cannot be given with covariance - give one of the two"},
       {{{5,
          R"(design = { law = "mixture", weights = [0.5, 0.4], means = [[0, 0, 0, 0], [1, 1, 1, 1]] })"}},
        {},
@@ -533,7 +534,7 @@ TEST(bad_scenarios, data_files) {
             {15, R"(law = "design")"},
             {16, "count = 3"}},
            {},
-           "s.toml:5:33: data.design.path: file has no column beside the regression's"},
+           "s.toml:5:33: data.design.path: file has no column except the regression's"},
       },
       directory.string());
   std::filesystem::remove_all(directory);

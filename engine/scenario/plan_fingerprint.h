@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file By what sum the numbers of a plan are known again.
+/// \file SHA-256 fingerprint of the numbers of a plan.
 #pragma once
 
 #include <string>

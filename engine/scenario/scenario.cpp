@@ -51,9 +51,9 @@ class ConditionReader {
   }
 
   void read_name() {
-    const auto scenario = section("scenario", "a section with the name of the study");
+    const auto scenario = section("scenario", "a section with the name of the scenario");
     scenario.allow({"name", "aims"});
-    scenario.required("name", s_.name, "what to call this study");
+    scenario.required("name", s_.name, "what to call this scenario");
     scenario.optional("aims", s_.aims, "");
   }
 

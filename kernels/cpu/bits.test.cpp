@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of the cpu backend have the same bits whatever is computed beside them.
+// Results of the cpu backend have the same bits whatever is computed with them.
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

@@ -8,9 +8,7 @@
 // weights of all heads in the buffer, where the products of all pairs are taken. Sums are float32
 // in SIMD lanes over a segment and float64 over segments.
 //
-// Weights without covariances are limited by multiplications: 75 to 88 % of d_k + 5 of them a
-// weight on a Zen 4 core, at d_k = 1 to 64. docs/measured/cpu_ladder.md has every step that was
-// measured, and what was tried and dropped.
+// docs/measured/cpu_ladder.md lists the limits and every step that was measured or dropped.
 #if defined(HEADLAB_CPU_ENSEMBLE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLAB_CPU_ENSEMBLE_INL_H
 #undef HEADLAB_CPU_ENSEMBLE_INL_H
@@ -27,7 +25,6 @@
 #include <utility>
 #include <vector>
 
-#include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
 #include "kernels/cpu/ensemble_constants-inl.h"

@@ -37,7 +37,7 @@ struct FitShape {
   int heads = 3;
   int k = 2;
   std::size_t queries = 7;
-  bool separate = false;  ///< W_Q beside W_K
+  bool separate = false;  ///< W_Q and W_K
 };
 
 inline FitCase make_fit_case(const FitShape& shape, const KernelLaw& kernel) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel weights per second of the backends beside a plain loop and beside what the processor can
-// do, in one run. One weight is one kernel value and its share of the sums: replicates x queries x
-// heads x n.
+// Kernel weights per second of the backends compared with a plain loop and with what the processor
+// can do, in one run. One weight is one kernel value and its share of the sums: replicates x
+// queries x heads x n.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

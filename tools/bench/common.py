@@ -41,7 +41,7 @@ def ended(name, function, *arguments):
 
 
 def find_program(given, name, places, hint):
-    """The path given, or the first of the places (under the source tree or beside this file) that has it."""
+    """The path given, or the first of the places (under the source tree or next to this file) that has it."""
     folders = [os.path.join(base, place) for place in places for base in (ROOT, HERE)]
     for path in [given] if given is not None else [os.path.join(folder, name) for folder in folders]:
         if os.path.isfile(path) and os.access(path, os.X_OK):

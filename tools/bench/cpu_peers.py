@@ -93,7 +93,7 @@ def torch_peer(means_of):
 
 
 def torch_attention(torch, work, variant):
-    """Scaled dot-product attention. Keys and values have the same width there, so Y has zeros beside it."""
+    """Scaled dot-product attention. Keys and values have the same width there, so Y is padded with zeros."""
     numpy = importlib.import_module("numpy")
     k, r, size = work.k, variant["replicates"], variant["heads"]
     width = (k + variant["width of"]) // variant["width of"] * variant["width of"]

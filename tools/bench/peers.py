@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""headlab beside attention libraries, on the same device in the same run.
+"""headlab and attention libraries, on the same device in the same run.
 
 tools/bench/peers.py [--device cuda|cpu] [--threads 1,2] [--dims 1,2,4] [--quick] [--rounds N]
                      [--seconds S] [--json FILE]

@@ -2,15 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks for names that were replaced: retired_names.py LIST ROOT exits with 1 and one line per find.
 
-Comments count, string literals do not: file formats keep their words.
+Comments count, string literals do not: file formats keep their words. Of the documents, types in `code` count.
 """
 import os
 import re
 import sys
 
-FOLDERS = ["kernels", "engine", "validation", "tools"]
-SOURCE = re.compile(r"\.(h|cpp|cu)$")
+FOLDERS = ["kernels", "engine", "validation", "tools", "docs"]
+SOURCE = re.compile(r"\.(h|cpp|cu|md)$")
+CODE = re.compile(r"```[^`]*```|`[^`\n]*`|[^`]+")
 LITERAL = re.compile(r'R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"')
+
+
+def searched(path, text):
+    """The text without what does not count, each line where it was."""
+    def blank(found):
+        return re.sub(r"[^\n]", " ", found)
+    if path.endswith(".md"):
+        return CODE.sub(lambda m: m[0] if re.fullmatch("`[A-Z][A-Za-z:]*`", m[0]) else blank(m[0]), text)
+    return LITERAL.sub(lambda m: blank(m[0]), text)
 
 
 def main():
@@ -26,7 +36,7 @@ def main():
         for where, _, found in os.walk(os.path.join(sys.argv[2], folder)):
             for path in sorted(os.path.join(where, name) for name in filter(SOURCE.search, found)):
                 with open(path, encoding="utf-8") as file:
-                    text = LITERAL.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), file.read())
+                    text = searched(path, file.read())
                 files += 1
                 for match in retired.finditer(text):
                     line = text.count("\n", 0, match.start()) + 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// headlab allocate but for its maps.
+// headlab allocate, except its maps.
 #include <string>
 #include <vector>
 
@@ -238,7 +238,7 @@ TEST_F(AllocateCommand, AllocatesExactly) {
        {"gaussian kernel, rule fixed, exact theory\n", "D 4, n 20\n", "D 4, n 50\n", "  best\n",
         "  d_k* between the divisors of D ", "growth of the best d_k with n, D 4, rule fixed\n",
         "\nExact at every n, as the mean over training sets and noise, for this truth and these "
-        "queries.\nweights sum to one but for "}) {
+        "queries.\nweights sum to one within "}) {
     EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
   }
   Arguments with_json = arguments;

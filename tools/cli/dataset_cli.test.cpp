@@ -122,7 +122,7 @@ TEST_F(DatasetCommand, InterruptedDataSetsLeaveNothingHalfWritten) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(std::regex_search(
       outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 40 - the same command "
-                              "goes on from there\n$")))
+                              "resumes there\n$")))
       << outcome.err;
   EXPECT_EQ(half_written(files()), "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills the program and goes on.
+// Kills the program and resumes.
 #include <regex>
 
 #include <nlohmann/json.hpp>
@@ -52,9 +52,9 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     EXPECT_EQ(interrupted.code, 0);
     EXPECT_TRUE(std::regex_match(
         interrupted.err,
-        std::regex("headlab: goes on from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
+        std::regex("headlab: resumes from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
                    "--max-time reached: kept \\d+ of 1000000000000 replicates (of conditions 1-2 "
-                   "of 2 )?in o/results.nc, o/summary.json; --resume goes on\n")))
+                   "of 2 )?in o/results.nc, o/summary.json; --resume continues\n")))
         << interrupted.err;
     const std::uint64_t further = summary()["conditions"][0]["replicates"];
     EXPECT_GT(further, count);
@@ -74,7 +74,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
 TEST_F(ResumeCommand, LeavesACompleteRunAsItIsAndAddsReplicates) {
   const ProgramResult first = headlab({"run", "a.toml", "--out", "o", "--resume"});
   EXPECT_EQ(first.err,
-            "headlab: nothing to resume in o/results.nc: starts anew\n"
+            "headlab: nothing to resume in o/results.nc: starts from zero\n"
             "headlab: wrote o/results.nc, o/summary.json\n");
   const Json figures_before = figures();
   const ProgramResult again = headlab({"run", "a.toml", "--out", "o", "--resume", "--quiet"});
@@ -93,7 +93,7 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
   const std::string nodes = contents(folder_ / "o/results.nc");
   fs::create_directory(folder_ / "text");
   std::ofstream(folder_ / "text/results.nc") << "no NetCDF";
-  const std::string anew =
+  const std::string advice =
       " - choose another folder, or leave --resume out to replace the results there";
   expect_refusals({
       {{"run", "a.toml", "--resume"}, "--resume: needs --out DIR, the folder with the results"},
@@ -103,7 +103,7 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
        "--checkpoint: \"never\" is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or "
        "90 for seconds)"},
       {{"run", "a.toml", "--out", "o", "--resume", "--set", "heads.kernel.bandwidth=0.9"},
-       "--resume: o/results.nc: condition 1: heads.kernel.bandwidth was 0.8 and is 0.9" + anew},
+       "--resume: o/results.nc: condition 1: heads.kernel.bandwidth was 0.8 and is 0.9" + advice},
       {{"run", "a.toml", "--out", "o", "--resume", "--replicates", "100"},
        "--resume: o/results.nc: condition 1 has 300 replicates already, more than the 100 asked "
        "for - ask for at least as many"},
@@ -113,7 +113,7 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
   EXPECT_TRUE(
       std::regex_match(text.err, std::regex("headlab: --resume: text/results.nc: no headlab "
                                             "results \\(.*\\)" +
-                                            anew + "\n")))
+                                            advice + "\n")))
       << text.err;
   EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
 }
@@ -152,7 +152,7 @@ TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
   fs::remove_all(folder_ / "o");
   std::ofstream(folder_ / "o") << "in the way";
   for (int i = 0;
-       i < 3000 && contents(folder_ / ".err").find("; the run goes on\n") == std::string::npos;
+       i < 3000 && contents(folder_ / ".err").find("; the run continues\n") == std::string::npos;
        ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -160,7 +160,7 @@ TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
   const ProgramResult outcome = finish(child);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("headlab: o/summary.json"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("; the run goes on\n"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("; the run continues\n"), std::string::npos) << outcome.err;
 }
 
 }  // namespace

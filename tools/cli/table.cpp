@@ -343,7 +343,7 @@ std::string forms_text(const std::vector<ComputedCondition>& theory) {
   std::string text = "theory: ";
   for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
   if (!std::isnan(normalisation_error)) {
-    text += ", weights sum to one but for " + short_number(normalisation_error);
+    text += ", weights sum to one within " + short_number(normalisation_error);
   }
   return text + ", " + duration_text(seconds) +
          "\n(in parentheses: the second-order term of first order, the change on refinement of "

@@ -63,7 +63,7 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   }
   if (row.counterexample) {
     const Counterexample& c = *row.counterexample;
-    std::string line = "certificate: MSE " + figure_text(c.first_mse) + " against " +
+    std::string line = "counterexample: MSE " + figure_text(c.first_mse) + " against " +
                        figure_text(c.second_mse) + ", difference " + figure_text(c.difference) +
                        ", z " + short_number(c.z);
     for (const auto& [name, values] : c.closed_form) {

@@ -110,7 +110,7 @@ foreach(library IN ITEMS cudart_static cublas)
 endforeach()
 message(STATUS "CUDA ${HEADLAB_CUDA_TOOLKIT} for ${HEADLAB_CUDA_CODE}")
 
-# What runtime.cpp tells of this build, and where it looks for cuBLAS besides the system's folders.
+# What runtime.cpp reports about this build, and where it looks for cuBLAS besides the system's folders.
 get_target_property(cublas_file CUDA::cublas IMPORTED_LOCATION)
 cmake_path(GET cublas_file PARENT_PATH cublas_folder)
 set(HEADLAB_CUDA_FACTS
@@ -118,7 +118,7 @@ set(HEADLAB_CUDA_FACTS
   HEADLAB_CUDA_OFFERED="${HEADLAB_CUDA_OFFERED}" HEADLAB_CUDA_LEAST="${HEADLAB_CUDA_LEAST}"
   HEADLAB_CUBLAS_FOLDER="${cublas_folder}")
 
-# headlab_keep_ptxas_log(TARGET): what ptxas says of each kernel is kept beside its object file, and
+# headlab_keep_ptxas_log(TARGET): what ptxas says of each kernel is kept next to its object file, and
 # not shown with every build.
 function(headlab_keep_ptxas_log target)
   set(launcher ${PROJECT_SOURCE_DIR}/tools/cmake/keep_ptxas_log ${CMAKE_CUDA_COMPILER_LAUNCHER})

@@ -27,8 +27,8 @@ inline constexpr int max_budget = 1024;
 /// mean of H heads is the mean, over the H ways to leave one out, of the means of H - 1, so that by
 /// Jensen's inequality its expected squared error is at most theirs. In the terms of the
 /// decomposition: bias^2 + V/H + (1 - 1/H) C falls in H, because C <= V. That is the error averaged
-/// over the law of the heads (validation/allocation/block_runs.h draws random ones anew); where the
-/// law is fixed and the truth prefers some coordinates, a smaller set may do better.
+/// over the law of the heads (validation/allocation/block_runs.h draws random ones again); where
+/// the law is fixed and the truth prefers some coordinates, a smaller set may do better.
 std::vector<Allocation> enumerate_allocations(int budget, int d);
 
 /// What the bandwidth does when k changes.

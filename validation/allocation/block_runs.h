@@ -21,7 +21,7 @@ inline constexpr std::uint64_t block_replicates = 32;
 using ShareDone = std::function<void(double)>;
 
 /// Scenarios simulated in blocks. Each block has training sets of its own, common to all scenarios,
-/// and heads of law `haar` are drawn anew for it: the error is then the mean over the law of the
+/// and heads of law `haar` are drawn again for it: the error is then the mean over the law of the
 /// heads, and its standard error, over blocks, covers their draw. What is compared is k and not the
 /// luck of one draw of heads. Blocks are independent and alike, so that figures need no node but
 /// these.

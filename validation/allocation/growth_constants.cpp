@@ -42,20 +42,20 @@ GrowthConstants growth_constants(const Condition& condition, int budget) {
   // A coordinate of U under the weights is N(q/(1+b^2), spread), q ~ N(0, 1).
   const auto explained = [&](double tilt) {
     const double spread = 1 / (1 + tilt);
-    const double near = spread * (1 + spread);
-    const double afresh = 1 + spread + (1 - spread) * (1 - spread);
+    const double to_query = spread * (1 + spread);
+    const double to_independent = 1 + spread + (1 - spread) * (1 - spread);
     double sum = 0;
     for (const auto& scale : truth.scales) {
       const double square = scale.length * scale.length;
       sum += scale.variance * budget *
              Correlation{Correlation::Kind::gaussian, scale.length}.mean(d) *
-             std::log((square + afresh) / (square + near));
+             std::log((square + to_independent) / (square + to_query));
     }
     for (std::size_t j = 0; j < truth.coordinates.size() && j < static_cast<std::size_t>(budget);
          ++j) {
       const double f = truth.correlations[truth.coordinates[j].correlation].scale;
       sum += truth.coordinates[j].variance * 2 *
-             (std::exp(-f * f * near / 2) - std::exp(-f * f * afresh / 2));
+             (std::exp(-f * f * to_query / 2) - std::exp(-f * f * to_independent / 2));
     }
     return sum;
   };

@@ -423,11 +423,12 @@ std::string theory_limits(const Condition& condition, TheoryMean mean) {
   const auto* random = std::get_if<RandomCosinesRegression>(&condition.regression);
   const bool rough = random != nullptr && random->smoothness.has_value();
   // A Matern truth has correlation lengths of any size; short ones are continued to.
-  return std::string(rough ? "Exact at every n but for the part of the truth with lengths below a "
-                             "half, which is approximate: the mean over training sets, noise, "
-                             "queries from the design"
-                           : "Exact at every n, as the mean over training sets, noise, queries "
-                             "from the design") +
+  return std::string(rough
+                         ? "Exact at every n except for the part of the truth with lengths below a "
+                           "half, which is approximate: the mean over training sets, noise, "
+                           "queries from the design"
+                         : "Exact at every n, as the mean over training sets, noise, queries "
+                           "from the design") +
          (zero       ? ""
           : additive ? " and the phases of the cosines"
                      : " and truths of this law") +

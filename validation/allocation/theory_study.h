@@ -151,7 +151,7 @@ void require_theory(const Condition& condition, int budget);
 
 /// Computes the error of every dimension at each of `sizes` (n >= 2), the mean over queries from
 /// the design and over the law of the truth. Under `tuned` each has the best width of a search that
-/// starts at wide windows and goes on in steps of 2^(1/3) to three steps beyond the least
+/// starts at wide windows and continues in steps of 2^(1/3) to three steps beyond the least
 /// error, with a parabola through it. Throws InvalidInput as require_theory(), as
 /// allocation_scenarios() for a rule, and where a normalisation error fails. \param done hears the
 /// share that is computed
@@ -160,7 +160,7 @@ TheoryGrowth study_theory(const Condition& base, int budget, BandwidthRule rule,
                           const std::function<void(double)>& done = {});
 
 /// Throws InvalidInput where study_exactly() would before it computes anything: where a candidate
-/// has no exact form, or heads of law `haar`, which a simulation draws anew in every block.
+/// has no exact form, or heads of law `haar`, which a simulation draws again in every block.
 void require_exact_study(const Condition& base, int budget, BandwidthRule rule);
 
 /// Computes the error of every candidate of allocation_scenarios() at each of `sizes` exactly, for

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file A claim of the theory, as something that can come out wrong. To add one write its file
-/// beside this one, list it in claims.cpp, give each of its forms a scenario under
+/// next to this one, list it in claims.cpp, give each of its forms a scenario under
 /// scenarios/claims/, and test that a fault turns its verdict.
 #pragma once
 
@@ -20,7 +20,8 @@ struct Finding {
   std::string index = {};  ///< "chordal", ...; empty where the form is about none
   std::vector<Comparison> comparisons;
   bool identity = false;  ///< holds by algebra; only rounding is at stake
-  std::string note = {};  ///< one sentence for the report, what was seen beside the comparisons
+  std::string note =
+      {};  ///< one sentence for the report, what was seen in addition to the comparisons
   std::optional<Counterexample> counterexample = {};  ///< the counterexample, where there is one
 };
 

@@ -35,9 +35,9 @@
 namespace headlab {
 namespace {
 
-/// A counterexample must stand on its own, however many comparisons stand beside it: one-sided
+/// A counterexample must stand on its own, however many comparisons are made with it: one-sided
 /// level of the pair that becomes the counterexample, which is the simplest of those.
-constexpr double certificate_alpha = 1e-6;
+constexpr double counterexample_alpha = 1e-6;
 
 bool has_signal(const Condition& condition) {
   return !std::holds_alternative<ZeroRegression>(condition.regression);
@@ -71,7 +71,7 @@ void compare_pair(Experiment& experiment, const OrderedPair& pair, Finding& find
   finding.comparisons.push_back(at_least_zero(pair.what, pair.plain.mse - pair.diverse.mse,
                                               pair.plain.mse.value, experiment.margin(),
                                               experiment.node_counts()));
-  if (!finding.counterexample && p_value_against(finding.comparisons.back()) < certificate_alpha) {
+  if (!finding.counterexample && p_value_against(finding.comparisons.back()) < counterexample_alpha) {
     finding.counterexample = pair.counterexample();
   }
 }
@@ -126,7 +126,7 @@ Proposals propose(const Condition& base, const std::string& index) {
   if (has_signal(base)) {
     settings.haar_draws = 10;
     settings.pairs = 5000;
-    settings.max_remainder = 0.5;  // bias decides here, and no remainder tells of that
+    settings.max_remainder = 0.5;  // bias decides here, and no remainder states that
   }
   if (!has_signal(base) && std::holds_alternative<SoftmaxKernel>(base.kernel)) {
     // Far queries see few keys, and there less happens than the leading order says: only a large

@@ -132,7 +132,7 @@ ClaimForm form(const std::string& name, const std::string& difference,
               "The variance of 64 heads is V/64 + (63/64) C with V and C of 4 heads on "
               "other training sets, where heads differ by " +
               difference + ".",
-          .assumptions = "Heads are drawn anew for every training set, exchangeable given it.",
+          .assumptions = "Heads are drawn again for every training set, exchangeable given it.",
           .refuted_by = "A variance at H = 64 further from its prediction than the margin.",
           .examine = examine};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file How different the heads of a model are, beside heads drawn at random: `headlab hdi`.
+/// \file Diversity of the heads of a model, compared with heads drawn at random: `headlab hdi`.
 #pragma once
 
 #include <cstdint>

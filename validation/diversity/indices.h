@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file Diversity indices of the heads' subspaces: 0 when all heads look at the same subspace,
-/// each beside the largest value it can take.
+/// each with the largest value it can take.
 ///
 /// A head-diversity index (HDI) is the idea of Fokoué 2026, arXiv:2605.20271. Every definition
 /// below is headlab's own reading, derived from the model; where the paper fixes one, it may be

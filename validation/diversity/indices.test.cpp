@@ -281,7 +281,7 @@ TEST(Indices, EfficientIsEquivalentToPlain) {
 }
 
 TEST(Indices, NarrowWindowsKeepSmallSines) {
-  // Right angles beside tiny ones, in mixed bases: what I - M^T M would lose. Both routes are met.
+  // Right angles with tiny ones, in mixed bases: what I - M^T M would lose. Both routes are met.
   const std::vector<double> sines{1, 0.3, 1e-3, 1e-5};
   const auto pair = pair_with_sines(sines, 30, 9);
   for (double b : {1e-3, 1e-2, 0.04, 0.05, 0.3}) {

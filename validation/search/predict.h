@@ -47,11 +47,11 @@ Remainder noise_factor(const Matrices& subspaces, const KernelLaw& kernel, std::
 double index_of(const std::string& name, const Matrices& subspaces, const KernelLaw& kernel);
 
 /// Scores by an index and by the noise of the ensemble, n MSE / s^2 with m = 0: at x = 0 for the
-/// Gaussian kernel, meant over queries x ~ N(0, I) for softmax.
+/// Gaussian kernel, averaged over queries x ~ N(0, I) for softmax.
 Scorer score_noise(const std::string& index, const KernelLaw& kernel, std::uint64_t n);
 
-/// Scores by an index and by the MSE to first order in 1/n, meant over the queries, of `base` with
-/// these heads instead of its own. Slower: use it where there is a signal. Throws InvalidInput
+/// Scores by an index and by the MSE to first order in 1/n, averaged over the queries, of `base`
+/// with these heads instead of its own. Slower: use it where there is a signal. Throws InvalidInput
 /// where the first order does not cover `base`, or head_sets_scenario() does not.
 Scorer score_mse(const std::string& index, const Condition& base);
 

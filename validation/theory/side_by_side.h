@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A simulation beside the closed forms of the same condition.
+/// \file A simulation compared with the closed forms of the same condition.
 #pragma once
 
 #include "engine/results/computed.h"

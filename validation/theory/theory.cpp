@@ -27,8 +27,8 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Changes this small beside the standard deviations of two heads are rounding, however small the
-/// covariance.
+/// Changes this small compared with the standard deviations of two heads are rounding, however
+/// small the covariance.
 constexpr double rounding = 1e-9;
 
 std::string percent(double share) {

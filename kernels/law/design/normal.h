@@ -32,7 +32,7 @@ struct NormalDesign {
   void check() const {
     require_size("mean", mean.size(), dim);
     if (!covariance.empty()) {
-      if (ar1) throw ParameterError("ar1", "cannot stand beside covariance - give one of the two");
+      if (ar1) throw ParameterError("ar1", "cannot be given with covariance - give one of the two");
       require_covariance("covariance", covariance, dim);
     }
   }

@@ -135,7 +135,7 @@ std::string table(const Condition& base, const std::vector<TheoryGrowth>& growth
   }
   text += theory_limits(base, mean) + "\n";
   if (!std::isnan(normalisation_error)) {
-    text += "weights sum to one but for " + tiny(normalisation_error) + "; ";
+    text += "weights sum to one within " + tiny(normalisation_error) + "; ";
     if (mean == TheoryMean::condition) {
       text += "when refined, errors changed by " + tiny(change) + " at most; ";
     }

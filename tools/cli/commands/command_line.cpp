@@ -78,7 +78,7 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_option("--checkpoint", run.checkpoint,
                    "Write the results so far to --out every TIME; the default is 1m")
       ->type_name("TIME");
-  command->add_flag("--compare", run.compare, "Set closed forms beside the simulation, with z")
+  command->add_flag("--compare", run.compare, "Compare the simulation with closed forms, with z")
       ->disable_flag_override();
   add_simulation(*command, run);
 }

@@ -122,7 +122,7 @@ int command_dataset(const DatasetArguments& arguments) {
   }
   return ended(outcome, *run.out + " has " + counted(result.work.kept + result.written, "shard") +
                             " of " + std::to_string(result.work.shards) +
-                            " - the same command goes on from there");
+                            " - the same command resumes there");
 }
 
 }  // namespace headlab::tools

@@ -45,7 +45,7 @@ void list_claims() {
   }
 }
 
-/// Where the scenarios are: beside an installed program, in the source tree, or in the prefix that
+/// Where the scenarios are: next to an installed program, in the source tree, or in the prefix that
 /// the build was meant for.
 fs::path scenario_folder() {
   std::error_code error;

@@ -67,17 +67,17 @@ std::optional<Checkpoint> begun_in(const OutputFolder& folder, const Scenario& s
                                    bool quiet) {
   const std::string path = folder.file("results.nc");
   if (!is_there(path)) {
-    if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts anew\n";
+    if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts from zero\n";
     return std::nullopt;
   }
   if (!std::filesystem::is_regular_file(path)) {
-    throw InvalidInput("--resume: " + path + ": is no file - choose another folder");
+    throw InvalidInput("--resume: " + path + ": is not a regular file - choose another folder");
   }
   Checkpoint begun = read_checkpoint(path, scenario, provenance());
   std::uint64_t asked = 0;
   for (const Condition& condition : scenario.conditions) asked += condition.replicates;
   if (!quiet) {
-    std::cerr << "headlab: goes on from " << begun.replicates() << " of " << asked
+    std::cerr << "headlab: resumes from " << begun.replicates() << " of " << asked
               << " replicates in " << path << "\n";
   }
   return begun;
@@ -171,7 +171,7 @@ int command_run(const RunArguments& arguments) {
           display.finish("");
           std::cerr << "headlab: no memory to write the results so far";
         }
-        std::cerr << "; the run goes on\n";  // there may be room at the end
+        std::cerr << "; the run continues\n";  // there may be room at the end
       };
     }
     RunResult found = run(scenario, session, options);
@@ -209,7 +209,7 @@ int command_run(const RunArguments& arguments) {
 
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
-  const std::string on = folder && !result.conditions.empty() ? "; --resume goes on"
+  const std::string on = folder && !result.conditions.empty() ? "; --resume continues"
                          : begun                              ? "; what was there stays"
                                                               : "";
   if (result.outcome.complete && !files.empty() && !arguments.quiet) {

@@ -44,7 +44,7 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
 
 /// Computes E f_h - m(x) and Var f_h exactly at n points.
 /// \param query index into model.queries
-/// Throws InvalidInput where finite_n_obstacle tells of one, and where weights do not sum to one
+/// Throws InvalidInput where finite_n_obstacle names one, and where weights do not sum to one
 /// within 1e-7 at the finest resolution.
 FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size_t h);
 

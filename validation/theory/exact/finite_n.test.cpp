@@ -31,7 +31,7 @@ const json& known_answers() {
   return answers;
 }
 
-/// What a scenario says beside its heads. JSON arrays are TOML arrays.
+/// What a scenario says besides its heads. JSON arrays are TOML arrays.
 struct Setting {
   std::string kernel;
   std::string design = "law = \"normal\"";
@@ -198,7 +198,7 @@ TEST(FiniteN, RefusesWithTheCertificateWhatItCannotResolve) {
     finite_n(model).at(0);
     FAIL();
   } catch (const InvalidInput& refused) {
-    EXPECT_NE(std::string(refused.what()).find("weights sum to one but for"), std::string::npos)
+    EXPECT_NE(std::string(refused.what()).find("weights sum to one within"), std::string::npos)
         << refused.what();
   }
 }

@@ -82,15 +82,15 @@ struct DirectionRule {
   DirectionRule(int k, Index points) {
     // Golub and Welsch (1969); the recurrence of Gegenbauer polynomials.
     const double lambda = (k - 2) / 2.0;
-    VectorXd beside(points - 1);
+    VectorXd off_diagonal(points - 1);
     for (Index j = 1; j < points; ++j) {
       const auto n = static_cast<double>(j);
       const double square = j == 1
                                 ? 1 / (2 * (lambda + 1))
                                 : n * (n + 2 * lambda - 1) / (4 * (n + lambda) * (n + lambda - 1));
-      beside(j - 1) = std::sqrt(square);
+      off_diagonal(j - 1) = std::sqrt(square);
     }
-    const SymmetricEigen eigen = tridiagonal_eigen(VectorXd::Zero(points), beside);
+    const SymmetricEigen eigen = tridiagonal_eigen(VectorXd::Zero(points), off_diagonal);
     cosine = eigen.values.tail(points / 2).array();
     weight = eigen.vectors.row(0).tail(points / 2).array().square();
   }

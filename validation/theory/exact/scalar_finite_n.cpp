@@ -115,7 +115,7 @@ void require_normalisation(double normalisation_error, const std::string& what) 
   char figure[32];
   std::snprintf(figure, sizeof figure, "%.2g", normalisation_error);
   throw InvalidInput(
-      "exact finite-n theory does not converge for " + what + ": weights sum to one but for " +
+      "exact finite-n theory does not converge for " + what + ": weights sum to one within " +
       figure + " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
 }
 

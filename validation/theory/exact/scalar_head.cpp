@@ -210,7 +210,7 @@ Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t
     if (sigma < range.knee) return 3 * panel_width(resolution.digits);
     const double unit = panel_width(resolution.digits - range.loss_at(sigma));
     // Averaging over the design makes the integrand smooth over `smoothing` times the steepness,
-    // but for phi^n, and for the end of the support of L at 0.
+    // except phi^n, and the end of the support of L at 0.
     double wide = unit * std::max(1.0, 0.4 * head.steepness(sigma) * smoothing);
     if (!head.softmax) wide = std::min(wide, sigma);
     const double fall =

@@ -16,7 +16,7 @@ namespace headlab {
 class ResponseMoments {
  public:
   /// \param truth m(x)
-  /// \param directions [d][columns], directions^T S directions = I but for columns of 0
+  /// \param directions [d][columns], directions^T S directions = I except columns of 0
   ResponseMoments(const TheoryModel& model, double truth, const GaussianLaw& component,
                   const Eigen::MatrixXd& directions);
 

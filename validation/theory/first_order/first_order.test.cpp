@@ -167,7 +167,7 @@ TEST(FirstOrder, RemainderTakesItToTheSimulation) {
 }
 
 TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
-  // Large n, so that the remainder is small beside the standard errors.
+  // Large n, so that the remainder is small compared with the standard errors.
   Text text = noise_alone("3000", "{ law = \"gaussian\", bandwidth = 0.5 }");
   text.regression =
       "{ law = \"cosines\", amplitude = [1.0], frequency = [[1.2, -0.7]], phase = [0.4] }";

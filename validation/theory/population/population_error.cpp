@@ -76,16 +76,17 @@ Part stationary_part(const PopulationHead& head, const PopulationEnsemble& ensem
   const Correlation correlation = {Kind::gaussian, scale.length};
   const double n = static_cast<double>(ensemble.n), share = 1.0 / ensemble.heads;
   const double rest = correlation.mean(ensemble.d - ensemble.k);
-  const double again = continued(head.again(c)) * rest;
+  const double again = continued(head.independent_sets(c)) * rest;
   const double one = 1 - head.squares;
   const double pairs = one > 0 ? one * continued(head.pairs(c) / one) * rest : 0;
-  Part part = {1 - 2 * continued(head.near(c)) * rest + share * again, head.squares + pairs - again,
-               0};
+  Part part = {1 - 2 * continued(head.to_query(c)) * rest + share * again,
+               head.squares + pairs - again, 0};
   if (!(ensemble.heads > 1)) return part;
   const double outside = correlation.mean(ensemble.d - 2 * ensemble.k);
-  const double afresh = std::pow(continued(head.afresh(c)), 2) * outside;
-  part.squared_bias += (1 - share) * afresh;
-  part.covariance = 1 / n + (1 - 1 / n) * std::pow(continued(head.beside(c)), 2) * outside - afresh;
+  const double unconditional = std::pow(continued(head.independent_point(c)), 2) * outside;
+  part.squared_bias += (1 - share) * unconditional;
+  part.covariance =
+      1 / n + (1 - 1 / n) * std::pow(continued(head.one_weight(c)), 2) * outside - unconditional;
   return part;
 }
 
@@ -98,13 +99,15 @@ Part seen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
   const double own_pair = share * share, mixed_pair = 2 * share * (1 - share);
   const double other_pair = 1 - own_pair - mixed_pair;
   Part part;
-  part.squared_bias = 1 - 2 * (share * head.near(c) + (1 - share) * unseen) +
-                      own_pair * head.again(c) + mixed_pair * head.afresh(c) + other_pair * unseen;
-  part.variance =
-      head.squares + share * (head.pairs(c) - head.again(c)) - (1 - share) * unseen * head.squares;
+  part.squared_bias = 1 - 2 * (share * head.to_query(c) + (1 - share) * unseen) +
+                      own_pair * head.independent_sets(c) + mixed_pair * head.independent_point(c) +
+                      other_pair * unseen;
+  part.variance = head.squares + share * (head.pairs(c) - head.independent_sets(c)) -
+                  (1 - share) * unseen * head.squares;
   // Of ordered pairs of two heads, 2/H have the one that sees it.
-  part.covariance = 1 / n + (1 - 1 / n) * (2 * share * head.beside(c) + (1 - 2 * share) * unseen) -
-                    (2 * share * head.afresh(c) + (1 - 2 * share) * unseen);
+  part.covariance = 1 / n +
+                    (1 - 1 / n) * (2 * share * head.one_weight(c) + (1 - 2 * share) * unseen) -
+                    (2 * share * head.independent_point(c) + (1 - 2 * share) * unseen);
   return part;
 }
 

@@ -188,12 +188,12 @@ TEST(PopulationHead, TendsToTheFirstOrder) {
     // U given q is N(q/(1+b^2), b^2/(1+b^2)) under the weights.
     const double spread = b * b / (1 + b * b), apart = spread * (1 + spread);
     const auto mean = [&](double variance) { return std::pow(1 + variance / 4, -0.5 * k); };
-    EXPECT_LE(std::abs(head.near(0) - mean(apart)), 1e-6) << k;
+    EXPECT_LE(std::abs(head.to_query(0) - mean(apart)), 1e-6) << k;
     EXPECT_LE(std::abs(head.pairs(0) - mean(2 * spread)), 1e-6) << k;
-    EXPECT_LE(std::abs(head.again(0) - mean(2 * spread)), 1e-6) << k;
+    EXPECT_LE(std::abs(head.independent_sets(0) - mean(2 * spread)), 1e-6) << k;
     const double marginal = spread + (1 - spread) * (1 - spread);
-    EXPECT_LE(std::abs(head.beside(0) - mean(1 + marginal)), 1e-6) << k;
-    EXPECT_LE(std::abs(head.afresh(0) - mean(1 + marginal)), 1e-6) << k;
+    EXPECT_LE(std::abs(head.one_weight(0) - mean(1 + marginal)), 1e-6) << k;
+    EXPECT_LE(std::abs(head.independent_point(0) - mean(1 + marginal)), 1e-6) << k;
   }
 }
 

@@ -261,7 +261,8 @@ PopulationHead QueryGrid::head(const Tables& tables, std::uint64_t points) const
   head.normalisation_error = std::abs(one) <= std::abs(square) ? square : one;
   if (std::isnan(square)) head.normalisation_error = square;
   const auto components = static_cast<Index>(correlations_.size());
-  for (ArrayXd* figures : {&head.near, &head.pairs, &head.beside, &head.again, &head.afresh}) {
+  for (ArrayXd* figures : {&head.to_query, &head.pairs, &head.one_weight, &head.independent_sets,
+                           &head.independent_point}) {
     *figures = ArrayXd::Zero(components);
   }
   if (components == 0) return head;
@@ -272,12 +273,12 @@ PopulationHead QueryGrid::head(const Tables& tables, std::uint64_t points) const
   const MatrixXd mixed = total * tables.mass.transpose() - weighted * fall.transpose();
   for (Index c = 0; c < components; ++c) {
     const MatrixXd& table = correlations_[static_cast<std::size_t>(c)];
-    head.near(c) = near_[static_cast<std::size_t>(c)].dot(window);
+    head.to_query(c) = near_[static_cast<std::size_t>(c)].dot(window);
     head.pairs(c) = (n - 1) * table.cwiseProduct(both).sum();
-    head.beside(c) = table.cwiseProduct(mixed).sum();
+    head.one_weight(c) = table.cwiseProduct(mixed).sum();
     const VectorXd turned = table * window;
-    head.again(c) = window.dot(turned);
-    head.afresh(c) = tables.mass.dot(turned);
+    head.independent_sets(c) = window.dot(turned);
+    head.independent_point(c) = tables.mass.dot(turned);
   }
   return head;
 }
@@ -310,16 +311,17 @@ QueryLengths query_lengths(int k) {
 
 void add(PopulationHead& sum, const PopulationHead& one, double weight) {
   sum.squares += weight * one.squares;
-  if (sum.near.size() == 0) {
-    for (auto* figures : {&sum.near, &sum.pairs, &sum.beside, &sum.again, &sum.afresh}) {
-      *figures = ArrayXd::Zero(one.near.size());
+  if (sum.to_query.size() == 0) {
+    for (auto* figures : {&sum.to_query, &sum.pairs, &sum.one_weight, &sum.independent_sets,
+                          &sum.independent_point}) {
+      *figures = ArrayXd::Zero(one.to_query.size());
     }
   }
-  sum.near += weight * one.near;
+  sum.to_query += weight * one.to_query;
   sum.pairs += weight * one.pairs;
-  sum.beside += weight * one.beside;
-  sum.again += weight * one.again;
-  sum.afresh += weight * one.afresh;
+  sum.one_weight += weight * one.one_weight;
+  sum.independent_sets += weight * one.independent_sets;
+  sum.independent_point += weight * one.independent_point;
   if (!(std::abs(one.normalisation_error) <= std::abs(sum.normalisation_error)))
     sum.normalisation_error = one.normalisation_error;
 }
@@ -329,11 +331,11 @@ double largest_change(const PopulationHead& a, const PopulationHead& b) {
   const auto take = [&](const ArrayXd& x, const ArrayXd& y) {
     if (x.size() > 0) change = std::max(change, (x - y).abs().maxCoeff());
   };
-  take(a.near, b.near);
+  take(a.to_query, b.to_query);
   take(a.pairs, b.pairs);
-  take(a.beside, b.beside);
-  take(a.again, b.again);
-  take(a.afresh, b.afresh);
+  take(a.one_weight, b.one_weight);
+  take(a.independent_sets, b.independent_sets);
+  take(a.independent_point, b.independent_point);
   return change;
 }
 

@@ -45,12 +45,13 @@ struct PopulationSetting {
 
 /// Expectations over queries and training sets.
 struct PopulationHead {
-  double squares = 0;     ///< E sum_i w_i^2
-  Eigen::ArrayXd near;    ///< [C] E sum_i w_i c(U_i - q)
-  Eigen::ArrayXd pairs;   ///< [C] E sum_{i != j} w_i w_j c(U_i - U_j)
-  Eigen::ArrayXd beside;  ///< [C] n E w_1 c(U_1 - U_2)
-  Eigen::ArrayXd again;   ///< [C] E sum_ij w_i w'_j c(U_i - U'_j), ' another training set
-  Eigen::ArrayXd afresh;  ///< [C] E sum_i w_i c(U_i - U'), U' ~ N(0, I) a point of no set
+  double squares = 0;               ///< E sum_i w_i^2
+  Eigen::ArrayXd to_query;          ///< [C] E sum_i w_i c(U_i - q)
+  Eigen::ArrayXd pairs;             ///< [C] E sum_{i != j} w_i w_j c(U_i - U_j)
+  Eigen::ArrayXd one_weight;        ///< [C] n E w_1 c(U_1 - U_2)
+  Eigen::ArrayXd independent_sets;  ///< [C] E sum_ij w_i w'_j c(U_i - U'_j), ' another training set
+  Eigen::ArrayXd
+      independent_point;  ///< [C] E sum_i w_i c(U_i - U'), U' ~ N(0, I) a point of no set
   /// Largest over queries of E sum_i w_i - 1 and E (sum_i w_i)^2 - 1, which are 0.
   double normalisation_error = 0;
   /// Of `squares`, and the largest of the others': Kronrod's 41 queries against Gauss's 20 of them,
