@@ -147,7 +147,8 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
       if (i >= scenario.conditions.size()) {
         // A checkpoint has those that were not begun as well.
         if (replicates[i] == 0) continue;
-        reject_resume(path, "has " + std::to_string(i + 1) + " conditions or more, the scenario has " +
+        reject_resume(path, "has " + std::to_string(i + 1) +
+                                " conditions or more, the scenario has " +
                                 std::to_string(scenario.conditions.size()));
       }
       begun.conditions.push_back(read_condition(path, results, i, scenario.conditions[i]));

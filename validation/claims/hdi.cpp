@@ -71,7 +71,8 @@ void compare_pair(Experiment& experiment, const OrderedPair& pair, Finding& find
   finding.comparisons.push_back(at_least_zero(pair.what, pair.plain.mse - pair.diverse.mse,
                                               pair.plain.mse.value, experiment.margin(),
                                               experiment.node_counts()));
-  if (!finding.counterexample && p_value_against(finding.comparisons.back()) < counterexample_alpha) {
+  if (!finding.counterexample &&
+      p_value_against(finding.comparisons.back()) < counterexample_alpha) {
     finding.counterexample = pair.counterexample();
   }
 }
