@@ -159,10 +159,10 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   };
 
   std::vector<double> mse_by_query;
-  std::vector<double> mse_left_out(errors);
+  std::vector<double> mse_leave_one_out(errors);
   std::vector<double> of_heads(set_terms.head_numbers());
   std::vector<double> out(of_heads.size());
-  std::vector<std::vector<double>> heads_left_out(of_heads.size(), mse_left_out);
+  std::vector<std::vector<double>> heads_leave_one_out(of_heads.size(), mse_leave_one_out);
   for (int q = 0; q < layout.queries; ++q) {
     const double m = truth[static_cast<std::size_t>(q)];
     // after[j]: nodes j .. end merged; before: nodes 0 .. j - 1.
@@ -180,22 +180,22 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       merge_moments(single, rest, after[j + 1]);
       set_terms(rest, m, terms, out.data());
       add_terms_to(of_without[j]);
-      mse_left_out[j] = terms.mse;
-      for (std::size_t c = 0; c < out.size(); ++c) heads_left_out[c][j] = out[c];
+      mse_leave_one_out[j] = terms.mse;
+      for (std::size_t c = 0; c < out.size(); ++c) heads_leave_one_out[c][j] = out[c];
       merge_moments(single, before, query_moments(layout, nodes[j].moments, q));
     }
 
     QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
-    at.mse = number(mse_by_query.back(), mse_left_out);
+    at.mse = number(mse_by_query.back(), mse_leave_one_out);
     for (std::size_t h = 0; h < heads; ++h) {
-      at.head_bias.push_back(number(of_heads[h], heads_left_out[h]));
+      at.head_bias.push_back(number(of_heads[h], heads_leave_one_out[h]));
     }
     if (!layout.pairwise()) continue;
     at.head_covariance.resize(heads * heads);
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
         const std::size_t c = heads + layout.pair(h, l);
-        at.head_covariance[h * heads + l] = number(of_heads[c], heads_left_out[c]);
+        at.head_covariance[h * heads + l] = number(of_heads[c], heads_leave_one_out[c]);
         at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
       }
     }

@@ -260,8 +260,8 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   const Bytes matrices = layout.pairwise() ? heads * heads : Bytes{};
   const Bytes figures = queries * (components + matrices) * bytes(2 * sizeof(double));
   // The jackknife keeps every figure of one query for every node left out.
-  const Bytes left_out = (components + pairs) * bytes(first_leaf) * bytes(sizeof(double));
-  return (node * (nodes + under_way) + figures + left_out).value;
+  const Bytes leave_one_out = (components + pairs) * bytes(first_leaf) * bytes(sizeof(double));
+  return (node * (nodes + under_way) + figures + leave_one_out).value;
 }
 
 std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Backend& backend,

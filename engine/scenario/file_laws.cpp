@@ -65,7 +65,7 @@ std::size_t checked_column(const std::string& key, double column, const DataTabl
 }
 
 std::vector<std::size_t> chosen_columns(const FileDesign& design, const DataTable& table,
-                                        std::optional<int> left_out) {
+                                        std::optional<int> regression_column) {
   std::vector<std::size_t> chosen;
   for (const double column : design.columns) {
     chosen.push_back(checked_column("columns", column, table));
@@ -75,7 +75,9 @@ std::vector<std::size_t> chosen_columns(const FileDesign& design, const DataTabl
   }
   if (design.columns.empty()) {
     for (std::size_t column = 0; column < table.columns(); ++column) {
-      if (!left_out || column != static_cast<std::size_t>(*left_out)) chosen.push_back(column);
+      if (!regression_column || column != static_cast<std::size_t>(*regression_column)) {
+        chosen.push_back(column);
+      }
     }
     if (chosen.empty()) throw ParameterError("path", "file has no column except the regression's");
   }
@@ -153,11 +155,11 @@ std::string DataFiles::full(const std::string& path) const {
   return (std::filesystem::path(directory_) / path).lexically_normal().string();
 }
 
-void fill_design(FileDesign& design, const DataTable& table, std::optional<int> left_out) {
+void fill_design(FileDesign& design, const DataTable& table, std::optional<int> regression_column) {
   if (table.rows.size() > std::numeric_limits<std::uint32_t>::max()) {
     throw ParameterError("path", "file has too many rows (allowed: below 2^32)");
   }
-  const auto chosen = chosen_columns(design, table, left_out);
+  const auto chosen = chosen_columns(design, table, regression_column);
   design.rows.clear();
   design.rows.reserve(table.rows.size());
   for (const auto& row : table.rows) {

@@ -40,10 +40,10 @@ class DataFiles {
   std::map<std::tuple<std::string, std::optional<int>, bool>, SharedHeads> heads_;
 };
 
-/// Fills `rows` with the columns asked for, or with all but `left_out`; standardised to mean 0 and
-/// variance 1 (of the population, divided by N) where the law says so, constant columns to 0.
-/// Throws ParameterError.
-void fill_design(FileDesign& design, const DataTable& table, std::optional<int> left_out);
+/// Fills `rows` with the columns asked for, or with all but `regression_column`; standardised to
+/// mean 0 and variance 1 (of the population, divided by N) where the law says so, constant columns
+/// to 0. Throws ParameterError.
+void fill_design(FileDesign& design, const DataTable& table, std::optional<int> regression_column);
 
 /// Fills `values` with the column as it stands in the file. Throws ParameterError.
 void fill_regression(FileRegression& regression, const DataTable& table);

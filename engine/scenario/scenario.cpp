@@ -102,12 +102,12 @@ class ConditionReader {
         throw ParameterError("path", error.what());
       }
     });
-    std::optional<int> left_out;
+    std::optional<int> regression_column;
     if (regression != nullptr) {
       checked(regression_table, [&] { fill_regression(*regression, *table); });
-      left_out = regression->column;
+      regression_column = regression->column;
     }
-    checked(design_table, [&] { fill_design(*design, *table, left_out); });
+    checked(design_table, [&] { fill_design(*design, *table, regression_column); });
   }
 
   void read_heads() {

@@ -143,9 +143,9 @@ TEST(Cpu, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
   });
 }
 
-TEST(Cpu, TrainingSetsOfSeveralChunksAreEquivalentToReference) {
+TEST(Cpu, TrainingSetsOfSeveralTilesAreEquivalentToReference) {
   const auto backend = make_cpu_backend();
-  // The second pass over the ensemble, and windows that are repaired, draw their chunks again.
+  // The second pass over the ensemble, and windows that are repaired, draw their noise again.
   const test::Shape wide = {.n = 5000, .d = 40, .heads = 17, .k = 33, .queries = 2};
   const test::Shape many = {.n = 40000, .d = 2, .heads = 30, .k = 1, .queries = 2};
   struct Case {

@@ -83,7 +83,7 @@ TEST(CpuBits, HeadsOfTheSameKeysAndOtherQueriesAreNotOne) {
 }
 
 TEST(CpuBits, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {
-  // Strips are shorter the more heads there are, and their ends must not show.
+  // Panels are shorter the more heads there are, and their ends must not show.
   const auto backend = make_cpu_backend();
   const HeteroscedasticNoise varying = {
       .sd = 0.4, .slope = 1.5, .direction = {1, -1, 0, 0.5, 0, 0}};

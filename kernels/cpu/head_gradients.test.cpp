@@ -20,7 +20,7 @@ using test::FitShape;
 using test::make_fit_case;
 using test::on_every_target;
 
-/// constant: exp2 and the products of a term (about 8), and float32 sums over a strip, 128
+/// constant: exp2 and the products of a term (about 8), and float32 sums over a panel, 128
 /// additions in a lane of the narrowest vectors, and across the lanes. of_exponent: as in
 /// cpu.test.cpp.
 constexpr test::Rounding rounding = {.constant = 8 + 128 + 4, .of_exponent = 8};
