@@ -40,7 +40,8 @@ enum class Purpose : std::uint64_t {
   learning_design_choice = 11,
   learning_noise = 12,
   learning_batch = 13,
-  learning_start = 14
+  learning_start = 14,
+  coordinate_subsets = 15
 };
 
 /// The four integers of one counter: four consecutive draws of a stream.

@@ -362,7 +362,9 @@ TEST(bad_scenarios, sweeps) {
        "s.toml:21:1: sweep.data.n: is an empty array"},
       {{{19, "replicates = 100\n[sweep]\n\"data.n\" = 5"}},
        {},
-       "s.toml:21:12: sweep.data.n: is an integer, needs an array of values"},
+       "s.toml:21:12: sweep.data.n: is an integer, needs an array of values, or { linspace = "
+       "[first, last, "
+       "number] }"},
       {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5, 0]"}},
        {},
        "s.toml:21:16: data.n: is 0, must be in [1, 1099511627776)"},
@@ -386,7 +388,7 @@ TEST(bad_scenarios, sweeps) {
        "s.toml:21:7: sweep.zip: is an integer, needs true or false"},
       {{{19, "replicates = 100\n[sweep]\nzip = true\n\"data.n\" = [5, 6]\n\"heads.count\" = [1]"}},
        {},
-       "s.toml:23:1: sweep.heads.count: has 1 values, data.n has 2 - with zip = true all need the "
+       "s.toml:23:1: sweep.heads.count: has 1 value, data.n has 2 - with zip = true all need the "
        "same number"},
       {{{19, "replicates = 100\n[sweep]\n\"heads.count\" = [1, 3]"}},
        {},

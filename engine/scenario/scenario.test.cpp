@@ -130,6 +130,18 @@ TEST(condition, a_crossed_sweep_varies_the_last_key_fastest) {
   EXPECT_EQ(scenario.conditions[3].swept, (std::vector<std::string>{"1", "20"}));
 }
 
+TEST(condition, a_sweep_takes_progressions_in_place_of_arrays) {
+  const auto scenario =
+      parse_scenario(text_with() +
+                         "[sweep]\n\"heads.kernel.bandwidth\" = { linspace = [0.2, 0.6, 3] }\n"
+                         "data.n = { logspace = [10, 1000, 3] }\n",
+                     "s.toml");
+  ASSERT_EQ(scenario.conditions.size(), 9u);
+  EXPECT_EQ(bandwidth(scenario.conditions[3]), 0.4);
+  EXPECT_EQ(scenario.conditions[4].n, 100u);
+  EXPECT_EQ(scenario.conditions[4].swept, (std::vector<std::string>{"0.4", "100"}));
+}
+
 TEST(condition, a_zipped_sweep_varies_all_keys_together) {
   const auto scenario =
       parse_scenario(text_with() +
@@ -223,6 +235,7 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
      {{"orthogonal", ""},
       {"aligned", ""},
       {"haar", ""},
+      {"coordinates", ""},
       {"principal_angles", "angles = [0, 1.5708]"},
       {"equiangular", "angle = 1"},
       {"explicit",

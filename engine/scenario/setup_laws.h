@@ -9,6 +9,7 @@
 #include "engine/scenario/law/queries/design.h"
 #include "engine/scenario/law/queries/points.h"
 #include "engine/scenario/law/subspaces/aligned.h"
+#include "engine/scenario/law/subspaces/coordinates.h"
 #include "engine/scenario/law/subspaces/equiangular.h"
 #include "engine/scenario/law/subspaces/explicit.h"
 #include "engine/scenario/law/subspaces/file.h"
@@ -24,9 +25,9 @@
 
 namespace headlab {
 
-using SubspaceLaw =
-    std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubspaces, PrincipalAngleSubspaces,
-                 EquiangularSubspaces, ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
+using SubspaceLaw = std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubspaces,
+                                 CoordinateSubspaces, PrincipalAngleSubspaces, EquiangularSubspaces,
+                                 ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
 using WeightLaw =
     std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
 using QueryLaw = std::variant<PointQueries, DesignQueries>;

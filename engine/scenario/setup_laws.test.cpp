@@ -255,6 +255,49 @@ TEST(Subspaces, ExplicitRefusesWhatDoesNotFit) {
   EXPECT_EQ(refusal(law, sizes), "matrices: has 0 matrices, needs one for each of the 1 heads");
 }
 
+TEST(Subspaces, CoordinatesAreOrthonormalAndRepeatable) {
+  const Sizes sizes{.d = 9, .heads = 4, .k = 5, .n = 1};
+  const Frames subspaces = generate(CoordinateSubspaces{.seed = 5}, sizes);
+  EXPECT_EQ(off_orthonormal(subspaces), 0);
+  for (const auto& w : subspaces) EXPECT_EQ(w.sum(), 5);
+  const Frames more =
+      generate(CoordinateSubspaces{.seed = 5}, Sizes{.d = 9, .heads = 6, .k = 5, .n = 1});
+  for (std::size_t h = 0; h < 4; ++h) EXPECT_EQ(subspaces[h], more[h]);
+  EXPECT_NE(subspaces[0], subspaces[1]);
+  EXPECT_NE(subspaces, generate(CoordinateSubspaces{.seed = 6}, sizes));
+  const Frames square = generate(CoordinateSubspaces{}, Sizes{.d = 4, .heads = 2, .k = 4, .n = 1});
+  EXPECT_EQ(square[1], Eigen::MatrixXd::Identity(4, 4));
+}
+
+/// Largest |z| of the counts with which pairs of coordinates are in a head's subset: each of the
+/// d (d-1)/2 pairs has probability p = k (k-1)/(d (d-1)).
+double pair_z(const Frames& subspaces) {
+  const auto count = static_cast<double>(subspaces.size());
+  const Eigen::Index d = subspaces[0].rows();
+  const auto k = static_cast<double>(subspaces[0].cols());
+  const double p = k * (k - 1) / static_cast<double>(d * (d - 1));
+  double worst = 0;
+  for (Eigen::Index i = 0; i < d; ++i) {
+    for (Eigen::Index l = 0; l < i; ++l) {
+      double both = 0;
+      for (const auto& w : subspaces) both += w.row(i).sum() * w.row(l).sum();
+      worst = std::max(worst, std::abs(both - count * p) / std::sqrt(count * p * (1 - p)));
+    }
+  }
+  return worst;
+}
+
+TEST(Subspaces, CoordinatesAreEquallyProbable) {
+  Frames subspaces =
+      generate(CoordinateSubspaces{.seed = 1}, Sizes{.d = 6, .heads = 8000, .k = 3, .n = 1});
+  EXPECT_LE(pair_z(subspaces), z_bound);
+  // Negative control: one head in twenty has the first coordinates.
+  for (std::size_t h = 0; h < subspaces.size(); h += 20) {
+    subspaces[h] = Eigen::MatrixXd::Identity(6, 3);
+  }
+  EXPECT_GT(pair_z(subspaces), z_bound);
+}
+
 TEST(Subspaces, RefuseMoreDirectionsThanThereAre) {
   const Sizes sizes{.d = 5, .heads = 3, .k = 2, .n = 1};
   const std::string wanted = ": needs H k <= d, here 3 x 2 > 5";
@@ -268,6 +311,7 @@ TEST(Subspaces, RefuseMoreDirectionsThanThereAre) {
   const Sizes wide{.d = 1, .heads = 1, .k = 2, .n = 1};
   EXPECT_EQ(refusal(AlignedSubspaces{}, wide), ": needs k <= d, here 2 > 1");
   EXPECT_EQ(refusal(HaarSubspaces{}, wide), ": needs k <= d, here 2 > 1");
+  EXPECT_EQ(refusal(CoordinateSubspaces{}, wide), ": needs k <= d, here 2 > 1");
 }
 
 // Weights -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/progression.h"
 
 namespace headlab {
 
@@ -35,18 +36,23 @@ Sweep::Sweep(Value root) : base_(std::move(root)) {
   }
 }
 
-/// Collects the arrays of a table; "data.n" = [...] and data.n = [...] mean the same.
+/// Collects the arrays and progressions of a table; "data.n" = [...] and data.n = [...] mean the
+/// same.
 void Sweep::read(const Value& table, const std::string& prefix) {
   for (const auto& entry : std::get<Value::Members>(table.data)) {
     if (prefix.empty() && entry.key == "zip") continue;
     const std::string key = prefix + entry.key;
     if (const auto* values = std::get_if<Value::Array>(&entry.value.data)) {
       axes_.push_back({key, entry.location, split_path(key, entry.location), *values});
+    } else if (is_progression(entry.value)) {
+      axes_.push_back({key, entry.location, split_path(key, entry.location),
+                       progression(entry.value, "sweep." + key, max_conditions)});
     } else if (std::holds_alternative<Value::Members>(entry.value.data)) {
       read(entry.value, key + ".");
     } else {
       reject(entry.value.location, "sweep." + key,
-             std::string("is ") + entry.value.kind() + ", needs an array of values");
+             std::string("is ") + entry.value.kind() +
+                 ", needs an array of values, or { linspace = [first, last, number] }");
     }
   }
 }
@@ -71,7 +77,8 @@ void Sweep::check(const Value& section) const {
     }
     if (zip_ && axis.values.size() != axes_[0].values.size()) {
       reject(axis.location, key,
-             "has " + std::to_string(axis.values.size()) + " values, " + axes_[0].key + " has " +
+             "has " + std::to_string(axis.values.size()) +
+                 (axis.values.size() == 1 ? " value, " : " values, ") + axes_[0].key + " has " +
                  std::to_string(axes_[0].values.size()) +
                  " - with zip = true all need the same number");
     }
