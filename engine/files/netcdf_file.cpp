@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/netcdf_file.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -66,6 +68,25 @@ void NetcdfGroup::put_attribute(const std::string& name, double number) const {
 void NetcdfGroup::put_attribute(const std::string& name, std::int64_t number) const {
   const long long value = number;
   check(nc_put_att_longlong(id_, NC_GLOBAL, name.c_str(), NC_INT64, 1, &value), name);
+}
+
+void NetcdfGroup::put_coordinates(const std::string& dimension,
+                                  const std::vector<std::string>& names) const {
+  int wanted = -1;
+  check(nc_inq_dimid(id_, dimension.c_str(), &wanted), dimension);
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : " ") + name;
+  int variables = 0;
+  check(nc_inq_nvars(id_, &variables), "variables");
+  for (int id = 0; id < variables; ++id) {
+    std::array<char, NC_MAX_NAME + 1> name{};
+    int rank = 0;
+    std::array<int, NC_MAX_VAR_DIMS> ids{};
+    check(nc_inq_var(id_, id, name.data(), nullptr, &rank, ids.data(), nullptr), "variable");
+    const bool along = std::find(ids.begin(), ids.begin() + rank, wanted) != ids.begin() + rank;
+    if (!along || std::ranges::find(names, name.data()) != names.end()) continue;
+    check(nc_put_att_text(id_, id, "coordinates", list.size(), list.data()), name.data());
+  }
 }
 
 int NetcdfGroup::define(const std::string& name, int type,
@@ -159,6 +180,13 @@ bool NetcdfGroup::has_group(const std::string& name) const {
   int id = -1;
   const int status = nc_inq_grp_ncid(id_, name.c_str(), &id);
   if (status != NC_ENOGRP) check(status, name);
+  return status == NC_NOERR;
+}
+
+bool NetcdfGroup::has_dimension(const std::string& name) const {
+  int id = -1;
+  const int status = nc_inq_dimid(id_, name.c_str(), &id);
+  if (status != NC_EBADDIM) check(status, name);
   return status == NC_NOERR;
 }
 

@@ -43,6 +43,9 @@ class NetcdfGroup {
   void put_attribute(const std::string& name, std::string_view text) const;
   void put_attribute(const std::string& name, double number) const;
   void put_attribute(const std::string& name, std::int64_t number) const;
+  /// Gives every other variable along `dimension` the attribute `coordinates` of the CF
+  /// conventions: the names of the variables that say where along it a value is.
+  void put_coordinates(const std::string& dimension, const std::vector<std::string>& names) const;
 
   /// Defines a variable of doubles, NaN wherever nothing is put.
   void define_doubles(const std::string& name, const std::vector<std::string>& dimensions,
@@ -62,6 +65,7 @@ class NetcdfGroup {
 
   NetcdfGroup find_group(const std::string& name) const;
   bool has_group(const std::string& name) const;
+  bool has_dimension(const std::string& name) const;
   std::size_t dimension(const std::string& name) const;
   bool has_variable(const std::string& name) const;
   /// Lengths of the dimensions of a variable.

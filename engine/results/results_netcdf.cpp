@@ -199,8 +199,8 @@ void write_results(const std::string& path, const Scenario& scenario, const RunR
     for (const ConditionResult& one : result.conditions) {
       conditions.push_back(&one.condition);
     }
-    write_swept(root, "condition", scenario.swept, conditions);
     write_conditions(root, result, indices);
+    write_swept(root, "condition", scenario.swept, conditions);
     image.save(path);
   } catch (const NetcdfError& error) {
     throw RunFailed(path + ": cannot be written (" + error.what() + ")");

@@ -132,6 +132,25 @@ TEST_F(Results, KeepAGroupForEachMomentLayout) {
   EXPECT_EQ(root.text_attribute("swept"), "heads.kernel.bandwidth heads.count");
 }
 
+TEST_F(Results, NameSweptCoordinatesByTheirLastPartWhereItIsFree) {
+  // `dim` is a dimension, `seed` a variable; two keys end in `law`.
+  const Scenario scenario = hand_made::scenario(
+      {},
+      "[sweep]\nzip = true\n\"data.n\" = [10, 20]\n\"heads.dim\" = [1, 2]\n\"run.seed\" = [1, 2]\n"
+      "\"data.noise.law\" = [\"normal\", \"laplace\"]\n"
+      "\"heads.weights.law\" = [\"uniform\", \"uniform\"]\n");
+  write(scenario);
+  const NetcdfInput file(path());
+  const NetcdfGroup root = file.root();
+  EXPECT_EQ(root.integers("n"), (std::vector<std::int64_t>{10, 20}));
+  EXPECT_EQ(root.integers("heads_dim"), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(root.integers("run_seed"), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(root.texts("data_noise_law"), (std::vector<std::string>{"normal", "laplace"}));
+  EXPECT_TRUE(root.has_variable("heads_weights_law"));
+  EXPECT_FALSE(root.has_variable("law"));
+  EXPECT_EQ(root.integers("data.n"), root.integers("n"));
+}
+
 TEST_F(Results, KeepSweptNumbersAndTexts) {
   const Scenario scenario =
       hand_made::scenario({},

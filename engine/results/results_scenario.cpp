@@ -21,6 +21,34 @@ std::string utc_now() {
   return text;
 }
 
+/// `text` as the name of a variable: heads_dim, frequency_1_0.
+std::string variable_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    if (c != ']') name += c == '.' || c == '[' ? '_' : c;
+  }
+  return name;
+}
+
+std::string last_part(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
+std::string coordinate_name(const NetcdfGroup& root, const std::vector<std::string>& keys,
+                            std::size_t s) {
+  // A whole section, as `heads`, would bear the name of what is counted there.
+  if (keys[s].find('.') == std::string::npos) return "swept_" + keys[s];
+  const auto taken = [&](const std::string& name) {
+    return root.has_variable(name) || root.has_dimension(name);
+  };
+  const std::string last = last_part(keys[s]);
+  const bool alone = std::ranges::count(keys, last, last_part) == 1;
+  const std::string name = variable_name(alone ? last : keys[s]);
+  if (!taken(name)) return name;
+  const std::string whole = variable_name(keys[s]);
+  return taken(whole) ? "swept_" + whole : whole;
+}
+
 }  // namespace
 
 void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Provenance& program) {
@@ -52,6 +80,7 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
                  const std::vector<std::string>& keys,
                  std::span<const Condition* const> conditions) {
   std::string names;
+  std::vector<std::string> coordinates;
   for (std::size_t s = 0; s < keys.size(); ++s) {
     const std::string& key = keys[s];
     // A whole section, as `heads`, bears the name of another variable.
@@ -74,14 +103,20 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
     }
     const std::string long_name = "swept parameter " + key;
     names += (s == 0 ? "" : " ") + name;
-    if (integers.size() == texts.size()) {
-      root.write(name, {dimension}, {long_name}, integers);
-    } else if (numbers.size() == texts.size()) {
-      root.write(name, {dimension}, {long_name}, numbers);
-    } else {
-      root.write(name, {dimension}, {long_name, ""}, texts);
+    coordinates.push_back(coordinate_name(root, keys, s));
+    std::vector<std::string> written = {coordinates.back()};
+    if (name != coordinates.back()) written.push_back(name);
+    for (const std::string& variable : written) {
+      if (integers.size() == texts.size()) {
+        root.write(variable, {dimension}, {long_name}, integers);
+      } else if (numbers.size() == texts.size()) {
+        root.write(variable, {dimension}, {long_name}, numbers);
+      } else {
+        root.write(variable, {dimension}, {long_name, ""}, texts);
+      }
     }
   }
+  if (!coordinates.empty()) root.put_coordinates(dimension, coordinates);
   root.put_attribute("swept", names);
 }
 

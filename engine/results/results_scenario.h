@@ -16,8 +16,12 @@ namespace headlab {
 /// seed.
 void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Provenance& program);
 
-/// Writes one variable a swept key, over `dimension` with the values that `scenarios` have: whole
-/// numbers or numbers where all are, texts otherwise; and the attribute `swept` with the keys.
+/// Writes one coordinate a swept key, over `dimension` with the values that `conditions` have:
+/// whole numbers or numbers where all are, texts otherwise. Called last, because a coordinate bears
+/// the last part of its key where nothing else in the group and no other swept key does, otherwise
+/// the key with
+/// `_` for dots. The values are also written under the dotted key, as in earlier versions, with the
+/// attribute `swept` that lists these.
 void write_swept(const NetcdfGroup& root, const std::string& dimension,
                  const std::vector<std::string>& keys,
                  std::span<const Condition* const> conditions);

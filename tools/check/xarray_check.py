@@ -171,6 +171,9 @@ def check(path, summary):
     require(root.attrs["complete"] == 1, "the run is not complete")
     require(root.attrs["seed"] == 7, "the seed differs")
     check_variables(root, "the root")
+    require(set(root.coords) == {"count", "run_estimator"}, f"coordinates are {set(root.coords)}")
+    require(root.mse.set_index(condition="count").sel(condition=3).sizes["condition"] == 2,
+            "a swept parameter selects nothing")
     require(list(root["heads.count"].values) == [1, 1, 3, 3], "swept numbers differ")
     require(list(root["run.estimator"].values) == ["conditional", "plain"] * 2,
             "swept texts differ")

@@ -120,6 +120,8 @@ TEST_F(TheoryCommands, ValidatesAndItsCertificateReplaysToTheBit) {
   EXPECT_EQ(verdicts.err, "");
   EXPECT_EQ(verdicts.out, contents(folder_ / "v/verdicts.json"));
   const Json json = Json::parse(verdicts.out);
+  EXPECT_EQ(json["claims"][0]["effect"]["zone"], "two-sided");  // centre
+  EXPECT_EQ(json["claims"][1]["effect"]["zone"], "one-sided");  // query average
   const auto refuted =
       std::find_if(json["claims"].begin(), json["claims"].end(),
                    [](const Json& claim) { return !claim["certificate"].is_null(); });

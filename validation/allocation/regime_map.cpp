@@ -213,8 +213,8 @@ void write_regime_map(const std::string& path, const Scenario& scenario, const R
     for (const RegimeCell& cell : map.cells) {
       conditions.push_back(&scenario.conditions.at(cell.condition));
     }
-    write_swept(root, "cell", scenario.swept, conditions);
     write_cells(root, map);
+    write_swept(root, "cell", scenario.swept, conditions);
     image.save(path);
   } catch (const NetcdfError& error) {
     throw RunFailed(path + ": cannot be written (" + error.what() + ")");

@@ -93,6 +93,8 @@ struct VerdictRow {
     void fields(Visitor& visit) const {
       comparison.effect.fields(visit);
       visit("of", comparison.what, "what the effect is of");
+      visit("zone", comparison.statement == Statement::equal ? "two-sided" : "one-sided",
+            "two-sided: |effect| <= margin is claimed, one-sided: effect >= -margin");
     }
   };
 };
