@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "engine/results/condition_record.h"
+#include "engine/scenario/setup_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 
@@ -217,8 +218,26 @@ std::string speed_text(const RunResult& result) {
   return text + "\n";
 }
 
+/// What was drawn before the simulation, so that no standard error covers the draw.
+std::string drawn_once_text(const RunResult& result) {
+  bool heads = false, queries = false;
+  for (const ConditionResult& one : result.conditions) {
+    const SubspaceLaw& law = one.condition.subspaces;
+    heads |= std::holds_alternative<HaarSubspaces>(law) ||
+             std::holds_alternative<CoordinateSubspaces>(law) ||
+             (std::holds_alternative<LearnedSubspaces>(law) && !one.plan.learning);
+    queries |= std::holds_alternative<DesignQueries>(one.condition.queries);
+  }
+  if (!heads && !queries) return "";
+  return std::string(heads && queries ? "heads and queries were"
+                     : heads          ? "heads were"
+                                      : "queries were") +
+         " drawn once: ± does not cover that draw\n";
+}
+
 std::string footer(const RunResult& result) {
-  return "\n" + windows_text(result) + speed_text(result) + meaning_of_error;
+  return "\n" + windows_text(result) + speed_text(result) + meaning_of_error +
+         drawn_once_text(result);
 }
 
 /// How the heads were learned, where they were learned once.

@@ -98,6 +98,21 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST(Table, SaysWhichDrawsTheStandardErrorDoesNotCover) {
+  const auto last_line = [](const std::vector<std::string>& settings) {
+    return lines_of(table_of(hand_made::scenario(settings))).back();
+  };
+  EXPECT_EQ(last_line({}), "± is one Monte Carlo standard error");
+  const std::string haar = "heads.subspaces={law=\"haar\"}";
+  const std::string drawn = "queries={law=\"design\", count=2}";
+  EXPECT_EQ(last_line({haar}), "heads were drawn once: ± does not cover that draw");
+  EXPECT_EQ(last_line({"heads.subspaces={law=\"coordinates\"}"}),
+            "heads were drawn once: ± does not cover that draw");
+  EXPECT_EQ(last_line({drawn}), "queries were drawn once: ± does not cover that draw");
+  EXPECT_EQ(last_line({haar, drawn}),
+            "heads and queries were drawn once: ± does not cover that draw");
+}
+
 TEST(Table, ShowsOneConditionInDetail) {
   const Scenario scenario = hand_made::scenario();
   const ConditionEstimates estimates = hand_made::result(scenario).conditions[0].estimates;
