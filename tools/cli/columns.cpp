@@ -40,4 +40,18 @@ std::string Columns::text(const std::string& margin) const {
   return all;
 }
 
+std::string Columns::sweep_text(const std::string& margin) const {
+  constexpr std::size_t shown = 20;  // at either end
+  if (rows_.size() <= 2 * shown) return text(margin);
+  std::string all = trimmed(margin + headings_) + "\n";
+  for (std::size_t i = 0; i < shown; ++i) all += trimmed(margin + rows_[i]) + "\n";
+  const std::size_t others = rows_.size() - 2 * shown;
+  all += margin + "... " + std::to_string(others) + " more " +
+         (others == 1 ? "condition" : "conditions") + ": --json FILE or --out DIR has all\n";
+  for (std::size_t i = rows_.size() - shown; i < rows_.size(); ++i) {
+    all += trimmed(margin + rows_[i]) + "\n";
+  }
+  return all;
+}
+
 }  // namespace headlab::tools

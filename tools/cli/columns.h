@@ -16,6 +16,9 @@ class Columns {
 
   /// All lines, the headings first, behind `margin`.
   std::string text(const std::string& margin) const;
+  /// The same of a sweep, a row a condition: where there are more than 40, the first and the last
+  /// 20 with a line between them that counts the others.
+  std::string sweep_text(const std::string& margin) const;
 
  private:
   std::string headings_;

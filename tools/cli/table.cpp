@@ -338,14 +338,14 @@ std::string sweep_table(const Scenario& scenario, const std::vector<ConditionRes
                                  static_cast<std::ptrdiff_t>(replicates.size())) {
     columns.add("replicates", replicates, true);
   }
-  return columns.text("  ");
+  return columns.sweep_text("  ");
 }
 
 std::string sweep_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
   Columns columns;
   add_swept(scenario, theory, columns);
   add_numbers(theory, columns);
-  return columns.text("  ");
+  return columns.sweep_text("  ");
 }
 
 /// Which forms were used, and how far weights are from summing to one in a quadrature.
@@ -425,7 +425,7 @@ std::string comparison_of_many(const Scenario& scenario,
   columns.add("largest |z|: bias", z[1], true);
   columns.add("V", z[2], true);
   columns.add("C", z[3], true);
-  return columns.text("  ");
+  return columns.sweep_text("  ");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -111,6 +112,21 @@ TEST(Table, SaysWhichDrawsTheStandardErrorDoesNotCover) {
   EXPECT_EQ(last_line({drawn}), "queries were drawn once: ± does not cover that draw");
   EXPECT_EQ(last_line({haar, drawn}),
             "heads and queries were drawn once: ± does not cover that draw");
+}
+
+TEST(Table, ShowsTheEndsOfALongSweep) {
+  const auto lines = [](int conditions) {
+    return lines_of(
+        table_of(hand_made::scenario({}, "[sweep]\n\"heads.kernel.bandwidth\" = { range = [1, " +
+                                             std::to_string(conditions) + ", 1] }\n")));
+  };
+  const auto with = [](const std::vector<std::string>& all, const std::string& start) {
+    return std::ranges::count_if(all, [&](const auto& line) { return line.starts_with(start); });
+  };
+  EXPECT_EQ(with(lines(40), "  ... "), 0);
+  const std::vector<std::string> long_table = lines(61);
+  EXPECT_EQ(with(long_table, "  ... 21 more conditions: --json FILE or --out DIR has all"), 1);
+  EXPECT_EQ(lines(40).size() + 1, long_table.size());
 }
 
 TEST(Table, ShowsOneConditionInDetail) {
