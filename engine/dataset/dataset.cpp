@@ -183,7 +183,7 @@ Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Se
     if (const auto* law = std::get_if<LearnedSubspaces>(&condition.subspaces);
         law && !law->once()) {
       reject(condition, "heads.subspaces.fit",
-             "heads that every replicate learns are no part of a data set - use fit = \"once\"");
+             "heads that every replicate learns cannot be part of a data set - use fit = \"once\"");
     }
     check_fit_memory(one.condition);
     auto found = learn_heads(one.condition, session);

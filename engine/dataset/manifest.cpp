@@ -188,7 +188,7 @@ ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
     if (here == wanted) return records_of(manifest);
     difference = first_difference(here, wanted);
   } catch (const Tree::exception&) {
-    throw InvalidInput(path + ": is no manifest of headlab dataset - choose another folder");
+    throw InvalidInput(path + ": is not a manifest of headlab dataset - choose another folder");
   }
   throw InvalidInput(path + ": is of another data set (" + one_line(difference) +
                      " differs) - choose another folder");

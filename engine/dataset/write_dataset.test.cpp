@@ -351,7 +351,7 @@ TEST_F(WriteDataset, RefusesHeadsThatEveryReplicateLearns) {
               {"heads.subspaces={law=\"learned\",fit=\"per_replicate\",held_out=0}",
                "heads.kernel={law=\"gaussian\",bandwidth=1.0}", "run.estimator=\"plain\""});
   EXPECT_TRUE(
-      line.ends_with("heads.subspaces.fit: heads that every replicate learns are no part of a "
+      line.ends_with("heads.subspaces.fit: heads that every replicate learns cannot be part of a "
                      "data set - use fit = \"once\""))
       << line;
 }
@@ -378,7 +378,7 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
   for (const char* broken : {"", "{", "[]", "{\"headlab\": 7}", "null"}) {
     std::ofstream(path) << broken;
     EXPECT_EQ(refusal("d", everything),
-              path + ": is no manifest of headlab dataset - choose another folder");
+              path + ": is not a manifest of headlab dataset - choose another folder");
   }
 }
 

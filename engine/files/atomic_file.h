@@ -15,8 +15,8 @@ namespace headlab {
 std::string temporary_name(const std::string& path, const std::string& process);
 
 /// Writes `bytes` to PATH.tmp-<pid>, flushes it to the disk and renames it to `path`: a reader, or
-/// a crash, finds the old file or the new one. Something at `path` that is no regular file (a pipe,
-/// a device) is written to directly. On any failure the temporary is removed and RunFailed
+/// a crash, finds the old file or the new one. Something at `path` that is not a regular file (a
+/// pipe, a device) is written to directly. On any failure the temporary is removed and RunFailed
 /// thrown with one line.
 void write_atomically(const std::string& path, std::string_view bytes);
 

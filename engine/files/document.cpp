@@ -160,8 +160,8 @@ Value parse_value(const std::string& text, const std::string& key, const Locatio
   }
   const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;
   reject(location, key,
-         "is " + one_line(text, 60) + ", which is no TOML value - write text in quotes: '" + key +
-             "=\"" + (plain ? text : "...") + "\"'");
+         "is " + one_line(text, 60) + ", which is not a TOML value - write text in quotes: '" +
+             key + "=\"" + (plain ? text : "...") + "\"'");
 }
 
 std::vector<std::string> split_path(const std::string& path, const Location& location) {
@@ -178,7 +178,7 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
       while (at < path.size() && is_bare(path[at])) part += path[at++];
     }
     if (part.empty() || (at < path.size() && path[at] != '.')) {
-      reject(location, path, "is no key - keys look like heads.kernel.bandwidth");
+      reject(location, path, "is not a key - keys look like heads.kernel.bandwidth");
     }
     parts.push_back(part);
   } while (at++ < path.size());

@@ -55,7 +55,7 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
 const Value* value_at(const Value& root, const std::string& path);
 
 /// Sets the value at a dotted path, creating tables on the way; throws InvalidInput where the path
-/// passes through something that is no table.
+/// passes through something that is not a table.
 void set_value(Value& root, const std::string& path, Value value);
 
 /// Compact JSON text of a value; numbers keep their shortest exact form.

@@ -109,7 +109,7 @@ class NetcdfReader {
     }
     if (!fits || bytes / max_expansion > bytes_) {
       fail("variable " + name + " is " + shape_text({shape.begin(), shape.end()}) +
-           ", which is no shape of " + std::to_string(rank) + " axes that a file of " +
+           ", which is not a shape of " + std::to_string(rank) + " axes that a file of " +
            std::to_string(bytes_) + " bytes can hold");
     }
     return shape;

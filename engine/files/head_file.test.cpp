@@ -148,9 +148,10 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
   };
   EXPECT_EQ(netcdf_refusal([](const NetcdfGroup&) {}),
             "a.nc: has no variable subspaces [layer, head, d, k]");
-  EXPECT_TRUE(netcdf_refusal([&](const NetcdfGroup& root) {
-                root.write("subspaces", {"head", "d", "k"}, {}, std::vector<double>(6, 0.5));
-              }).starts_with("a.nc: variable subspaces is 2 x 3 x 1, which is no shape of 4 axes"));
+  EXPECT_TRUE(
+      netcdf_refusal([&](const NetcdfGroup& root) {
+        root.write("subspaces", {"head", "d", "k"}, {}, std::vector<double>(6, 0.5));
+      }).starts_with("a.nc: variable subspaces is 2 x 3 x 1, which is not a shape of 4 axes"));
   EXPECT_EQ(
       netcdf_refusal([&](const NetcdfGroup& root) {
         root.write("subspaces", {"layer", "head", "k", "d"}, {}, twelve);
@@ -160,7 +161,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
   EXPECT_EQ(netcdf_refusal([&](const NetcdfGroup& root) {
               root.write("subspaces", axes, {}, std::vector<std::string>(12, "x"));
             }),
-            "a.nc: subspaces: is no number");
+            "a.nc: subspaces: is not a number");
   EXPECT_EQ(
       netcdf_refusal([&](const NetcdfGroup& root) { root.define_doubles("subspaces", axes, {}); }),
       "a.nc: variable subspaces has a number that is not finite in head 0 of place 0 along "
@@ -197,7 +198,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
   image.save(path("huge.nc"));
   EXPECT_TRUE(
       read_refusal("huge.nc").starts_with("huge.nc: variable subspaces is 1000 x 1000 x 1000 x "
-                                          "1000, which is no shape of 4 axes that a "
+                                          "1000, which is not a shape of 4 axes that a "
                                           "file of "))
       << read_refusal("huge.nc");
 }

@@ -259,7 +259,7 @@ class Importer {
   void refuse_norms_of_heads(int number) const {
     const auto name = find({"layers.#.self_attn.q_norm.weight"}, number);
     if (names_.rotary && name) {
-      fail("has tensor " + *name + ": heads that normalise their queries are no projections");
+      fail("has tensor " + *name + ": heads that normalise their queries are not projections");
     }
   }
 

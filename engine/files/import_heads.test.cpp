@@ -281,7 +281,7 @@ TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
   normed.add("model.layers.1.self_attn.q_norm.weight", {2}, 1, true);
   EXPECT_EQ(refusal(normed, llama),
             "has tensor model.layers.1.self_attn.q_norm.weight: heads that normalise their queries "
-            "are no projections");
+            "are not projections");
   SmallCheckpoint narrow;
   narrow.add("h.0.attn.c_attn.weight", {12, 24}, 1);
   EXPECT_EQ(refusal(narrow, {.architecture = Architecture::gpt2, .counts = three_heads}),

@@ -227,7 +227,7 @@ std::string NetcdfGroup::text_attribute(const std::string& name) const {
     nc_free_string(1, &pointer);
     return text;
   }
-  if (type != NC_CHAR) throw NetcdfError(name + ": is no text");
+  if (type != NC_CHAR) throw NetcdfError(name + ": is not text");
   std::string text(length, '\0');
   check(nc_get_att_text(id_, NC_GLOBAL, name.c_str(), text.data()), name);
   return text;
@@ -238,7 +238,7 @@ std::int64_t NetcdfGroup::integer_attribute(const std::string& name) const {
   std::size_t length = 0;
   check(nc_inq_att(id_, NC_GLOBAL, name.c_str(), &type, &length), name);
   if (type == NC_STRING || type == NC_CHAR || length != 1)
-    throw NetcdfError(name + ": is no number");
+    throw NetcdfError(name + ": is not a number");
   long long value = 0;
   check(nc_get_att_longlong(id_, NC_GLOBAL, name.c_str(), &value), name);
   return value;
@@ -269,7 +269,7 @@ std::vector<std::string> NetcdfGroup::texts(const std::string& name) const {
   const int id = variable(name);
   nc_type type = NC_NAT;
   check(nc_inq_vartype(id_, id, &type), name);
-  if (type != NC_STRING) throw NetcdfError(name + ": is no text");
+  if (type != NC_STRING) throw NetcdfError(name + ": is not text");
   std::vector<char*> pointers(size(id));
   if (pointers.empty()) return {};
   check(nc_get_var_string(id_, id, pointers.data()), name);
@@ -290,7 +290,7 @@ int NetcdfGroup::number_variable(const std::string& name) const {
   nc_type type = NC_NAT;
   check(nc_inq_vartype(id_, id, &type), name);
   // The library finds this out too, but only after it has read the texts, which it then leaks.
-  if (type == NC_STRING || type == NC_CHAR) throw NetcdfError(name + ": is no number");
+  if (type == NC_STRING || type == NC_CHAR) throw NetcdfError(name + ": is not a number");
   return id;
 }
 

@@ -234,7 +234,7 @@ void check_cover(const TensorTable& tensors, std::uint64_t data_bytes, const std
 std::unique_ptr<std::istream> open_regular(const std::string& path) {
   std::error_code error;
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-    reject({path}, "", "is no regular file");
+    reject({path}, "", "is not a regular file");
   }
   errno = 0;
   auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
@@ -248,7 +248,8 @@ TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_b
                                      const std::string& source) {
   HeaderHandler handler;
   // The parser would skip a byte order mark.
-  if (!text.starts_with('{')) reject({source}, "", "has a safetensors header that is no object");
+  if (!text.starts_with('{'))
+    reject({source}, "", "has a safetensors header that is not an object");
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler)) {
     reject({source}, "", handler.problem);
   }
@@ -275,11 +276,11 @@ void SafetensorsFile::read_header() {
   if (!*bytes_ || end < 0) fail("cannot be read");
   const auto size = static_cast<std::uint64_t>(end);
   char start[length_bytes];
-  if (size < length_bytes) fail("is no safetensors file: it has fewer than 8 bytes");
+  if (size < length_bytes) fail("is not a safetensors file: it has fewer than 8 bytes");
   if (!bytes_->read(start, length_bytes)) fail("cannot be read");
   const std::uint64_t length = little_endian({start, length_bytes});
   if (length > size - length_bytes || length > max_header_bytes) {
-    fail("is no safetensors file: its header would have " + std::to_string(length) +
+    fail("is not a safetensors file: its header would have " + std::to_string(length) +
          " bytes (allowed: what is there, at most " + std::to_string(max_header_bytes) + ")");
   }
   std::string header(length, '\0');

@@ -114,16 +114,17 @@ TEST(Safetensors, RefusesWhatIsMalformed) {
            R"(},"b":{"dtype":"F32","shape":[2],"data_offsets":)" + second + "}}";
   };
   const std::pair<std::string, std::string> cases[] = {
-      {"", "t: is no safetensors file: it has fewer than 8 bytes"},
-      {std::string(7, '\0'), "t: is no safetensors file: it has fewer than 8 bytes"},
-      {std::string(8, '\0'), "t: has a safetensors header that is no object"},
+      {"", "t: is not a safetensors file: it has fewer than 8 bytes"},
+      {std::string(7, '\0'), "t: is not a safetensors file: it has fewer than 8 bytes"},
+      {std::string(8, '\0'), "t: has a safetensors header that is not an object"},
       {std::string(8, '\xff'),
-       "t: is no safetensors file: its header would have 18446744073709551615 bytes" + limits},
-      {length_bytes(3) + "{}", "t: is no safetensors file: its header would have 3 bytes" + limits},
+       "t: is not a safetensors file: its header would have 18446744073709551615 bytes" + limits},
+      {length_bytes(3) + "{}",
+       "t: is not a safetensors file: its header would have 3 bytes" + limits},
       {length_bytes(100'000'001) + std::string(100'000'001, ' '),
-       "t: is no safetensors file: its header would have 100000001 bytes" + limits},
-      {file_of("[]", ""), "t: has a safetensors header that is no object"},
-      {file_of("\xef\xbb\xbf{}", ""), "t: has a safetensors header that is no object"},
+       "t: is not a safetensors file: its header would have 100000001 bytes" + limits},
+      {file_of("[]", ""), "t: has a safetensors header that is not an object"},
+      {file_of("\xef\xbb\xbf{}", ""), "t: has a safetensors header that is not an object"},
       {file_of("{", ""), no_json(2)},
       {file_of("{}x", ""), no_json(3)},
       {file_of("{\"\xff\":1}", ""), no_json(3)},
@@ -219,11 +220,11 @@ TEST(Safetensors, AreFiles) {
             path + ": tensor \"a\" has bytes 0 to 8 of the 7 there are");
   EXPECT_EQ(safetensors_refusal([&] { file.read("a"); }), path + ": tensor \"a\" cannot be read");
   EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(folder.string()); }),
-            folder.string() + ": is no regular file");
+            folder.string() + ": is not a regular file");
   EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(path + "x"); }),
             path + "x: cannot be opened: No such file or directory");
   EXPECT_EQ(safetensors_refusal([] { SafetensorsFile("/dev/zero"); }),
-            "/dev/zero: is no regular file");
+            "/dev/zero: is not a regular file");
   std::filesystem::remove_all(folder);
 }
 

@@ -103,7 +103,7 @@ class CsvReader {
     if (cell.empty()) fail(line_, where + "is empty");
     const auto value = number_of(cell);
     if (!value) {
-      fail(line_, where + "is no number: \"" + one_line(std::string(cell), 40) + "\"");
+      fail(line_, where + "is not a number: \"" + one_line(std::string(cell), 40) + "\"");
     }
     if (!std::isfinite(*value)) {
       fail(line_, where + "is not finite: " + one_line(std::string(cell), 40));

@@ -78,7 +78,7 @@ TEST(CpuGradients, KeepTheirDigitsWherePointsAreFarOut) {
 
 TEST(CpuGradients, StandFarQueriesAndNarrowWindows) {
   FitCase c = make_fit_case({.n = 100}, GaussianKernel{.bandwidth = 0.004});
-  c.queries[2 * 5] = 40;  // of the third query, which is no point: exponents below -1e8
+  c.queries[2 * 5] = 40;  // of the third query, which is not a point: exponents below -1e8
   const FitAnswer given = answer(c, *make_cpu_gradients(c.kernel, 1));
   for (const double f : given.f) EXPECT_TRUE(std::isfinite(f));
   for (const double g : given.gradient.keys) EXPECT_TRUE(std::isfinite(g));

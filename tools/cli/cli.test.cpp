@@ -33,7 +33,7 @@ constexpr const char* run_options =
 TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string unknown = std::string(" (allowed: ") + run_options + ")";
   const std::string time =
-      " is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)";
+      " is not a time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)";
   const std::string seeds = " does not fit (allowed: a whole number from 0 to 9007199254740991)";
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";

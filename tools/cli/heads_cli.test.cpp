@@ -114,9 +114,10 @@ TEST_F(Heads, ImportRefusesInOneLine) {
       {{"import-heads", "none", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
        "none: cannot be opened: No such file or directory"},
       {{"import-heads", ".", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       ".: is no regular file"},
+       ".: is not a regular file"},
       {{"import-heads", "b.json", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       "b.json: is no safetensors file: its header would have 6875982213128462971 bytes (allowed: "
+       "b.json: is not a safetensors file: its header would have 6875982213128462971 bytes "
+       "(allowed: "
        "what is there, at most 100000000)"},
       {{"import-heads", "b.safetensors", "b.safetensors"},
        "import-heads: unexpected argument \"b.safetensors\" - try headlab help import-heads"},
@@ -124,7 +125,8 @@ TEST_F(Heads, ImportRefusesInOneLine) {
   const ProgramResult cut = headlab(
       {"import-heads", "cut.safetensors", "--arch", "bert", "--heads", "3", "--out", "h.nc"});
   EXPECT_EQ(cut.code, 2);
-  EXPECT_TRUE(cut.err.starts_with("headlab: cut.safetensors: is no safetensors file")) << cut.err;
+  EXPECT_TRUE(cut.err.starts_with("headlab: cut.safetensors: is not a safetensors file"))
+      << cut.err;
 }
 
 TEST_F(Heads, ImportDoesNotWriteOverItsCheckpoint) {

@@ -20,7 +20,7 @@ constexpr double max_seconds = 1e9;
 [[noreturn]] void reject_duration(const std::string& option, const std::string& text) {
   throw InvalidInput(
       option + ": \"" + one_line(text) +
-      "\" is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)");
+      "\" is not a time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)");
 }
 
 double seconds_in(char unit) {

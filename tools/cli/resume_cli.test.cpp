@@ -100,7 +100,8 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
       {{"run", "a.toml", "--checkpoint", "5m"},
        "--checkpoint: needs --out DIR, the folder with the results"},
       {{"run", "a.toml", "--out", "o", "--checkpoint", "never"},
-       "--checkpoint: \"never\" is no time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or "
+       "--checkpoint: \"never\" is not a time (allowed: more than 0, written 45s, 30m, 2h, 1h30m "
+       "or "
        "90 for seconds)"},
       {{"run", "a.toml", "--out", "o", "--resume", "--set", "heads.kernel.bandwidth=0.9"},
        "--resume: o/results.nc: condition 1: heads.kernel.bandwidth was 0.8 and is 0.9" + advice},

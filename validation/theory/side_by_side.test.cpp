@@ -58,7 +58,7 @@ TEST(SideBySide, HasNoZWithoutAStandardError) {
   EXPECT_TRUE(std::isnan(c.figures[0].z));
   EXPECT_TRUE(std::isnan(c.figures[2].z));
   EXPECT_EQ(c.largest[0].name, "bias of head 2 at query 2");
-  // A figure that is no number never counts as agreement.
+  // A figure that is not a number never counts as agreement.
   computed.mse.value = std::nan("");
   EXPECT_TRUE(std::isnan(side_by_side(ones(), computed).figures[0].z));
 }

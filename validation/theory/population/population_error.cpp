@@ -111,7 +111,7 @@ Part seen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
   return part;
 }
 
-/// One that none sees: noise with a share that all points have in common, which is no error.
+/// One that none sees: noise with a share that all points have in common, which is not an error.
 Part unseen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
                  const TruthLaw::Coordinate& coordinate, const TruthLaw& truth) {
   const double own = 1 - truth.correlations[coordinate.correlation].mean(1);
