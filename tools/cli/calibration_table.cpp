@@ -39,12 +39,12 @@ std::string pass_cell(const CalibrationRate& rate) {
   return rate.pass() ? "yes" : "NO";
 }
 
-struct Column {
+struct RateColumn {
   const char* heading;
   std::string (*cell)(const CalibrationRate&);
 };
 
-const std::array<Column, 8> table_columns = {
+const std::array<RateColumn, 8> table_columns = {
     {{"measured", [](const CalibrationRate& r) { return std::string(measured_text(r.measured)); }},
      {"of", [](const CalibrationRate& r) { return r.what; }},
      {"effect", [](const CalibrationRate& r) { return r.effect; }},
@@ -83,10 +83,14 @@ std::string last_line(const Calibration& calibration) {
 
 std::string calibration_table(const Calibration& calibration) {
   Columns columns;
-  for (const Column& column : table_columns) {
+  for (const RateColumn& column : table_columns) {
     std::vector<std::string> cells;
     for (const CalibrationRate& rate : calibration.rates) cells.push_back(column.cell(rate));
-    columns.add(column.heading, cells);
+    if (&column == &table_columns[0]) {
+      columns.add_key(column.heading, cells);
+    } else {
+      columns.add(column.heading, cells);
+    }
   }
   std::string text = columns.text("") + "\n";
   for (const std::string& line : total_lines(calibration)) text += line + "\n";
@@ -95,14 +99,14 @@ std::string calibration_table(const Calibration& calibration) {
 
 std::string calibration_report(const Calibration& calibration) {
   std::string headings = "|", rule = "|";
-  for (const Column& column : table_columns) {
+  for (const RateColumn& column : table_columns) {
     headings += std::string(" ") + column.heading + " |";
     rule += "---|";
   }
   std::string text = headings + "\n" + rule + "\n";
   for (const CalibrationRate& rate : calibration.rates) {
     text += "|";
-    for (const Column& column : table_columns) text += " " + column.cell(rate) + " |";
+    for (const RateColumn& column : table_columns) text += " " + column.cell(rate) + " |";
     text += "\n";
   }
   text += "\n";

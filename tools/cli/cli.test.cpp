@@ -109,7 +109,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "list: unexpected argument \"scenarios\" - try headlab help list"},
       {{"list", "--json", "-"}, "list: unknown option --json (allowed: --help)"},
       {{"doctor", "now"}, "doctor: unexpected argument \"now\" - try headlab help doctor"},
-      {{"help", "rnu"}, "help: unknown command \"rnu\"" + commands + " - did you mean \"run\"?"},
+      {{"help", "rnu"},
+       "help: unknown command \"rnu\" (allowed: " + names + ", figures) - did you mean \"run\"?"},
       {{"help", "run", "run"}, "help: unexpected argument \"run\" - try headlab help"},
   };
   expect_refusals(table);

@@ -2,6 +2,7 @@
 #include "tools/cli/columns.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tools/cli/figure_text.h"
@@ -9,24 +10,42 @@
 namespace headlab::tools {
 namespace {
 
+constexpr std::size_t gap = 2;  // between columns
+
 std::string trimmed(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
 }
 
+/// The power of ten to write a column in, a multiple of 3 so that columns of a table have one in
+/// common; 0 where the largest number is between 0.1 and 10^5.
+int common_exponent(const std::vector<Estimate>& figures) {
+  double largest = 0;
+  for (const Estimate& figure : figures) {
+    for (const double number : {std::abs(figure.value), figure.mcse}) {
+      if (std::isfinite(number)) largest = std::max(largest, number);
+    }
+  }
+  if (largest == 0) return 0;
+  const int exponent = static_cast<int>(std::floor(std::log10(largest)));
+  return exponent >= -1 && exponent < 5 ? 0 : 3 * static_cast<int>(std::floor(exponent / 3.0));
+}
+
 }  // namespace
 
-void Columns::add(const std::string& heading, std::vector<std::string> cells, bool to_the_right) {
+std::size_t Columns::Column::columns() const {
   std::size_t width = display_width(heading);
   for (const std::string& cell : cells) width = std::max(width, display_width(cell));
-  headings_ += (headings_.empty() ? "" : "  ") +
-               (to_the_right ? right(heading, width) : left(heading, width));
-  rows_.resize(std::max(rows_.size(), cells.size()));
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    rows_[i] +=
-        (started_ ? "  " : "") + (to_the_right ? right(cells[i], width) : left(cells[i], width));
-  }
-  started_ = true;
+  return width;
+}
+
+void Columns::add(const std::string& heading, std::vector<std::string> cells, bool to_the_right) {
+  columns_.push_back({heading, std::move(cells), to_the_right});
+}
+
+void Columns::add_key(const std::string& heading, std::vector<std::string> cells,
+                      bool to_the_right) {
+  columns_.push_back({heading, std::move(cells), to_the_right, true});
 }
 
 void Columns::add_figures(const std::string& heading, std::vector<std::string> cells) {
@@ -34,22 +53,100 @@ void Columns::add_figures(const std::string& heading, std::vector<std::string> c
   add(heading, std::move(cells));
 }
 
+void Columns::add_figures(const std::string& heading, const std::vector<Estimate>& figures) {
+  std::vector<std::string> cells;
+  for (const Estimate& figure : figures) cells.push_back(figure_text(figure));
+  add_figures(heading, std::move(cells));
+  columns_.back().estimates = figures;
+}
+
 std::string Columns::text(const std::string& margin) const {
-  std::string all = trimmed(margin + headings_) + "\n";
-  for (const std::string& row : rows_) all += trimmed(margin + row) + "\n";
-  return all;
+  return lines(margin, rows());
 }
 
 std::string Columns::sweep_text(const std::string& margin) const {
   constexpr std::size_t shown = 20;  // at either end
-  if (rows_.size() <= 2 * shown) return text(margin);
-  std::string all = trimmed(margin + headings_) + "\n";
-  for (std::size_t i = 0; i < shown; ++i) all += trimmed(margin + rows_[i]) + "\n";
-  const std::size_t others = rows_.size() - 2 * shown;
-  all += margin + "... " + std::to_string(others) + " more " +
-         (others == 1 ? "condition" : "conditions") + ": --json FILE or --out DIR has all\n";
-  for (std::size_t i = rows_.size() - shown; i < rows_.size(); ++i) {
-    all += trimmed(margin + rows_[i]) + "\n";
+  return lines(margin, rows() > 2 * shown ? shown : rows());
+}
+
+bool Columns::compact(const std::string& margin) const {
+  return parts(columns_, margin).size() > 1 &&
+         std::ranges::any_of(columns_, [](const Column& c) { return !c.estimates.empty(); });
+}
+
+std::size_t Columns::rows() const {
+  std::size_t rows = 0;
+  for (const Column& column : columns_) rows = std::max(rows, column.cells.size());
+  return rows;
+}
+
+/// The columns with estimates in the shorter form.
+std::vector<Columns::Column> Columns::compact_columns() const {
+  std::vector<Column> columns = columns_;
+  for (Column& column : columns) {
+    if (column.estimates.empty()) continue;
+    const int exponent = common_exponent(column.estimates);
+    for (std::size_t i = 0; i < column.cells.size(); ++i) {
+      column.cells[i] = compact_figure_text(column.estimates[i], exponent);
+    }
+    align_figures(column.cells);
+    if (exponent != 0) column.heading += " /1e" + std::to_string(exponent);
+  }
+  return columns;
+}
+
+/// The columns that stand side by side, as many as fit, the keys first in every part.
+std::vector<Columns::Part> Columns::parts(const std::vector<Column>& columns,
+                                          const std::string& margin) const {
+  Part keys;
+  std::size_t of_keys = margin.size();
+  for (const Column& column : columns) {
+    if (!column.key) continue;
+    of_keys += column.columns() + gap;
+    keys.push_back(&column);
+  }
+  std::vector<Part> parts = {keys};
+  std::size_t used = of_keys;
+  for (const Column& column : columns) {
+    if (column.key) continue;
+    const bool fits = width_ == 0 || used + column.columns() <= width_;
+    if (!fits && parts.back().size() > keys.size()) {
+      parts.push_back(keys);
+      used = of_keys;
+    }
+    parts.back().push_back(&column);
+    used += column.columns() + gap;
+  }
+  return parts;
+}
+
+/// The first and the last `shown` rows, or all.
+std::string Columns::lines(const std::string& margin, std::size_t shown) const {
+  const std::vector<Column> columns = compact(margin) ? compact_columns() : columns_;
+  const std::size_t count = rows();
+  std::string all;
+  for (const Part& part : parts(columns, margin)) {
+    auto line = [&](auto&& cell_of) {
+      std::string out = margin;
+      for (const Column* column : part) {
+        if (column != part.front()) out += std::string(gap, ' ');
+        out += column->to_the_right ? right(cell_of(*column), column->columns())
+                                    : left(cell_of(*column), column->columns());
+      }
+      return trimmed(out) + "\n";
+    };
+    auto row = [&](std::size_t i) {
+      return line([&](const Column& column) {
+        return i < column.cells.size() ? column.cells[i] : std::string();
+      });
+    };
+    all += (all.empty() ? "" : "\n") + line([](const Column& column) { return column.heading; });
+    for (std::size_t i = 0; i < std::min(shown, count); ++i) all += row(i);
+    if (count <= shown) continue;
+    const std::size_t others = count - 2 * shown;
+    all += margin + "... " + std::to_string(others) + " more " +
+           (others == 1 ? "condition" : "conditions") + ": --json FILE or --out DIR has all\n";
+    for (std::size_t i = count - shown; i < count; ++i) all += row(i);
   }
   return all;
 }

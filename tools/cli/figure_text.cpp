@@ -55,6 +55,21 @@ std::string figure_text(const Estimate& figure) {
          print("%+03d", exponent);
 }
 
+std::string compact_figure_text(const Estimate& figure, int exponent) {
+  const double scale = std::pow(10.0, -exponent);
+  const double value = figure.value * scale;
+  const double mcse = figure.mcse * scale;
+  if (std::isnan(value)) return none;
+  if (std::isnan(mcse)) return short_number(value) + "(" + none + ")";
+  if (mcse == 0) return print("%.6g", value) + "(0)";
+  if (mcse < 1e-9 * std::abs(value) || !std::isfinite(mcse) || !std::isfinite(value)) {
+    return print("%.10g", value) + "(" + print("%.1e", mcse) + ")";
+  }
+  const int decimals = std::max(1 - exponent_of_two_digits(mcse), 0);
+  return print("%.*f", decimals, value) + "(" + print("%.0f", mcse * std::pow(10.0, decimals)) +
+         ")";
+}
+
 std::string computed_text(const Remainder& figure) {
   const auto [value, remainder] = figure;
   if (std::isnan(value)) return none;

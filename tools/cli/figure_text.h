@@ -15,6 +15,10 @@ namespace headlab::tools {
 /// "(1.23 ± 0.12)e-09" where that would be long; "–" for what is undefined.
 std::string figure_text(const Estimate& figure);
 
+/// "1.234(12)": the value over 10^exponent, and in parentheses its standard error in units of the
+/// last digit shown; "–" for what is undefined.
+std::string compact_figure_text(const Estimate& figure, int exponent);
+
 /// "0.123457 (-1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
 /// "–" for what is undefined.
 std::string computed_text(const Remainder& figure);

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -14,11 +15,12 @@
 #include "engine/scenario/setup_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
 
-constexpr const char* meaning_of_error = "± is one Monte Carlo standard error\n";
+constexpr const char* table_margin = "  ";
 constexpr std::size_t bar_width = 20;
 
 /// Lists the parameters of a kernel: "bandwidth 0.5".
@@ -65,6 +67,12 @@ const ErrorTerms<Remainder>& terms_of(const ComputedCondition& computed) {
 }
 std::string text_of(const Estimate& figure) {
   return figure_text(figure);
+}
+const Estimate& shown(const Estimate& figure) {
+  return figure;
+}
+std::string shown(const Remainder& figure) {
+  return computed_text(figure);
 }
 std::string text_of(const Remainder& figure) {
   return computed_text(figure);
@@ -154,7 +162,7 @@ std::string components_table(const ErrorTerms<Number>& terms) {
   columns.add_figures("", figures);
   columns.add("share", shares, true);
   columns.add("", bars);
-  return columns.text("  ");
+  return columns.text(table_margin);
 }
 
 /// Everything else, a row each.
@@ -169,7 +177,7 @@ std::string figures_table(const ErrorTerms<Number>& terms) {
   Columns columns;
   columns.add("", names);
   columns.add_figures("", figures);
-  return columns.text("  ").substr(1);  // without the empty line of headings
+  return columns.text(table_margin).substr(1);  // without the empty line of headings
 }
 
 template <class Number>
@@ -185,7 +193,12 @@ std::string indices_table(const IndicesOf<Number>& indices) {
   columns.add("diversity index", names);
   columns.add_figures("", figures);
   columns.add("ceiling", upper_bounds, true);
-  return columns.text("  ");
+  return columns.text(table_margin);
+}
+
+/// Lines that fit the output.
+std::string sentences(const std::string& lines) {
+  return wrapped(lines, output_width(), 2);
 }
 
 /// Windows that held too little weight, where there are any.
@@ -232,12 +245,16 @@ std::string drawn_once_text(const RunResult& result) {
   return std::string(heads && queries ? "heads and queries were"
                      : heads          ? "heads were"
                                       : "queries were") +
-         " drawn once: ± does not cover that draw\n";
+         " drawn once: standard errors do not cover that draw\n";
 }
 
-std::string footer(const RunResult& result) {
-  return "\n" + windows_text(result) + speed_text(result) + meaning_of_error +
-         drawn_once_text(result);
+/// \param compact  estimates are written 4.6240(64)
+std::string footer(const RunResult& result, bool compact) {
+  return "\n" + sentences(windows_text(result) + speed_text(result) +
+                          (compact ? "in parentheses: one Monte Carlo standard error, in units of "
+                                     "the last digit; a heading /1e-3 gives the unit\n"
+                                   : "± is one Monte Carlo standard error\n") +
+                          drawn_once_text(result));
 }
 
 /// How the heads were learned, where they were learned once.
@@ -285,7 +302,7 @@ void add_swept(const Scenario& scenario, const std::vector<Result>& conditions, 
     for (const Result& one : conditions) {
       values.push_back(one.condition.swept.at(s));
     }
-    columns.add(heading_of(scenario.swept[s], scenario.swept), values, true);
+    columns.add_key(heading_of(scenario.swept[s], scenario.swept), values, true);
   }
 }
 
@@ -309,7 +326,8 @@ void add_chordal(const std::vector<ConditionResult>& conditions,
 /// A column for each number that stands in a table with a row a condition.
 template <class Result>
 void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
-  std::vector<std::vector<std::string>> cells;
+  using Cell = std::decay_t<decltype(shown(terms_of(conditions.front()).mse))>;
+  std::vector<std::vector<Cell>> cells;
   std::vector<const char*> headings;
   for (const Result& condition : conditions) {
     const auto numbers =
@@ -318,14 +336,14 @@ void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
     headings.clear();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       headings.push_back(numbers[i].text.label);
-      cells[i].push_back(text_of(*numbers[i].number));
+      cells[i].push_back(shown(*numbers[i].number));
     }
   }
   for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
 }
 
-std::string sweep_table(const Scenario& scenario, const std::vector<ConditionResult>& conditions,
-                        const std::vector<ConditionIndices>& indices) {
+Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>& conditions,
+                    const std::vector<ConditionIndices>& indices) {
   Columns columns;
   add_swept(scenario, conditions, columns);
   add_numbers(conditions, columns);
@@ -338,14 +356,14 @@ std::string sweep_table(const Scenario& scenario, const std::vector<ConditionRes
                                  static_cast<std::ptrdiff_t>(replicates.size())) {
     columns.add("replicates", replicates, true);
   }
-  return columns.sweep_text("  ");
+  return columns;
 }
 
-std::string sweep_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
+Columns sweep_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
   Columns columns;
   add_swept(scenario, theory, columns);
   add_numbers(theory, columns);
-  return columns.sweep_text("  ");
+  return columns;
 }
 
 /// Which forms were used, and how far weights are from summing to one in a quadrature.
@@ -364,10 +382,9 @@ std::string forms_text(const std::vector<ComputedCondition>& theory) {
   if (!std::isnan(normalisation_error)) {
     text += ", weights sum to one within " + short_number(normalisation_error);
   }
-  return text + ", " + duration_text(seconds) +
-         "\n(in parentheses: the second-order term of first order, the change on refinement of "
-         "exact "
-         "forms)\n";
+  return sentences(text + ", " + duration_text(seconds) +
+                   "\n(in parentheses: the second-order term of first order, the change on "
+                   "refinement of exact forms)\n");
 }
 
 std::string z_text(double z) {
@@ -395,11 +412,11 @@ std::string comparison_of_one(const SideBySide& comparison) {
   for (const ComparedFigure& figure : comparison.largest)
     add("largest |z|: " + figure.name, figure);
   Columns columns;
-  columns.add("", labels);
+  columns.add_key("", labels);
   columns.add_figures("simulation", simulated);
   columns.add_figures("theory", computed);
   columns.add("z", z, true);
-  return columns.text("  ");
+  return columns.text(table_margin);
 }
 
 /// A row a condition: MSE both ways, and the largest |z|.
@@ -407,11 +424,12 @@ std::string comparison_of_many(const Scenario& scenario,
                                const std::vector<ComputedCondition>& theory) {
   Columns columns;
   add_swept(scenario, theory, columns);
-  std::vector<std::string> simulated, computed;
+  std::vector<Estimate> simulated;
+  std::vector<std::string> computed;
   std::vector<std::vector<std::string>> z(4);
   for (const ComputedCondition& one : theory) {
     const ComparedFigure& mse = one.simulated.figures.front();
-    simulated.push_back(figure_text(mse.simulated));
+    simulated.push_back(mse.simulated);
     computed.push_back(computed_text(mse.computed));
     z[0].push_back(z_text(mse.z));
     for (std::size_t i = 0; i < 3; ++i) {
@@ -425,7 +443,7 @@ std::string comparison_of_many(const Scenario& scenario,
   columns.add("largest |z|: bias", z[1], true);
   columns.add("V", z[2], true);
   columns.add("C", z[3], true);
-  return columns.sweep_text("  ");
+  return columns.sweep_text(table_margin);
 }
 
 }  // namespace
@@ -434,17 +452,20 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
                          const std::vector<ConditionIndices>& indices) {
   std::string text =
       scenario.conditions.empty() ? "" : one_line(scenario.conditions.front().name) + "\n";
-  text += header(result) + "\n";
+  text += sentences(header(result)) + "\n";
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
+  bool compact = false;
   if (scenario.swept.empty() && result.conditions.size() == 1) {
     const ConditionResult& one = result.conditions.front();
     text += learned_text(one) +
             single_table<Estimate>(one.condition, one.estimates,
                                    indices.empty() ? ConditionIndices{} : indices.front());
   } else {
-    text += sweep_table(scenario, result.conditions, indices);
+    const Columns columns = sweep_table(scenario, result.conditions, indices);
+    compact = columns.compact(table_margin);
+    text += columns.sweep_text(table_margin);
   }
-  return text + footer(result);
+  return text + footer(result, compact);
 }
 
 std::string theory_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
@@ -453,7 +474,7 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
   const ComputedCondition& first = theory.front();
   text += scenario.swept.empty() && theory.size() == 1
               ? single_table(first.condition, first.result.figures, first.indices)
-              : sweep_table(scenario, theory);
+              : sweep_table(scenario, theory).sweep_text(table_margin);
   return text + "\n" + forms_text(theory);
 }
 
@@ -465,10 +486,11 @@ std::string comparison_table(const Scenario& scenario,
       [](const ComputedCondition& computed) { return computed.result.source == "first_order"; });
   return (one ? comparison_of_one(theory.front().simulated)
               : comparison_of_many(scenario, theory)) +
-         "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
-         (first_order ? "z does not allow for the second-order term of the first order: "
-                        "headlab theory shows it\n"
-                      : "");
+         "\n" + forms_text(theory) +
+         sentences(std::string("z = (simulation - theory)/MCSE; none where the MCSE is 0\n") +
+                   (first_order ? "z does not allow for the second-order term of the first order: "
+                                  "headlab theory shows it\n"
+                                : ""));
 }
 
 }  // namespace headlab::tools

@@ -9,10 +9,12 @@
 
 #include "engine/files/error.h"
 #include "engine/testing/hand_made_result.h"
+#include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/self_test.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -45,6 +47,55 @@ TEST(FigureText, AlignsPointsAndSigns) {
   EXPECT_EQ(cells[1], "  -12.3    ± 1.2   ");
   EXPECT_EQ(cells[2], "    –              ");
   EXPECT_EQ(cells[3], "12346      ± 12    ");
+}
+
+TEST(FigureText, IsCompactInUnitsOfTheLastDigit) {
+  EXPECT_EQ(compact_figure_text({0.123456, 0.00123}, 0), "0.1235(12)");
+  EXPECT_EQ(compact_figure_text({0.123456, 0.000996}, 0), "0.1235(10)");
+  EXPECT_EQ(compact_figure_text({0.0046240, 0.0000064}, -3), "4.6240(64)");
+  EXPECT_EQ(compact_figure_text({-0.0123456, 0.2}, 0), "-0.01(20)");
+  EXPECT_EQ(compact_figure_text({12345.6, 12.3}, 0), "12346(12)");
+  EXPECT_EQ(compact_figure_text({1.5, 1.23}, 0), "1.5(12)");
+  EXPECT_EQ(compact_figure_text({0.25, 0}, 0), "0.25(0)");
+  EXPECT_EQ(compact_figure_text({0.123456, undefined}, 0), "0.1235(–)");
+  EXPECT_EQ(compact_figure_text({undefined, 0.1}, 0), "–");
+}
+
+TEST(Wrapped, BreaksAtSpaces) {
+  EXPECT_EQ(wrapped("one two three", 0), "one two three");
+  EXPECT_EQ(wrapped("one two three", 13), "one two three");
+  EXPECT_EQ(wrapped("one two three", 12), "one two\nthree");
+  EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("  one two\nthree four\n", 9), "  one two\nthree\nfour\n");
+  EXPECT_EQ(wrapped("extraordinary ± word", 6), "extraordinary\n± word");
+}
+
+TEST(Columns, FitTheWidth) {
+  const auto table = [](std::size_t width) {
+    Columns columns(width);
+    columns.add_key("b", {"0.5", "12.5"}, true);
+    columns.add_figures("bias²", std::vector<Estimate>{{0.0046240, 0.0000064}, {0.0031, 0.0002}});
+    columns.add_figures("MSE", std::vector<Estimate>{{0.0124, 0.00012}, {0.02, 0.003}});
+    return columns.text("");
+  };
+  const std::string wide =
+      "   b  bias²                  MSE\n"
+      " 0.5  0.0046240 ± 0.0000064  0.01240 ± 0.00012\n"
+      "12.5  0.00310   ± 0.00020    0.0200  ± 0.0030\n";
+  EXPECT_EQ(table(0), wide);
+  EXPECT_EQ(table(46), wide);
+  EXPECT_EQ(table(45),
+            "   b  bias² /1e-3  MSE /1e-3\n"
+            " 0.5  4.6240(64)   12.40(12)\n"
+            "12.5  3.10(20)     20.0(30)\n");
+  EXPECT_EQ(table(24),
+            "   b  bias² /1e-3\n"
+            " 0.5  4.6240(64)\n"
+            "12.5  3.10(20)\n"
+            "\n"
+            "   b  MSE /1e-3\n"
+            " 0.5  12.40(12)\n"
+            "12.5  20.0(30)\n");
 }
 
 TEST(FigureText, DrawsBarsToAnEighth) {
@@ -106,12 +157,12 @@ TEST(Table, SaysWhichDrawsTheStandardErrorDoesNotCover) {
   EXPECT_EQ(last_line({}), "± is one Monte Carlo standard error");
   const std::string haar = "heads.subspaces={law=\"haar\"}";
   const std::string drawn = "queries={law=\"design\", count=2}";
-  EXPECT_EQ(last_line({haar}), "heads were drawn once: ± does not cover that draw");
+  EXPECT_EQ(last_line({haar}), "heads were drawn once: standard errors do not cover that draw");
   EXPECT_EQ(last_line({"heads.subspaces={law=\"coordinates\"}"}),
-            "heads were drawn once: ± does not cover that draw");
-  EXPECT_EQ(last_line({drawn}), "queries were drawn once: ± does not cover that draw");
+            "heads were drawn once: standard errors do not cover that draw");
+  EXPECT_EQ(last_line({drawn}), "queries were drawn once: standard errors do not cover that draw");
   EXPECT_EQ(last_line({haar, drawn}),
-            "heads and queries were drawn once: ± does not cover that draw");
+            "heads and queries were drawn once: standard errors do not cover that draw");
 }
 
 TEST(Table, ShowsTheEndsOfALongSweep) {

@@ -7,6 +7,7 @@
 #include "engine/files/document.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/text_width.h"
 #include "validation/verdicts/calibration_record.h"
 
 namespace headlab::tools {
@@ -122,21 +123,23 @@ std::string verdict_table(const Validation& validation) {
     allowed.push_back(allowed_cell(row));
   }
   Columns columns;
-  columns.add("claim", claims);
-  columns.add("form", forms);
+  columns.add_key("claim", claims);
+  columns.add_key("form", forms);
   columns.add("kernel, truth, queries", settings);
   columns.add("verdict", verdicts);
   columns.add_figures("effect ± MCSE", effects);
   columns.add("allowed", allowed);
   std::string text = columns.text("");
 
+  const std::size_t width = output_width();
   for (const VerdictRow& row : validation.rows) {
     if (!needs_explanation(row)) continue;
-    text += "\n" + row.claim + ", " + form_text(row) + " (" + setting_text(row) +
-            "): " + verdict_cell(row) + "\n  claimed: " + row.statement + "\n";
-    for (const std::string& line : explanation(row)) text += "  " + line + "\n";
+    text += "\n" + wrapped(row.claim + ", " + form_text(row) + " (" + setting_text(row) +
+                               "): " + verdict_cell(row) + "\n  claimed: " + row.statement + "\n",
+                           width, 6);
+    for (const std::string& line : explanation(row)) text += wrapped("  " + line, width, 6) + "\n";
   }
-  return text + "\n" + summary_lines(validation);
+  return text + "\n" + wrapped(summary_lines(validation), width, 2);
 }
 
 std::string verdict_report(const Validation& validation) {

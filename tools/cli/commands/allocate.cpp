@@ -22,6 +22,7 @@
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
+#include "tools/cli/text_width.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/theory_study.h"
 
@@ -96,20 +97,21 @@ std::string setting_text(const AllocationStudy& study) {
 
 std::string study_table(const AllocationStudy& study) {
   const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);
-  std::vector<std::string> heads, dims, laws, widths, errors, replicates, best;
+  std::vector<std::string> heads, dims, laws, widths, replicates, best;
+  std::vector<Estimate> errors;
   for (const AllocationRow& row : study.rows) {
     heads.push_back(std::to_string(row.heads));
     dims.push_back(std::to_string(row.k));
     laws.push_back(row.subspaces);
     widths.push_back(short_number(kernel_width(row.kernel)));
-    errors.push_back(figure_text(row.mse));
+    errors.push_back(row.mse);
     replicates.push_back(std::to_string(row.replicates));
     best.push_back(row.in_best_set ? "yes" : "no");
   }
   if (study.advised) best[*study.advised] += ", advised";
   Columns columns;
-  columns.add("H", heads, true);
-  columns.add("d_k", dims, true);
+  columns.add_key("H", heads, true);
+  columns.add_key("d_k", dims, true);
   columns.add("heads", laws);
   columns.add(softmax ? "temperature" : "bandwidth", widths, true);
   columns.add_figures("MSE", errors);
@@ -121,7 +123,8 @@ std::string study_table(const AllocationStudy& study) {
       setting_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
       std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
       study.machine.backend + (study.machine.simd == "none" ? "" : "/" + study.machine.simd) +
-      "\n\n" + columns.text("  ") + "\n" + advice_text(study) + "\n" + advice_limits(study) + "\n";
+      "\n\n" + columns.text("  ") + "\n" +
+      wrapped(advice_text(study) + "\n" + advice_limits(study) + "\n", output_width());
   if (study.tuning.settings > 0) {
     text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
             std::to_string(study.tuning.replicates) + " replicates each";

@@ -23,6 +23,8 @@
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
+#include "tools/cli/figures_help.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -242,7 +244,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       "Exit codes: 0 done; 1 could not finish; 2 refused before work starts; 3 a verdict of "
       "validate\n"
       "differs from the expected one.\n"
-      "Try: headlab list scenarios, headlab help run");
+      "Try: headlab list scenarios, headlab help run, headlab help figures");
   add_run(app, arguments.run);
   add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
@@ -254,8 +256,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       ->add_option("laws|claims|scenarios", arguments.list, "Which of them; all by default")
       ->type_name("");
   app.add_subcommand("doctor", "Show what this build and machine are, and test them");
-  app.add_subcommand("help", "Explain a command")
-      ->add_option("COMMAND", arguments.help, "The command to explain")
+  app.add_subcommand("help", "Explain a command, or the figures of the tables")
+      ->add_option("COMMAND|figures", arguments.help, "What to explain")
       ->type_name("");
   // Leftovers are reported in headlab's own words.
   app.require_subcommand(0, 1);
@@ -328,12 +330,15 @@ int command_help(const std::string& topic) {
   CLI::App app(about, "headlab");
   Arguments unused;
   add_commands(app, unused);
-  const std::vector<std::string> names = commands_of(app);
+  std::vector<std::string> names = commands_of(app);
   if (topic.empty()) {
     std::cout << app.help();
   } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
     std::cout << app.get_subcommand(topic)->help("headlab");
+  } else if (topic == "figures") {
+    std::cout << figures_help(output_width());
   } else {
+    names.push_back("figures");
     throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
                        suggestion(topic, names));
   }

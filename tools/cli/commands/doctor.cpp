@@ -14,6 +14,7 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/self_test.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -27,7 +28,9 @@ bool print_backend(const std::string& name) {
     return true;
   } catch (const std::invalid_argument& error) {
     const std::string problem = error.what();
-    std::cout << "not here: " << problem.substr(problem.find(": ") + 2) << "\n";
+    std::cout << wrapped("not here: " + problem.substr(problem.find(": ") + 2),
+                         std::max<std::size_t>(output_width(), 14) - 14, 14)
+              << "\n";
   } catch (const std::exception& error) {
     std::cout << "here, but fails: " << error.what() << "\n";
     return true;  // to be tested, so that the failure counts
@@ -37,7 +40,7 @@ bool print_backend(const std::string& name) {
 
 void print_cuda(const cuda::Status& status) {
   auto line = [](const std::string& name, const std::string& text) {
-    std::cout << "  " << left(name, 12) << text << "\n";
+    std::cout << wrapped("  " + left(name, 12) + text, output_width(), 14) << "\n";
   };
   std::cout << "\nCUDA\n";
   if (status.built) {
@@ -66,8 +69,10 @@ bool test_backend(const std::string& name) {
     checks = {{"self-test", false, error.what()}};
   }
   for (const SelfTestCheck& check : checks) {
-    std::cout << "  " << left(name, 12) << (check.passed ? "pass  " : "FAIL  ")
-              << left(check.name, 32) << check.detail << "\n";
+    std::cout << wrapped("  " + left(name, 12) + (check.passed ? "pass  " : "FAIL  ") +
+                             left(check.name, 32) + check.detail,
+                         output_width(), 20)
+              << "\n";
   }
   return std::all_of(checks.begin(), checks.end(),
                      [](const SelfTestCheck& check) { return check.passed; });

@@ -12,6 +12,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/text_width.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {
@@ -25,11 +26,13 @@ void list_laws() {
       std::cout << (family.empty() ? "" : "\n") << law.family << "\n";
       family = law.family;
     }
-    std::cout << "  " << left(law.name, 18) << law.summary << "\n";
+    std::cout << wrapped("  " + left(law.name, 18) + law.summary, output_width(), 20) << "\n";
     for (const ParameterDescription& parameter : law.parameters) {
-      std::cout << "      " << left(parameter.key, 16)
-                << left(parameter.required ? "" : "optional", 10) << parameter.range
-                << (parameter.range.empty() || parameter.doc.empty() ? "" : ": ") << parameter.doc
+      std::cout << wrapped("      " + left(parameter.key, 16) +
+                               left(parameter.required ? "" : "optional", 10) + parameter.range +
+                               (parameter.range.empty() || parameter.doc.empty() ? "" : ": ") +
+                               parameter.doc,
+                           output_width(), 32)
                 << "\n";
     }
   }
@@ -40,7 +43,8 @@ void list_claims() {
   for (const Claim& claim : claims()) {
     std::cout << "  " << claim.name << "\n";
     for (const ClaimForm& form : claim.forms) {
-      std::cout << "      " << left(form.name, 24) << form.statement << "\n";
+      std::cout << wrapped("      " + left(form.name, 24) + form.statement, output_width(), 30)
+                << "\n";
     }
   }
 }
@@ -102,7 +106,9 @@ void list_scenarios() {
     }
     std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << one_line(name)
               << "\n";
-    if (!aims.empty()) std::cout << "      " << one_line(aims) << "\n";
+    if (!aims.empty()) {
+      std::cout << wrapped("      " + one_line(aims), output_width(), 6) << "\n";
+    }
   }
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/text_width.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/cli/figure_text.h"
+
+namespace headlab::tools {
+
+std::size_t output_width() {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    std::size_t width = 0;
+    const char* end = columns + std::strlen(columns);
+    const auto read = std::from_chars(columns, end, width);
+    if (read.ec == std::errc() && read.ptr == end && width > 0) return width;
+  }
+  winsize size = {};
+  if (::isatty(STDOUT_FILENO) != 1) return 0;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  if (width == 0) return std::string(text);
+  std::string all;
+  std::size_t used = 0;    // columns of the line under way
+  bool breakable = false;  // the line has a word
+  while (!text.empty()) {
+    if (text.front() == '\n') {
+      all += '\n';
+      text.remove_prefix(1);
+      used = 0;
+      breakable = false;
+      continue;
+    }
+    // Spaces and the word behind them.
+    const std::size_t word = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t end = std::min(text.find_first_of(" \n", word), text.size());
+    const std::size_t columns = display_width(text.substr(0, end));
+    if (breakable && used + columns > width) {
+      all += '\n' + std::string(indent, ' ');
+      text.remove_prefix(word);
+      used = indent;
+      breakable = false;
+      continue;
+    }
+    all += text.substr(0, end);
+    used += columns;
+    breakable = breakable || end > word;
+    text.remove_prefix(end);
+  }
+  return all;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How wide text on standard output may be.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace headlab::tools {
+
+/// Columns of standard output: the variable COLUMNS where it is set to a number, the width of a
+/// terminal, and 0 (no limit) for a file or a pipe.
+std::size_t output_width();
+
+/// `text` in lines of at most `width` columns, broken at spaces; a word longer than that stands
+/// alone. Lines after a break start with `indent` spaces; line breaks of the text stay. Width 0:
+/// `text` itself.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+
+}  // namespace headlab::tools
