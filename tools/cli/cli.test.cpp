@@ -302,7 +302,7 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     send(child, signal);
     ::kill(child, signal);  // as timeout(1) does: the same request again
     const ProgramResult outcome = finish(child);
-    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.code, 6);
     EXPECT_TRUE(std::regex_match(
         outcome.err,
         std::regex("headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
@@ -330,7 +330,7 @@ TEST_F(CommandLine, SignalsThatWereIgnoredFromTheBeginningStaySo) {
         start({"run", "a.toml", "--replicates", "1000000000000", "--json", "b.json"}, signal);
     send(child, SIGTERM);  // its handler is there, so that the other one would be
     EXPECT_FALSE(catches(child, signal));
-    EXPECT_EQ(finish(child).code, 1);
+    EXPECT_EQ(finish(child).code, 6);
   }
 }
 
@@ -376,7 +376,7 @@ TEST_F(CommandLine, WritesOverNoFileThatItReadsOrHasJustWritten) {
 TEST_F(CommandLine, StopsInTimeAndSaysSo) {
   const ProgramResult outcome = headlab(
       {"run", "a.toml", "--replicates", "1000000000000", "--max-time", "0.5", "--json", "b.json"});
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(std::regex_match(outcome.err,
                                std::regex("headlab: --max-time reached: kept \\d+ of 1000000000000 "
                                           "replicates in b\\.json\n")))

@@ -119,7 +119,7 @@ TEST_F(DatasetCommand, InterruptedDataSetsLeaveNothingHalfWritten) {
   }
   send(child, SIGINT);
   const ProgramResult outcome = finish(child);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(std::regex_search(
       outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 40 - the same command "
                               "resumes there\n$")))

@@ -49,7 +49,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
 
     const ProgramResult interrupted = headlab({"run", file, "--replicates", enough, "--out", "o",
                                                "--resume", "--max-time", "0.2", "--threads", "1"});
-    EXPECT_EQ(interrupted.code, 0);
+    EXPECT_EQ(interrupted.code, 6);
     EXPECT_TRUE(std::regex_match(
         interrupted.err,
         std::regex("headlab: resumes from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
@@ -134,7 +134,7 @@ TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {
             "headlab: --out: o: another run is writing there - wait for it, or choose another "
             "folder\n");
   ::kill(first, SIGTERM);
-  EXPECT_EQ(finish(first).code, 1);
+  EXPECT_EQ(finish(first).code, 6);
   const ProgramResult third = headlab({"run", "a.toml", "--out", "o"});
   EXPECT_EQ(third.code, 0);
   EXPECT_EQ(third.err,
@@ -158,7 +158,7 @@ TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
   }
   ::kill(child, SIGINT);
   const ProgramResult outcome = finish(child);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 1);  // files are missing, which is worse than a run that is not finished
   EXPECT_NE(outcome.err.find("headlab: o/summary.json"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("; the run continues\n"), std::string::npos) << outcome.err;
 }

@@ -16,14 +16,8 @@
 #include "validation/verdicts/calibration_studies.h"
 
 namespace headlab::tools {
-namespace {
 
-/// Some rate does not pass, or there were not enough runs to say.
-constexpr int not_passed = 3;
-
-}  // namespace
-
-int command_calibrate(const ValidateArguments& arguments) {
+ExitCode command_calibrate(const ValidateArguments& arguments) {
   if (!arguments.claims.empty()) {
     throw InvalidInput("--calibrate: takes no claim, its studies are fixed - leave out \"" +
                        one_line(arguments.claims.front()) + "\"");
@@ -56,10 +50,8 @@ int command_calibrate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? rates : calibration_table(calibration));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  if (const int code = ended(calibration.outcome, "rates are of the runs that were done")) {
-    return code;
-  }
-  return calibration.pass().value_or(false) ? 0 : not_passed;
+  say_ending(calibration.outcome, "rates are of the runs that were done");
+  return exit_code_of(calibration);
 }
 
 }  // namespace headlab::tools

@@ -81,7 +81,7 @@ void say_work(const DatasetWork& work) {
 
 }  // namespace
 
-int command_dataset(const DatasetArguments& arguments) {
+ExitCode command_dataset(const DatasetArguments& arguments) {
   const RunArguments& run = arguments.run;
   if (run.scenario.empty()) {
     throw InvalidInput("dataset: no scenario given - write headlab dataset SCENARIO.toml");
@@ -114,7 +114,7 @@ int command_dataset(const DatasetArguments& arguments) {
   });
   const Outcome& outcome = result.outcome;
   if (!outcome.complete && result.work.shards == 0) {
-    throw RunFailed("interrupted: nothing was written");
+    return ended(outcome, "nothing was written");
   }
   if (outcome.complete && !run.quiet && result.written > 0) {
     std::cerr << "headlab: wrote " << counted(result.written, "shard") << " in "

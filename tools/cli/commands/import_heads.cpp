@@ -84,7 +84,7 @@ std::string table(const HeadFile& file) {
 
 }  // namespace
 
-int command_import_heads(const ImportHeadsArguments& arguments) {
+ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.checkpoint.empty()) {
     throw InvalidInput(
@@ -110,7 +110,7 @@ int command_import_heads(const ImportHeadsArguments& arguments) {
   std::cout << table(heads);
   finish_standard_output();
   std::cerr << "headlab: wrote " << *arguments.out << "\n";
-  return 0;
+  return ExitCode::done;
 }
 
 }  // namespace headlab::tools

@@ -105,7 +105,7 @@ void write_folder(const OutputFolder& folder, const Scenario& scenario, const Ru
 
 }  // namespace
 
-int command_run(const RunArguments& arguments) {
+ExitCode command_run(const RunArguments& arguments) {
   Session session = session_of(arguments);
   RunOptions options;
   if (arguments.checkpoint) {

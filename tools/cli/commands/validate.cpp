@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/validate.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -15,8 +14,6 @@
 
 namespace headlab::tools {
 namespace {
-
-constexpr int verdict_differs = 3;
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
 void name_counterexamples(Validation& validation, const std::string& backend,
@@ -36,7 +33,7 @@ void name_counterexamples(Validation& validation, const std::string& backend,
 
 }  // namespace
 
-int command_validate(const ValidateArguments& arguments) {
+ExitCode command_validate(const ValidateArguments& arguments) {
   Session session = session_of(arguments.run);
   ValidateOptions options{.full = is_full(arguments.level)};
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
@@ -66,11 +63,8 @@ int command_validate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? verdicts : verdict_table(validation));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  if (const int code = ended(validation.outcome, "verdicts not reached are unresolved"))
-    return code;
-  const bool expected = std::all_of(validation.rows.begin(), validation.rows.end(),
-                                    [](const VerdictRow& row) { return row.as_expected(); });
-  return expected ? 0 : verdict_differs;
+  say_ending(validation.outcome, "verdicts not reached are unresolved");
+  return exit_code_of(validation);
 }
 
 }  // namespace headlab::tools
