@@ -104,7 +104,8 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "that, or --source simulation"},
       {{"allocate", "--data", "a.toml", "--outt", "x"},
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
-       "--growth, --map, --out, --source, --set, --json, --backend, --threads, --seed, "
+       "--growth, --map, --out, --overwrite, --source, --set, --json, --backend, --threads, "
+       "--seed, "
        "--replicates, "
        "--max-time, --quiet) - did you mean --out?"},
   });

@@ -26,7 +26,8 @@ class CommandLine : public ProgramTest {
 };
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --resume, --checkpoint, --compare, --backend, --threads, "
+    "--help, --set, --out, --json, --resume, --overwrite, --checkpoint, --compare, --backend, "
+    "--threads, "
     "--seed, --replicates, "
     "--max-time, --quiet";
 
@@ -253,7 +254,7 @@ TEST_F(CommandLine, WritesTheSameSummaryEverywhere) {
                                                "new/deep/summary.json"}));
   EXPECT_EQ(contents(folder_ / "b.json"), contents(folder_ / "new/deep/summary.json"));
   EXPECT_EQ(outcome.err, "headlab: wrote new/deep/results.nc, new/deep/summary.json, b.json\n");
-  EXPECT_EQ(headlab({"run", "a.toml", "--out", "new/deep", "--quiet"}).err, "");
+  EXPECT_EQ(headlab({"run", "a.toml", "--out", "new/deep", "--quiet", "--overwrite"}).err, "");
 }
 
 TEST_F(CommandLine, SaysWhereAFullDiskHeldItUp) {
@@ -338,11 +339,9 @@ TEST_F(CommandLine, ARunThatKeepsNothingLeavesEarlierResults) {
   ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--json", "b.json"}).code, 0);
   const std::string nodes = contents(folder_ / "o/results.nc");
   const std::string summary = contents(folder_ / "o/summary.json");
-  const ProgramResult none =
-      headlab({"run", "a.toml", "--out", "o", "--json", "b.json", "--max-time", "0.0000001"});
-  EXPECT_EQ(none.err,
-            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
-            "headlab: --max-time reached: kept nothing\n");
+  const ProgramResult none = headlab({"run", "a.toml", "--out", "o", "--json", "b.json",
+                                      "--max-time", "0.0000001", "--overwrite"});
+  EXPECT_EQ(none.err, "headlab: --max-time reached: kept nothing\n");
   EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
   EXPECT_EQ(contents(folder_ / "o/summary.json"), summary);
   EXPECT_EQ(contents(folder_ / "b.json"), summary);

@@ -102,8 +102,9 @@ TEST_F(ExitCodes, CalibrationThatTimeCutShortIsNotFinished) {
 
 TEST_F(ExitCodes, DataSetsThatWereInterruptedBeforeTheFirstShardAreNotFinished) {
   // Heads that are learned once come before the first shard.
-  const pid_t child = start({"dataset", "a.toml", "--replicates", "1", "--out", "d", "--set",
-                             "heads.subspaces={law=\"learned\",fit=\"once\",steps=1000000,held_out=0}"});
+  const pid_t child =
+      start({"dataset", "a.toml", "--replicates", "1", "--out", "d", "--set",
+             "heads.subspaces={law=\"learned\",fit=\"once\",steps=1000000,held_out=0}"});
   send(child, SIGINT);
   const ProgramResult outcome = finish(child);
   EXPECT_EQ(outcome.code, 6) << outcome.err;
@@ -111,10 +112,24 @@ TEST_F(ExitCodes, DataSetsThatWereInterruptedBeforeTheFirstShardAreNotFinished) 
   EXPECT_TRUE(files().empty());
 }
 
+/// Seconds of processor time that a process has used.
+double processor_seconds(pid_t process) {
+  const std::string stat = contents("/proc/" + std::to_string(process) + "/stat");
+  std::istringstream fields(stat.substr(std::min(stat.rfind(')'), stat.size() - 1) + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0;
+  fields >> user;
+  return user / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 TEST_F(ExitCodes, ASecondSignalEndsTheProgramAtOnce) {
   // One block of replicates takes far longer than the time between the signals.
   const pid_t child = start({"run", "a.toml", "--backend", "reference", "--threads", "1", "--set",
                              "data.n=2000000", "--set", "queries={law=\"design\",count=1000}"});
+  for (int i = 0; i < 3000 && processor_seconds(child) < 1; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   send(child, SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   ::kill(child, SIGTERM);

@@ -52,6 +52,12 @@ TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
     EXPECT_EQ(cell["at_the_end"].size(), cell["ends"].size());
   }
   EXPECT_TRUE(std::filesystem::exists(folder_ / "new" / "map.nc"));
+  const ProgramResult again = map({"--out", "new"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_EQ(again.err,
+            "headlab: --out: new/map.nc: is there already - write --overwrite, or choose another "
+            "place\n");
+  EXPECT_EQ(map({"--out", "new", "--overwrite"}).code, 0);
 }
 
 TEST_F(MapCommand, LeavesNoFolderWhereTimeEndsBeforeTheFirstCell) {

@@ -170,7 +170,16 @@ TEST_F(TheoryCommands, ValidateRefusesWhatItCannotDo) {
       {{"validate", "--calibrate", "angles"}, "--calibrate"},
       {{"validate", "angles", "--level", "full", "--replicates", "2000"},
        "--replicates: not with --level full, which says how many"},
-      {{"validate", "--json", "no/such/folder.json"}, "--json"}};
+      {{"validate", "--json", "no/such/folder.json"}, "--json"},
+      {{"validate", "angles", "--overwrite"}, "--overwrite: needs --out"},
+      {{"validate", "angles", "--out", "v"}, "--out: v/report.md: is there already - write "},
+      {{"validate", "angles", "--out", "c"}, "--out: c/angles_off_centre_chordal.toml: is there"},
+      {{"validate", "--calibrate", "--out", "k"}, "--out: k/calibration.md: is there already"}};
+  for (const char* file : {"v/report.md", "c/angles_off_centre_chordal.toml", "k/calibration.md"}) {
+    fs::create_directories((folder_ / file).parent_path());
+    std::ofstream(folder_ / file) << "earlier";
+  }
+  const std::vector<std::string> before = files();
   for (const auto& [arguments, message] : table) {
     const ProgramResult outcome = headlab(arguments);
     EXPECT_EQ(outcome.code, 2) << message;
@@ -178,7 +187,7 @@ TEST_F(TheoryCommands, ValidateRefusesWhatItCannotDo) {
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
-  EXPECT_EQ(files(), std::vector<std::string>());
+  EXPECT_EQ(files(), before);
 }
 
 }  // namespace

@@ -222,6 +222,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
         "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
   }
   if (!arguments.budget) throw InvalidInput("allocate: no budget given - write --budget D");
+  require_out(arguments.run.overwrite, arguments.run.out);
   const std::optional<TheoryMean> theory = theory_mean(arguments);
   const std::vector<std::uint64_t> budgets =
       numbers_of("--budget", *arguments.budget,

@@ -58,6 +58,7 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
+  if (out && !arguments.run.overwrite) out->require_none_of({"map.nc"}, overwrite_only);
 
   const std::vector<int> whole(budgets.begin(), budgets.end());
   const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {

@@ -31,8 +31,12 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
   if (arguments.run.backend == "auto") session.backend = "cpu";
   CalibrateOptions options{.full = is_full(arguments.level)};
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
+  require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
+  if (folder && !arguments.run.overwrite) {
+    folder->require_none_of({"calibration.json", "calibration.md"}, overwrite_only);
+  }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 

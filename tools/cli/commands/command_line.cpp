@@ -59,6 +59,11 @@ void add_simulation(CLI::App& command, RunArguments& run) {
   command.add_flag("--quiet", run.quiet, "No progress on standard error")->disable_flag_override();
 }
 
+void add_overwrite(CLI::App& command, bool& overwrite) {
+  command.add_flag("--overwrite", overwrite, "Replace earlier results in --out")
+      ->disable_flag_override();
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
   command->add_option("SCENARIO.toml", run.scenario, "The scenario file")->type_name("");
@@ -72,6 +77,7 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_flag("--resume", run.resume,
                  "Go on with the run whose results are in --out; --replicates may be more")
       ->disable_flag_override();
+  add_overwrite(*command, run.overwrite);
   command
       ->add_option("--checkpoint", run.checkpoint,
                    "Write the results so far to --out every TIME; the default is 1m")
@@ -109,6 +115,7 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
       ->disable_flag_override();
   command->add_option("--out", validate.run.out, "Write verdicts.json and report.md here")
       ->type_name("DIR");
+  add_overwrite(*command, validate.run.overwrite);
   command
       ->add_option("--json", validate.run.json,
                    "Write the verdicts to a file, or - for standard output")
@@ -148,6 +155,7 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
   command
       ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
       ->type_name("DIR");
+  add_overwrite(*command, allocate.run.overwrite);
   command
       ->add_option(
           "--source", allocate.source,
@@ -179,6 +187,7 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
       ->type_name("R");
   command->add_option("--out", dataset.run.out, "Write manifest.json and the shards here")
       ->type_name("DIR");
+  add_overwrite(*command, dataset.run.overwrite);
   command
       ->add_option("--shards", dataset.shards,
                    "Shards of each condition; by default each has at most 256 MiB")
@@ -227,6 +236,7 @@ void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
       ->type_name("G");
   command->add_option("--out", import.out, "heads.nc, or heads.npy for one layer")
       ->type_name("FILE");
+  add_overwrite(*command, import.overwrite);
   command->add_option("--threads", import.threads, "Threads to use; the default is all")
       ->type_name("N");
 }

@@ -2,6 +2,7 @@
 #include "tools/cli/commands/dataset.h"
 
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -96,6 +97,12 @@ ExitCode command_dataset(const DatasetArguments& arguments) {
     options.only_shard =
         parse_whole_number("--only-shard", *arguments.only_shard, 0, max_shards - 1);
   }
+  if (!run.overwrite) {
+    for (const char* name : {"results.nc", "summary.json"}) {
+      require_nothing_at((std::filesystem::path(*run.out) / name).string(), overwrite_only);
+    }
+  }
+  options.overwrite = run.overwrite;
   Session session{.threads = parse_threads(run.threads)};
   const Scenario scenario = read_scenario(run.scenario, all_sets(run));
   std::optional<OutputFolder> folder;

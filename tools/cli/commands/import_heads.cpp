@@ -102,6 +102,7 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
     throw InvalidInput("--out " + one_line(*arguments.out) +
                        ": is the checkpoint itself - name another file");
   }
+  if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
   require_writable("--out", *arguments.out);
   import.counts = counts_of(arguments, import.architecture);
   const HeadFile heads = import_heads(arguments.checkpoint, import, threads);

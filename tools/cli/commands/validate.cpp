@@ -10,6 +10,7 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
+#include "validation/claims/claim_scenarios.h"
 #include "validation/verdicts/verdicts_json.h"
 
 namespace headlab::tools {
@@ -31,6 +32,25 @@ void name_counterexamples(Validation& validation, const std::string& backend,
   }
 }
 
+/// The files in `folder` with names that name_counterexamples() gives.
+std::vector<std::string> counterexamples_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() != ".toml") continue;
+    const std::string stem = at->path().stem().string();
+    for (const ClaimScenario& claim : claim_scenarios()) {
+      const std::string name = std::filesystem::path(claim.file).stem().string();
+      if (stem == name || stem.starts_with(name + "_")) {
+        names.push_back(at->path().filename().string());
+        break;
+      }
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 ExitCode command_validate(const ValidateArguments& arguments) {
@@ -43,8 +63,13 @@ ExitCode command_validate(const ValidateArguments& arguments) {
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
   for (const std::string& name : arguments.claims) find_claim(name);
+  require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
+  if (folder && !arguments.run.overwrite) {
+    folder->require_none_of({"verdicts.json", "report.md"}, overwrite_only);
+    folder->require_none_of(counterexamples_in(*arguments.run.out), overwrite_only);
+  }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 
