@@ -188,7 +188,7 @@ Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Se
     check_fit_memory(one.condition);
     auto found = learn_heads(one.condition, session);
     if (!found) {
-      throw RunFailed("interrupted while heads were learned: nothing was written");
+      throw Unfinished("interrupted while heads were learned: nothing was written");
     }
     one.found = std::move(*found);
     // Those of law "optimal" would ask for a pilot study.

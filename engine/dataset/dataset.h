@@ -93,7 +93,7 @@ struct Dataset {
 /// Plans the data set of a scenario, of run.replicates training sets a condition. Throws
 /// InvalidInput where there are more shards than replicates, sizes beyond 2^60 bytes, or heads that
 /// every replicate learns; those learned once are learned here, on the cpu backend whatever that of
-/// the session. RunFailed where the session ended that.
+/// the session. Unfinished where the session ended that.
 Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request,
                      Session session = {.threads = 1});
 

@@ -173,7 +173,7 @@ std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
 }
 
 ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
-                           const Provenance& program) {
+                           const Provenance& program, bool overwrite) {
   std::error_code none;
   if (!std::filesystem::exists(path, none)) return {};
   std::ifstream file(path, std::ios::binary);
@@ -188,18 +188,23 @@ ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
     if (here == wanted) return records_of(manifest);
     difference = first_difference(here, wanted);
   } catch (const Tree::exception&) {
-    throw InvalidInput(path + ": is not a manifest of headlab dataset - choose another folder");
+    if (overwrite) return {};
+    throw InvalidInput(
+        path +
+        ": is not a manifest of headlab dataset - write --overwrite, or choose another "
+        "folder");
   }
+  if (overwrite) return {};
   throw InvalidInput(path + ": is of another data set (" + one_line(difference) +
-                     " differs) - choose another folder");
+                     " differs) - write --overwrite, or choose another folder");
 }
 
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
                              const ShardRecords& records, const std::vector<ShardId>& lost,
-                             const Provenance& program) {
+                             const Provenance& program, bool overwrite) {
   const std::string path = folder + "/manifest.json";
   const FolderLock lock(folder);
-  ShardRecords all = read_manifest(path, dataset, program);
+  ShardRecords all = read_manifest(path, dataset, program, overwrite);
   for (const ShardId& id : lost) all.erase(id);
   for (const auto& [id, files] : records) all[id] = files;
   write_atomically(path, manifest_json(dataset, all, program));

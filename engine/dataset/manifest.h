@@ -36,15 +36,16 @@ std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
                           const Provenance& program);
 
 /// The finished shards that the manifest at `path` names; none where there is no file. Throws
-/// InvalidInput where it is no manifest, or one of another data set than `dataset`.
+/// InvalidInput where it is no manifest, or one of another data set than `dataset`; none of its
+/// shards with `overwrite`.
 ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
-                           const Provenance& program);
+                           const Provenance& program, bool overwrite = false);
 
 /// Adds `records` to the manifest in `folder`, which other processes may do at the same time for
 /// other shards, and removes the shards in `lost` that it still names. Returns all it names then.
 /// Throws InvalidInput and RunFailed.
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
                              const ShardRecords& records, const std::vector<ShardId>& lost,
-                             const Provenance& program);
+                             const Provenance& program, bool overwrite = false);
 
 }  // namespace headlab

@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <thread>
@@ -198,13 +199,14 @@ std::pair<ShardId, std::vector<FileRecord>> finish_shard(const Dataset& dataset,
 class Writing {
  public:
   Writing(const Dataset& dataset, const std::string& folder, const Session& session,
-          const Provenance& program, std::vector<ShardId> lost)
+          const Provenance& program, std::vector<ShardId> lost, bool overwrite)
       : dataset_(dataset),
         folder_(folder),
         session_(session),
         program_(program),
         threads_(thread_count(session.threads)),
-        lost_(std::move(lost)) {}
+        lost_(std::move(lost)),
+        overwrite_(overwrite) {}
 
   /// Returns how many shards were written: less than all where it was stopped.
   std::uint64_t write(const std::vector<ShardId>& ids, Teller& teller) {
@@ -257,7 +259,7 @@ class Writing {
 
   void record() {
     if (!fresh_.empty() || !lost_.empty()) {
-      update_manifest(folder_, dataset_, fresh_, lost_, program_);
+      update_manifest(folder_, dataset_, fresh_, lost_, program_, overwrite_);
     }
     fresh_.clear();
     lost_.clear();
@@ -284,11 +286,49 @@ class Writing {
   const Provenance& program_;
   int threads_;
   std::vector<ShardId> lost_;  ///< to be taken out of the manifest
+  bool overwrite_;             ///< the manifest of another data set
   std::deque<std::future<std::pair<ShardId, std::vector<FileRecord>>>> finishing_;
   ShardRecords fresh_;  ///< finished and not yet in the manifest
   std::uint64_t written_ = 0;
   Clock::time_point recorded_ = Clock::now();
 };
+
+/// True for "shard_000", "shard_1234.nc", ...: `prefix`, digits and what a format adds.
+bool is_numbered(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return false;
+  const std::size_t end = name.find_first_not_of("0123456789", prefix.size());
+  return end != prefix.size() && (end == std::string::npos || name.substr(end) == ".nc");
+}
+
+/// Removes the shards of the data set that this one has replaced; best effort.
+void remove_other_shards(const Dataset& dataset, const std::string& folder) {
+  std::set<std::string> ours;
+  for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
+    for (std::uint64_t shard = 0; shard < dataset.conditions[i].shards; ++shard) {
+      ours.insert(dataset.shard_path(i, shard));
+    }
+  }
+  std::error_code error;
+  std::vector<fs::path> conditions, others;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (is_numbered(at->path().filename().string(), "condition_") && at->is_directory(error)) {
+      conditions.push_back(at->path());
+    }
+  }
+  for (const fs::path& condition : conditions) {
+    others.clear();
+    for (fs::directory_iterator at(condition, error), end; !error && at != end;
+         at.increment(error)) {
+      const std::string name = at->path().filename().string();
+      if (is_numbered(name, "shard_") &&
+          !ours.contains(condition.filename().string() + "/" + name)) {
+        others.push_back(at->path());
+      }
+    }
+    for (const fs::path& other : others) fs::remove_all(other, error);
+    fs::remove(condition, error);  // where it is empty
+  }
+}
 
 }  // namespace
 
@@ -309,7 +349,8 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
   }
   check_memory(dataset, thread_count(session.threads));
 
-  const ShardRecords there = read_manifest(folder + "/manifest.json", dataset, program);
+  const ShardRecords there =
+      read_manifest(folder + "/manifest.json", dataset, program, options.overwrite);
   std::vector<ShardId> recorded, missing, lost;
   for (const ShardId& id : wanted) (there.contains(id) ? recorded : missing).push_back(id);
   const std::vector<char> intact = check_shards(dataset, folder, recorded, there, session);
@@ -337,8 +378,12 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
   }
   if (options.begin) options.begin(result.work);
   Teller teller(session, "to write", work, result.work.bytes);
-  result.written = Writing(dataset, folder, session, program, lost).write(missing, teller);
+  result.written =
+      Writing(dataset, folder, session, program, lost, options.overwrite).write(missing, teller);
   result.outcome = session.outcome(result.written == missing.size(), watch);
+  if (options.overwrite && result.outcome.complete && !options.only_shard) {
+    remove_other_shards(dataset, folder);
+  }
   return result;
 }
 

@@ -24,6 +24,7 @@ struct DatasetWork {
 
 struct DatasetOptions {
   std::optional<std::uint64_t> only_shard = {};  ///< of each condition; else all
+  bool overwrite = false;                        ///< another data set in the folder is replaced
   std::function<void(const DatasetWork&)> begin = {};
 };
 
@@ -37,9 +38,11 @@ struct DatasetResult {
 /// all threads while those before it are summed and flushed. A shard is there whole or not at all,
 /// and manifest.json names it once it is on the disk. Shards that are there already are kept where
 /// their SHA-256 is that of the manifest. Throws InvalidInput, before anything is written, for a
-/// shard number out of range, a folder with another data set, or too little memory or room on the
-/// disk; RunFailed where a file cannot be written: finished shards are recorded. Reports bytes "to
-/// check", then bytes "to write"; the backend of the session has no part in it.
+/// shard number out of range, a folder with another data set (unless that is to be replaced: its
+/// shards stay until those of `dataset` with their names are complete, and the others until all
+/// are), or too little memory or room on the disk; RunFailed where a file cannot be written:
+/// finished shards are recorded. Reports bytes "to check", then bytes "to write"; the backend of
+/// the session has no part in it.
 DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
                             const Session& session, const DatasetOptions& options,
                             const Provenance& program);

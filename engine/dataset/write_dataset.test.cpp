@@ -361,7 +361,8 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
   const auto before = tree(at("d"));
   const std::string path = at("d/manifest.json");
   const auto differs = [&](const std::string& what) {
-    return path + ": is of another data set (" + what + " differs) - choose another folder";
+    return path + ": is of another data set (" + what +
+           " differs) - write --overwrite, or choose another folder";
   };
   DatasetRequest other = everything;
   EXPECT_EQ(refusal("d", other, {}, {"run.seed=8"}), differs("conditions/0/parameters/run/seed"));
@@ -377,8 +378,10 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
   EXPECT_EQ(tree(at("d")), before);
   for (const char* broken : {"", "{", "[]", "{\"headlab\": 7}", "null"}) {
     std::ofstream(path) << broken;
-    EXPECT_EQ(refusal("d", everything),
-              path + ": is not a manifest of headlab dataset - choose another folder");
+    EXPECT_EQ(
+        refusal("d", everything),
+        path +
+            ": is not a manifest of headlab dataset - write --overwrite, or choose another folder");
   }
 }
 

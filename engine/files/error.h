@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The two ways headlab stops, with the exit code each one becomes.
+/// \file The ways headlab stops, with the exit code each one becomes.
 #pragma once
 
 #include <stdexcept>
@@ -17,6 +17,12 @@ class InvalidInput : public std::runtime_error {
 class RunFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// A time limit or a signal came before there was anything to keep. Exit 6.
+class Unfinished : public RunFailed {
+ public:
+  using RunFailed::RunFailed;
 };
 
 }  // namespace headlab

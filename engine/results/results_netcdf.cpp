@@ -11,6 +11,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/netcdf_fields.h"
+#include "engine/results/results_id.h"
 #include "engine/results/results_nodes.h"
 #include "engine/results/results_scenario.h"
 #include "engine/scenario/plan_fingerprint.h"
@@ -26,6 +27,7 @@ void write_provenance(const NetcdfGroup& root, const Scenario& scenario, const R
   root.put_attribute("simd", result.machine.simd);
   root.put_attribute("device", result.machine.device);
   root.put_attribute("threads", std::int64_t{result.machine.threads});
+  root.put_attribute("results_id", results_id(result));
   root.put_attribute("complete", std::int64_t{result.outcome.complete ? 1 : 0});
   root.put_attribute("conditions_planned", static_cast<std::int64_t>(scenario.conditions.size()));
 }

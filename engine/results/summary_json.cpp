@@ -10,6 +10,7 @@
 
 #include "engine/files/json_fields.h"
 #include "engine/results/condition_record.h"
+#include "engine/results/results_id.h"
 
 namespace headlab {
 namespace {
@@ -23,7 +24,7 @@ constexpr double max_matrix_numbers = 1e5;
 /// What made a summary; of closed forms no backend and no seed.
 struct SummaryHead {
   const Provenance& program;
-  const RunResult* result;
+  const RunResult* result;  ///< null for closed forms
   int threads;
   std::optional<std::uint64_t> seed;
 
@@ -83,6 +84,8 @@ void write_document(const TextSink& sink, const SummaryHead& head, bool complete
   JsonFields document(out);
   out.begin_object();
   document("headlab", head, "what made the summary");
+  document("results_id", head.result ? std::optional(results_id(*head.result)) : std::nullopt,
+           "the same in results.nc");
   document("complete", complete, "every replicate was computed");
   document.close();
   out.key("conditions");

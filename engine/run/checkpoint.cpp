@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* advice =
-    " - choose another folder, or leave --resume out to replace the results there";
+    " - choose another folder, or write --overwrite instead to replace the results there";
 
 [[noreturn]] void reject_resume(const std::string& path, const std::string& problem) {
   throw InvalidInput("--resume: " + path + ": " + problem + advice);

@@ -105,7 +105,7 @@ class Resume : public FolderTest {
 };
 
 const std::string advice =
-    " - choose another folder, or leave --resume out to replace the results there";
+    " - choose another folder, or write --overwrite instead to replace the results there";
 
 TEST_F(Resume, GivesTheBitsOfOneRun) {
   for (const std::string backend : {"cpu", "reference"}) {

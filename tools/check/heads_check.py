@@ -94,7 +94,7 @@ def shipped_heads(headlab, folder, out):
         {"model_type": "bert", "num_attention_heads": 4, "num_hidden_layers": 2,
          "hidden_size": 16}))
     subprocess.run([headlab, "import-heads", "model.safetensors", "--arch", "bert", "--config",
-                    "config.json", "--out", out], cwd=folder, check=True, capture_output=True)
+                    "config.json", "--out", out, "--overwrite"], cwd=folder, check=True, capture_output=True)
 
 
 def check_shipped(headlab, folder):
@@ -198,7 +198,7 @@ def check_layer(layer, file, n, query, key, rotary):
 
 def check(headlab, folder, arch, checkpoint, tensors, layers, heads, kv_heads, counts):
     out = folder / "heads.nc"
-    subprocess.run([headlab, "import-heads", checkpoint, "--arch", arch, *counts, "--out", out],
+    subprocess.run([headlab, "import-heads", checkpoint, "--arch", arch, *counts, "--out", out, "--overwrite"],
                    check=True, capture_output=True)
     run = subprocess.run([headlab, "hdi", out, "--json", "-"], check=True, capture_output=True)
     figures = json.loads(run.stdout)

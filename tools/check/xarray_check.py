@@ -168,6 +168,7 @@ def check(path, summary):
         require(name in root.attrs, f"attribute {name} is missing")
     require(root.attrs["format_version"] == 2, "the format version differs")
     require(root.attrs["scenario_text"] == SCENARIO, "the scenario text differs")
+    require(root.attrs["results_id"] == summary["results_id"], "the files are of two states of a run")
     require(root.attrs["complete"] == 1, "the run is not complete")
     require(root.attrs["seed"] == 7, "the seed differs")
     check_variables(root, "the root")

@@ -104,7 +104,8 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "that, or --source simulation"},
       {{"allocate", "--data", "a.toml", "--outt", "x"},
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
-       "--growth, --map, --out, --source, --set, --json, --backend, --threads, --seed, "
+       "--growth, --map, --out, --overwrite, --source, --set, --json, --backend, --threads, "
+       "--seed, "
        "--replicates, "
        "--max-time, --quiet) - did you mean --out?"},
   });
@@ -252,11 +253,18 @@ TEST_F(AllocateCommand, AllocatesExactly) {
 TEST_F(AllocateCommand, SaysWhatWasNotReachedInTime) {
   const ProgramResult outcome = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n",
                                          "1e6", "--max-time", "0.01s", "--json", "-"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "headlab: --max-time reached: what was not reached is unfinished\n");
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_EQ(outcome.err, "headlab: --max-time reached: nothing was reached\n");
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["complete"], false);
   EXPECT_TRUE(json["advice"]["heads"].is_null());
+
+  std::ofstream(folder_ / "b.json") << "earlier";
+  const ProgramResult table = headlab({"allocate", "--data", "a.toml", "--budget", "4", "--n",
+                                       "1e6", "--max-time", "0.01s", "--json", "b.json"});
+  EXPECT_EQ(table.code, 6);
+  EXPECT_EQ(table.out, "");  // a table of nothing would look like advice
+  EXPECT_EQ(contents(folder_ / "b.json"), "earlier");
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class CommandLine : public ProgramTest {
 };
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --resume, --checkpoint, --compare, --backend, --threads, "
+    "--help, --set, --out, --json, --resume, --overwrite, --checkpoint, --compare, --backend, "
+    "--threads, "
     "--seed, --replicates, "
     "--max-time, --quiet";
 
@@ -254,7 +255,7 @@ TEST_F(CommandLine, WritesTheSameSummaryEverywhere) {
                                                "new/deep/summary.json"}));
   EXPECT_EQ(contents(folder_ / "b.json"), contents(folder_ / "new/deep/summary.json"));
   EXPECT_EQ(outcome.err, "headlab: wrote new/deep/results.nc, new/deep/summary.json, b.json\n");
-  EXPECT_EQ(headlab({"run", "a.toml", "--out", "new/deep", "--quiet"}).err, "");
+  EXPECT_EQ(headlab({"run", "a.toml", "--out", "new/deep", "--quiet", "--overwrite"}).err, "");
 }
 
 TEST_F(CommandLine, SaysWhereAFullDiskHeldItUp) {
@@ -303,7 +304,7 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     send(child, signal);
     ::kill(child, signal);  // as timeout(1) does: the same request again
     const ProgramResult outcome = finish(child);
-    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.code, 6);
     EXPECT_TRUE(std::regex_match(
         outcome.err,
         std::regex("headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
@@ -331,7 +332,7 @@ TEST_F(CommandLine, SignalsThatWereIgnoredFromTheBeginningStaySo) {
         start({"run", "a.toml", "--replicates", "1000000000000", "--json", "b.json"}, signal);
     send(child, SIGTERM);  // its handler is there, so that the other one would be
     EXPECT_FALSE(catches(child, signal));
-    EXPECT_EQ(finish(child).code, 1);
+    EXPECT_EQ(finish(child).code, 6);
   }
 }
 
@@ -339,11 +340,9 @@ TEST_F(CommandLine, ARunThatKeepsNothingLeavesEarlierResults) {
   ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--json", "b.json"}).code, 0);
   const std::string nodes = contents(folder_ / "o/results.nc");
   const std::string summary = contents(folder_ / "o/summary.json");
-  const ProgramResult none =
-      headlab({"run", "a.toml", "--out", "o", "--json", "b.json", "--max-time", "0.0000001"});
-  EXPECT_EQ(none.err,
-            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
-            "headlab: --max-time reached: kept nothing\n");
+  const ProgramResult none = headlab({"run", "a.toml", "--out", "o", "--json", "b.json",
+                                      "--max-time", "0.0000001", "--overwrite"});
+  EXPECT_EQ(none.err, "headlab: --max-time reached: kept nothing\n");
   EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
   EXPECT_EQ(contents(folder_ / "o/summary.json"), summary);
   EXPECT_EQ(contents(folder_ / "b.json"), summary);
@@ -377,7 +376,7 @@ TEST_F(CommandLine, WritesOverNoFileThatItReadsOrHasJustWritten) {
 TEST_F(CommandLine, StopsInTimeAndSaysSo) {
   const ProgramResult outcome = headlab(
       {"run", "a.toml", "--replicates", "1000000000000", "--max-time", "0.5", "--json", "b.json"});
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(std::regex_match(outcome.err,
                                std::regex("headlab: --max-time reached: kept \\d+ of 1000000000000 "
                                           "replicates in b\\.json\n")))

@@ -55,8 +55,9 @@ TEST_F(DatasetCommand, RefusesInOneLineWithExitCodeTwo) {
       {{"dataset", "missing.toml", "--replicates", "5", "--out", "d"},
        "missing.toml: cannot be opened: No such file or directory"},
       {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--backend", "cpu"},
-       "dataset: unknown option --backend (allowed: --help, --set, --replicates, --out, --shards, "
-       "--only-shard, --format, --estimates, --weights, --threads, --seed, --quiet)"},
+       "dataset: unknown option --backend (allowed: --help, --set, --replicates, --out, "
+       "--overwrite, "
+       "--shards, --only-shard, --format, --estimates, --weights, --threads, --seed, --quiet)"},
   });
 }
 
@@ -99,9 +100,41 @@ TEST_F(DatasetCommand, WritesADataSetAndKeepsItTheNextTime) {
   quiet.insert(quiet.end(), {"--seed", "8"});
   const ProgramResult other = headlab(quiet);
   EXPECT_EQ(other.code, 2);
-  EXPECT_EQ(other.err,
-            "headlab: new/d/manifest.json: is of another data set "
-            "(conditions/0/parameters/run/seed differs) - choose another folder\n");
+  EXPECT_EQ(
+      other.err,
+      "headlab: new/d/manifest.json: is of another data set "
+      "(conditions/0/parameters/run/seed differs) - write --overwrite, or choose another folder\n");
+
+  // Another data set of fewer shards takes its place, and nothing is left of the first one.
+  const ProgramResult replaced = headlab({"dataset", "a.toml", "--replicates", "10", "--out",
+                                          "new/d", "--quiet", "--format", "npy", "--overwrite"});
+  EXPECT_EQ(replaced.code, 0) << replaced.err;
+  std::vector<std::string> left;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "new/d")) {
+    if (entry.is_directory()) left.push_back(entry.path().filename().string());
+  }
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(left, (std::vector<std::string>{"condition_000", "shard_000"}));
+  const Json manifest = Json::parse(contents(folder_ / "new/d/manifest.json"));
+  EXPECT_EQ(manifest["complete"], true);
+  EXPECT_EQ(manifest["format"], "npy");
+}
+
+TEST_F(DatasetCommand, DataSetsAndRunsDoNotShareAFolder) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
+  ASSERT_EQ(headlab({"dataset", "a.toml", "--replicates", "2", "--out", "d"}).code, 0);
+  expect_refusals({
+      {{"dataset", "a.toml", "--replicates", "2", "--out", "o"},
+       "--out: o/results.nc: is there already - write --overwrite, or choose another place"},
+      {{"run", "a.toml", "--out", "d"},
+       "--out: d/manifest.json: is there already - write --resume or --overwrite, or choose "
+       "another "
+       "place"},
+  });
+  fs::remove(folder_ / "d/manifest.json");
+  const ProgramResult shard = headlab({"run", "a.toml", "--out", "d"});
+  EXPECT_EQ(shard.code, 2);
+  EXPECT_TRUE(shard.err.starts_with("headlab: --out: d/condition_0")) << shard.err;
 }
 
 /// The name of a file that is still being written, or nothing.
@@ -119,7 +152,7 @@ TEST_F(DatasetCommand, InterruptedDataSetsLeaveNothingHalfWritten) {
   }
   send(child, SIGINT);
   const ProgramResult outcome = finish(child);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(std::regex_search(
       outcome.err, std::regex("headlab: interrupted: d has \\d+ shards? of 40 - the same command "
                               "resumes there\n$")))

@@ -110,7 +110,7 @@ TEST_F(Heads, ImportRefusesInOneLine) {
        "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
       {import({"--arch", "bert", "--head", "3", "--out", "h.nc"}),
        "import-heads: unknown option --head (allowed: --help, --arch, --layer, --config, --heads, "
-       "--kv-heads, --out, --threads) - did you mean --heads?"},
+       "--kv-heads, --out, --overwrite, --threads) - did you mean --heads?"},
       {{"import-heads", "none", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
        "none: cannot be opened: No such file or directory"},
       {{"import-heads", ".", "--arch", "bert", "--heads", "3", "--out", "h.nc"},

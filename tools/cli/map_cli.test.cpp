@@ -52,13 +52,19 @@ TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
     EXPECT_EQ(cell["at_the_end"].size(), cell["ends"].size());
   }
   EXPECT_TRUE(std::filesystem::exists(folder_ / "new" / "map.nc"));
+  const ProgramResult again = map({"--out", "new"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_EQ(again.err,
+            "headlab: --out: new/map.nc: is there already - write --overwrite, or choose another "
+            "place\n");
+  EXPECT_EQ(map({"--out", "new", "--overwrite"}).code, 0);
 }
 
 TEST_F(MapCommand, LeavesNoFolderWhereTimeEndsBeforeTheFirstCell) {
   const ProgramResult outcome = map({"--out", "new", "--max-time", "0.001s"});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "headlab: --max-time reached: some cells are missing\n");
-  EXPECT_NE(outcome.out.find("no cell was reached"), std::string::npos);
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_EQ(outcome.err, "headlab: --max-time reached: nothing was reached\n");
+  EXPECT_EQ(outcome.out, "");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
 }
 

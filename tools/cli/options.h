@@ -27,6 +27,7 @@ struct RunArguments {
   bool quiet = false;
   bool compare = false;
   bool resume = false;
+  bool overwrite = false;
 };
 
 /// The arguments of `headlab theory`, as written.
@@ -56,6 +57,7 @@ struct ImportHeadsArguments {
   std::optional<std::string> kv_heads;
   std::optional<std::string> out;
   std::optional<std::string> threads;
+  bool overwrite = false;
 };
 
 /// A word as a shell takes it: quoted unless it is plain.

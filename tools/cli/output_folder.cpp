@@ -91,6 +91,13 @@ void OutputFolder::claim(const std::vector<std::string>& names) {
   for (const fs::path& of_killed_run : left) fs::remove(of_killed_run, error);
 }
 
+void OutputFolder::require_none_of(const std::vector<std::string>& names,
+                                   const std::string& options) const {
+  for (const std::string& name : names) {
+    if (!name.empty()) require_nothing_at(file(name), options);
+  }
+}
+
 OutputFolder::~OutputFolder() {
   if (lock_ >= 0) {
     ::unlink(file(lock_name).c_str());
@@ -102,6 +109,33 @@ OutputFolder::~OutputFolder() {
   for (fs::path part = path_; fs::remove(part, error) && part != first_made_;) {
     part = part.parent_path();
   }
+}
+
+void require_nothing_at(const std::string& path, const std::string& options) {
+  std::error_code none;
+  const fs::file_status there = fs::status(path, none);
+  if (!fs::exists(there) || fs::is_other(there)) return;  // nothing is lost on a pipe or device
+  throw InvalidInput("--out: " + one_line(path) + ": is there already - write " + options +
+                     ", or choose another place");
+}
+
+void require_out(bool overwrite, const std::optional<std::string>& out) {
+  if (overwrite && !out) throw InvalidInput("--overwrite: needs --out, the place of the results");
+}
+
+std::string data_set_in(const std::string& folder) {
+  std::error_code error;
+  if (fs::exists(fs::path(folder) / "manifest.json", error)) return "manifest.json";
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string condition = at->path().filename().string();
+    if (!condition.starts_with("condition_") || !at->is_directory(error)) continue;
+    for (fs::directory_iterator in(at->path(), error), last; !error && in != last;
+         in.increment(error)) {
+      const std::string shard = in->path().filename().string();
+      if (shard.starts_with("shard_")) return condition + "/" + shard;
+    }
+  }
+  return "";
 }
 
 void require_writable(const std::string& option, const std::string& path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,10 @@ class OutputFolder {
   /// work.
   void claim(const std::vector<std::string>& names);
 
+  /// Throws InvalidInput where one of these files is in the folder, naming it and `options`, with
+  /// which the command would be accepted.
+  void require_none_of(const std::vector<std::string>& names, const std::string& options) const;
+
  private:
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
@@ -38,6 +43,20 @@ using TextFile = std::pair<std::string, std::string>;
 /// Writes files whole or not at all and says on standard error which, unless `quiet`. Throws
 /// RunFailed.
 void write_files(const std::vector<TextFile>& files, bool quiet);
+
+/// The options that accept earlier results: of a command that resumes, and of others.
+inline constexpr const char* resume_or_overwrite = "--resume or --overwrite";
+inline constexpr const char* overwrite_only = "--overwrite";
+
+/// Throws InvalidInput where there is something at `path`, naming it and `options`.
+void require_nothing_at(const std::string& path, const std::string& options);
+
+/// Throws InvalidInput where --overwrite has no --out to mean.
+void require_out(bool overwrite, const std::optional<std::string>& out);
+
+/// A file in `folder` that tells of a data set there: its manifest or one of its shards, by its
+/// name in the folder; empty where there is none.
+std::string data_set_in(const std::string& folder);
 
 /// Throws InvalidInput where a file cannot be written at `path`, naming `option`.
 void require_writable(const std::string& option, const std::string& path);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills the program and resumes.
+#include <cstdlib>
 #include <regex>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/results/results_id.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -49,7 +51,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
 
     const ProgramResult interrupted = headlab({"run", file, "--replicates", enough, "--out", "o",
                                                "--resume", "--max-time", "0.2", "--threads", "1"});
-    EXPECT_EQ(interrupted.code, 0);
+    EXPECT_EQ(interrupted.code, 6);
     EXPECT_TRUE(std::regex_match(
         interrupted.err,
         std::regex("headlab: resumes from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
@@ -65,7 +67,7 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     EXPECT_EQ(last.code, 0);
     EXPECT_EQ(summary()["complete"], true);
     const Json resumed = figures();
-    ASSERT_EQ(headlab({"run", file, "--replicates", all, "--out", "o"}).code, 0);
+    ASSERT_EQ(headlab({"run", file, "--replicates", all, "--out", "o", "--overwrite"}).code, 0);
     EXPECT_EQ(resumed, figures());
     fs::remove_all(folder_ / "o");
   }
@@ -83,7 +85,7 @@ TEST_F(ResumeCommand, LeavesACompleteRunAsItIsAndAddsReplicates) {
 
   ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--resume", "--replicates", "500"}).code, 0);
   const Json more = figures();
-  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--replicates", "500"}).code, 0);
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--replicates", "500", "--overwrite"}).code, 0);
   EXPECT_EQ(more, figures());
   EXPECT_NE(more, figures_before);  // the control: the comparison sees a difference
 }
@@ -94,7 +96,7 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
   fs::create_directory(folder_ / "text");
   std::ofstream(folder_ / "text/results.nc") << "no NetCDF";
   const std::string advice =
-      " - choose another folder, or leave --resume out to replace the results there";
+      " - choose another folder, or write --overwrite instead to replace the results there";
   expect_refusals({
       {{"run", "a.toml", "--resume"}, "--resume: needs --out DIR, the folder with the results"},
       {{"run", "a.toml", "--checkpoint", "5m"},
@@ -119,6 +121,73 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
   EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
 }
 
+TEST_F(ResumeCommand, ResultsAreReplacedOnlyWhereThatIsSaid) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
+  const std::string nodes = contents(folder_ / "o/results.nc");
+  fs::create_directory(folder_ / "s");
+  std::ofstream(folder_ / "s/summary.json") << "of another program";
+  const std::string advice = " - write --resume or --overwrite, or choose another place";
+  expect_refusals({
+      // It would not come back if it had begun.
+      {{"run", "s.toml", "--out", "o", "--replicates", enough},
+       "--out: o/results.nc: is there already" + advice},
+      {{"run", "a.toml", "--out", "s", "--replicates", enough},
+       "--out: s/summary.json: is there already" + advice},
+      {{"run", "a.toml", "--out", "o", "--resume", "--overwrite"},
+       "--overwrite: not with --resume, which goes on with the results in --out - leave one of "
+       "them out"},
+      {{"run", "a.toml", "--overwrite"}, "--overwrite: needs --out, the place of the results"},
+  });
+  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
+
+  // Where no file can grow as large as results.nc, both stay as they were.
+  const std::string summary_before = contents(folder_ / "o/summary.json");
+  std::ofstream(folder_ / "full.sh") << "trap '' XFSZ; ulimit -f 16; exec \"$@\"\n";
+  const std::string command = "cd '" + folder_.string() + "' && bash full.sh " + program_ +
+                              " run s.toml --out o --overwrite --quiet > .out 2> .err";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1) << contents(folder_ / ".err");
+  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
+  EXPECT_EQ(contents(folder_ / "o/summary.json"), summary_before);
+  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o", "--overwrite"}).code, 0);
+  EXPECT_NE(contents(folder_ / "o/results.nc"), nodes);
+}
+
+TEST_F(ResumeCommand, MendsFilesOfTwoStatesOfARun) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
+  const std::string nodes = contents(folder_ / "o/results.nc");
+  const std::string id = summary()["results_id"];
+  EXPECT_EQ(id.size(), 64u);
+  const Arguments resume = {"run", "a.toml", "--out", "o", "--resume", "--replicates", "500"};
+  const ProgramResult whole = headlab(resume);
+  EXPECT_EQ(whole.err,
+            "headlab: resumes from 300 of 500 replicates in o/results.nc\n"
+            "headlab: wrote o/results.nc, o/summary.json\n");
+  const std::string last = summary()["results_id"];
+  EXPECT_NE(last, id);
+  // As if the disk had been full for one of the two files.
+  std::ofstream(folder_ / "o/results.nc", std::ios::binary) << nodes;
+  const ProgramResult mended = headlab(resume);
+  EXPECT_EQ(mended.code, 0);
+  EXPECT_EQ(
+      mended.err,
+      "headlab: o/summary.json is of another state of the run than o/results.nc (results_id): "
+      "resumes from o/results.nc and writes both\n"
+      "headlab: resumes from 300 of 500 replicates in o/results.nc\n"
+      "headlab: wrote o/results.nc, o/summary.json\n");
+  EXPECT_EQ(summary()["results_id"], last);
+  EXPECT_EQ(results_id_of_netcdf((folder_ / "o/results.nc").string()), last);
+  fs::remove(folder_ / "o/summary.json");
+  EXPECT_TRUE(
+      headlab(resume).err.starts_with("headlab: o/summary.json is missing next to o/results.nc: "));
+  EXPECT_EQ(summary()["results_id"], last);
+  // One thread has the same name for the same state.
+  ASSERT_EQ(
+      headlab({"run", "a.toml", "--out", "one", "--replicates", "500", "--threads", "1"}).code, 0);
+  EXPECT_EQ(results_id_of_netcdf((folder_ / "one/results.nc").string()), last);
+}
+
 TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {
   fs::create_directory(folder_ / "o");
   const std::string left = "o/results.nc.tmp-12345";  // by a run that was killed
@@ -135,12 +204,10 @@ TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {
             "headlab: --out: o: another run is writing there - wait for it, or choose another "
             "folder\n");
   ::kill(first, SIGTERM);
-  EXPECT_EQ(finish(first).code, 1);
-  const ProgramResult third = headlab({"run", "a.toml", "--out", "o"});
+  EXPECT_EQ(finish(first).code, 6);
+  const ProgramResult third = headlab({"run", "a.toml", "--out", "o", "--overwrite"});
   EXPECT_EQ(third.code, 0);
-  EXPECT_EQ(third.err,
-            "headlab: will replace the results in o/results.nc; --resume would go on with them\n"
-            "headlab: wrote o/results.nc, o/summary.json\n");
+  EXPECT_EQ(third.err, "headlab: wrote o/results.nc, o/summary.json\n");
 }
 
 TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
@@ -159,7 +226,7 @@ TEST_F(ResumeCommand, GoesOnWhereACheckpointCannotBeWritten) {
   }
   ::kill(child, SIGINT);
   const ProgramResult outcome = finish(child);
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 1);  // files are missing, which is worse than a run that is not finished
   EXPECT_NE(outcome.err.find("headlab: o/summary.json"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("; the run continues\n"), std::string::npos) << outcome.err;
 }

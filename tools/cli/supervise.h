@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/run/session.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
@@ -32,14 +33,17 @@ auto supervise(Session& session, const RunArguments& arguments, const Show& show
   return result;
 }
 
-/// Says on standard error why a computation ended early, and `what` that means. Returns the exit
-/// code: 1 where it was interrupted.
-inline int ended(const Outcome& outcome, const std::string& what) {
-  if (!outcome.complete) {
-    std::cerr << "headlab: " << (outcome.interrupted ? "interrupted: " : "--max-time reached: ")
-              << what << "\n";
-  }
-  return outcome.interrupted ? 1 : 0;
+/// Says on standard error why a computation ended early, and `what` that means.
+inline void say_ending(const Outcome& outcome, const std::string& what) {
+  if (outcome.complete) return;
+  std::cerr << "headlab: " << (outcome.interrupted ? "interrupted: " : "--max-time reached: ")
+            << what << "\n";
+}
+
+/// The same; returns the exit code.
+inline ExitCode ended(const Outcome& outcome, const std::string& what) {
+  say_ending(outcome, what);
+  return exit_code_of(outcome);
 }
 
 }  // namespace headlab::tools

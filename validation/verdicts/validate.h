@@ -52,7 +52,8 @@ struct VerdictRow {
 
   /// False where the verdict is another than expected. One that time left open is no difference.
   bool as_expected() const {
-    return expected == verdict_text(verdict) || (!complete && verdict == Verdict::unresolved);
+    return expected.empty() || expected == verdict_text(verdict) ||
+           (!complete && verdict == Verdict::unresolved);
   }
 
   template <class Visitor>

@@ -187,10 +187,24 @@ void simulate_all(Allocations& all, const AllocateArguments& arguments, Conditio
   }
 }
 
+bool is_reached(const AllocationStudy& study) {
+  return std::ranges::any_of(study.rows,
+                             [](const AllocationRow& row) { return row.replicates > 0; });
+}
+
+/// True where there is something to show.
+bool is_reached(const Allocations& all) {
+  return std::ranges::any_of(all.studies, [](const auto& one) { return is_reached(one.study); }) ||
+         std::ranges::any_of(all.growths,
+                             [](const GrowthStudy& growth) { return growth.outcome.complete; });
+}
+
+/// Leaves out what time did not allow to begin.
 std::string table(const std::string& name, const Allocations& all,
                   const std::vector<HeadGrowthAt>& heads, const std::string& again) {
   std::string text = one_line(name) + "\n";
   for (const ReplayedAllocation& one : all.studies) {
+    if (!is_reached(one.study)) continue;
     text += study_table(one.study) + "again: " + one.replay + "\n\n";
   }
   for (const GrowthStudy& growth : all.growths) text += growth_table(growth);
@@ -201,7 +215,7 @@ std::string table(const std::string& name, const Allocations& all,
 
 }  // namespace
 
-int command_allocate(const AllocateArguments& arguments) {
+ExitCode command_allocate(const AllocateArguments& arguments) {
   Session session = session_of(arguments.run);
   const std::vector<BandwidthRule> rules = rules_of(arguments.rule);
   AllocateOptions options{.rule = rules[0]};
@@ -211,6 +225,7 @@ int command_allocate(const AllocateArguments& arguments) {
         "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
   }
   if (!arguments.budget) throw InvalidInput("allocate: no budget given - write --budget D");
+  require_out(arguments.run.overwrite, arguments.run.out);
   const std::optional<TheoryMean> theory = theory_mean(arguments);
   const std::vector<std::uint64_t> budgets =
       numbers_of("--budget", *arguments.budget,
@@ -270,15 +285,19 @@ int command_allocate(const AllocateArguments& arguments) {
   });
 
   const std::vector<HeadGrowthAt> heads = head_growths(all.growths, sizes, base.seed);
+  const bool reached = is_reached(all);
   std::string text;
   if (json) text = allocation_json(all.studies, provenance(), all.growths, heads);
-  std::cout << (json == "-"
-                    ? text
-                    : table(base.name, all, heads,
-                            replay(arguments, all.studies[0].study, options.replicates, true)));
+  if (json == "-") {
+    std::cout << text;
+  } else if (reached) {
+    std::cout << table(base.name, all, heads,
+                       replay(arguments, all.studies[0].study, options.replicates, true));
+  }
   finish_standard_output();
-  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
-  return ended(all.outcome, "what was not reached is unfinished");
+  // Like `run`, a command that has nothing to keep leaves an earlier file.
+  if (json && *json != "-" && reached) write_files({{*json, text}}, arguments.run.quiet);
+  return ended(all.outcome, reached ? "what was not reached is unfinished" : "nothing was reached");
 }
 
 }  // namespace headlab::tools

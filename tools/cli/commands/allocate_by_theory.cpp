@@ -166,9 +166,10 @@ std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
   return arguments.source == "theory" ? TheoryMean::population : TheoryMean::condition;
 }
 
-int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Condition& base,
-                       BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
-                       const std::vector<std::uint64_t>& sizes, int threads) {
+ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
+                            const Condition& base, BandwidthRule rule,
+                            const std::vector<std::uint64_t>& budgets,
+                            const std::vector<std::uint64_t>& sizes, int threads) {
   const bool own = mean == TheoryMean::condition;
   for (const std::uint64_t budget : budgets) {
     if (own) {
@@ -216,7 +217,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
                             : table(base, growths));
   finish_standard_output();
   if (json && *json != "-") write();
-  return 0;
+  return ExitCode::done;
 }
 
 }  // namespace headlab::tools

@@ -7,6 +7,7 @@
 
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/allocate_arguments.h"
+#include "tools/cli/exit_code.h"
 #include "validation/allocation/theory_study.h"
 
 namespace headlab::tools {
@@ -19,8 +20,9 @@ std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments);
 /// `headlab allocate --source theory` and `--source exact`: computes the error of every dimension
 /// at each budget and n and prints it with the best, its growth and the predicted constants.
 /// Returns the exit code; throws InvalidInput and RunFailed.
-int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, const Condition& base,
-                       BandwidthRule rule, const std::vector<std::uint64_t>& budgets,
-                       const std::vector<std::uint64_t>& sizes, int threads);
+ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
+                            const Condition& base, BandwidthRule rule,
+                            const std::vector<std::uint64_t>& budgets,
+                            const std::vector<std::uint64_t>& sizes, int threads);
 
 }  // namespace headlab::tools

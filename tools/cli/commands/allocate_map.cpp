@@ -48,16 +48,17 @@ std::string replay(const AllocateArguments& arguments, const RegimeMap& map,
 
 }  // namespace
 
-int command_allocate_map(const AllocateArguments& arguments, const Scenario& scenario,
-                         const std::vector<BandwidthRule>& rules,
-                         const std::vector<std::uint64_t>& budgets,
-                         const std::vector<std::uint64_t>& sizes, Session session,
-                         const AllocateOptions& options) {
+ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario& scenario,
+                              const std::vector<BandwidthRule>& rules,
+                              const std::vector<std::uint64_t>& budgets,
+                              const std::vector<std::uint64_t>& sizes, Session session,
+                              const AllocateOptions& options) {
   require_settings(scenario, rules, sizes);
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
+  if (out && !arguments.run.overwrite) out->require_none_of({"map.nc"}, overwrite_only);
 
   const std::vector<int> whole(budgets.begin(), budgets.end());
   const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {
@@ -67,19 +68,23 @@ int command_allocate_map(const AllocateArguments& arguments, const Scenario& sce
   const std::string again = replay(arguments, map, session.backend->name());
   std::string text;
   if (json) text = regime_json(map, provenance(), again);
-  std::cout << (json == "-"
-                    ? text
-                    : one_line(scenario.conditions.front().name) + "\n" + regime_table(map) +
-                          "again: " + again + "\n" + duration_text(map.outcome.seconds) + "\n");
+  if (json == "-") {
+    std::cout << text;
+  } else if (!map.cells.empty()) {
+    std::cout << one_line(scenario.conditions.front().name) << "\n"
+              << regime_table(map) << "again: " << again << "\n"
+              << duration_text(map.outcome.seconds) << "\n";
+  }
   finish_standard_output();
-  if (json && *json != "-") write_files({{*json, text}}, arguments.run.quiet);
+  if (json && *json != "-" && !map.cells.empty()) write_files({{*json, text}}, arguments.run.quiet);
   if (out && !map.cells.empty()) {
     write_regime_map(out->file("map.nc"), scenario, map, provenance(), again);
     if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
   }
   if (!map.failure.empty()) throw RunFailed(map.failure + " - the cells before it are kept");
-  return ended(map.outcome, map.outcome.interrupted ? "cells that were not reached are missing"
-                                                    : "some cells are missing");
+  return ended(map.outcome, map.cells.empty()         ? "nothing was reached"
+                            : map.outcome.interrupted ? "cells that were not reached are missing"
+                                                      : "some cells are missing");
 }
 
 }  // namespace headlab::tools

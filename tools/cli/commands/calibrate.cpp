@@ -16,14 +16,8 @@
 #include "validation/verdicts/calibration_studies.h"
 
 namespace headlab::tools {
-namespace {
 
-/// Some rate does not pass, or there were not enough runs to say.
-constexpr int not_passed = 3;
-
-}  // namespace
-
-int command_calibrate(const ValidateArguments& arguments) {
+ExitCode command_calibrate(const ValidateArguments& arguments) {
   if (!arguments.claims.empty()) {
     throw InvalidInput("--calibrate: takes no claim, its studies are fixed - leave out \"" +
                        one_line(arguments.claims.front()) + "\"");
@@ -37,8 +31,12 @@ int command_calibrate(const ValidateArguments& arguments) {
   if (arguments.run.backend == "auto") session.backend = "cpu";
   CalibrateOptions options{.full = is_full(arguments.level)};
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
+  require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
+  if (folder && !arguments.run.overwrite) {
+    folder->require_none_of({"calibration.json", "calibration.md"}, overwrite_only);
+  }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 
@@ -56,10 +54,8 @@ int command_calibrate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? rates : calibration_table(calibration));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  if (const int code = ended(calibration.outcome, "rates are of the runs that were done")) {
-    return code;
-  }
-  return calibration.pass().value_or(false) ? 0 : not_passed;
+  say_ending(calibration.outcome, "rates are of the runs that were done");
+  return exit_code_of(calibration);
 }
 
 }  // namespace headlab::tools

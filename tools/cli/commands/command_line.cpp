@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -23,17 +22,16 @@
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/figure_text.h"
 #include "tools/cli/figures_help.h"
+#include "tools/cli/stop_signal.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr const char* about = "Monte Carlo engine for multi-head Nadaraya-Watson regression";
-
-constexpr int done = 0;
-constexpr int could_not_finish = 1;
-constexpr int refused = 2;
 
 /// What was read from the command line.
 struct Arguments {
@@ -63,6 +61,11 @@ void add_simulation(CLI::App& command, RunArguments& run) {
   command.add_flag("--quiet", run.quiet, "No progress on standard error")->disable_flag_override();
 }
 
+void add_overwrite(CLI::App& command, bool& overwrite) {
+  command.add_flag("--overwrite", overwrite, "Replace earlier results in --out")
+      ->disable_flag_override();
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
   command->add_option("SCENARIO.toml", run.scenario, "The scenario file")->type_name("");
@@ -76,6 +79,7 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_flag("--resume", run.resume,
                  "Go on with the run whose results are in --out; --replicates may be more")
       ->disable_flag_override();
+  add_overwrite(*command, run.overwrite);
   command
       ->add_option("--checkpoint", run.checkpoint,
                    "Write the results so far to --out every TIME; the default is 1m")
@@ -113,6 +117,7 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
       ->disable_flag_override();
   command->add_option("--out", validate.run.out, "Write verdicts.json and report.md here")
       ->type_name("DIR");
+  add_overwrite(*command, validate.run.overwrite);
   command
       ->add_option("--json", validate.run.json,
                    "Write the verdicts to a file, or - for standard output")
@@ -152,6 +157,7 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
   command
       ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
       ->type_name("DIR");
+  add_overwrite(*command, allocate.run.overwrite);
   command
       ->add_option(
           "--source", allocate.source,
@@ -183,6 +189,7 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
       ->type_name("R");
   command->add_option("--out", dataset.run.out, "Write manifest.json and the shards here")
       ->type_name("DIR");
+  add_overwrite(*command, dataset.run.overwrite);
   command
       ->add_option("--shards", dataset.shards,
                    "Shards of each condition; by default each has at most 256 MiB")
@@ -231,8 +238,17 @@ void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
       ->type_name("G");
   command->add_option("--out", import.out, "heads.nc, or heads.npy for one layer")
       ->type_name("FILE");
+  add_overwrite(*command, import.overwrite);
   command->add_option("--threads", import.threads, "Threads to use; the default is all")
       ->type_name("N");
+}
+
+std::string exit_codes_text() {
+  std::string text = "Exit codes:\n";
+  for (const ExitCodeMeaning& one : exit_code_meanings()) {
+    text += "  " + left(one.code, 9) + one.meaning + "\n";
+  }
+  return text;
 }
 
 void add_commands(CLI::App& app, Arguments& arguments) {
@@ -240,11 +256,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
     const Provenance program = provenance();
     return "headlab " + program.version + " (git " + program.git + ")";
   });
-  app.footer(
-      "Exit codes: 0 done; 1 could not finish; 2 refused before work starts; 3 a verdict of "
-      "validate\n"
-      "differs from the expected one.\n"
-      "Try: headlab list scenarios, headlab help run, headlab help figures");
+  app.footer(exit_codes_text() +
+             "\nTry: headlab list scenarios, headlab help run, headlab help figures");
   add_run(app, arguments.run);
   add_theory(app, arguments.theory);
   add_validate(app, arguments.validate);
@@ -325,7 +338,7 @@ void reject_leftovers(const CLI::App& command, const std::string& name) {
   throw InvalidInput(prefix + one_line(text));
 }
 
-int command_help(const std::string& topic) {
+ExitCode command_help(const std::string& topic) {
   // A parser that has parsed nothing describes all commands alike.
   CLI::App app(about, "headlab");
   Arguments unused;
@@ -342,10 +355,11 @@ int command_help(const std::string& topic) {
     throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
                        suggestion(topic, names));
   }
-  return done;
+  finish_standard_output();
+  return ExitCode::done;
 }
 
-int run_command(CLI::App& app, const Arguments& arguments) {
+ExitCode run_command(CLI::App& app, const Arguments& arguments) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::vector<std::string> names = commands_of(app);
   if (chosen.empty()) {
@@ -376,43 +390,29 @@ int run_command(CLI::App& app, const Arguments& arguments) {
   return command_help(arguments.help);
 }
 
-int parse_and_run(int argc, const char* const* argv) {
+ExitCode parse_and_run(int argc, const char* const* argv) {
   CLI::App app(about, "headlab");
   Arguments arguments;
   add_commands(app, arguments);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+  } catch (const CLI::Success& asked) {  // for help, or for the version
+    app.exit(asked);
+    finish_standard_output();
+    return ExitCode::done;
   } catch (const CLI::ParseError& error) {
     reject_parse(app, error);
   }
   return run_command(app, arguments);
 }
 
-/// One line for `error`, whatever it contains.
-int report(const char* error, int code) {
-  std::cerr << "headlab: " << error << "\n";
-  return code;
-}
-
 }  // namespace
 
 int command_line(int argc, const char* const* argv) {
   try {
-    return parse_and_run(argc, argv);
-  } catch (const InvalidInput& error) {
-    return report(error.what(), refused);
-  } catch (const RunFailed& error) {
-    return report(error.what(), could_not_finish);
-  } catch (const std::bad_alloc&) {
-    return report(
-        "out of memory - lower run.replicates, the number of queries or heads, or --threads",
-        could_not_finish);
-  } catch (const std::exception& error) {
-    return report(error.what(), could_not_finish);
+    return static_cast<int>(parse_and_run(argc, argv));
+  } catch (...) {
+    return static_cast<int>(report_exception());
   }
 }
 

@@ -2,6 +2,7 @@
 #include "tools/cli/commands/dataset.h"
 
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -81,7 +82,7 @@ void say_work(const DatasetWork& work) {
 
 }  // namespace
 
-int command_dataset(const DatasetArguments& arguments) {
+ExitCode command_dataset(const DatasetArguments& arguments) {
   const RunArguments& run = arguments.run;
   if (run.scenario.empty()) {
     throw InvalidInput("dataset: no scenario given - write headlab dataset SCENARIO.toml");
@@ -96,6 +97,12 @@ int command_dataset(const DatasetArguments& arguments) {
     options.only_shard =
         parse_whole_number("--only-shard", *arguments.only_shard, 0, max_shards - 1);
   }
+  if (!run.overwrite) {
+    for (const char* name : {"results.nc", "summary.json"}) {
+      require_nothing_at((std::filesystem::path(*run.out) / name).string(), overwrite_only);
+    }
+  }
+  options.overwrite = run.overwrite;
   Session session{.threads = parse_threads(run.threads)};
   const Scenario scenario = read_scenario(run.scenario, all_sets(run));
   std::optional<OutputFolder> folder;
@@ -114,7 +121,7 @@ int command_dataset(const DatasetArguments& arguments) {
   });
   const Outcome& outcome = result.outcome;
   if (!outcome.complete && result.work.shards == 0) {
-    throw RunFailed("interrupted: nothing was written");
+    return ended(outcome, "nothing was written");
   }
   if (outcome.complete && !run.quiet && result.written > 0) {
     std::cerr << "headlab: wrote " << counted(result.written, "shard") << " in "

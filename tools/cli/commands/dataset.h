@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/cli/exit_code.h"
 #include "tools/cli/options.h"
 
 namespace headlab::tools {
@@ -20,6 +21,6 @@ struct DatasetArguments {
 
 /// `headlab dataset`: writes the training sets of a scenario to files. Returns the exit code;
 /// throws InvalidInput and RunFailed.
-int command_dataset(const DatasetArguments& arguments);
+ExitCode command_dataset(const DatasetArguments& arguments);
 
 }  // namespace headlab::tools

@@ -80,7 +80,7 @@ bool test_backend(const std::string& name) {
 
 }  // namespace
 
-int command_doctor() {
+ExitCode command_doctor() {
   const Provenance program = provenance();
   std::cout << "headlab " << program.version << " (git " << program.git << ", "
             << program.build_type << " build, " << program.compiler << ")\n"
@@ -101,7 +101,7 @@ int command_doctor() {
   for (const std::string& name : tested) passed = test_backend(name) && passed;
   std::cout << (passed ? "\nall is well\n" : "\nsomething is wrong: please report this output\n");
   if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
-  return passed ? 0 : 1;
+  return passed ? ExitCode::done : ExitCode::failed;
 }
 
 }  // namespace headlab::tools

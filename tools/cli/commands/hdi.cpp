@@ -66,7 +66,7 @@ std::string table(const HeadDiversity& diversity, const std::string& file) {
 
 }  // namespace
 
-int command_hdi(const HdiArguments& arguments) {
+ExitCode command_hdi(const HdiArguments& arguments) {
   const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.file.empty()) throw InvalidInput("hdi: no file given - write headlab hdi FILE");
@@ -81,7 +81,7 @@ int command_hdi(const HdiArguments& arguments) {
   std::cout << (json_to_standard_output ? json : table(diversity, arguments.file));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
-  return 0;
+  return ExitCode::done;
 }
 
 }  // namespace headlab::tools

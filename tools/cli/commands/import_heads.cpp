@@ -84,7 +84,7 @@ std::string table(const HeadFile& file) {
 
 }  // namespace
 
-int command_import_heads(const ImportHeadsArguments& arguments) {
+ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.checkpoint.empty()) {
     throw InvalidInput(
@@ -102,6 +102,7 @@ int command_import_heads(const ImportHeadsArguments& arguments) {
     throw InvalidInput("--out " + one_line(*arguments.out) +
                        ": is the checkpoint itself - name another file");
   }
+  if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
   require_writable("--out", *arguments.out);
   import.counts = counts_of(arguments, import.architecture);
   const HeadFile heads = import_heads(arguments.checkpoint, import, threads);
@@ -110,7 +111,7 @@ int command_import_heads(const ImportHeadsArguments& arguments) {
   std::cout << table(heads);
   finish_standard_output();
   std::cerr << "headlab: wrote " << *arguments.out << "\n";
-  return 0;
+  return ExitCode::done;
 }
 
 }  // namespace headlab::tools

@@ -114,7 +114,7 @@ void list_scenarios() {
 
 }  // namespace
 
-int command_list(const std::string& what) {
+ExitCode command_list(const std::string& what) {
   const std::vector<std::string> allowed = {"laws", "claims", "scenarios"};
   if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
     throw InvalidInput("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
@@ -125,7 +125,7 @@ int command_list(const std::string& what) {
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "scenarios") list_scenarios();
   if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
-  return 0;
+  return ExitCode::done;
 }
 
 }  // namespace headlab::tools

@@ -16,6 +16,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
@@ -74,6 +75,14 @@ std::optional<Checkpoint> begun_in(const OutputFolder& folder, const Scenario& s
     throw InvalidInput("--resume: " + path + ": is not a regular file - choose another folder");
   }
   Checkpoint begun = read_checkpoint(path, scenario, provenance());
+  const std::string summary = folder.file("summary.json");
+  if (results_id_of_summary(summary) != results_id_of_netcdf(path)) {
+    std::cerr << "headlab: " << summary
+              << (is_there(summary)
+                      ? " is of another state of the run than " + path + " (results_id): "
+                      : " is missing next to " + path + ": ")
+              << "resumes from " << path << " and writes both\n";
+  }
   std::uint64_t asked = 0;
   for (const Condition& condition : scenario.conditions) asked += condition.replicates;
   if (!quiet) {
@@ -96,16 +105,24 @@ auto summary_writer(const Scenario& scenario, const RunResult& result, const Rep
   };
 }
 
-/// Writes what --out gets; the small file first: where the disk is full it may still fit.
+/// Writes what --out gets. In an empty folder the small file comes first: where the disk is full it
+/// may still fit. Earlier results are replaced beginning with the large file, so that a full disk
+/// leaves both as they were.
 void write_folder(const OutputFolder& folder, const Scenario& scenario, const RunResult& result,
                   const Report& report) {
-  write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
+  const auto write_summary = [&] {
+    write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
+  };
+  const bool replaces =
+      is_there(folder.file("results.nc")) || is_there(folder.file("summary.json"));
+  if (!replaces) write_summary();
   write_results(folder.file("results.nc"), scenario, result, report.indices, provenance());
+  if (replaces) write_summary();
 }
 
 }  // namespace
 
-int command_run(const RunArguments& arguments) {
+ExitCode command_run(const RunArguments& arguments) {
   Session session = session_of(arguments);
   RunOptions options;
   if (arguments.checkpoint) {
@@ -115,6 +132,12 @@ int command_run(const RunArguments& arguments) {
   if (arguments.scenario.empty()) {
     throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
   }
+  if (arguments.resume && arguments.overwrite) {
+    throw InvalidInput(
+        "--overwrite: not with --resume, which goes on with the results in --out - leave one of "
+        "them out");
+  }
+  require_out(arguments.overwrite, arguments.out);
   const Scenario scenario = read_scenario(arguments.scenario, sets);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
@@ -133,16 +156,20 @@ int command_run(const RunArguments& arguments) {
     throw InvalidInput(std::string(arguments.resume ? "--resume" : "--checkpoint") +
                        ": needs --out DIR, the folder with the results");
   }
-  if (folder) folder->claim({"results.nc", "summary.json"});
+  if (folder) {
+    const std::vector<std::string> results = {"results.nc", "summary.json"};
+    folder->claim(results);
+    if (!arguments.resume && !arguments.overwrite) {
+      folder->require_none_of(results, resume_or_overwrite);
+      folder->require_none_of({data_set_in(*arguments.out)}, resume_or_overwrite);
+    }
+  }
   std::optional<Checkpoint> begun;
   double seconds_before = 0;
   if (arguments.resume) begun = begun_in(*folder, scenario, arguments.quiet);
   if (begun) {
     options.begun = &*begun;
     seconds_before = begun->seconds();
-  } else if (folder && !arguments.quiet && is_there(folder->file("results.nc"))) {
-    std::cerr << "headlab: will replace the results in " << folder->file("results.nc")
-              << "; --resume would go on with them\n";
   }
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;

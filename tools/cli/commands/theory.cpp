@@ -29,7 +29,7 @@ TheorySource source_of(const std::string& name) {
 
 }  // namespace
 
-int command_theory(const TheoryArguments& arguments) {
+ExitCode command_theory(const TheoryArguments& arguments) {
   const TheorySource source = source_of(arguments.source);
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.scenario.empty()) {
@@ -55,7 +55,7 @@ int command_theory(const TheoryArguments& arguments) {
     write_atomically(*arguments.json, summary);
     std::cerr << "headlab: wrote " << *arguments.json << "\n";
   }
-  return 0;
+  return ExitCode::done;
 }
 
 }  // namespace headlab::tools

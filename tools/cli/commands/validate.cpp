@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/validate.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -11,12 +10,11 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
+#include "validation/claims/claim_scenarios.h"
 #include "validation/verdicts/verdicts_json.h"
 
 namespace headlab::tools {
 namespace {
-
-constexpr int verdict_differs = 3;
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
 void name_counterexamples(Validation& validation, const std::string& backend,
@@ -34,9 +32,28 @@ void name_counterexamples(Validation& validation, const std::string& backend,
   }
 }
 
+/// The files in `folder` with names that name_counterexamples() gives.
+std::vector<std::string> counterexamples_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() != ".toml") continue;
+    const std::string stem = at->path().stem().string();
+    for (const ClaimScenario& claim : claim_scenarios()) {
+      const std::string name = std::filesystem::path(claim.file).stem().string();
+      if (stem == name || stem.starts_with(name + "_")) {
+        names.push_back(at->path().filename().string());
+        break;
+      }
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
-int command_validate(const ValidateArguments& arguments) {
+ExitCode command_validate(const ValidateArguments& arguments) {
   Session session = session_of(arguments.run);
   ValidateOptions options{.full = is_full(arguments.level)};
   if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
@@ -46,8 +63,13 @@ int command_validate(const ValidateArguments& arguments) {
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
   for (const std::string& name : arguments.claims) find_claim(name);
+  require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
+  if (folder && !arguments.run.overwrite) {
+    folder->require_none_of({"verdicts.json", "report.md"}, overwrite_only);
+    folder->require_none_of(counterexamples_in(*arguments.run.out), overwrite_only);
+  }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 
@@ -66,11 +88,8 @@ int command_validate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? verdicts : verdict_table(validation));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  if (const int code = ended(validation.outcome, "verdicts not reached are unresolved"))
-    return code;
-  const bool expected = std::all_of(validation.rows.begin(), validation.rows.end(),
-                                    [](const VerdictRow& row) { return row.as_expected(); });
-  return expected ? 0 : verdict_differs;
+  say_ending(validation.outcome, "verdicts not reached are unresolved");
+  return exit_code_of(validation);
 }
 
 }  // namespace headlab::tools

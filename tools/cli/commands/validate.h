@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/exit_code.h"
 #include "tools/cli/options.h"
 
 namespace headlab::tools {
@@ -17,8 +18,7 @@ struct ValidateArguments {
 };
 
 /// `headlab validate`: examines claims, writes verdicts.json and report.md and prints the table.
-/// Returns the exit code: 3 where a verdict differs from the expected one. Throws InvalidInput and
-/// RunFailed.
-int command_validate(const ValidateArguments& arguments);
+/// Returns the exit code; throws InvalidInput and RunFailed.
+ExitCode command_validate(const ValidateArguments& arguments);
 
 }  // namespace headlab::tools

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -106,6 +107,8 @@ class ProgramTest : public FolderTest {
       }
       const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::setenv("LC_ALL", locale_.c_str(), 1);
+      if (!input_.empty()) ::dup2(::open(input_.c_str(), O_RDONLY), STDIN_FILENO);
       ::dup2(to_out, STDOUT_FILENO);
       ::dup2(to_err, STDERR_FILENO);
       if (::chdir(folder_.c_str()) == 0) ::execv(argv[0], argv.data());
@@ -150,6 +153,8 @@ class ProgramTest : public FolderTest {
   }
 
   const std::string program_;
+  std::string locale_ = "C.UTF-8";  ///< of the program
+  std::string input_;               ///< file that is its standard input; empty: that of the test
 };
 
 }  // namespace headlab

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/results/results_id.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "engine/files/document.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/sha256.h"
+#include "engine/scenario/plan_fingerprint.h"
+
+namespace headlab {
+
+std::string results_id(const RunResult& result) {
+  Sha256 sum;
+  // Each part ends with a byte that no part contains.
+  const auto add = [&](const std::string& part) {
+    sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
+  };
+  add(result.machine.backend);
+  add(result.machine.simd);
+  add(result.outcome.complete ? "complete" : "");
+  for (const ConditionResult& one : result.conditions) {
+    add(to_json(one.condition.parameters));
+    add(plan_sha256(one.plan));
+    add(std::to_string(one.plan.seed));
+    add(std::to_string(one.estimates.replicates));
+  }
+  return sum.digest();
+}
+
+std::optional<std::string> results_id_of_netcdf(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return {};
+  try {
+    const NetcdfInput file(path);
+    return file.root().text_attribute("results_id");
+  } catch (const NetcdfError&) {
+    return {};
+  }
+}
+
+std::optional<std::string> results_id_of_summary(const std::string& path) {
+  constexpr std::size_t digits = 64;
+  // The key is among the first, and a summary may be large.
+  std::string text(std::size_t{1} << 16, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string key = "\"results_id\": \"";
+  const std::size_t at = text.find(key);
+  if (at == std::string::npos) return {};
+  std::string id = text.substr(at + key.size(), digits);
+  if (id.size() < digits || id.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return {};
+  return id;
+}
+
+}  // namespace headlab

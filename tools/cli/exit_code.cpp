@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/exit_code.h"
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "engine/files/error.h"
+
+namespace headlab::tools {
+namespace {
+
+ExitCode exit_code_of_verdict(const VerdictRow& row) {
+  if (row.expected.empty() || row.expected == verdict_text(row.verdict)) return ExitCode::done;
+  return row.verdict == Verdict::unresolved ? ExitCode::unfinished : ExitCode::differs;
+}
+
+ExitCode reported(const char* error, ExitCode code) {
+  std::cerr << "headlab: " << error << "\n";
+  return code;
+}
+
+}  // namespace
+
+const std::vector<ExitCodeMeaning>& exit_code_meanings() {
+  static const std::vector<ExitCodeMeaning> meanings = {
+      {"0",
+       "done; also a verdict `unresolved` where no other was fixed beforehand, and an "
+       "allocation too close to call"},
+      {"1", "failed: disk, memory, device, a figure that is not finite, a test of `doctor`"},
+      {"2", "rejected before anything was begun"},
+      {"3",
+       "a verdict, or a rate of `validate --calibrate`, differs from what was fixed "
+       "beforehand"},
+      {"6",
+       "not finished: `--max-time` or a signal; also `unresolved` where another verdict was "
+       "fixed beforehand"},
+      {"128 + n", "ended at once by signal n: a second one, or one while nothing is simulated"},
+  };
+  return meanings;
+}
+
+ExitCode exit_code_of(const Outcome& outcome) {
+  return outcome.complete ? ExitCode::done : ExitCode::unfinished;
+}
+
+ExitCode exit_code_of(const Validation& validation) {
+  bool open = !validation.outcome.complete;
+  for (const VerdictRow& row : validation.rows) {
+    const ExitCode code = exit_code_of_verdict(row);
+    // A verdict that was reached stays, whatever time left open.
+    if (code == ExitCode::differs) return code;
+    open = open || code == ExitCode::unfinished;
+  }
+  return open ? ExitCode::unfinished : ExitCode::done;
+}
+
+ExitCode exit_code_of(const Calibration& calibration) {
+  const std::optional<bool> pass = calibration.pass();
+  return !pass ? ExitCode::unfinished : *pass ? ExitCode::done : ExitCode::differs;
+}
+
+ExitCode report_exception() {
+  try {
+    throw;
+  } catch (const InvalidInput& error) {
+    return reported(error.what(), ExitCode::rejected);
+  } catch (const Unfinished& error) {
+    return reported(error.what(), ExitCode::unfinished);
+  } catch (const std::bad_alloc&) {
+    return reported(
+        "out of memory - lower run.replicates, the number of queries or heads, or --threads",
+        ExitCode::failed);
+  } catch (const std::exception& error) {
+    return reported(error.what(), ExitCode::failed);
+  }
+}
+
+}  // namespace headlab::tools

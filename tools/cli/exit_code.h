@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Exit codes of every command, decided in one place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/files/machine.h"
+#include "validation/verdicts/calibration.h"
+#include "validation/verdicts/validate.h"
+
+namespace headlab::tools {
+
+/// How a command ended. A signal that ends the program at once leaves 128 + its number instead.
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  rejected = 2,    ///< nothing was begun
+  differs = 3,     ///< from a verdict or a rate that was fixed beforehand
+  unfinished = 6,  ///< or undecided where a verdict was fixed beforehand
+};
+
+/// A line of the table of exit codes.
+struct ExitCodeMeaning {
+  std::string code;  ///< "0", ..., "128 + n"
+  std::string meaning;
+};
+
+/// The table of exit codes, for help and for docs/results.md.
+const std::vector<ExitCodeMeaning>& exit_code_meanings();
+
+/// done, or unfinished where a time limit or a signal ended the computation.
+ExitCode exit_code_of(const Outcome& outcome);
+
+/// differs where a verdict is another than the one fixed beforehand; unfinished where one is open
+/// against a fixed one or time was up; done else.
+ExitCode exit_code_of(const Validation& validation);
+
+/// unfinished where not all runs were done; differs where a rate is not as required; done else.
+ExitCode exit_code_of(const Calibration& calibration);
+
+/// To be called where an exception is being handled: its message is one line on standard error.
+/// rejected for InvalidInput, unfinished for Unfinished, failed for any other.
+ExitCode report_exception();
+
+}  // namespace headlab::tools

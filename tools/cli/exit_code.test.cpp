@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/exit_code.h"
+
+#include <new>
+#include <signal.h>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab::tools {
+namespace {
+
+Validation validation_of(const std::vector<std::pair<Verdict, std::string>>& verdicts) {
+  Validation validation;
+  for (const auto& [verdict, expected] : verdicts) {
+    VerdictRow row;
+    row.verdict = verdict;
+    row.expected = expected;
+    row.complete = true;
+    validation.rows.push_back(row);
+  }
+  return validation;
+}
+
+TEST(ExitCodeOf, AVerdictThatIsNotTheOneFixedBeforehand) {
+  const auto code = [](const std::vector<std::pair<Verdict, std::string>>& verdicts,
+                       bool complete = true) {
+    Validation validation = validation_of(verdicts);
+    validation.outcome.complete = complete;
+    return exit_code_of(validation);
+  };
+  EXPECT_EQ(code({{Verdict::supported, "supported"}}), ExitCode::done);
+  EXPECT_EQ(code({{Verdict::unresolved, "unresolved"}}), ExitCode::done);
+  EXPECT_EQ(code({{Verdict::unresolved, ""}, {Verdict::refuted, ""}}), ExitCode::done);
+  EXPECT_EQ(code({{Verdict::refuted, "supported"}}), ExitCode::differs);
+  EXPECT_EQ(code({{Verdict::supported, "unresolved"}}), ExitCode::differs);
+  EXPECT_EQ(code({{Verdict::limited_by_theory, "supported"}}), ExitCode::differs);
+  EXPECT_EQ(code({{Verdict::unresolved, "supported"}}), ExitCode::unfinished);
+  EXPECT_EQ(code({{Verdict::unresolved, "supported"}, {Verdict::refuted, "supported"}}),
+            ExitCode::differs);
+  EXPECT_EQ(code({{Verdict::supported, "supported"}}, false), ExitCode::unfinished);
+  EXPECT_EQ(code({{Verdict::refuted, "supported"}}, false), ExitCode::differs);
+}
+
+TEST(ExitCodeOf, ACalibrationThatDoesNotPass) {
+  // At most 1 % false alarms are required.
+  Calibration calibration{.rates = {{.measured = Measured::false_alarm, .trials = 100}}};
+  calibration.rates[0].interval = {0, 0.02};
+  EXPECT_EQ(exit_code_of(calibration), ExitCode::done);
+  calibration.rates[0].interval = {0.02, 0.04};
+  EXPECT_EQ(exit_code_of(calibration), ExitCode::differs);
+  calibration.outcome.complete = false;
+  EXPECT_EQ(exit_code_of(calibration), ExitCode::unfinished);
+}
+
+template <class Error>
+ExitCode code_of(const Error& error) {
+  try {
+    throw error;
+  } catch (...) {
+    return report_exception();
+  }
+}
+
+TEST(ReportException, IsOneLineWithItsCode) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(code_of(InvalidInput("a")), ExitCode::rejected);
+  EXPECT_EQ(code_of(RunFailed("b")), ExitCode::failed);
+  EXPECT_EQ(code_of(Unfinished("c")), ExitCode::unfinished);
+  EXPECT_EQ(code_of(std::runtime_error("d")), ExitCode::failed);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "headlab: a\nheadlab: b\nheadlab: c\nheadlab: d\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(code_of(std::bad_alloc()), ExitCode::failed);
+  EXPECT_TRUE(testing::internal::GetCapturedStderr().starts_with("headlab: out of memory - "));
+}
+
+class ExitCodes : public ProgramTest {
+ protected:
+  ExitCodes() : ProgramTest(HEADLAB_BINARY) {}
+};
+
+TEST_F(ExitCodes, HelpAndThePageOfResultsHaveOneTable) {
+  const std::string help = headlab({"help"}).out;
+  const std::string page = contents(std::string(HEADLAB_SOURCE_DIR) + "/docs/results.md");
+  for (const auto& [code, meaning] : exit_code_meanings()) {
+    EXPECT_NE(help.find("  " + code + std::string(9 - code.size(), ' ') + meaning + "\n"),
+              std::string::npos)
+        << help;
+    EXPECT_NE(page.find("| " + code + " | " + meaning + " |\n"), std::string::npos) << meaning;
+  }
+}
+
+TEST_F(ExitCodes, CalibrationThatTimeCutShortIsNotFinished) {
+  const ProgramResult outcome = headlab({"validate", "--calibrate", "--max-time", "0.001s"});
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_EQ(outcome.err, "headlab: --max-time reached: rates are of the runs that were done\n");
+}
+
+TEST_F(ExitCodes, DataSetsThatWereInterruptedBeforeTheFirstShardAreNotFinished) {
+  // Heads that are learned once come before the first shard.
+  const pid_t child =
+      start({"dataset", "a.toml", "--replicates", "1", "--out", "d", "--set",
+             "heads.subspaces={law=\"learned\",fit=\"once\",steps=1000000,held_out=0}"});
+  send(child, SIGINT);
+  const ProgramResult outcome = finish(child);
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_EQ(outcome.err, "headlab: interrupted while heads were learned: nothing was written\n");
+  EXPECT_TRUE(files().empty());
+}
+
+/// Seconds of processor time that a process has used.
+double processor_seconds(pid_t process) {
+  const std::string stat = contents("/proc/" + std::to_string(process) + "/stat");
+  std::istringstream fields(stat.substr(std::min(stat.rfind(')'), stat.size() - 1) + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0;
+  fields >> user;
+  return user / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+TEST_F(ExitCodes, ASecondSignalEndsTheProgramAtOnce) {
+  // One block of replicates takes far longer than the time between the signals.
+  const pid_t child = start({"run", "a.toml", "--backend", "reference", "--threads", "1", "--set",
+                             "data.n=2000000", "--set", "queries={law=\"design\",count=1000}"});
+  for (int i = 0; i < 3000 && processor_seconds(child) < 1; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  send(child, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  ::kill(child, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  // A shell says 128 + n of it.
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+}  // namespace
+}  // namespace headlab::tools
