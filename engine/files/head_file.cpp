@@ -89,6 +89,7 @@ class NetcdfReader {
     file.rotary = text("positions") == "rotary";
     file.architecture = text("architecture");
     file.origin = text("checkpoint");
+    file.kv_heads = kv_heads();
     return file;
   }
 
@@ -97,6 +98,18 @@ class NetcdfReader {
 
   std::string text(const char* name) const {
     return root_.has_attribute(name) ? root_.text_attribute(name) : "";
+  }
+
+  /// The attribute `kv_heads`; 0 where the file does not say.
+  int kv_heads() const {
+    if (!root_.has_attribute("kv_heads")) return 0;
+    const std::int64_t groups = root_.integer_attribute("kv_heads");
+    const auto heads = static_cast<std::int64_t>(shape_[1]);
+    if (groups != 0 && (groups < 1 || heads % groups != 0)) {
+      fail("attribute kv_heads is " + std::to_string(groups) + ", which does not divide the " +
+           std::to_string(heads) + " heads into groups");
+    }
+    return static_cast<int>(groups);
   }
 
   /// The shape of a variable that the file can hold.

@@ -38,15 +38,18 @@ struct HeadFile {
   bool rotary = false;                ///< queries and keys are turned by their position first
   std::string architecture;           ///< empty where the file does not say
   std::string origin;                 ///< the file that the heads were taken from
-  int kv_heads = 0;                   ///< heads that share no keys; 0: not said
+  int kv_heads = 0;                   ///< G: heads h G / H share keys, rounded down; 0: not said
 
   int heads() const { return static_cast<int>(layers.at(0).subspaces.size()); }
   int d() const { return static_cast<int>(layers.at(0).subspaces.at(0).rows()); }
   int k() const { return static_cast<int>(layers.at(0).subspaces.at(0).cols()); }
+  /// Groups of heads that share keys: H where each has its own, or where the file does not say.
+  int groups() const { return kv_heads > 0 ? kv_heads : heads(); }
 };
 
 /// Reads a file of heads, or of these one layer: NPY of shape H x d x k, which is layer 0, or
-/// NetCDF with `subspaces` [layer, head, d, k]. Throws InvalidInput, one line that begins with the
+/// NetCDF with `subspaces` [layer, head, d, k] and, where heads share keys, the attribute
+/// `kv_heads`. Throws InvalidInput, one line that begins with the
 /// path, where something is missing, does not fit or is not finite, before it allocates more than
 /// the file can hold.
 HeadFile read_head_file(const std::string& path, std::optional<int> layer = {});

@@ -116,9 +116,12 @@ Jackknifed one_minus(const Jackknifed& sample) {
 }
 
 /// Sets what follows from means over the queries: ratios, and for each index what it is 1 less of.
-void set_ratios(ErrorTerms<double>& mean) {
+/// \param mean_square of the heads' means: variances far below it are rounding, and have no ratio
+void set_ratios(ErrorTerms<double>& mean, double mean_square) {
+  constexpr double rounding = 0x1p-40;
+  const bool varies = mean.head_variance_mean > rounding * rounding * mean_square;
   mean.output_correlation =
-      mean.head_variance_mean > 0 ? mean.head_covariance_mean / mean.head_variance_mean : undefined;
+      varies ? mean.head_covariance_mean / mean.head_variance_mean : undefined;
   mean.output_index = mean.output_correlation;
 }
 
@@ -158,6 +161,7 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     for (std::size_t i = 0; i < sum.size(); ++i) *sum[i] += share * *of_terms[i];
   };
 
+  double mean_square = 0;
   std::vector<double> mse_by_query;
   std::vector<double> mse_leave_one_out(errors);
   std::vector<double> of_heads(set_terms.head_numbers());
@@ -173,6 +177,10 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     }
     set_terms(after[0], m, terms, of_heads.data());
     add_terms_to(of_mean);
+    for (std::size_t h = 0; h < heads; ++h) {
+      const double head = after[0].mean[h];
+      mean_square += share * head * head / static_cast<double>(heads);
+    }
     mse_by_query.push_back(terms.mse);
     Moments before;
     for (std::size_t j = 0; j < errors; ++j) {
@@ -201,8 +209,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     }
   }
 
-  set_ratios(mean);
-  for (ErrorTerms<double>& one : without) set_ratios(one);
+  set_ratios(mean, mean_square);
+  for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
   const std::vector<Number*> numbers = all_numbers<Number>(estimates);
   std::vector<double> leave_one_out(errors);
   for (std::size_t i = 0; i < numbers.size(); ++i) {

@@ -67,6 +67,15 @@ TEST(ConditionEstimates, TermsAddUpToTheMeanSquaredErrorOfEveryReplicate) {
   EXPECT_NEAR(e.mse.value, square, 1e-12);
 }
 
+TEST(ConditionEstimates, RoundingHasNoCorrelation) {
+  const ConditionEstimates rounding = estimate_plain(1000, 1, 1e-16);
+  EXPECT_TRUE(std::isnan(rounding.output_correlation.value));
+  EXPECT_TRUE(std::isnan(rounding.output_index.value));
+  EXPECT_LT(rounding.head_variance_mean.value, 1e-30);
+  // Control: what varies little has one.
+  EXPECT_NEAR(estimate_plain(1000, 1, 1e-8).output_correlation.value, 0.4, 0.1);
+}
+
 /// z-scores of the components over repeated runs: their mean square tells whether the standard
 /// errors are right.
 double root_mean_square_z(double halve) {

@@ -53,6 +53,8 @@ struct LearnedRecord {
     visit("steps", once->fit.steps, "steps to the heads that are kept");
     visit("steps_taken", once->fit.history.back().step, "steps taken");
     visit("held_out_error", once->fit.held_out_error, "squared error over the points held out");
+    visit("fresh_key_error", once->fresh_key_error,
+          "squared error over the points held out, with keys of another training set");
     visit("seconds", once->seconds, "wall time", {.unit = "s"});
   }
 };

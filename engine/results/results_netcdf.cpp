@@ -49,6 +49,10 @@ struct FileRecord {
     visit("moments", name_of(plan.moments), "which moments are kept");
     visit("plan_sha256", plan_sha256(plan), "fingerprint of the numbers that were simulated");
     visit("nodes_sha256", nodes_sha256(one.tree.nodes()), "SHA-256 of the nodes");
+    if (one.found.heads) {
+      visit("fresh_key_error", one.found.heads->fresh_key_error,
+            "squared error over the points held out, with keys of another training set");
+    }
     // Heads that every replicate learns are not kept.
     if (plan.learning) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),

@@ -22,7 +22,7 @@ namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// The plan whose replicate 0 is the sample of the fit.
+/// The plan whose replicate 0 is the sample of the fit, and replicate 1 fresh keys.
 Plan sample_plan(const Condition& condition, const LearnedSubspaces& law) {
   Condition sampled = condition;
   sampled.subspaces = AlignedSubspaces{};
@@ -61,13 +61,16 @@ std::optional<Preparation> learn_heads(const Condition& condition, const Session
   const Stopwatch watch;
   try {
     const Learning learning = make_learning(condition);
-    const FitPoints points = fit_points(sample_plan(condition, law), 0);
+    const Plan sample = sample_plan(condition, law);
+    const FitPoints points = fit_points(sample, 0);
     const auto gradients =
         session.backend->head_gradients(condition.kernel, thread_count(session.threads));
     std::optional<Fit> fit =
         fit_heads(learning, 0, points, *gradients,
                   {.stop = session.stop_hook(), .check = check, .keeps_history = true});
     if (!fit) return std::nullopt;
+    const std::optional<double> fresh_key_error =
+        error_at_fresh_keys(learning, fit->heads, points, fit_points(sample, 1), *gradients);
     HeadParameters heads = fit->heads;
     if (learning.form == HeadMatrixKind::query_key) orthonormalise_keys(heads);
     Preparation found;
@@ -77,6 +80,7 @@ std::optional<Preparation> learn_heads(const Condition& condition, const Session
                      .fit = std::move(*fit),
                      .points = points.y.size(),
                      .held_out = held_out_points(learning, points.y.size()),
+                     .fresh_key_error = fresh_key_error,
                      .seconds = watch.seconds()});
     return found;
   } catch (const std::invalid_argument& error) {

@@ -250,6 +250,25 @@ TEST(LearnedHeads, OfEveryReplicateHaveTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_GT(one.conditions[0].estimates.mse.value, 0);
 }
 
+/// Separate matrices fitted to few noisy keys learn these keys: held-out points seen from others
+/// have a larger error.
+TEST(LearnedHeads, HaveALargerErrorAtFreshKeys) {
+  double held_out = 0, fresh = 0;
+  for (int seed = 0; seed < 8; ++seed) {
+    const std::string law =
+        "{ law = \"learned\", steps = 300, batch = 16, matrices = \"query_key\", held_out = 0.5, "
+        "patience = 1000, seed = " +
+        std::to_string(seed) + " }";
+    const Condition condition =
+        learned_scenario(text_with(law, "{ law = \"softmax\", temperature = 0.3 }")).conditions[0];
+    const LearnedHeads& heads = *learn(condition).heads;
+    held_out += *heads.fit.held_out_error;
+    fresh += *heads.fresh_key_error;
+    EXPECT_NE(*heads.fit.held_out_error, *heads.fresh_key_error);
+  }
+  EXPECT_GT(fresh, held_out);
+}
+
 TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
   const Scenario scenario = learned_scenario(text_with(learned("")));
   const RunResult result = run(scenario, {.backend = "cpu", .threads = 1});
@@ -261,6 +280,7 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
   EXPECT_EQ(json["learned"]["points"], 60);
   EXPECT_EQ(json["learned"]["held_out"], 12);
   EXPECT_TRUE(json["learned"]["held_out_error"].is_number());
+  EXPECT_TRUE(json["learned"]["fresh_key_error"].is_number());
 
   const auto path = std::filesystem::temp_directory_path() /
                     ("headlab_learned_" + std::to_string(getpid()) + ".nc");
@@ -268,6 +288,8 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
   {
     const NetcdfInput file(path.string());
     EXPECT_EQ(file.root().doubles("projections"), result.conditions[0].plan.projections);
+    EXPECT_EQ(file.root().doubles("fresh_key_error")[0],
+              result.conditions[0].found.heads->fresh_key_error);
     const NetcdfGroup history = file.root().find_group("history");
     const auto steps = history.integers("step");
     const Fit& fit = result.conditions[0].found.heads->fit;

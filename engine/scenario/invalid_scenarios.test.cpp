@@ -244,6 +244,21 @@ TEST(bad_scenarios, laws_and_their_parameters) {
       {{{5, R"(design = { law = "normal", dim = 4, mean = [0, 0, 0, inf] })"}},
        {},
        "s.toml:5:54: data.design.mean[3]: is inf, needs a finite number"},
+      {{{5, R"(design = { law = "normal", dim = 4, mean = [0, 0, 1e6, 0] })"}},
+       {},
+       "s.toml:5:44: data.design.mean: coordinate 2 has mean 1000000 and standard deviation 1, a "
+       "ratio of 1000000 (allowed: 16384, points are float32) - subtract the mean from the design "
+       "and the queries"},
+      {{{5, R"(design = { law = "normal", dim = 1, mean = [-2], covariance = [[1e-8]] })"}},
+       {},
+       "s.toml:5:44: data.design.mean: coordinate 0 has mean -2 and standard deviation 1e-04, a "
+       "ratio of 20000 (allowed: 16384, points are float32) - subtract the mean from the design "
+       "and the queries"},
+      {{{5, R"(design = { law = "mixture", weights = [1], means = [[0, 0, 0, 2e4]] })"}},
+       {},
+       "s.toml:5:52: data.design.means: component 0, coordinate 3 has mean 20000 and standard "
+       "deviation 1, a ratio of 20000 (allowed: 16384, points are float32) - subtract the mean "
+       "from the design and the queries"},
       {{{5, R"(design = { law = "normal", dim = 4, mean = [0, 0, 0, [1]] })"}},
        {},
        "s.toml:5:54: data.design.mean[3]: is an array, needs a number"},
@@ -487,6 +502,7 @@ TEST(bad_scenarios, data_files) {
   write("one.csv", "1\n2\n");
   write("text.csv", "1,2\n3,x\n");
   write("large.csv", "1,2,3,4\n1,2,3,1e9\n");
+  write("far.csv", "1,2,500001,4\n1,3,499999,5\n");
   write("cut.npy", "\x93NUM");
   expect_refusals(
       {
@@ -517,6 +533,11 @@ TEST(bad_scenarios, data_files) {
            {},
            "s.toml:5:33: data.design.path: file has 1000000000 in row 1, must be in [-1000000, "
            "1000000] - try standardise = true"},
+          {{{5, R"(design = { law = "file", path = "far.csv" })"}},
+           {},
+           "s.toml:5:33: data.design.path: coordinate 2 has mean 500000 and standard deviation 1, "
+           "a ratio of 500000 (allowed: 16384, points are float32) - try standardise = true, or "
+           "subtract the mean in the file"},
           {{{5, R"(design = { law = "file", path = "good.csv", standardize = true })"}},
            {},
            R"(s.toml:5:45: data.design.standardize: unknown key (allowed: law, path, columns, standardise) - did you mean "standardise"?)"},

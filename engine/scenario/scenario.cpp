@@ -5,6 +5,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/table_file.h"
+#include "engine/scenario/design_rounding.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/sweep.h"
@@ -78,7 +79,10 @@ class ConditionReader {
     const TableReader regression_table(regression, "data.regression");
     const TableReader noise_table(noise, "data.noise");
     fill_from_file(design_table, regression_table);
-    checked(design_table, [&] { std::visit([](const auto& law) { law.check(); }, s_.design); });
+    checked(design_table, [&] {
+      std::visit([](const auto& law) { law.check(); }, s_.design);
+      require_float32_design(s_.design);
+    });
     d_ = std::visit([](const auto& law) { return law.dimension(); }, s_.design);
     checked(regression_table,
             [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });

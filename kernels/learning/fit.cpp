@@ -232,6 +232,20 @@ std::uint64_t held_out_points(const Learning& learning, std::uint64_t n) {
                   max_held_out);
 }
 
+std::optional<double> error_at_fresh_keys(const Learning& learning, const HeadParameters& heads,
+                                          const FitPoints& points, const FitPoints& fresh,
+                                          HeadGradients& gradients) {
+  const std::size_t trained = points.y.size() - held_out_points(learning, points.y.size());
+  const auto d = static_cast<std::ptrdiff_t>(points.d);
+  const auto place = static_cast<std::ptrdiff_t>(trained);
+  FitPoints joined = points;
+  std::copy_n(fresh.x.begin(), place * d, joined.x.begin());
+  std::copy_n(fresh.y.begin(), place, joined.y.begin());
+  Learning as_found = learning;
+  as_found.start = heads;
+  return Descent(as_found, 0, joined, gradients).held_out_error();
+}
+
 double chordal_gradient(const HeadParameters& heads, std::vector<double>& gradient) {
   HeadParameters copy = heads;
   gradient.assign(heads.keys.size(), 0.0);

@@ -62,6 +62,13 @@ std::optional<Fit> fit_heads(const Learning& learning, std::uint64_t number,
                              const FitPoints& points, HeadGradients& gradients,
                              const FitHooks& hooks = {});
 
+/// Mean of (Y - f)^2 over the points that a fit held out, as its held_out_error, but with keys that
+/// the heads were not fitted to: as many points of another training set as the fit had. None
+/// without points held out.
+std::optional<double> error_at_fresh_keys(const Learning& learning, const HeadParameters& heads,
+                                          const FitPoints& points, const FitPoints& fresh,
+                                          HeadGradients& gradients);
+
 /// Points of n that a fit holds out.
 std::uint64_t held_out_points(const Learning& learning, std::uint64_t n);
 

@@ -181,7 +181,20 @@ TEST_F(Heads, ImportAndCompareEachArchitecture) {
     arguments.back() = npy;
     arguments.insert(arguments.end(), {"--layer", "1"});
     ASSERT_EQ(headlab(arguments).code, 0);
-    const Json alone = Json::parse(headlab({"hdi", npy, "--json", "-"}).out);
+    Arguments of_npy = {"hdi", npy, "--json", "-"};
+    if (llama) {
+      EXPECT_NE(table.out.find("random heads of that shape in 3 key-value groups, seed 0"),
+                std::string::npos)
+          << table.out;
+      EXPECT_EQ(json["kv_heads"], 3);
+      // An NPY file does not name its groups; a NetCDF file does, and allows no others.
+      of_npy.insert(of_npy.end(), {"--kv-heads", "3"});
+      expect_refusals({{{"hdi", out, "--kv-heads", "6"},
+                        "--kv-heads: 6, but l.nc has 3 - leave out --kv-heads"},
+                       {{"hdi", npy, "--kv-heads", "4"},
+                        "--kv-heads: 4 does not divide the 6 heads into groups"}});
+    }
+    const Json alone = Json::parse(headlab(of_npy).out);
     EXPECT_EQ(alone["layers"][0]["indices"]["chordal"], layer["indices"]["chordal"]);
     EXPECT_EQ(alone["layers"][0]["principal_cosines"], layer["principal_cosines"]);
     EXPECT_TRUE(alone["layers"][0]["indices"]["qk"]["value"].is_null());
@@ -253,8 +266,8 @@ TEST_F(Heads, HdiRefusesInOneLine) {
       {{"hdi", "good.npy", "--json", "nowhere/x"},
        "--json: nowhere/x: there is no folder nowhere - choose a place you may write to"},
       {{"hdi", "good.npy", "--jsn", "-"},
-       "hdi: unknown option --jsn (allowed: --help, --json, --seed, --threads) - did you mean "
-       "--json?"},
+       "hdi: unknown option --jsn (allowed: --help, --json, --kv-heads, --seed, --threads) - did "
+       "you mean --json?"},
       {{"hdi", "good.npy", "two.npy"},
        "hdi: unexpected argument \"two.npy\" - try headlab help hdi"},
   });

@@ -42,6 +42,7 @@ struct TheoryArguments {
 /// The arguments of `headlab hdi`, as written.
 struct HdiArguments {
   std::string file;
+  std::optional<std::string> kv_heads;
   std::optional<std::string> json;
   std::optional<std::string> seed;
   std::optional<std::string> threads;

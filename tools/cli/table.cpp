@@ -268,6 +268,9 @@ std::string learned_text(const ConditionResult& one) {
   if (const auto& error = learned->fit.held_out_error) {
     text += ", squared error on " + std::to_string(learned->held_out) + " points held out " +
             short_number(*error);
+    if (learned->fresh_key_error) {
+      text += " (with fresh keys " + short_number(*learned->fresh_key_error) + ")";
+    }
   }
   text += ", " + duration_text(learned->seconds);
   return text + "\n\n";

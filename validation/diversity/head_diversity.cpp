@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 #include <Eigen/Core>
 
@@ -33,10 +35,10 @@ std::uint64_t seed_of_set(std::uint64_t seed, std::size_t set) {
   return seed + ((std::uint64_t{1} + set) << 53);
 }
 
-/// One set of random heads.
+/// One set of random subspaces, one a group.
 struct RandomSet {
   double chordal = 0, spectral = 0, overlap = 0;
-  std::vector<MatrixXd> products;  ///< [pairs], W_l^T W_h
+  std::vector<MatrixXd> products;  ///< of keys [pairs of groups], of queries [pairs], W_l^T W_h
 };
 
 /// Mean and sd of an index under random heads.
@@ -48,8 +50,8 @@ std::size_t pairs_of(int heads) {
   return static_cast<std::size_t>(heads) * static_cast<std::size_t>(heads - 1) / 2;
 }
 
-int count_of_sets(int heads, int d, int k) {
-  const double width = static_cast<double>(heads) * k;
+int count_of_sets(int subspaces, int d, int k) {
+  const double width = static_cast<double>(subspaces) * k;
   const double sets = work_of_sets / (width * width * d);
   return 2 * static_cast<int>(std::clamp(sets, double(min_sets), double(max_sets)) / 2);
 }
@@ -75,6 +77,12 @@ Reference regressed(const std::vector<RandomSet>& sets, double RandomSet::*membe
   return {.mean = mean + slope * (chordal.mean - mean_chordal),
           .sd = std::sqrt(slope * slope * chordal.sd * chordal.sd + residual),
           .mcse = std::sqrt(residual / count)};
+}
+
+/// The reference of `share` times an index.
+Reference scaled(const Reference& reference, double share) {
+  return {
+      .mean = share * reference.mean, .sd = share * reference.sd, .mcse = share * reference.mcse};
 }
 
 ReferencedIndex referenced(const Index& index, const Reference& reference) {
@@ -116,12 +124,14 @@ class Computation {
     out_.temperature = file.temperature.value_or(std::sqrt(static_cast<double>(out_.k)));
     out_.bandwidth = std::sqrt(out_.temperature);
     out_.seed = seed;
+    out_.groups = file.groups();
     out_.rotary = file.rotary;
     out_.layers.resize(file.layers.size());
     has_pairs_ = out_.heads > 1;
     with_queries_ = has_pairs_ && !file.rotary && !file.layers[0].w_q.empty();
-    if (has_pairs_ && out_.k < out_.d) {
-      out_.random_sets = count_of_sets(out_.heads, out_.d, out_.k);
+    if (has_pairs_) shares_ = group_shares(out_.d, out_.k, out_.heads, out_.groups);
+    if (has_pairs_ && out_.k < out_.d && (out_.groups > 1 || with_queries_)) {
+      out_.random_sets = count_of_sets(with_queries_ ? out_.heads : out_.groups, out_.d, out_.k);
     }
   }
 
@@ -133,15 +143,45 @@ class Computation {
   }
 
  private:
-  RandomSet draw(std::size_t s) const {
-    const HaarSubspaces law{.seed = seed_of_set(out_.seed, s)};
-    SubspacePairs pairs = subspace_pairs(
-        to_matrices(law.generate({.d = out_.d, .heads = out_.heads, .k = out_.k, .n = 1})),
+  int group_of(std::size_t head) const { return static_cast<int>(head) * out_.groups / out_.heads; }
+
+  SubspacePairs haar_pairs(std::size_t set, int subspaces) const {
+    const HaarSubspaces law{.seed = seed_of_set(out_.seed, set)};
+    return subspace_pairs(
+        to_matrices(law.generate({.d = out_.d, .heads = subspaces, .k = out_.k, .n = 1})),
         out_.bandwidth);
-    return {.chordal = *pairs.indices[0].value,
-            .spectral = *pairs.indices[1].value,
-            .overlap = *pairs.indices[2].value,
-            .products = with_queries_ ? std::move(pairs.products) : std::vector<MatrixXd>()};
+  }
+
+  RandomSet draw(std::size_t s) const {
+    SubspacePairs pairs = haar_pairs(s, out_.groups);
+    RandomSet set{.chordal = pairs.indices[0].value.value_or(0),
+                  .spectral = pairs.indices[1].value.value_or(0),
+                  .overlap = pairs.indices[2].value.value_or(0)};
+    if (!with_queries_) return set;
+    // Queries have a subspace a head, whatever keys they share.
+    const bool of_queries = s >= sets_.size() / 2;
+    if (of_queries && out_.groups < out_.heads) pairs = haar_pairs(sets_.size() + s, out_.heads);
+    set.products = std::move(pairs.products);
+    return set;
+  }
+
+  /// Refuses heads of one group that have other subspaces than its first.
+  void require_groups(const Matrices& subspaces, int number) const {
+    constexpr double tolerance = 1e-6;
+    std::size_t first = 0;
+    for (std::size_t h = 1; h < subspaces.size(); ++h) {
+      if (group_of(h) != group_of(first)) {
+        first = h;
+        continue;
+      }
+      const MatrixXd residual =
+          subspaces[h] - subspaces[first] * (subspaces[first].transpose() * subspaces[h]);
+      if ((residual.array().abs() <= tolerance).all()) continue;
+      reject(Location{source_}, "",
+             "layer " + std::to_string(number) + ": heads " + std::to_string(first) + " and " +
+                 std::to_string(h) + " have different keys but are of one group - are there " +
+                 std::to_string(out_.groups) + " groups of heads that share keys?");
+    }
   }
 
   void layer(std::size_t n) {
@@ -159,7 +199,9 @@ class Computation {
           condition(given.w_k.empty() ? given.subspaces[h] : given.w_k[h],
                     of_head(given.w_k.empty() ? "matrix" : "w_k")));
     }
-    const SubspacePairs pairs = subspace_pairs(subspaces, out_.bandwidth);
+    require_groups(subspaces, given.number);
+    SubspacePairs pairs = subspace_pairs(subspaces, out_.bandwidth);
+    bound_by_groups(pairs.indices);
     for (const MatrixXd& product : pairs.products) {
       layer.cosines.push_back(cosines_of(product));
       layer.gaussian.push_back(overlap(layer.cosines.back(), out_.bandwidth));
@@ -171,15 +213,32 @@ class Computation {
                                           : ReferencedIndex{.name = "qk"});
   }
 
+  /// Lowers the upper bounds of chordal, spectral and overlap to those of heads in groups.
+  void bound_by_groups(std::vector<Index>& indices) const {
+    if (out_.groups == out_.heads) return;
+    const double h = out_.heads, k = out_.k;
+    const double reach = std::min(out_.groups * k, static_cast<double>(out_.d));
+    if (indices[0].upper_bound) indices[0].upper_bound = h / (h - 1) * (1 - k / reach);
+    if (indices[1].upper_bound) *indices[1].upper_bound *= shares_.spectral;
+    if (indices[2].upper_bound) *indices[2].upper_bound *= shares_.pairs;
+  }
+
+  /// The law of `chordal` over the subspaces of the groups; of one group it is 0.
+  HaarNull null_of_groups() const {
+    if (out_.groups < 2) return {0, 0};
+    return haar_null(out_.d, out_.k, out_.groups);
+  }
+
   Reference chordal_reference() const {
     if (!has_pairs_) return {};
-    const HaarNull null = haar_null(out_.d, out_.k, out_.heads);
-    return {.mean = null.mean, .sd = null.sd};
+    const HaarNull null = null_of_groups();
+    return scaled({.mean = null.mean, .sd = null.sd}, shares_.pairs);
   }
 
   Reference reference(double RandomSet::*member) const {
     if (sets_.empty()) return {};
-    return regressed(sets_, member, haar_null(out_.d, out_.k, out_.heads));
+    const double share = member == &RandomSet::spectral ? shares_.spectral : shares_.pairs;
+    return scaled(regressed(sets_, member, null_of_groups()), share);
   }
 
   ReferencedIndex query_key(const HeadLayer& given, LayerDiversity& layer) const {
@@ -201,30 +260,53 @@ class Computation {
 
   /// The first half of the sets are the subspaces of keys, the second those of queries.
   Reference query_key_reference(const HeadLayer& given) const {
+    const bool grouped = out_.groups < out_.heads;
     std::vector<VectorXd> s;
+    std::vector<MatrixXd> v;  // of heads in groups: right singular vectors in the group's keys
     for (std::size_t h = 0; h < given.w_q.size(); ++h) {
       s.push_back(query_key_singular_values(given.w_q[h], given.w_k[h]));
+      if (grouped) v.push_back(key_singular_vectors(given.w_q[h], given.w_k[h]));
     }
     const std::size_t draws = sets_.size() / 2;
-    const auto pairs = static_cast<double>(pairs_of(out_.heads));
-    double mean = 0, variance = 0;
+    const auto key_product = [&](std::size_t l, std::size_t h, const RandomSet& keys) -> MatrixXd {
+      const auto a = static_cast<std::size_t>(group_of(l));
+      const auto b = static_cast<std::size_t>(group_of(h));
+      const auto groups = static_cast<std::size_t>(out_.groups);
+      if (a == b) return v[l].transpose() * v[h];
+      const MatrixXd& product = keys.products[a * (2 * groups - a - 1) / 2 + b - a - 1];
+      return grouped ? MatrixXd(v[l].transpose() * product * v[h]) : product;
+    };
+
+    // Terms whose sums are uncorrelated: the pairs of heads of two groups, by the groups, and each
+    // pair within a group.
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> terms;
     std::size_t pair = 0;
     for (std::size_t l = 0; l + 1 < s.size(); ++l) {
       for (std::size_t h = l + 1; h < s.size(); ++h, ++pair) {
-        std::vector<double> values;
-        double sum = 0;
+        const bool within = group_of(l) == group_of(h);
+        const std::size_t outside = s.size();
+        std::vector<double>& values =
+            terms[within ? std::pair{outside + l, h}
+                         : std::pair{static_cast<std::size_t>(group_of(l)),
+                                     static_cast<std::size_t>(group_of(h))}];
+        values.resize(draws);
         for (std::size_t i = 0; i < draws; ++i) {
-          values.push_back(
-              -std::expm1(log_query_key_correlation(s[l], s[h], sets_[draws + i].products[pair],
-                                                    sets_[i].products[pair], out_.temperature)));
-          sum += values.back();
+          values[i] -=
+              std::expm1(log_query_key_correlation(s[l], s[h], sets_[draws + i].products[pair],
+                                                   key_product(l, h, sets_[i]), out_.temperature));
         }
-        const double mean_of_pair = sum / static_cast<double>(draws);
-        mean += mean_of_pair / pairs;
-        for (const double value : values) {
-          variance += (value - mean_of_pair) * (value - mean_of_pair) /
-                      static_cast<double>(draws - 1) / (pairs * pairs);
-        }
+      }
+    }
+    const auto pairs = static_cast<double>(pairs_of(out_.heads));
+    double mean = 0, variance = 0;
+    for (const auto& [groups, values] : terms) {
+      double sum = 0;
+      for (const double value : values) sum += value;
+      const double mean_of_term = sum / static_cast<double>(draws);
+      mean += mean_of_term / pairs;
+      for (const double value : values) {
+        variance += (value - mean_of_term) * (value - mean_of_term) /
+                    static_cast<double>(draws - 1) / (pairs * pairs);
       }
     }
     return {.mean = mean,
@@ -261,6 +343,7 @@ class Computation {
   const std::string& source_;
   HeadDiversity out_;
   bool has_pairs_ = false, with_queries_ = false;
+  GroupShares shares_{.pairs = 1, .spectral = 1};
   std::vector<RandomSet> sets_;
 };
 

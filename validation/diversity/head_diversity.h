@@ -96,6 +96,7 @@ struct LayerRecord {
 /// All layers of a file.
 struct HeadDiversity {
   int heads = 0, d = 0, k = 0;
+  int groups = 0;          ///< G of heads that share keys; H where each has its own
   double temperature = 1;  ///< t of the softmax: the file's, else sqrt(k)
   double bandwidth = 1;    ///< sqrt(t): the Gaussian kernel's that has these weights (theory, 2)
   std::uint64_t seed = 0;
@@ -106,6 +107,7 @@ struct HeadDiversity {
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("d", d, "dimension of the design");
+    visit("kv_heads", groups, "groups of heads that share keys");
     visit("temperature", temperature, "temperature of the softmax");
     visit("bandwidth", bandwidth, "bandwidth of the Gaussian kernel that has these weights");
     visit("positions", rotary ? "rotary" : "absolute", "positions of the model");
@@ -118,15 +120,19 @@ struct HeadDiversity {
 
 /// Computes the diversity of each layer.
 ///
-/// Random heads have independent Haar-uniform subspaces of the same H, d, k. Mean and sd of
-/// `chordal` are exact (haar_null()); those of `spectral` and `overlap` come from `random_sets`
-/// drawn sets, with `chordal` as control variate. For `qk`, which needs w_q, w_k and positions that
-/// are not rotary, random heads keep the singular values of their W_Q W_K^T while its left and
-/// right subspaces are independent and Haar-uniform. Indices over pairs of independent Haar heads
-/// have uncorrelated terms, so that their variance is that of a pair over the number of pairs.
+/// Random heads have Haar-uniform subspaces of the same H, d, k and groups: the heads of a group
+/// share one subspace, and those of different groups are independent. Upper bounds are for such
+/// groups too. Mean and sd of `chordal` are exact (haar_null()); those of `spectral` and `overlap`
+/// come from `random_sets` drawn sets, with `chordal` as control variate. For `qk`, which needs
+/// w_q, w_k and positions that are not rotary, random heads keep the singular values of their W_Q
+/// W_K^T while its left and right subspaces are independent and Haar-uniform; the right singular
+/// vectors of the heads of a group are turned together. Sums over the pairs of heads of two groups
+/// are uncorrelated, and so are single pairs within a group, so that the variance of `qk` is the
+/// sum of theirs.
 ///
 /// \param seed of the random heads; figures do not depend on `threads`
-/// Throws InvalidInput, beginning with `source`, where matrices have rank below k.
+/// Throws InvalidInput, beginning with `source`, where matrices have rank below k or heads of one
+/// group differ in their subspaces.
 HeadDiversity head_diversity(const HeadFile& file, const std::string& source, std::uint64_t seed,
                              int threads);
 

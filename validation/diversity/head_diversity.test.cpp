@@ -135,6 +135,88 @@ TEST(HeadDiversity, RandomHeadsAreNoOutliers) {
   }
 }
 
+/// Heads of random weights in groups: keys of one Haar subspace a group, queries of one a head.
+HeadFile grouped_file(int layers, const Sizes& sizes, int groups, std::uint64_t first_seed) {
+  Sizes of_keys = sizes;
+  of_keys.heads = groups;
+  const HeadFile keys = query_key_file(layers, of_keys, first_seed);
+  HeadFile file = query_key_file(layers, sizes, first_seed + 5000);
+  file.kv_heads = groups;
+  for (std::size_t n = 0; n < file.layers.size(); ++n) {
+    for (std::size_t h = 0; h < file.layers[n].w_k.size(); ++h) {
+      const std::size_t group =
+          h * static_cast<std::size_t>(groups) / static_cast<std::size_t>(sizes.heads);
+      file.layers[n].w_k[h] = keys.layers[n].w_k[group];
+      file.layers[n].subspaces[h] = keys.layers[n].subspaces[group];
+    }
+  }
+  return file;
+}
+
+/// As RandomHeadsAreNoOutliers, of heads that share keys.
+TEST(HeadDiversity, RandomHeadsInGroupsAreNoOutliers) {
+  constexpr int layers = 300;
+  const Sizes sizes{.d = 9, .heads = 8, .k = 2, .n = 1};
+  HeadFile file = grouped_file(layers, sizes, 4, 50);
+  const HeadDiversity diversity = head_diversity(file, "f", 3, 2);
+  EXPECT_EQ(diversity.groups, 4);
+  for (const char* name : {"chordal", "spectral", "overlap", "qk"}) {
+    double sum = 0, squares = 0;
+    for (const LayerDiversity& layer : diversity.layers) {
+      const ReferencedIndex& index = index_of(layer, name);
+      sum += *index.z;
+      squares += *index.z * *index.z;
+      if (index.upper_bound) {
+        EXPECT_LE(*index.value, *index.upper_bound) << name;
+      }
+    }
+    EXPECT_LE(std::abs(sum / layers), 4.5 / std::sqrt(layers) + 0.1) << name;
+    EXPECT_NEAR(squares / layers, 1, 4.5 * std::sqrt(2.0 / layers) + 0.1) << name;
+  }
+  // Control: without their groups the same heads are far from random ones.
+  file.kv_heads = 0;
+  const HeadDiversity ungrouped = head_diversity(file, "f", 3, 2);
+  EXPECT_EQ(ungrouped.groups, 8);
+  EXPECT_LT(*index_of(ungrouped.layers[0], "chordal").z, -5);
+}
+
+TEST(HeadDiversity, OrthogonalGroupsReachTheUpperBounds) {
+  const Matrices right =
+      to_matrices(OrthogonalSubspaces{}.generate({.d = 8, .heads = 2, .k = 2, .n = 1}));
+  HeadFile file;
+  file.layers.emplace_back().subspaces = {right[0], right[0], right[1], right[1]};
+  file.kv_heads = 2;
+  const HeadDiversity diversity = head_diversity(file, "f", 0, 2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ReferencedIndex& index = diversity.layers[0].indices[i];
+    EXPECT_NEAR(*index.value, *index.upper_bound, 1e-13) << index.name;
+    EXPECT_LT(*index.upper_bound, 1) << index.name;
+  }
+  EXPECT_NEAR(*diversity.layers[0].indices[0].upper_bound, 2.0 / 3, 1e-15);  // 4 of 6 pairs
+  // One group: nothing differs and nothing is random.
+  file.layers[0].subspaces = {right[0], right[0], right[0], right[0]};
+  file.kv_heads = 1;
+  const HeadDiversity one = head_diversity(file, "f", 0, 2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(*one.layers[0].indices[i].value, 0, 1e-13);
+    EXPECT_EQ(*one.layers[0].indices[i].upper_bound, 0);
+    EXPECT_FALSE(one.layers[0].indices[i].z);
+  }
+}
+
+TEST(HeadDiversity, HeadsOfAGroupShareTheirKeys) {
+  HeadFile file = haar_file(1, {.d = 8, .heads = 4, .k = 2, .n = 1}, 3);
+  file.kv_heads = 2;
+  try {
+    head_diversity(file, "f", 0, 2);
+    FAIL() << "accepted";
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "f: layer 0: heads 0 and 1 have different keys but are of one group - are there "
+                 "2 groups of heads that share keys?");
+  }
+}
+
 TEST(HeadDiversity, ReferencesAgreeAcrossSeeds) {
   const Sizes sizes{.d = 12, .heads = 4, .k = 3, .n = 1};
   const HeadFile file = query_key_file(1, sizes, 7);

@@ -278,6 +278,18 @@ SubspacePairs subspace_pairs(const Matrices& subspaces, double gaussian_bandwidt
   return out;
 }
 
+GroupShares group_shares(int d, int k, int heads, int groups) {
+  if (k < 1 || k > d || heads < 2 || groups < 1 || heads % groups != 0) {
+    reject("d, k, heads, groups are " + std::to_string(d) + ", " + std::to_string(k) + ", " +
+           std::to_string(heads) + ", " + std::to_string(groups) +
+           " (allowed: 1 <= k <= d, heads >= 2, groups that divide heads)");
+  }
+  const double h = heads, members = h / groups;
+  const auto room = [&](int subspaces) { return std::min(double(subspaces) * k, double(d)) - k; };
+  return {.pairs = (h - members) / (h - 1),
+          .spectral = room(heads) > 0 ? room(groups) / room(heads) : 1};
+}
+
 double output_index_upper_bound(int heads) {
   if (heads < 2) reject("heads is " + std::to_string(heads) + " (allowed: 2 or more)");
   return static_cast<double>(heads) / static_cast<double>(heads - 1);

@@ -105,6 +105,17 @@ SubspacePairs subspace_pairs(const Matrices& subspaces, double gaussian_bandwidt
 /// The cosines of the principal angles from W_l^T W_h, as principal_cosines() of the two frames.
 std::vector<double> principal_cosines(const Eigen::MatrixXd& product);
 
+/// The indices of H heads in G groups, the H/G heads of each on one subspace, as shares of the
+/// indices of the G subspaces.
+struct GroupShares {
+  double pairs;     ///< of chordal, overlap: (H - H/G)/(H - 1), the pairs of heads of two groups
+  double spectral;  ///< (min(G k, d) - k)/(min(H k, d) - k); 1 where that is 0/0
+};
+
+/// Computes the shares; both are 1 for G = H. Throws std::invalid_argument unless 1 <= k <= d,
+/// heads >= 2 and groups divides heads.
+GroupShares group_shares(int d, int k, int heads, int groups);
+
 /// Returns H/(H-1), the upper bound of the index "output" = 1 - C/V: reached where the heads'
 /// errors cancel. Throws std::invalid_argument for heads < 2, where the index is undefined.
 double output_index_upper_bound(int heads);

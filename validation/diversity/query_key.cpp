@@ -83,6 +83,11 @@ VectorXd query_key_singular_values(const MatrixXd& w_q, const MatrixXd& w_k) {
   return symmetric_eigenvalues(moment).values.reverse().cwiseMax(0.0).cwiseSqrt();
 }
 
+MatrixXd key_singular_vectors(const MatrixXd& w_q, const MatrixXd& w_k) {
+  // W_K W_Q^T = Q (R R_Q^T) Q_Q^T.
+  return left_svd(HouseholderQr(w_k).upper() * HouseholderQr(w_q).upper().transpose()).u;
+}
+
 double log_query_key_correlation(const VectorXd& s_h, const VectorXd& s_l, const MatrixXd& u,
                                  const MatrixXd& v, double temperature) {
   // As above with A = (V_h S_h, -V_l S_l) and B = (U_h, U_l), block by block.

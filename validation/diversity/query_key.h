@@ -32,6 +32,11 @@ std::vector<QueryKeyCorrelation> query_key_correlations(const std::vector<Eigen:
 /// error of about sqrt(eps) of the largest.
 Eigen::VectorXd query_key_singular_values(const Eigen::MatrixXd& w_q, const Eigen::MatrixXd& w_k);
 
+/// Computes the right singular vectors of W_Q W_K^T = U diag(s) V^T in the coordinates of the keys:
+/// V = Q times the result, W_K = Q R.
+/// \return [k][k], orthogonal
+Eigen::MatrixXd key_singular_vectors(const Eigen::MatrixXd& w_q, const Eigen::MatrixXd& w_k);
+
 /// Computes log E rho from M_h = V_h diag(s_h) U_h^T and how the two heads lie to one another.
 /// \param s_h,s_l [k]
 /// \param u,v [k][k], U_h^T U_l and V_h^T V_l

@@ -215,6 +215,10 @@ void add_hdi(CLI::App& app, HdiArguments& hdi) {
       ->type_name("");
   command->add_option("--json", hdi.json, "Write the figures to a file, or - for standard output")
       ->type_name("FILE|-");
+  command
+      ->add_option("--kv-heads", hdi.kv_heads,
+                   "Groups of heads that share keys, of a file that does not say")
+      ->type_name("G");
   command->add_option("--seed", hdi.seed, "Seed of the random heads; the default is 0")
       ->type_name("S");
   command->add_option("--threads", hdi.threads, "Threads to use; the default is all")

@@ -57,11 +57,30 @@ std::string table(const HeadDiversity& diversity, const std::string& file) {
                      ", k " + std::to_string(diversity.k) + ", temperature " +
                      short_number(diversity.temperature) + ", overlap at bandwidth " +
                      short_number(diversity.bandwidth) + "\n\n" + layer_table(diversity) + "\n";
-  text += "random: mean over random heads of that shape, seed " + std::to_string(diversity.seed) +
-          "; z: standard deviations from it\n";
+  const std::string groups = diversity.groups == diversity.heads
+                                 ? ""
+                                 : " in " + std::to_string(diversity.groups) + " key-value " +
+                                       (diversity.groups == 1 ? "group" : "groups");
+  text += "random: mean over random heads of that shape" + groups + ", seed " +
+          std::to_string(diversity.seed) + "; z: standard deviations from it\n";
   text += "condition: median over heads of largest over smallest singular value of the keys\n";
   if (diversity.rotary) text += "qk is undefined: positions are rotary\n";
   return text;
+}
+
+/// Takes the groups of --kv-heads for those that the file does not name.
+void use_groups(HeadFile& file, const std::string& path, const std::string& text) {
+  const auto heads = static_cast<std::uint64_t>(file.heads());
+  const auto groups = static_cast<int>(parse_whole_number("--kv-heads", text, 1, heads));
+  if (file.heads() % groups != 0) {
+    throw InvalidInput("--kv-heads: " + std::to_string(groups) + " does not divide the " +
+                       std::to_string(heads) + " heads into groups");
+  }
+  if (file.kv_heads > 0 && file.kv_heads != groups) {
+    throw InvalidInput("--kv-heads: " + std::to_string(groups) + ", but " + path + " has " +
+                       std::to_string(file.kv_heads) + " - leave out --kv-heads");
+  }
+  file.kv_heads = groups;
 }
 
 }  // namespace
@@ -74,8 +93,9 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, {arguments.file});
   }
-  const HeadDiversity diversity =
-      head_diversity(read_head_file(arguments.file), arguments.file, seed, threads);
+  HeadFile file = read_head_file(arguments.file);
+  if (arguments.kv_heads) use_groups(file, arguments.file, *arguments.kv_heads);
+  const HeadDiversity diversity = head_diversity(file, arguments.file, seed, threads);
   std::string json;
   if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
   std::cout << (json_to_standard_output ? json : table(diversity, arguments.file));

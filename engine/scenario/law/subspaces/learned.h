@@ -18,6 +18,8 @@ struct LearnedHeads {
   Fit fit;                     ///< with its history
   std::uint64_t points = 0;    ///< of the training set
   std::uint64_t held_out = 0;  ///< of these
+  /// Squared error over the points held out with keys of another training set.
+  std::optional<double> fresh_key_error = {};
   double seconds = 0;
 };
 
