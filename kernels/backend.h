@@ -61,7 +61,8 @@ class Backend {
     return worker_bytes(Plans(&one, 1));
   }
 
-  /// Creates a worker on plans that share their draws and outlive it.
+  /// Creates a worker on plans that share their draws and outlive it. Throws std::invalid_argument
+  /// with advice for a plan that this backend does not compute.
   virtual std::unique_ptr<Worker> worker(Plans plans) const = 0;
   std::unique_ptr<Worker> worker(const Plan& plan) const {
     const Plan* const one = &plan;

@@ -23,7 +23,7 @@ T prior_at(const SoftmaxKernel& kernel, T norm2) {
   return kernel.log_prior(norm2 / static_cast<T>(kernel.temperature));
 }
 
-/// What the backends take for granted: see docs/architecture.md.
+/// What the backends take for granted: see kernels/law/kernel/kernel_law.h.
 template <std::size_t Index = 0>
 void expect_one_at_the_query_and_falling() {
   if constexpr (Index < std::variant_size_v<KernelLaw>) {

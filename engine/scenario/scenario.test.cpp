@@ -281,6 +281,8 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
   directory.write("heads.npy", npy_bytes({2, 4, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0,  //
                                                                         0, 0, 0, 0, 1, 0, 0, 1}));
   for (const auto& law : describe_laws()) {
+    ASSERT_TRUE(minimal_laws.contains(law.family) && minimal_laws.at(law.family).contains(law.name))
+        << law.family << " law " << law.name << " has no row in minimal_laws";
     const auto& parameters = minimal_laws.at(law.family).at(law.name);
     const std::string table =
         "{ law = \"" + law.name + "\"" + (parameters.empty() ? "" : ", " + parameters) + " }";

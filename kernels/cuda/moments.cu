@@ -39,6 +39,13 @@ HEADLAB_HD bool sums_over_pairs(const MomentLayout& layout, const TotalsLayout& 
   return layout.has_alignment() || (layout.conditional && !layout.pairwise() && !totals.ensemble);
 }
 
+/// Which statistic of a query that is: the alignment, or the noise of the ensemble.
+HEADLAB_HD std::int64_t pair_statistic(const MomentLayout& layout) {
+  return static_cast<std::int64_t>(layout.has_alignment()
+                                       ? layout.alignment_offset()
+                                       : layout.noise_offset() + layout.components() - 1);
+}
+
 /// One statistic of one query of one replicate, in the order of kernels/moments.h, except those
 /// that are sums over all pairs of heads.
 HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
@@ -46,7 +53,7 @@ HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   const auto per_query = static_cast<std::int64_t>(layout.per_query());
   const std::int64_t at = number_of_thread();
   if (at >= a.replicates * layout.queries * per_query) return;
-  if (sums_over_pairs(layout, a.totals) && at % per_query == per_query - 1) return;
+  if (sums_over_pairs(layout, a.totals) && at % per_query == pair_statistic(layout)) return;
   const std::int64_t row = at / per_query;
   const int s = static_cast<int>(at % per_query);
   const TotalsLayout& totals = a.totals;
@@ -111,7 +118,7 @@ HEADLAB_KERNEL void pair_statistic_kernel(const StatisticsArguments a) {
     result = result > 0 ? a.noise_factor * result : 0.0;
   }
   const auto per_query = static_cast<std::int64_t>(a.layout.per_query());
-  if (lane == 0) a.statistics[row * per_query + per_query - 1] = result;
+  if (lane == 0) a.statistics[row * per_query + pair_statistic(a.layout)] = result;
 }
 
 /// Component pair `index` of a layout.
