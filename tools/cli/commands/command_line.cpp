@@ -130,6 +130,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                    "Dimensions of all heads together, H d_k <= D; or several: 8,16,32")
       ->type_name("D");
   command
+      ->add_option("--dims", allocate.dims,
+                   "Dimensions of a head to choose from: 16,32,64; the default is all")
+      ->type_name("K");
+  command
       ->add_option("--n", allocate.n,
                    "Training points, instead of the scenario's; or several: 100,1000")
       ->type_name("N");
