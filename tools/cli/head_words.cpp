@@ -77,7 +77,7 @@ std::string redundancy_text(const HeadDiversity& diversity, std::size_t top, dou
   std::string text;
   if (top > 0) {
     text += "\nmost alike heads (of random subspaces the mean squared cosine is k/d = " +
-            two_digits(static_cast<double>(diversity.k) / diversity.d) + ")\n" +
+            short_number(static_cast<double>(diversity.k) / diversity.d) + ")\n" +
             identical_text(diversity);
     for (const AlikePair& pair : alike_pairs(diversity, top)) {
       text += "  layer " + std::to_string(pair.layer) + ": heads " + std::to_string(pair.first) +

@@ -222,6 +222,45 @@ TEST_F(Heads, AFolderNeedsNoOptions) {
   }
 }
 
+TEST_F(Heads, HeadsOfLowRankAreNamed) {
+  SmallCheckpoint c = small_bert();
+  auto& numbers = c.tensors["bert.encoder.layer.1.attention.self.key.weight"].numbers;
+  std::fill_n(numbers.begin() + 48, 96, 0.0f);
+  write("z.safetensors", c.bytes());
+  const Arguments import = {"import-heads", "z.safetensors", "--config", "b.json", "--out", "z.nc"};
+  const ProgramResult imported = headlab(import);
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  EXPECT_NE(imported.out.find("layer 1: heads 1 and 2 left out, keys of rank 0 below k = 4\n"),
+            std::string::npos)
+      << imported.out;
+  const ProgramResult table = headlab({"hdi", "z.nc"});
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("layer 1 has 1 of 3 heads"), std::string::npos) << table.out;
+  const Json json = Json::parse(headlab({"hdi", "z.nc", "--json", "-"}).out);
+  EXPECT_EQ(json["layers"][0]["heads"], 3);
+  EXPECT_EQ(json["layers"][1]["heads"], 1);
+  EXPECT_EQ(json["layers"][1]["head_numbers"], Json::array({0}));
+}
+
+TEST_F(Heads, HdiNamesTheMostAlikeHeads) {
+  // Heads 0 and 2 are one line, head 1 has squared cosine 0.36 with them.
+  write("h.npy", npy_bytes({3, 2, 1}, std::vector<double>{1, 0, 3, 4, 2, 0}));
+  const std::string out = headlab({"hdi", "h.npy"}).out;
+  EXPECT_NE(out.find("random chordal"), std::string::npos) << out;
+  EXPECT_NE(out.find("z overlap"), std::string::npos) << out;
+  EXPECT_NE(out.find("  layer 0: heads 0 and 2, mean squared cosine 1.00: one subspace\n"
+                     "  layer 0: heads 0 and 1, mean squared cosine 0.36\n"),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("\nredundant at mean squared cosine 0.9: 1 of 3 heads, each that close to an "
+                     "earlier head of its layer that is kept (layer 0: 1)\n"),
+            std::string::npos)
+      << out;
+  const std::string none = headlab({"hdi", "h.npy", "--top", "0", "--threshold", "0.3"}).out;
+  EXPECT_EQ(none.find("most alike"), std::string::npos) << none;
+  EXPECT_NE(none.find("cosine 0.3: 2 of 3 heads"), std::string::npos) << none;
+}
+
 TEST_F(Heads, AllocateSaysWhatToWriteInPlaceOfAFile) {
   write("h.npy", npy_bytes({1, 2, 1}, std::vector<double>{1, 0}));
   const std::string law = R"(heads.subspaces={law="file", path="h.npy"})";
@@ -317,11 +356,15 @@ TEST_F(Heads, HdiRefusesInOneLine) {
        "--seed: \"x\" does not fit (allowed: a whole number from 0 to 9007199254740991)"},
       {{"hdi", "good.npy", "--threads", "0"},
        "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
+      {{"hdi", "good.npy", "--top", "-1"},
+       "--top: \"-1\" does not fit (allowed: a whole number from 0 to 1000000)"},
+      {{"hdi", "good.npy", "--threshold", "1.1"},
+       "--threshold: \"1.1\" does not fit (allowed: a number from 0 to 1)"},
       {{"hdi", "good.npy", "--json", "nowhere/x"},
        "--json: nowhere/x: there is no folder nowhere - choose a place you may write to"},
       {{"hdi", "good.npy", "--jsn", "-"},
-       "hdi: unknown option --jsn (allowed: --help, --json, --seed, --threads) - did you mean "
-       "--json?"},
+       "hdi: unknown option --jsn (allowed: --help, --json, --seed, --top, --threshold, --threads) "
+       "- did you mean --json?"},
       {{"hdi", "good.npy", "two.npy"},
        "hdi: unexpected argument \"two.npy\" - try headlab help hdi"},
   });
