@@ -82,6 +82,8 @@ class NetcdfReader {
     shape_ = checked_shape("subspaces", 4);
     check_sizes(path_, shape_[1], shape_[2], shape_[3]);
     HeadFile file;
+    file.model_heads = static_cast<int>(shape_[1]);
+    read_ranks();
     for (const auto& [at, number] : chosen(layer)) {
       file.layers.push_back(read_layer(at, number, subspaces_alone));
     }
@@ -90,6 +92,7 @@ class NetcdfReader {
     file.architecture = text("architecture");
     file.origin = text("checkpoint");
     file.kv_heads = kv_heads();
+    file.left_out = text("left_out");
     return file;
   }
 
@@ -161,24 +164,49 @@ class NetcdfReader {
     return all;
   }
 
+  void read_ranks() {
+    if (!root_.has_variable("rank")) return;
+    if (root_.shape("rank") != Shape{shape_[0], shape_[1]}) {
+      fail("variable rank does not fit subspaces");
+    }
+    ranks_ = root_.integers("rank");
+  }
+
+  /// Heads of a layer that have a subspace.
+  std::vector<std::size_t> present(std::size_t at) const {
+    std::vector<std::size_t> heads;
+    for (std::size_t h = 0; h < shape_[1]; ++h) {
+      const bool full =
+          ranks_.empty() || ranks_[at * shape_[1] + h] >= static_cast<std::int64_t>(shape_[3]);
+      if (full) heads.push_back(h);
+    }
+    return heads;
+  }
+
   Matrices matrices(const std::string& name, std::size_t at) const {
     if (checked_shape(name, 4) != shape_)
       fail("variable " + name + " has another shape than subspaces");
     const std::vector<double> numbers =
         root_.doubles(name, {{at, 0, 0, 0}, {1, shape_[1], shape_[2], shape_[3]}});
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      if (!std::isfinite(numbers[i])) {
-        const std::size_t head = i / (shape_[2] * shape_[3]);
+    const std::size_t size = shape_[2] * shape_[3];
+    Matrices found;
+    for (const std::size_t head : present(at)) {
+      const std::span<const double> own = std::span(numbers).subspan(head * size, size);
+      if (!std::ranges::all_of(own, [](double x) { return std::isfinite(x); })) {
         fail("variable " + name + " has a number that is not finite in head " +
              std::to_string(head) + " of place " + std::to_string(at) + " along layer");
       }
+      found.push_back(matrices_of(own, 1, shape_[2], shape_[3])[0]);
     }
-    return matrices_of(numbers, shape_[1], shape_[2], shape_[3]);
+    return found;
   }
 
   HeadLayer read_layer(std::size_t at, int number, bool subspaces_alone) const {
     HeadLayer layer;
     layer.number = number;
+    const std::vector<std::size_t> heads = present(at);
+    if (heads.empty()) fail("has no head of full rank in layer " + std::to_string(number));
+    if (heads.size() < shape_[1]) layer.heads.assign(heads.begin(), heads.end());
     layer.subspaces = matrices("subspaces", at);
     if (subspaces_alone) return layer;
     if (root_.has_variable("w_q") != root_.has_variable("w_k")) fail("has one of w_q and w_k only");
@@ -194,6 +222,7 @@ class NetcdfReader {
   NetcdfInput input_;
   NetcdfGroup root_;
   Shape shape_;
+  std::vector<std::int64_t> ranks_;  ///< [layer][head], or empty: all are k
 };
 
 HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspaces_alone) {
@@ -218,22 +247,46 @@ HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspa
   }
 }
 
-/// Writes one variable over all layers.
-template <class Get>
+/// Writes one variable over all layers. Heads that are absent from a layer get `size` numbers NaN.
+template <class Items, class Append>
 void write_variable(const NetcdfGroup& root, const HeadFile& file, const char* name,
                     const std::vector<std::string>& dimensions, const char* long_name,
-                    const Get& get) {
+                    Items HeadLayer::*member, std::size_t size, const Append& append_item) {
   std::vector<double> numbers;
-  for (const HeadLayer& layer : file.layers) get(layer, numbers);
+  for (const HeadLayer& layer : file.layers) {
+    const auto& items = layer.*member;
+    if (items.empty()) continue;
+    std::size_t i = 0;
+    for (int head = 0; head < file.heads(); ++head) {
+      if (layer.heads.empty() || (i < items.size() && layer.heads[i] == head)) {
+        append_item(numbers, items[i++]);
+      } else {
+        numbers.insert(numbers.end(), size, std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+  }
   if (!numbers.empty()) root.write(name, dimensions, {.long_name = long_name}, numbers);
 }
 
 void write_matrices(const NetcdfGroup& root, const HeadFile& file, const char* name,
                     Matrices HeadLayer::*member, const char* long_name) {
-  write_variable(root, file, name, {"layer", "head", "d", "k"}, long_name,
-                 [&](const HeadLayer& layer, std::vector<double>& numbers) {
-                   for (const Eigen::MatrixXd& w : layer.*member) append(numbers, w);
-                 });
+  write_variable(
+      root, file, name, {"layer", "head", "d", "k"}, long_name, member,
+      static_cast<std::size_t>(file.d()) * static_cast<std::size_t>(file.k()),
+      [](std::vector<double>& numbers, const Eigen::MatrixXd& w) { append(numbers, w); });
+}
+
+/// Rank of the keys of each head: k unless the head is absent.
+std::vector<std::int64_t> ranks_of(const HeadFile& file) {
+  std::vector<std::int64_t> ranks;
+  for (const HeadLayer& layer : file.layers) {
+    const std::size_t first = ranks.size();
+    ranks.insert(ranks.end(), static_cast<std::size_t>(file.heads()), file.k());
+    for (const DeficientHead& one : file.deficient) {
+      if (one.layer == layer.number) ranks[first + static_cast<std::size_t>(one.head)] = one.rank;
+    }
+  }
+  return ranks;
 }
 
 void write_netcdf(const std::string& path, const HeadFile& file) {
@@ -250,6 +303,7 @@ void write_netcdf(const std::string& path, const HeadFile& file) {
   root.put_attribute("architecture", file.architecture);
   root.put_attribute("positions", file.rotary ? "rotary" : "absolute");
   root.put_attribute("kv_heads", std::int64_t{file.kv_heads});
+  root.put_attribute("left_out", file.left_out);
   root.define_dimension("layer", file.layers.size());
   root.define_dimension("head", static_cast<std::size_t>(file.heads()));
   root.define_dimension("d", static_cast<std::size_t>(file.d()));
@@ -268,16 +322,14 @@ void write_netcdf(const std::string& path, const HeadFile& file) {
   write_matrices(root, file, "query_subspaces", &HeadLayer::query_subspaces,
                  "left singular vectors of w_q w_k^T: orthonormal basis of its column space");
   write_variable(root, file, "singular_values", {"layer", "head", "k"},
-                 "singular values of w_q w_k^T, largest first",
-                 [](const HeadLayer& layer, std::vector<double>& all) {
-                   for (const Eigen::VectorXd& s : layer.singular_values) append(all, s);
-                 });
+                 "singular values of w_q w_k^T, largest first", &HeadLayer::singular_values,
+                 static_cast<std::size_t>(file.k()),
+                 [](std::vector<double>& all, const Eigen::VectorXd& s) { append(all, s); });
   write_variable(root, file, "condition_number", {"layer", "head"},
-                 "largest over smallest singular value of w_k",
-                 [](const HeadLayer& layer, std::vector<double>& all) {
-                   all.insert(all.end(), layer.condition_numbers.begin(),
-                              layer.condition_numbers.end());
-                 });
+                 "largest over smallest singular value of w_k", &HeadLayer::condition_numbers, 1,
+                 [](std::vector<double>& all, double one) { all.push_back(one); });
+  root.write("rank", {"layer", "head"},
+             {.long_name = "rank of w_k; a head of rank below k has no numbers"}, ranks_of(file));
   image.save(path);
 }
 
@@ -314,8 +366,9 @@ void write_head_file(const std::string& path, const HeadFile& file) {
   std::vector<double> numbers;
   for (const Eigen::MatrixXd& w : file.layers.at(0).subspaces) append(numbers, w);
   const auto length = [](int n) { return static_cast<std::uint64_t>(n); };
-  write_atomically(path,
-                   npy_bytes({length(file.heads()), length(file.d()), length(file.k())}, numbers));
+  write_atomically(
+      path,
+      npy_bytes({file.layers.at(0).subspaces.size(), length(file.d()), length(file.k())}, numbers));
 }
 
 }  // namespace headlab

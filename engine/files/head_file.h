@@ -15,8 +15,9 @@ namespace headlab {
 
 /// The heads of one layer.
 struct HeadLayer {
-  int number = 0;      ///< of the layer in its model
-  Matrices subspaces;  ///< [H], a basis in the columns of each
+  int number = 0;          ///< of the layer in its model
+  std::vector<int> heads;  ///< [H] numbers of the heads in the model; empty: 0, 1, .., H - 1
+  Matrices subspaces;      ///< [H], a basis in the columns of each
 
   /// [H] or empty: projections of queries and keys, so that a query x gives a key X the weight
   /// exp((w_q^T x).(w_k^T X)/t).
@@ -31,16 +32,28 @@ struct HeadLayer {
   std::vector<double> condition_numbers;
 };
 
-/// The content of a file of heads. All layers have the same H, d and k.
-struct HeadFile {
-  std::vector<HeadLayer> layers;      ///< at least one
-  std::optional<double> temperature;  ///< t, of the softmax of the model
-  bool rotary = false;                ///< queries and keys are turned by their position first
-  std::string architecture;           ///< empty where the file does not say
-  std::string origin;                 ///< the file that the heads were taken from
-  int kv_heads = 0;                   ///< G: heads h G / H share keys, rounded down; 0: not said
+/// A head whose keys have rank below k, so that it has no subspace of dimension k.
+struct DeficientHead {
+  int layer = 0, head = 0, rank = 0;
+};
 
-  int heads() const { return static_cast<int>(layers.at(0).subspaces.size()); }
+/// The content of a file of heads. All layers have the same d and k, and the same H where all heads
+/// of the model have a subspace.
+struct HeadFile {
+  std::vector<HeadLayer> layers;         ///< at least one
+  std::optional<double> temperature;     ///< t, of the softmax of the model
+  bool rotary = false;                   ///< queries and keys are turned by their position first
+  std::string architecture;              ///< empty where the file does not say
+  std::string origin;                    ///< the file that the heads were taken from
+  int kv_heads = 0;                      ///< G: heads h G / H share keys, rounded down; 0: not said
+  std::string left_out;                  ///< what the heads lack of the model's logits
+  int model_heads = 0;                   ///< heads of a layer of the model; 0: those of layer 0
+  std::vector<DeficientHead> deficient;  ///< heads of the model that are not in `layers`
+
+  /// Heads of a layer, among them those without a subspace.
+  int heads() const {
+    return model_heads > 0 ? model_heads : static_cast<int>(layers.at(0).subspaces.size());
+  }
   int d() const { return static_cast<int>(layers.at(0).subspaces.at(0).rows()); }
   int k() const { return static_cast<int>(layers.at(0).subspaces.at(0).cols()); }
   /// Groups of heads that share keys: H where each has its own, or where the file does not say.
@@ -49,9 +62,9 @@ struct HeadFile {
 
 /// Reads a file of heads, or of these one layer: NPY of shape H x d x k, which is layer 0, or
 /// NetCDF with `subspaces` [layer, head, d, k] and, where heads share keys, the attribute
-/// `kv_heads`. Throws InvalidInput, one line that begins with the
-/// path, where something is missing, does not fit or is not finite, before it allocates more than
-/// the file can hold.
+/// `kv_heads`. Heads whose `rank` [layer, head], where there is such a variable, is below k are
+/// left out. Throws InvalidInput, one line that begins with the path, where something is missing,
+/// does not fit or is not finite, before it allocates more than the file can hold.
 HeadFile read_head_file(const std::string& path, std::optional<int> layer = {});
 
 /// One layer as read_head_file() finds it; its subspaces alone, or all its matrices. Throws

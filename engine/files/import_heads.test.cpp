@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/import_heads.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -52,9 +53,9 @@ class Checkpoint : public testing::Test {
     return "accepted";
   }
   /// What is refused of a config.json.
-  std::string config_refusal(const std::string& text, Architecture architecture) const {
+  std::string config_refusal(const std::string& text, const char* architecture) const {
     std::ofstream(path_) << text;
-    return refusal([&] { read_head_counts(path_, architecture); });
+    return refusal([&] { read_model_config(path_, &find_architecture(architecture)); });
   }
 
   fs::path folder_;
@@ -105,13 +106,17 @@ void expect_head(const HeadLayer& layer, std::size_t h, const MatrixXd& w_q, con
   EXPECT_GE(layer.singular_values[h](0), layer.singular_values[h](k - 1));
 }
 
-constexpr HeadCounts three_heads = {.heads = 3, .kv_heads = 3, .layers = {}};
+constexpr HeadCounts three_heads = {.heads = 3, .kv_heads = 3, .layers = {}, .head_dim = {}};
+
+HeadImport of(const std::string& architecture, const HeadCounts& counts = three_heads) {
+  return {.architecture = &find_architecture(architecture), .counts = counts, .layer = {}};
+}
 
 TEST_F(Checkpoint, Bert) {
   for (const std::string prefix : {"bert.", ""}) {
     for (const std::string gain : {"weight", "gamma"}) {
       const SmallCheckpoint c = small_bert(prefix, gain);
-      const HeadFile file = import(c, {.counts = three_heads}, 2);
+      const HeadFile file = import(c, of("bert"), 2);
       EXPECT_EQ(file.heads(), 3);
       EXPECT_EQ(file.d(), 12);
       EXPECT_EQ(file.k(), 4);
@@ -141,8 +146,9 @@ TEST_F(Checkpoint, Bert) {
 TEST_F(Checkpoint, Gpt2) {
   for (const std::string prefix : {"transformer.", ""}) {
     const SmallCheckpoint c = small_gpt2(prefix);
-    const HeadFile file =
-        import(c, {.architecture = Architecture::gpt2, .counts = three_heads, .layer = 1});
+    HeadImport one = of("gpt2");
+    one.layer = 1;
+    const HeadFile file = import(c, one);
     ASSERT_EQ(file.layers.size(), 1u);
     EXPECT_EQ(file.layers[0].number, 1);
     EXPECT_EQ(file.temperature, 2);
@@ -161,7 +167,7 @@ TEST_F(Checkpoint, Gpt2) {
 
 TEST_F(Checkpoint, LlamaSharesKeys) {
   const SmallCheckpoint c = small_llama();
-  const HeadFile file = import(c, {.architecture = Architecture::llama, .counts = {6, 3, {}}});
+  const HeadFile file = import(c, of("llama", {6, 3, {}, {}}));
   ASSERT_EQ(file.layers.size(), 2u);
   EXPECT_TRUE(file.rotary);
   EXPECT_EQ(file.kv_heads, 3);
@@ -187,7 +193,7 @@ TEST_F(Checkpoint, LlamaSharesKeys) {
 }
 
 TEST_F(Checkpoint, ThreadsChangeNothing) {
-  const HeadImport what{.counts = three_heads};
+  const HeadImport what = of("bert");
   const HeadFile one = import(small_bert(), what, 1), three = import(small_bert(), what, 3);
   for (std::size_t n = 0; n < 2; ++n) {
     for (std::size_t h = 0; h < 3; ++h) {
@@ -198,8 +204,8 @@ TEST_F(Checkpoint, ThreadsChangeNothing) {
 }
 
 TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
-  const HeadImport bert{.counts = three_heads};
-  const HeadImport llama{.architecture = Architecture::llama, .counts = {6, 3, {}}};
+  const HeadImport bert = of("bert");
+  const HeadImport llama = of("llama", {6, 3, {}, {}});
   const std::string query = "bert.encoder.layer.1.attention.self.query.weight";
   const std::string key = "bert.encoder.layer.1.attention.self.key.weight";
   ASSERT_EQ(refusal(small_bert(), bert), "accepted");
@@ -207,10 +213,10 @@ TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
 
   EXPECT_EQ(refusal(SmallCheckpoint(), bert),
             "has no tensor bert.encoder.layer.0.attention.self.query.weight - is it of another "
-            "architecture than bert, or one of several files?");
+            "architecture than bert, or one shard of several? (then name their folder)");
   EXPECT_EQ(refusal(small_gpt2(), llama),
             "has no tensor model.layers.0.self_attn.q_proj.weight - is it of another architecture "
-            "than llama, or one of several files?");
+            "than llama, or one shard of several? (then name their folder)");
   HeadImport seventh = bert;
   seventh.layer = 7;
   EXPECT_EQ(
@@ -226,14 +232,14 @@ TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
 
   const std::string of_counts = " - are --heads and --kv-heads right?";
   HeadImport five = bert;
-  five.counts = {5, 5, {}};
+  five.counts = {5, 5, {}, {}};
   EXPECT_EQ(refusal(small_bert(), five),
             "tensors bert.encoder.layer.0.attention.self.query.weight and "
             "bert.encoder.layer.0.attention.self.key.weight project 12 and 12 dimensions to 12 and "
             "12, which is not H k and G k for H = 5 heads and G = 5 of keys" +
                 of_counts);
   HeadImport unshared = llama;
-  unshared.counts = {6, 6, {}};
+  unshared.counts = {6, 6, {}, {}};
   EXPECT_EQ(
       refusal(small_llama(), unshared),
       "tensors model.layers.0.self_attn.q_proj.weight and "
@@ -241,7 +247,7 @@ TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
       "is not H k and G k for H = 6 heads and G = 6 of keys" +
           of_counts);
   HeadImport ragged = llama;
-  ragged.counts = {6, 4, {}};
+  ragged.counts = {6, 4, {}, {}};
   EXPECT_EQ(refusal(small_llama(), ragged),
             "--kv-heads: 4 does not divide the 6 heads into groups");
 
@@ -268,80 +274,281 @@ TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
             "tensor bert.embeddings.LayerNorm.weight is 1, needs 12");
   EXPECT_EQ(with([&](auto& c) { c.tensors[query].numbers[5] = INFINITY; }),
             "tensor \"" + query + "\" has a number that is not finite");
-  // Head 2 of layer 1 reads the same direction twice.
-  EXPECT_EQ(with([&](auto& c) {
-              auto& numbers = c.tensors[key].numbers;
-              for (std::size_t i = 0; i < 12; ++i) numbers[11 * 12 + i] = numbers[10 * 12 + i];
-            }),
-            "layer 1, head 2: keys have rank 3, below k = 4");
-  EXPECT_EQ(with([&](auto& c) { std::fill_n(c.tensors[key].numbers.begin(), 48, 0.0f); }),
-            "layer 1, head 0: keys have rank 0, below k = 4");
-
   SmallCheckpoint normed = small_llama();
   normed.add("model.layers.1.self_attn.q_norm.weight", {2}, 1, true);
-  EXPECT_EQ(refusal(normed, llama),
-            "has tensor model.layers.1.self_attn.q_norm.weight: heads that normalise their queries "
-            "are not projections");
+  EXPECT_EQ(
+      refusal(normed, llama),
+      "has tensor model.layers.1.self_attn.q_norm.weight: heads of llama do not normalise their "
+      "queries - is it of another architecture?");
   SmallCheckpoint narrow;
   narrow.add("h.0.attn.c_attn.weight", {12, 24}, 1);
-  EXPECT_EQ(refusal(narrow, {.architecture = Architecture::gpt2, .counts = three_heads}),
-            "tensor h.0.attn.c_attn.weight is 12 x 24, needs d x 3 d");
+  EXPECT_EQ(
+      refusal(narrow, of("gpt2")),
+      "tensor h.0.attn.c_attn.weight projects 12 dimensions to 24, which is not (H + 2 G) k for "
+      "H = 3 heads and G = 3 of keys - are --heads and --kv-heads right?");
+}
+
+TEST_F(Checkpoint, HeadsWithoutFullRankAreLeftOut) {
+  const std::string key = "bert.encoder.layer.1.attention.self.key.weight";
+  const HeadFile whole = import(small_bert(), of("bert"));
+  EXPECT_TRUE(whole.deficient.empty());
+  EXPECT_TRUE(whole.layers[1].heads.empty());
+  SmallCheckpoint c = small_bert();
+  auto& numbers = c.tensors[key].numbers;
+  // Head 0 of layer 1 is zero, head 2 reads the same direction twice.
+  std::fill_n(numbers.begin(), 48, 0.0f);
+  for (std::size_t i = 0; i < 12; ++i) numbers[11 * 12 + i] = numbers[10 * 12 + i];
+  const HeadFile file = import(c, of("bert"));
+  ASSERT_EQ(file.deficient.size(), 2u);
+  EXPECT_EQ(file.deficient[0].layer, 1);
+  EXPECT_EQ(file.deficient[0].head, 0);
+  EXPECT_EQ(file.deficient[0].rank, 0);
+  EXPECT_EQ(file.deficient[1].head, 2);
+  EXPECT_EQ(file.deficient[1].rank, 3);
+  EXPECT_EQ(file.heads(), 3);
+  EXPECT_EQ(file.layers[0].subspaces.size(), 3u);
+  EXPECT_EQ(file.layers[1].heads, std::vector<int>{1});
+  ASSERT_EQ(file.layers[1].subspaces.size(), 1u);
+  EXPECT_EQ(file.layers[1].subspaces[0], whole.layers[1].subspaces[1]);
+  EXPECT_EQ(file.layers[1].query_subspaces[0], whole.layers[1].query_subspaces[1]);
+
+  // The file has their places, and a reader leaves them out again.
+  const std::string path = (folder_ / "h.nc").string();
+  write_head_file(path, file);
+  const HeadFile read = read_head_file(path);
+  EXPECT_EQ(read.heads(), 3);
+  EXPECT_TRUE(read.layers[0].heads.empty());
+  EXPECT_EQ(read.layers[0].w_q[2], whole.layers[0].w_q[2]);
+  EXPECT_EQ(read.layers[1].heads, std::vector<int>{1});
+  ASSERT_EQ(read.layers[1].w_k.size(), 1u);
+  EXPECT_EQ(read.layers[1].w_k[0], whole.layers[1].w_k[1]);
+  HeadImport one = of("bert");
+  one.layer = 1;
+  const std::string npy = (folder_ / "h.npy").string();
+  write_head_file(npy, import(c, one));
+  EXPECT_EQ(read_head_file(npy).heads(), 1);
+
+  // A layer without heads is left out; a model without heads is refused.
+  for (auto& number : numbers) number = 0;
+  EXPECT_EQ(import(c, of("bert")).layers.size(), 1u);
+  EXPECT_EQ(refusal(c, one), "has no head whose keys have full rank");
+}
+
+/// Heads of every family, from small tensors under its names with the same numbers.
+class Families : public Checkpoint {
+ protected:
+  static constexpr int d = 12, heads = 4, k = 3;
+
+  static double number(int row, int column, std::uint32_t salt) {
+    std::uint32_t state = 2654435761u * (salt + 1) + 40503u * std::uint32_t(row * 97 + column);
+    for (int i = 0; i < 4; ++i) {
+      state = 1664525u * (state ^ state >> 15) + 1013904223u;
+    }
+    return double(float(double(state >> 8) * 0x1p-23 - 1));
+  }
+  /// Query, key and value (part 0, 1, 2) of head h, [d][k].
+  static double weight(int part, int h, int i, int j) {
+    return number(i, h * k + j, std::uint32_t(part + 1));
+  }
+  static double gain(int i) { return number(i, 0, 9); }
+
+  /// Rows [out] of d numbers from a list of (part, head).
+  static SmallCheckpoint::Tensor stacked(const std::vector<std::pair<int, int>>& blocks) {
+    SmallCheckpoint::Tensor tensor{.shape = {blocks.size() * k, d}, .numbers = {}};
+    for (const auto& [part, h] : blocks) {
+      for (int j = 0; j < k; ++j) {
+        for (int i = 0; i < d; ++i) tensor.numbers.push_back(float(weight(part, h, i, j)));
+      }
+    }
+    return tensor;
+  }
+  static std::vector<std::pair<int, int>> all_of(int part, int count) {
+    std::vector<std::pair<int, int>> blocks;
+    for (int h = 0; h < count; ++h) blocks.emplace_back(part, h);
+    return blocks;
+  }
+  static SmallCheckpoint::Tensor gains() {
+    SmallCheckpoint::Tensor tensor{.shape = {d}, .numbers = {}};
+    for (int i = 0; i < d; ++i) tensor.numbers.push_back(float(gain(i)));
+    return tensor;
+  }
+  static SmallCheckpoint separate(const std::string& query, const std::string& key,
+                                  const std::string& norm, int groups) {
+    SmallCheckpoint c;
+    c.tensors[query] = stacked(all_of(0, heads));
+    c.tensors[key] = stacked(all_of(1, groups));
+    c.tensors[norm] = gains();
+    return c;
+  }
+  void expect_heads(const std::string& name, const SmallCheckpoint& c, int groups,
+                    double gain_offset = 0, double query_gain = 1, double key_gain = 1) const {
+    SCOPED_TRACE(name);
+    const HeadFile file = import(c, of(name, {heads, groups, 1, {}}));
+    ASSERT_EQ(file.layers.size(), 1u);
+    EXPECT_EQ(file.architecture, name);
+    EXPECT_EQ(file.rotary, find_architecture(name).rotary);
+    for (int h = 0; h < heads; ++h) {
+      const auto wanted = [&](int part, int head, double scale) {
+        return matrix(d, k, [&](int i, int j) {
+          const double g = gain_offset + double(float(gain(i)));
+          return g * weight(part, head, i, j) * scale;
+        });
+      };
+      EXPECT_EQ(file.layers[0].w_q[size_t(h)], wanted(0, h, query_gain));
+      EXPECT_EQ(file.layers[0].w_k[size_t(h)], wanted(1, h * groups / heads, key_gain));
+      EXPECT_NE(file.layers[0].w_q[size_t(h)], file.layers[0].w_k[size_t(h)]);
+    }
+  }
+};
+
+TEST_F(Families, WithSeparateProjections) {
+  for (const std::string name : {"roberta", "bert"}) {
+    expect_heads(name,
+                 separate(name + ".encoder.layer.0.attention.self.query.weight",
+                          name + ".encoder.layer.0.attention.self.key.weight",
+                          name + ".embeddings.LayerNorm.weight", 4),
+                 4);
+  }
+  expect_heads("distilbert",
+               separate("distilbert.transformer.layer.0.attention.q_lin.weight",
+                        "distilbert.transformer.layer.0.attention.k_lin.weight",
+                        "distilbert.embeddings.LayerNorm.weight", 4),
+               4);
+  for (const std::string prefix : {"vit.", "deit.", ""}) {
+    expect_heads("vit",
+                 separate(prefix + "encoder.layer.0.attention.attention.query.weight",
+                          prefix + "encoder.layer.0.attention.attention.key.weight",
+                          prefix + "encoder.layer.0.layernorm_before.weight", 4),
+                 4);
+  }
+  const SmallCheckpoint llama =
+      separate("model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
+               "model.layers.0.input_layernorm.weight", 2);
+  expect_heads("llama", llama, 2);
+  expect_heads("qwen2", llama, 2);
+  expect_heads("gemma", llama, 2, 1);
+  SmallCheckpoint qwen3 = llama;
+  qwen3.tensors["model.layers.0.self_attn.q_norm.weight"] = {{k}, {2, 2, 2}};
+  qwen3.tensors["model.layers.0.self_attn.k_norm.weight"] = {{k}, {0.5f, 0.5f, 0.5f}};
+  expect_heads("qwen3", qwen3, 2, 0, 2, 0.5);
+  EXPECT_EQ(refusal(llama, of("qwen3", {heads, 2, 1, {}})),
+            "has no tensor model.layers.0.self_attn.q_norm.weight (layers found: 0 to 0)");
+}
+
+TEST_F(Families, WithFusedProjections) {
+  SmallCheckpoint phi3;
+  auto blocks = all_of(0, heads);
+  for (const int part : {1, 2}) {
+    for (const auto& block : all_of(part, 2)) blocks.push_back(block);
+  }
+  phi3.tensors["model.layers.0.self_attn.qkv_proj.weight"] = stacked(blocks);
+  phi3.tensors["model.layers.0.input_layernorm.weight"] = gains();
+  expect_heads("phi3", phi3, 2);
+
+  SmallCheckpoint neox;
+  blocks.clear();
+  for (int h = 0; h < heads; ++h) {
+    for (const int part : {0, 1, 2}) blocks.emplace_back(part, h);
+  }
+  neox.tensors["gpt_neox.layers.0.attention.query_key_value.weight"] = stacked(blocks);
+  neox.tensors["gpt_neox.layers.0.input_layernorm.weight"] = gains();
+  expect_heads("gpt_neox", neox, 4);
+}
+
+TEST_F(Families, SayWhatIsLeftOut) {
+  SmallCheckpoint c = small_bert();  // has a bias of keys
+  EXPECT_EQ(import(c, of("bert")).left_out, "biases of queries and keys");
+  c.add("bert.embeddings.LayerNorm.bias", {12}, 7);
+  EXPECT_EQ(import(c, of("bert")).left_out, "biases of queries and keys, bias of the norm");
+  EXPECT_EQ(import(small_gpt2(), of("gpt2")).left_out, "");
+  EXPECT_EQ(import(small_llama(), of("llama", {6, 3, {}, {}})).left_out,
+            "rotary positions with their scaling, sliding windows");
+}
+
+TEST_F(Families, TheDimensionOfAHeadIsThatOfTheConfiguration) {
+  HeadImport what = of("llama", {6, 3, {}, 2});
+  EXPECT_EQ(refusal(small_llama(), what), "accepted");
+  what.counts.head_dim = 4;
+  EXPECT_EQ(refusal(small_llama(), what),
+            "tensor model.layers.0.self_attn.q_proj.weight has heads of dimension 2, not 4 as "
+            "head_dim says");
+}
+
+TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
+  const auto family = [&](const std::string& type) {
+    std::ofstream(path_) << R"({"model_type": ")" + type +
+                                R"(", "num_attention_heads": 4, "n_head": 4, "n_heads": 4})";
+    return read_model_config(path_, nullptr).architecture->name;
+  };
+  for (const Architecture& one : architectures()) {
+    for (const std::string& type : one.model_types()) EXPECT_EQ(family(type), one.name);
+  }
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(path_) << text;
+    return refusal([&] { read_model_config(path_, nullptr); });
+  };
+  EXPECT_EQ(refused("{}"),
+            "model_type: is missing - say by --arch which names the tensors have (allowed: bert, "
+            "distilbert, gemma, gpt2, gpt_neox, llama, phi3, qwen2, qwen3, roberta, vit)");
+  EXPECT_EQ(refused(R"({"model_type": "gemma3"})"),
+            "model_type: is \"gemma3\" (allowed: bert, camembert, deit, distilbert, gemma, gpt2, "
+            "gpt_neox, llama, mistral, mixtral, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, roberta, "
+            "vit, xlm-roberta) - did you mean \"gemma\"? - other models compute attention in other "
+            "ways");
+  EXPECT_EQ(refused(R"({"model_type": 7})").substr(0, 16), "model_type: is 7");
 }
 
 TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
-  const auto read = [&](const std::string& text, Architecture architecture) {
+  const auto read = [&](const std::string& text, const char* architecture) {
     std::ofstream(path_) << text;
-    const HeadCounts counts = read_head_counts(path_, architecture);
+    const HeadCounts counts = read_model_config(path_, &find_architecture(architecture)).counts;
     return std::vector<int>{counts.heads, counts.kv_heads, counts.layers.value_or(-1)};
   };
   using Counts = std::vector<int>;
-  EXPECT_EQ(read(R"({"model_type": "bert", "num_attention_heads": 12, "num_hidden_layers": 6})",
-                 Architecture::bert),
-            (Counts{12, 12, 6}));
-  EXPECT_EQ(read(R"({"n_head": 25, "n_layer": 48, "num_key_value_heads": 5})", Architecture::gpt2),
+  EXPECT_EQ(
+      read(R"({"model_type": "bert", "num_attention_heads": 12, "num_hidden_layers": 6})", "bert"),
+      (Counts{12, 12, 6}));
+  EXPECT_EQ(read(R"({"n_head": 25, "n_layer": 48, "num_key_value_heads": 5})", "gpt2"),
             (Counts{25, 25, 48}));
   EXPECT_EQ(read(R"({"model_type": "mistral", "num_attention_heads": 32,
                      "num_key_value_heads": 8})",
-                 Architecture::llama),
+                 "llama"),
             (Counts{32, 8, -1}));
-  EXPECT_EQ(
-      read(R"({"num_attention_heads": 32, "num_key_value_heads": null})", Architecture::llama),
-      (Counts{32, 32, -1}));
+  EXPECT_EQ(read(R"({"num_attention_heads": 32, "num_key_value_heads": null})", "llama"),
+            (Counts{32, 32, -1}));
 
-  const std::tuple<Architecture, const char*, const char*> cases[] = {
-      {Architecture::bert, "", "is no JSON object"},
-      {Architecture::bert, "[]", "is no JSON object"},
-      {Architecture::bert, "{", "is no JSON object"},
-      {Architecture::bert, "{}", "num_attention_heads: is missing"},
-      {Architecture::gpt2, R"({"num_attention_heads": 12})", "n_head: is missing"},
-      {Architecture::bert, R"({"num_attention_heads": 0})",
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"bert", "", "is no JSON object"},
+      {"bert", "[]", "is no JSON object"},
+      {"bert", "{", "is no JSON object"},
+      {"bert", "{}", "num_attention_heads: is missing"},
+      {"gpt2", R"({"num_attention_heads": 12})", "n_head: is missing"},
+      {"bert", R"({"num_attention_heads": 0})",
        "num_attention_heads: is 0, needs a whole number from 1 to 1024"},
-      {Architecture::bert, R"({"num_attention_heads": 12.5})",
+      {"bert", R"({"num_attention_heads": 12.5})",
        "num_attention_heads: is 12.5, needs a whole number from 1 to 1024"},
-      {Architecture::bert, R"({"num_attention_heads": "12"})",
+      {"bert", R"({"num_attention_heads": "12"})",
        "num_attention_heads: is \"12\", needs a whole number from 1 to 1024"},
-      {Architecture::bert, R"({"num_attention_heads": 18446744073709551615})",
+      {"bert", R"({"num_attention_heads": 18446744073709551615})",
        "num_attention_heads: is 18446744073709551615, needs a whole number from 1 to 1024"},
-      {Architecture::bert, R"({"num_attention_heads": 12, "num_hidden_layers": -1})",
+      {"bert", R"({"num_attention_heads": 12, "num_hidden_layers": -1})",
        "num_hidden_layers: is -1, needs a whole number from 1 to 4096"},
-      {Architecture::llama, R"({"model_type": "gemma", "num_attention_heads": 8})",
-       "model_type: is \"gemma\" (allowed: \"llama\", \"mistral\") - other models compute "
-       "attention "
-       "in other ways"},
-      {Architecture::gpt2, R"({"n_head": 12, "scale_attn_weights": false})",
+      {"llama", R"({"model_type": "gemma", "num_attention_heads": 8})",
+       "model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", \"mixtral\") - other models "
+       "compute attention in other ways"},
+      {"gpt2", R"({"n_head": 12, "scale_attn_weights": false})",
        "scale_attn_weights: is false (allowed: true) - the temperature is taken to be sqrt(k)"},
-      {Architecture::gpt2, R"({"n_head": 12, "scale_attn_by_inverse_layer_idx": true})",
+      {"gpt2", R"({"n_head": 12, "scale_attn_by_inverse_layer_idx": true})",
        "scale_attn_by_inverse_layer_idx: is true (allowed: false) - the temperature is taken to be "
        "sqrt(k)"},
-      {Architecture::bert,
-       R"({"num_attention_heads": 12, "position_embedding_type": "relative_key"})",
+      {"bert", R"({"num_attention_heads": 12, "position_embedding_type": "relative_key"})",
        "position_embedding_type: is \"relative_key\" (allowed: \"absolute\") - other positions add "
        "to the logits what no projection does"},
   };
   for (const auto& [architecture, text, line] : cases) {
     EXPECT_EQ(config_refusal(text, architecture), line) << text;
   }
-  EXPECT_EQ(config_refusal(std::string(100000, '['), Architecture::bert), "is no JSON object");
+  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is no JSON object");
 }
 
 }  // namespace

@@ -45,6 +45,13 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
         "heads.weights={law=\"optimal\"}"},
        "--set heads.weights={law=\"optimal\"}: heads.weights: law \"optimal\" gives the weights of "
        "so many heads (allowed: uniform, geometric)"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--dims", "2,none"},
+       "--dims: \"none\" does not fit (allowed: a whole number from 1 to 1024)"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--dims", "2,2"}, "--dims: names 2 twice"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--dims", "2", "--source", "theory"},
+       "--dims: is for a selection by simulation - leave out --source theory"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--dims", "2", "--map"},
+       "--dims: is for a selection by simulation - leave out --map"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--json", "a.toml"},
        "--json: would write over a.toml, which is read here - choose another place"},
       {{"allocate", "--data", "missing.toml", "--budget", "4"},
@@ -103,7 +110,8 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "data.regression.length_scale: theory resolves correlation lengths of 0.5 and more - take "
        "that, or --source simulation"},
       {{"allocate", "--data", "a.toml", "--outt", "x"},
-       "allocate: unknown option --outt (allowed: --help, --data, --budget, --n, --bandwidth-rule, "
+       "allocate: unknown option --outt (allowed: --help, --data, --budget, --dims, --n, "
+       "--bandwidth-rule, "
        "--growth, --map, --out, --overwrite, --source, --set, --json, --backend, --threads, "
        "--seed, "
        "--replicates, "

@@ -174,7 +174,8 @@ TEST_F(CommandLine, ListsLawsClaimsAndScenarios) {
   const ProgramResult claims = headlab({"list", "claims"});
   EXPECT_NE(claims.out.find("\n  angles\n      centre "), std::string::npos) << claims.out;
   const ProgramResult all = headlab({"list"});
-  EXPECT_EQ(all.out, laws.out + "\n" + claims.out + "\n" + headlab({"list", "scenarios"}).out);
+  EXPECT_EQ(all.out, laws.out + "\n" + claims.out + "\n" + headlab({"list", "architectures"}).out +
+                         "\n" + headlab({"list", "scenarios"}).out);
 }
 
 TEST_F(CommandLine, TestsItself) {

@@ -58,15 +58,18 @@ TEST_F(Heads, ImportRefusesInOneLine) {
   write("cut.safetensors", small_bert().bytes().substr(0, 500));
   write("bad.json", "{");
   write("gemma.json", R"({"model_type": "gemma"})");
+  const std::string families =
+      "bert, distilbert, gemma, gpt2, gpt_neox, llama, phi3, qwen2, qwen3, roberta, vit";
   given_ = files();
   expect_refusals({
       {{"import-heads"},
-       "import-heads: no checkpoint given - write headlab import-heads FILE.safetensors --arch "
-       "ARCH "
-       "--config config.json --out heads.nc"},
-      {import({}), "import-heads: --arch is missing (allowed: bert, gpt2, llama)"},
+       "import-heads: no checkpoint given - write headlab import-heads FOLDER --out heads.nc"},
+      {import({"--out", "h.nc"}),
+       "import-heads: the architecture is unknown - give --config config.json, or --arch and "
+       "--heads (allowed: --arch " +
+           families + ")"},
       {import({"--arch", "brt"}),
-       "--arch: \"brt\" is unknown (allowed: bert, gpt2, llama) - did you mean \"bert\"?"},
+       "--arch: \"brt\" is unknown (allowed: auto, " + families + ") - did you mean \"bert\"?"},
       {import({"--arch", "bert", "--heads", "3"}),
        "import-heads: --out is missing - name a file that ends in .nc or .npy"},
       {import({"--arch", "bert", "--out", "h.nc"}),
@@ -90,15 +93,15 @@ TEST_F(Heads, ImportRefusesInOneLine) {
       {import({"--arch", "bert", "--config", "bad.json", "--out", "h.nc"}),
        "bad.json: is no JSON object"},
       {import({"--arch", "llama", "--config", "gemma.json", "--out", "h.nc"}),
-       "gemma.json: model_type: is \"gemma\" (allowed: \"llama\", \"mistral\") - other models "
-       "compute attention in other ways"},
+       "gemma.json: model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", "
+       "\"mixtral\") - other models compute attention in other ways"},
       {import({"--arch", "bert", "--config", "b.json", "--layer", "2", "--out", "h.nc"}),
        "b.safetensors: has no layer 2: the model has layers 0 to 1"},
       {import({"--arch", "bert", "--config", "b.json", "--layer", "-1", "--out", "h.nc"}),
        "--layer: \"-1\" does not fit (allowed: a whole number from 0 to 4095)"},
       {import({"--arch", "gpt2", "--heads", "3", "--out", "h.nc"}),
        "b.safetensors: has no tensor transformer.h.0.attn.c_attn.weight - is it of another "
-       "architecture than gpt2, or one of several files?"},
+       "architecture than gpt2, or one shard of several? (then name their folder)"},
       {import({"--arch", "bert", "--heads", "5", "--out", "h.nc"}),
        "b.safetensors: tensors bert.encoder.layer.0.attention.self.query.weight and "
        "bert.encoder.layer.0.attention.self.key.weight project 12 and 12 dimensions to 12 and 12, "
@@ -114,7 +117,8 @@ TEST_F(Heads, ImportRefusesInOneLine) {
       {{"import-heads", "none", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
        "none: cannot be opened: No such file or directory"},
       {{"import-heads", ".", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       ".: is not a regular file"},
+       ".: has 4 models and none is called model.safetensors - name one: b.safetensors, "
+       "cut.safetensors, g.safetensors, l.safetensors"},
       {{"import-heads", "b.json", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
        "b.json: is not a safetensors file: its header would have 6875982213128462971 bytes "
        "(allowed: "
@@ -201,6 +205,110 @@ TEST_F(Heads, ImportAndCompareEachArchitecture) {
   }
 }
 
+TEST_F(Heads, AFolderNeedsNoOptions) {
+  fs::create_directory(folder_ / "m");
+  write("m/model.safetensors", small_bert().bytes());
+  write("m/config.json", contents(folder_ / "b.json"));
+  const Arguments named = {"import-heads", "b.safetensors", "--arch", "bert",
+                           "--config",     "b.json",        "--out",  "b.nc"};
+  ASSERT_EQ(headlab(named).code, 0);
+  for (const char* path : {"m", "m/model.safetensors"}) {
+    const ProgramResult imported = headlab({"import-heads", path, "--out", "m.nc"});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_NE(imported.out.find("bert, 2 layers, H 3, d 12, k 4\n"), std::string::npos)
+        << imported.out;
+    EXPECT_NE(imported.out.find("left out: biases of queries and keys (docs/real-heads.md)\n"),
+              std::string::npos);
+    EXPECT_EQ(Json::parse(headlab({"hdi", "m.nc", "--json", "-"}).out)["layers"],
+              Json::parse(headlab({"hdi", "b.nc", "--json", "-"}).out)["layers"]);
+  }
+  // The options go before the folder's configuration.
+  write("m/config.json", R"({"model_type": "other"})");
+  EXPECT_EQ(headlab({"import-heads", "m", "--config", "b.json", "--out", "m.nc"}).code, 0);
+  EXPECT_EQ(headlab({"import-heads", "m", "--arch", "bert", "--heads", "3", "--out", "m.nc"}).code,
+            0);
+  EXPECT_EQ(headlab({"import-heads", "m", "--out", "m.nc"}).code, 2);
+  for (const Arguments& words :
+       {Arguments{"list"}, Arguments{"list", "architectures"}, Arguments{"help", "import-heads"}}) {
+    const std::string text = headlab(words).out;
+    for (const char* family : {"distilbert", "gpt_neox", "qwen3", "vit"}) {
+      EXPECT_NE(text.find(family), std::string::npos) << words[0] << family;
+    }
+  }
+}
+
+TEST_F(Heads, HeadsOfLowRankAreNamed) {
+  SmallCheckpoint c = small_bert();
+  auto& numbers = c.tensors["bert.encoder.layer.1.attention.self.key.weight"].numbers;
+  std::fill_n(numbers.begin() + 48, 96, 0.0f);
+  write("z.safetensors", c.bytes());
+  const Arguments import = {"import-heads", "z.safetensors", "--config", "b.json", "--out", "z.nc"};
+  const ProgramResult imported = headlab(import);
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  EXPECT_NE(imported.out.find("layer 1: heads 1 and 2 left out, keys of rank 0 below k = 4\n"),
+            std::string::npos)
+      << imported.out;
+  const ProgramResult table = headlab({"hdi", "z.nc"});
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("layer 1 has 1 of 3 heads"), std::string::npos) << table.out;
+  const Json json = Json::parse(headlab({"hdi", "z.nc", "--json", "-"}).out);
+  EXPECT_EQ(json["layers"][0]["heads"], 3);
+  EXPECT_EQ(json["layers"][1]["heads"], 1);
+  EXPECT_EQ(json["layers"][1]["head_numbers"], Json::array({0}));
+}
+
+TEST_F(Heads, HdiNamesTheMostAlikeHeads) {
+  // Heads 0 and 2 are one line, head 1 has squared cosine 0.36 with them.
+  write("h.npy", npy_bytes({3, 2, 1}, std::vector<double>{1, 0, 3, 4, 2, 0}));
+  const std::string out = headlab({"hdi", "h.npy"}).out;
+  EXPECT_NE(out.find("random chordal"), std::string::npos) << out;
+  EXPECT_NE(out.find("z overlap"), std::string::npos) << out;
+  EXPECT_NE(out.find("  layer 0: heads 0 and 2, mean squared cosine 1.00: one subspace\n"
+                     "  layer 0: heads 0 and 1, mean squared cosine 0.36\n"),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("\nredundant at mean squared cosine 0.9: 1 of 3 heads, each that close to an "
+                     "earlier head of its layer that is kept (layer 0: 1)\n"),
+            std::string::npos)
+      << out;
+  const std::string none = headlab({"hdi", "h.npy", "--top", "0", "--threshold", "0.3"}).out;
+  EXPECT_EQ(none.find("most alike"), std::string::npos) << none;
+  EXPECT_NE(none.find("cosine 0.3: 2 of 3 heads"), std::string::npos) << none;
+}
+
+TEST_F(Heads, AllocateSaysWhatToWriteInPlaceOfAFile) {
+  write("h.npy", npy_bytes({1, 2, 1}, std::vector<double>{1, 0}));
+  const std::string law = R"(heads.subspaces={law="file", path="h.npy"})";
+  const Arguments asked = {"allocate", "--data",
+                           "a.toml",   "--budget",
+                           "2",        "--replicates",
+                           "1024",     "--quiet",
+                           "--set",    "data.design={law=\"normal\", dim=2}",
+                           "--set",    "data.regression={law=\"zero\"}",
+                           "--set",    "queries={law=\"design\", count=2}",
+                           "--set",    "heads.count=1",
+                           "--set",    "heads.dim=1"};
+  Arguments of_file = asked;
+  of_file.insert(of_file.end(), {"--set", law});
+  expect_refusals(
+      {{of_file, "--set " + law +
+                     ": heads.subspaces: law \"file\" gives heads of the scenario's "
+                     "size (allowed: orthogonal, aligned, haar, equiangular) - write --set "
+                     "'heads.subspaces={law=\"haar\"}'"}});
+  of_file.insert(of_file.end(),
+                 {"--set", "sweep={\"heads.subspaces.orthonormalise\"=[true,false]}"});
+  const ProgramResult swept = headlab(of_file);
+  EXPECT_EQ(swept.code, 2);
+  EXPECT_NE(swept.err.find("'heads.subspaces={law=\"haar\"}' --set 'sweep={}'\n"),
+            std::string::npos)
+      << swept.err;
+  of_file.insert(of_file.end(),
+                 {"--set", "heads.subspaces={law=\"haar\"}", "--set", "sweep={}", "--dims", "2"});
+  const ProgramResult advised = headlab(of_file);
+  EXPECT_EQ(advised.code, 0) << advised.err;
+  EXPECT_NE(advised.out.find("--dims 2"), std::string::npos) << advised.out;
+}
+
 TEST_F(Heads, ImportedHeadsRunAsALaw) {
   ASSERT_EQ(headlab({"import-heads", "b.safetensors", "--arch", "bert", "--config", "b.json",
                      "--out", "b.nc"})
@@ -263,11 +371,15 @@ TEST_F(Heads, HdiRefusesInOneLine) {
        "--seed: \"x\" does not fit (allowed: a whole number from 0 to 9007199254740991)"},
       {{"hdi", "good.npy", "--threads", "0"},
        "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
+      {{"hdi", "good.npy", "--top", "-1"},
+       "--top: \"-1\" does not fit (allowed: a whole number from 0 to 1000000)"},
+      {{"hdi", "good.npy", "--threshold", "1.1"},
+       "--threshold: \"1.1\" does not fit (allowed: a number from 0 to 1)"},
       {{"hdi", "good.npy", "--json", "nowhere/x"},
        "--json: nowhere/x: there is no folder nowhere - choose a place you may write to"},
       {{"hdi", "good.npy", "--jsn", "-"},
-       "hdi: unknown option --jsn (allowed: --help, --json, --kv-heads, --seed, --threads) - did "
-       "you mean --json?"},
+       "hdi: unknown option --jsn (allowed: --help, --json, --kv-heads, --seed, --top, "
+       "--threshold, --threads) - did you mean --json?"},
       {{"hdi", "good.npy", "two.npy"},
        "hdi: unexpected argument \"two.npy\" - try headlab help hdi"},
   });

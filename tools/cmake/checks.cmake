@@ -99,7 +99,9 @@ add_test(NAME bench_programs
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
 add_test(NAME heads_of_checkpoints
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/heads_check.py $<TARGET_FILE:headlab>)
-set_tests_properties(xarray datasets bench_programs heads_of_checkpoints PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME heads_of_models
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/models_check.py $<TARGET_FILE:headlab>)
+set_tests_properties(xarray datasets bench_programs heads_of_checkpoints heads_of_models PROPERTIES SKIP_RETURN_CODE 77)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
@@ -121,5 +123,5 @@ endif()
 
 set_tests_properties(
   header_checks_negative_control layers install_example xarray datasets
-  bench_programs heads_of_checkpoints
+  bench_programs heads_of_checkpoints heads_of_models
   PROPERTIES LABELS tools)

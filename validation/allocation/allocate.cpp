@@ -20,7 +20,7 @@ class Selector {
       : session_(session), options_(options) {
     require_replicates(options);
     study_.machine = session.machine();
-    conditions_ = allocation_conditions(base, budget, options.rule);
+    conditions_ = allocation_conditions(base, budget, options.rule, options.dims);
     study_.budget = budget;
     study_.n = base.n;
     study_.fixed_design = base.fixed_design;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/selection.h"
@@ -11,6 +12,7 @@ namespace headlab {
 
 struct AllocateOptions {
   BandwidthRule rule = BandwidthRule::fixed;
+  std::vector<int> dims = {};        ///< d_k to choose from; all without one
   std::uint64_t replicates = 65536;  ///< most, of each allocation; at least min_selection_look
   SelectionGuarantee guarantee = {};
 };

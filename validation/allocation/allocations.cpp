@@ -21,7 +21,8 @@ bool is(const Variant& law) {
   return std::holds_alternative<Law>(law);
 }
 
-/// Throws InvalidInput for a scenario whose heads cannot be had in other sizes.
+}  // namespace
+
 void require_any_size(const Condition& base) {
   const auto& subspaces = base.subspaces;
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
@@ -29,7 +30,8 @@ void require_any_size(const Condition& base) {
     reject(base, "heads.subspaces",
            std::string("law \"") + std::visit([](const auto& law) { return law.name; }, subspaces) +
                "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "
-               "equiangular)");
+               "equiangular) - write --set 'heads.subspaces={law=\"haar\"}'" +
+               (base.swept.empty() ? "" : " --set 'sweep={}'"));
   }
   if (is<ExplicitWeights>(base.weights) || is<OptimalWeights>(base.weights)) {
     reject(base, "heads.weights",
@@ -38,8 +40,6 @@ void require_any_size(const Condition& base) {
                "\" gives the weights of so many heads (allowed: uniform, geometric)");
   }
 }
-
-}  // namespace
 
 void require_rule_for(const Condition& base, BandwidthRule rule) {
   const std::string name = std::visit([](const auto& law) { return law.name; }, base.kernel);
@@ -123,8 +123,8 @@ void set_kernel_width(KernelLaw& kernel, double width) {
       kernel);
 }
 
-std::vector<Condition> allocation_conditions(const Condition& base, int budget,
-                                             BandwidthRule rule) {
+std::vector<Condition> allocation_conditions(const Condition& base, int budget, BandwidthRule rule,
+                                             const std::vector<int>& dims) {
   if (budget < 1 || budget > max_budget) {
     throw InvalidInput("--budget: is " + std::to_string(budget) + " (allowed: 1 to " +
                        std::to_string(max_budget) + ")");
@@ -134,6 +134,7 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget,
   const int d = std::visit([](const auto& law) { return law.dimension(); }, base.design);
   std::vector<Condition> conditions;
   for (const Allocation& allocation : enumerate_allocations(budget, d)) {
+    if (!dims.empty() && std::ranges::find(dims, allocation.k) == dims.end()) continue;
     Condition& one = conditions.emplace_back(base);
     one.heads = allocation.heads;
     one.k = allocation.k;
@@ -146,6 +147,10 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget,
     one.estimator = Estimator::conditional;
     one.moments = MomentMode::aggregate;
     one.swept.clear();
+  }
+  if (conditions.empty()) {
+    throw InvalidInput("--dims: none is at most the budget " + std::to_string(budget) +
+                       " and the dimension " + std::to_string(d) + " of the design");
   }
   return conditions;
 }

@@ -73,6 +73,15 @@ double width_by_rule(const Condition& condition, BandwidthRule rule);
 /// refused. InvalidInput besides, with InvalidInput: a budget outside [1, max_budget]; a law of
 /// subspaces or weights that is written for one size of head (principal_angles, explicit, file) or
 /// fitted to it (optimal).
-std::vector<Condition> allocation_conditions(const Condition& base, int budget, BandwidthRule rule);
+///
+/// \param dims the k to choose from, all without one; InvalidInput, naming --dims, where none of
+/// them
+///        is at most min(d, budget)
+std::vector<Condition> allocation_conditions(const Condition& base, int budget, BandwidthRule rule,
+                                             const std::vector<int>& dims = {});
+
+/// Throws InvalidInput, with what to write instead, where the law of subspaces or weights is
+/// written for one size of head.
+void require_any_size(const Condition& base);
 
 }  // namespace headlab

@@ -138,7 +138,7 @@ TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
             "--set heads.subspaces={law=\"principal_angles\",angles=[1,1]}: heads.subspaces: law "
             "\"principal_angles\" gives heads of the scenario's size (allowed: orthogonal, "
             "aligned, haar, "
-            "equiangular)");
+            "equiangular) - write --set 'heads.subspaces={law=\"haar\"}'");
   EXPECT_NE(refusal(world({"heads.subspaces={law=\"learned\"}"}), 4, BandwidthRule::fixed)
                 .find("law \"learned\" gives heads of the scenario's size"),
             std::string::npos);
@@ -148,6 +148,27 @@ TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
     EXPECT_NE(text.find("gives the weights of so many heads (allowed: uniform, geometric)"),
               std::string::npos)
         << text;
+  }
+}
+
+TEST(AllocationScenarios, TakeTheDimensionsAskedFor) {
+  const auto dims_of = [](int budget, const std::vector<int>& dims) {
+    std::vector<int> found;
+    for (const Condition& one :
+         allocation_conditions(world(), budget, BandwidthRule::fixed, dims)) {
+      EXPECT_EQ(one.heads, budget / one.k);
+      found.push_back(one.k);
+    }
+    return found;
+  };
+  EXPECT_EQ(dims_of(7, {4, 2}), (std::vector<int>{2, 4}));
+  EXPECT_EQ(dims_of(7, {3, 16}), (std::vector<int>{3}));
+  try {
+    dims_of(7, {6, 16});
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "--dims: none is at most the budget 7 and the dimension 5 of the design");
   }
 }
 

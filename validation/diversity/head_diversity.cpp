@@ -188,6 +188,7 @@ class Computation {
     const HeadLayer& given = file_.layers[n];
     LayerDiversity& layer = out_.layers[n];
     layer.number = given.number;
+    layer.heads = given.heads;
     Matrices subspaces;
     for (std::size_t h = 0; h < given.subspaces.size(); ++h) {
       const auto of_head = [&](const char* what) {
@@ -347,11 +348,43 @@ class Computation {
   std::vector<RandomSet> sets_;
 };
 
+/// Layers with the same number of heads together.
+HeadDiversity by_number_of_heads(const HeadFile& file, const std::string& source,
+                                 std::uint64_t seed, int threads) {
+  std::map<std::size_t, std::vector<std::size_t>> places;
+  for (std::size_t n = 0; n < file.layers.size(); ++n) {
+    places[file.layers[n].subspaces.size()].push_back(n);
+  }
+  HeadDiversity out;
+  std::vector<LayerDiversity> layers(file.layers.size());
+  int random_sets = 0;
+  for (const auto& [heads, own] : places) {
+    HeadFile part = file;
+    part.layers.clear();
+    for (const std::size_t n : own) part.layers.push_back(file.layers[n]);
+    part.model_heads = 0;
+    // Heads of a group share their keys, so that groups are whole or absent.
+    part.kv_heads = file.kv_heads * static_cast<int>(heads) / file.heads();
+    out = Computation(part, source, seed).run(threads);
+    random_sets = std::max(random_sets, out.random_sets);
+    for (std::size_t i = 0; i < own.size(); ++i) layers[own[i]] = std::move(out.layers[i]);
+  }
+  out.heads = file.heads();
+  out.groups = file.groups();
+  out.random_sets = random_sets;
+  out.layers = std::move(layers);
+  return out;
+}
+
 }  // namespace
 
 HeadDiversity head_diversity(const HeadFile& file, const std::string& source, std::uint64_t seed,
                              int threads) {
-  return Computation(file, source, seed).run(threads);
+  const bool all_there = std::ranges::all_of(file.layers, [&](const HeadLayer& layer) {
+    return layer.subspaces.size() == static_cast<std::size_t>(file.heads());
+  });
+  return all_there ? Computation(file, source, seed).run(threads)
+                   : by_number_of_heads(file, source, seed, threads);
 }
 
 }  // namespace headlab

@@ -38,6 +38,7 @@ struct ReferencedIndex {
 /// What is known of one layer. Pairs (l, h) are in the order (0, 1), (0, 2), .., (H-2, H-1).
 struct LayerDiversity {
   int number = 0;
+  std::vector<int> heads;                    ///< [H] numbers in the model; empty: 0, .., H - 1
   std::vector<ReferencedIndex> indices;      ///< chordal, spectral, overlap, qk
   std::vector<std::vector<double>> cosines;  ///< [pairs][k] of the principal angles, descending
   std::vector<double> gaussian;              ///< [pairs] correlation at x = 0, see overlap()
@@ -55,6 +56,9 @@ struct LayerRecord {
   void fields(Visitor& visit) const {
     visit("layer", layer.number, "number of the layer");
     visit("heads", heads, "number of heads H");
+    visit("head_numbers",
+          layer.heads.empty() ? std::nullopt : std::optional<std::vector<int>>(layer.heads),
+          "numbers of the heads in the model, where some have no subspace");
     visit("dim", k, "per-head dimension d_k");
     visit("indices", by_name(layer.indices), "diversity index", {.item = "index"});
     visit("condition_number", layer.condition_numbers,
@@ -95,10 +99,10 @@ struct LayerRecord {
 
 /// All layers of a file.
 struct HeadDiversity {
-  int heads = 0, d = 0, k = 0;
-  int groups = 0;          ///< G of heads that share keys; H where each has its own
-  double temperature = 1;  ///< t of the softmax: the file's, else sqrt(k)
-  double bandwidth = 1;    ///< sqrt(t): the Gaussian kernel's that has these weights (theory, 2)
+  int heads = 0, d = 0, k = 0;  ///< heads of the model; a layer may have fewer
+  int groups = 0;               ///< G of heads that share keys; H where each has its own
+  double temperature = 1;       ///< t of the softmax: the file's, else sqrt(k)
+  double bandwidth = 1;  ///< sqrt(t): the Gaussian kernel's that has these weights (theory, 2)
   std::uint64_t seed = 0;
   int random_sets = 0;  ///< sets of H random subspaces drawn
   bool rotary = false;
@@ -113,7 +117,9 @@ struct HeadDiversity {
     visit("positions", rotary ? "rotary" : "absolute", "positions of the model");
     visit("random_sets", random_sets, "sets of random heads drawn");
     std::vector<LayerRecord> records;
-    for (const LayerDiversity& layer : layers) records.push_back({layer, heads, k});
+    for (const LayerDiversity& layer : layers) {
+      records.push_back({layer, static_cast<int>(layer.condition_numbers.size()), k});
+    }
     visit("layers", records, "layers", {.item = "layer"});
   }
 };
@@ -129,6 +135,8 @@ struct HeadDiversity {
 /// vectors of the heads of a group are turned together. Sums over the pairs of heads of two groups
 /// are uncorrelated, and so are single pairs within a group, so that the variance of `qk` is the
 /// sum of theirs.
+///
+/// Layers that lack heads of the model are compared with random heads of their own number.
 ///
 /// \param seed of the random heads; figures do not depend on `threads`
 /// Throws InvalidInput, beginning with `source`, where matrices have rank below k or heads of one

@@ -87,6 +87,7 @@ std::string replay(const AllocateArguments& arguments, const AllocationStudy& st
                         (growth ? " --growth" : "") + " --seed " + std::to_string(study.seed) +
                         " --replicates " + std::to_string(replicates) + " --backend " +
                         study.machine.backend;
+  if (arguments.dims) command += " --dims " + *arguments.dims;
   for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
   return command;
 }
@@ -232,6 +233,17 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
                  theory == TheoryMean::population ? max_theory_budget : max_budget);
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, max_points);
+  if (arguments.dims) {
+    if (theory || arguments.map || arguments.growth) {
+      throw InvalidInput("--dims: is for a selection by simulation - leave out " +
+                         std::string(theory          ? "--source " + arguments.source
+                                     : arguments.map ? "--map"
+                                                     : "--growth"));
+    }
+    for (const std::uint64_t k : numbers_of("--dims", *arguments.dims, max_budget)) {
+      options.dims.push_back(static_cast<int>(k));
+    }
+  }
   const Scenario scenario = read_scenario(arguments.run.scenario, all_sets(arguments.run));
   if (arguments.map) {
     if (theory) {
@@ -244,6 +256,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
                        ": names several rules, which --map compares - name one");
   }
   if (arguments.run.out) throw InvalidInput("--out: is for --map - write --json FILE");
+  require_any_size(scenario.conditions.front());
   require_one_setting(scenario, options.rule);
   Condition base = scenario.conditions.front();
   if (sizes.empty()) {

@@ -8,9 +8,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/files/architectures.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/calibrate.h"
@@ -137,6 +139,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                    "Dimensions of all heads together, H d_k <= D; or several: 8,16,32")
       ->type_name("D");
   command
+      ->add_option("--dims", allocate.dims,
+                   "Dimensions of a head to choose from: 16,32,64; the default is all")
+      ->type_name("K");
+  command
       ->add_option("--n", allocate.n,
                    "Training points, instead of the scenario's; or several: 100,1000")
       ->type_name("N");
@@ -221,6 +227,12 @@ void add_hdi(CLI::App& app, HdiArguments& hdi) {
       ->type_name("G");
   command->add_option("--seed", hdi.seed, "Seed of the random heads; the default is 0")
       ->type_name("S");
+  command->add_option("--top", hdi.top, "Pairs of most alike heads to name; the default is 5")
+      ->type_name("N");
+  command
+      ->add_option("--threshold", hdi.threshold,
+                   "Mean squared cosine from which a head is redundant; the default is 0.9")
+      ->type_name("C");
   command->add_option("--threads", hdi.threads, "Threads to use; the default is all")
       ->type_name("N");
 }
@@ -228,11 +240,20 @@ void add_hdi(CLI::App& app, HdiArguments& hdi) {
 void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
   CLI::App* command =
       app.add_subcommand("import-heads", "Take the heads of a trained model from its checkpoint");
-  command->add_option("CHECKPOINT.safetensors", import.checkpoint, "The checkpoint")->type_name("");
-  command->add_option("--arch", import.architecture, "bert, gpt2 or llama")->type_name("ARCH");
+  command
+      ->add_option("CHECKPOINT", import.checkpoint,
+                   "FILE.safetensors, FILE.safetensors.index.json, or the folder of either")
+      ->type_name("");
+  command
+      ->add_option(
+          "--arch", import.architecture,
+          "auto (the default): by model_type of config.json; or " + listed(architecture_names()))
+      ->type_name("ARCH");
   command->add_option("--layer", import.layer, "One layer, from 0; the default is all")
       ->type_name("L|all");
-  command->add_option("--config", import.config, "config.json with the number of heads")
+  command
+      ->add_option("--config", import.config,
+                   "config.json of the model; by default the one in the folder of CHECKPOINT")
       ->type_name("FILE");
   command->add_option("--heads", import.heads, "Heads of a layer, instead of --config")
       ->type_name("H");
@@ -269,8 +290,10 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_dataset(app, arguments.dataset);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
-  app.add_subcommand("list", "Show laws, claims, and the scenarios that come along")
-      ->add_option("laws|claims|scenarios", arguments.list, "Which of them; all by default")
+  app.add_subcommand(
+         "list", "Show laws, claims, architectures of models, and the scenarios that come along")
+      ->add_option("laws|claims|architectures|scenarios", arguments.list,
+                   "Which of them; all by default")
       ->type_name("");
   app.add_subcommand("doctor", "Show what this build and machine are, and test them");
   app.add_subcommand("help", "Explain a command, or the figures of the tables")

@@ -12,12 +12,15 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/head_words.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"
 #include "validation/diversity/head_diversity.h"
 
 namespace headlab::tools {
 namespace {
+
+constexpr std::uint64_t max_top = 1'000'000;
 
 std::string text_of(const std::optional<double>& number) {
   return short_number(number.value_or(std::numeric_limits<double>::quiet_NaN()));
@@ -31,13 +34,18 @@ std::string layer_table(const HeadDiversity& diversity) {
     for (const LayerDiversity& layer : diversity.layers) cells.push_back(cell(layer));
     columns.add(heading, std::move(cells), true);
   };
-  column("layer", [](const LayerDiversity& layer) { return std::to_string(layer.number); });
+  std::vector<std::string> numbers;
+  for (const LayerDiversity& layer : diversity.layers) {
+    numbers.push_back(std::to_string(layer.number));
+  }
+  columns.add_key("layer", std::move(numbers), true);
   for (std::size_t i = 0; i < diversity.layers[0].indices.size(); ++i) {
     column(diversity.layers[0].indices[i].name,
            [i](const LayerDiversity& layer) { return text_of(layer.indices[i].value); });
-    column("random",
+    column("random " + diversity.layers[0].indices[i].name,
            [i](const LayerDiversity& layer) { return text_of(layer.indices[i].random_mean); });
-    column("z", [i](const LayerDiversity& layer) { return text_of(layer.indices[i].z); });
+    column("z " + diversity.layers[0].indices[i].name,
+           [i](const LayerDiversity& layer) { return text_of(layer.indices[i].z); });
   }
   column("condition", [](const LayerDiversity& layer) {
     std::vector<double> sorted = layer.condition_numbers;
@@ -48,6 +56,18 @@ std::string layer_table(const HeadDiversity& diversity) {
     return short_number(*std::ranges::max_element(layer.condition_numbers));
   });
   return columns.text("  ");
+}
+
+/// Layers that lack heads of the model.
+std::string absent_text(const HeadDiversity& diversity) {
+  std::string text;
+  for (const LayerDiversity& layer : diversity.layers) {
+    if (layer.heads.empty()) continue;
+    text += "layer " + std::to_string(layer.number) + " has " + std::to_string(layer.heads.size()) +
+            " of " + std::to_string(diversity.heads) +
+            " heads: the keys of the others have rank below k\n";
+  }
+  return text;
 }
 
 std::string table(const HeadDiversity& diversity, const std::string& file) {
@@ -65,7 +85,7 @@ std::string table(const HeadDiversity& diversity, const std::string& file) {
           std::to_string(diversity.seed) + "; z: standard deviations from it\n";
   text += "condition: median over heads of largest over smallest singular value of the keys\n";
   if (diversity.rotary) text += "qk is undefined: positions are rotary\n";
-  return text;
+  return text + absent_text(diversity);
 }
 
 /// Takes the groups of --kv-heads for those that the file does not name.
@@ -88,6 +108,8 @@ void use_groups(HeadFile& file, const std::string& path, const std::string& text
 ExitCode command_hdi(const HdiArguments& arguments) {
   const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
   const int threads = thread_count(parse_threads(arguments.threads));
+  const std::size_t top = parse_whole_number("--top", arguments.top, 0, max_top);
+  const double threshold = parse_share("--threshold", arguments.threshold);
   if (arguments.file.empty()) throw InvalidInput("hdi: no file given - write headlab hdi FILE");
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
@@ -98,7 +120,9 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   const HeadDiversity diversity = head_diversity(file, arguments.file, seed, threads);
   std::string json;
   if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
-  std::cout << (json_to_standard_output ? json : table(diversity, arguments.file));
+  std::cout << (json_to_standard_output ? json
+                                        : table(diversity, arguments.file) +
+                                              redundancy_text(diversity, top, threshold));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
   return ExitCode::done;

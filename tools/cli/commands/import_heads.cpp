@@ -7,11 +7,13 @@
 
 #include "engine/files/error.h"
 #include "engine/files/import_heads.h"
+#include "engine/files/model_checkpoint.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/head_words.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"
 
@@ -20,25 +22,24 @@ namespace {
 
 constexpr std::uint64_t max_heads = 1024, max_layer = 4095;
 
-Architecture architecture_of(const std::optional<std::string>& name) {
-  std::vector<std::string> known;
-  for (const auto& [word, architecture] : architectures()) {
-    if (word == name) return architecture;
-    known.push_back(word);
+/// The family and its counts: from --config or the config.json next to the checkpoint, or from
+/// --arch and --heads.
+ModelConfig config_of(const ImportHeadsArguments& arguments) {
+  const bool by_type = arguments.architecture == "auto";
+  const Architecture* named = by_type ? nullptr : &find_architecture(arguments.architecture);
+  const bool counted = arguments.heads || arguments.kv_heads;
+  if (arguments.config && counted) {
+    throw InvalidInput("import-heads: --config has the number of heads - leave out " +
+                       std::string(arguments.heads ? "--heads" : "--kv-heads"));
   }
-  if (!name) {
-    throw InvalidInput("import-heads: --arch is missing (allowed: " + listed(known) + ")");
-  }
-  throw InvalidInput("--arch: \"" + one_line(*name) + "\" is unknown" + suggestion(*name, known));
-}
-
-HeadCounts counts_of(const ImportHeadsArguments& arguments, Architecture architecture) {
-  if (arguments.config) {
-    if (arguments.heads || arguments.kv_heads) {
-      throw InvalidInput("import-heads: --config has the number of heads - leave out " +
-                         std::string(arguments.heads ? "--heads" : "--kv-heads"));
-    }
-    return read_head_counts(*arguments.config, architecture);
+  const std::string config =
+      arguments.config.value_or(counted ? std::string() : config_next_to(arguments.checkpoint));
+  if (!config.empty()) return read_model_config(config, named);
+  if (by_type) {
+    throw InvalidInput(
+        "import-heads: the architecture is unknown - give --config config.json, or --arch and "
+        "--heads (allowed: --arch " +
+        listed(architecture_names()) + ")");
   }
   if (!arguments.heads) {
     throw InvalidInput("import-heads: the number of heads is missing - give --config or --heads");
@@ -47,14 +48,38 @@ HeadCounts counts_of(const ImportHeadsArguments& arguments, Architecture archite
     return static_cast<int>(parse_whole_number(option, text, 1, max_heads));
   };
   const int heads = count("--heads", *arguments.heads);
-  return {.heads = heads,
-          .kv_heads = arguments.kv_heads ? count("--kv-heads", *arguments.kv_heads) : heads,
-          .layers = {}};
+  return {
+      .architecture = named,
+      .counts = {.heads = heads,
+                 .kv_heads = arguments.kv_heads ? count("--kv-heads", *arguments.kv_heads) : heads,
+                 .layers = {},
+                 .head_dim = {}}};
 }
 
 std::optional<int> layer_of(const std::string& text) {
   if (text == "all") return {};
   return static_cast<int>(parse_whole_number("--layer", text, 0, max_layer));
+}
+
+/// "layer 1: heads 0 and 2 left out, keys of rank 0 and 3 below k = 4", a line a layer.
+std::string deficient_text(const HeadFile& file) {
+  std::string text;
+  for (std::size_t i = 0; i < file.deficient.size();) {
+    const int layer = file.deficient[i].layer;
+    std::vector<std::string> heads, ranks;
+    for (; i < file.deficient.size() && file.deficient[i].layer == layer; ++i) {
+      heads.push_back(std::to_string(file.deficient[i].head));
+      ranks.push_back(std::to_string(file.deficient[i].rank));
+    }
+    const bool is_all = static_cast<int>(heads.size()) == file.heads();
+    text += "layer " + std::to_string(layer) +
+            (is_all              ? ": all heads "
+             : heads.size() == 1 ? ": head "
+                                 : ": heads ") +
+            (is_all ? "" : and_listed(heads) + " ") + "left out, keys of rank " +
+            and_listed(ranks) + " below k = " + std::to_string(file.k()) + "\n";
+  }
+  return text;
 }
 
 /// One line a layer: what orthonormalising leaves out.
@@ -79,7 +104,9 @@ std::string table(const HeadFile& file) {
     text += ", " + std::to_string(file.kv_heads) + " of keys";
   }
   return text + "\n\n" + columns.text("  ") +
-         "\ncondition: median over heads of largest over smallest singular value of the keys\n";
+         "\ncondition: median over heads of largest over smallest singular value of the keys\n" +
+         (file.left_out.empty() ? "" : "left out: " + file.left_out + " (docs/real-heads.md)\n") +
+         deficient_text(file);
 }
 
 }  // namespace
@@ -88,10 +115,10 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.checkpoint.empty()) {
     throw InvalidInput(
-        "import-heads: no checkpoint given - write headlab import-heads FILE.safetensors --arch "
-        "ARCH --config config.json --out heads.nc");
+        "import-heads: no checkpoint given - write headlab import-heads FOLDER --out heads.nc");
   }
-  HeadImport import{.architecture = architecture_of(arguments.architecture)};
+  if (arguments.architecture != "auto") find_architecture(arguments.architecture);
+  HeadImport import;
   import.layer = layer_of(arguments.layer);
   if (!arguments.out) {
     throw InvalidInput("import-heads: --out is missing - name a file that ends in .nc or .npy");
@@ -104,7 +131,9 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   }
   if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
   require_writable("--out", *arguments.out);
-  import.counts = counts_of(arguments, import.architecture);
+  const ModelConfig config = config_of(arguments);
+  import.architecture = config.architecture;
+  import.counts = config.counts;
   const HeadFile heads = import_heads(arguments.checkpoint, import, threads);
   check_head_path(*arguments.out, heads.layers.size());
   write_head_file(*arguments.out, heads);

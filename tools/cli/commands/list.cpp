@@ -8,8 +8,10 @@
 #include <sstream>
 #include <vector>
 
+#include "engine/files/architectures.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/text_width.h"
@@ -46,6 +48,14 @@ void list_claims() {
       std::cout << wrapped("      " + left(form.name, 24) + form.statement, output_width(), 30)
                 << "\n";
     }
+  }
+}
+
+void list_architectures() {
+  std::cout << "architectures of models, for headlab import-heads\n";
+  for (const Architecture& one : architectures()) {
+    std::cout << "  " << left(one.name, 18) << "model_type " << listed(one.model_types()) << "\n";
+    if (!one.left_out.empty()) std::cout << "      left out: " << one.left_out << "\n";
   }
 }
 
@@ -115,13 +125,15 @@ void list_scenarios() {
 }  // namespace
 
 ExitCode command_list(const std::string& what) {
-  const std::vector<std::string> allowed = {"laws", "claims", "scenarios"};
+  const std::vector<std::string> allowed = {"laws", "claims", "architectures", "scenarios"};
   if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
     throw InvalidInput("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
   }
   if (what.empty() || what == "laws") list_laws();
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "claims") list_claims();
+  if (what.empty()) std::cout << "\n";
+  if (what.empty() || what == "architectures") list_architectures();
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "scenarios") list_scenarios();
   if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");

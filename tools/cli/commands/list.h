@@ -7,9 +7,9 @@
 
 namespace headlab::tools {
 
-/// `headlab list [laws|claims|scenarios]`: what a scenario may contain, what can be validated, and
-/// the scenarios that come with headlab; all of it for an empty `what`. Returns the exit code;
-/// throws InvalidInput for anything else.
+/// `headlab list [laws|claims|architectures|scenarios]`: what a scenario may contain, what can be
+/// validated, and the scenarios that come with headlab; all of it for an empty `what`. Returns the
+/// exit code; throws InvalidInput for anything else.
 ExitCode command_list(const std::string& what);
 
 }  // namespace headlab::tools

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How alike heads are, in words: what `headlab hdi` says besides its table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validation/diversity/redundancy.h"
+
+namespace headlab::tools {
+
+/// "a", "a and b", "a, b and c"; a word that is repeated throughout, once.
+std::string and_listed(const std::vector<std::string>& words);
+
+/// The `top` most alike pairs of heads, a line each, heads with one subspace together; then how
+/// many heads are redundant at `threshold`.
+std::string redundancy_text(const HeadDiversity& diversity, std::size_t top, double threshold);
+
+}  // namespace headlab::tools
