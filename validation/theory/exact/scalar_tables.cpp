@@ -26,7 +26,8 @@ FunctionMoments ResponseMoments::operator()(const VectorXd& z) const {
   if (regression_) {
     const FunctionMoments m = (*regression_)(z);
     moments.mean = m.mean - truth_;
-    moments.mean_square += m.mean_square - truth_ * (2 * m.mean - truth_);
+    moments.mean_square += m.variance ? m.product_about(truth_, truth_)
+                                      : m.mean_square - truth_ * (2 * m.mean - truth_);
   }
   return moments;
 }
