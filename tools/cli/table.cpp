@@ -405,6 +405,26 @@ std::string comparison_of_one(const SideBySide& comparison) {
   return columns.text("  ");
 }
 
+/// What z leaves open because the closed forms are not exact.
+std::string remainders_text(const std::vector<ComputedCondition>& theory) {
+  bool dominates = false, unknown = false;
+  for (const ComputedCondition& computed : theory) {
+    for (const ComparedFigure& figure : computed.simulated.figures) {
+      dominates |= figure.z_scale > 2 * figure.simulated.mcse && std::abs(figure.z) < 2;
+    }
+    unknown |= computed.result.source == "first_order" &&
+               std::isnan(computed.result.figures.bias_squared.remainder);
+  }
+  std::string text;
+  if (dominates) {
+    text +=
+        "some remainders exceed the MCSE: z there says only that simulation and theory agree "
+        "within them\n";
+  }
+  if (unknown) text += "the remainder of first-order biases is unknown: z does not allow for it\n";
+  return text;
+}
+
 /// A row a condition: MSE both ways, and the largest |z|.
 std::string comparison_of_many(const Scenario& scenario,
                                const std::vector<ComputedCondition>& theory) {
@@ -463,15 +483,12 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory) {
   const bool one = scenario.swept.empty() && theory.size() == 1;
-  const bool first_order = std::any_of(
-      theory.begin(), theory.end(),
-      [](const ComputedCondition& computed) { return computed.result.source == "first_order"; });
   return (one ? comparison_of_one(theory.front().simulated)
               : comparison_of_many(scenario, theory)) +
-         "\n" + forms_text(theory) + "z = (simulation - theory)/MCSE; none where the MCSE is 0\n" +
-         (first_order ? "z does not allow for the second-order term of the first order: "
-                        "headlab theory shows it\n"
-                      : "");
+         "\n" + forms_text(theory) +
+         "z = (simulation - theory)/sqrt(MCSE² + remainder² + rounding²); none where the MCSE is "
+         "0\n" +
+         remainders_text(theory);
 }
 
 }  // namespace headlab::tools
