@@ -202,7 +202,12 @@ std::string windows_text(const RunResult& result) {
     return "warning: " + std::to_string(count) + " of " + number_text(all) + " windows (" +
            short_number(100 * static_cast<double>(count) / all) + " %) held " + what + "\n";
   };
-  return line(empty, "no weight") + line(narrow, "fewer than two effective points");
+  return line(empty, "no weight") +
+         (empty > 0
+              ? "such a head takes the value of the nearest key: its figures are of the nearest "
+                "neighbour\n"
+              : "") +
+         line(narrow, "fewer than two effective points");
 }
 
 std::string speed_text(const RunResult& result) {
@@ -235,8 +240,21 @@ std::string drawn_once_text(const RunResult& result) {
          " drawn once: ± does not cover that draw\n";
 }
 
+/// Where squared biases are so near 0 that their estimates are not normal: there bias² is a square
+/// of about one standard error less its mean.
+std::string bias_text(const RunResult& result) {
+  constexpr double near = 4;
+  const bool any = std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
+    const Estimate& bias = one.estimates.bias_squared;
+    return bias.mcse > 0 && std::abs(bias.value) < near * bias.mcse;
+  });
+  return any ? "bias² below 4 ± is not normal: at 0 its ± is 40 % too large, and 2 of them cover "
+               "84 %, not 95 %\n"
+             : "";
+}
+
 std::string footer(const RunResult& result) {
-  return "\n" + windows_text(result) + speed_text(result) + meaning_of_error +
+  return "\n" + windows_text(result) + bias_text(result) + speed_text(result) + meaning_of_error +
          drawn_once_text(result);
 }
 
@@ -309,6 +327,21 @@ void add_chordal(const std::vector<ConditionResult>& conditions,
   columns.add("chordal index", cells, true);
 }
 
+/// The share of windows without weight, where there are any: figures of such a row are in part
+/// those of the nearest key.
+void add_empty_windows(const std::vector<ConditionResult>& conditions, Columns& columns) {
+  std::vector<std::string> cells;
+  bool any = false;
+  for (const ConditionResult& one : conditions) {
+    const double all =
+        static_cast<double>(one.estimates.replicates) * one.plan.queries * one.plan.heads;
+    const auto empty = static_cast<double>(one.estimates.windows.empty);
+    any |= empty > 0;
+    cells.push_back(short_number(100 * empty / all) + " %");
+  }
+  if (any) columns.add("no weight", cells, true);
+}
+
 /// A column for each number that stands in a table with a row a condition.
 template <class Result>
 void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
@@ -333,6 +366,7 @@ std::string sweep_table(const Scenario& scenario, const std::vector<ConditionRes
   add_swept(scenario, conditions, columns);
   add_numbers(conditions, columns);
   add_chordal(conditions, indices, columns);
+  add_empty_windows(conditions, columns);
   std::vector<std::string> replicates;
   for (const ConditionResult& one : conditions) {
     replicates.push_back(replicates_text(one));
