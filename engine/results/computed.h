@@ -32,6 +32,9 @@ struct ComparedFigure {
   std::string name;  ///< its key in the summary, or what it is of where it is the largest of many
   Estimate simulated;
   Remainder computed;
+  /// sqrt(MCSE^2 + remainder^2 + rounding^2): remainder of the closed form, rounding of the
+  /// estimate
+  double z_scale = std::numeric_limits<double>::quiet_NaN();
   double z = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the MCSE is 0 or unknown
 
   template <class Visitor>
@@ -39,7 +42,8 @@ struct ComparedFigure {
     visit("figure", name, "what is compared");
     visit("simulated", simulated, "estimate");
     visit("computed", computed, "from closed forms");
-    visit("z", z, "(simulated - computed)/MCSE");
+    visit("z_scale", z_scale, "sqrt(MCSE^2 + remainder^2 + rounding^2)");
+    visit("z", z, "(simulated - computed)/z_scale");
   }
 };
 

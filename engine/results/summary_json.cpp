@@ -53,7 +53,8 @@ struct ComparedRecord {
     record_of(computed).error_fields(visit);
     std::vector<std::pair<std::string, double>> z;
     for (const ComparedFigure& one : computed.simulated.figures) z.emplace_back(one.name, one.z);
-    visit("z", by_name(z), "(simulated - computed)/MCSE", {.item = "z"});
+    visit("z", by_name(z), "(simulated - computed)/sqrt(MCSE^2 + remainder^2 + rounding^2)",
+          {.item = "z"});
     visit("largest_z", computed.simulated.largest, "largest |z| of bias, variance, covariance",
           {.item = "largest"});
   }

@@ -142,7 +142,7 @@ def must_fail(what, value, wrong):
         sys.exit(f"{what}: a wrong formula passes")
 
 
-def check_layer(layer, file, n, query, key, rotary):
+def check_layer(layer, file, n, query, key, kv_heads, rotary):
     heads, d, k = key.shape
     t = np.sqrt(k)
     bases = [np.linalg.svd(w, full_matrices=False)[0] for w in key]
@@ -168,7 +168,11 @@ def check_layer(layer, file, n, query, key, rotary):
     others = ~np.eye(heads, dtype=bool)
     indices = layer["indices"]
     close("chordal", indices["chordal"]["value"], 1 - np.mean(cosines[others]**2))
-    close("chordal, random", indices["chordal"]["random_mean"], 1 - k / d, 1e-14)
+    # Of random heads, and of the most diverse, those of a group share their subspace too.
+    apart = (heads - heads / kv_heads) / (heads - 1)
+    close("chordal, random", indices["chordal"]["random_mean"], apart * (1 - k / d), 1e-14)
+    close("chordal, ceiling", indices["chordal"]["ceiling"],
+          heads / (heads - 1) * (1 - k / min(kv_heads * k, d)), 1e-14)
     p = np.linalg.eigvalsh(np.mean([b @ b.T for b in bases], axis=0)) / k
     p = p[p > 0]
     cover = np.exp(-np.sum(p * np.log(p)))
@@ -207,7 +211,8 @@ def check(headlab, folder, arch, checkpoint, tensors, layers, heads, kv_heads, c
     for n in range(layers):
         query, key = expected_heads(arch, tensors, n, heads, kv_heads)
         close("temperature", file["temperature"][...], np.sqrt(key.shape[2]), 1e-14)
-        worst = max(worst, check_layer(figures["layers"][n], file, n, query, key, arch == "llama"))
+        worst = max(worst, check_layer(figures["layers"][n], file, n, query, key, kv_heads,
+                                       arch == "llama"))
     print(f"{arch}: {layers} layers, principal cosines within {worst:.1e} of NumPy's")
 
 

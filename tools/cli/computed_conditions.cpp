@@ -52,7 +52,8 @@ std::vector<ComputedCondition> compared_conditions(const RunResult& result,
     Theory theory = theories[i];
     set_head_weights(theory, simulated.plan.head_weights);
     computed.push_back(computed_condition(simulated.condition, theory));
-    computed.back().simulated = side_by_side(simulated.estimates, theory.figures);
+    computed.back().simulated =
+        side_by_side(simulated.estimates, theory.figures, theory.plan.truth);
   }
   return computed;
 }

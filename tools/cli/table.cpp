@@ -215,7 +215,12 @@ std::string windows_text(const RunResult& result) {
     return "warning: " + std::to_string(count) + " of " + number_text(all) + " windows (" +
            short_number(100 * static_cast<double>(count) / all) + " %) held " + what + "\n";
   };
-  return line(empty, "no weight") + line(narrow, "fewer than two effective points");
+  return line(empty, "no weight") +
+         (empty > 0
+              ? "such a head takes the value of the nearest key: its figures are of the nearest "
+                "neighbour\n"
+              : "") +
+         line(narrow, "fewer than two effective points");
 }
 
 std::string speed_text(const RunResult& result) {
@@ -248,9 +253,23 @@ std::string drawn_once_text(const RunResult& result) {
          " drawn once: standard errors do not cover that draw\n";
 }
 
+/// Where squared biases are so near 0 that their estimates are not normal: there bias² is a square
+/// of about one standard error less its mean.
+std::string bias_text(const RunResult& result) {
+  constexpr double near = 4;
+  const bool any = std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
+    const Estimate& bias = one.estimates.bias_squared;
+    return bias.mcse > 0 && std::abs(bias.value) < near * bias.mcse;
+  });
+  return any ? "bias² below 4 standard errors is not normal: at 0 the error is 40 % too large, and "
+               "2 of them cover "
+               "84 %, not 95 %\n"
+             : "";
+}
+
 /// \param compact  estimates are written 4.6240(64)
 std::string footer(const RunResult& result, bool compact) {
-  return "\n" + sentences(windows_text(result) + speed_text(result) +
+  return "\n" + sentences(windows_text(result) + bias_text(result) + speed_text(result) +
                           (compact ? "in parentheses: one Monte Carlo standard error, in units of "
                                      "the last digit; a heading /1e-3 gives the unit\n"
                                    : "± is one Monte Carlo standard error\n") +
@@ -326,6 +345,21 @@ void add_chordal(const std::vector<ConditionResult>& conditions,
   columns.add("chordal index", cells, true);
 }
 
+/// The share of windows without weight, where there are any: figures of such a row are in part
+/// those of the nearest key.
+void add_empty_windows(const std::vector<ConditionResult>& conditions, Columns& columns) {
+  std::vector<std::string> cells;
+  bool any = false;
+  for (const ConditionResult& one : conditions) {
+    const double all =
+        static_cast<double>(one.estimates.replicates) * one.plan.queries * one.plan.heads;
+    const auto empty = static_cast<double>(one.estimates.windows.empty);
+    any |= empty > 0;
+    cells.push_back(short_number(100 * empty / all) + " %");
+  }
+  if (any) columns.add("no weight", cells, true);
+}
+
 /// A column for each number that stands in a table with a row a condition.
 template <class Result>
 void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
@@ -351,6 +385,7 @@ Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>
   add_swept(scenario, conditions, columns);
   add_numbers(conditions, columns);
   add_chordal(conditions, indices, columns);
+  add_empty_windows(conditions, columns);
   std::vector<std::string> replicates;
   for (const ConditionResult& one : conditions) {
     replicates.push_back(replicates_text(one));
@@ -422,6 +457,26 @@ std::string comparison_of_one(const SideBySide& comparison) {
   return columns.text(table_margin);
 }
 
+/// What z leaves open because the closed forms are not exact.
+std::string remainders_text(const std::vector<ComputedCondition>& theory) {
+  bool dominates = false, unknown = false;
+  for (const ComputedCondition& computed : theory) {
+    for (const ComparedFigure& figure : computed.simulated.figures) {
+      dominates |= figure.z_scale > 2 * figure.simulated.mcse && std::abs(figure.z) < 2;
+    }
+    unknown |= computed.result.source == "first_order" &&
+               std::isnan(computed.result.figures.bias_squared.remainder);
+  }
+  std::string text;
+  if (dominates) {
+    text +=
+        "some remainders exceed the MCSE: z there says only that simulation and theory agree "
+        "within them\n";
+  }
+  if (unknown) text += "the remainder of first-order biases is unknown: z does not allow for it\n";
+  return text;
+}
+
 /// A row a condition: MSE both ways, and the largest |z|.
 std::string comparison_of_many(const Scenario& scenario,
                                const std::vector<ComputedCondition>& theory) {
@@ -484,16 +539,13 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory) {
   const bool one = scenario.swept.empty() && theory.size() == 1;
-  const bool first_order = std::any_of(
-      theory.begin(), theory.end(),
-      [](const ComputedCondition& computed) { return computed.result.source == "first_order"; });
   return (one ? comparison_of_one(theory.front().simulated)
               : comparison_of_many(scenario, theory)) +
          "\n" + forms_text(theory) +
-         sentences(std::string("z = (simulation - theory)/MCSE; none where the MCSE is 0\n") +
-                   (first_order ? "z does not allow for the second-order term of the first order: "
-                                  "headlab theory shows it\n"
-                                : ""));
+         sentences(
+             "z = (simulation - theory)/sqrt(MCSE² + remainder² + rounding²); none where the "
+             "MCSE is 0\n" +
+             remainders_text(theory));
 }
 
 }  // namespace headlab::tools

@@ -165,6 +165,26 @@ TEST(Table, SaysWhichDrawsTheStandardErrorDoesNotCover) {
             "heads and queries were drawn once: standard errors do not cover that draw");
 }
 
+TEST(Table, SaysWhatEmptyWindowsAndSmallBiasesMean) {
+  const Scenario scenario = hand_made::scenario();
+  RunResult result = hand_made::result(scenario);
+  const auto holds = [&](const char* text) {
+    return result_table(scenario, result, {}).find(text) != std::string::npos;
+  };
+  const char* nearest = "\nsuch a head takes the value of the nearest key: ";
+  const char* near_zero = "\nbias² below 4 ± is not normal: ";
+  ConditionEstimates& estimates = result.conditions[0].estimates;
+  estimates.bias_squared = {0.39, 0.1};
+  EXPECT_TRUE(holds(nearest));
+  EXPECT_TRUE(holds(near_zero));
+  estimates.windows.empty = 0;
+  estimates.bias_squared = {0.41, 0.1};
+  EXPECT_FALSE(holds(nearest));
+  EXPECT_FALSE(holds(near_zero));
+  estimates.bias_squared = {0, 0};
+  EXPECT_FALSE(holds(near_zero));
+}
+
 TEST(Table, ShowsTheEndsOfALongSweep) {
   const auto lines = [](int conditions) {
     return lines_of(
@@ -213,7 +233,10 @@ TEST(Table, ShowsASweepWithARowACondition) {
   EXPECT_TRUE(lines[4].starts_with("  bandwidth  count  bias²")) << lines[4];
   EXPECT_TRUE(lines[5].starts_with("        0.5      1  ")) << lines[5];
   EXPECT_TRUE(lines[8].starts_with("       12.5      2  ")) << lines[8];
-  EXPECT_TRUE(lines[5].ends_with("–")) << lines[5];  // one head has no correlation
+  EXPECT_NE(lines[5].find(" – "), std::string::npos) << lines[5];  // one head has no correlation
+  // The share of empty windows marks rows whose figures are in part the nearest key's.
+  EXPECT_TRUE(lines[4].ends_with("no weight")) << lines[4];
+  EXPECT_TRUE(lines[5].ends_with(" %")) << lines[5];
   // Every ± of a column stands under the one above.
   EXPECT_EQ(lines[5].find("±"), lines[8].find("±"));
 }

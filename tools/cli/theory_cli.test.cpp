@@ -63,8 +63,9 @@ TEST_F(TheoryCommands, SetsTheoryBesideTheSimulation) {
   const Arguments arguments = {"run", "a.toml", "--compare", "--set", "data.n=4000"};
   const ProgramResult table = headlab(arguments);
   EXPECT_EQ(table.code, 0) << table.err;
-  for (const char* word : {"simulation", "theory", "largest |z|: bias of head ",
-                           "V, mean over heads", "z = (simulation - theory)/MCSE"}) {
+  for (const char* word :
+       {"simulation", "theory", "largest |z|: bias of head ", "V, mean over heads",
+        "z = (simulation - theory)/sqrt(MCSE² + remainder² + rounding²)"}) {
     EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
   }
   Arguments as_json = arguments;

@@ -144,7 +144,6 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
       one.subspaces = HaarSubspaces{};
     }
     set_kernel_width(one.kernel, width_by_rule(one, rule));
-    one.estimator = Estimator::conditional;
     one.moments = MomentMode::aggregate;
     one.swept.clear();
   }

@@ -65,7 +65,7 @@ double width_by_rule(const Condition& condition, BandwidthRule rule);
 /// Returns `base` once for each candidate, with its heads and the width that `rule` gives them;
 /// under `tuned` all have the scenario's. The heads' law is the scenario's at sizes for which it is
 /// defined and `haar` of seed 0 at others: `orthogonal` and `equiangular` heads need H k <= d. Only
-/// the error is kept (aggregate moments, conditional estimator).
+/// the error is kept (aggregate moments), by the scenario's estimator.
 ///
 /// `sqrt_dim` is the softmax's rule. A Gaussian kernel gets the bandwidth at which it gives the
 /// weights of that softmax where projected keys have one norm, b^2 = t. For other kernels there is

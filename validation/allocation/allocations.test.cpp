@@ -85,6 +85,10 @@ TEST(AllocationScenarios, KeepTheLawOfHeadsWhereItIsDefined) {
   }
   // H k = 7, 6, 6, 4, 5 of 5 dimensions.
   EXPECT_EQ(laws, (std::vector<std::string>{"haar", "haar", "haar", "orthogonal", "orthogonal"}));
+  for (const Condition& one :
+       allocation_conditions(world({"run.estimator=\"plain\""}), 3, BandwidthRule::fixed)) {
+    EXPECT_EQ(one.estimator, Estimator::plain);
+  }
   const auto aligned =
       allocation_conditions(world({"heads.subspaces={law=\"aligned\"}"}), 7, BandwidthRule::fixed);
   EXPECT_TRUE(std::holds_alternative<AlignedSubspaces>(aligned[0].subspaces));

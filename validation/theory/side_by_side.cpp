@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/side_by_side.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -10,10 +11,75 @@
 namespace headlab {
 namespace {
 
-ComparedFigure compared(std::string name, const Estimate& simulated, const Remainder& computed) {
+/// \param rounding of the simulated figure
+ComparedFigure compared(std::string name, const Estimate& simulated, const Remainder& computed,
+                        double rounding) {
   ComparedFigure figure{std::move(name), simulated, computed};
-  if (simulated.mcse > 0) figure.z = (simulated.value - computed.value) / simulated.mcse;
+  if (!(simulated.mcse > 0)) return figure;
+  const double remainder = std::isnan(computed.remainder) ? 0 : computed.remainder;
+  figure.z_scale = std::hypot(simulated.mcse, remainder, rounding);
+  figure.z = (simulated.value - computed.value) / figure.z_scale;
   return figure;
+}
+
+constexpr double eps = std::numeric_limits<float>::epsilon();
+
+/// 2 sqrt(moment) u + u^2, of a second moment of numbers that are off by u.
+double moment_rounding(double moment, double u) {
+  return 2 * std::sqrt(std::abs(moment)) * u + u * u;
+}
+
+/// How far the averages over queries may be off by rounding.
+struct Roundings {
+  double total = 0;        ///< MSE and its terms
+  double heads = 0;        ///< means of V and C over heads
+  double correlation = 0;  ///< C/V
+
+  double of(const std::string& name) const {
+    if (name == "output_correlation") return correlation;
+    return name.starts_with("head_") ? heads : total;
+  }
+};
+
+/// How far head h is off at a query.
+double head_rounding(const QueryErrorTerms<Remainder>& at, std::size_t h, double truth) {
+  const std::size_t heads = at.head_bias.size();
+  const double variance =
+      at.head_covariance.empty() ? at.mse.value : at.head_covariance[h * heads + h].value;
+  return eps * (std::abs(truth) + std::abs(at.head_bias[h].value) + std::sqrt(std::abs(variance)));
+}
+
+Roundings roundings_of(const ErrorTerms<Remainder>& computed, const std::vector<double>& truth) {
+  Roundings roundings;
+  const auto queries = static_cast<double>(computed.queries.size());
+  for (std::size_t q = 0; q < computed.queries.size(); ++q) {
+    const QueryErrorTerms<Remainder>& at = computed.queries[q];
+    const std::size_t heads = at.head_bias.size();
+    double largest = 0, of_moments = 0;
+    for (std::size_t h = 0; h < heads; ++h) {
+      const double u = head_rounding(at, h, truth[q]);
+      largest = std::max(largest, u);
+      const double variance =
+          at.head_covariance.empty() ? at.mse.value : at.head_covariance[h * heads + h].value;
+      of_moments = std::max(of_moments, moment_rounding(variance, u));
+    }
+    roundings.total += moment_rounding(at.mse.value, largest) / queries;
+    roundings.heads += of_moments / queries;
+  }
+  const double correlation = computed.output_correlation.value;
+  roundings.correlation =
+      roundings.heads * (1 + std::abs(correlation)) / std::abs(computed.head_variance_mean.value);
+  if (!std::isfinite(roundings.correlation)) roundings.correlation = 0;
+  return roundings;
+}
+
+/// The MSE with the remainder that is known of it.
+Remainder mse_of(const ErrorTerms<Remainder>& computed) {
+  Remainder mse = computed.mse;
+  if (std::isnan(mse.remainder)) {
+    mse.remainder = computed.variance_term.remainder + computed.covariance_term.remainder;
+  }
+  return mse;
 }
 
 /// Takes `candidate` where its |z| is larger; the first one stands until there is a z.
@@ -26,16 +92,23 @@ void keep_larger(ComparedFigure& largest, ComparedFigure candidate) {
 
 }  // namespace
 
-SideBySide side_by_side(const ConditionEstimates& simulated,
-                        const ErrorTerms<Remainder>& computed) {
+SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Remainder>& computed,
+                        const std::vector<double>& truth) {
   SideBySide both;
+  const Roundings roundings = roundings_of(computed, truth);
   const auto estimates = numbers_of<Estimate>(simulated);
   const auto closed = numbers_of<Remainder>(computed);
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     if (estimates[i].text.role == TableRole::file_only) continue;
     const std::string name = estimates[i].name;
-    both.figures.push_back(compared(name, *estimates[i].number, *closed[i].number));
-    if (name == "bias_squared") both.figures.back().z = std::numeric_limits<double>::quiet_NaN();
+    both.figures.push_back(compared(name, *estimates[i].number,
+                                    name == "mse" ? mse_of(computed) : *closed[i].number,
+                                    roundings.of(name)));
+    if (name == "mse") both.figures.back().computed = computed.mse;
+    if (name == "bias_squared") {
+      both.figures.back().z_scale = std::numeric_limits<double>::quiet_NaN();
+      both.figures.back().z = std::numeric_limits<double>::quiet_NaN();
+    }
   }
 
   ComparedFigure bias, variance, covariance;
@@ -46,17 +119,22 @@ SideBySide side_by_side(const ConditionEstimates& simulated,
     const std::size_t heads = left.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
       const std::string head = " of head " + std::to_string(h + 1) + at;
-      keep_larger(bias, compared("bias" + head, left.head_bias[h], right.head_bias[h]));
+      const double u = head_rounding(right, h, truth[q]);
+      keep_larger(bias, compared("bias" + head, left.head_bias[h], right.head_bias[h], u));
       if (left.head_covariance.empty()) continue;  // aggregate moments
       for (std::size_t l = 0; l <= h; ++l) {
         const Estimate& one = left.head_covariance[h * heads + l];
         const Remainder& other = right.head_covariance[h * heads + l];
+        const double largest = std::max(right.head_covariance[h * heads + h].value,
+                                        right.head_covariance[l * heads + l].value);
+        const double rounding =
+            moment_rounding(largest, std::max(u, head_rounding(right, l, truth[q])));
         if (l == h) {
-          keep_larger(variance, compared("variance" + head, one, other));
+          keep_larger(variance, compared("variance" + head, one, other, rounding));
         } else {
           keep_larger(covariance, compared("covariance of heads " + std::to_string(l + 1) +
                                                " and " + std::to_string(h + 1) + at,
-                                           one, other));
+                                           one, other, rounding));
         }
       }
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -24,7 +25,8 @@ constexpr double enough_normalisation = 1e-9;
 /// Terms of a radial head's regression: their squares are integrated pair by pair.
 constexpr Eigen::Index max_cosines = 64;
 
-/// Nodes of a scalar's grid.
+/// Nodes of a scalar's grid; grids that need max_panels, 20 times as many, are refused, because
+/// panels so much wider than needed never converge.
 constexpr Eigen::Index max_nodes = 25000;
 
 /// What one resolution gives.
@@ -40,10 +42,22 @@ struct Attempt {
 /// returns the last result with its change, or the one before where the limit made the last one
 /// worse.
 template <class Result, class Compute>
-Result refine(const Compute& compute, const std::string& what) {
-  Attempt<Result> best = compute(Resolution{refinements[0], max_nodes});
+Result refine(const Compute& compute, int at_once, const std::string& what) {
+  const auto attempt = [&](double digits) -> std::optional<Attempt<Result>> {
+    try {
+      return compute(Resolution{digits, max_nodes, at_once});
+    } catch (const TooManyPanels& problem) {
+      if (digits > refinements[0]) return std::nullopt;
+      throw InvalidInput("exact finite-n theory of " + what + ": " + problem.what() +
+                         ", the kernel is narrow for so few keys - take a larger bandwidth or n, "
+                         "use headlab theory --source first_order, or simulate with headlab run");
+    }
+  };
+  Attempt<Result> best = *attempt(refinements[0]);
   for (std::size_t i = 1; i < std::size(refinements) && !best.coarsened; ++i) {
-    Attempt<Result> next = compute(Resolution{refinements[i], max_nodes});
+    const std::optional<Attempt<Result>> finer = attempt(refinements[i]);
+    if (!finer) break;
+    const Attempt<Result>& next = *finer;
     const double change = next.figure - best.figure;
     const bool worse = next.coarsened && std::abs(next.result.normalisation_error) >
                                              std::abs(best.result.normalisation_error);
@@ -102,7 +116,8 @@ namespace {
 /// Heads and pairs at one query.
 class AtQuery {
  public:
-  AtQuery(const TheoryModel& model, std::size_t query) : model_(model), query_(query) {
+  AtQuery(const TheoryModel& model, std::size_t query, int at_once = 1)
+      : model_(model), query_(query), at_once_(at_once) {
     const bool is_gaussian = std::holds_alternative<GaussianKernel>(model.kernel);
     if (is_gaussian && !radial_obstacle(model))
       radial_ = std::make_unique<RadialHeads>(model, query);
@@ -124,7 +139,7 @@ class AtQuery {
                                   moments.square,
                                   moments.coarsened};
     };
-    return refine<FiniteNHead>(attempt, "head " + std::to_string(h + 1));
+    return refine<FiniteNHead>(attempt, at_once_, "head " + std::to_string(h + 1));
   }
 
   FiniteNPair pair(std::size_t h, std::size_t l, const FiniteNHead& first,
@@ -148,13 +163,14 @@ class AtQuery {
       return Attempt<FiniteNPair>{
           {covariance, 0, moments.normalisation_error}, covariance, scale, moments.coarsened};
     };
-    return refine<FiniteNPair>(attempt,
+    return refine<FiniteNPair>(attempt, at_once_,
                                "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
   }
 
  private:
   const TheoryModel& model_;
   std::size_t query_;
+  int at_once_;                          ///< heads or pairs, see Resolution
   std::unique_ptr<RadialHeads> radial_;  ///< none where no pair is one of radii
 };
 
@@ -180,8 +196,11 @@ std::vector<FiniteN> finite_n(const TheoryModel& model, int threads) {
   std::vector<std::unique_ptr<AtQuery>> at;
   std::vector<Piece> singles, pairs;
   std::vector<FiniteN> all;
+  const auto most = model.queries.size() * std::max(heads, heads * (heads - 1) / 2);
+  const int at_once =
+      static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), most));
   for (std::size_t query = 0; query < model.queries.size(); ++query) {
-    at.push_back(std::make_unique<AtQuery>(model, query));
+    at.push_back(std::make_unique<AtQuery>(model, query, at_once));
     all.push_back(
         {Eigen::VectorXd(size), Eigen::MatrixXd(size, size), Eigen::MatrixXd(size, size)});
     for (std::size_t h = 0; h < heads; ++h) {

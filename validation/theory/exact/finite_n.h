@@ -45,7 +45,8 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
 /// Computes E f_h - m(x) and Var f_h exactly at n points.
 /// \param query index into model.queries
 /// Throws InvalidInput where finite_n_obstacle names one, and where weights do not sum to one
-/// within 1e-7 at the finest resolution.
+/// within 1e-7 at the finest resolution; before they are laid, for grids that would not fit in
+/// memory or would have to be far coarser than the kernel.
 FiniteNHead finite_n_head(const TheoryModel& model, std::size_t query, std::size_t h);
 
 /// Computes Cov(f_h, f_l) exactly at n points, h != l, from the two heads' own results.

@@ -2,6 +2,7 @@
 #include "validation/theory/exact/finite_n.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -193,7 +194,7 @@ TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
 }
 
 TEST(FiniteN, RefusesWithTheCertificateWhatItCannotResolve) {
-  const TheoryModel model = noise_model(Plane(0.5, 2.5, 0.2), 0.005, 2);
+  const TheoryModel model = noise_model(Plane(0.5, 2.5, 0.2), 0.01, 2);
   try {
     finite_n(model).at(0);
     FAIL();
@@ -263,6 +264,46 @@ TEST(FiniteN, AgreesWithSimulationInHardCases) {
       }
     }
   }
+}
+
+/// A narrow kernel's grids grow as 1/b^2: they are refused before they are laid.
+TEST(FiniteN, RefusesKernelsTooNarrowForTheirGrids) {
+  const auto refusal = [](const std::string& kernel, const char* design) -> std::string {
+    try {
+      finite_n(model_of(scenario({.kernel = kernel, .design = design, .n = 2},
+                                 {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3})));
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string expected =
+      "exact finite-n theory of head 1: an integral needs more than 495000 points, the kernel is "
+      "narrow for so few keys - take a larger bandwidth or n, use headlab theory --source "
+      "first_order, or simulate with headlab run";
+  for (const char* design :
+       {"law = \"normal\"",
+        "law = \"normal\", mean = [0.5, -0.2], covariance = [[1, 0], [0, 2]]"}) {
+    EXPECT_EQ(refusal("law = \"gaussian\", bandwidth = 1e-6", design), expected);
+    EXPECT_EQ(refusal("law = \"gaussian\", bandwidth = 1e-4", design), expected);
+    EXPECT_EQ(refusal("law = \"gaussian\", bandwidth = 2e-3", design), expected);
+  }
+}
+
+TEST(FiniteN, RefusesTablesThatMemoryDoesNotHold) {
+  const TheoryModel model =
+      model_of(scenario({.kernel = "law = \"gaussian\", bandwidth = 0.05", .n = 2},
+                        {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3}));
+  setenv("HEADLAB_MEMORY_LIMIT", "1000000", 1);
+  std::string problem = "accepted";
+  try {
+    finite_n_head(model, 0, 0);
+  } catch (const InvalidInput& error) {
+    problem = error.what();
+  }
+  unsetenv("HEADLAB_MEMORY_LIMIT");
+  EXPECT_NE(problem.find("of memory for the tables of exact finite-n theory"), std::string::npos)
+      << problem;
 }
 
 }  // namespace

@@ -196,6 +196,12 @@ struct RadialHeads::Share {
     const auto n = static_cast<double>(model.n);
     sigma = grid.sigma;
     coarsened = grid.radius.coarsened;
+    // Tables and their complex copies, with the waves.
+    const auto radii = static_cast<double>(grid.radius.points.size());
+    const auto sigmas = static_cast<double>(sigma.points.size());
+    const auto waves_of_terms = 2 * static_cast<double>(regression.amplitude.size() + 1);
+    require_table_memory(4 * radii * sigmas + waves_of_terms * (radii + 4 * sigmas),
+                         resolution.at_once);
     regression_inside = grid.inside(regression);
     square_inside = grid.inside(square);
     const Index terms = regression.amplitude.size();

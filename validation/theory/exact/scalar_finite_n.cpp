@@ -83,6 +83,7 @@ HeadMoments noise_head_moments(std::uint64_t n, double s2, const ScalarHead& hea
 
 HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
                                 const SigmaRange& range, const Resolution& resolution) {
+  const Nodes sigma = head_sigma_nodes(head, range, model.n, resolution);
   std::vector<DesignNodes> design;
   bool coarsened = false;
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
@@ -91,6 +92,9 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
     const ResponseMoments response(model, truth, model.design.components[c],
                                    head.direction * spread);
     const Nodes u = scalar_nodes(law, {{head, range}}, law.sd * resolution.widest(), resolution);
+    require_table_memory(
+        2 * static_cast<double>(u.points.size()) * static_cast<double>(sigma.points.size()),
+        resolution.at_once);
     coarsened = coarsened || u.coarsened;
     DesignNodes nodes = {.level = head.minus_log_kernel(u.points),
                          .probability = head.weights[c] * masses(u, law),
@@ -104,8 +108,7 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
     }
     design.push_back(std::move(nodes));
   }
-  HeadMoments moments =
-      head_moments(model.n, head_sigma_nodes(head, range, model.n, resolution), design);
+  HeadMoments moments = head_moments(model.n, sigma, design);
   moments.coarsened = coarsened;
   return moments;
 }

@@ -22,6 +22,8 @@ struct Resolution {
   double digits;
   /// Nodes of a scalar's grid, beyond which panels are widened instead.
   Eigen::Index max_nodes;
+  /// Heads or pairs computed at once, each with tables of its own.
+  int at_once = 1;
 
   double reach() const;   ///< of the design, in standard deviations
   double widest() const;  ///< panel on a Gaussian density, in standard deviations

@@ -188,6 +188,9 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
                                   min_conditional_sd(model, second, first), resolution);
   const Nodes tau =
       sigma_nodes(second, tau_reach, model.n, min_conditional_sd(model, first, second), resolution);
+  require_table_memory(
+      14 * static_cast<double>(sigma.points.size()) * static_cast<double>(tau.points.size()),
+      resolution.at_once);
   PairSums sums(sigma.points.size(), tau.points.size());
   bool coarsened = false;
   for (std::size_t c = 0; c < first.laws.size(); ++c) {
@@ -227,6 +230,13 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
       v = scalar_nodes(v_law, {{second, tau_reach}}, density_panel, fewer(v));
     }
     coarsened = coarsened || u.coarsened || v.coarsened;
+    const auto us = static_cast<double>(u.points.size()), vs = static_cast<double>(v.points.size());
+    const auto sigmas = static_cast<double>(sigma.points.size());
+    const auto taus = static_cast<double>(tau.points.size());
+    // As many matrices as GivenFirst, PairSums with what integrates them, and JointLaw hold.
+    require_table_memory(
+        us * (2 * sigmas + 5 * taus) + 14 * sigmas * taus + (narrow ? 0 : vs * (3 * us + 2 * taus)),
+        resolution.at_once);
     const VectorXd probability = first.weights[c] * masses(u, u_law);
     const KernelTable table = kernel_table(first.minus_log_kernel(u.points), sigma.points);
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+
+#include "engine/run/memory.h"
 
 namespace headlab {
 
@@ -26,9 +29,20 @@ FunctionMoments ResponseMoments::operator()(const VectorXd& z) const {
   if (regression_) {
     const FunctionMoments m = (*regression_)(z);
     moments.mean = m.mean - truth_;
-    moments.mean_square += m.mean_square - truth_ * (2 * m.mean - truth_);
+    moments.mean_square += m.variance ? m.product_about(truth_, truth_)
+                                      : m.mean_square - truth_ * (2 * m.mean - truth_);
   }
   return moments;
+}
+
+void require_table_memory(double numbers, int at_once) {
+  // What every machine has; asking it takes longer than small tables.
+  constexpr double always = 1 << 26;
+  const double bytes = numbers * sizeof(double) * at_once;
+  if (bytes <= always) return;
+  require_memory(bytes < 1e18 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 60,
+                 "for the tables of exact finite-n theory", "--threads",
+                 "or take a larger bandwidth or n, --source first_order, or headlab run");
 }
 
 KernelTable kernel_table(const ArrayXd& level, const ArrayXd& sigma) {

@@ -34,6 +34,11 @@ class ResponseMoments {
   std::unique_ptr<ConditionalMoments> noise_;
 };
 
+/// Throws InvalidInput unless memory has room for tables of so many numbers.
+/// \param numbers of one head or pair
+/// \param at_once heads or pairs that are computed at the same time
+void require_table_memory(double numbers, int at_once);
+
 /// What the integrals need of sK = exp(sigma - L), [points][sigmas].
 struct KernelTable {
   Eigen::MatrixXd fall;   ///< 1 - e^(-sK)

@@ -65,8 +65,8 @@ std::vector<HeadTheory> first_order(const TheoryModel& model) {
         const double r_l = heads[l].mean[q];
         const double mu_11 = std::exp(both.log_mass - d_h - d_l);
         const FunctionMoments& m = both.regression;
-        const double covariance =
-            mu_11 * (m.mean_square + both.noise_variance - (r_h + r_l) * m.mean + r_h * r_l) / n;
+        const double covariance = mu_11 * (m.product_about(r_h, r_l) + both.noise_variance) / n;
+        const double rounding = mu_11 * m.product_rounding(r_h, r_l) / n;
 
         // M_ab/M_11; without any noise its limit for small constant noise.
         auto ratio = [&](const TiltedMoments& third, double log_d) {
@@ -79,8 +79,9 @@ std::vector<HeadTheory> first_order(const TheoryModel& model) {
                                 n;
         HeadTheory& at = theory[q];
         at.covariance(row, column) = at.covariance(column, row) = covariance;
+        const double remainder = covariance * relative;
         at.covariance_remainder(row, column) = at.covariance_remainder(column, row) =
-            covariance * relative;
+            remainder + std::copysign(rounding, remainder);
         if (h == l) at.bias(row) = r_h - model.truth[q] - mu_11 * (m.mean - r_h) / n;
       }
     }

@@ -21,7 +21,8 @@ namespace headlab {
 ///
 ///     (mu_20 + mu_02 + mu_11 - 1 - (M_21 + M_12)/M_11)/n,  M_ab = mu_ab E_ab[s^2]
 ///
-/// (for V_h and constant noise (3 nu_2 - 1 - 2 nu_3/nu_2)/n); that of B_h is unknown. The form is
+/// (for V_h and constant noise (3 nu_2 - 1 - 2 nu_3/nu_2)/n), with the rounding of the expectation
+/// in C_hl, which counts where m is large beside its variation; that of B_h is unknown. The form is
 /// worth nothing where the relative term is not small.
 ///
 /// \return one for each query of the model

@@ -204,5 +204,61 @@ TEST(FirstOrder, SharesOneComponentCutInTwo) {
                    .covariance.isApprox(whole.covariance, 1e-6));
 }
 
+/// A design and its queries moved far away, with a linear regression, change m by a constant alone.
+TEST(FirstOrder, AConstantInTheRegressionChangesNothing) {
+  const auto at_mean = [](double mean) {
+    TheoryModel model;
+    model.n = 1000;
+    model.design.weights = {1.0};
+    model.design.components = {{VectorXd::Constant(2, mean), 1e-4 * MatrixXd::Identity(2, 2)}};
+    const VectorXd coefficients{{100, 50}};
+    model.regression = std::make_shared<PolynomialFunction>(0, coefficients);
+    model.noise_sd = 0.1;
+    model.kernel = GaussianKernel{.bandwidth = 0.005};
+    model.projections = {MatrixXd{{1}, {0}}, MatrixXd{{0.6}, {0.8}}};
+    model.head_weights = VectorXd::Constant(2, 0.5);
+    model.queries = {VectorXd{{mean + 0.005, mean - 0.002}}};
+    model.truth = {coefficients.dot(model.queries[0])};
+    return first_order(model).at(0);
+  };
+  const HeadTheory near = at_mean(0);
+  EXPECT_GT(near.covariance(0, 0), 1e-5);
+  for (const double mean : {1e3, 1e5, 1e6}) {
+    const HeadTheory far = at_mean(mean);
+    for (Index h = 0; h < 2; ++h) {
+      for (Index l = 0; l < 2; ++l) {
+        // The query itself is rounded, by eps mean on a scale of 0.005.
+        const double tolerance = 1e3 * 2.2e-16 * mean / 0.005 * near.covariance(0, 0);
+        EXPECT_NEAR(far.covariance(h, l), near.covariance(h, l), tolerance) << mean;
+        EXPECT_GE(std::abs(far.covariance_remainder(h, l)),
+                  std::abs(near.covariance_remainder(h, l)) - tolerance);
+      }
+    }
+  }
+}
+
+/// Where no variance is known apart from the squares, the remainder says what they lose.
+TEST(FirstOrder, TheRemainderCountsRounding) {
+  const auto relative = [](double height) {
+    TheoryModel model;
+    model.n = 1000;
+    model.design.weights = {1.0};
+    model.design.components = {{VectorXd::Zero(1), MatrixXd::Identity(1, 1)}};
+    // Nearly constant, and of size `height`.
+    model.regression = std::make_shared<CosineSumFunction>(
+        VectorXd::Constant(1, height), MatrixXd::Constant(1, 1, 1e-6), VectorXd::Zero(1));
+    model.noise_sd = 0.01;
+    model.kernel = GaussianKernel{.bandwidth = 0.5};
+    model.projections = {MatrixXd{{1}}};
+    model.head_weights = VectorXd::Ones(1);
+    model.queries = {VectorXd::Zero(1)};
+    model.truth = {height};
+    const HeadTheory theory = first_order(model).at(0);
+    return std::abs(theory.covariance_remainder(0, 0) / theory.covariance(0, 0));
+  };
+  EXPECT_LT(relative(1), 0.1);
+  EXPECT_GT(relative(1e6), 0.5);
+}
+
 }  // namespace
 }  // namespace headlab

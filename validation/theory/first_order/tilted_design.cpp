@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -70,6 +71,23 @@ Tilt tilt(const KernelLaw& kernel, const GaussianLaw& design, const MatrixXd& pr
 
 }  // namespace
 
+namespace {
+
+/// The variance of a mixture about its mean, where that of each component is known.
+std::optional<double> variance_of(const std::vector<FunctionMoments>& parts,
+                                  const std::vector<double>& shares, double mean) {
+  if (parts.empty()) return std::nullopt;
+  double variance = 0;
+  for (std::size_t c = 0; c < parts.size(); ++c) {
+    if (!parts[c].variance) return std::nullopt;
+    const double away = parts[c].mean - mean;
+    variance += shares[c] * (*parts[c].variance + away * away);
+  }
+  return variance;
+}
+
+}  // namespace
+
 TiltedDesign::TiltedDesign(const TheoryModel& model, std::size_t head, int power, std::size_t other,
                            int other_power, bool with_regression)
     : model_(model) {
@@ -120,10 +138,13 @@ TiltedMoments TiltedDesign::at(const VectorXd& x) const {
   TiltedMoments moments;
   moments.log_mass = largest + std::log(total);
   if (model_.constant_noise) moments.noise_variance = model_.noise_sd * model_.noise_sd;
+  std::vector<FunctionMoments> parts;
+  std::vector<double> shares;
   for (std::size_t c = 0; c < components_.size(); ++c) {
     const double share = std::exp(log_masses[c] - largest) / total;
     if (components_[c].regression) {
-      const FunctionMoments m = (*components_[c].regression)(z[c]);
+      const FunctionMoments& m = parts.emplace_back((*components_[c].regression)(z[c]));
+      shares.push_back(share);
       moments.regression.mean += share * m.mean;
       moments.regression.mean_square += share * m.mean_square;
     }
@@ -131,6 +152,7 @@ TiltedMoments TiltedDesign::at(const VectorXd& x) const {
       moments.noise_variance += share * (*components_[c].noise_variance)(z[c]).mean;
     }
   }
+  moments.regression.variance = variance_of(parts, shares, moments.regression.mean);
   return moments;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/model/integrable.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -53,7 +55,8 @@ class PolynomialMoments : public ConditionalMoments {
 
   FunctionMoments operator()(const VectorXd& z) const override {
     const double m = mean(z);
-    return {m, m * m + variance(z)};
+    const double v = variance(z);
+    return {m, m * m + v, v};
   }
 };
 
@@ -106,6 +109,15 @@ class FoldedScaleMoments : public ConditionalMoments {
 };
 
 }  // namespace
+
+double FunctionMoments::product_rounding(double a, double b) const {
+  // A few operations on numbers of this size.
+  constexpr double unit = 4 * std::numeric_limits<double>::epsilon();
+  const double size = std::max({std::abs(mean), std::abs(a), std::abs(b)});
+  if (!variance) return unit * (mean_square + size * size);
+  const double of_mean = unit * size;
+  return of_mean * (std::abs(mean - a) + std::abs(mean - b) + of_mean) + unit * *variance;
+}
 
 FunctionMoments IntegrableFunction::moments(const GaussianLaw& law) const {
   return (*along(law, MatrixXd(law.mean.size(), 0)))(VectorXd(0));

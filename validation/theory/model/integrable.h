@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <Eigen/Core>
 
@@ -16,10 +17,20 @@ struct GaussianLaw {
   Eigen::MatrixXd covariance;  ///< [d][d], symmetric
 };
 
-/// E m and E m^2 under one Gaussian law.
+/// E m and E m^2 under one law.
 struct FunctionMoments {
   double mean = 0;
   double mean_square = 0;
+  /// Var m, where it is known without the difference of the two.
+  std::optional<double> variance = {};
+
+  /// E (m - a)(m - b). Where the variance is known nothing of the size of m^2 cancels.
+  double product_about(double a, double b) const {
+    if (variance) return *variance + (mean - a) * (mean - b);
+    return mean_square - (a + b) * mean + a * b;
+  }
+  /// How far product_about() may be off by rounding.
+  double product_rounding(double a, double b) const;
 };
 
 /// FunctionMoments of N(base.mean + slope z, base.covariance) as a function of z.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string>
 
 #include <boost/math/quadrature/gauss.hpp>
 
@@ -15,6 +16,7 @@ using Rule = boost::math::quadrature::gauss<double, panel_order>;
 
 void divide(double from, double to, const std::function<double(double)>& width,
             std::vector<double>& edges) {
+  if (edges.size() > max_panels + 1) return;
   double least = width(from);
   for (int quarter = 1; quarter <= 4; ++quarter) {
     least = std::min(least, width(from + (to - from) * quarter / 4));
@@ -44,6 +46,10 @@ Nodes panel_nodes(double from, double to, const std::vector<double>& breaks,
   std::ranges::sort(coarse);
   std::vector<double> edges = {from};
   for (std::size_t i = 1; i < coarse.size(); ++i) divide(coarse[i - 1], coarse[i], width, edges);
+  if (edges.size() > max_panels + 1) {
+    throw TooManyPanels("an integral needs more than " + std::to_string(max_panels * panel_order) +
+                        " points");
+  }
 
   const auto& abscissa = Rule::abscissa();  // the half of the rule from 0 upward
   const auto& weights = Rule::weights();
