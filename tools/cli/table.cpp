@@ -109,15 +109,18 @@ std::string queries_text(const Result& condition) {
 std::string header(const RunResult& result) {
   if (result.conditions.empty()) return "";
   using C = const ConditionResult&;
-  const std::string computation =
-      common(result.conditions,
-             {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
-              queries_text<ConditionResult>, [](C c) { return replicates_text(c) + " replicates"; },
-              [&](C) {
-                const Machine& m = result.machine;
-                const bool plain = m.simd.empty() || m.simd == "none";
-                return m.backend + (plain ? "" : "/" + m.simd);
-              }});
+  const auto replicates = [](C c) {
+    const std::string text = replicates_text(c);
+    return text + (text == "1" ? " replicate" : " replicates");
+  };
+  const std::string computation = common(
+      result.conditions, {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
+                          queries_text<ConditionResult>, replicates,
+                          [&](C) {
+                            const Machine& m = result.machine;
+                            const bool plain = m.simd.empty() || m.simd == "none";
+                            return m.backend + (plain ? "" : "/" + m.simd);
+                          }});
   return heads_line(result.conditions) + computation + "\n";
 }
 

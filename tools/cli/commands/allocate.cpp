@@ -15,6 +15,7 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/law_reader.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/commands/allocate_by_theory.h"
 #include "tools/cli/commands/allocate_map.h"
@@ -288,8 +289,8 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json == "-") {
     std::cout << text;
   } else if (reached) {
-    std::cout << table(base.name, all, heads,
-                       replay(arguments, all.studies[0].study, options.replicates, true));
+    std::cout << shown(table(base.name, all, heads,
+                             replay(arguments, all.studies[0].study, options.replicates, true)));
   }
   finish_standard_output();
   // Like `run`, a command that has nothing to keep leaves an earlier file.

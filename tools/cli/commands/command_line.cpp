@@ -12,6 +12,7 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/law_reader.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/calibrate.h"
 #include "tools/cli/commands/dataset.h"
@@ -292,8 +293,9 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-/// Refuses the first argument that `command` has no use for.
-void reject_leftovers(const CLI::App& command, const std::string& name) {
+/// Refuses the first argument that `command` has no use for. `plain` are those after "--".
+void reject_leftovers(const CLI::App& command, const std::string& name,
+                      const std::vector<std::string>& plain) {
   std::vector<std::string> rest = command.remaining();
   std::erase(rest, "--");
   if (rest.empty()) return;
@@ -307,6 +309,10 @@ void reject_leftovers(const CLI::App& command, const std::string& name) {
                        (name.empty() || name == "help" ? "" : " " + name));
   }
   const std::string word = option->substr(0, option->find('='));
+  if (std::find(plain.begin(), plain.end(), *option) != plain.end()) {
+    throw InvalidInput(prefix + one_line(word) +
+                       " stands after --, where nothing is an option - write it before --");
+  }
   // Compared without their dashes, which would make all options look alike.
   const std::vector<std::string> names = options_of(command);
   std::vector<std::string> bare;
@@ -353,7 +359,8 @@ ExitCode command_help(const std::string& topic) {
   return ExitCode::done;
 }
 
-ExitCode run_command(CLI::App& app, const Arguments& arguments) {
+ExitCode run_command(CLI::App& app, const Arguments& arguments,
+                     const std::vector<std::string>& plain) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::vector<std::string> names = commands_of(app);
   if (chosen.empty()) {
@@ -361,14 +368,14 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments) {
     if (rest.empty()) {
       throw InvalidInput("no command given (allowed: " + listed(names) + ") - try headlab help");
     }
-    if (rest.front()[0] == '-') reject_leftovers(app, "");
+    if (rest.front()[0] == '-') reject_leftovers(app, "", plain);
     throw InvalidInput("unknown command \"" + one_line(rest.front()) + "\"" +
                        suggestion(rest.front(), names));
   }
-  reject_leftovers(app, "");
   const CLI::App& command = *chosen.front();
   const std::string& name = command.get_name();
-  reject_leftovers(command, name);
+  reject_leftovers(app, plain.empty() ? "" : name, plain);
+  reject_leftovers(command, name, plain);
   if (name == "run") return command_run(arguments.run);
   if (name == "theory") return command_theory(arguments.theory);
   if (name == "validate") {
@@ -397,12 +404,14 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     reject_parse(app, error);
   }
-  return run_command(app, arguments);
+  const auto dashes = std::find(argv, argv + argc, std::string("--"));
+  return run_command(app, arguments, {std::min(dashes + 1, argv + argc), argv + argc});
 }
 
 }  // namespace
 
 int command_line(int argc, const char* const* argv) {
+  use_characters_of_locale();
   try {
     return static_cast<int>(parse_and_run(argc, argv));
   } catch (...) {

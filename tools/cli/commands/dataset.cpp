@@ -103,7 +103,7 @@ ExitCode command_dataset(const DatasetArguments& arguments) {
     }
   }
   options.overwrite = run.overwrite;
-  Session session{.threads = parse_threads(run.threads)};
+  Session session{.threads = parse_threads(run.threads, run.quiet)};
   const Scenario scenario = read_scenario(run.scenario, all_sets(run));
   std::optional<OutputFolder> folder;
   const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {

@@ -10,6 +10,7 @@
 #include "engine/files/provenance.h"
 #include "engine/run/simulate.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
@@ -78,7 +79,7 @@ ExitCode command_hdi(const HdiArguments& arguments) {
       head_diversity(read_head_file(arguments.file), arguments.file, seed, threads);
   std::string json;
   if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
-  std::cout << (json_to_standard_output ? json : table(diversity, arguments.file));
+  std::cout << (json_to_standard_output ? json : shown(table(diversity, arguments.file)));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
   return ExitCode::done;

@@ -11,6 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "validation/claims/claim.h"
 
@@ -100,9 +101,9 @@ void list_scenarios() {
     } catch (const InvalidInput& problem) {
       name = std::string("cannot be read: ") + problem.what();
     }
-    std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << one_line(name)
+    std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << shown(one_line(name))
               << "\n";
-    if (!aims.empty()) std::cout << "      " << one_line(aims) << "\n";
+    if (!aims.empty()) std::cout << "      " << shown(one_line(aims)) << "\n";
   }
 }
 

@@ -21,6 +21,7 @@
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"
@@ -228,8 +229,9 @@ ExitCode command_run(const RunArguments& arguments) {
   if (json_to_standard_output) {
     summary_writer(scenario, result, report)([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << result_table(scenario, result, report.indices)
-              << (report.theory.empty() ? "" : "\n" + comparison_table(scenario, report.theory));
+    std::cout << shown(result_table(scenario, result, report.indices))
+              << (report.theory.empty() ? ""
+                                        : "\n" + shown(comparison_table(scenario, report.theory)));
   }
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);

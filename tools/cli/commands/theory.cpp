@@ -11,6 +11,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"
@@ -48,7 +49,7 @@ ExitCode command_theory(const TheoryArguments& arguments) {
   if (json_to_standard_output) {
     summary([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << theory_table(scenario, theory);
+    std::cout << shown(theory_table(scenario, theory));
   }
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) {
