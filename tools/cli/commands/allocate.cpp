@@ -22,6 +22,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/theory_study.h"
@@ -230,7 +231,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
                  theory == TheoryMean::population ? max_theory_budget : max_budget);
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, max_points);
-  const Scenario scenario = read_scenario(arguments.run.scenario, all_sets(arguments.run));
+  const Scenario scenario = read_scenario_argument(arguments.run.scenario, all_sets(arguments.run));
   if (arguments.map) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);

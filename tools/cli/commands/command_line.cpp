@@ -67,7 +67,8 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
 
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
-  command->add_option("SCENARIO.toml", run.scenario, "The scenario file")->type_name("");
+  command->add_option("SCENARIO.toml", run.scenario, "The scenario file, or - for standard input")
+      ->type_name("");
   command->add_option("--set", run.sets, "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -90,7 +91,9 @@ void add_run(CLI::App& app, RunArguments& run) {
 
 void add_theory(CLI::App& app, TheoryArguments& theory) {
   CLI::App* command = app.add_subcommand("theory", "Compute a scenario from closed forms alone");
-  command->add_option("SCENARIO.toml", theory.scenario, "The scenario file")->type_name("");
+  command
+      ->add_option("SCENARIO.toml", theory.scenario, "The scenario file, or - for standard input")
+      ->type_name("");
   command->add_option("--set", theory.sets, "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -128,8 +131,9 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
   CLI::App* command =
       app.add_subcommand("allocate", "Advise how many heads of what dimension to use");
   command
-      ->add_option("--data", allocate.run.scenario,
-                   "The scenario that says what is to be learned, and by which kernel")
+      ->add_option(
+          "--data", allocate.run.scenario,
+          "The scenario that says what is to be learned, and by which kernel; - is standard input")
       ->type_name("SCENARIO.toml");
   command
       ->add_option("--budget", allocate.budget,
@@ -179,7 +183,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
 
 void add_dataset(CLI::App& app, DatasetArguments& dataset) {
   CLI::App* command = app.add_subcommand("dataset", "Write the training sets of a scenario");
-  command->add_option("SCENARIO.toml", dataset.run.scenario, "The scenario file")->type_name("");
+  command
+      ->add_option("SCENARIO.toml", dataset.run.scenario,
+                   "The scenario file, or - for standard input")
+      ->type_name("");
   command
       ->add_option("--set", dataset.run.sets, "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")

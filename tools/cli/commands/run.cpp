@@ -25,6 +25,7 @@
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 
@@ -139,7 +140,7 @@ ExitCode command_run(const RunArguments& arguments) {
         "them out");
   }
   require_out(arguments.overwrite, arguments.out);
-  const Scenario scenario = read_scenario(arguments.scenario, sets);
+  const Scenario scenario = read_scenario_argument(arguments.scenario, sets);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";

@@ -14,6 +14,7 @@
 #include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/table.h"
 
@@ -36,7 +37,7 @@ ExitCode command_theory(const TheoryArguments& arguments) {
   if (arguments.scenario.empty()) {
     throw InvalidInput("theory: no scenario given - write headlab theory SCENARIO.toml");
   }
-  const Scenario scenario = read_scenario(arguments.scenario, arguments.sets);
+  const Scenario scenario = read_scenario_argument(arguments.scenario, arguments.sets);
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, scenario.inputs);
