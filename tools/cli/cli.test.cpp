@@ -170,7 +170,7 @@ TEST_F(CommandLine, ExplainsItself) {
 
 TEST_F(CommandLine, HelpSaysThatItCannotBeWritten) {
   for (const char* arguments :
-       {"--help", "help", "run --help", "help run", "--version", "list laws"}) {
+       {"--help", "help", "run --help", "help run", "--version", "list laws", "completion bash"}) {
     const std::string line =
         program_ + " " + arguments + " > /dev/full 2> '" + (folder_ / ".err").string() + "'";
     const int status = std::system(line.c_str());

@@ -15,6 +15,7 @@
 #include "tools/cli/characters.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/calibrate.h"
+#include "tools/cli/commands/completion.h"
 #include "tools/cli/commands/dataset.h"
 #include "tools/cli/commands/doctor.h"
 #include "tools/cli/commands/hdi.h"
@@ -43,6 +44,7 @@ struct Arguments {
   ImportHeadsArguments import_heads;
   std::string list;
   std::string help;
+  std::string completion;
 };
 
 /// What everything that simulates takes.
@@ -277,16 +279,20 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   app.add_subcommand("help", "Explain a command")
       ->add_option("COMMAND", arguments.help, "The command to explain")
       ->type_name("");
+  CLI::App* completion = app.add_subcommand("completion", "Print a shell's completion of headlab");
+  completion->add_option("bash|zsh", arguments.completion, "The shell")->type_name("");
+  completion->group("");  // for shells and installers: help does not list it
   // Leftovers are reported in headlab's own words.
   app.require_subcommand(0, 1);
   app.allow_extras();
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
 }
 
+/// The commands that help lists.
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
+    if (!command->get_group().empty()) names.push_back(command->get_name());
   }
   return names;
 }
@@ -395,6 +401,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
+  if (name == "completion") return command_completion(app, arguments.completion);
   return command_help(arguments.help);
 }
 
