@@ -55,7 +55,11 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"run", ""}, "run: no scenario given - write headlab run SCENARIO.toml"},
       {{"run", "a.toml", "s.toml"}, "run: unexpected argument \"s.toml\" - try headlab help run"},
       {{"run", "a.toml", "doctor"}, "run: unexpected argument \"doctor\" - try headlab help run"},
-      {{"run", "--", "a.toml", "-x"}, "run: unknown option -x" + unknown},
+      {{"run", "a.toml", "-x"}, "run: unknown option -x" + unknown},
+      {{"run", "--", "a.toml", "--replicates", "10"},
+       "run: --replicates stands after --, where nothing is an option - write it before --"},
+      {{"run", "a.toml", "--", "--replicates=10"},
+       "run: --replicates stands after --, where nothing is an option - write it before --"},
       {{"run", "a.toml", "--relicates", "5"},
        "run: unknown option --relicates" + unknown + " - did you mean --replicates?"},
       {{"run", "a.toml", "--bogus=3"}, "run: unknown option --bogus" + unknown},
@@ -163,6 +167,36 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(version.code, 0);
   EXPECT_TRUE(std::regex_match(version.out, std::regex("headlab [0-9.]+ \\(git [^ ]+\\)\n")))
       << version.out;
+}
+
+TEST_F(CommandLine, HelpSaysThatItCannotBeWritten) {
+  for (const char* arguments :
+       {"--help", "help", "run --help", "help run", "--version", "list laws", "completion bash"}) {
+    const std::string line =
+        program_ + " " + arguments + " > /dev/full 2> '" + (folder_ / ".err").string() + "'";
+    const int status = std::system(line.c_str());
+    ASSERT_TRUE(WIFEXITED(status)) << arguments;
+    EXPECT_EQ(WEXITSTATUS(status), 1) << arguments;
+    EXPECT_EQ(contents(folder_ / ".err"), "headlab: standard output: cannot be written\n");
+  }
+}
+
+TEST_F(CommandLine, CountsOneReplicateAsOne) {
+  const std::string one = headlab({"run", "a.toml", "--replicates", "1"}).out;
+  EXPECT_NE(one.find(", 1 replicate, "), std::string::npos) << one;
+  const std::string two = headlab({"run", "a.toml", "--replicates", "2"}).out;
+  EXPECT_NE(two.find(", 2 replicates, "), std::string::npos) << two;
+}
+
+TEST_F(CommandLine, SaysThatMoreThreadsThanProcessorsGainNothing) {
+  const ProgramResult many = headlab({"run", "a.toml", "--threads", "4096"});
+  EXPECT_EQ(many.code, 0);
+  EXPECT_TRUE(std::regex_match(
+      many.err, std::regex("headlab: --threads 4096: this machine runs \\d+ at a time; more take "
+                           "memory and gain nothing\n")))
+      << many.err;
+  EXPECT_EQ(headlab({"run", "a.toml", "--threads", "4096", "--quiet"}).err, "");
+  EXPECT_EQ(headlab({"run", "a.toml", "--threads", "1"}).err, "");
 }
 
 TEST_F(CommandLine, ListsLawsClaimsAndScenarios) {

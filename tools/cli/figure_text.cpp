@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tools/cli/characters.h"
+
 namespace headlab::tools {
 namespace {
 
@@ -90,6 +92,7 @@ std::string duration_text(double seconds) {
 }
 
 std::size_t display_width(std::string_view text) {
+  if (!shows_utf8()) return ascii_text(text).size();
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
   }));

@@ -29,7 +29,7 @@ std::string short_number(double number);
 /// "12 s", "3 min 20 s", "2 h 05 min"; "–" for NaN.
 std::string duration_text(double seconds);
 
-/// Columns that a terminal needs for a UTF-8 text without wide characters.
+/// Columns that a terminal needs for shown() of a UTF-8 text without wide characters.
 std::size_t display_width(std::string_view text);
 
 /// Pads texts to one width so that their decimal points and "±" stand under one another.

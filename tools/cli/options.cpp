@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iostream>
 
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/parallel_for.h"
 
 namespace headlab::tools {
 namespace {
@@ -84,8 +86,15 @@ std::uint64_t parse_replicates(const std::string& text) {
   return parse_whole_number("--replicates", text, 1, max_replicates);
 }
 
-int parse_threads(const std::optional<std::string>& text) {
-  return text ? static_cast<int>(parse_whole_number("--threads", *text, 1, max_threads)) : 0;
+int parse_threads(const std::optional<std::string>& text, bool quiet) {
+  if (!text) return 0;
+  const int threads = static_cast<int>(parse_whole_number("--threads", *text, 1, max_threads));
+  const int processors = thread_count(0);
+  if (threads > processors && !quiet) {
+    std::cerr << "headlab: --threads " << threads << ": this machine runs " << processors
+              << " at a time; more take memory and gain nothing\n";
+  }
+  return threads;
 }
 
 std::vector<std::string> all_sets(const RunArguments& arguments) {
@@ -116,7 +125,7 @@ Session session_of(const RunArguments& arguments) {
   }
   Session session{.backend = arguments.backend};
   *session.backend;  // made here, or refused
-  session.threads = parse_threads(arguments.threads);
+  session.threads = parse_threads(arguments.threads, arguments.quiet);
   if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
   return session;
 }

@@ -83,8 +83,9 @@ std::uint64_t parse_seed(const std::string& text);
 /// The number of --replicates; throws InvalidInput.
 std::uint64_t parse_replicates(const std::string& text);
 
-/// The number given to --threads, 0 (all of this machine) without one; throws InvalidInput.
-int parse_threads(const std::optional<std::string>& text);
+/// The number given to --threads, 0 (all of this machine) without one; throws InvalidInput. Says on
+/// standard error, unless `quiet`, where it is more than the machine runs at a time.
+int parse_threads(const std::optional<std::string>& text, bool quiet = false);
 
 /// True for --level full, false for quick; throws InvalidInput for another.
 bool is_full(const std::string& level);

@@ -68,10 +68,10 @@ const ErrorTerms<Remainder>& terms_of(const ComputedCondition& computed) {
 std::string text_of(const Estimate& figure) {
   return figure_text(figure);
 }
-const Estimate& shown(const Estimate& figure) {
+const Estimate& cell_of(const Estimate& figure) {
   return figure;
 }
-std::string shown(const Remainder& figure) {
+std::string cell_of(const Remainder& figure) {
   return computed_text(figure);
 }
 std::string text_of(const Remainder& figure) {
@@ -117,15 +117,18 @@ std::string queries_text(const Result& condition) {
 std::string header(const RunResult& result) {
   if (result.conditions.empty()) return "";
   using C = const ConditionResult&;
-  const std::string computation =
-      common(result.conditions,
-             {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
-              queries_text<ConditionResult>, [](C c) { return replicates_text(c) + " replicates"; },
-              [&](C) {
-                const Machine& m = result.machine;
-                const bool plain = m.simd.empty() || m.simd == "none";
-                return m.backend + (plain ? "" : "/" + m.simd);
-              }});
+  const auto replicates = [](C c) {
+    const std::string text = replicates_text(c);
+    return text + (text == "1" ? " replicate" : " replicates");
+  };
+  const std::string computation = common(
+      result.conditions, {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
+                          queries_text<ConditionResult>, replicates,
+                          [&](C) {
+                            const Machine& m = result.machine;
+                            const bool plain = m.simd.empty() || m.simd == "none";
+                            return m.backend + (plain ? "" : "/" + m.simd);
+                          }});
   return heads_line(result.conditions) + computation + "\n";
 }
 
@@ -363,7 +366,7 @@ void add_empty_windows(const std::vector<ConditionResult>& conditions, Columns& 
 /// A column for each number that stands in a table with a row a condition.
 template <class Result>
 void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
-  using Cell = std::decay_t<decltype(shown(terms_of(conditions.front()).mse))>;
+  using Cell = std::decay_t<decltype(cell_of(terms_of(conditions.front()).mse))>;
   std::vector<std::vector<Cell>> cells;
   std::vector<const char*> headings;
   for (const Result& condition : conditions) {
@@ -373,7 +376,7 @@ void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
     headings.clear();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       headings.push_back(numbers[i].text.label);
-      cells[i].push_back(shown(*numbers[i].number));
+      cells[i].push_back(cell_of(*numbers[i].number));
     }
   }
   for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);

@@ -15,3 +15,9 @@ step(${CMAKE_COMMAND} -S ${EXAMPLE_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
 step(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 step(${WORK_DIR}/build/example ${prefix}/${DATA_DIR}/headlab/scenarios/quickstart.toml)
 step(${prefix}/bin/headlab --version)
+foreach(file bash-completion/completions/headlab zsh/site-functions/_headlab)
+  file(SIZE ${prefix}/${DATA_DIR}/${file} bytes)  # an error where it is not there
+  if(bytes EQUAL 0)
+    message(FATAL_ERROR "${file} is empty")
+  endif()
+endforeach()

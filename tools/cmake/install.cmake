@@ -12,6 +12,18 @@ install(TARGETS headlab_kernels headlab_engine headlab_validation headlab_all
   EXPORT headlabTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS headlab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Completion comes from the program itself, which knows its options.
+set(completions ${PROJECT_BINARY_DIR}/generated/completions)
+install(CODE "
+  file(MAKE_DIRECTORY \"${completions}\")
+  foreach(shell bash zsh)
+    execute_process(COMMAND \"$<TARGET_FILE:headlab>\" completion \${shell}
+      OUTPUT_FILE \"${completions}/\${shell}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()")
+install(FILES ${completions}/bash RENAME headlab
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${completions}/zsh RENAME _headlab
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(DIRECTORY kernels engine validation
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headlab
   FILES_MATCHING PATTERN "*.h" PATTERN "testing" EXCLUDE PATTERN "testdata" EXCLUDE)

@@ -15,12 +15,14 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/law_reader.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/commands/allocate_by_theory.h"
 #include "tools/cli/commands/allocate_map.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
 #include "validation/allocation/allocation_json.h"
@@ -244,7 +246,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
       options.dims.push_back(static_cast<int>(k));
     }
   }
-  const Scenario scenario = read_scenario(arguments.run.scenario, all_sets(arguments.run));
+  const Scenario scenario = read_scenario_argument(arguments.run.scenario, all_sets(arguments.run));
   if (arguments.map) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);
@@ -304,8 +306,8 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json == "-") {
     std::cout << text;
   } else if (reached) {
-    std::cout << table(base.name, all, heads,
-                       replay(arguments, all.studies[0].study, options.replicates, true));
+    std::cout << shown(table(base.name, all, heads,
+                             replay(arguments, all.studies[0].study, options.replicates, true)));
   }
   finish_standard_output();
   // Like `run`, a command that has nothing to keep leaves an earlier file.

@@ -13,6 +13,7 @@
 #include "engine/files/provenance.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
@@ -214,7 +215,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   }
   display.finish("");
   std::cout << (json == "-" ? theory_json(growths, theory_limits(base, mean), provenance())
-                            : table(base, growths));
+                            : shown(table(base, growths)));
   finish_standard_output();
   if (json && *json != "-") write();
   return ExitCode::done;

@@ -9,6 +9,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
@@ -71,8 +72,8 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
   if (json == "-") {
     std::cout << text;
   } else if (!map.cells.empty()) {
-    std::cout << one_line(scenario.conditions.front().name) << "\n"
-              << regime_table(map) << "again: " << again << "\n"
+    std::cout << shown(one_line(scenario.conditions.front().name)) << "\n"
+              << shown(regime_table(map)) << "again: " << again << "\n"
               << duration_text(map.outcome.seconds) << "\n";
   }
   finish_standard_output();

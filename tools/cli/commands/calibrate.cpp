@@ -10,6 +10,7 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "tools/cli/calibration_table.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
 #include "validation/verdicts/calibration_json.h"
@@ -51,7 +52,7 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
     files.emplace_back(folder->file("calibration.md"), calibration_report(calibration));
   }
   if (json && *json != "-") files.emplace_back(*json, rates);
-  std::cout << (json == "-" ? rates : calibration_table(calibration));
+  std::cout << (json == "-" ? rates : shown(calibration_table(calibration)));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
   say_ending(calibration.outcome, "rates are of the runs that were done");

@@ -14,8 +14,10 @@
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/calibrate.h"
+#include "tools/cli/commands/completion.h"
 #include "tools/cli/commands/dataset.h"
 #include "tools/cli/commands/doctor.h"
 #include "tools/cli/commands/hdi.h"
@@ -46,6 +48,7 @@ struct Arguments {
   ImportHeadsArguments import_heads;
   std::string list;
   std::string help;
+  std::string completion;
 };
 
 /// What everything that simulates takes.
@@ -70,7 +73,8 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
 
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
-  command->add_option("SCENARIO.toml", run.scenario, "The scenario file")->type_name("");
+  command->add_option("SCENARIO.toml", run.scenario, "The scenario file, or - for standard input")
+      ->type_name("");
   command->add_option("--set", run.sets, "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -93,7 +97,9 @@ void add_run(CLI::App& app, RunArguments& run) {
 
 void add_theory(CLI::App& app, TheoryArguments& theory) {
   CLI::App* command = app.add_subcommand("theory", "Compute a scenario from closed forms alone");
-  command->add_option("SCENARIO.toml", theory.scenario, "The scenario file")->type_name("");
+  command
+      ->add_option("SCENARIO.toml", theory.scenario, "The scenario file, or - for standard input")
+      ->type_name("");
   command->add_option("--set", theory.sets, "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -131,8 +137,9 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
   CLI::App* command =
       app.add_subcommand("allocate", "Advise how many heads of what dimension to use");
   command
-      ->add_option("--data", allocate.run.scenario,
-                   "The scenario that says what is to be learned, and by which kernel")
+      ->add_option(
+          "--data", allocate.run.scenario,
+          "The scenario that says what is to be learned, and by which kernel; - is standard input")
       ->type_name("SCENARIO.toml");
   command
       ->add_option("--budget", allocate.budget,
@@ -186,7 +193,10 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
 
 void add_dataset(CLI::App& app, DatasetArguments& dataset) {
   CLI::App* command = app.add_subcommand("dataset", "Write the training sets of a scenario");
-  command->add_option("SCENARIO.toml", dataset.run.scenario, "The scenario file")->type_name("");
+  command
+      ->add_option("SCENARIO.toml", dataset.run.scenario,
+                   "The scenario file, or - for standard input")
+      ->type_name("");
   command
       ->add_option("--set", dataset.run.sets, "Change a parameter of the scenario; may be repeated")
       ->type_name("KEY=VALUE")
@@ -299,16 +309,20 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   app.add_subcommand("help", "Explain a command, or the figures of the tables")
       ->add_option("COMMAND|figures", arguments.help, "What to explain")
       ->type_name("");
+  CLI::App* completion = app.add_subcommand("completion", "Print a shell's completion of headlab");
+  completion->add_option("bash|zsh", arguments.completion, "The shell")->type_name("");
+  completion->group("");  // for shells and installers: help does not list it
   // Leftovers are reported in headlab's own words.
   app.require_subcommand(0, 1);
   app.allow_extras();
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
 }
 
+/// The commands that help lists.
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
+    if (!command->get_group().empty()) names.push_back(command->get_name());
   }
   return names;
 }
@@ -322,8 +336,9 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-/// Refuses the first argument that `command` has no use for.
-void reject_leftovers(const CLI::App& command, const std::string& name) {
+/// Refuses the first argument that `command` has no use for. `plain` are those after "--".
+void reject_leftovers(const CLI::App& command, const std::string& name,
+                      const std::vector<std::string>& plain) {
   std::vector<std::string> rest = command.remaining();
   std::erase(rest, "--");
   if (rest.empty()) return;
@@ -337,6 +352,10 @@ void reject_leftovers(const CLI::App& command, const std::string& name) {
                        (name.empty() || name == "help" ? "" : " " + name));
   }
   const std::string word = option->substr(0, option->find('='));
+  if (std::find(plain.begin(), plain.end(), *option) != plain.end()) {
+    throw InvalidInput(prefix + one_line(word) +
+                       " stands after --, where nothing is an option - write it before --");
+  }
   // Compared without their dashes, which would make all options look alike.
   const std::vector<std::string> names = options_of(command);
   std::vector<std::string> bare;
@@ -376,7 +395,7 @@ ExitCode command_help(const std::string& topic) {
   } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
     std::cout << app.get_subcommand(topic)->help("headlab");
   } else if (topic == "figures") {
-    std::cout << figures_help(output_width());
+    std::cout << shown(figures_help(output_width()));
   } else {
     names.push_back("figures");
     throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
@@ -386,7 +405,8 @@ ExitCode command_help(const std::string& topic) {
   return ExitCode::done;
 }
 
-ExitCode run_command(CLI::App& app, const Arguments& arguments) {
+ExitCode run_command(CLI::App& app, const Arguments& arguments,
+                     const std::vector<std::string>& plain) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::vector<std::string> names = commands_of(app);
   if (chosen.empty()) {
@@ -394,14 +414,14 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments) {
     if (rest.empty()) {
       throw InvalidInput("no command given (allowed: " + listed(names) + ") - try headlab help");
     }
-    if (rest.front()[0] == '-') reject_leftovers(app, "");
+    if (rest.front()[0] == '-') reject_leftovers(app, "", plain);
     throw InvalidInput("unknown command \"" + one_line(rest.front()) + "\"" +
                        suggestion(rest.front(), names));
   }
-  reject_leftovers(app, "");
   const CLI::App& command = *chosen.front();
   const std::string& name = command.get_name();
-  reject_leftovers(command, name);
+  reject_leftovers(app, plain.empty() ? "" : name, plain);
+  reject_leftovers(command, name, plain);
   if (name == "run") return command_run(arguments.run);
   if (name == "theory") return command_theory(arguments.theory);
   if (name == "validate") {
@@ -414,6 +434,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments) {
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
+  if (name == "completion") return command_completion(app, arguments.completion);
   return command_help(arguments.help);
 }
 
@@ -430,12 +451,14 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     reject_parse(app, error);
   }
-  return run_command(app, arguments);
+  const auto dashes = std::find(argv, argv + argc, std::string("--"));
+  return run_command(app, arguments, {std::min(dashes + 1, argv + argc), argv + argc});
 }
 
 }  // namespace
 
 int command_line(int argc, const char* const* argv) {
+  use_characters_of_locale();
   try {
     return static_cast<int>(parse_and_run(argc, argv));
   } catch (...) {

@@ -15,6 +15,7 @@
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 
 namespace headlab::tools {
@@ -103,8 +104,8 @@ ExitCode command_dataset(const DatasetArguments& arguments) {
     }
   }
   options.overwrite = run.overwrite;
-  Session session{.threads = parse_threads(run.threads)};
-  const Scenario scenario = read_scenario(run.scenario, all_sets(run));
+  Session session{.threads = parse_threads(run.threads, run.quiet)};
+  const Scenario scenario = read_scenario_argument(run.scenario, all_sets(run));
   std::optional<OutputFolder> folder;
   const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {
     const Dataset dataset = plan_dataset(scenario, request, session);

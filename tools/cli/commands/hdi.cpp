@@ -10,6 +10,7 @@
 #include "engine/files/provenance.h"
 #include "engine/run/simulate.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/head_words.h"
@@ -121,8 +122,8 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   std::string json;
   if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
   std::cout << (json_to_standard_output ? json
-                                        : table(diversity, arguments.file) +
-                                              redundancy_text(diversity, top, threshold));
+                                        : shown(table(diversity, arguments.file) +
+                                                redundancy_text(diversity, top, threshold)));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
   return ExitCode::done;

@@ -11,6 +11,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/head_words.h"
@@ -137,7 +138,7 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   const HeadFile heads = import_heads(arguments.checkpoint, import, threads);
   check_head_path(*arguments.out, heads.layers.size());
   write_head_file(*arguments.out, heads);
-  std::cout << table(heads);
+  std::cout << shown(table(heads));
   finish_standard_output();
   std::cerr << "headlab: wrote " << *arguments.out << "\n";
   return ExitCode::done;

@@ -13,6 +13,7 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/text_width.h"
 #include "validation/claims/claim.h"
@@ -114,10 +115,10 @@ void list_scenarios() {
     } catch (const InvalidInput& problem) {
       name = std::string("cannot be read: ") + problem.what();
     }
-    std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << one_line(name)
+    std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << shown(one_line(name))
               << "\n";
     if (!aims.empty()) {
-      std::cout << wrapped("      " + one_line(aims), output_width(), 6) << "\n";
+      std::cout << wrapped("      " + shown(one_line(aims)), output_width(), 6) << "\n";
     }
   }
 }

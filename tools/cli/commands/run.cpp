@@ -21,9 +21,11 @@
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 
@@ -138,7 +140,7 @@ ExitCode command_run(const RunArguments& arguments) {
         "them out");
   }
   require_out(arguments.overwrite, arguments.out);
-  const Scenario scenario = read_scenario(arguments.scenario, sets);
+  const Scenario scenario = read_scenario_argument(arguments.scenario, sets);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
@@ -228,8 +230,9 @@ ExitCode command_run(const RunArguments& arguments) {
   if (json_to_standard_output) {
     summary_writer(scenario, result, report)([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << result_table(scenario, result, report.indices)
-              << (report.theory.empty() ? "" : "\n" + comparison_table(scenario, report.theory));
+    std::cout << shown(result_table(scenario, result, report.indices))
+              << (report.theory.empty() ? ""
+                                        : "\n" + shown(comparison_table(scenario, report.theory)));
   }
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);

@@ -11,8 +11,10 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/table.h"
 
@@ -35,7 +37,7 @@ ExitCode command_theory(const TheoryArguments& arguments) {
   if (arguments.scenario.empty()) {
     throw InvalidInput("theory: no scenario given - write headlab theory SCENARIO.toml");
   }
-  const Scenario scenario = read_scenario(arguments.scenario, arguments.sets);
+  const Scenario scenario = read_scenario_argument(arguments.scenario, arguments.sets);
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, scenario.inputs);
@@ -48,7 +50,7 @@ ExitCode command_theory(const TheoryArguments& arguments) {
   if (json_to_standard_output) {
     summary([](std::string_view text) { std::cout << text; });
   } else {
-    std::cout << theory_table(scenario, theory);
+    std::cout << shown(theory_table(scenario, theory));
   }
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) {

@@ -7,6 +7,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
@@ -85,7 +86,7 @@ ExitCode command_validate(const ValidateArguments& arguments) {
     files.emplace_back(folder->file("report.md"), verdict_report(validation));
   }
   if (json && *json != "-") files.emplace_back(*json, verdicts);
-  std::cout << (json == "-" ? verdicts : verdict_table(validation));
+  std::cout << (json == "-" ? verdicts : shown(verdict_table(validation)));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
   say_ending(validation.outcome, "verdicts not reached are unresolved");

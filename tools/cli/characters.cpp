@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/characters.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <cstdlib>
+#include <iostream>
+#include <langinfo.h>
+#include <locale.h>
+#include <streambuf>
+#include <utility>
+
+namespace headlab::tools {
+namespace {
+
+bool utf8_shown = true;
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> ascii_forms = {{
+    {"±", "+-"},
+    {"–", "-"},
+    {"²", "^2"},
+    {"≥", ">="},
+    {"≤", "<="},
+    {"…", "..."},
+    {"×", "x"},
+    {"▕", "|"},
+    {"▏", "|"},
+    {"▎", ":"},
+    {"▍", ":"},
+    {"▌", ":"},
+    {"▋", ":"},
+    {"▊", ":"},
+    {"▉", ":"},
+    {"█", "#"},
+}};
+
+/// Whether a name of a codeset, or of a locale, says UTF-8.
+bool names_utf8(std::string name) {
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.find("utf-8") != std::string::npos || name.find("utf8") != std::string::npos;
+}
+
+bool locale_is_utf8() {
+  if (const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", nullptr)) {
+    const bool utf8 = names_utf8(::nl_langinfo_l(CODESET, locale));
+    ::freelocale(locale);
+    return utf8;
+  }
+  // A locale that is not installed here: the terminal may know it all the same.
+  for (const char* const variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return names_utf8(value);
+  }
+  return false;
+}
+
+/// Converts what goes through it. Characters come whole: each is part of one output operation.
+class AsciiBuffer : public std::streambuf {
+ public:
+  explicit AsciiBuffer(std::streambuf* to) : to_(to) {}
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    const std::string ascii = ascii_text({text, static_cast<std::size_t>(count)});
+    const auto size = static_cast<std::streamsize>(ascii.size());
+    return to_->sputn(ascii.data(), size) == size ? count : 0;
+  }
+  int_type overflow(int_type c) override {
+    return traits_type::eq_int_type(c, traits_type::eof())
+               ? traits_type::not_eof(c)
+               : to_->sputc(traits_type::to_char_type(c));
+  }
+  int sync() override { return to_->pubsync(); }
+
+ private:
+  std::streambuf* to_;
+};
+
+}  // namespace
+
+void use_characters_of_locale() {
+  utf8_shown = locale_is_utf8();
+  if (utf8_shown) return;
+  // Lives as long as the stream, which others may write to until the program ends.
+  static AsciiBuffer buffer(std::cerr.rdbuf());
+  std::cerr.rdbuf(&buffer);
+}
+
+std::string ascii_text(std::string_view text) {
+  std::string ascii;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) {
+      ascii += text[i++];
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80) ++end;
+    const std::string_view character = text.substr(i, end - i);
+    const auto form = std::ranges::find(ascii_forms, character,
+                                        &std::pair<std::string_view, std::string_view>::first);
+    ascii += form == ascii_forms.end() ? "?" : form->second;
+    i = end;
+  }
+  return ascii;
+}
+
+std::string shown(std::string_view text) {
+  return utf8_shown ? std::string(text) : ascii_text(text);
+}
+
+bool shows_utf8() {
+  return utf8_shown;
+}
+
+}  // namespace headlab::tools

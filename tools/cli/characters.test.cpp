@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/characters.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab::tools {
+namespace {
+
+bool is_ascii(const std::string& text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+TEST(AsciiText, HasAFormForEverySymbol) {
+  EXPECT_EQ(ascii_text("1.5 ± 0.2, bias², ≥ 0, – […]"), "1.5 +- 0.2, bias^2, >= 0, - [...]");
+  EXPECT_EQ(ascii_text("▕██▌ ▏"), "|##: |");
+  EXPECT_EQ(ascii_text("Müller\xff"), "M?ller?");
+  EXPECT_EQ(shown("±"), "±");  // unless the program has asked for its locale
+}
+
+class Characters : public ProgramTest {
+ protected:
+  Characters() : ProgramTest(HEADLAB_BINARY) {}
+
+  ProgramResult in(const std::string& locale, const std::vector<std::string>& arguments) {
+    locale_ = locale;
+    return headlab(arguments);
+  }
+};
+
+/// The column, counted in characters, where a word begins in the line that holds it.
+std::vector<std::size_t> columns_of(const std::string& text, const std::string& word) {
+  std::vector<std::size_t> columns;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find(word);
+    if (at == std::string::npos) continue;
+    columns.push_back(static_cast<std::size_t>(
+        std::count_if(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(at),
+                      [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80; })));
+  }
+  return columns;
+}
+
+TEST_F(Characters, FollowTheLocale) {
+  for (const char* const file : {"a.toml", "s.toml"}) {
+    const std::string plain = in("C", {"run", file}).out;
+    EXPECT_TRUE(is_ascii(plain)) << plain;
+    EXPECT_NE(plain.find("bias^2"), std::string::npos) << plain;
+    EXPECT_NE(plain.find("+- is one Monte Carlo standard error"), std::string::npos) << plain;
+    const std::string utf8 = in("C.UTF-8", {"run", file}).out;
+    EXPECT_NE(utf8.find("bias²"), std::string::npos) << utf8;
+  }
+  // Columns stay columns.
+  const std::string table = in("C", {"run", "s.toml"}).out;
+  std::vector<std::size_t> columns = columns_of(table, " +- ");
+  ASSERT_EQ(columns.size(), 2u) << table;
+  EXPECT_EQ(columns[0], columns[1]) << table;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"theory", "a.toml"},
+        {"run", "a.toml", "--compare"},
+        {"run", "a.toml", "--replicates", "4"},
+        {"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "1024"},
+        {"allocate", "--data", "a.toml", "--budget", "4", "--source", "exact"},
+        {"validate", "identity", "--quiet"}}) {
+    const ProgramResult outcome = in("C", arguments);
+    EXPECT_NE(outcome.out, "");
+    EXPECT_TRUE(is_ascii(outcome.out)) << outcome.out;
+    EXPECT_TRUE(is_ascii(outcome.err)) << outcome.err;
+  }
+}
+
+TEST_F(Characters, OfFilesAndJsonAreUtf8Everywhere) {
+  const std::vector<std::string> arguments = {
+      "run", "a.toml", "--set", "scenario.name=\"Größe\"", "--json", "-"};
+  const auto json = nlohmann::json::parse(in("C", arguments).out);
+  EXPECT_EQ(json["conditions"][0]["parameters"]["scenario"]["name"], "Größe");
+  EXPECT_EQ(in("C", {"run", "a.toml", "--set", "scenario.name=\"Größe\""}).out.substr(0, 6),
+            "Gr??e\n");
+  EXPECT_EQ(in("C", {"run", "größe.toml"}).err,
+            "headlab: gr??e.toml: cannot be opened: No such file or directory\n");
+}
+
+}  // namespace
+}  // namespace headlab::tools

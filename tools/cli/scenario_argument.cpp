@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/scenario_argument.h"
+
+#include <cstddef>
+#include <iostream>
+
+#include "engine/files/error.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_stdin_bytes = std::size_t{64} << 20;  // as of a scenario file
+constexpr const char* stdin_name = "<stdin>";
+
+std::string read_standard_input() {
+  std::string text;
+  std::string part(std::size_t{1} << 16, '\0');
+  do {
+    std::cin.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part, 0, static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > max_stdin_bytes) {
+      throw InvalidInput(std::string(stdin_name) + ": is larger than 64 MiB");
+    }
+  } while (std::cin);
+  if (std::cin.bad()) throw InvalidInput(std::string(stdin_name) + ": cannot be read");
+  if (text.empty()) {
+    throw InvalidInput(std::string(stdin_name) + ": is empty - give a scenario on standard input");
+  }
+  return text;
+}
+
+}  // namespace
+
+Scenario read_scenario_argument(const std::string& file, const std::vector<std::string>& sets) {
+  if (file != "-") return read_scenario(file, sets);
+  return parse_scenario(read_standard_input(), stdin_name, sets, "");
+}
+
+}  // namespace headlab::tools
