@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Longer than other files: the small checkpoints at its head serve the tests of every architecture.
 #include "engine/files/import_heads.h"
 
 #include <algorithm>

@@ -302,7 +302,7 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
 }
 
 TEST(condition, every_law_describes_itself_and_has_a_row_in_the_documentation) {
-  std::ifstream in(HEADLAB_SOURCE_DIR "/docs/scenario.md");
+  std::ifstream in(HEADLAB_SOURCE_DIR "/docs/laws.md");
   std::stringstream page;
   page << in.rdbuf();
   ASSERT_FALSE(page.str().empty());

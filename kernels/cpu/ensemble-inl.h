@@ -7,7 +7,6 @@
 // AVX-512 four queries keep both in registers, with the same bits. Covariances of heads need the
 // weights of all heads in the buffer, where the products of all pairs are taken. Sums are float32
 // in SIMD lanes over a segment and float64 over segments.
-//
 // docs/measured/cpu_ladder.md lists the limits and every step that was measured or dropped.
 #if defined(HEADLAB_CPU_ENSEMBLE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLAB_CPU_ENSEMBLE_INL_H

@@ -5,7 +5,8 @@
 models_check.py HEADLAB: writes each model in shards (with the package safetensors where it is
 installed) and its config.json, imports the folder, and compares weights, subspaces and indices with
 those that NumPy finds in the matrices the model was made of; then runs a scenario with the heads and
-asks allocate for others. Runs the commands of docs/real-heads.md too. Exit code 77 where NumPy or netCDF4 is not installed.
+asks allocate for others. Runs the commands of docs/real-heads.md and docs/hdi.md too. Exit code 77 where NumPy
+or netCDF4 is not installed.
 """
 import json
 import pathlib
@@ -223,12 +224,12 @@ def check_shipped():
             sys.exit(f"{SHIPPED / name}: tools/check/small_model.py writes something else")
 
 
-def check_page(headlab):
-    """Every command of docs/real-heads.md runs as it stands there, in a copy of scenarios/."""
-    lines = (ROOT / "docs/real-heads.md").read_text().splitlines()
+def check_page(headlab, page):
+    """Every command of the page runs as it stands there, in a copy of scenarios/."""
+    lines = (ROOT / page).read_text().splitlines()
     commands = [line.strip() for line in lines if line.startswith("    headlab ")]
-    if len(commands) < 5:
-        sys.exit("docs/real-heads.md: its commands are not found")
+    if len(commands) < 3:
+        sys.exit(f"{page}: its commands are not found")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         shutil.copytree(ROOT / "scenarios", folder / "scenarios")
@@ -236,7 +237,7 @@ def check_page(headlab):
         (folder / "bin/headlab").symlink_to(headlab)
         for command in commands:
             call(folder, "bash", "-c", f'PATH="{folder}/bin:$PATH"; {command}')
-    print(f"docs/real-heads.md: {len(commands)} commands run")
+    print(f"{page}: {len(commands)} commands run")
 
 
 def main():
@@ -246,7 +247,8 @@ def main():
     if known != sorted(MODELS):
         sys.exit(f"{known}: are not the architectures that this file checks")
     check_shipped()
-    check_page(headlab)
+    check_page(headlab, "docs/real-heads.md")
+    check_page(headlab, "docs/hdi.md")
     random = np.random.default_rng(3)
     for model_type in MODELS:
         with tempfile.TemporaryDirectory() as name:

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What stands below the table of a run.
+#pragma once
+
+#include <string>
+
+#include "engine/results/result.h"
+
+namespace headlab::tools {
+
+/// A line each: windows that held too little weight, biases whose estimates are not normal, speed,
+/// what the standard errors are and what they do not cover.
+/// \param compact  estimates are written 4.6240(64)
+std::string result_notes(const RunResult& result, bool compact);
+
+}  // namespace headlab::tools
