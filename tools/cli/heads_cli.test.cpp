@@ -192,6 +192,9 @@ TEST_F(Heads, ImportAndCompareEachArchitecture) {
           << table.out;
       EXPECT_EQ(json["kv_heads"], 3);
       // An NPY file does not name its groups; a NetCDF file does, and allows no others.
+      const std::string equal = "some heads have the same keys: ";
+      EXPECT_NE(headlab({"hdi", npy}).out.find(equal), std::string::npos);
+      EXPECT_EQ(headlab({"hdi", npy, "--kv-heads", "3"}).out.find(equal), std::string::npos);
       of_npy.insert(of_npy.end(), {"--kv-heads", "3"});
       expect_refusals({{{"hdi", out, "--kv-heads", "6"},
                         "--kv-heads: 6, but l.nc has 3 - leave out --kv-heads"},

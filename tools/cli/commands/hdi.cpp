@@ -71,6 +71,16 @@ std::string absent_text(const HeadDiversity& diversity) {
   return text;
 }
 
+/// Whether some heads have the same subspace although the file names no groups.
+bool has_equal_heads(const HeadDiversity& diversity) {
+  constexpr double equal = 1 - 1e-10;
+  if (diversity.groups < diversity.heads || diversity.k == diversity.d) return false;
+  return std::ranges::any_of(diversity.layers, [&](const LayerDiversity& layer) {
+    return std::ranges::any_of(
+        layer.cosines, [&](const std::vector<double>& cosines) { return cosines.back() >= equal; });
+  });
+}
+
 std::string table(const HeadDiversity& diversity, const std::string& file) {
   std::string text = file + "\n" + std::to_string(diversity.layers.size()) +
                      (diversity.layers.size() == 1 ? " layer" : " layers") + ", H " +
@@ -85,6 +95,10 @@ std::string table(const HeadDiversity& diversity, const std::string& file) {
   text += "random: mean over random heads of that shape" + groups + ", seed " +
           std::to_string(diversity.seed) + "; z: standard deviations from it\n";
   text += "condition: median over heads of largest over smallest singular value of the keys\n";
+  if (has_equal_heads(diversity)) {
+    text +=
+        "some heads have the same keys: if they share them, name their groups with --kv-heads\n";
+  }
   if (diversity.rotary) text += "qk is undefined: positions are rotary\n";
   return text + absent_text(diversity);
 }
