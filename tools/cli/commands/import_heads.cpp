@@ -130,6 +130,8 @@ int command_import_heads(const ImportHeadsArguments& arguments) {
                        ": is the checkpoint itself - name another file");
   }
   require_writable("--out", *arguments.out);
+  // What is not a checkpoint is said before what is not known of it.
+  const ModelCheckpoint readable(arguments.checkpoint);
   const ModelConfig config = config_of(arguments);
   import.architecture = config.architecture;
   import.counts = config.counts;
