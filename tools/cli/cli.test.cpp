@@ -107,9 +107,11 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
        "you "
        "mean --set?"},
       {{"list", "law"},
-       "list: \"law\" is unknown (allowed: laws, claims, scenarios) - did you mean \"laws\"?"},
+       "list: \"law\" is unknown (allowed: laws, claims, architectures, scenarios) - did you mean "
+       "\"laws\"?"},
       {{"list", "claim"},
-       "list: \"claim\" is unknown (allowed: laws, claims, scenarios) - did you mean \"claims\"?"},
+       "list: \"claim\" is unknown (allowed: laws, claims, architectures, scenarios) - did you "
+       "mean \"claims\"?"},
       {{"list", "laws", "scenarios"},
        "list: unexpected argument \"scenarios\" - try headlab help list"},
       {{"list", "--json", "-"}, "list: unknown option --json (allowed: --help)"},

@@ -68,6 +68,13 @@ TEST_F(Heads, ImportRefusesInOneLine) {
        "import-heads: the architecture is unknown - give --config config.json, or --arch and "
        "--heads (allowed: --arch " +
            families + ")"},
+      {{"import-heads", "p.bin", "--out", "h.nc"},
+       "p.bin: is PyTorch's own format and not safetensors - convert it with: python3 -c \"import "
+       "sys, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous() "
+       "for k, v in torch.load(sys.argv[1], map_location='cpu', weights_only=True).items()}, "
+       "sys.argv[2])\" p.bin model.safetensors"},
+      {{"import-heads", "none", "--out", "h.nc"},
+       "none: cannot be opened: No such file or directory"},
       {import({"--arch", "brt"}),
        "--arch: \"brt\" is unknown (allowed: auto, " + families + ") - did you mean \"bert\"?"},
       {import({"--arch", "bert", "--heads", "3"}),

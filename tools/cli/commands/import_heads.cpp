@@ -132,6 +132,8 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   }
   if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
   require_writable("--out", *arguments.out);
+  // What is not a checkpoint is said before what is not known of it.
+  const ModelCheckpoint readable(arguments.checkpoint);
   const ModelConfig config = config_of(arguments);
   import.architecture = config.architecture;
   import.counts = config.counts;
