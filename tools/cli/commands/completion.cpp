@@ -6,9 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/files/architectures.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/import_heads.h"
 #include "engine/scenario/law_reader.h"
 #include "tools/cli/stop_signal.h"
 #include "validation/claims/claim.h"
@@ -188,8 +188,8 @@ std::string zsh_script(const CLI::App& app) {
 const std::vector<WordChoices>& word_choices() {
   static const std::vector<WordChoices> all = [] {
     const Words backends = {"auto", "reference", "cpu", "cuda"};
-    Words families;
-    for (const auto& [word, architecture] : architectures()) families.emplace_back(word);
+    Words families = {"auto"};
+    for (const Architecture& one : architectures()) families.emplace_back(one.name);
     Words claim_names;
     for (const Claim& claim : claims()) claim_names.push_back(claim.name);
     return std::vector<WordChoices>{
@@ -203,7 +203,7 @@ const std::vector<WordChoices>& word_choices() {
         {"dataset", "--format", {"netcdf", "npy"}},
         {"import-heads", "--arch", families},
         {"validate", "", claim_names},
-        {"list", "", {"laws", "claims", "scenarios"}},
+        {"list", "", {"laws", "claims", "architectures", "scenarios"}},
     };
   }();
   return all;
