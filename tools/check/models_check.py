@@ -194,7 +194,7 @@ def check_model(headlab, folder, model_type, random):
     worst = 0.0
     for n, layer in enumerate(layers):
         query, key = layer.heads(1 if model_type == "gemma" else 0, model_type == "qwen3")
-        worst = max(worst, check_layer(figures["layers"][n], file, n, query, key, rotary))
+        worst = max(worst, check_layer(figures["layers"][n], file, n, query, key, groups, rotary))
         wrong = layer.heads(0 if model_type == "gemma" else 1, model_type == "qwen3")
         must_fail("w_k", file["w_k"][n], wrong[1])
     file.close()

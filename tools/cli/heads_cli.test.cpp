@@ -223,7 +223,7 @@ TEST_F(Heads, AFolderNeedsNoOptions) {
                            "--config",     "b.json",        "--out",  "b.nc"};
   ASSERT_EQ(headlab(named).code, 0);
   for (const char* path : {"m", "m/model.safetensors"}) {
-    const ProgramResult imported = headlab({"import-heads", path, "--out", "m.nc"});
+    const ProgramResult imported = headlab({"import-heads", path, "--out", "m.nc", "--overwrite"});
     ASSERT_EQ(imported.code, 0) << imported.err;
     EXPECT_NE(imported.out.find("bert, 2 layers, H 3, d 12, k 4\n"), std::string::npos)
         << imported.out;
@@ -234,10 +234,10 @@ TEST_F(Heads, AFolderNeedsNoOptions) {
   }
   // The options go before the folder's configuration.
   write("m/config.json", R"({"model_type": "other"})");
-  EXPECT_EQ(headlab({"import-heads", "m", "--config", "b.json", "--out", "m.nc"}).code, 0);
-  EXPECT_EQ(headlab({"import-heads", "m", "--arch", "bert", "--heads", "3", "--out", "m.nc"}).code,
+  EXPECT_EQ(headlab({"import-heads", "m", "--config", "b.json", "--out", "c.nc"}).code, 0);
+  EXPECT_EQ(headlab({"import-heads", "m", "--arch", "bert", "--heads", "3", "--out", "a.nc"}).code,
             0);
-  EXPECT_EQ(headlab({"import-heads", "m", "--out", "m.nc"}).code, 2);
+  EXPECT_EQ(headlab({"import-heads", "m", "--out", "o.nc"}).code, 2);
   for (const Arguments& words :
        {Arguments{"list"}, Arguments{"list", "architectures"}, Arguments{"help", "import-heads"}}) {
     const std::string text = headlab(words).out;

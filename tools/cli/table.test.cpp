@@ -172,7 +172,7 @@ TEST(Table, SaysWhatEmptyWindowsAndSmallBiasesMean) {
     return result_table(scenario, result, {}).find(text) != std::string::npos;
   };
   const char* nearest = "\nsuch a head takes the value of the nearest key: ";
-  const char* near_zero = "\nbias² below 4 ± is not normal: ";
+  const char* near_zero = "\nbias² below 4 standard errors is not normal: ";
   ConditionEstimates& estimates = result.conditions[0].estimates;
   estimates.bias_squared = {0.39, 0.1};
   EXPECT_TRUE(holds(nearest));
