@@ -148,14 +148,9 @@ Bytes table_numbers(const NormalDesign& law, Bytes d) {
 Bytes table_numbers(const MixtureDesign& law, Bytes d) {
   return bytes(law.weights.size()) * d * (d + bytes(1));
 }
-Bytes table_numbers(const FileDesign& law, Bytes d) {
-  return bytes(law.rows.size()) * d;
-}
+// The numbers of files are shared by all conditions, and there when this is asked.
 Bytes table_numbers(const RandomCosinesRegression& law, Bytes d) {
   return bytes(law.terms) * (d * bytes(2) + bytes(2));
-}
-Bytes table_numbers(const FileRegression& law, Bytes) {
-  return bytes(law.values.size());
 }
 
 std::vector<Part> plan_parts(const Condition& condition) {
@@ -168,10 +163,9 @@ std::vector<Part> plan_parts(const Condition& condition) {
       std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.design);
   const Bytes regression =
       std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.regression);
-  const bool file = std::holds_alternative<FileDesign>(condition.design);
   return {{subspaces, "heads.count"},
           {queries, queries_knob(condition)},
-          {design * bytes(table_number), file ? "data.design.columns" : "data.design.dim"},
+          {design * bytes(table_number), "data.design.dim"},
           {regression * bytes(table_number), "data.regression.terms"}};
 }
 

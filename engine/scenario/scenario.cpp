@@ -2,6 +2,7 @@
 #include "engine/scenario/scenario.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "engine/files/error.h"
 #include "engine/files/table_file.h"
@@ -93,21 +94,29 @@ class ConditionReader {
       regression_table.reject_parameter(
           ParameterError("law", "is \"file\", which needs a design of law \"file\" to go with"));
     }
-    const DataTable* table = nullptr;
     checked(design_table, [&] {
       if (design->path.empty()) throw ParameterError("path", "is empty");
-      try {
-        table = &files_.at(design->path);
-      } catch (const InvalidInput& error) {
-        throw ParameterError("path", error.what());
-      }
     });
+    // What is wrong with the file itself is refused at its path, whoever reads it first.
+    const auto fill = [&](const TableReader& table, auto& law, const auto& from) {
+      std::optional<std::string> unreadable;
+      checked(table, [&] {
+        try {
+          files_.fill(law, from);
+        } catch (const InvalidInput& error) {
+          unreadable = error.what();
+        }
+      });
+      if (unreadable) {
+        checked(design_table, [&] { throw ParameterError("path", *unreadable); });
+      }
+    };
     std::optional<int> regression_column;
     if (regression != nullptr) {
-      checked(regression_table, [&] { fill_regression(*regression, *table); });
+      fill(regression_table, *regression, design->path);
       regression_column = regression->column;
     }
-    checked(design_table, [&] { fill_design(*design, *table, regression_column); });
+    fill(design_table, *design, regression_column);
   }
 
   void read_heads() {
@@ -295,7 +304,8 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
 }  // namespace
 
 Scenario parse_scenario(const std::string& text, const std::string& source,
-                        const std::vector<std::string>& sets, const std::string& directory) {
+                        const std::vector<std::string>& sets, const std::string& directory,
+                        const ReadHooks& hooks) {
   Value root = parse_toml(text, source);
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
@@ -306,15 +316,21 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
       .file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
   DataFiles files(directory);
   for (std::size_t index = 0; index < sweep.size(); ++index) {
+    if (hooks.stop && hooks.stop()) throw Stopped();
     scenario.conditions.push_back(read_condition(sweep, index, files));
+    if (hooks.report) {
+      hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep.size()));
+    }
   }
   scenario.inputs = files.paths();
   return scenario;
 }
 
-Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets) {
+Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets,
+                       const ReadHooks& hooks) {
   const auto directory = std::filesystem::path(file).parent_path().string();
-  Scenario scenario = parse_scenario(read_file(file, max_scenario_bytes), file, sets, directory);
+  Scenario scenario =
+      parse_scenario(read_file(file, max_scenario_bytes), file, sets, directory, hooks);
   scenario.inputs.push_back(file);
   return scenario;
 }
