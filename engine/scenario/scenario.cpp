@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t max_scenario_bytes = std::size_t{64} << 20;
 
+/// Conditions read between two questions whether to stop.
+constexpr std::size_t stop_interval = 16;
+
 /// Training points and replicates: [1, 2^40).
 constexpr Range counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
 
@@ -316,7 +319,7 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
       .file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
   DataFiles files(directory);
   for (std::size_t index = 0; index < sweep.size(); ++index) {
-    if (hooks.stop && hooks.stop()) throw Stopped();
+    if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
     scenario.conditions.push_back(read_condition(sweep, index, files));
     if (hooks.report) {
       hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep.size()));

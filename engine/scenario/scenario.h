@@ -22,7 +22,7 @@ struct Scenario {
 
 /// Callbacks while the conditions of a sweep are read; either may be empty.
 struct ReadHooks {
-  std::function<bool()> stop = {};          ///< true: throw Stopped before the next condition
+  std::function<bool()> stop = {};          ///< true: throw Stopped; asked every few conditions
   std::function<void(double)> report = {};  ///< hears the share of the conditions that was read
 };
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "engine/files/scratch_path.h"
 
 namespace headlab::tools {
 
@@ -30,6 +33,7 @@ class OutputFolder {
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
   int lock_ = -1;                     ///< descriptor of the file that is locked
+  std::optional<ScratchPath> lock_file_;
 };
 
 /// A path and the text that goes there.

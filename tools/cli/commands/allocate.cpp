@@ -214,7 +214,8 @@ int command_allocate(const AllocateArguments& arguments) {
                  theory == TheoryMean::population ? max_theory_budget : max_budget);
   std::vector<std::uint64_t> sizes;
   if (arguments.n) sizes = numbers_of("--n", *arguments.n, max_points);
-  const Scenario scenario = read_scenario(arguments.run.scenario, all_sets(arguments.run));
+  const Scenario scenario = read_supervised(arguments.run.scenario, all_sets(arguments.run),
+                                            session, arguments.run.quiet);
   if (arguments.map) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);

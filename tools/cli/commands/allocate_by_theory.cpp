@@ -2,6 +2,7 @@
 #include "tools/cli/commands/allocate_by_theory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -181,6 +182,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
   const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   const std::optional<std::string>& json = arguments.run.json;
+  const std::atomic<bool>* const stop = stop_on_signals();
   std::vector<TheoryGrowth> growths;
   const auto write = [&] {
     write_files({{*json, theory_json(growths, theory_limits(base, mean), provenance())}},
@@ -188,6 +190,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
   };
   for (const std::uint64_t budget : budgets) {
     const auto done = [&](double share) {
+      if (stop->load()) throw Stopped();
       const std::string words = "D " + std::to_string(budget) + ", " +
                                 std::to_string(static_cast<int>(100 * share)) + " %";
       display.show(
@@ -211,6 +214,7 @@ int allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean, cons
       throw;
     }
   }
+  end_on_signals();
   display.finish("");
   std::cout << (json == "-" ? theory_json(growths, theory_limits(base, mean), provenance())
                             : table(base, growths));

@@ -23,6 +23,8 @@
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
+#include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 
 namespace headlab::tools {
 namespace {
@@ -395,11 +397,18 @@ int report(const char* error, int code) {
 
 }  // namespace
 
+bool stops_when_asked(const std::string& command) {
+  return command == "run" || command == "theory" || command == "validate" ||
+         command == "allocate" || command == "dataset";
+}
+
 int command_line(int argc, const char* const* argv) {
   try {
     return parse_and_run(argc, argv);
   } catch (const InvalidInput& error) {
     return report(error.what(), refused);
+  } catch (const Stopped&) {
+    return ended({.complete = false, .interrupted = stop_on_signals()->load()}, "kept nothing");
   } catch (const RunFailed& error) {
     return report(error.what(), could_not_finish);
   } catch (const std::bad_alloc&) {

@@ -97,7 +97,8 @@ int command_dataset(const DatasetArguments& arguments) {
         parse_whole_number("--only-shard", *arguments.only_shard, 0, max_shards - 1);
   }
   Session session{.threads = parse_threads(run.threads)};
-  const Scenario scenario = read_scenario(run.scenario, all_sets(run));
+  limit(session, run);
+  const Scenario scenario = read_supervised(run.scenario, all_sets(run), session, run.quiet);
   std::optional<OutputFolder> folder;
   const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {
     const Dataset dataset = plan_dataset(scenario, request, session);

@@ -115,7 +115,7 @@ int command_run(const RunArguments& arguments) {
   if (arguments.scenario.empty()) {
     throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
   }
-  const Scenario scenario = read_scenario(arguments.scenario, sets);
+  const Scenario scenario = read_supervised(arguments.scenario, sets, session, arguments.quiet);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
@@ -147,7 +147,8 @@ int command_run(const RunArguments& arguments) {
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
   if (arguments.compare) {
-    theories = compute_theories(scenario, TheorySource::automatic, thread_count(session.threads));
+    theories = compute_theories(scenario, TheorySource::automatic, thread_count(session.threads),
+                                session.stop_hook());
   }
 
   const auto report_of = [&](const RunResult& result) {
