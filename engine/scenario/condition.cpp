@@ -199,7 +199,8 @@ bool learns_heads_once(const Condition& condition) {
 }
 
 std::string source_location(const Condition& condition, const std::string& key) {
-  const Value* value = &condition.parameters;
+  const Value parameters = condition.parameters.tree();
+  const Value* value = &parameters;
   std::istringstream path(key);
   std::string name;
   while (std::getline(path, name, '.')) {

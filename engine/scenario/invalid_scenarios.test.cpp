@@ -456,7 +456,7 @@ TEST(bad_scenarios, settings) {
        R"(--set data.design.mean=[1, 2, 3, "x"]: data.design.mean[3]: is a string, needs a number)"},
       {{},
        {R"(sweep."data.n"=5)"},
-       R"(--set sweep."data.n"=5: sweep.data.n: is an integer, needs an array of values)"},
+       R"(--set sweep."data.n"=5: sweep.data.n: is an integer, needs an array of values, or { linspace = [first, last, number] })"},
       {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]"}},
        {"data.n=6"},
        R"(--set data.n=6: data.n: is swept by the scenario - set the sweep itself: 'sweep."data.n"=[...]')"},

@@ -2,6 +2,7 @@
 #include "engine/scenario/scenario.h"
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "engine/files/error.h"
@@ -269,13 +270,14 @@ Setting apply(Value& root, const std::string& argument) {
 
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
 /// changed something else, the refusal says which condition it is about.
-Condition read_condition(const Sweep& sweep, std::size_t index, DataFiles& files) {
-  Value parameters = sweep.condition(index);
-  const auto keys = sweep.keys();
-  const auto values = sweep.values(index);
+Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t index,
+                         DataFiles& files) {
+  const Value parameters = sweep->condition(index);
+  const auto keys = sweep->keys();
+  const auto values = sweep->values(index);
   try {
     Condition condition = ConditionReader(parameters, files).read();
-    condition.parameters = std::move(parameters);
+    condition.parameters = Parameters(sweep, index);
     for (const Value* value : values) condition.swept.push_back(to_toml(*value));
     return condition;
   } catch (const InvalidInput& error) {
@@ -312,17 +314,17 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
   Value root = parse_toml(text, source);
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
-  const Sweep sweep(std::move(root));
-  reject_swept(settings, sweep);
+  const auto sweep = std::make_shared<const Sweep>(std::move(root));
+  reject_swept(settings, *sweep);
 
   Scenario scenario{
-      .file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
+      .file = source, .text = text, .sets = sets, .swept = sweep->keys(), .conditions = {}};
   DataFiles files(directory);
-  for (std::size_t index = 0; index < sweep.size(); ++index) {
+  for (std::size_t index = 0; index < sweep->size(); ++index) {
     if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
     scenario.conditions.push_back(read_condition(sweep, index, files));
     if (hooks.report) {
-      hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep.size()));
+      hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep->size()));
     }
   }
   scenario.inputs = files.paths();

@@ -111,7 +111,7 @@ TEST(condition, everything_that_is_written_is_read) {
   EXPECT_EQ(s.estimator, Estimator::plain);
   EXPECT_EQ(s.moments, MomentMode::aggregate);
   EXPECT_EQ(s.seed, 11u);
-  EXPECT_EQ(std::get<double>(s.parameters.find("claim")->find("margin")->data), 0.1);
+  EXPECT_EQ(std::get<double>(s.parameters.tree().find("claim")->find("margin")->data), 0.1);
 }
 
 TEST(condition, a_crossed_sweep_varies_the_last_key_fastest) {
@@ -125,7 +125,7 @@ TEST(condition, a_crossed_sweep_varies_the_last_key_fastest) {
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(bandwidth(scenario.conditions[i]), bandwidths[i]);
     EXPECT_EQ(scenario.conditions[i].n, i % 2 == 0 ? 10u : 20u);
-    EXPECT_EQ(scenario.conditions[i].parameters.find("sweep"), nullptr);
+    EXPECT_EQ(scenario.conditions[i].parameters.tree().find("sweep"), nullptr);
   }
   EXPECT_EQ(scenario.conditions[3].swept, (std::vector<std::string>{"1", "20"}));
 }
@@ -196,7 +196,7 @@ TEST(condition, a_table_may_be_set_around_what_is_swept) {
 TEST(condition, parameters_survive_json) {
   const auto scenario = parse_scenario(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
                                        {"data.noise.sd=0.1"});
-  const auto parsed = nlohmann::json::parse(to_json(scenario.conditions[1].parameters));
+  const auto parsed = nlohmann::json::parse(to_json(scenario.conditions[1].parameters.tree()));
   EXPECT_EQ(parsed, nlohmann::json::parse(R"({
     "scenario": {"name": "base"},
     "data": {"n": 20, "design": {"law": "normal", "dim": 4}, "regression": {"law": "zero"},

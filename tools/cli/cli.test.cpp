@@ -26,7 +26,8 @@ class CommandLine : public ProgramTest {
 };
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --resume, --checkpoint, --compare, --backend, --threads, "
+    "--help, --set, --out, --json, --resume, --checkpoint, --nodes, --compare, --backend, "
+    "--threads, "
     "--seed, --replicates, "
     "--max-time, --quiet";
 

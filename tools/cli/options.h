@@ -24,6 +24,7 @@ struct RunArguments {
   std::optional<std::string> replicates;
   std::optional<std::string> max_time;
   std::optional<std::string> checkpoint;
+  std::string nodes = "all";
   bool quiet = false;
   bool compare = false;
   bool resume = false;

@@ -80,6 +80,10 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_option("--checkpoint", run.checkpoint,
                    "Write the results so far to --out every TIME; the default is 1m")
       ->type_name("TIME");
+  command
+      ->add_option("--nodes", run.nodes,
+                   "all, or none: --out keeps figures alone, for large sweeps; no --resume later")
+      ->type_name("WORD");
   command->add_flag("--compare", run.compare, "Compare the simulation with closed forms, with z")
       ->disable_flag_override();
   add_simulation(*command, run);
