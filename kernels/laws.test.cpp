@@ -42,9 +42,9 @@ Points draw(const Law& law, int count, std::uint64_t seed = 1) {
   Points points{.d = law.dimension(), .x = {}, .row = {}};
   std::vector<float> x(static_cast<std::size_t>(point_buffer(points.d)));
   for (int i = 0; i < count; ++i) {
-    points.row.push_back(draw_design_point(sampler, table.rounded(), points.d, seed,
-                                           Purpose::design, Purpose::design_choice, 0,
-                                           static_cast<std::uint64_t>(i), x.data()));
+    points.row.push_back(draw_design_point(sampler, table.design(), points.d, seed, Purpose::design,
+                                           Purpose::design_choice, 0, static_cast<std::uint64_t>(i),
+                                           x.data()));
     points.x.insert(points.x.end(), x.begin(), x.begin() + points.d);
   }
   return points;
@@ -295,9 +295,9 @@ TEST(DesignLaws, FileRowsAreDrawnAlike) {
   std::vector<double> counts(law.rows.size(), 0.0);
   for (std::size_t i = 0; i < points.count(); ++i) {
     ASSERT_LT(points.row[i], law.rows.size());
-    const auto& row = law.rows[points.row[i]];
-    ASSERT_EQ(points[i][0], static_cast<float>(row[0]));
-    ASSERT_EQ(points[i][1], static_cast<float>(row[1]));
+    const auto row = law.rows[points.row[i]];
+    ASSERT_EQ(points[i][0], row[0]);
+    ASSERT_EQ(points[i][1], row[1]);
     ++counts[points.row[i]];
   }
   const auto size = static_cast<double>(law.rows.size());

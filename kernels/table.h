@@ -1,39 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The numbers behind a plan's laws (means, factors, frequencies, rows of data), in one array
-/// that a backend can copy to where it computes. A law keeps offsets into it, never pointers.
+/// \file The numbers behind a plan's laws (means, factors, frequencies, rows of data), in arrays
+/// that a backend can copy to where it computes. A law keeps offsets into them, never pointers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <utility>
 #include <vector>
+
+#include "kernels/file_rows.h"
 
 namespace headlab {
 
-/// Append-only array of doubles; backends that compute in float32 use `rounded`.
+/// Append-only array of doubles; backends that compute in float32 use `rounded`. Rows of a data
+/// file lie in an array of their own, from which design laws draw. Copies share their numbers until
+/// one is appended to.
 class Table {
  public:
+  Table() = default;
+  Table(const std::vector<double>& numbers) { add(numbers); }
+  Table(std::initializer_list<double> numbers) { add(std::vector<double>(numbers)); }
+
   /// Appends `numbers` and returns the offset of the first.
   std::int64_t add(const std::vector<double>& numbers) {
-    const auto offset = static_cast<std::int64_t>(exact_.size());
-    exact_.insert(exact_.end(), numbers.begin(), numbers.end());
-    rounded_.insert(rounded_.end(), numbers.begin(), numbers.end());
+    const auto offset = static_cast<std::int64_t>(size());
+    if (numbers.empty()) return offset;
+    Arrays& arrays = own();
+    arrays.exact.insert(arrays.exact.end(), numbers.begin(), numbers.end());
+    arrays.rounded.insert(arrays.rounded.end(), numbers.begin(), numbers.end());
     return offset;
   }
   /// Appends a matrix row by row.
   std::int64_t add(const std::vector<std::vector<double>>& rows) {
-    const auto offset = static_cast<std::int64_t>(exact_.size());
+    const auto offset = static_cast<std::int64_t>(size());
     for (const auto& row : rows) add(row);
     return offset;
   }
+  /// Appends the numbers of another table; shares them where this one is empty.
+  std::int64_t add(const Table& other) {
+    if (size() > 0) return add(other.size() == 0 ? std::vector<double>{} : other.arrays_->exact);
+    arrays_ = other.arrays_;
+    return 0;
+  }
 
-  const double* exact() const { return exact_.data(); }
-  const float* rounded() const { return rounded_.data(); }
-  std::size_t size() const { return exact_.size(); }
+  /// Makes these the rows that the design draws from. To be called once.
+  void set_rows(FileRows rows) { rows_ = std::move(rows); }
+  const FileRows& rows() const { return rows_; }
 
-  bool operator==(const Table&) const = default;
+  const double* exact() const { return arrays_ ? arrays_->exact.data() : nullptr; }
+  const float* rounded() const { return arrays_ ? arrays_->rounded.data() : nullptr; }
+  /// What samplers of designs take: the rows of a data file, else `rounded`.
+  const float* design() const { return rows_.empty() ? rounded() : rows_.numbers().data(); }
+  /// Of `exact` and `rounded`.
+  std::size_t size() const { return arrays_ ? arrays_->exact.size() : 0; }
+
+  /// Shares the numbers of `other` where they are equal, so that they are held once.
+  void share_with(const Table& other) {
+    if (rows_ == other.rows_) rows_ = other.rows_;
+    if (equal_arrays(other)) arrays_ = other.arrays_;
+  }
+
+  bool operator==(const Table& other) const { return rows_ == other.rows_ && equal_arrays(other); }
 
  private:
-  std::vector<double> exact_;
-  std::vector<float> rounded_;
+  struct Arrays {
+    std::vector<double> exact;
+    std::vector<float> rounded;
+    bool operator==(const Arrays&) const = default;
+  };
+
+  bool equal_arrays(const Table& other) const {
+    if (arrays_ == other.arrays_) return true;
+    if (size() != other.size()) return false;
+    return size() == 0 || *arrays_ == *other.arrays_;
+  }
+
+  /// Arrays that no other table sees.
+  Arrays& own() {
+    if (!arrays_) {
+      arrays_ = std::make_shared<Arrays>();
+    } else if (arrays_.use_count() > 1) {
+      arrays_ = std::make_shared<Arrays>(*arrays_);
+    }
+    return *arrays_;
+  }
+
+  std::shared_ptr<Arrays> arrays_;
+  FileRows rows_;
 };
 
 }  // namespace headlab

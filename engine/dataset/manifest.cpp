@@ -95,7 +95,7 @@ Json manifest_of(const Dataset& dataset, const ShardRecords& records, const Prov
                {"conditions", Json::array()}};
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& condition = conditions[i].condition;
-    json["conditions"].push_back({{"parameters", Json::parse(to_json(condition.parameters))},
+    json["conditions"].push_back({{"parameters", Json::parse(to_json(condition.parameters.tree()))},
                                   {"inputs_sha256", conditions[i].inputs_sha256},
                                   {"seed", condition.seed},
                                   {"replicates", condition.replicates},

@@ -243,7 +243,8 @@ class NetcdfShard : public ShardOutput {
 
 TemporaryPath::TemporaryPath(std::string target)
     : target_(std::move(target)),
-      name_(target_ + std::string(temporary_mark) + std::to_string(::getpid())) {
+      name_(target_ + std::string(temporary_mark) + std::to_string(::getpid())),
+      scratch_(name_) {
   const fs::path folder = fs::path(target_).parent_path();
   std::error_code error;
   fs::create_directories(folder, error);

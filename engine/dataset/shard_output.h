@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/dataset/dataset.h"
+#include "engine/files/scratch_path.h"
 
 namespace headlab {
 
@@ -39,6 +40,7 @@ class TemporaryPath {
  private:
   std::string target_;
   std::string name_;
+  ScratchPath scratch_;
   bool renamed_ = false;
 };
 

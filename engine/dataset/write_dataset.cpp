@@ -165,7 +165,7 @@ DatasetAttributes attributes_of(const Dataset& dataset, std::size_t which, std::
                     {"source", "headlab " + program.version},
                     {"scenario_text", dataset.scenario_text},
                     {"set_arguments", sets},
-                    {"parameters", to_json(of.condition.parameters)}},
+                    {"parameters", to_json(of.condition.parameters.tree())}},
           .numbers = {{"format_version", dataset_format_version},
                       {"seed", number(of.condition.seed)},
                       {"condition", number(which)},

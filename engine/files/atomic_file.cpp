@@ -6,10 +6,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/files/error.h"
+#include "engine/files/scratch_path.h"
 
 namespace headlab {
 namespace {
@@ -19,6 +21,7 @@ class OutputFile {
  public:
   OutputFile(std::string target, std::string name, int flags)
       : target_(std::move(target)), name_(std::move(name)), direct_(name_ == target_) {
+    if (!direct_) scratch_.emplace(name_);
     descriptor_ = ::open(name_.c_str(), flags | O_WRONLY | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail(errno);
     open_ = true;
@@ -63,6 +66,7 @@ class OutputFile {
   bool direct_;
   bool open_ = false;  ///< the file exists under name_ and is ours to remove
   int descriptor_ = -1;
+  std::optional<ScratchPath> scratch_;
 };
 
 }  // namespace

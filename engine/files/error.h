@@ -13,6 +13,12 @@ class InvalidInput : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The caller asked to stop, or the time was up, before there was anything to keep.
+class Stopped : public std::runtime_error {
+ public:
+  Stopped() : std::runtime_error("stopped before anything was computed") {}
+};
+
 /// Work had started and could not be finished: disk, memory, device. Exit 1.
 class RunFailed : public std::runtime_error {
  public:

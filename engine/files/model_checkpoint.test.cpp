@@ -140,7 +140,8 @@ TEST_F(Shards, MessagesNameTheShard) {
   EXPECT_EQ(import(),
             "FOLDER/" + shard(1) + ": has no tensor " + key + ", which " + index + " places there");
   write(shard(1), "short");
-  EXPECT_EQ(import(), "FOLDER/" + shard(1) + ": is not a safetensors file: it has fewer than 8 bytes");
+  EXPECT_EQ(import(),
+            "FOLDER/" + shard(1) + ": is not a safetensors file: it has fewer than 8 bytes");
 }
 
 TEST_F(Shards, OneLayerNeedsItsShardsAlone) {

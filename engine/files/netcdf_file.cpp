@@ -321,7 +321,10 @@ NetcdfImage::~NetcdfImage() {
 
 void NetcdfImage::save(const std::string& path) {
   check(nc_enddef(id_), path);
-  for (const auto& put : puts_) put();
+  for (auto& put : puts_) {
+    put();
+    put = {};  // what it holds is in the image now
+  }
   NC_memio image = {};
   const int id = id_;
   id_ = -1;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/npy_file.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "engine/files/document.h"
 
@@ -221,8 +223,27 @@ bool is_npy(std::string_view bytes) {
   return bytes.starts_with(magic);
 }
 
-NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
-                         std::size_t max_axes) {
+namespace {
+
+/// Where the numbers of an array begin, and how many there are.
+struct Layout {
+  Header header;
+  std::uint64_t offset = 0;
+  std::uint64_t count = 1;
+};
+
+/// Bytes from the beginning of an NPY file to the end of its header, as its first 12 bytes say.
+std::uint64_t header_end(std::string_view start) {
+  const bool short_length = start.size() > 6 && start[6] == 1;
+  const std::size_t width = short_length ? 2 : 4;
+  return start.size() < 8 + width ? start.size()
+                                  : 8 + width + little_endian(start.substr(8, width));
+}
+
+/// Checks the header against `size`, the length of the whole file; `bytes` is all of it, or as much
+/// as header_end() says.
+Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& source,
+                 std::size_t min_axes, std::size_t max_axes) {
   const auto fail = [&source](const std::string& problem) { reject({source}, "", problem); };
   std::string_view left = bytes;
   if (!is_npy(left)) fail("is no NPY file: it begins with other bytes");
@@ -239,15 +260,17 @@ NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std:
   const std::uint64_t length = little_endian(left.substr(0, width));
   left.remove_prefix(width);
   if (length > left.size()) fail("is cut off in the NPY header");
-  const Header header = HeaderParser(left.substr(0, length), source).parse();
+  Layout layout{.header = HeaderParser(left.substr(0, length), source).parse()};
+  const Header& header = layout.header;
   left.remove_prefix(length);
+  layout.offset = bytes.size() - left.size();
 
   if (header.shape.size() < min_axes || header.shape.size() > max_axes) {
     const std::string allowed =
         std::to_string(min_axes) + (min_axes == max_axes ? "" : " or " + std::to_string(max_axes));
     fail("has " + std::to_string(header.shape.size()) + " axes (allowed: " + allowed + ")");
   }
-  std::uint64_t count = 1;
+  std::uint64_t& count = layout.count;
   bool empty = false;
   bool overflow = false;
   for (const std::uint64_t axis : header.shape) {
@@ -256,22 +279,78 @@ NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std:
   }
   if (empty) fail("has no numbers: its shape is " + shape_text(header.shape));
   std::uint64_t wanted = 0;
-  if (overflow || __builtin_mul_overflow(count, header.item, &wanted) || wanted != left.size()) {
-    fail("has " + std::to_string(left.size()) + " bytes of numbers, its shape " +
+  const std::uint64_t there = size - layout.offset;
+  if (overflow || __builtin_mul_overflow(count, header.item, &wanted) || wanted != there) {
+    fail("has " + std::to_string(there) + " bytes of numbers, its shape " +
          shape_text(header.shape) + " needs another length");
   }
 
+  return layout;
+}
+
+[[noreturn]] void fail_not_finite(const std::string& source,
+                                  const std::vector<std::uint64_t>& shape, std::size_t position) {
+  reject({source}, "", "element " + element_text(shape, position) + " is not finite");
+}
+
+}  // namespace
+
+NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
+                         std::size_t max_axes) {
+  const auto [header, offset, count] = layout_of(bytes, bytes.size(), source, min_axes, max_axes);
+  const std::string_view left = bytes.substr(offset);
   const auto read = item_reader(header);
   FortranPositions fortran(header.shape);
   NpyArray array{.shape = header.shape, .values = std::vector<double>(count)};
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = header.fortran ? fortran.next() : i;
     array.values[i] = read(left.data() + at * header.item);
-    if (!std::isfinite(array.values[i])) {
-      fail("element " + element_text(header.shape, i) + " is not finite");
-    }
+    if (!std::isfinite(array.values[i])) fail_not_finite(source, header.shape, i);
   }
   return array;
+}
+
+NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::uint64_t size,
+                      const std::string& source) {
+  std::string start(std::min<std::uint64_t>(size, 12), '\0');
+  read(start.data(), start.size());
+  const std::size_t known = start.size();
+  start.resize(std::clamp<std::uint64_t>(header_end(start), known, size));
+  read(start.data() + known, start.size() - known);
+  const auto [header, offset, count] = layout_of(start, size, source, 1, 2);
+  // What was read past a header shorter than 12 bytes belongs to the numbers.
+  std::string before = start.substr(offset);
+
+  NpyRows table{.rows = header.shape[0], .columns = header.shape.size() == 2 ? header.shape[1] : 1};
+  const bool fits_float32 = header.kind == 'f' ? header.item == 4 : header.item <= 2;
+  if (fits_float32) {
+    table.single.resize(count);
+  } else {
+    table.exact.resize(count);
+  }
+  const auto number = item_reader(header);
+  std::size_t first_wrong = count;
+  std::string piece;
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t items = std::min<std::size_t>(count - done, (1 << 20) / header.item);
+    piece = std::exchange(before, {});
+    const std::size_t there = piece.size();
+    piece.resize(items * header.item);
+    read(piece.data() + there, piece.size() - there);
+    for (std::size_t i = 0; i < items; ++i, ++done) {
+      const std::size_t at =
+          header.fortran ? done % table.rows * table.columns + done / table.rows : done;
+      const double value = number(piece.data() + i * header.item);
+      if (!std::isfinite(value)) first_wrong = std::min(first_wrong, at);
+      if (fits_float32) {
+        table.single[at] = static_cast<float>(value);
+      } else {
+        table.exact[at] = value;
+      }
+    }
+  }
+  if (first_wrong < count) fail_not_finite(source, header.shape, first_wrong);
+  return table;
 }
 
 std::string npy_bytes(const std::vector<std::uint64_t>& shape, std::span<const double> values) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,20 @@ bool is_npy(std::string_view bytes);
 /// where a number is not finite.
 NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
                          std::size_t max_axes);
+
+/// A table of finite numbers.
+struct NpyRows {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::vector<float> single;  ///< [rows][columns] where float32 holds all of the type, else empty
+  std::vector<double> exact;  ///< [rows][columns], else empty
+};
+
+/// Reads an array of one axis (a column) or two, with the checks of parse_npy_array(). `read`
+/// copies the next bytes of the file, of which there are `size`, to where it is told; it throws
+/// where there are fewer. Besides the numbers it takes a MiB of memory.
+NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::uint64_t size,
+                      const std::string& source);
 
 /// The bytes of an NPY 1.0 file of float64 in C order; values [product of shape].
 std::string npy_bytes(const std::vector<std::uint64_t>& shape, std::span<const double> values);

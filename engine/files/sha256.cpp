@@ -29,6 +29,10 @@ Sha256::Sha256() : context_(std::make_unique<Context>()) {
   require(EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr));
 }
 
+Sha256::Sha256(const Sha256& other) : context_(std::make_unique<Context>()) {
+  require(EVP_MD_CTX_copy_ex(context_->evp, other.context_->evp));
+}
+
 Sha256::~Sha256() = default;
 
 void Sha256::add(std::span<const std::byte> bytes) {

@@ -14,7 +14,8 @@ class Sha256 {
  public:
   Sha256();
   ~Sha256();
-  Sha256(const Sha256&) = delete;
+  /// The sum under way: both go on by themselves.
+  Sha256(const Sha256& other);
   Sha256& operator=(const Sha256&) = delete;
 
   void add(std::span<const std::byte> bytes);

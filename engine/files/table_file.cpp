@@ -63,19 +63,18 @@ class CsvReader {
       for (const auto& cell : cells) table_.column_names.push_back(name_of(cell));
       return;
     }
-    std::vector<double> row;
-    row.reserve(cells.size());
-    for (const auto& cell : cells) row.push_back(read(cell, row.size() + 1));
-    const std::size_t wanted = table_.rows.empty() ? table_.column_names.size() : table_.columns();
-    if (wanted != 0 && row.size() != wanted) {
-      fail(line_, "has " + std::to_string(row.size()) + " cells, the lines before have " +
+    for (std::size_t i = 0; i < cells.size(); ++i) table_.exact.push_back(read(cells[i], i + 1));
+    const std::size_t wanted = table_.rows == 0 ? table_.column_names.size() : table_.columns;
+    if (wanted != 0 && cells.size() != wanted) {
+      fail(line_, "has " + std::to_string(cells.size()) + " cells, the lines before have " +
                       std::to_string(wanted));
     }
-    table_.rows.push_back(std::move(row));
+    table_.columns = cells.size();
+    ++table_.rows;
   }
 
   DataTable finish() {
-    if (table_.rows.empty()) reject({source_}, "", "has no rows of numbers");
+    if (table_.rows == 0) reject({source_}, "", "has no rows of numbers");
     return std::move(table_);
   }
 
@@ -117,6 +116,30 @@ class CsvReader {
   std::size_t blank_ = 0;  ///< number of the first blank line: only the last may be
 };
 
+DataTable table_of(NpyRows&& rows) {
+  return {.rows = rows.rows,
+          .columns = rows.columns,
+          .single = std::move(rows.single),
+          .exact = std::move(rows.exact)};
+}
+
+/// Reads an NPY file whose length is known, none for other files.
+std::optional<DataTable> read_npy_file(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > max_table_bytes || !std::filesystem::is_regular_file(path, error)) return {};
+  std::ifstream in(path, std::ios::binary);
+  char start[6] = {};
+  in.read(start, sizeof start);
+  if (!is_npy({start, static_cast<std::size_t>(in.gcount())})) return {};
+  in.seekg(0);
+  return table_of(read_npy_rows(
+      [&](char* to, std::size_t count) {
+        if (!in.read(to, static_cast<std::streamsize>(count))) reject({path}, "", "cannot be read");
+      },
+      size, path));
+}
+
 }  // namespace
 
 DataTable parse_csv(const std::string& text, const std::string& source) {
@@ -134,16 +157,13 @@ DataTable parse_csv(const std::string& text, const std::string& source) {
 }
 
 DataTable parse_npy(const std::string& bytes, const std::string& source) {
-  const NpyArray array = parse_npy_array(bytes, source, 1, 2);
-  const std::size_t columns = array.shape.size() == 2 ? array.shape[1] : 1;
-  DataTable table;
-  table.rows.reserve(array.shape[0]);
-  for (auto row = array.values.begin(); row != array.values.end();) {
-    const auto end = row + static_cast<std::ptrdiff_t>(columns);
-    table.rows.emplace_back(row, end);
-    row = end;
-  }
-  return table;
+  std::size_t at = 0;
+  return table_of(read_npy_rows(
+      [&](char* to, std::size_t size) {
+        bytes.copy(to, size, at);
+        at += size;
+      },
+      bytes.size(), source));
 }
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {
@@ -168,6 +188,7 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
 }
 
 DataTable read_table(const std::string& path) {
+  if (std::optional<DataTable> table = read_npy_file(path)) return std::move(*table);
   const std::string content = read_file(path, max_table_bytes);
   if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
   return parse_csv(content, path);

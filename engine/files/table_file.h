@@ -7,15 +7,23 @@
 
 namespace headlab {
 
-/// Rows of equal length, at least one; every number is finite.
+/// Numbers [rows][columns], at least one; every number is finite. What float32 holds stays float32.
 struct DataTable {
-  std::vector<std::vector<double>> rows;
-  std::vector<std::string> column_names;  ///< from a CSV header, else empty
-  std::size_t columns() const { return rows.empty() ? 0 : rows[0].size(); }
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::vector<float> single;  ///< all numbers, where the type of an NPY file fits, else empty
+  std::vector<double> exact;  ///< all numbers, else empty
+  std::vector<std::string> column_names = {};  ///< from a CSV header, else empty
+
+  double at(std::size_t row, std::size_t column) const {
+    const std::size_t i = row * columns + column;
+    return single.empty() ? exact[i] : static_cast<double>(single[i]);
+  }
 };
 
-/// Reads a file: NPY where it begins like one or is called *.npy, else CSV. Throws InvalidInput
-/// with one line that begins with the file, and the line number for CSV.
+/// Reads a file: NPY where it begins like one or is called *.npy, else CSV. An NPY file is read
+/// piece by piece, so that it takes the memory of its numbers. Throws InvalidInput with one line
+/// that begins with the file, and the line number for CSV.
 DataTable read_table(const std::string& path);
 
 /// CSV: commas, decimal points, LF or CRLF, at most one header line (of which no cell is a number).

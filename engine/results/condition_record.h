@@ -75,7 +75,8 @@ struct ConditionRecord {
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    visit("parameters", JsonText{to_json(condition.parameters)}, "scenario after --set and sweep");
+    visit("parameters", JsonText{to_json(condition.parameters.tree())},
+          "scenario after --set and sweep");
     visit("replicates", replicates, "training sets simulated");
     visit("n", plan.n, "training points in one training set");
     visit("estimator",

@@ -152,7 +152,7 @@ void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup&
 }
 
 void write_conditions(const NetcdfGroup& root, const RunResult& result,
-                      const std::vector<ConditionIndices>& indices) {
+                      const std::vector<ConditionIndices>& indices, bool nodes) {
   const std::vector<LayoutGroup> groups = layout_groups(result);
   const bool one_layout = groups.size() == 1;
   FieldTable of_root(one_layout ? lengths_of(groups[0], result)
@@ -182,7 +182,7 @@ void write_conditions(const NetcdfGroup& root, const RunResult& result,
           std::vector<std::int64_t>(groups[g].conditions.begin(), groups[g].conditions.end()));
       of_group.write(group);
     }
-    write_nodes(group, trees);
+    if (nodes) write_nodes(group, trees);
     write_history(group, lengths, groups[g], result);
   }
   of_root.write(root);
@@ -195,7 +195,8 @@ std::string layout_group_name(std::size_t layout) {
 }
 
 void write_results(const std::string& path, const Scenario& scenario, const RunResult& result,
-                   const std::vector<ConditionIndices>& indices, const Provenance& program) {
+                   const std::vector<ConditionIndices>& indices, const Provenance& program,
+                   bool nodes) {
   try {
     NetcdfImage image;
     const NetcdfGroup root = image.root();
@@ -205,7 +206,8 @@ void write_results(const std::string& path, const Scenario& scenario, const RunR
     for (const ConditionResult& one : result.conditions) {
       conditions.push_back(&one.condition);
     }
-    write_conditions(root, result, indices);
+    if (!nodes) root.put_attribute(no_nodes_attribute, std::int64_t{1});
+    write_conditions(root, result, indices, nodes);
     write_swept(root, "condition", scenario.swept, conditions);
     image.save(path);
   } catch (const NetcdfError& error) {

@@ -16,14 +16,19 @@ namespace headlab {
 /// Raised whenever a reader of older files would misread a new one.
 inline constexpr int results_format_version = 2;
 
+/// Attribute of a file without nodes.
+inline constexpr const char* no_nodes_attribute = "without_nodes";
+
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.
 std::string layout_group_name(std::size_t layout);
 
 /// Writes results.nc: what has one value a condition in the root group; what has more, and the
 /// group `nodes` with the moments from which every figure and its standard error can be recomputed,
-/// there too or in a group for each moment layout. `indices` holds those of result.conditions[i] at
-/// [i]. The file is there whole or not at all; throws RunFailed with one line.
+/// there too or in a group for each moment layout, unless `nodes` is false. `indices` holds those
+/// of result.conditions[i] at [i]. The file is there whole or not at all; throws RunFailed with one
+/// line.
 void write_results(const std::string& path, const Scenario& scenario, const RunResult& result,
-                   const std::vector<ConditionIndices>& indices, const Provenance& program);
+                   const std::vector<ConditionIndices>& indices, const Provenance& program,
+                   bool nodes = true);
 
 }  // namespace headlab

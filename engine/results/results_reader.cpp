@@ -91,6 +91,9 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
     throw NetcdfError("format version " + std::to_string(version_) + " is unknown");
   }
   if (version_ == 1 || conditions_ == 0) return;
+  if (root.has_attribute(no_nodes_attribute)) {
+    throw NetcdfError("it was written with --nodes none, and has figures alone");
+  }
   parameters_ = root.texts("parameters");
   plan_sums_ = root.texts("plan_sha256");
   node_sums_ = root.texts("nodes_sha256");

@@ -90,7 +90,8 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
     std::vector<std::string> texts;
     for (const Condition* condition : conditions) {
       texts.push_back(condition->swept.at(s));
-      const Value* value = value_at(condition->parameters, key);
+      const Value parameters = condition->parameters.tree();
+      const Value* value = value_at(parameters, key);
       if (value == nullptr) continue;
       if (const auto* integer = std::get_if<std::int64_t>(&value->data)) {
         integers.push_back(*integer);

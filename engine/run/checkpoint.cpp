@@ -11,6 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/results/results_netcdf.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
 
@@ -94,7 +95,7 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
   }
   const std::string name = "condition " + std::to_string(number + 1);
   const auto changed =
-      difference(Json::parse(stored.parameters), Json::parse(to_json(condition.parameters)));
+      difference(Json::parse(stored.parameters), Json::parse(to_json(condition.parameters.tree())));
   if (changed) {
     reject_resume(path, name + ": " + changed->key + " was " + value_text(changed->there) +
                             " and is " + value_text(changed->here));
@@ -135,6 +136,9 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
                                  .device = root.text_attribute("device")},
                      .conditions = {}};
     require_same_program(path, root, program);
+    if (root.has_attribute(no_nodes_attribute)) {
+      reject_resume(path, "was written with --nodes none, and has no nodes to resume from");
+    }
     const ResultsReader results(root);
     const std::size_t conditions = results.conditions();
     if (conditions == 0) return begun;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <variant>
@@ -111,6 +113,48 @@ std::uint64_t left_in_groups(const std::filesystem::path& base, const std::strin
   return left;
 }
 
+/// What the files of the system say.
+std::uint64_t measured_available(const std::filesystem::path& root) {
+  std::uint64_t least = unlimited;
+  if (const auto kib = number_after(root / "proc/meminfo", "MemAvailable:")) {
+    least = (bytes(*kib) * bytes(1024)).value;
+  }
+  // Lines ID:CONTROLLERS:GROUP; version 2 has no controllers.
+  std::ifstream groups(root / "proc/self/cgroup");
+  const std::filesystem::path base = root / "sys/fs/cgroup";
+  std::string line;
+  while (std::getline(groups, line)) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") {
+      least = std::min({least, left_in_groups(base, group, version_2),
+                        left_in_groups(base / "unified", group, version_2)});
+    } else if (controllers.find(",memory,") != std::string::npos) {
+      least = std::min(least, left_in_groups(base / "memory", group, version_1));
+    }
+  }
+  return least;
+}
+
+/// The same, at most a tenth of a second old: a sweep asks for every condition, and the files take
+/// longer to read than a small condition to check.
+std::uint64_t recent_available() {
+  using Clock = std::chrono::steady_clock;
+  static std::mutex mutex;
+  static std::optional<Clock::time_point> measured_at;
+  static std::uint64_t available = 0;
+  const std::lock_guard lock(mutex);
+  const Clock::time_point now = Clock::now();
+  if (!measured_at || now - *measured_at > std::chrono::milliseconds(100)) {
+    available = measured_available("/");
+    measured_at = now;
+  }
+  return available;
+}
+
 // What is needed ----------------------------------------------------------------------------------
 
 /// A part of the memory and the key that decides how large it is.
@@ -148,14 +192,9 @@ Bytes table_numbers(const NormalDesign& law, Bytes d) {
 Bytes table_numbers(const MixtureDesign& law, Bytes d) {
   return bytes(law.weights.size()) * d * (d + bytes(1));
 }
-Bytes table_numbers(const FileDesign& law, Bytes d) {
-  return bytes(law.rows.size()) * d;
-}
+// The numbers of files are shared by all conditions, and there when this is asked.
 Bytes table_numbers(const RandomCosinesRegression& law, Bytes d) {
   return bytes(law.terms) * (d * bytes(2) + bytes(2));
-}
-Bytes table_numbers(const FileRegression& law, Bytes) {
-  return bytes(law.values.size());
 }
 
 std::vector<Part> plan_parts(const Condition& condition) {
@@ -168,10 +207,9 @@ std::vector<Part> plan_parts(const Condition& condition) {
       std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.design);
   const Bytes regression =
       std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.regression);
-  const bool file = std::holds_alternative<FileDesign>(condition.design);
   return {{subspaces, "heads.count"},
           {queries, queries_knob(condition)},
-          {design * bytes(table_number), file ? "data.design.columns" : "data.design.dim"},
+          {design * bytes(table_number), "data.design.dim"},
           {regression * bytes(table_number), "data.regression.terms"}};
 }
 
@@ -192,28 +230,7 @@ std::uint64_t available_bytes(const std::filesystem::path& root) {
     }
     return *number;
   }
-  std::uint64_t least = unlimited;
-  if (const auto kib = number_after(root / "proc/meminfo", "MemAvailable:")) {
-    least = (bytes(*kib) * bytes(1024)).value;
-  }
-  // Lines ID:CONTROLLERS:GROUP; version 2 has no controllers.
-  std::ifstream groups(root / "proc/self/cgroup");
-  const std::filesystem::path base = root / "sys/fs/cgroup";
-  std::string line;
-  while (std::getline(groups, line)) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string group = line.substr(second + 1);
-    if (controllers == ",,") {
-      least = std::min({least, left_in_groups(base, group, version_2),
-                        left_in_groups(base / "unified", group, version_2)});
-    } else if (controllers.find(",memory,") != std::string::npos) {
-      least = std::min(least, left_in_groups(base / "memory", group, version_1));
-    }
-  }
-  return least;
+  return root == "/" ? recent_available() : measured_available(root);
 }
 
 std::string format_bytes(std::uint64_t bytes) {

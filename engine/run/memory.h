@@ -13,8 +13,9 @@ namespace headlab {
 
 /// Memory that this process may still take [bytes]: the least of MemAvailable and of what the
 /// limits of its control groups (v2 and v1, its own and those above) leave, where caches of files
-/// count as free. HEADLAB_MEMORY_LIMIT, a number of bytes, overrides it; throws InvalidInput where
-/// that is not a number. 2^64 - 1 where the system does not tell. `root` stands for / in tests.
+/// count as free; up to a tenth of a second ago. HEADLAB_MEMORY_LIMIT, a number of bytes, overrides
+/// it; throws InvalidInput where that is not a number. 2^64 - 1 where the system does not tell.
+/// `root` stands for / in tests.
 std::uint64_t available_bytes(const std::filesystem::path& root = "/");
 
 /// "512 bytes", "3.1 GiB": three digits at most before the point, one after it from KiB on.

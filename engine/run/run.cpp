@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,13 +38,16 @@ double kept_bytes(const Condition& condition) {
          2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
 }
 
-/// Throws InvalidInput unless each condition fits in memory, and the results of all. Returns what
-/// is left next to those [bytes].
-std::uint64_t check_scenario(const Scenario& scenario, const Backend& backend, int threads) {
+/// Throws InvalidInput unless each condition fits in memory, and the results of all; asks `go_on`
+/// before each. Returns what is left next to those [bytes], nothing where it was stopped.
+std::optional<std::uint64_t> check_scenario(const Scenario& scenario, const Backend& backend,
+                                            int threads,
+                                            const std::function<bool(std::size_t)>& go_on) {
   double kept = 0;
-  for (const Condition& condition : scenario.conditions) {
-    check_memory(condition, backend, threads);
-    kept += kept_bytes(condition);
+  for (std::size_t i = 0; i < scenario.conditions.size(); ++i) {
+    if (!go_on(i)) return std::nullopt;
+    check_memory(scenario.conditions[i], backend, threads);
+    kept += kept_bytes(scenario.conditions[i]);
   }
   if (scenario.conditions.size() > 1) {
     require_memory(
@@ -92,14 +96,14 @@ class Run {
   }
 
   RunResult finish() {
-    const std::uint64_t available =
-        check_scenario(scenario_, *session_.backend, result_.machine.threads);
+    const std::optional<std::uint64_t> available =
+        check_scenario(scenario_, *session_.backend, result_.machine.threads,
+                       [&](std::size_t i) { return plans_on(i, "conditions checked"); });
     watch_ = {};
     std::vector<Preparation> found;
     result_.outcome.complete = false;
-    if (prepare(found)) {
-      begin(std::move(found));
-      simulate_groups(available);
+    if (available && prepare(found) && begin(std::move(found))) {
+      simulate_groups(*available);
       result_.outcome.complete = std::ranges::all_of(conditions(), is_complete);
     }
     // A sweep of many conditions that was stopped early shows those that it has.
@@ -114,6 +118,23 @@ class Run {
 
   static bool is_complete(const ConditionResult& one) {
     return one.tree.count() == one.condition.replicates;
+  }
+
+  /// Before condition i is planned, every few conditions: reports, and returns false where the
+  /// session stops. The first ones are always planned: what was restored of them is then in the
+  /// result.
+  bool plans_on(std::size_t i, const char* what) {
+    if (i % stop_interval != stop_interval - 1) return true;
+    if (session_.should_stop()) return false;
+    if (!session_.report) return true;
+    progress_.act_when_due([&] {
+      const std::size_t count = scenario_.conditions.size();
+      session_.report({.done = i,
+                       .total = count,
+                       .what = what,
+                       .share = static_cast<double>(i) / static_cast<double>(count)});
+    });
+    return true;
   }
 
   /// Fits and pilots come first: a scenario they refuse is refused before anything is simulated for
@@ -140,11 +161,17 @@ class Run {
     });
   }
 
-  /// Every condition as it is before the simulation.
-  void begin(std::vector<Preparation> found) {
+  /// Every condition as it is before the simulation. False, with no condition, where the session
+  /// stops it.
+  bool begin(std::vector<Preparation> found) {
     for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!plans_on(i, "conditions planned")) {
+        conditions().clear();
+        return false;
+      }
       const Condition& condition = scenario_.conditions[i];
       Plan plan = make_plan(condition, found[i]);
+      if (i > 0) plan.table.share_with(conditions().back().plan.table);
       CheckpointCondition begun = restore(options_.begun, i, plan);
       MomentTree none(plan.layout());
       conditions().push_back({.condition = condition,
@@ -155,6 +182,7 @@ class Run {
       set_moments(i, std::move(begun.tree), begun.seconds);
       work_ahead_ += work_left(i);
     }
+    return true;
   }
 
   /// Cost of the replicates that condition i still lacks.
@@ -278,6 +306,8 @@ class Run {
     const auto has_replicates = [](const ConditionResult& of) { return of.tree.count() > 0; };
     if (std::ranges::any_of(conditions(), has_replicates)) options_.checkpoint(result_);
   }
+
+  static constexpr std::size_t stop_interval = 16;  ///< conditions
 
   const Scenario& scenario_;
   const Session& session_;

@@ -322,6 +322,24 @@ TEST(Run, SharesTheTimeOfAGroupByWork) {
   EXPECT_DOUBLE_EQ(b.weights_per_second * b.seconds, 1500.0 * 50 * 3 * 60);
 }
 
+TEST(Run, StopsWhileManyConditionsArePlanned) {
+  std::atomic<bool> stop = false;
+  Session session{.threads = 1, .stop = &stop};
+  std::vector<std::string> heard;
+  session.report = [&](const Progress& progress) {
+    heard.emplace_back(progress.what);
+    stop = true;
+  };
+  const RunResult result =
+      run(small_scenario({"run.replicates=2",
+                          "sweep.\"heads.kernel.bandwidth\"={ linspace = [0.4, 0.8, 1000] }"}),
+          session);
+  EXPECT_EQ(result.conditions.size(), 0u);
+  EXPECT_FALSE(result.outcome.complete);
+  EXPECT_TRUE(result.outcome.interrupted);
+  EXPECT_EQ(heard, std::vector<std::string>{"conditions checked"});
+}
+
 TEST(Run, StopsTheConditionsOfAGroupTogether) {
   std::atomic<bool> stop = false;
   Session session{.threads = 2, .stop = &stop};

@@ -38,7 +38,7 @@ std::vector<std::uint32_t> find_rows(const Condition& condition, const FileDesig
   for (std::size_t i = 0; i < design.rows.size(); ++i) {
     const auto [at, added] =
         rows.emplace(key_of(design.rows[i].data(), d), static_cast<std::uint32_t>(i));
-    if (!added && regression.values[i] != regression.values[at->second]) {
+    if (!added && regression.values.exact()[i] != regression.values.exact()[at->second]) {
       ambiguous[at->first] = true;
     }
   }
@@ -199,7 +199,8 @@ bool learns_heads_once(const Condition& condition) {
 }
 
 std::string source_location(const Condition& condition, const std::string& key) {
-  const Value* value = &condition.parameters;
+  const Value parameters = condition.parameters.tree();
+  const Value* value = &parameters;
   std::istringstream path(key);
   std::string name;
   while (std::getline(path, name, '.')) {

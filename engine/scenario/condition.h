@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/document.h"
+#include "engine/scenario/parameters.h"
 #include "engine/scenario/setup_laws.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
@@ -41,7 +41,7 @@ struct Condition {
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
 
-  Value parameters;                ///< the scenario after --set and sweep, without [sweep]
+  Parameters parameters;           ///< the scenario after --set and sweep, without [sweep]
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
 };
 

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/head_file.h"
+#include "engine/files/sha256.h"
 #include "engine/scenario/law/subspaces/explicit.h"
 #include "kernels/decompositions.h"
 
@@ -56,10 +59,10 @@ std::size_t checked_column(const std::string& key, double column, const DataTabl
   if (column != std::floor(column)) {
     throw ParameterError(key, "has " + number_text(column) + ", needs whole numbers");
   }
-  if (!(column < static_cast<double>(table.columns()))) {
+  if (!(column < static_cast<double>(table.columns))) {
     throw ParameterError(key, "names column " + number_text(column) +
                                   ", the file has columns 0 to " +
-                                  std::to_string(table.columns() - 1));
+                                  std::to_string(table.columns - 1));
   }
   return static_cast<std::size_t>(column);
 }
@@ -74,7 +77,7 @@ std::vector<std::size_t> chosen_columns(const FileDesign& design, const DataTabl
     }
   }
   if (design.columns.empty()) {
-    for (std::size_t column = 0; column < table.columns(); ++column) {
+    for (std::size_t column = 0; column < table.columns; ++column) {
       if (!regression_column || column != static_cast<std::size_t>(*regression_column)) {
         chosen.push_back(column);
       }
@@ -88,30 +91,42 @@ std::vector<std::size_t> chosen_columns(const FileDesign& design, const DataTabl
   return chosen;
 }
 
-void standardise(std::vector<std::vector<double>>& rows, std::size_t column) {
+/// A column to mean 0 and variance 1, number by number.
+struct Standard {
+  int exponent = 0;
+  double means[2] = {};
+  double sd = 1;
+  bool constant = false;
+
+  double operator()(double number) const {
+    if (constant) return 0;
+    return (std::scalbn(number, -exponent) - means[0] - means[1]) / sd;
+  }
+};
+
+Standard standard_of(const DataTable& table, std::size_t column) {
+  Standard standard{.constant = true};
+  std::vector<double> numbers;
   double largest = 0;
-  bool constant = true;
-  for (const auto& row : rows) {
-    largest = std::max(largest, std::abs(row[column]));
-    constant = constant && row[column] == rows[0][column];
+  for (std::size_t i = 0; i < table.rows; ++i) {
+    numbers.push_back(table.at(i, column));
+    largest = std::max(largest, std::abs(numbers.back()));
+    standard.constant = standard.constant && numbers.back() == numbers[0];
   }
-  if (constant) {
-    for (auto& row : rows) row[column] = 0;
-    return;
-  }
+  if (standard.constant) return standard;
   // Scaled by a power of two first, which is exact, so that no square leaves float64; centred
   // twice, because the mean of nearly equal numbers is rounded.
-  const int exponent = std::ilogb(largest);
-  const auto count = static_cast<double>(rows.size());
-  for (auto& row : rows) row[column] = std::scalbn(row[column], -exponent);
-  for (int pass = 0; pass < 2; ++pass) {
-    double mean = 0;
-    for (const auto& row : rows) mean += row[column] / count;
-    for (auto& row : rows) row[column] -= mean;
+  standard.exponent = std::ilogb(largest);
+  const auto count = static_cast<double>(table.rows);
+  for (double& number : numbers) number = std::scalbn(number, -standard.exponent);
+  for (double& mean : standard.means) {
+    for (const double number : numbers) mean += number / count;
+    for (double& number : numbers) number -= mean;
   }
   double variance = 0;
-  for (const auto& row : rows) variance += row[column] * row[column] / count;
-  for (auto& row : rows) row[column] /= std::sqrt(variance);
+  for (const double number : numbers) variance += number * number / count;
+  standard.sd = std::sqrt(variance);
+  return standard;
 }
 
 void require_size(const std::string& key, double number, std::size_t row, const char* advice) {
@@ -121,12 +136,86 @@ void require_size(const std::string& key, double number, std::size_t row, const 
   }
 }
 
+/// The columns of `table` that are asked for, in float32; in its own memory where that is float32.
+FileRows design_rows(const FileDesign& design, DataTable table,
+                     std::optional<int> regression_column) {
+  const auto chosen = chosen_columns(design, table, regression_column);
+  std::vector<Standard> standards;
+  if (design.standardise) {
+    for (const std::size_t column : chosen) standards.push_back(standard_of(table, column));
+  }
+  std::vector<float> numbers = std::move(table.single);
+  table.single.clear();
+  const bool in_place = !numbers.empty();
+  if (!in_place) numbers.resize(table.rows * chosen.size());
+  const auto number = [&](std::size_t i) {
+    return in_place ? static_cast<double>(numbers[i]) : table.exact[i];
+  };
+  const auto exact_sum = std::make_shared<Sha256>();
+  std::vector<double> row(chosen.size());
+  for (std::size_t i = 0; i < table.rows; ++i) {
+    for (std::size_t j = 0; j < chosen.size(); ++j) {
+      const double x = number(i * table.columns + chosen[j]);
+      row[j] = standards.empty() ? x : standards[j](x);
+      require_size("path", row[j], i, " - try standardise = true");
+    }
+    exact_sum->add(std::as_bytes(std::span(row)));
+    // In place, what is written lies before what is still to be read.
+    for (std::size_t j = 0; j < row.size(); ++j) {
+      numbers[i * row.size() + j] = static_cast<float>(row[j]);
+    }
+  }
+  numbers.resize(table.rows * chosen.size());
+  return {std::move(numbers), chosen.size(), exact_sum};
+}
+
 }  // namespace
 
-const DataTable& DataFiles::at(const std::string& path) {
-  const auto found = tables_.find(path);
-  if (found != tables_.end()) return found->second;
-  return tables_.emplace(path, read_table(full(path))).first->second;
+DataTable& DataFiles::at(const std::string& path) {
+  if (!table_ || table_path_ != path) {
+    table_.reset();  // before the next is read
+    table_ = read_table(full(path));
+    table_path_ = path;
+    table_paths_.insert(path);
+  }
+  return *table_;
+}
+
+void DataFiles::fill(FileDesign& design, std::optional<int> regression_column) {
+  const auto key = std::tuple(design.path, design.columns, design.standardise, regression_column);
+  const auto found = rows_.find(key);
+  if (found != rows_.end()) {
+    design.rows = found->second;
+    return;
+  }
+  DataTable& table = at(design.path);
+  if (table.rows > std::numeric_limits<std::uint32_t>::max()) {
+    throw ParameterError("path", "file has too many rows (allowed: below 2^32)");
+  }
+  // Its memory becomes that of the rows; who needs the file for something else reads it again.
+  DataTable used = std::move(table);
+  table_.reset();
+  design.rows = design_rows(design, std::move(used), regression_column);
+  rows_.emplace(key, design.rows);
+}
+
+void DataFiles::fill(FileRegression& regression, const std::string& path) {
+  const auto key = std::pair(path, regression.column);
+  const auto found = values_.find(key);
+  if (found != values_.end()) {
+    regression.values = found->second;
+    return;
+  }
+  const DataTable& table = at(path);
+  const std::size_t column = checked_column("column", regression.column, table);
+  std::vector<double> values;
+  values.reserve(table.rows);
+  for (std::size_t i = 0; i < table.rows; ++i) {
+    values.push_back(table.at(i, column));
+    require_size("column", values.back(), i, "");
+  }
+  regression.values = Table(values);
+  values_.emplace(key, regression.values);
 }
 
 const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> layer,
@@ -146,43 +235,13 @@ const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> 
 
 std::vector<std::string> DataFiles::paths() const {
   std::set<std::string> paths;
-  for (const auto& [path, table] : tables_) paths.insert(full(path));
+  for (const std::string& path : table_paths_) paths.insert(full(path));
   for (const auto& [key, heads] : heads_) paths.insert(full(std::get<0>(key)));
   return {paths.begin(), paths.end()};
 }
 
 std::string DataFiles::full(const std::string& path) const {
   return (std::filesystem::path(directory_) / path).lexically_normal().string();
-}
-
-void fill_design(FileDesign& design, const DataTable& table, std::optional<int> regression_column) {
-  if (table.rows.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw ParameterError("path", "file has too many rows (allowed: below 2^32)");
-  }
-  const auto chosen = chosen_columns(design, table, regression_column);
-  design.rows.clear();
-  design.rows.reserve(table.rows.size());
-  for (const auto& row : table.rows) {
-    auto& point = design.rows.emplace_back();
-    for (const std::size_t column : chosen) point.push_back(row[column]);
-  }
-  if (design.standardise) {
-    for (std::size_t j = 0; j < chosen.size(); ++j) standardise(design.rows, j);
-  }
-  for (std::size_t i = 0; i < design.rows.size(); ++i) {
-    for (const double number : design.rows[i]) {
-      require_size("path", number, i, " - try standardise = true");
-    }
-  }
-}
-
-void fill_regression(FileRegression& regression, const DataTable& table) {
-  const std::size_t column = checked_column("column", regression.column, table);
-  regression.values.clear();
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    regression.values.push_back(table.rows[i][column]);
-    require_size("column", regression.values.back(), i, "");
-  }
 }
 
 }  // namespace headlab

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,14 +17,24 @@
 
 namespace headlab {
 
-/// Data files read so far: the conditions of a sweep share them.
+/// Data files read so far: the conditions of a sweep share what they hold.
 class DataFiles {
  public:
   /// Relative paths are relative to `directory`.
   explicit DataFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Throws InvalidInput as read_table().
-  const DataTable& at(const std::string& path);
+  /// The table in a file, which a later call may take away. Throws InvalidInput as read_table().
+  DataTable& at(const std::string& path);
+
+  /// Fills `rows` with the columns asked for, or with all but `regression_column`; standardised to
+  /// mean 0 and variance 1 (of the population, divided by N) where the law says so, constant
+  /// columns to 0. Equal requests share their rows. Throws ParameterError, and InvalidInput as
+  /// at().
+  void fill(FileDesign& design, std::optional<int> regression_column);
+
+  /// Fills `values` with the column as it stands in the file at `path`. Throws ParameterError, and
+  /// InvalidInput as at().
+  void fill(FileRegression& regression, const std::string& path);
 
   /// H matrices of a file of heads; with `query_key` those of W_K = Q R and W_Q R^T, which have the
   /// logits of W_K and W_Q. Throws InvalidInput as read_head_layer().
@@ -36,16 +47,12 @@ class DataFiles {
   std::string full(const std::string& path) const;
 
   std::string directory_;
-  std::map<std::string, DataTable> tables_;
+  std::optional<DataTable> table_;  ///< read last
+  std::string table_path_;
+  std::set<std::string> table_paths_;
+  std::map<std::tuple<std::string, std::vector<double>, bool, std::optional<int>>, FileRows> rows_;
+  std::map<std::pair<std::string, int>, Table> values_;
   std::map<std::tuple<std::string, std::optional<int>, bool>, SharedHeads> heads_;
 };
-
-/// Fills `rows` with the columns asked for, or with all but `regression_column`; standardised to
-/// mean 0 and variance 1 (of the population, divided by N) where the law says so, constant columns
-/// to 0. Throws ParameterError.
-void fill_design(FileDesign& design, const DataTable& table, std::optional<int> regression_column);
-
-/// Fills `values` with the column as it stands in the file. Throws ParameterError.
-void fill_regression(FileRegression& regression, const DataTable& table);
 
 }  // namespace headlab

@@ -2,6 +2,8 @@
 #include "engine/scenario/scenario.h"
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include "engine/files/error.h"
 #include "engine/files/table_file.h"
@@ -15,6 +17,9 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t max_scenario_bytes = std::size_t{64} << 20;
+
+/// Conditions read between two questions whether to stop.
+constexpr std::size_t stop_interval = 16;
 
 /// Training points and replicates: [1, 2^40).
 constexpr Range counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
@@ -97,21 +102,29 @@ class ConditionReader {
       regression_table.reject_parameter(
           ParameterError("law", "is \"file\", which needs a design of law \"file\" to go with"));
     }
-    const DataTable* table = nullptr;
     checked(design_table, [&] {
       if (design->path.empty()) throw ParameterError("path", "is empty");
-      try {
-        table = &files_.at(design->path);
-      } catch (const InvalidInput& error) {
-        throw ParameterError("path", error.what());
-      }
     });
+    // What is wrong with the file itself is refused at its path, whoever reads it first.
+    const auto fill = [&](const TableReader& table, auto& law, const auto& from) {
+      std::optional<std::string> unreadable;
+      checked(table, [&] {
+        try {
+          files_.fill(law, from);
+        } catch (const InvalidInput& error) {
+          unreadable = error.what();
+        }
+      });
+      if (unreadable) {
+        checked(design_table, [&] { throw ParameterError("path", *unreadable); });
+      }
+    };
     std::optional<int> regression_column;
     if (regression != nullptr) {
-      checked(regression_table, [&] { fill_regression(*regression, *table); });
+      fill(regression_table, *regression, design->path);
       regression_column = regression->column;
     }
-    checked(design_table, [&] { fill_design(*design, *table, regression_column); });
+    fill(design_table, *design, regression_column);
   }
 
   void read_heads() {
@@ -261,13 +274,14 @@ Setting apply(Value& root, const std::string& argument) {
 
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
 /// changed something else, the refusal says which condition it is about.
-Condition read_condition(const Sweep& sweep, std::size_t index, DataFiles& files) {
-  Value parameters = sweep.condition(index);
-  const auto keys = sweep.keys();
-  const auto values = sweep.values(index);
+Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t index,
+                         DataFiles& files) {
+  const Value parameters = sweep->condition(index);
+  const auto keys = sweep->keys();
+  const auto values = sweep->values(index);
   try {
     Condition condition = ConditionReader(parameters, files).read();
-    condition.parameters = std::move(parameters);
+    condition.parameters = Parameters(sweep, index);
     for (const Value* value : values) condition.swept.push_back(to_toml(*value));
     return condition;
   } catch (const InvalidInput& error) {
@@ -299,26 +313,33 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
 }  // namespace
 
 Scenario parse_scenario(const std::string& text, const std::string& source,
-                        const std::vector<std::string>& sets, const std::string& directory) {
+                        const std::vector<std::string>& sets, const std::string& directory,
+                        const ReadHooks& hooks) {
   Value root = parse_toml(text, source);
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
-  const Sweep sweep(std::move(root));
-  reject_swept(settings, sweep);
+  const auto sweep = std::make_shared<const Sweep>(std::move(root));
+  reject_swept(settings, *sweep);
 
   Scenario scenario{
-      .file = source, .text = text, .sets = sets, .swept = sweep.keys(), .conditions = {}};
+      .file = source, .text = text, .sets = sets, .swept = sweep->keys(), .conditions = {}};
   DataFiles files(directory);
-  for (std::size_t index = 0; index < sweep.size(); ++index) {
+  for (std::size_t index = 0; index < sweep->size(); ++index) {
+    if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
     scenario.conditions.push_back(read_condition(sweep, index, files));
+    if (hooks.report) {
+      hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep->size()));
+    }
   }
   scenario.inputs = files.paths();
   return scenario;
 }
 
-Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets) {
+Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets,
+                       const ReadHooks& hooks) {
   const auto directory = std::filesystem::path(file).parent_path().string();
-  Scenario scenario = parse_scenario(read_file(file, max_scenario_bytes), file, sets, directory);
+  Scenario scenario =
+      parse_scenario(read_file(file, max_scenario_bytes), file, sets, directory, hooks);
   scenario.inputs.push_back(file);
   return scenario;
 }

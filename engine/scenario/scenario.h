@@ -2,6 +2,7 @@
 /// \file A scenario: the conditions to simulate, as read from a TOML file.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,21 @@ struct Scenario {
   std::vector<std::string> inputs = {};  ///< paths of all files that were read
 };
 
+/// Callbacks while the conditions of a sweep are read; either may be empty.
+struct ReadHooks {
+  std::function<bool()> stop = {};          ///< true: throw Stopped; asked every few conditions
+  std::function<void(double)> report = {};  ///< hears the share of the conditions that was read
+};
+
 /// Reads a scenario file, applies the `--set KEY=VALUE` arguments and unrolls the sweep. Throws
 /// InvalidInput with one line that says where, which key, what is wrong and what is allowed. All
 /// conditions are checked before any is returned.
-Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets = {});
+Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets = {},
+                       const ReadHooks& hooks = {});
 
 /// The same for a text already in memory; relative paths in it are relative to `directory`.
 Scenario parse_scenario(const std::string& text, const std::string& source,
                         const std::vector<std::string>& sets = {},
-                        const std::string& directory = ".");
+                        const std::string& directory = ".", const ReadHooks& hooks = {});
 
 }  // namespace headlab

@@ -111,7 +111,7 @@ TEST(condition, everything_that_is_written_is_read) {
   EXPECT_EQ(s.estimator, Estimator::plain);
   EXPECT_EQ(s.moments, MomentMode::aggregate);
   EXPECT_EQ(s.seed, 11u);
-  EXPECT_EQ(std::get<double>(s.parameters.find("claim")->find("margin")->data), 0.1);
+  EXPECT_EQ(std::get<double>(s.parameters.tree().find("claim")->find("margin")->data), 0.1);
 }
 
 TEST(condition, a_crossed_sweep_varies_the_last_key_fastest) {
@@ -125,7 +125,7 @@ TEST(condition, a_crossed_sweep_varies_the_last_key_fastest) {
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(bandwidth(scenario.conditions[i]), bandwidths[i]);
     EXPECT_EQ(scenario.conditions[i].n, i % 2 == 0 ? 10u : 20u);
-    EXPECT_EQ(scenario.conditions[i].parameters.find("sweep"), nullptr);
+    EXPECT_EQ(scenario.conditions[i].parameters.tree().find("sweep"), nullptr);
   }
   EXPECT_EQ(scenario.conditions[3].swept, (std::vector<std::string>{"1", "20"}));
 }
@@ -196,7 +196,7 @@ TEST(condition, a_table_may_be_set_around_what_is_swept) {
 TEST(condition, parameters_survive_json) {
   const auto scenario = parse_scenario(text_with() + "[sweep]\n\"data.n\" = [10, 20]\n", "s.toml",
                                        {"data.noise.sd=0.1"});
-  const auto parsed = nlohmann::json::parse(to_json(scenario.conditions[1].parameters));
+  const auto parsed = nlohmann::json::parse(to_json(scenario.conditions[1].parameters.tree()));
   EXPECT_EQ(parsed, nlohmann::json::parse(R"({
     "scenario": {"name": "base"},
     "data": {"n": 20, "design": {"law": "normal", "dim": 4}, "regression": {"law": "zero"},
@@ -357,22 +357,20 @@ TEST(condition, data_files_are_relative_to_the_scenario) {
   const auto scenario = read_scenario((directory.path / "s.toml").string(), {"heads.dim=1"});
   const auto& design = std::get<FileDesign>(scenario.conditions[0].design);
   ASSERT_EQ(design.rows.size(), 3u);
-  const double unit = std::sqrt(1.5);
-  EXPECT_NEAR(design.rows[0][0], -unit, 1e-15);
-  EXPECT_NEAR(design.rows[1][0], 0, 1e-15);
-  EXPECT_NEAR(design.rows[2][0], unit, 1e-15);
-  for (const auto& row : design.rows) {
-    ASSERT_EQ(row.size(), 2u);
-    EXPECT_EQ(row[1], 0);
-  }
+  const auto unit = static_cast<float>(std::sqrt(1.5));
+  EXPECT_EQ(design.rows[0][0], -unit);
+  EXPECT_EQ(design.rows[1][0], 0);
+  EXPECT_EQ(design.rows[2][0], unit);
+  ASSERT_EQ(design.rows.columns(), 2u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(design.rows[i][1], 0);
   const auto& regression = std::get<FileRegression>(scenario.conditions[0].regression);
-  EXPECT_EQ(regression.values, (std::vector<double>{10, 20, 60}));
+  EXPECT_EQ(regression.values, (Table{10, 20, 60}));
 
   const auto chosen = read_scenario(
       (directory.path / "s.toml").string(),
       {"data.design={ law = \"file\", path = \"rows.csv\", columns = [2, 0] }", "heads.dim=1"});
   EXPECT_EQ(std::get<FileDesign>(chosen.conditions[0].design).rows,
-            (std::vector<std::vector<double>>{{10, 1}, {20, 3}, {60, 5}}));
+            (FileRows{{10, 1}, {20, 3}, {60, 5}}));
 }
 
 TEST(condition, standardising_survives_numbers_whose_squares_overflow) {
@@ -383,9 +381,7 @@ TEST(condition, standardising_survives_numbers_whose_squares_overflow) {
                  {"queries", "law = \"design\"\ncount = 1"}}),
       "s.toml", {"heads.dim=1"}, directory.path.string());
   const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
-  EXPECT_NEAR(rows[0][0], 1, 1e-15);
-  EXPECT_NEAR(rows[0][1], -1, 1e-14);
-  EXPECT_NEAR(rows[1][1], 1, 1e-14);
+  EXPECT_EQ(rows, (FileRows{{1, -1}, {-1, 1}}));
 }
 
 TEST(condition, standardising_survives_numbers_that_hardly_differ) {
@@ -396,7 +392,7 @@ TEST(condition, standardising_survives_numbers_that_hardly_differ) {
                  {"queries", "law = \"design\"\ncount = 1"}}),
       "s.toml", {"heads.dim=1"}, directory.path.string());
   const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
-  EXPECT_EQ(rows, (std::vector<std::vector<double>>{{-1, 0}, {1, 0}}));
+  EXPECT_EQ(rows, (FileRows{{-1, 0}, {1, 0}}));
 }
 
 TEST(condition, a_missing_scenario_is_refused) {

@@ -53,7 +53,7 @@ void draw_design_points(const Plan& plan, std::uint64_t replicate, std::uint64_t
                         TileRows& rows) {
   const std::uint64_t seed = plan.fixed_design_seed.value_or(plan.seed);
   const std::uint64_t design = plan.fixed_design_seed ? 0 : replicate;
-  const float* table = plan.table.rounded();
+  const float* table = plan.table.design();
   std::visit(
       [&](const auto& sampler) HWY_ATTR {
         using Sampler = std::decay_t<decltype(sampler)>;

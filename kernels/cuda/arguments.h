@@ -62,6 +62,7 @@ struct DrawArguments {
   DeviceVariant<RegressionFunction> regression;
   DeviceVariant<NoiseSampler> noise;
   const float* table = nullptr;
+  const float* design_table = nullptr;  ///< of `design` alone: rows of a data file, or `table`
   float value_centre = 0;
   float scale_factor = 1;         ///< 1 over the unit of the noise scales, a power of two
   const float* centre = nullptr;  ///< [d], subtracted from X before it is projected

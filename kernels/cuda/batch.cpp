@@ -89,6 +89,8 @@ DrawArguments Batch::draw_arguments(std::uint64_t first, std::int64_t count) con
           .regression = DeviceVariant<RegressionFunction>(plan_.regression),
           .noise = DeviceVariant<NoiseSampler>(plan_.noise),
           .table = constants_.table.data(),
+          .design_table =
+              plan_.table.rows().empty() ? constants_.table.data() : constants_.file_rows.data(),
           .value_centre = constants_.value_centre,
           .scale_factor = static_cast<float>(1 / constants_.noise_unit),
           .centre = constants_.centre.data()};

@@ -22,7 +22,7 @@ DeviceTrainingSets first_points(const Plan& plan) {
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(plan.n, 32); ++i) {
     std::vector<float> x(static_cast<std::size_t>(point_buffer(plan.d)));
     const std::uint32_t row =
-        draw_design_point(plan.design, plan.table.rounded(), plan.d, seed, plan.streams.design,
+        draw_design_point(plan.design, plan.table.design(), plan.d, seed, plan.streams.design,
                           plan.streams.design_choice, 0, i, x.data());
     points.m.push_back(std::visit(
         [&](const auto& m) {
@@ -143,6 +143,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   const std::vector<float> numbers(rounded, rounded + plan.table.size());
   const std::vector<float> rounded_centre(exact_centre.begin(), exact_centre.end());
   table = Constant<float>(stream, numbers);
+  file_rows = Constant<float>(stream, plan.table.rows().numbers());
   centre = Constant<float>(stream, rounded_centre);
   projections = Constant<float>(stream, rows);
   head_weights = Constant<double>(stream, plan.head_weights);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Constant {
  public:
   Constant() = default;
   /// Copies the values, which must stay until the stream is synchronised.
-  Constant(Stream& stream, const std::vector<T>& values)
+  Constant(Stream& stream, std::span<const T> values)
       : memory_(std::max<std::size_t>(1, values.size()) * sizeof(T)) {
     if (memory_.empty()) {
       throw DeviceError("cuda: out of memory for the constants of a scenario (" +
@@ -46,6 +47,7 @@ struct Constants {
   /// noise is drawn. Squares of small weights times small s would underflow.
   double noise_unit = 1;
   Constant<float> table;
+  Constant<float> file_rows;    ///< of Table::rows()
   Constant<float> centre;       ///< [d], see centre_of
   Constant<float> projections;  ///< [H padded_k][d], in the units of the keys
   Constant<double> head_weights;

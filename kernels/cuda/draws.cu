@@ -37,7 +37,7 @@ HEADLAB_KERNEL void draw_kernel(const DrawArguments a) {
 
   std::uint32_t row = 0;
   a.design.visit([&](const auto& sampler) {
-    row = draw_design_point(sampler, a.table, sets.d, a.design_seed, a.design_purpose,
+    row = draw_design_point(sampler, a.design_table, sets.d, a.design_seed, a.design_purpose,
                             a.choice_purpose, a.fixed_design ? 0 : replicate, point, x, stride);
   });
   const float* drawn = x;

@@ -20,7 +20,7 @@ TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t row = std::visit(
         [&](const auto& sampler) {
-          return draw_design_point(sampler, plan.table.rounded(), plan.d, design_seed,
+          return draw_design_point(sampler, plan.table.design(), plan.d, design_seed,
                                    plan.streams.design, plan.streams.design_choice,
                                    design_replicate, i, point.data());
         },

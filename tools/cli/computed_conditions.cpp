@@ -20,10 +20,12 @@ ComputedCondition computed_condition(const Condition& condition, const Theory& t
 
 }  // namespace
 
-std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads) {
+std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads,
+                                     const std::function<bool()>& stop) {
   std::vector<Theory> theories;
   const std::size_t count = scenario.conditions.size();
   for (const Condition& condition : scenario.conditions) {
+    if (stop && stop()) throw Stopped();
     try {
       theories.push_back(compute_theory(condition, source, threads));
     } catch (const InvalidInput& error) {

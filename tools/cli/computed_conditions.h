@@ -2,6 +2,7 @@
 /// \file Closed forms of every condition of a scenario, as the table and the writers take them.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "engine/results/computed.h"
@@ -11,8 +12,9 @@
 namespace headlab::tools {
 
 /// Closed forms of the heads of every condition. Throws InvalidInput for the first condition that
-/// has none, naming it where there are several.
-std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads);
+/// has none, naming it where there are several, and Stopped before one where `stop` is true.
+std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads,
+                                     const std::function<bool()>& stop = {});
 
 /// The figures of every condition under the head weights that its theory has.
 std::vector<ComputedCondition> computed_conditions(const Scenario& scenario,

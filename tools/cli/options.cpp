@@ -9,6 +9,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
 namespace {
@@ -114,7 +115,13 @@ bool is_full(const std::string& level) {
 }
 
 std::chrono::steady_clock::time_point deadline_of(const std::string& max_time) {
-  return deadline_in(parse_duration("--max-time", max_time));
+  const std::chrono::duration<double> seconds(parse_duration("--max-time", max_time));
+  return program_start() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(seconds);
+}
+
+void limit(Session& session, const RunArguments& arguments) {
+  session.stop = stop_on_signals();
+  if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
 }
 
 Session session_of(const RunArguments& arguments) {
@@ -126,7 +133,7 @@ Session session_of(const RunArguments& arguments) {
   Session session{.backend = arguments.backend};
   *session.backend;  // made here, or refused
   session.threads = parse_threads(arguments.threads, arguments.quiet);
-  if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
+  limit(session, arguments);
   return session;
 }
 

@@ -24,6 +24,7 @@ struct RunArguments {
   std::optional<std::string> replicates;
   std::optional<std::string> max_time;
   std::optional<std::string> checkpoint;
+  std::string nodes = "all";
   bool quiet = false;
   bool compare = false;
   bool resume = false;
@@ -93,10 +94,14 @@ bool is_full(const std::string& level);
 /// The --set arguments, those that --seed and --replicates stand for last; throws InvalidInput.
 std::vector<std::string> all_sets(const RunArguments& arguments);
 
-/// The deadline that --max-time sets from now on; throws InvalidInput.
+/// The deadline that --max-time sets, counted from the start of the program; throws InvalidInput.
 std::chrono::steady_clock::time_point deadline_of(const std::string& max_time);
 
-/// Backend, threads and time limit; throws InvalidInput, also for a backend that is not there.
+/// Has signals and --max-time stop the session; throws InvalidInput.
+void limit(Session& session, const RunArguments& arguments);
+
+/// Backend, threads, time limit and signals; throws InvalidInput, also for a backend that is not
+/// there.
 Session session_of(const RunArguments& arguments);
 
 }  // namespace headlab::tools

@@ -75,6 +75,7 @@ void OutputFolder::claim(const std::vector<std::string>& names) {
              ours.st_ino == there.st_ino;
     if (!locked) ::close(std::exchange(lock_, -1));
   }
+  lock_file_.emplace(path);
   std::error_code error;
   std::vector<fs::path> left;
   for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {

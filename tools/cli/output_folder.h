@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/files/scratch_path.h"
+
 namespace headlab::tools {
 
 /// The folder of --out: made and tried at once, so that a long run does not end at its door. What
@@ -35,6 +37,7 @@ class OutputFolder {
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
   int lock_ = -1;                     ///< descriptor of the file that is locked
+  std::optional<ScratchPath> lock_file_;
 };
 
 /// A path and the text that goes there.

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/files/error.h"
 #include "engine/results/results_id.h"
+#include "engine/results/results_reader.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -186,6 +188,35 @@ TEST_F(ResumeCommand, MendsFilesOfTwoStatesOfARun) {
   ASSERT_EQ(
       headlab({"run", "a.toml", "--out", "one", "--replicates", "500", "--threads", "1"}).code, 0);
   EXPECT_EQ(results_id_of_netcdf((folder_ / "one/results.nc").string()), last);
+}
+
+TEST_F(ResumeCommand, RefusesResultsWithoutNodes) {
+  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o"}).code, 0);
+  const std::string all = summary()["conditions"].dump();
+  fs::remove_all(folder_ / "o");
+  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o", "--nodes", "none"}).code, 0);
+  // The figures are those of a run that keeps its nodes.
+  const auto figures = [](const std::string& text) {
+    Json json = Json::parse(text);
+    for (Json& condition : json) {
+      condition.erase("seconds");
+      condition.erase("weights_per_second");
+    }
+    return json;
+  };
+  EXPECT_EQ(figures(summary()["conditions"].dump()), figures(all));
+  EXPECT_THROW(read_nodes((folder_ / "o/results.nc").string(), 0), InvalidInput);
+  EXPECT_EQ(headlab({"run", "s.toml", "--out", "o", "--resume"}).err,
+            "headlab: --resume: o/results.nc: was written with --nodes none, and has no nodes to "
+            "resume from - choose another folder, or leave --resume out to replace the results "
+            "there\n");
+  expect_refusals(
+      {{{"run", "a.toml", "--out", "o", "--nodes", "none", "--resume"},
+        "--nodes none: leaves out the nodes that --resume continues from - leave one of them out"},
+       {{"run", "a.toml", "--nodes", "none"},
+        "--nodes: needs --out DIR, the folder with the results"},
+       {{"run", "a.toml", "--out", "o", "--nodes", "nine"},
+        "--nodes: \"nine\" is unknown (allowed: all, none) - did you mean \"none\"?"}});
 }
 
 TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {

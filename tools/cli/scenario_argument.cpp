@@ -31,9 +31,10 @@ std::string read_standard_input() {
 
 }  // namespace
 
-Scenario read_scenario_argument(const std::string& file, const std::vector<std::string>& sets) {
-  if (file != "-") return read_scenario(file, sets);
-  return parse_scenario(read_standard_input(), stdin_name, sets, "");
+Scenario read_scenario_argument(const std::string& file, const std::vector<std::string>& sets,
+                                const ReadHooks& hooks) {
+  if (file != "-") return read_scenario(file, sets, hooks);
+  return parse_scenario(read_standard_input(), stdin_name, sets, "", hooks);
 }
 
 }  // namespace headlab::tools

@@ -1,63 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/stop_signal.h"
 
-#include <cstdint>
 #include <iostream>
+#include <optional>
+#include <pthread.h>
 #include <signal.h>
-#include <time.h>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
 
 #include "engine/files/error.h"
+#include "engine/files/scratch_path.h"
 
 namespace headlab::tools {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+const Clock::time_point started = Clock::now();
+
 std::atomic<bool> stop_asked = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
-
-std::atomic<std::int64_t> asked_at = 0;  ///< seconds of the monotonic clock
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);
-
-/// The first signal asks to stop. One that comes two seconds later ends the program at once; sooner
-/// it is the same request again: timeout(1) signals the program and then its whole group.
-extern "C" void ask_to_stop(int number) {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (!stop_asked) {
-    asked_at = now.tv_sec;
-    stop_asked = true;
-  } else if (now.tv_sec - asked_at > 1) {
-    signal(number, SIG_DFL);
-    raise(number);
-  }
-}
+std::atomic<bool> can_stop = false;  ///< the command looks at the flag
 
 constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::chrono::seconds one_request{1};
 
-void (*handler_of(int number))(int) {
-  struct sigaction action = {};
-  sigaction(number, nullptr, &action);
-  return action.sa_handler;
+void say(std::string_view line) {
+  // Past std::cerr, which another thread may be writing to.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+[[noreturn]] void quit(int number) {
+  remove_scratch_paths();
+  ::_exit(128 + number);
+}
+
+void watch(sigset_t signals) {
+  std::optional<Clock::time_point> first;
+  while (true) {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) continue;
+    const Clock::time_point now = Clock::now();
+    if (first) {
+      if (now - *first >= one_request) quit(number);
+      continue;
+    }
+    if (!can_stop) quit(number);
+    first = now;
+    stop_asked = true;
+    if (::isatty(STDERR_FILENO) == 1) say("\r\x1b[K");  // in the place of a progress bar
+    say("headlab: stopping after this training set; again to quit at once\n");
+  }
 }
 
 }  // namespace
 
-const std::atomic<bool>* stop_on_signals() {
-  struct sigaction action = {};
-  action.sa_handler = ask_to_stop;
-  sigemptyset(&action.sa_mask);
-  for (const int number : stop_signals) {
-    // What is ignored stays so: hangups under nohup, interrupts of a script's background jobs.
-    if (handler_of(number) != SIG_IGN) sigaction(number, &action, nullptr);
-  }
+void watch_signals(bool looks) {
+  can_stop = looks;
   // A file size limit is then an error of write(), which says so, and not a killed program.
   signal(SIGXFSZ, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : stop_signals) {
+    struct sigaction action = {};
+    sigaction(number, nullptr, &action);
+    // What is ignored stays so: hangups under nohup, interrupts of a script's background jobs.
+    if (action.sa_handler != SIG_IGN) sigaddset(&signals, number);
+  }
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  try {
+    std::thread(watch, signals).detach();
+  } catch (const std::system_error&) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);  // no thread: signals end the program
+  }
+}
+
+const std::atomic<bool>* stop_on_signals() {
+  can_stop = true;
   return &stop_asked;
 }
 
 void end_on_signals() {
-  for (const int number : stop_signals) {
-    if (handler_of(number) == ask_to_stop) signal(number, SIG_DFL);
-  }
+  can_stop = false;
+}
+
+Clock::time_point program_start() {
+  return started;
 }
 
 void finish_standard_output() {

@@ -3,16 +3,29 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 
 namespace headlab::tools {
 
-/// From now on SIGINT, SIGTERM and SIGHUP set the flag returned and leave it to the command to stop
-/// at a good place. A second one that comes later ends the program at once. Signals that were
-/// ignored when the program began stay ignored.
+/// Has a thread of its own wait for SIGINT, SIGTERM and SIGHUP from now on; to be called before any
+/// other thread is there. Signals that are ignored when the program begins stay ignored.
+///
+/// While the command looks at the flag of stop_on_signals(), from the beginning with `looks`, the
+/// first signal says so on standard error and sets the flag. One that comes at least a second
+/// later, or while nothing looks at the flag, makes the program quit: temporary files are removed,
+/// and the exit code is 128 + n for signal n. Sooner it is the same request again: timeout(1)
+/// signals the program and then its whole group.
+void watch_signals(bool looks);
+
+/// From now on a signal sets the flag returned and leaves it to the command to stop at a good
+/// place.
 const std::atomic<bool>* stop_on_signals();
 
-/// Once nothing looks at the flag any more: a signal ends the program again.
+/// Once nothing looks at the flag any more: a signal makes the program quit again.
 void end_on_signals();
+
+/// When the program began.
+std::chrono::steady_clock::time_point program_start();
 
 /// Flushes standard output, which may be a full disk; throws RunFailed.
 void finish_standard_output();

@@ -4,24 +4,26 @@
 
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "engine/run/session.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/scenario_argument.h"
 #include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
 
 /// Returns the result of work(display), a struct with an Outcome. Meanwhile signals set the flag of
-/// `session`, whose deadline counts from here, and its progress is on standard error, shown by
+/// `session`, and its progress is on standard error, shown by
 /// show(display, progress, seconds). The display is cleared before an error of the work gets out.
 template <class Show, class Work>
 auto supervise(Session& session, const RunArguments& arguments, const Show& show,
                const Work& work) {
-  session.stop = stop_on_signals();
-  if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
+  limit(session, arguments);
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   const Stopwatch watch;
   session.report = [&](const Progress& progress) { show(display, progress, watch.seconds()); };
@@ -31,6 +33,22 @@ auto supervise(Session& session, const RunArguments& arguments, const Show& show
   const Outcome& outcome = result.outcome;
   display.finish(outcome.complete ? "done in " + duration_text(outcome.seconds) : "");
   return result;
+}
+
+/// Reads a scenario while signals and --max-time may stop it, with progress on standard error;
+/// throws Stopped, and InvalidInput as read_scenario().
+inline Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
+                                const Session& session, bool quiet) {
+  ProgressDisplay display = ProgressDisplay::on_standard_error(quiet);
+  const Stopwatch watch;
+  double next = 0.1;
+  return read_scenario_argument(
+      file, sets, {.stop = session.stop_hook(), .report = [&](double share) {
+                     if (watch.seconds() < next) return;
+                     next = watch.seconds() + 0.1;
+                     show_stage(display, {.stage = "reading conditions", .share = share},
+                                watch.seconds());
+                   }});
 }
 
 /// Says on standard error why a computation ended early, and `what` that means.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/allocation/block_runs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -25,80 +26,95 @@ std::uint64_t block_seed(std::uint64_t seed, std::uint64_t block) {
   return (std::uint64_t{words.w[1]} << 32) | words.w[0];
 }
 
+std::vector<const Plan*> pointers_to(std::span<const Plan> plans) {
+  std::vector<const Plan*> pointers;
+  for (const Plan& plan : plans) pointers.push_back(&plan);
+  return pointers;
+}
+
 }  // namespace
 
 BlockRuns::BlockRuns(std::vector<Condition> conditions, Session session, std::uint64_t first_block)
     : session_(std::move(session)), first_block_(first_block), errors_(conditions.size()) {
   const int workers = session_.machine().threads;
   for (Condition& condition : conditions) {
+    if (session_.should_stop()) throw TimeIsUp();
     condition.replicates = block_replicates;
     check_memory(condition, *session_.backend, workers);
-    plans_.push_back(make_plan(condition));
   }
   conditions_ = std::move(conditions);
 }
 
-void BlockRuns::begin_block(std::uint64_t block, std::span<const std::size_t> members) {
-  for (const std::size_t member : members) {
-    Condition& condition = conditions_[member];
-    plans_[member].seed = block_seed(condition.seed, block);
-    if (auto* haar = std::get_if<HaarSubspaces>(&condition.subspaces)) {
-      haar->seed = plans_[member].seed;
-      plans_[member].projections = make_subspaces(condition).numbers();
-    }
+void BlockRuns::begin_block(std::uint64_t block, std::size_t member, Plan& plan) {
+  Condition& condition = conditions_[member];
+  plan.seed = block_seed(condition.seed, block);
+  if (auto* haar = std::get_if<HaarSubspaces>(&condition.subspaces)) {
+    haar->seed = plan.seed;
+    plan.projections = make_subspaces(condition).numbers();
   }
 }
 
-std::vector<std::vector<std::size_t>> BlockRuns::groups(
-    std::span<const std::size_t> members) const {
+std::vector<Plan> BlockRuns::next_plans(std::span<const std::size_t> members,
+                                        std::optional<Plan>& next) const {
   const Backend& backend = *session_.backend;
   const int workers = backend.workers(thread_count(session_.threads));
   const std::uint64_t available = available_bytes();
-  std::vector<std::vector<std::size_t>> all;
-  std::vector<const Plan*> last;  // the plans of the last group
+  std::vector<Plan> plans;
   for (const std::size_t member : members) {
-    last.push_back(&plans_[member]);
-    if (all.empty() || last.size() > backend.plans_together() ||
-        simulation_bytes(last, block_replicates, backend, workers) > available) {
-      last = {&plans_[member]};
-      all.emplace_back();
+    if (plans.size() == std::max<std::size_t>(1, backend.plans_together())) break;
+    if (!next) next = make_plan(conditions_[member]);
+    if (!plans.empty()) {
+      next->table.share_with(plans.front().table);
+      std::vector<const Plan*> together = pointers_to(plans);
+      together.push_back(&*next);
+      if (simulation_bytes(together, block_replicates, backend, workers) > available) break;
     }
-    all.back().push_back(member);
+    plans.push_back(std::move(*next));
+    next.reset();
   }
-  return all;
+  return plans;
+}
+
+void BlockRuns::simulate_block(std::span<const std::size_t> group, std::span<const Plan> plans) {
+  const std::vector<MomentTree> trees =
+      simulate(pointers_to(plans), *session_.backend, session_.threads, block_replicates,
+               {.stop = session_.stop_hook()});
+  if (trees[0].count() != block_replicates) throw TimeIsUp();
+  for (std::size_t p = 0; p < group.size(); ++p) {
+    const Plan& plan = plans[p];
+    const double error = estimate(trees[p], plan.head_weights, plan.truth).mse.value;
+    if (!std::isfinite(error)) {
+      throw RunFailed("the mean squared error of " + std::to_string(plan.heads) +
+                      " heads of dimension " + std::to_string(plan.k) +
+                      " is not finite: values of the design, regression or noise leave "
+                      "the range of the numbers in use - try --backend reference");
+    }
+    errors_[group[p]].push_back(error);
+  }
 }
 
 void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t blocks,
                         const ShareDone& share_done) {
-  const std::vector<std::vector<std::size_t>> together = groups(members);
   const std::uint64_t first = errors_.at(members[0]).size();
-  for (std::uint64_t b = first; b < blocks; ++b) {
+  std::optional<Plan> next;
+  for (std::size_t done = 0; done < members.size();) {
     if (session_.should_stop()) throw TimeIsUp();
-    begin_block(first_block_ + b, members);
-    for (std::size_t g = 0; g < together.size(); ++g) {
-      const std::vector<std::size_t>& group = together[g];
-      std::vector<const Plan*> plans;
-      for (const std::size_t member : group) plans.push_back(&plans_[member]);
-      const std::vector<MomentTree> trees =
-          simulate(plans, *session_.backend, session_.threads, block_replicates,
-                   {.stop = session_.stop_hook()});
-      if (trees[0].count() != block_replicates) throw TimeIsUp();
+    std::vector<Plan> plans = next_plans(members.subspan(done), next);
+    const std::span<const std::size_t> group = members.subspan(done, plans.size());
+    for (std::uint64_t b = first; b < blocks; ++b) {
+      if (session_.should_stop()) throw TimeIsUp();
       for (std::size_t p = 0; p < group.size(); ++p) {
-        const Plan& plan = *plans[p];
-        const double error = estimate(trees[p], plan.head_weights, plan.truth).mse.value;
-        if (!std::isfinite(error)) {
-          throw RunFailed("the mean squared error of " + std::to_string(plan.heads) +
-                          " heads of dimension " + std::to_string(plan.k) +
-                          " is not finite: values of the design, regression or noise leave "
-                          "the range of the numbers in use - try --backend reference");
-        }
-        errors_[group[p]].push_back(error);
+        begin_block(first_block_ + b, group[p], plans[p]);
       }
+      simulate_block(group, plans);
       if (share_done) {
-        const double part = static_cast<double>(g + 1) / static_cast<double>(together.size());
-        share_done((static_cast<double>(b - first) + part) / static_cast<double>(blocks - first));
+        const double part =
+            static_cast<double>(b + 1 - first) / static_cast<double>(blocks - first);
+        share_done((static_cast<double>(done) + part * static_cast<double>(group.size())) /
+                   static_cast<double>(members.size()));
       }
     }
+    done += group.size();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,8 @@ using ShareDone = std::function<void(double)>;
 /// and heads of law `haar` are drawn again for it: the error is then the mean over the law of the
 /// heads, and its standard error, over blocks, covers their draw. What is compared is k and not the
 /// luck of one draw of heads. Blocks are independent and alike, so that figures need no node but
-/// these.
+/// these. Plans are made for those that are simulated together and then given up: there may be
+/// hundreds of scenarios, each with projections of its own.
 class BlockRuns {
  public:
   /// The scenarios must share their draws. The blocks are number `first_block` and those that
@@ -48,14 +50,17 @@ class BlockRuns {
   std::vector<double> node_counts(std::size_t member) const;
 
  private:
-  /// Gives the plans of `members` the seed of a block, and random heads of its own.
-  void begin_block(std::uint64_t block, std::span<const std::size_t> members);
+  /// Gives the plan of a member the seed of a block, and random heads of its own.
+  void begin_block(std::uint64_t block, std::size_t member, Plan& plan);
 
-  /// Members that are simulated together.
-  std::vector<std::vector<std::size_t>> groups(std::span<const std::size_t> members) const;
+  /// Plans of the first of `members`, as many as are simulated together. `next`, empty at first,
+  /// keeps a plan that was made and did not fit in.
+  std::vector<Plan> next_plans(std::span<const std::size_t> members,
+                               std::optional<Plan>& next) const;
+
+  void simulate_block(std::span<const std::size_t> group, std::span<const Plan> plans);
 
   std::vector<Condition> conditions_;
-  std::vector<Plan> plans_;
   Session session_;
   std::uint64_t first_block_;
   std::vector<std::vector<double>> errors_;  ///< [scenarios][blocks]

@@ -10,7 +10,7 @@
 
 namespace headlab {
 ClaimSection read_claim_section(const Scenario& scenario) {
-  const Value& parameters = scenario.conditions.at(0).parameters;
+  const Value parameters = scenario.conditions.at(0).parameters.tree();
   const Value* table = parameters.find("claim");
   if (table == nullptr)
     reject(parameters.location, "claim", "is missing - this is not a claim's scenario");

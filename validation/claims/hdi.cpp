@@ -93,7 +93,7 @@ std::vector<Finding> path(Experiment& experiment) {
       const auto counterexample = [&, i] {
         const Plan& plan = experiment.plan(i);
         const auto law = [](const Condition& condition) {
-          return to_toml(*condition.parameters.find("heads")->find("subspaces"));
+          return to_toml(*condition.parameters.tree().find("heads")->find("subspaces"));
         };
         Counterexample made =
             pair_counterexample(head_sets_condition_text(
@@ -159,7 +159,7 @@ std::vector<Finding> between(Experiment& experiment) {
       const auto observe = [&](std::size_t which) -> const JackknifedEstimates& {
         const Condition& condition = scenario.conditions[which];
         // Indices often propose the same head sets, which are then simulated once.
-        return experiment.observed(to_toml(condition.parameters.find("heads")[0]),
+        return experiment.observed(to_toml(condition.parameters.tree().find("heads")[0]),
                                    make_plan(condition));
       };
       const auto counterexample = [&] {

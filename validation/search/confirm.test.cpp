@@ -103,7 +103,7 @@ TEST(Confirm, ScenarioKeepsTheBaseAndTakesOnTheDimension) {
   EXPECT_EQ(condition.heads, 2);
   EXPECT_EQ(condition.k, 2);
   EXPECT_EQ(make_plan(condition).query_points, std::vector<double>(4, 0.0));
-  EXPECT_EQ(condition.parameters.find("claim"), nullptr);
+  EXPECT_EQ(condition.parameters.tree().find("claim"), nullptr);
 }
 
 TEST(Confirm, BasesThatCannotTakeOnADimensionAreRefused) {

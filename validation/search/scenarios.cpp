@@ -79,7 +79,7 @@ std::string sections_text(const Value& root) {
 std::string head_sets_condition_text(const Condition& base, const HeadSizes& sizes,
                                      const std::vector<std::string>& laws, std::uint64_t seed,
                                      std::uint64_t replicates) {
-  Value root = base.parameters;
+  Value root = base.parameters.tree();
   for (const char* key : {"claim", "sweep"}) erase(root, key);
   set_value(root, "scenario.name", text_value("head sets"));
   set_value(root, "scenario.aims", text_value("The same draws seen through these head sets."));

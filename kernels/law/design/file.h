@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/file_rows.h"
 #include "kernels/law/design/design.h"
 
 namespace headlab {
@@ -13,10 +14,10 @@ struct FileDesign {
   static constexpr const char* name = "file";
   static constexpr const char* summary = "rows of a CSV or NPY file, drawn with replacement";
 
-  std::string path = {};                       ///< relative to the scenario file
-  std::vector<double> columns = {};            ///< 0-based, empty: all but the regression's
-  bool standardise = false;                    ///< to mean 0 and variance 1, constant columns to 0
-  std::vector<std::vector<double>> rows = {};  ///< [N][d], read by the scenario reader
+  std::string path = {};             ///< relative to the scenario file
+  std::vector<double> columns = {};  ///< 0-based, empty: all but the regression's
+  bool standardise = false;          ///< to mean 0 and variance 1, constant columns to 0
+  FileRows rows = {};                ///< [N][d], read by the scenario reader
 
   template <class Visitor>
   void parameters(Visitor& visit) {
@@ -25,7 +26,7 @@ struct FileDesign {
     visit.optional("standardise", standardise, "columns to mean 0 and variance 1");
   }
 
-  int dimension() const { return rows.empty() ? 0 : static_cast<int>(rows[0].size()); }
+  int dimension() const { return rows.empty() ? 0 : static_cast<int>(rows.columns()); }
   void check() const {
     if (rows.empty()) throw ParameterError("path", "file has no rows");
   }
@@ -35,22 +36,21 @@ struct FileDesign {
     static constexpr bool chooses = true;
     int d = 0;
     std::uint32_t count = 0;
-    std::int64_t rows = 0;  ///< [N][d]
     bool operator==(const Sampler&) const = default;
 
-    HEADLAB_HD std::uint32_t operator()(const float* table, std::uint32_t word, float* x,
+    /// \param rows [N][d], Table::design()
+    HEADLAB_HD std::uint32_t operator()(const float* rows, std::uint32_t word, float* x,
                                         std::ptrdiff_t stride) const {
       const std::uint32_t row = choose(word, count);
-      const float* from = table + rows + static_cast<std::int64_t>(row) * d;
+      const float* from = rows + static_cast<std::int64_t>(row) * d;
       for (int j = 0; j < d; ++j) x[j * stride] = from[j];
       return row;
     }
   };
 
   Sampler sampler(Table& table) const {
-    return {.d = dimension(),
-            .count = static_cast<std::uint32_t>(rows.size()),
-            .rows = table.add(rows)};
+    table.set_rows(rows);
+    return {.d = dimension(), .count = static_cast<std::uint32_t>(rows.size())};
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/law/regression/regression.h"
+#include "kernels/table.h"
 
 namespace headlab {
 
@@ -11,8 +12,8 @@ struct FileRegression {
   static constexpr const char* name = "file";
   static constexpr const char* summary = "a column of the design's data file";
 
-  int column = 0;                   ///< 0-based
-  std::vector<double> values = {};  ///< [N], read by the scenario reader
+  int column = 0;     ///< 0-based
+  Table values = {};  ///< [N], read by the scenario reader
 
   template <class Visitor>
   void parameters(Visitor& visit) {

@@ -246,7 +246,8 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
       options.dims.push_back(static_cast<int>(k));
     }
   }
-  const Scenario scenario = read_scenario_argument(arguments.run.scenario, all_sets(arguments.run));
+  const Scenario scenario = read_supervised(arguments.run.scenario, all_sets(arguments.run),
+                                            session, arguments.run.quiet);
   if (arguments.map) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);

@@ -2,6 +2,7 @@
 #include "tools/cli/commands/allocate_by_theory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -183,6 +184,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   const std::optional<std::string>& json = arguments.run.json;
+  const std::atomic<bool>* const stop = stop_on_signals();
   std::vector<TheoryGrowth> growths;
   const auto write = [&] {
     write_files({{*json, theory_json(growths, theory_limits(base, mean), provenance())}},
@@ -190,6 +192,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   };
   for (const std::uint64_t budget : budgets) {
     const auto done = [&](double share) {
+      if (stop->load()) throw Stopped();
       const std::string words = "D " + std::to_string(budget) + ", " +
                                 std::to_string(static_cast<int>(100 * share)) + " %";
       display.show(
@@ -213,6 +216,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
       throw;
     }
   }
+  end_on_signals();
   display.finish("");
   std::cout << (json == "-" ? theory_json(growths, theory_limits(base, mean), provenance())
                             : shown(table(base, growths)));

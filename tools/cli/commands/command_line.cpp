@@ -30,6 +30,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/figures_help.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
@@ -90,6 +91,10 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_option("--checkpoint", run.checkpoint,
                    "Write the results so far to --out every TIME; the default is 1m")
       ->type_name("TIME");
+  command
+      ->add_option("--nodes", run.nodes,
+                   "all, or none: --out keeps figures alone, for large sweeps; no --resume later")
+      ->type_name("WORD");
   command->add_flag("--compare", run.compare, "Compare the simulation with closed forms, with z")
       ->disable_flag_override();
   add_simulation(*command, run);
@@ -457,10 +462,18 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
+bool stops_when_asked(const std::string& command) {
+  return command == "run" || command == "theory" || command == "validate" ||
+         command == "allocate" || command == "dataset";
+}
+
 int command_line(int argc, const char* const* argv) {
   use_characters_of_locale();
   try {
     return static_cast<int>(parse_and_run(argc, argv));
+  } catch (const Stopped&) {
+    return static_cast<int>(
+        ended({.complete = false, .interrupted = stop_on_signals()->load()}, "kept nothing"));
   } catch (...) {
     return static_cast<int>(report_exception());
   }

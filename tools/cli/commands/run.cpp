@@ -20,6 +20,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
+#include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
@@ -111,15 +112,30 @@ auto summary_writer(const Scenario& scenario, const RunResult& result, const Rep
 /// may still fit. Earlier results are replaced beginning with the large file, so that a full disk
 /// leaves both as they were.
 void write_folder(const OutputFolder& folder, const Scenario& scenario, const RunResult& result,
-                  const Report& report) {
+                  const Report& report, bool nodes) {
   const auto write_summary = [&] {
     write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
   };
   const bool replaces =
       is_there(folder.file("results.nc")) || is_there(folder.file("summary.json"));
   if (!replaces) write_summary();
-  write_results(folder.file("results.nc"), scenario, result, report.indices, provenance());
+  write_results(folder.file("results.nc"), scenario, result, report.indices, provenance(), nodes);
   if (replaces) write_summary();
+}
+
+/// Whether --nodes keeps the nodes; throws InvalidInput for a word it does not know.
+bool keeps_nodes(const RunArguments& arguments) {
+  if (arguments.nodes != "all" && arguments.nodes != "none") {
+    throw InvalidInput("--nodes: \"" + one_line(arguments.nodes) + "\" is unknown" +
+                       suggestion(arguments.nodes, {"all", "none"}));
+  }
+  if (arguments.nodes == "all") return true;
+  if (!arguments.out) throw InvalidInput("--nodes: needs --out DIR, the folder with the results");
+  if (arguments.resume) {
+    throw InvalidInput(
+        "--nodes none: leaves out the nodes that --resume continues from - leave one of them out");
+  }
+  return false;
 }
 
 }  // namespace
@@ -130,6 +146,7 @@ ExitCode command_run(const RunArguments& arguments) {
   if (arguments.checkpoint) {
     options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
   }
+  const bool nodes = keeps_nodes(arguments);
   const std::vector<std::string> sets = all_sets(arguments);
   if (arguments.scenario.empty()) {
     throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
@@ -140,7 +157,7 @@ ExitCode command_run(const RunArguments& arguments) {
         "them out");
   }
   require_out(arguments.overwrite, arguments.out);
-  const Scenario scenario = read_scenario_argument(arguments.scenario, sets);
+  const Scenario scenario = read_supervised(arguments.scenario, sets, session, arguments.quiet);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
@@ -176,7 +193,8 @@ ExitCode command_run(const RunArguments& arguments) {
   // Before the simulation: where no closed form applies nothing is simulated.
   std::vector<Theory> theories;
   if (arguments.compare) {
-    theories = compute_theories(scenario, TheorySource::automatic, thread_count(session.threads));
+    theories = compute_theories(scenario, TheorySource::automatic, thread_count(session.threads),
+                                session.stop_hook());
   }
 
   const auto report_of = [&](const RunResult& result) {
@@ -191,7 +209,7 @@ ExitCode command_run(const RunArguments& arguments) {
     if (folder) {
       options.checkpoint = [&](const RunResult& so_far) {
         try {
-          write_folder(*folder, scenario, so_far, report_of(so_far));
+          write_folder(*folder, scenario, so_far, report_of(so_far), nodes);
           return;
         } catch (const RunFailed& error) {
           display.finish("");
@@ -215,7 +233,7 @@ ExitCode command_run(const RunArguments& arguments) {
     // Where a file cannot be written after hours of work, standard output still gets the results.
     try {
       if (folder) {
-        write_folder(*folder, scenario, found, report);
+        write_folder(*folder, scenario, found, report, nodes);
         files = folder->file("results.nc") + ", " + folder->file("summary.json");
       }
       if (arguments.json && !json_to_standard_output) {
@@ -239,9 +257,9 @@ ExitCode command_run(const RunArguments& arguments) {
 
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
-  const std::string on = folder && !result.conditions.empty() ? "; --resume continues"
-                         : begun                              ? "; what was there stays"
-                                                              : "";
+  const std::string on = folder && nodes && !result.conditions.empty() ? "; --resume continues"
+                         : begun                                       ? "; what was there stays"
+                                                                       : "";
   if (result.outcome.complete && !files.empty() && !arguments.quiet) {
     std::cerr << "headlab: wrote " << files << "\n";
   }

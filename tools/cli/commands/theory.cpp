@@ -16,6 +16,7 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 
 namespace headlab::tools {
@@ -37,13 +38,16 @@ ExitCode command_theory(const TheoryArguments& arguments) {
   if (arguments.scenario.empty()) {
     throw InvalidInput("theory: no scenario given - write headlab theory SCENARIO.toml");
   }
-  const Scenario scenario = read_scenario_argument(arguments.scenario, arguments.sets);
+  Session session;
+  session.stop = stop_on_signals();
+  const Scenario scenario = read_supervised(arguments.scenario, arguments.sets, session, false);
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, scenario.inputs);
   }
-  const std::vector<ComputedCondition> theory =
-      computed_conditions(scenario, compute_theories(scenario, source, threads));
+  const std::vector<ComputedCondition> theory = computed_conditions(
+      scenario, compute_theories(scenario, source, threads, session.stop_hook()));
+  end_on_signals();
   const auto summary = [&](const TextSink& out) {
     write_theory_json(out, theory, threads, provenance());
   };

@@ -59,20 +59,22 @@ struct ProgramResult {
 /// Arguments, and the line with which they are refused.
 using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
 
-/// Whether a process has a handler for a signal.
-inline bool catches(pid_t process, int signal) {
+/// Whether a process waits for a signal, which it then keeps from ending it. While a thread is
+/// being made all signals are blocked, those too that nobody waits for.
+inline bool awaits(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("SigCgt:")) {
-      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1)) & 1u;
-    }
+    if (!line.starts_with("SigBlk:")) continue;
+    const unsigned long long blocked = std::stoull(line.substr(7), nullptr, 16);
+    const auto has = [&](int number) { return ((blocked >> (number - 1)) & 1u) != 0; };
+    return has(signal) && !has(SIGUSR1);
   }
   return false;
 }
 
 /// Sends a signal once the program is ready for it.
 inline void send(pid_t process, int signal) {
-  for (int i = 0; i < 3000 && !catches(process, signal); ++i) {
+  for (int i = 0; i < 3000 && !awaits(process, signal); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ::kill(process, signal);

@@ -39,7 +39,7 @@ struct DesignQueries {
     set.rows.reserve(static_cast<std::size_t>(count));
     std::vector<float> x(static_cast<std::size_t>(point_buffer(d)));
     for (int q = 0; q < count; ++q) {
-      set.rows.push_back(draw_design_point(design, table.rounded(), d, seed, Purpose::queries,
+      set.rows.push_back(draw_design_point(design, table.design(), d, seed, Purpose::queries,
                                            Purpose::queries_choice, 0,
                                            static_cast<std::uint64_t>(q), x.data()));
       set.points.insert(set.points.end(), x.begin(), x.begin() + d);

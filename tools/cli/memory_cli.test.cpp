@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <fstream>
+#include <random>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+constexpr int file_rows = 4096;
+constexpr int file_columns = 256;
+constexpr long file_kib = file_rows * file_columns * 4 / 1024;
+
+/// A data file of float32, and a scenario of heads on it.
+class FileMemory : public ProgramTest {
+ protected:
+  FileMemory() : ProgramTest(HEADLAB_BINARY) {}
+
+  void SetUp() override {
+    ProgramTest::SetUp();
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                         std::to_string(file_rows) + ", " + std::to_string(file_columns) + "), }";
+    header.append(127 - 10 - header.size(), ' ');
+    header += '\n';
+    std::ofstream out(folder_ / "tokens.npy", std::ios::binary);
+    out << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(header.size()) << '\0'
+        << header;
+    std::mt19937 random(7);
+    std::vector<float> row(file_columns);
+    for (int i = 0; i < file_rows; ++i) {
+      for (float& x : row) x = static_cast<float>(random()) / 4294967296.0f - 0.5f;
+      out.write(reinterpret_cast<const char*>(row.data()), file_columns * sizeof(float));
+    }
+    std::ofstream(folder_ / "tokens.toml") << R"([scenario]
+name = "tokens"
+[data]
+n = 8
+design = { law = "file", path = "tokens.npy" }
+regression = { law = "random_cosines", length_scale = 4.0, terms = 4 }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "softmax", temperature = 1.0 }
+[queries]
+law = "design"
+count = 2
+[run]
+replicates = 32
+)";
+  }
+
+  /// Most memory [KiB] that a command took.
+  long peak_kib(const std::vector<std::string>& arguments) const {
+    const pid_t child = start(arguments);
+    int status = 0;
+    rusage usage = {};
+    ::wait4(child, &status, 0, &usage);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << contents(folder_ / ".err");
+    return usage.ru_maxrss;
+  }
+};
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr long limit_kib = file_kib * 3 / 2 + 200 * 1024;
+
+TEST_F(FileMemory, ASweepHoldsItsDataFileOnce) {
+  EXPECT_LT(peak_kib({"run", "tokens.toml", "--threads", "2", "--set",
+                      "sweep.heads.kernel.temperature={ logspace = [0.5, 8.0, 32] }"}),
+            limit_kib);
+}
+
+TEST_F(FileMemory, AnAllocationHoldsItsDataFileOnce) {
+  EXPECT_LT(peak_kib({"allocate", "--data", "tokens.toml", "--budget", "48", "--replicates", "1024",
+                      "--threads", "2"}),
+            limit_kib);
+}
+
+TEST_F(FileMemory, ASweepKeepsLittleOfACondition) {
+  // 20 KiB a condition, files and all; figures and nodes of 8 replicates are about 5 of them.
+  constexpr long conditions = 10000;
+  std::ofstream(folder_ / "many.toml")
+      << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = { linspace = [0.1, 1, "
+      << conditions << "] }\n";
+  EXPECT_LT(peak_kib({"run", "many.toml", "--replicates", "8", "--out", "o", "--threads", "2"}),
+            20 * conditions);
+}
+#endif
+
+}  // namespace
+}  // namespace headlab

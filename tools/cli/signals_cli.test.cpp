@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <random>
+#include <signal.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr const char* stopping =
+    "headlab: stopping after this training set; again to quit at once\n";
+
+class Signals : public ProgramTest {
+ protected:
+  Signals() : ProgramTest(HEADLAB_BINARY) {}
+
+  bool says(const std::string& text) const {
+    return contents(folder_ / ".err").find(text) != std::string::npos;
+  }
+
+  /// Waits until the program has said so.
+  void expect_to_say(const std::string& text) const {
+    for (int i = 0; i < 3000 && !says(text); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(says(text)) << contents(folder_ / ".err");
+  }
+
+  /// Expects no file that a stopped program should not leave.
+  void expect_whole_files() const {
+    for (const std::string& name : files()) {
+      EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "o/.headlab-lock"));
+  }
+};
+
+TEST_F(Signals, ALongTrainingSetIsQuitAfterTwoSignals) {
+  const pid_t child = start({"run", "a.toml", "--set", "data.n=2e9", "--replicates", "4", "--out",
+                             "o", "--threads", "1"});
+  // The lock is there once the scenario is read.
+  for (int i = 0; i < 3000 && !std::filesystem::exists(folder_ / "o/.headlab-lock"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  ::kill(child, SIGINT);
+  expect_to_say(stopping);
+  ::kill(child, SIGINT);  // at once: the same request
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  ::kill(child, SIGTERM);
+  const ProgramResult outcome = finish(child);
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
+  EXPECT_EQ(outcome.err, stopping);
+  expect_whole_files();
+}
+
+TEST_F(Signals, ManyConditionsAreStoppedWhileTheyAreRead) {
+  std::ofstream(folder_ / "many.toml")
+      << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = { linspace = [0.1, 1, 900000] }\n";
+  const pid_t child = start({"run", "many.toml", "--out", "o"});
+  send(child, SIGINT);
+  EXPECT_EQ(finish(child).err, stopping + std::string("headlab: interrupted: kept nothing\n"));
+  EXPECT_EQ(files(), std::vector<std::string>{"many.toml"});
+  const ProgramResult late = headlab({"run", "many.toml", "--out", "o", "--max-time", "1s"});
+  EXPECT_EQ(late.err, "headlab: --max-time reached: kept nothing\n");
+}
+
+TEST_F(Signals, NoCommandLeavesHalfAFile) {
+  const std::vector<Arguments> commands = {
+      {"run", "s.toml", "--replicates", "1e12", "--out", "o", "--checkpoint", "0.01"},
+      {"run", "s.toml", "--compare", "--replicates", "1e12", "--json", "o.json"},
+      {"dataset", "s.toml", "--replicates", "1e6", "--shards", "100", "--out", "o"},
+      {"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "1e9", "--json", "o.json"},
+      {"allocate", "--map", "--data", "a.toml", "--budget", "4", "--n", "10,20,40,80",
+       "--replicates", "1e6", "--out", "o"},
+      {"validate", "--level", "full", "--out", "o"},
+      {"validate", "--calibrate", "--level", "full", "--out", "o"},
+      {"theory", "s.toml", "--json", "o.json"},
+  };
+  std::mt19937 random(20240607);
+  std::uniform_int_distribution<int> delay(0, 700);
+  const std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP};
+  for (std::size_t i = 0; i < 3 * commands.size(); ++i) {
+    const Arguments& command = commands[i % commands.size()];
+    const int number = signals[random() % signals.size()];
+    const int milliseconds = delay(random);
+    SCOPED_TRACE(command[0] + " " + command[1] + ", signal " + std::to_string(number) + " after " +
+                 std::to_string(milliseconds) + " ms");
+    const pid_t child = start(command);
+    for (int turn = 0; turn < 3000 && !awaits(child, number); ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    ::kill(child, number);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    ::kill(child, number);
+    const ProgramResult outcome = finish(child);
+    // Done before the signal, quit, or stopped and said so.
+    EXPECT_NE(outcome.code, -1);
+    if (outcome.code != 0 && outcome.code != 128 + number) {
+      EXPECT_NE(outcome.err.find(stopping), std::string::npos) << outcome.code << outcome.err;
+    }
+    expect_whole_files();
+  }
+}
+
+}  // namespace
+}  // namespace headlab
