@@ -34,12 +34,16 @@ void require_normal(const std::string& key, const std::string& where,
 
 void require_columns(const FileDesign& design) {
   const auto count = static_cast<double>(design.rows.size());
-  for (std::size_t j = 0; j < design.rows[0].size(); ++j) {
+  for (std::size_t j = 0; j < design.rows.columns(); ++j) {
     // About the first row, so that nothing cancels.
     const double origin = design.rows[0][j];
     double shift = 0, square = 0;
-    for (const auto& row : design.rows) shift += (row[j] - origin) / count;
-    for (const auto& row : design.rows) square += std::pow(row[j] - origin - shift, 2) / count;
+    for (std::size_t i = 0; i < design.rows.size(); ++i) {
+      shift += (design.rows[i][j] - origin) / count;
+    }
+    for (std::size_t i = 0; i < design.rows.size(); ++i) {
+      square += std::pow(design.rows[i][j] - origin - shift, 2) / count;
+    }
     require_near("path", "coordinate " + std::to_string(j), origin + shift, std::sqrt(square),
                  "try standardise = true, or subtract the mean in the file");
   }

@@ -47,7 +47,7 @@ TEST(DesignRounding, ColumnsThatDoNotVaryAreHeld) {
   FileDesign design;
   design.rows = {{1e6, 1}, {1e6, 2}};
   EXPECT_NO_THROW(require_float32_design(design));
-  design.rows[1][0] += 1;
+  design.rows = {{1e6, 1}, {1e6 + 1, 2}};
   EXPECT_THROW(require_float32_design(design), ParameterError);
 }
 
