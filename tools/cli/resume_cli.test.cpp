@@ -208,8 +208,8 @@ TEST_F(ResumeCommand, RefusesResultsWithoutNodes) {
   EXPECT_THROW(read_nodes((folder_ / "o/results.nc").string(), 0), InvalidInput);
   EXPECT_EQ(headlab({"run", "s.toml", "--out", "o", "--resume"}).err,
             "headlab: --resume: o/results.nc: was written with --nodes none, and has no nodes to "
-            "resume from - choose another folder, or leave --resume out to replace the results "
-            "there\n");
+            "resume from - choose another folder, or write --overwrite instead to replace the "
+            "results there\n");
   expect_refusals(
       {{{"run", "a.toml", "--out", "o", "--nodes", "none", "--resume"},
         "--nodes none: leaves out the nodes that --resume continues from - leave one of them out"},

@@ -94,6 +94,7 @@ TEST_F(Signals, NoCommandLeavesHalfAFile) {
     const int milliseconds = delay(random);
     SCOPED_TRACE(command[0] + " " + command[1] + ", signal " + std::to_string(number) + " after " +
                  std::to_string(milliseconds) + " ms");
+    std::filesystem::remove_all(folder_ / "o");
     const pid_t child = start(command);
     for (int turn = 0; turn < 3000 && !awaits(child, number); ++turn) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
