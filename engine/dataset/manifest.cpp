@@ -105,7 +105,7 @@ Json manifest_of(const Dataset& dataset, const ShardRecords& records, const Prov
   return json;
 }
 
-/// What decides the bits of the shards: the rest may differ between runs that go on with each
+/// What decides the bits of the shards: the rest may differ between runs that continue each
 /// other.
 Tree identity_of(const Tree& manifest) {
   Tree identity = {{"version", manifest.at("headlab").at("version")},

@@ -41,12 +41,12 @@ class MomentTree {
   /// shorter).
   void append(Moments moments);
 
-  /// How many of them a run can go on from: all, or those before a last leaf that is not full.
+  /// How many of them a run can resume from: all, or those before a last leaf that is not full.
   std::uint64_t whole_count() const;
   /// The tree of those.
   MomentTree whole() const;
 
-  /// The nodes as kept: enough to go on with the same bits.
+  /// The nodes as kept: enough to resume with the same bits.
   const std::vector<Node>& nodes() const { return nodes_; }
 
   /// The nodes that standard errors are computed over: as nodes(), with the pieces of the partial

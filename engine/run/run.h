@@ -13,7 +13,7 @@
 namespace headlab {
 
 struct RunOptions {
-  Checkpoint* begun = nullptr;  ///< an earlier run, to go on with; it is used up
+  Checkpoint* begun = nullptr;  ///< an earlier run, to be resumed; it is used up
   /// Hears the results so far, all conditions of the scenario among them, every
   /// `checkpoint_seconds` at most, and so that it takes no more than a twentieth of the time.
   std::function<void(const RunResult&)> checkpoint = {};

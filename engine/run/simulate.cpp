@@ -154,7 +154,7 @@ void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
   }
 }
 
-/// Goes on where `begun`, a tree for each plan, ends.
+/// Continues where `begun`, a tree for each plan, ends.
 std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
                                 int threads, std::uint64_t replicates,
                                 const SimulationHooks& hooks) {

@@ -35,7 +35,7 @@ std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int thread
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
                     const SimulationHooks& hooks = {});
 
-/// Goes on where `begun` ends, trees of the same plans and backend and all of one count: the
+/// Continues where `begun` ends, trees of the same plans and backend and all of one count: the
 /// moments have the bits they would have in one go. The count must be below `first_leaf` or a
 /// multiple of 8.
 std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,

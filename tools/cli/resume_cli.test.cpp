@@ -136,7 +136,7 @@ TEST_F(ResumeCommand, ResultsAreReplacedOnlyWhereThatIsSaid) {
       {{"run", "a.toml", "--out", "s", "--replicates", enough},
        "--out: s/summary.json: is there already" + advice},
       {{"run", "a.toml", "--out", "o", "--resume", "--overwrite"},
-       "--overwrite: not with --resume, which goes on with the results in --out - leave one of "
+       "--overwrite: not with --resume, which continues the results in --out - leave one of "
        "them out"},
       {{"run", "a.toml", "--overwrite"}, "--overwrite: needs --out, the place of the results"},
   });

@@ -84,7 +84,7 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->type_name("FILE|-");
   command
       ->add_flag("--resume", run.resume,
-                 "Go on with the run whose results are in --out; --replicates may be more")
+                 "Resume the run whose results are in --out; --replicates may be more")
       ->disable_flag_override();
   add_overwrite(*command, run.overwrite);
   command

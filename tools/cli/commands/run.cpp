@@ -153,7 +153,7 @@ ExitCode command_run(const RunArguments& arguments) {
   }
   if (arguments.resume && arguments.overwrite) {
     throw InvalidInput(
-        "--overwrite: not with --resume, which goes on with the results in --out - leave one of "
+        "--overwrite: not with --resume, which continues the results in --out - leave one of "
         "them out");
   }
   require_out(arguments.overwrite, arguments.out);
