@@ -261,10 +261,10 @@ TEST(LearnedHeads, HaveALargerErrorAtFreshKeys) {
         std::to_string(seed) + " }";
     const Condition condition =
         learned_scenario(text_with(law, "{ law = \"softmax\", temperature = 0.3 }")).conditions[0];
-    const LearnedHeads& heads = *learn(condition).heads;
-    held_out += *heads.fit.held_out_error;
-    fresh += *heads.fresh_key_error;
-    EXPECT_NE(*heads.fit.held_out_error, *heads.fresh_key_error);
+    const auto heads = learn(condition).heads;
+    held_out += *heads->fit.held_out_error;
+    fresh += *heads->fresh_key_error;
+    EXPECT_NE(*heads->fit.held_out_error, *heads->fresh_key_error);
   }
   EXPECT_GT(fresh, held_out);
 }

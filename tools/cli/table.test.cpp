@@ -70,6 +70,13 @@ TEST(Wrapped, BreaksAtSpaces) {
   EXPECT_EQ(wrapped("extraordinary ± word", 6), "extraordinary\n± word");
 }
 
+TEST(Wrapped, KeepsTheLastColumn) {
+  const std::string text = "usage\n  --seed S    one two three\n  --set\n";
+  EXPECT_EQ(wrapped_columns(text, 0), text);
+  EXPECT_EQ(wrapped_columns(text, 22),
+            "usage\n  --seed S    one two\n              three\n  --set\n");
+}
+
 TEST(Columns, FitTheWidth) {
   const auto table = [](std::size_t width) {
     Columns columns(width);

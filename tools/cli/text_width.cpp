@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/text_width.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +53,21 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
     used += columns;
     breakable = breakable || end > word;
     text.remove_prefix(end);
+  }
+  return all;
+}
+
+std::string wrapped_columns(std::string_view text, std::size_t width) {
+  std::string all;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const std::size_t gap = line.rfind("  ");
+    const std::size_t column =
+        gap == std::string_view::npos ? 0 : std::min(line.find_first_not_of(' ', gap), end);
+    all += wrapped(line, width, display_width(line.substr(0, column)));
+    if (end < text.size()) all += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return all;
 }

@@ -12,6 +12,10 @@ namespace headlab::tools {
 /// terminal, and 0 (no limit) for a file or a pipe.
 std::size_t output_width();
 
+/// `text` with every line in lines of at most `width` columns; what follows a break stands under
+/// the last column of its line, which begins behind two spaces or more.
+std::string wrapped_columns(std::string_view text, std::size_t width);
+
 /// `text` in lines of at most `width` columns, broken at spaces; a word longer than that stands
 /// alone. Lines after a break start with `indent` spaces; line breaks of the text stay. Width 0:
 /// `text` itself.

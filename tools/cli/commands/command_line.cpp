@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -396,9 +397,9 @@ ExitCode command_help(const std::string& topic) {
   add_commands(app, unused);
   std::vector<std::string> names = commands_of(app);
   if (topic.empty()) {
-    std::cout << app.help();
+    std::cout << wrapped_columns(app.help(), output_width());
   } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
-    std::cout << app.get_subcommand(topic)->help("headlab");
+    std::cout << wrapped_columns(app.get_subcommand(topic)->help("headlab"), output_width());
   } else if (topic == "figures") {
     std::cout << shown(figures_help(output_width()));
   } else {
@@ -450,7 +451,9 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // for help, or for the version
-    app.exit(asked);
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    std::cout << wrapped_columns(text.str(), output_width());
     finish_standard_output();
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {

@@ -16,6 +16,7 @@
 #include "tools/cli/head_words.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/cli/text_width.h"
 #include "validation/diversity/head_diversity.h"
 
 namespace headlab::tools {
@@ -136,8 +137,9 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   std::string json;
   if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
   std::cout << (json_to_standard_output ? json
-                                        : shown(table(diversity, arguments.file) +
-                                                redundancy_text(diversity, top, threshold)));
+                                        : wrapped(shown(table(diversity, arguments.file) +
+                                                        redundancy_text(diversity, top, threshold)),
+                                                  output_width(), 2));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
   return ExitCode::done;

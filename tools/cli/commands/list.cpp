@@ -55,8 +55,9 @@ void list_claims() {
 void list_architectures() {
   std::cout << "architectures of models, for headlab import-heads\n";
   for (const Architecture& one : architectures()) {
-    std::cout << "  " << left(one.name, 18) << "model_type " << listed(one.model_types()) << "\n";
-    if (!one.left_out.empty()) std::cout << "      left out: " << one.left_out << "\n";
+    std::string text = "  " + left(one.name, 18) + "model_type " + listed(one.model_types()) + "\n";
+    if (!one.left_out.empty()) text += "      left out: " + one.left_out + "\n";
+    std::cout << wrapped(text, output_width(), 20);
   }
 }
 
