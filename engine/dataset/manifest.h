@@ -36,8 +36,8 @@ std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
                           const Provenance& program);
 
 /// The finished shards that the manifest at `path` names; none where there is no file. Throws
-/// InvalidInput where it is no manifest, or one of another data set than `dataset`; none of its
-/// shards with `overwrite`.
+/// InvalidInput where it is not a manifest, or is that of another data set than `dataset`; none of
+/// its shards with `overwrite`.
 ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
                            const Provenance& program, bool overwrite = false);
 

@@ -14,10 +14,10 @@ namespace headlab {
 /// any number of threads. results.nc and summary.json written from one result have the same.
 std::string results_id(const RunResult& result);
 
-/// The results_id in the results.nc at `path`; nothing where there is no such file or attribute.
+/// The results_id in the results.nc at `path`; empty if the file or the attribute is missing.
 std::optional<std::string> results_id_of_netcdf(const std::string& path);
 
-/// The results_id in the summary.json at `path`; nothing where there is no such file or key.
+/// The results_id in the summary.json at `path`; empty if the file or the key is missing.
 std::optional<std::string> results_id_of_summary(const std::string& path);
 
 }  // namespace headlab

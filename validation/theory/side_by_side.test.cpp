@@ -101,7 +101,7 @@ TEST(SideBySide, AllowsForTheRoundingOfTheSimulation) {
   }
   const SideBySide c = side_by_side(simulated, computed, {1, 1});
   for (const ComparedFigure& figure : c.largest) EXPECT_LT(std::abs(figure.z), 1) << figure.name;
-  // Control: of a smaller truth the same differences are no rounding.
+  // Control: where the truth is smaller, rounding does not explain the same differences.
   for (const ComparedFigure& figure : side_by_side(simulated, computed, {1e-3, 1e-3}).largest) {
     EXPECT_GT(std::abs(figure.z), 10) << figure.name;
   }
