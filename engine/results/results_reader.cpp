@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
 #include <numeric>
 #include <utility>
 
@@ -14,20 +15,23 @@
 namespace headlab {
 namespace {
 
-MomentLayout layout_of(const std::string& estimator, const std::string& moments,
-                       std::size_t queries, std::size_t heads) {
-  const bool conditional = estimator == name_of(Estimator::conditional);
-  const bool pairwise = moments == name_of(MomentMode::pairwise);
-  if (!conditional && estimator != name_of(Estimator::plain)) {
-    throw NetcdfError("estimator: is \"" + estimator + "\"");
+/// The one of `all` that has this name.
+template <class Choice>
+Choice named(const char* variable, const std::string& name, std::initializer_list<Choice> all) {
+  for (const Choice choice : all) {
+    if (name == name_of(choice)) return choice;
   }
-  if (!pairwise && moments != name_of(MomentMode::aggregate)) {
-    throw NetcdfError("moments: is \"" + moments + "\"");
-  }
-  return {.queries = static_cast<int>(queries),
-          .heads = static_cast<int>(heads),
-          .mode = pairwise ? MomentMode::pairwise : MomentMode::aggregate,
-          .conditional = conditional};
+  throw NetcdfError(std::string(variable) + ": is \"" + name + "\"");
+}
+
+MomentLayout stored_layout(const std::string& estimator, const std::string& moments,
+                           std::size_t queries, std::size_t heads) {
+  Plan plan;
+  plan.queries = static_cast<int>(queries);
+  plan.heads = static_cast<int>(heads);
+  plan.estimator = named("estimator", estimator, {Estimator::conditional, Estimator::plain});
+  plan.moments = named("moments", moments, {MomentMode::pairwise, MomentMode::aggregate});
+  return plan.layout();
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
@@ -124,8 +128,8 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
   Group& added = groups_.emplace_back(
       Group{.group = group,
             .nodes = group.find_group("nodes"),
-            .layout = layout_of(estimators_.at(one), moments_.at(one), group.dimension("query"),
-                                group.dimension("head")),
+            .layout = stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
+                                    group.dimension("head")),
             .coordinates = group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
@@ -172,8 +176,8 @@ StoredCondition ResultsReader::read_version_1(std::size_t number) const {
   std::snprintf(name, sizeof name, "condition_%03zu", number);
   const NetcdfGroup group = root_.find_group(name);
   const MomentLayout layout =
-      layout_of(group.text_attribute("estimator"), group.text_attribute("moments"),
-                group.dimension("query"), group.dimension("head"));
+      stored_layout(group.text_attribute("estimator"), group.text_attribute("moments"),
+                    group.dimension("query"), group.dimension("head"));
   require_lengths(group, layout);
   const auto first = group.integers("node_first");
   const auto count = group.integers("node_count");

@@ -316,10 +316,7 @@ void check_fit_memory(const Condition& condition) {
 }
 
 void check_memory(const Condition& condition, const Backend& backend, int threads) {
-  const MomentLayout layout = {.queries = queries_of(condition),
-                               .heads = condition.heads,
-                               .mode = condition.moments,
-                               .conditional = condition.estimator == Estimator::conditional};
+  const MomentLayout layout = layout_of(condition);
   // Optimal weights come from a pilot, which is pairwise whatever the run is.
   MomentLayout pilot = layout;
   pilot.mode = MomentMode::pairwise;

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "engine/files/error.h"
@@ -28,11 +27,7 @@ using Clock = std::chrono::steady_clock;
 /// What a condition and its results take until the run ends [bytes]: its plan, its nodes, and these
 /// once more when they are written.
 double kept_bytes(const Condition& condition) {
-  const MomentLayout layout{
-      .queries = std::visit([](const auto& law) { return law.size(); }, condition.queries),
-      .heads = condition.heads,
-      .mode = condition.moments,
-      .conditional = condition.estimator == Estimator::conditional};
+  const MomentLayout layout = layout_of(condition);
   const auto nodes = static_cast<double>(std::min(condition.replicates, first_leaf));
   return static_cast<double>(plan_bytes(condition)) +
          2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());

@@ -18,6 +18,21 @@ int design_dimension(const Condition& condition) {
   return std::visit([](const auto& law) { return law.dimension(); }, condition.design);
 }
 
+/// Everything of a plan that the laws do not make.
+Plan sizes_and_settings(const Condition& condition) {
+  Plan plan;
+  plan.n = condition.n;
+  plan.d = design_dimension(condition);
+  plan.heads = condition.heads;
+  plan.k = condition.k;
+  plan.queries = std::visit([](const auto& law) { return law.size(); }, condition.queries);
+  plan.seed = condition.seed;
+  if (condition.fixed_design) plan.fixed_design_seed = condition.design_seed;
+  plan.estimator = condition.estimator;
+  plan.moments = condition.moments;
+  return plan;
+}
+
 /// A point as the backends see it, in float32, byte by byte: -0 and 0 are the same place.
 template <class Number>
 std::string key_of(const Number* point, int d) {
@@ -95,6 +110,10 @@ Sizes sizes_of(const Condition& condition) {
           .n = condition.n};
 }
 
+MomentLayout layout_of(const Condition& condition) {
+  return sizes_and_settings(condition).layout();
+}
+
 Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
   const Sizes sizes = sizes_of(condition);
   return std::visit(
@@ -107,15 +126,7 @@ Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
 
 Plan make_plan(const Condition& condition, const Preparation& found) {
   const Sizes sizes = sizes_of(condition);
-  Plan plan;
-  plan.n = condition.n;
-  plan.d = sizes.d;
-  plan.heads = condition.heads;
-  plan.k = condition.k;
-
-  plan.seed = condition.seed;
-  if (condition.fixed_design) plan.fixed_design_seed = condition.design_seed;
-
+  Plan plan = sizes_and_settings(condition);
   plan.design = std::visit([&](const auto& law) { return DesignSampler(law.sampler(plan.table)); },
                            condition.design);
   plan.regression = std::visit(
@@ -147,12 +158,8 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
         return law.generate(sizes.d, plan.design, plan.table);
       },
       condition.queries);
-  plan.queries = static_cast<int>(set.points.size() / static_cast<std::size_t>(sizes.d));
   plan.truth = truth_at(condition, plan, set);
   plan.query_points = std::move(set.points);
-
-  plan.estimator = condition.estimator;
-  plan.moments = condition.moments;
   return plan;
 }
 

@@ -57,6 +57,9 @@ bool projects_queries_apart(const Condition& condition);
 /// What the laws of a scenario may need to know of the rest of it.
 Sizes sizes_of(const Condition& condition);
 
+/// As the plan has it, before there is one.
+MomentLayout layout_of(const Condition& condition);
+
 /// The plan of one condition, ready for a backend. Weights of law `optimal` must have been found
 /// (engine/run/pilot.h), and heads of law `learned` that are learned once (engine/run/
 /// learned_heads.h). Throws ParameterError.

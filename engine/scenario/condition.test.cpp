@@ -140,6 +140,10 @@ TEST(MakePlan, CopiesSizesAndChoices) {
   EXPECT_EQ(plan.moments, MomentMode::aggregate);
   EXPECT_EQ(plan.query_points, (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(plan.truth, (std::vector<double>{21, 43, 65}));
+  const MomentLayout layout{
+      .queries = 3, .heads = 1, .mode = MomentMode::aggregate, .conditional = false};
+  EXPECT_EQ(plan.layout(), layout);
+  EXPECT_EQ(layout_of(condition), layout);
 
   condition.fixed_design = true;
   condition.design_seed = 5;
