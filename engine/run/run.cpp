@@ -32,7 +32,8 @@ double kept_bytes(const Condition& condition) {
       .queries = std::visit([](const auto& law) { return law.size(); }, condition.queries),
       .heads = condition.heads,
       .mode = condition.moments,
-      .conditional = condition.estimator == Estimator::conditional};
+      .conditional = condition.estimator == Estimator::conditional,
+      .per_draw = redraws(condition)};
   const auto nodes = static_cast<double>(std::min(condition.replicates, first_leaf));
   return static_cast<double>(plan_bytes(condition)) +
          2 * 8 * nodes * static_cast<double>(layout.statistics() + layout.comoments());
@@ -173,7 +174,7 @@ class Run {
       Plan plan = make_plan(condition, found[i]);
       if (i > 0) plan.table.share_with(conditions().back().plan.table);
       CheckpointCondition begun = restore(options_.begun, i, plan);
-      MomentTree none(plan.layout());
+      MomentTree none(plan.kept_layout());
       conditions().push_back({.condition = condition,
                               .found = std::move(found[i]),
                               .plan = std::move(plan),
@@ -279,6 +280,9 @@ class Run {
       session_.report(progress);
     };
     SimulationHooks hooks{.stop = session_.stop_hook()};
+    hooks.set_draw = [&](Plan& plan, std::size_t p, std::uint64_t draw) {
+      headlab::set_draw(plan, conditions()[group[p]].condition, draw);
+    };
     hooks.watch = [&](const MomentsSoFar& moments) {
       if (session_.report) {
         progress_.act_when_due([&] {

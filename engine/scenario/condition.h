@@ -62,6 +62,13 @@ Sizes sizes_of(const Condition& condition);
 /// learned_heads.h). Throws ParameterError.
 Plan make_plan(const Condition& condition, const Preparation& found = {});
 
+/// True where heads or queries are drawn again for every leaf.
+bool redraws(const Condition& condition);
+
+/// Gives the plan of a condition the heads and queries of a draw, where they are drawn again. Leaf
+/// i of a run has draw i; make_plan() gives draw 0.
+void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw);
+
 /// W_h, h = 1..H, of a scenario; subspace_bases() in engine/scenario/subspaces.h has their column
 /// spaces as matrices. Throws ParameterError.
 Subspaces make_subspaces(const Condition& condition, const Preparation& found = {});
@@ -75,6 +82,10 @@ bool learns_heads_once(const Condition& condition);
 /// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the
 /// way to it; empty for a scenario that was not read from a text.
 std::string source_location(const Condition& condition, const std::string& key);
+
+/// Throws InvalidInput at the key that redraws heads or queries, with the reason why they must be
+/// given, where they are drawn again.
+void require_one_draw(const Condition& condition, const std::string& reason);
 
 /// Throws InvalidInput("WHERE: KEY: PROBLEM") for a fault that is found after the scenario was
 /// read.
