@@ -38,6 +38,11 @@ JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth);
 
+/// The same without those of single queries: nodes x 11 numbers.
+JackknifedEstimates jackknifed_averages(const MomentTree& tree,
+                                        std::span<const double> head_weights,
+                                        std::span<const double> truth);
+
 /// The values alone, from the moments of all replicates.
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,
                                std::span<const double> head_weights, std::span<const double> truth);
