@@ -43,6 +43,7 @@ struct FieldText {
   const char* title = "";    ///< longer name for a table with room; empty: the label
   const char* part_of = "";  ///< field before this one, in whose JSON object it stands
   bool in_json = true;
+  bool positive = false;  ///< always above 0, so that a share of it is a measure
 };
 
 /// A type that describes itself to this visitor.

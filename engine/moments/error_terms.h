@@ -39,7 +39,7 @@ struct QueryErrorTerms {
   template <class Visitor>
   void fields(Visitor& visit) const {
     const std::size_t heads = head_bias.size();
-    visit("mse", mse, "mean squared error of the ensemble at a query");
+    visit("mse", mse, "mean squared error of the ensemble at a query", {.positive = true});
     visit("head_bias", shaped(head_bias), "E f_h - m(x)", {.axes = "head"});
     visit("head_covariance", shaped(head_covariance, {heads, heads}),
           "Cov(f_h, f_l) over training sets", {.axes = "head head_2"});
@@ -88,13 +88,13 @@ struct ErrorTerms {
   template <class Terms, class Visitor>
   static void list(Terms& of, Visitor& visit, bool queries_drawn) {
     visit("mse", of.mse, "mean squared error of the ensemble, averaged over queries",
-          {.role = TableRole::total, .label = "MSE"});
+          {.role = TableRole::total, .label = "MSE", .positive = true});
     visit("mse_query_se", of.mse_query_se, "standard error of mse over the queries",
           {.part_of = "mse", .in_json = queries_drawn});
     visit("bias_squared", of.bias_squared, "squared bias, corrected for the variance of the mean",
           {.role = TableRole::term, .label = "bias²"});
     visit("variance_term", of.variance_term, "sum over heads of a_h^2 V_h",
-          {.role = TableRole::term, .label = "variance"});
+          {.role = TableRole::term, .label = "variance", .positive = true});
     visit("covariance_term", of.covariance_term,
           "sum over pairs of different heads of a_h a_l C_hl",
           {.role = TableRole::term, .label = "covariance"});
@@ -102,7 +102,8 @@ struct ErrorTerms {
     visit("head_variance_mean", of.head_variance_mean, "mean over heads of V_h",
           {.role = TableRole::figure,
            .label = "V, mean over heads",
-           .title = "variance V, mean over heads"});
+           .title = "variance V, mean over heads",
+           .positive = true});
     visit("head_covariance_mean", of.head_covariance_mean, "mean over pairs of heads of C_hl",
           {.role = TableRole::figure,
            .label = "C, mean over pairs",

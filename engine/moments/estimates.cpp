@@ -205,10 +205,11 @@ void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
 
 /// ConditionEstimates in which make(value, leave_one_out, counts) becomes of a number and its
 /// values [nodes] with one node left out, which are empty where there can be no standard error.
+/// \param by_query  keep what is known of single queries
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
-                                const Make& make) {
+                                const Make& make, bool by_query = true) {
   MomentLayout single = layout;
   single.queries = 1;
   const QueryTerms set_terms(single, head_weights);
@@ -277,6 +278,7 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       merge_moments(single, before, query_moments(layout, nodes[j].moments, q));
     }
 
+    if (!by_query) continue;
     QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
     at.mse = number(mse_by_query.back(), mse_leave_one_out);
     for (std::size_t h = 0; h < heads; ++h) {
@@ -302,6 +304,11 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   return estimates;
 }
 
+Jackknifed make_jackknifed(double value, std::span<const double> leave_one_out,
+                           std::span<const double>) {
+  return {value, {leave_one_out.begin(), leave_one_out.end()}};
+}
+
 }  // namespace
 
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
@@ -318,11 +325,15 @@ ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth) {
-  return estimate_as<Jackknifed>(
-      tree.layout(), tree.jackknife_nodes(), head_weights, truth,
-      [](double value, std::span<const double> leave_one_out, std::span<const double>) {
-        return Jackknifed(value, {leave_one_out.begin(), leave_one_out.end()});
-      });
+  return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth,
+                                 make_jackknifed);
+}
+
+JackknifedEstimates jackknifed_averages(const MomentTree& tree,
+                                        std::span<const double> head_weights,
+                                        std::span<const double> truth) {
+  return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth,
+                                 make_jackknifed, false);
 }
 
 Moments draw_moments(const MomentLayout& layout, const Moments& leaf,

@@ -39,6 +39,11 @@ JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth);
 
+/// The same without those of single queries: nodes x 11 numbers.
+JackknifedEstimates jackknifed_averages(const MomentTree& tree,
+                                        std::span<const double> head_weights,
+                                        std::span<const double> truth);
+
 /// Fewest draws of heads or queries whose figures get a standard error.
 inline constexpr std::uint64_t min_draws_for_mcse = 16;
 

@@ -2,12 +2,15 @@
 /// \file What a run found, condition by condition.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/files/machine.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/moment_tree.h"
+#include "engine/moments/precision.h"
+#include "engine/results/difference.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"
 
@@ -24,6 +27,7 @@ struct ConditionResult {
   /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
   double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
+  std::optional<ConditionDifference> difference = {};  ///< where differences were asked for
 };
 
 struct RunResult {
@@ -32,7 +36,9 @@ struct RunResult {
   std::vector<ConditionResult> conditions;
   Machine machine;
   Outcome outcome;
-  std::vector<std::string> notes;  ///< of the backend, one line each
+  std::vector<std::string> notes;           ///< of the backend, one line each
+  std::string difference_to = {};           ///< what is subtracted in differences, in words
+  std::optional<Precision> precision = {};  ///< of a run until standard errors are small enough
 };
 
 }  // namespace headlab

@@ -13,6 +13,7 @@
 #include "engine/results/netcdf_fields.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_nodes.h"
+#include "engine/results/results_precision.h"
 #include "engine/results/results_scenario.h"
 #include "engine/scenario/plan_fingerprint.h"
 
@@ -170,6 +171,7 @@ void write_conditions(const NetcdfGroup& root, const RunResult& result,
       NetcdfFields visit({&of_root, {{"condition"}, {c}}}, {&table, {{"condition"}, {row}}});
       record_of(one, of_condition).fields(visit);
       FileRecord{one}.fields(visit);
+      if (one.difference) visit("difference", *one.difference, "difference between conditions");
       trees.push_back({c, &one.tree});
     }
     const NetcdfGroup group = one_layout ? root : root.define_group(layout_group_name(g));
@@ -202,6 +204,8 @@ void write_results(const std::string& path, const Scenario& scenario, const RunR
     const NetcdfGroup root = image.root();
     root.define_dimension("condition", result.conditions.size());
     write_provenance(root, scenario, result, program);
+    if (result.precision) write_precision(root, *result.precision, result.outcome.complete);
+    if (!result.difference_to.empty()) root.put_attribute("difference_to", result.difference_to);
     std::vector<const Condition*> conditions;
     for (const ConditionResult& one : result.conditions) {
       conditions.push_back(&one.condition);

@@ -43,6 +43,46 @@ struct SummaryHead {
   }
 };
 
+/// The targets of a run and its looks at them.
+struct PrecisionRecord {
+  const Precision& precision;
+
+  struct OneTarget {
+    const PrecisionTarget& target;
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      visit("figure", target.figure.text(), "figure");
+      visit("condition", target.condition, "that alone, from 0");
+      visit("limit", target.limit, "largest standard error, or percent of the figure");
+      visit("relative", target.relative, "the limit is in percent");
+    }
+  };
+  struct OneLook {
+    const Look& look;
+    const std::vector<PrecisionTarget>& targets;
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      visit("replicates", look.replicates, "training sets");
+      visit("ratio", look.ratio, "largest MCSE over target");
+      visit("condition", look.condition, "that has it, from 0");
+      visit("figure", targets.at(look.target).figure.text(), "that has it");
+      visit("undefined", look.undefined, "figures that are undefined");
+    }
+  };
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    std::vector<OneTarget> targets;
+    for (const PrecisionTarget& target : precision.targets) targets.push_back({target});
+    std::vector<OneLook> looks;
+    for (const Look& look : precision.looks) looks.push_back({look, precision.targets});
+    visit("text", until_text(precision.targets), "as in --until");
+    visit("most", precision.most, "replicates, never to be exceeded");
+    visit("targets", targets, "largest standard errors");
+    visit("looks", looks, "at the standard errors");
+  }
+};
+
 /// Closed forms next to the simulation of the condition: without what that says already, with z.
 struct ComparedRecord {
   const ComputedCondition& computed;
@@ -88,6 +128,15 @@ void write_document(const TextSink& sink, const SummaryHead& head, bool complete
   document("results_id", head.result ? std::optional(results_id(*head.result)) : std::nullopt,
            "the same in results.nc");
   document("complete", complete, "every replicate was computed");
+  if (head.result && head.result->precision) {
+    const Precision& precision = *head.result->precision;
+    document("target_met", complete ? std::optional(precision.met()) : std::nullopt,
+             "standard errors are as small as asked for");
+    document("until", PrecisionRecord{precision}, "what was asked for");
+  }
+  if (head.result && !head.result->difference_to.empty()) {
+    document("difference_to", head.result->difference_to, "what differences subtract");
+  }
   document.close();
   out.key("conditions");
   out.begin_array();
@@ -118,6 +167,7 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
         const ConditionIndices of_condition = i < indices.size() ? indices[i] : ConditionIndices{};
         JsonFields visit(to, has_matrices(one.plan));
         record_of(one, of_condition).fields(visit);
+        if (one.difference) visit("difference", *one.difference, "difference between conditions");
         if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");
         visit.close();
       });

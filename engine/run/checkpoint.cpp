@@ -12,6 +12,7 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/results/results_netcdf.h"
+#include "engine/results/results_precision.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
 
@@ -134,7 +135,8 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
                      .machine = {.backend = root.text_attribute("backend"),
                                  .simd = root.text_attribute("simd"),
                                  .device = root.text_attribute("device")},
-                     .conditions = {}};
+                     .conditions = {},
+                     .precision = read_precision(root)};
     require_same_program(path, root, program);
     if (root.has_attribute(no_nodes_attribute)) {
       reject_resume(path, "was written with --nodes none, and has no nodes to resume from");

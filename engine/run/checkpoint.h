@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/files/machine.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/moment_tree.h"
+#include "engine/moments/precision.h"
 #include "engine/scenario/scenario.h"
 
 namespace headlab {
@@ -26,6 +28,7 @@ struct Checkpoint {
   std::string path;                             ///< of its results.nc
   Machine machine;                              ///< that computed it
   std::vector<CheckpointCondition> conditions;  ///< the first ones of the scenario
+  std::optional<Precision> precision = {};      ///< targets that it had, and looks at them
 
   /// Replicates of all conditions.
   std::uint64_t replicates() const;

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/results/differences.h"
 #include "engine/run/condition_groups.h"
 #include "engine/run/learned_heads.h"
+#include "engine/run/looks.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"
 #include "kernels/backends.h"
@@ -88,6 +90,12 @@ class Run {
         checkpoint_(options.checkpoint_seconds) {
     result_.machine = session.machine();
     if (options.begun) require_same_backend(*options.begun, result_.machine);
+    if (!options.until.empty()) {
+      require_targets_fit(options.until, scenario);
+      result_.precision = {.targets = options.until,
+                           .most = scenario.conditions.front().replicates,
+                           .conditions = scenario.conditions.size()};
+    }
   }
 
   RunResult finish() {
@@ -98,11 +106,12 @@ class Run {
     std::vector<Preparation> found;
     result_.outcome.complete = false;
     if (available && prepare(found) && begin(std::move(found))) {
-      simulate_groups(*available);
-      result_.outcome.complete = std::ranges::all_of(conditions(), is_complete);
+      result_.outcome.complete =
+          result_.precision ? simulate_until(*available) : simulate_groups(*available);
     }
     // A sweep of many conditions that was stopped early shows those that it has.
     while (!conditions().empty() && conditions().back().tree.count() == 0) conditions().pop_back();
+    set_differences(result_, options_.references);
     result_.notes = session_.backend->notes();
     result_.outcome = session_.outcome(result_.outcome.complete, watch_);
     return std::move(result_);
@@ -175,7 +184,6 @@ class Run {
                               .tree = std::move(none),
                               .estimates = {}});
       set_moments(i, std::move(begun.tree), begun.seconds);
-      work_ahead_ += work_left(i);
     }
     return true;
   }
@@ -208,7 +216,42 @@ class Run {
                              static_cast<double>(plan.n) / seconds;
   }
 
-  void simulate_groups(std::uint64_t available) {
+  /// Resumes from the looks of an earlier run with the same targets. From results without these
+  /// targets the first look is at the replicates that are there.
+  void restore_looks() {
+    Precision& precision = *result_.precision;
+    const Precision* begun =
+        options_.begun && options_.begun->precision ? &*options_.begun->precision : nullptr;
+    if (begun && begun->targets == precision.targets && begun->conditions == precision.conditions) {
+      precision.first = begun->first;
+      precision.looks = begun->looks;
+      precision.drop_early_look();
+    }
+    std::uint64_t count = 0;
+    for (const ConditionResult& one : conditions()) count = std::max(count, one.tree.count());
+    if (count <= precision.goal()) return;
+    precision.looks.clear();
+    precision.first = whole_nodes_from(count);
+  }
+
+  /// Simulates from look to look until all targets are met or there are no more replicates. False
+  /// where it was stopped.
+  bool simulate_until(std::uint64_t available) {
+    require_targets_defined(options_.until, conditions());
+    restore_looks();
+    Precision& precision = *result_.precision;
+    for (;;) {
+      for (ConditionResult& one : conditions()) one.condition.replicates = precision.goal();
+      if (!simulate_groups(available)) return false;
+      if (precision.done()) return true;
+      precision.looks.push_back(look_at(precision.targets, conditions()));
+    }
+  }
+
+  /// Simulates what the conditions lack. False where it was stopped.
+  bool simulate_groups(std::uint64_t available) {
+    work_ahead_ = work_done_;
+    for (std::size_t i = 0; i < conditions().size(); ++i) work_ahead_ += work_left(i);
     std::vector<const Plan*> plans;
     std::vector<std::uint64_t> begun;
     for (const ConditionResult& one : conditions()) {
@@ -232,6 +275,7 @@ class Run {
         std::rethrow_exception(failure);
       }
     }
+    return std::ranges::all_of(conditions(), is_complete);
   }
 
   void simulate_group(const ConditionGroup& group) {
@@ -270,6 +314,10 @@ class Run {
                         .total = replicates,
                         .share = static_cast<double>(count) / static_cast<double>(replicates),
                         .mse = mse};
+      if (const auto& precision = result_.precision) {
+        progress.until = "look " + std::to_string(precision->looks.size() + 1) + ", until " +
+                         until_text(precision->targets);
+      }
       if (done > 0) progress.seconds_left = watch_.seconds() * (work_ahead_ - done) / done;
       session_.report(progress);
     };
@@ -302,7 +350,9 @@ class Run {
 
   void hand_over() {
     const auto has_replicates = [](const ConditionResult& of) { return of.tree.count() > 0; };
-    if (std::ranges::any_of(conditions(), has_replicates)) options_.checkpoint(result_);
+    if (!std::ranges::any_of(conditions(), has_replicates)) return;
+    set_differences(result_, options_.references);
+    options_.checkpoint(result_);
   }
 
   static constexpr std::size_t stop_interval = 16;  ///< conditions

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
+#include "engine/moments/precision.h"
 #include "engine/results/result.h"
 #include "engine/run/checkpoint.h"
 #include "engine/run/session.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/references.h"
 #include "engine/scenario/scenario.h"
 
 namespace headlab {
@@ -18,6 +21,11 @@ struct RunOptions {
   /// `checkpoint_seconds` at most, and so that it takes no more than a twentieth of the time.
   std::function<void(const RunResult&)> checkpoint = {};
   double checkpoint_seconds = 60;
+  /// Not empty: every condition gets the number of replicates at which these are met, and the one
+  /// that the scenario gives is the most.
+  std::vector<PrecisionTarget> until = {};
+  /// Whose figures are subtracted from those of each condition.
+  References references = {};
 };
 
 /// Runs every condition of a scenario, those that share their draws together. Throws InvalidInput

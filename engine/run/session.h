@@ -60,6 +60,7 @@ struct Progress {
   double share = 0;  ///< of the work under way that is done, 0 to 1
   double seconds_left = std::numeric_limits<double>::quiet_NaN();  ///< NaN: unknown
   Estimate mse = {};                                               ///< of `condition` so far
+  std::string until = {};  ///< what the run ends with, where that is not a number of replicates
 };
 
 /// Whatever runs for long takes one. The flag is the caller's: a session installs no signal

@@ -25,6 +25,9 @@ struct RunArguments {
   std::optional<std::string> max_time;
   std::optional<std::string> checkpoint;
   std::string nodes = "all";
+  std::optional<std::string> until;
+  std::optional<std::string> against;
+  std::optional<std::string> difference;
   bool quiet = false;
   bool compare = false;
   bool resume = false;

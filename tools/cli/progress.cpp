@@ -69,6 +69,7 @@ std::string progress_bar_line(const Progress& progress, std::size_t width) {
   if (!std::isnan(progress.seconds_left)) add(duration_text(progress.seconds_left) + " left");
   if (has_mse(progress)) add(mse_text(progress));
   add(counts(progress));
+  if (!progress.until.empty()) add(progress.until);
   if (display_width(line) > width) line = right(percent(progress), 5);
   return display_width(line) > width ? "" : line;
 }
@@ -77,6 +78,7 @@ std::string progress_log_line(const Progress& progress) {
   std::string line;
   if (progress.conditions > 1) line = place(progress) + ", ";
   line += percent(progress) + ", " + counts(progress);
+  if (!progress.until.empty()) line += ", " + progress.until;
   if (has_mse(progress)) line += ", " + mse_text(progress);
   if (!std::isnan(progress.seconds_left)) {
     line += ", " + duration_text(progress.seconds_left) + " left";

@@ -107,10 +107,67 @@ std::string bias_text(const RunResult& result) {
              : "";
 }
 
+/// Whether the targets of a run are met, and how it went on to there.
+std::string precision_text(const RunResult& result) {
+  if (!result.precision) return "";
+  const Precision& precision = *result.precision;
+  const std::string targets = until_text(precision.targets);
+  if (precision.looks.empty()) return "target " + targets + ": stopped before the first look\n";
+  const Look& last = precision.looks.back();
+  std::string text = !result.outcome.complete ? "target " + targets + ": stopped before it was met"
+                     : precision.met()        ? "target met: " + targets
+                                              : "target missed: " + targets;
+  text += ", after " + std::to_string(precision.looks.size()) +
+          (precision.looks.size() == 1 ? " look at " : " looks at ");
+  for (std::size_t i = 0; i < precision.looks.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(precision.looks[i].replicates);
+  }
+  text += " replicates; ";
+  if (last.undefined > 0) {
+    text += std::to_string(last.undefined) + (last.undefined == 1 ? " figure is" : " figures are") +
+            " undefined, the others within ";
+  } else {
+    text += "the largest MCSE is ";
+  }
+  text += short_number(last.ratio) + " of its target (" +
+          precision.targets.at(last.target).figure.text();
+  if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
+  text += ")\n";
+  if (result.outcome.complete && last.ratio > 1) {
+    text += "these are the most replicates allowed: more are needed, about " +
+            number_text(std::ceil(static_cast<double>(last.replicates) * last.ratio * last.ratio)) +
+            "\n";
+  }
+  return text;
+}
+
+/// What is subtracted in differences, and what their standard errors are.
+std::string difference_text(const RunResult& result) {
+  if (result.difference_to.empty()) return "";
+  bool paired = false, independent = false, unequal = false;
+  for (const ConditionResult& one : result.conditions) {
+    if (!one.difference || !one.difference->reference) continue;
+    const bool known = !std::isnan(one.difference->terms.mse.value);
+    paired |= one.difference->paired;
+    independent |= known && !one.difference->paired;
+    unequal |= !known;
+  }
+  std::string text = "differences: a condition less " + result.difference_to;
+  if (paired && !independent) text += ", paired: both have the same draws";
+  if (independent && !paired) {
+    text += ", not paired: seeds differ, and the variances are added";
+  }
+  if (paired && independent) {
+    text += ", paired where both have the same draws; where seeds differ the variances are added";
+  }
+  return text + (unequal ? "; none for conditions without equally many replicates" : "") + "\n";
+}
+
 }  // namespace
 
 std::string result_notes(const RunResult& result, bool compact) {
-  return windows_text(result) + bias_text(result) + speed_text(result) +
+  return windows_text(result) + bias_text(result) + precision_text(result) +
+         difference_text(result) + speed_text(result) +
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"
                   : "± is one Monte Carlo standard error\n") +

@@ -308,11 +308,30 @@ void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
   for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
 }
 
+/// A column for the difference of each of these numbers, where differences were asked for.
+void add_differences(const std::vector<ConditionResult>& conditions, Columns& columns) {
+  if (conditions.empty() || !conditions.front().difference) return;
+  std::vector<std::vector<Estimate>> cells;
+  std::vector<std::string> headings;
+  for (const ConditionResult& one : conditions) {
+    const auto numbers =
+        numbers_with(one.difference->terms, {TableRole::term, TableRole::total, TableRole::sweep});
+    cells.resize(numbers.size());
+    headings.clear();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      headings.push_back(std::string(numbers[i].text.label) + " difference");
+      cells[i].push_back(*numbers[i].number);
+    }
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
+}
+
 Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>& conditions,
                     const std::vector<ConditionIndices>& indices) {
   Columns columns;
   add_swept(scenario, conditions, columns);
   add_numbers(conditions, columns);
+  add_differences(conditions, columns);
   add_chordal(conditions, indices, columns);
   add_empty_windows(conditions, columns);
   std::vector<std::string> replicates;

@@ -100,6 +100,19 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->type_name("WORD");
   command->add_flag("--compare", run.compare, "Compare the simulation with closed forms, with z")
       ->disable_flag_override();
+  command
+      ->add_option("--until", run.until,
+                   "Stop once standard errors are this small: mse=1%, output_correlation=0.005, "
+                   "mse@#3=1% for condition 3; --replicates is then the most")
+      ->type_name("FIGURE=MCSE,...");
+  command
+      ->add_option("--against", run.against,
+                   "Subtract a condition from the others: #3, from 0, or a swept KEY=VALUE")
+      ->type_name("CONDITION");
+  command
+      ->add_option("--difference", run.difference,
+                   "Subtract the condition with the first value of a swept key")
+      ->type_name("KEY");
   add_simulation(*command, run);
 }
 

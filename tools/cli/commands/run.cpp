@@ -68,7 +68,8 @@ bool is_there(const std::string& path) {
 
 /// An earlier run that --resume finds in the folder, if there is one.
 std::optional<Checkpoint> begun_in(const OutputFolder& folder, const Scenario& scenario,
-                                   bool quiet) {
+                                   const RunArguments& arguments) {
+  const bool quiet = arguments.quiet;
   const std::string path = folder.file("results.nc");
   if (!is_there(path)) {
     if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts from zero\n";
@@ -89,8 +90,9 @@ std::optional<Checkpoint> begun_in(const OutputFolder& folder, const Scenario& s
   std::uint64_t asked = 0;
   for (const Condition& condition : scenario.conditions) asked += condition.replicates;
   if (!quiet) {
-    std::cerr << "headlab: resumes from " << begun.replicates() << " of " << asked
-              << " replicates in " << path << "\n";
+    std::cerr << "headlab: resumes from " << begun.replicates()
+              << (arguments.until ? "" : " of " + std::to_string(asked)) << " replicates in "
+              << path << "\n";
   }
   return begun;
 }
@@ -123,6 +125,25 @@ void write_folder(const OutputFolder& folder, const Scenario& scenario, const Ru
   if (replaces) write_summary();
 }
 
+/// The conditions that --against or --difference subtracts.
+References references_of(const RunArguments& arguments, const Scenario& scenario) {
+  if (arguments.against) return references_against(scenario, *arguments.against);
+  if (arguments.difference) return references_by_key(scenario, *arguments.difference);
+  return {};
+}
+
+/// Throws InvalidInput where differences are asked for twice, or without the nodes they need.
+void require_differences_possible(const RunArguments& arguments, bool nodes) {
+  if (!arguments.against && !arguments.difference) return;
+  if (arguments.against && arguments.difference) {
+    throw InvalidInput("--against: not with --difference - leave one of them out");
+  }
+  if (!nodes) {
+    throw InvalidInput(std::string(arguments.against ? "--against" : "--difference") +
+                       ": needs the nodes that --nodes none leaves out - leave one of them out");
+  }
+}
+
 /// Whether --nodes keeps the nodes; throws InvalidInput for a word it does not know.
 bool keeps_nodes(const RunArguments& arguments) {
   if (arguments.nodes != "all" && arguments.nodes != "none") {
@@ -147,6 +168,8 @@ ExitCode command_run(const RunArguments& arguments) {
     options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
   }
   const bool nodes = keeps_nodes(arguments);
+  require_differences_possible(arguments, nodes);
+  if (arguments.until) options.until = parse_until(*arguments.until);
   const std::vector<std::string> sets = all_sets(arguments);
   if (arguments.scenario.empty()) {
     throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
@@ -158,6 +181,7 @@ ExitCode command_run(const RunArguments& arguments) {
   }
   require_out(arguments.overwrite, arguments.out);
   const Scenario scenario = read_supervised(arguments.scenario, sets, session, arguments.quiet);
+  options.references = references_of(arguments, scenario);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
@@ -185,7 +209,7 @@ ExitCode command_run(const RunArguments& arguments) {
   }
   std::optional<Checkpoint> begun;
   double seconds_before = 0;
-  if (arguments.resume) begun = begun_in(*folder, scenario, arguments.quiet);
+  if (arguments.resume) begun = begun_in(*folder, scenario, arguments);
   if (begun) {
     options.begun = &*begun;
     seconds_before = begun->seconds();

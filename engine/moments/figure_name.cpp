@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/moments/figure_name.h"
+
+#include <charconv>
+#include <sstream>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/words.h"
+
+namespace headlab {
+namespace {
+
+std::vector<FigureKind> list_figures() {
+  std::vector<FigureKind> all;
+  std::vector<std::string> axes;
+  const auto use = [&](const std::string& name, const auto&, const FieldText& text) {
+    FigureKind kind{name, axes, text.positive};
+    std::istringstream words(text.axes);
+    for (std::string word; words >> word;) kind.axes.push_back(word);
+    all.push_back(std::move(kind));
+  };
+  FigureVisitor<Estimate, decltype(use)> averages{use}, indices{use, "index_"},
+      of_query{use, "query_"};
+  const ErrorTerms<Estimate> terms;
+  terms.fields(averages);
+  terms.index_fields(indices);
+  axes = {"query"};
+  QueryErrorTerms<Estimate>().fields(of_query);
+  return all;
+}
+
+std::string kind_text(const FigureKind& kind) {
+  return kind.axes.empty() ? kind.name : kind.name + "[" + listed(kind.axes) + "]";
+}
+
+}  // namespace
+
+std::string FigureName::text() const {
+  std::string text = name;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    text += (i == 0 ? "[" : ",") + std::to_string(index[i]);
+  }
+  return index.empty() ? text : text + "]";
+}
+
+const std::vector<FigureKind>& figure_kinds() {
+  static const std::vector<FigureKind> all = list_figures();
+  return all;
+}
+
+const FigureKind& figure_kind(const std::string& option, const std::string& name) {
+  std::vector<std::string> names;
+  for (const FigureKind& kind : figure_kinds()) {
+    if (kind.name == name) return kind;
+    names.push_back(kind.name);
+  }
+  throw InvalidInput(option + ": figure \"" + one_line(name) + "\" is unknown" +
+                     suggestion(name, names));
+}
+
+FigureName parse_figure(const std::string& option, const std::string& text) {
+  const std::size_t open = std::min(text.find('['), text.size());
+  FigureName figure{.name = text.substr(0, open)};
+  const FigureKind& kind = figure_kind(option, figure.name);
+  const auto reject_index = [&]() {
+    throw InvalidInput(option + ": \"" + one_line(text) + "\" does not fit (allowed: " +
+                       kind_text(kind) + (kind.axes.empty() ? ")" : ", numbers from 0)"));
+  };
+  const char* at = text.data() + open;
+  const char* const end = text.data() + text.size();
+  while (at != end && *at != ']') {
+    const auto [stop, error] = std::from_chars(at + 1, end, figure.index.emplace_back());
+    if (error != std::errc() || stop == end || (*stop != ',' && *stop != ']')) reject_index();
+    at = stop;
+  }
+  if (open < text.size() && at + 1 != end) reject_index();
+  if (figure.index.size() != kind.axes.size()) reject_index();
+  return figure;
+}
+
+}  // namespace headlab

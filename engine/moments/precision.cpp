@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/moments/precision.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+
+namespace headlab {
+namespace {
+
+constexpr double spare = 1.05;  // of the replicates that an MCSE makes likely
+constexpr double min_growth = 1.1;
+constexpr double max_growth = 4;
+
+[[noreturn]] void reject_target(const std::string& text) {
+  throw InvalidInput("--until: \"" + one_line(text) +
+                     "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and "
+                     "at most 100 %; FIGURE@#3 for condition 3 alone)");
+}
+
+PrecisionTarget parse_target(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) reject_target(text);
+  const std::string left = text.substr(0, equals);
+  const std::size_t at = std::min(left.find('@'), left.size());
+  PrecisionTarget target{.figure = parse_figure("--until", left.substr(0, at))};
+  if (at < left.size()) {
+    const char* const first = left.data() + at + 2;
+    const char* const last = left.data() + left.size();
+    if (at + 2 >= left.size() || left[at + 1] != '#') reject_target(text);
+    const auto [stop, error] = std::from_chars(first, last, target.condition.emplace());
+    if (error != std::errc() || stop != last) reject_target(text);
+  }
+  std::string number = text.substr(equals + 1);
+  target.relative = number.ends_with('%');
+  if (target.relative) number.pop_back();
+  const char* const end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, target.limit);
+  const bool fits = error == std::errc() && stop == end && target.limit > 0 &&
+                    std::isfinite(target.limit) && (!target.relative || target.limit <= 100);
+  if (!fits) reject_target(text);
+  if (target.relative && !figure_kind("--until", target.figure.name).positive) {
+    throw InvalidInput("--until: " + target.text() + ": " + target.figure.name +
+                       " may be 0 or negative, and a share of it is no measure - give its "
+                       "standard error itself, as " +
+                       target.figure.text() + "=0.001");
+  }
+  return target;
+}
+
+}  // namespace
+
+std::string PrecisionTarget::text() const {
+  return figure.text() + (condition ? "@#" + std::to_string(*condition) : "") + "=" +
+         number_text(limit) + (relative ? "%" : "");
+}
+
+std::vector<PrecisionTarget> parse_until(const std::string& text) {
+  std::vector<PrecisionTarget> targets;
+  std::size_t begin = 0;
+  int brackets = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : ',';
+    brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c != ',' || (brackets > 0 && i < text.size())) continue;
+    targets.push_back(parse_target(text.substr(begin, i - begin)));
+    begin = i + 1;
+  }
+  return targets;
+}
+
+std::string until_text(std::span<const PrecisionTarget> targets) {
+  std::string text;
+  for (const PrecisionTarget& target : targets) text += (text.empty() ? "" : ",") + target.text();
+  return text;
+}
+
+double precision_ratio(const Estimate& figure, const PrecisionTarget& target) {
+  if (std::isnan(figure.value) || std::isnan(figure.mcse)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (figure.mcse == 0) return 0;
+  const double allowed = target.relative ? target.limit / 100 * figure.value : target.limit;
+  return allowed > 0 ? figure.mcse / allowed : std::numeric_limits<double>::infinity();
+}
+
+void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_condition,
+               const ConditionEstimates& estimates) {
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    if (targets[t].condition.value_or(of_condition) != of_condition) continue;
+    const Estimate* figure = find_figure<Estimate>(estimates, targets[t].figure);
+    const double seen =
+        figure ? precision_ratio(*figure, targets[t]) : std::numeric_limits<double>::quiet_NaN();
+    if (std::isnan(seen)) ++undefined;
+    if (!(seen > ratio)) continue;
+    ratio = seen;
+    condition = of_condition;
+    target = t;
+  }
+}
+
+std::uint64_t whole_nodes_from(std::uint64_t replicates) {
+  // A run of more replicates may have larger nodes. Draws of heads or queries are leaves throughout.
+  const MomentLayout leaves{.per_draw = true};
+  for (std::uint64_t before = 0; before != replicates;) {
+    before = replicates;
+    const std::uint64_t size = node_replicates(leaves, replicates);
+    replicates = (replicates + size - 1) / size * size;
+  }
+  return replicates;
+}
+
+std::uint64_t next_look(std::uint64_t replicates, double ratio) {
+  const double growth = std::clamp(spare * ratio * ratio, min_growth, max_growth);
+  return whole_nodes_from(
+      static_cast<std::uint64_t>(std::ceil(growth * static_cast<double>(replicates))));
+}
+
+std::uint64_t Precision::planned(std::size_t i) const {
+  return i == 0 ? first : next_look(looks[i - 1].replicates, looks[i - 1].ratio);
+}
+
+bool Precision::done() const {
+  return !looks.empty() && (looks.back().ratio <= 1 || looks.back().replicates >= most);
+}
+
+std::uint64_t Precision::goal() const {
+  return done() ? looks.back().replicates : std::min(most, planned(looks.size()));
+}
+
+void Precision::drop_early_look() {
+  if (!looks.empty() && looks.back().replicates < std::min(most, planned(looks.size() - 1))) {
+    looks.pop_back();
+  }
+}
+
+}  // namespace headlab

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/results/differences.h"
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "engine/moments/estimates.h"
+
+namespace headlab {
+namespace {
+
+JackknifedEstimates averages_of(const ConditionResult& one) {
+  return jackknifed_averages(one.tree, one.plan.head_weights, one.plan.truth);
+}
+
+/// Calls difference(i), which returns an estimate, for every number of a list.
+template <class Difference>
+ErrorTerms<Estimate> each_number(const Difference& difference) {
+  ErrorTerms<Estimate> terms;
+  const std::vector<Estimate*> numbers = all_numbers<Estimate>(terms);
+  for (std::size_t i = 0; i < numbers.size(); ++i) *numbers[i] = difference(i);
+  return terms;
+}
+
+ErrorTerms<Estimate> paired_difference(const JackknifedEstimates& one,
+                                       const JackknifedEstimates& other,
+                                       std::span<const double> counts) {
+  const auto left = all_numbers<const Jackknifed>(one);
+  const auto right = all_numbers<const Jackknifed>(other);
+  return each_number([&](std::size_t i) {
+    Estimate difference = (*left[i] - *right[i]).figure(counts);
+    // Without standard errors they look like constants.
+    if (left[i]->leave_one_out.empty()) {
+      difference.mcse = std::numeric_limits<double>::quiet_NaN();
+    }
+    return difference;
+  });
+}
+
+ErrorTerms<Estimate> independent_difference(const ConditionEstimates& one,
+                                            const ConditionEstimates& other) {
+  const auto left = all_numbers<const Estimate>(one);
+  const auto right = all_numbers<const Estimate>(other);
+  return each_number([&](std::size_t i) {
+    return Estimate{left[i]->value - right[i]->value, std::hypot(left[i]->mcse, right[i]->mcse)};
+  });
+}
+
+}  // namespace
+
+void set_differences(RunResult& result, const References& references) {
+  if (references.of.empty()) return;
+  result.difference_to = references.text;
+  std::map<std::size_t, JackknifedEstimates> subtracted;  // those that were needed so far
+  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
+    ConditionResult& one = result.conditions[i];
+    ConditionDifference& difference = one.difference.emplace();
+    difference.reference = references.of.at(i);
+    if (!difference.reference || *difference.reference >= result.conditions.size()) continue;
+    const ConditionResult& other = result.conditions[*difference.reference];
+    if (one.tree.count() == 0 || other.tree.count() == 0) continue;
+    if (one.plan.seed != other.plan.seed) {
+      difference.terms = independent_difference(one.estimates, other.estimates);
+    } else if (one.tree.count() == other.tree.count()) {
+      difference.paired = true;
+      const auto [at, is_new] = subtracted.try_emplace(*difference.reference);
+      if (is_new) at->second = averages_of(other);
+      difference.terms = paired_difference(averages_of(one), at->second, one.estimates.node_counts);
+    }
+  }
+}
+
+}  // namespace headlab

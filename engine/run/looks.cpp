@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/looks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::uint64_t min_replicates_of_target = 8;  // without standard errors below
+
+[[noreturn]] void reject_target_of(const PrecisionTarget& target, const std::string& problem) {
+  throw InvalidInput("--until: " + target.text() + ": " + problem);
+}
+
+std::string count_text(int count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+/// Figures of moments that vary, so that those which are undefined always are.
+ErrorTerms<double> made_up_terms(const Plan& plan) {
+  const MomentLayout layout = plan.layout();
+  Moments moments;
+  moments.count = min_replicates_of_target;
+  moments.mean.assign(layout.statistics(), 0);
+  moments.comoment.assign(layout.comoments(), 1);
+  const std::vector<double> truth(static_cast<std::size_t>(plan.queries), 0);
+  ErrorTerms<double> terms = error_terms(layout, moments, plan.head_weights, truth);
+  if (plan.redraws) terms.queries.clear();
+  return terms;
+}
+
+}  // namespace
+
+void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenario& scenario) {
+  const std::size_t count = scenario.conditions.size();
+  for (const PrecisionTarget& target : targets) {
+    if (!target.condition || *target.condition < count) continue;
+    reject_target_of(target, "there is no such condition (allowed: #0" +
+                                 (count > 1 ? " to #" + std::to_string(count - 1) : "") + ")");
+  }
+  const std::uint64_t most = scenario.conditions.front().replicates;
+  if (std::ranges::any_of(scenario.conditions, [&](const Condition& condition) {
+        return condition.replicates != most;
+      })) {
+    throw InvalidInput(
+        "--until: gives all conditions one number of replicates, and the scenario sweeps "
+        "run.replicates - take it out of [sweep]");
+  }
+  if (most < min_replicates_of_target) {
+    throw InvalidInput("--until: " + std::to_string(most) +
+                       " replicates at most have no standard errors - allow 8 or more");
+  }
+}
+
+void require_targets_defined(std::span<const PrecisionTarget> targets,
+                             const std::vector<ConditionResult>& conditions) {
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    const Plan& plan = conditions[i].plan;
+    const ErrorTerms<double> terms = made_up_terms(plan);
+    for (const PrecisionTarget& target : targets) {
+      if (target.condition.value_or(i) != i) continue;
+      const double* figure = find_figure<double>(terms, target.figure);
+      if (figure && !std::isnan(*figure)) continue;
+      const std::string what = "is undefined in condition #" + std::to_string(i) + ", which has " +
+                               count_text(plan.queries, "query", "queries") + ", " +
+                               count_text(plan.heads, "head", "heads") + " and " +
+                               (plan.moments == MomentMode::pairwise ? "pairwise" : "aggregate") +
+                               " moments";
+      reject_target_of(target,
+                       what + (target.condition || conditions.size() == 1
+                                   ? ""
+                                   : " - name conditions that have it, as " + target.figure.text() +
+                                         "@#" + std::to_string(i == 0 ? 1 : 0)));
+    }
+  }
+}
+
+Look look_at(std::span<const PrecisionTarget> targets,
+             const std::vector<ConditionResult>& conditions) {
+  Look look{.replicates = conditions.front().tree.count()};
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    look.add(targets, i, conditions[i].estimates);
+  }
+  return look;
+}
+
+}  // namespace headlab

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/references.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <variant>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/words.h"
+
+namespace headlab {
+namespace {
+
+void require_sweep(const std::string& option, const Scenario& scenario) {
+  if (scenario.conditions.size() > 1) return;
+  throw InvalidInput(option + ": the scenario has one condition - give it a [sweep]");
+}
+
+/// The number of a swept key.
+std::size_t swept_key(const std::string& option, const Scenario& scenario, const std::string& key) {
+  const auto found = std::ranges::find(scenario.swept, key);
+  if (found == scenario.swept.end()) {
+    throw InvalidInput(option + ": \"" + one_line(key) + "\" is not a swept key" +
+                       suggestion(key, scenario.swept));
+  }
+  return static_cast<std::size_t>(found - scenario.swept.begin());
+}
+
+std::optional<double> plain_number(const Value& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
+    return static_cast<double>(*integer);
+  }
+  if (const auto* number = std::get_if<double>(&value.data)) return *number;
+  return std::nullopt;
+}
+
+/// True where `value`, as TOML, is what a user wrote.
+bool is_written(const std::string& value, const std::string& written) {
+  if (value == written) return true;
+  const Value parsed = parse_value(value, "", {});
+  if (const auto* text = std::get_if<std::string>(&parsed.data)) return *text == written;
+  if (const Value* law = parsed.find("law")) {
+    const auto* name = std::get_if<std::string>(&law->data);
+    if (name && *name == written) return true;
+  }
+  try {
+    const Value other = parse_value(written, "", {});
+    return to_toml(other) == value ||
+           (plain_number(other) && plain_number(other) == plain_number(parsed));
+  } catch (const InvalidInput&) {
+    return false;  // a word, not TOML
+  }
+}
+
+/// For each condition the one that has value number `value` of key `s`, else the same values.
+std::vector<std::optional<std::size_t>> with_value(const Scenario& scenario, std::size_t s,
+                                                   const std::string& value) {
+  std::map<std::vector<std::string>, std::size_t> places;
+  for (std::size_t i = 0; i < scenario.conditions.size(); ++i) {
+    places.try_emplace(scenario.conditions[i].swept, i);
+  }
+  std::vector<std::optional<std::size_t>> references(scenario.conditions.size());
+  for (std::size_t i = 0; i < references.size(); ++i) {
+    std::vector<std::string> values = scenario.conditions[i].swept;
+    if (values[s] == value) continue;
+    values[s] = value;
+    if (const auto at = places.find(values); at != places.end()) references[i] = at->second;
+  }
+  return references;
+}
+
+std::vector<std::optional<std::size_t>> one_for_all(const Scenario& scenario, std::size_t which) {
+  std::vector<std::optional<std::size_t>> references(scenario.conditions.size(), which);
+  references[which].reset();
+  return references;
+}
+
+References by_value(const std::string& option, const Scenario& scenario, std::size_t s,
+                    const std::string& value) {
+  References references{.text = scenario.swept[s] + " = " + value,
+                        .of = with_value(scenario, s, value)};
+  if (std::ranges::none_of(references.of, [](const auto& one) { return one.has_value(); })) {
+    throw InvalidInput(option + ": no two conditions differ in " + scenario.swept[s] +
+                       " alone - name one condition, --against '#0'");
+  }
+  return references;
+}
+
+}  // namespace
+
+References references_against(const Scenario& scenario, const std::string& text) {
+  const std::string option = "--against";
+  require_sweep(option, scenario);
+  const std::size_t count = scenario.conditions.size();
+  if (text.starts_with('#')) {
+    std::size_t which = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + 1, end, which);
+    if (error != std::errc() || stop != end || which >= count) {
+      throw InvalidInput(option + ": there is no condition \"" + one_line(text) +
+                         "\" (allowed: #0 to #" + std::to_string(count - 1) + ")");
+    }
+    return {.text = "condition " + text, .of = one_for_all(scenario, which)};
+  }
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw InvalidInput(option + ": \"" + one_line(text) +
+                       "\" is no condition (allowed: #N, from 0, or KEY=VALUE of a swept key)");
+  }
+  const std::size_t s = swept_key(option, scenario, text.substr(0, equals));
+  const std::string written = text.substr(equals + 1);
+  std::vector<std::string> values;
+  std::set<std::string> seen;
+  for (const Condition& condition : scenario.conditions) {
+    if (seen.insert(condition.swept[s]).second) values.push_back(condition.swept[s]);
+  }
+  const auto value = std::ranges::find_if(
+      values, [&](const std::string& one) { return is_written(one, written); });
+  if (value == values.end()) {
+    std::vector<std::string> shown(
+        values.begin(), values.begin() + std::min<std::ptrdiff_t>(20, std::ssize(values)));
+    if (shown.size() < values.size()) shown.push_back("...");
+    throw InvalidInput(option + ": no condition has " + scenario.swept[s] + " = " +
+                       one_line(written) + " (allowed: " + one_line(listed(shown)) + ")");
+  }
+  const auto has_value = [&](const Condition& one) { return one.swept[s] == *value; };
+  if (std::ranges::count_if(scenario.conditions, has_value) > 1) {
+    return by_value(option, scenario, s, *value);
+  }
+  const auto only = std::ranges::find_if(scenario.conditions, has_value);
+  return {
+      .text = scenario.swept[s] + " = " + *value,
+      .of = one_for_all(scenario, static_cast<std::size_t>(only - scenario.conditions.begin()))};
+}
+
+References references_by_key(const Scenario& scenario, const std::string& key) {
+  const std::string option = "--difference";
+  require_sweep(option, scenario);
+  const std::size_t s = swept_key(option, scenario, key);
+  return by_value(option, scenario, s, scenario.conditions.front().swept[s]);
+}
+
+}  // namespace headlab
