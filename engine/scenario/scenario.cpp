@@ -260,7 +260,7 @@ class ConditionReader {
     const Value* table = root_.find("claim");
     if (table == nullptr) return;
     const TableReader claim(*table, "claim");
-    claim.allow({"name", "form", "index", "expected", "margin"});
+    claim.allow({"name", "form", "index", "expected", "margin", "compare"});
     std::string word;
     for (const char* key : {"name", "form"}) claim.optional(key, word, "");
     for (const char* key : {"index", "expected"}) claim.words(key);

@@ -4,6 +4,7 @@
 /// scenarios/claims/, and test that a fault turns its verdict.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct ClaimForm {
   std::string refuted_by;   ///< what would refute it
   /// The comparisons at the replicates simulated so far: the same ones, in the same order, at every
   /// look.
-  std::vector<Finding> (*examine)(Experiment& experiment);
+  std::function<std::vector<Finding>(Experiment& experiment)> examine;
 };
 
 struct Claim {

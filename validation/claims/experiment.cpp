@@ -30,13 +30,16 @@ ClaimSection read_claim_section(const Scenario& scenario) {
   return section;
 }
 
-Experiment::Experiment(Scenario scenario, Session session, Substitutes substitutes)
+Experiment::Experiment(Scenario scenario, ClaimSection section, Session session,
+                       Substitutes substitutes)
     : scenario_(std::move(scenario)),
-      section_(read_claim_section(scenario_)),
+      section_(std::move(section)),
       session_(std::move(session)),
       substitutes_(std::move(substitutes)) {
   for (const Condition& condition : scenario_.conditions) {
-    require_one_draw(condition, "claims are about given heads and queries");
+    if (!section_.form.empty()) {
+      require_one_draw(condition, "this claim is about given heads and queries");
+    }
     Preparation& found = found_.emplace_back();
     find_weights(condition, found, session_);
     plans_.push_back(make_plan(condition, found));
@@ -48,7 +51,8 @@ void Experiment::look_at(std::uint64_t replicates) {
 }
 
 const JackknifedEstimates& Experiment::observed(std::size_t which) {
-  return observed("condition " + std::to_string(which), plan(which));
+  return observe("condition " + std::to_string(which), plan(which), *session_.backend,
+                 &condition(which));
 }
 
 const JackknifedEstimates& Experiment::observed(const std::string& key, const Plan& plan) {
@@ -57,14 +61,25 @@ const JackknifedEstimates& Experiment::observed(const std::string& key, const Pl
 
 const JackknifedEstimates& Experiment::observed(const std::string& key, const Plan& plan,
                                                 const Backend& backend) {
+  return observe(key, plan, backend, nullptr);
+}
+
+const JackknifedEstimates& Experiment::observe(const std::string& key, const Plan& plan,
+                                               const Backend& backend, const Condition* condition) {
   std::unique_ptr<Observation>& at = observations_[key];
   if (!at) {
-    at = std::make_unique<Observation>(Observation{plan, MomentTree(plan.layout()), {}});
+    at = std::make_unique<Observation>(Observation{plan, MomentTree(plan.kept_layout()), {}});
     add_fault(at->plan);
   }
   if (at->tree.count() != replicates_) {
+    SimulationHooks hooks{.stop = session_.stop_hook()};
+    if (plan.redraws && condition != nullptr) {
+      hooks.set_draw = [&](Plan& drawn, std::size_t, std::uint64_t draw) {
+        set_draw(drawn, *condition, draw);
+      };
+    }
     at->tree = continue_simulation(std::move(at->tree), at->plan, backend, session_.threads,
-                                   replicates_, {.stop = session_.stop_hook()});
+                                   replicates_, hooks);
     if (at->tree.count() != replicates_) throw TimeIsUp();
     at->estimates = jackknifed_estimates(at->tree, at->plan.head_weights, at->plan.truth);
   }

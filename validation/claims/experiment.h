@@ -19,7 +19,7 @@
 
 namespace headlab {
 
-/// The [claim] section of a scenario.
+/// The [claim] section of a scenario of a built-in claim.
 struct ClaimSection {
   std::string name;
   std::string form;
@@ -56,7 +56,9 @@ struct Substitutes {
 /// the others, replicate by replicate.
 class Experiment {
  public:
-  Experiment(Scenario scenario, Session session, Substitutes substitutes = {});
+  /// \param section  of a built-in claim; without a form: the scenario states its claims itself
+  Experiment(Scenario scenario, ClaimSection section, Session session,
+             Substitutes substitutes = {});
 
   const Scenario& scenario() const { return scenario_; }
   const ClaimSection& section() const { return section_; }
@@ -90,6 +92,10 @@ class Experiment {
   const std::vector<double>& node_counts();
 
  private:
+  /// `condition` draws heads or queries again where the plan does.
+  const JackknifedEstimates& observe(const std::string& key, const Plan& plan,
+                                     const Backend& backend, const Condition* condition);
+
   struct Observation {
     Plan plan;
     MomentTree tree;

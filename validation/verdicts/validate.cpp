@@ -12,6 +12,7 @@
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "validation/claims/claim_scenarios.h"
+#include "validation/claims/stated_claim.h"
 #include "validation/statistics/looks.h"
 
 namespace headlab {
@@ -139,9 +140,10 @@ void decide(std::vector<Pending>& pending, Validation& result) {
 }
 
 /// A row with everything that is known before anything is simulated.
-VerdictRow blank_row(const Experiment& experiment, const ClaimForm& form) {
+VerdictRow blank_row(const Experiment& experiment, const ClaimSection& section,
+                     const ClaimForm& form) {
   VerdictRow row;
-  row.claim = experiment.section().name;
+  row.claim = section.name;
   row.form = form.name;
   const auto name = [](const auto& law) { return std::string(law.name); };
   row.kernel = std::visit(name, experiment.condition().kernel);
@@ -152,7 +154,7 @@ VerdictRow blank_row(const Experiment& experiment, const ClaimForm& form) {
   row.assumptions = form.assumptions;
   row.refuted_by = form.refuted_by;
   row.scenario = experiment.scenario().file;
-  row.margin = experiment.margin();
+  row.margin = section.margin;
   return row;
 }
 
@@ -171,24 +173,20 @@ class Validator {
 
   /// Adds a scenario of `form`, by default of the form that its [claim] section names.
   void add(const ClaimScenario& file, const ClaimForm* form = nullptr) {
-    std::vector<std::string> sets;
-    if (options_.seed) sets.push_back("run.seed=" + std::to_string(*options_.seed));
-    if (options_.replicates) {
-      sets.push_back("run.replicates=" + std::to_string(*options_.replicates));
-    }
-    Scenario scenario = parse_scenario(file.text, file.file, sets);
-    if (form == nullptr) {
-      const ClaimSection section = read_claim_section(scenario);
-      form = &find_form(find_claim(section.name), section.form);
-    }
-    studies_.push_back({std::move(scenario), form});
+    add(parse_scenario(file.text, file.file, sets()), form, "");
+  }
+
+  /// Adds a scenario file, which states claims of its own or has the [claim] section of another.
+  void add_file(const std::string& file) {
+    const ReadHooks hooks{.stop = session_.stop_hook()};
+    add(read_scenario(file, sets(), hooks), nullptr, file);
   }
 
   Validation run() {
-    for (std::size_t i = 0; i < studies_.size(); ++i) {
-      const ClaimSection section = read_claim_section(studies_[i].scenario);
-      tell(i, section.name + ": " + section.form);
-      examine(std::move(studies_[i].scenario), section, *studies_[i].form);
+    std::size_t done = 0;
+    for (Study& study : studies_) {
+      tell(done++, study.forms[0].section.name + ": " + study.forms[0].form.name);
+      examine(std::move(study));
     }
     tell(studies_.size(), "");
     decide(pending_, result_);
@@ -197,10 +195,57 @@ class Validator {
   }
 
  private:
-  struct FormStudy {
-    Scenario scenario;
-    const ClaimForm* form;
+  struct StudiedForm {
+    ClaimForm form;
+    ClaimSection section;
+    std::vector<Pending> pending = {};  ///< one for each verdict of the form
+
+    bool decided() const {
+      return std::ranges::all_of(pending, [](const Pending& one) { return one.decided; });
+    }
   };
+
+  /// One scenario with the forms that are examined in it.
+  struct Study {
+    Scenario scenario;
+    ClaimSection section;  ///< of a built-in claim, or empty
+    std::vector<StudiedForm> forms;
+    std::string argument;  ///< of `headlab validate`
+  };
+
+  std::vector<std::string> sets() const {
+    std::vector<std::string> all;
+    if (options_.seed) all.push_back("run.seed=" + std::to_string(*options_.seed));
+    if (options_.replicates)
+      all.push_back("run.replicates=" + std::to_string(*options_.replicates));
+    return all;
+  }
+
+  void add(Scenario scenario, const ClaimForm* form, const std::string& file) {
+    Study study{.scenario = std::move(scenario), .section = {}, .forms = {}, .argument = file};
+    if (form == nullptr && states_claims(study.scenario)) {
+      const Condition& first = study.scenario.conditions.front();
+      if (first.replicates < smallest_scenario) {
+        throw InvalidInput(source_location(first, "run.replicates") +
+                           ": run.replicates: " + std::to_string(first.replicates) +
+                           " are too few for a verdict (allowed: at least " +
+                           std::to_string(smallest_scenario) + ")");
+      }
+      for (StatedClaim& stated : read_stated_claims(study.scenario)) {
+        ClaimSection section{.name = first.name,
+                             .form = stated.form.name,
+                             .expected = {stated.expected},
+                             .margin = stated.margin};
+        study.forms.push_back({std::move(stated.form), std::move(section)});
+      }
+    } else {
+      study.section = read_claim_section(study.scenario);
+      if (study.argument.empty()) study.argument = study.section.name;
+      if (form == nullptr) form = &find_form(find_claim(study.section.name), study.section.form);
+      study.forms.push_back({*form, study.section});
+    }
+    studies_.push_back(std::move(study));
+  }
 
   void tell(std::size_t done, const std::string& stage) const {
     if (!session_.report) return;
@@ -212,59 +257,69 @@ class Validator {
   }
 
   /// Looks at one scenario until its verdicts are decided.
-  void examine(Scenario scenario, const ClaimSection& section, const ClaimForm& form) {
+  void examine(Study study) {
     const Stopwatch watch;
     const double factor = options_.full ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
-        factor * static_cast<double>(scenario.conditions.front().replicates));
-    const std::uint64_t seed = scenario.conditions.front().seed;
-    Experiment experiment(std::move(scenario), session_, options_.substitutes);
+        factor * static_cast<double>(study.scenario.conditions.front().replicates));
+    const std::uint64_t seed = study.scenario.conditions.front().seed;
+    Experiment experiment(std::move(study.scenario), study.section, session_, options_.substitutes);
 
-    std::vector<Pending> pending(section.expected.size());
-    for (std::size_t i = 0; i < pending.size(); ++i) {
-      pending[i].row = blank_row(experiment, form);
-      pending[i].row.expected = section.expected[i];
-      if (!section.indices.empty()) pending[i].row.index = section.indices[i];
-      pending[i].row.replay = replay(section.name, seed);
+    for (StudiedForm& one : study.forms) {
+      one.pending.resize(one.section.expected.size());
+      for (std::size_t i = 0; i < one.pending.size(); ++i) {
+        VerdictRow& row = one.pending[i].row;
+        row = blank_row(experiment, one.section, one.form);
+        row.expected = one.section.expected[i];
+        if (!one.section.indices.empty()) row.index = one.section.indices[i];
+        row.replay = replay(study.argument, seed);
+      }
     }
-    auto all_decided = [&] {
-      return std::all_of(pending.begin(), pending.end(),
-                         [](const Pending& p) { return p.decided; });
-    };
     try {
-      for (std::size_t i = 0; i < look_shares.size() && !all_decided(); ++i) {
+      for (std::size_t i = 0; i < look_shares.size(); ++i) {
+        if (std::ranges::all_of(study.forms, &StudiedForm::decided)) break;
         if (session_.should_stop()) throw TimeIsUp();
         experiment.look_at(look_replicates(i, replicates));
-        std::vector<Finding> findings = form.examine(experiment);
-        if (findings.size() != pending.size()) {
-          throw std::logic_error("claim " + section.name + ", form " + section.form + ": " +
-                                 std::to_string(findings.size()) + " findings for " +
-                                 std::to_string(pending.size()) + " expected verdicts");
-        }
-        for (std::size_t f = 0; f < findings.size(); ++f) {
-          look(pending[f], std::move(findings[f]), experiment.replicates(),
-               i + 1 == look_shares.size());
+        for (StudiedForm& one : study.forms) {
+          if (!one.decided()) look_at_form(one, experiment, i + 1 == look_shares.size());
         }
       }
     } catch (const TimeIsUp&) {
       complete_ = false;
-    } catch (const ClosedFormDeclines& error) {
-      for (Pending& one : pending) {
-        one.row.verdict = Verdict::limited_by_theory;
-        one.row.note = error.what();
-        one.row.complete = true;
-        one.comparisons.clear();
-        one.p_values.clear();
-      }
     }
-    for (Pending& one : pending) {
-      one.row.seconds = watch.seconds();
-      pending_.push_back(std::move(one));
+    for (StudiedForm& one : study.forms) {
+      for (Pending& pending : one.pending) {
+        pending.row.seconds = watch.seconds();
+        pending_.push_back(std::move(pending));
+      }
     }
   }
 
-  std::string replay(const std::string& claim, std::uint64_t seed) const {
-    std::string command = "headlab validate " + claim;
+  void look_at_form(StudiedForm& one, Experiment& experiment, bool last) {
+    try {
+      std::vector<Finding> findings = one.form.examine(experiment);
+      if (findings.size() != one.pending.size()) {
+        throw std::logic_error("claim " + one.section.name + ", form " + one.form.name + ": " +
+                               std::to_string(findings.size()) + " findings for " +
+                               std::to_string(one.pending.size()) + " expected verdicts");
+      }
+      for (std::size_t f = 0; f < findings.size(); ++f) {
+        look(one.pending[f], std::move(findings[f]), experiment.replicates(), last);
+      }
+    } catch (const ClosedFormDeclines& error) {
+      for (Pending& pending : one.pending) {
+        pending.row.verdict = Verdict::limited_by_theory;
+        pending.row.note = error.what();
+        pending.row.complete = true;
+        pending.decided = true;
+        pending.comparisons.clear();
+        pending.p_values.clear();
+      }
+    }
+  }
+
+  std::string replay(const std::string& argument, std::uint64_t seed) const {
+    std::string command = "headlab validate " + argument;
     if (options_.full) command += " --level full";
     if (session_.backend.name() != "auto") command += " --backend " + session_.backend.name();
     if (options_.seed) command += " --seed " + std::to_string(seed);
@@ -275,7 +330,7 @@ class Validator {
   const Session& session_;
   const ValidateOptions& options_;
   const Stopwatch watch_;
-  std::vector<FormStudy> studies_;
+  std::vector<Study> studies_;
   std::vector<Pending> pending_;
   bool complete_ = true;
   Validation result_;
@@ -299,9 +354,15 @@ const char* verdict_text(Verdict verdict) {
   return "";
 }
 
+bool names_scenario(const std::string& claim) {
+  return claim.find('/') != std::string::npos || claim.ends_with(".toml");
+}
+
 Validation validate(const std::vector<std::string>& names, const Session& session,
                     const ValidateOptions& options) {
-  for (const std::string& name : names) find_claim(name);
+  for (const std::string& name : names) {
+    if (!names_scenario(name)) find_claim(name);
+  }
   Validator validator(session, options);
   for (const Claim& claim : claims()) {
     if (!names.empty() && std::find(names.begin(), names.end(), claim.name) == names.end())
@@ -312,6 +373,9 @@ Validation validate(const std::vector<std::string>& names, const Session& sessio
         if (section.name == claim.name && section.form == form.name) validator.add(file);
       }
     }
+  }
+  for (const std::string& name : names) {
+    if (names_scenario(name)) validator.add_file(name);
   }
   return validator.run();
 }

@@ -123,7 +123,11 @@ struct Validation {
   }
 };
 
-/// Examines the claims named, all of them for an empty list, each with its built-in scenarios. A
+/// True for the name of a scenario file: it has a '/' or ends in .toml.
+bool names_scenario(const std::string& claim);
+
+/// Examines the claims named, all built-in ones for an empty list, each with its scenarios; a name
+/// may be that of a scenario file that states claims of its own (stated_claim.h). A
 /// claim is supported if every comparison is at level alpha (intersection-union), and refuted if
 /// Holm's procedure over all comparisons of this call rejects one of its own. Throws InvalidInput
 /// for an unknown claim or too few replicates. Reports the studies done.

@@ -137,7 +137,10 @@ void add_theory(CLI::App& app, TheoryArguments& theory) {
 
 void add_validate(CLI::App& app, ValidateArguments& validate) {
   CLI::App* command = app.add_subcommand("validate", "Test claims of the theory by simulation");
-  command->add_option("CLAIM", validate.claims, "Claims to test; all by default")->type_name("");
+  command
+      ->add_option("CLAIM", validate.claims,
+                   "Claims to test, by name or as a scenario file that states them; all by default")
+      ->type_name("");
   command
       ->add_option("--level", validate.level,
                    "quick (the default) or full: 100 times the replicates")

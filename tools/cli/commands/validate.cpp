@@ -63,7 +63,9 @@ ExitCode command_validate(const ValidateArguments& arguments) {
     throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
-  for (const std::string& name : arguments.claims) find_claim(name);
+  for (const std::string& name : arguments.claims) {
+    if (!names_scenario(name)) find_claim(name);
+  }
   require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Claims that a scenario states itself, in tables [[claim.compare]] (docs/conjectures.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/scenario/scenario.h"
+#include "validation/claims/claim.h"
+
+namespace headlab {
+
+/// A claim of a scenario's own.
+struct StatedClaim {
+  ClaimForm form;
+  double margin = 0;          ///< as written: absolute, or relative
+  std::string expected = {};  ///< verdict fixed beforehand; empty: none
+};
+
+/// True where the scenario has a table [[claim.compare]].
+bool states_claims(const Scenario& scenario);
+
+/// Reads them, in their order; throws InvalidInput with one line that says where, for a figure that
+/// does not exist, a condition that is not in the sweep or not the only one, a missing margin.
+std::vector<StatedClaim> read_stated_claims(const Scenario& scenario);
+
+}  // namespace headlab
