@@ -13,7 +13,8 @@ ClaimSection read_claim_section(const Scenario& scenario) {
   const Value parameters = scenario.conditions.at(0).parameters.tree();
   const Value* table = parameters.find("claim");
   if (table == nullptr)
-    reject(parameters.location, "claim", "is missing - this is not a claim's scenario");
+    reject(parameters.location, "claim",
+           "is missing - state what is claimed in a table [[claim.compare]]");
   const TableReader reader(*table, "claim");
   ClaimSection section;
   reader.required("name", section.name, "the claim");

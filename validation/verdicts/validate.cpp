@@ -127,6 +127,7 @@ void decide(std::vector<Pending>& pending, Validation& result) {
                                        ? strongest
                                        : max_decisive(one.comparisons)];
     if (row.verdict != Verdict::refuted) row.counterexample.reset();
+    row.effects = one.comparisons;
     if (row.verdict == Verdict::unresolved) {
       for (const Comparison& c : one.comparisons) {
         if (supports(c, verdict_alpha / looks)) continue;

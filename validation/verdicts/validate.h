@@ -41,8 +41,9 @@ struct VerdictRow {
   bool complete = false;  ///< all looks it needed were taken
 
   std::size_t comparisons = 0;
-  Comparison decisive;           ///< the one that came nearest to contradicting, or did
-  std::uint64_t replicates = 0;  ///< at the look that decided
+  Comparison decisive;                   ///< the one that came nearest to contradicting, or did
+  std::vector<Comparison> effects = {};  ///< of every comparison, at the look that decided
+  std::uint64_t replicates = 0;          ///< at the look that decided
   double replicates_needed =
       0;  ///< estimated, of an unresolved one; infinite: at the margin's edge
   double seconds = 0;
@@ -68,13 +69,16 @@ struct VerdictRow {
     visit("assumptions", assumptions, "what it is claimed under");
     visit("refuted_by", refuted_by, "what would refute it");
     visit("verdict", verdict_text(verdict), "verdict");
-    visit("expected", expected, "verdict that is expected");
+    visit("expected", expected.empty() ? std::nullopt : std::optional(expected),
+          "verdict that is expected");
     visit("complete", complete, "all looks it needed were taken");
     visit("alpha", verdict_alpha, "family-wise level");
     visit("comparisons", comparisons, "comparisons");
     visit("margin", margin, "what still counts as equal");
-    visit("effect", comparisons > 0 ? std::optional(DecisiveEffect{decisive}) : std::nullopt,
+    visit("effect", comparisons > 0 ? std::optional(EffectFields{decisive}) : std::nullopt,
           "effect that decided, or came nearest to deciding");
+    visit("effects", std::vector<ComparisonFields>(effects.begin(), effects.end()),
+          "effects of all comparisons", {.item = "comparison"});
     visit("replicates", replicates, "training sets at the look that decided");
     visit("replicates_needed",
           verdict == Verdict::unresolved ? std::optional(replicates_needed) : std::nullopt,
@@ -87,7 +91,7 @@ struct VerdictRow {
   }
 
  private:
-  struct DecisiveEffect {
+  struct EffectFields {
     const Comparison& comparison;
 
     template <class Visitor>
@@ -96,6 +100,19 @@ struct VerdictRow {
       visit("of", comparison.what, "what the effect is of");
       visit("zone", comparison.statement == Statement::equal ? "two-sided" : "one-sided",
             "two-sided: |effect| <= margin is claimed, one-sided: effect >= -margin");
+    }
+  };
+
+  struct ComparisonFields {
+    ComparisonFields(const Comparison& one) : comparison(&one) {}  // NOLINT: made from a vector
+    const Comparison* comparison;
+
+    template <class Visitor>
+    void fields(Visitor& visit) const {
+      EffectFields{*comparison}.fields(visit);
+      visit("margin", comparison->margin, "what still counts as equal");
+      visit("observed", comparison->observed, "figure that is compared");
+      visit("reference", comparison->expected, "what it is compared with");
     }
   };
 };

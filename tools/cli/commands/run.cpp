@@ -29,6 +29,7 @@
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
+#include "validation/claims/stated_claim.h"
 
 namespace headlab::tools {
 namespace {
@@ -182,6 +183,10 @@ ExitCode command_run(const RunArguments& arguments) {
   require_out(arguments.overwrite, arguments.out);
   const Scenario scenario = read_supervised(arguments.scenario, sets, session, arguments.quiet);
   options.references = references_of(arguments, scenario);
+  if (states_claims(scenario) && !arguments.quiet) {
+    std::cerr << "headlab: verdicts on the claims of the scenario: headlab validate "
+              << arguments.scenario << "\n";
+  }
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
