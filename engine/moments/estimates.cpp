@@ -150,6 +150,7 @@ static_assert(std::size(draw_terms) + 1 == draw_statistics);
 ErrorTerms<double> terms_of_draws(const MomentLayout& layout, bool has_covariance_mean,
                                   std::span<const double> statistics) {
   ErrorTerms<double> terms;
+  for (double* number : all_numbers<double>(terms)) *number = undefined;
   for (std::size_t i = 0; i < std::size(draw_terms); ++i) terms.*draw_terms[i].of = statistics[i];
   terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
   if (!has_covariance_mean) terms.head_covariance_mean = undefined;

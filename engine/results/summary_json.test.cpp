@@ -107,6 +107,23 @@ TEST(SummaryJson, GivesNullForWhatIsUndefined) {
   EXPECT_TRUE(one_head["mse"]["value"].is_number());
 }
 
+TEST(SummaryJson, GivesNullForFiguresOfHeadsAndQueriesThatAreRedrawn) {
+  const Json json = summary({"heads.subspaces={law=\"haar\", redraw=true}"})["conditions"][0];
+  EXPECT_EQ(json["redraw"], "heads");
+  EXPECT_TRUE(json["mse"]["mcse"].is_number());
+  ASSERT_EQ(json["queries"].size(), 2u);
+  EXPECT_TRUE(json["queries"][0]["mse"]["value"].is_null());
+  EXPECT_EQ(json["queries"][0]["head_bias"].dump(), "[null,null]");
+  EXPECT_TRUE(json["queries"][0]["head_covariance"].is_null());
+  EXPECT_TRUE(json["queries"][0]["truth"].is_number());
+  const Json queries = summary({"queries={law=\"design\", count=2, redraw=true}"})["conditions"][0];
+  EXPECT_EQ(queries["redraw"], "queries");
+  EXPECT_TRUE(queries["queries"][0]["truth"].is_null());
+  EXPECT_EQ(queries["queries"][0]["x"].dump(), "[null,null,null,null]");
+  EXPECT_TRUE(queries["mse"]["query_se"].is_null());
+  EXPECT_FALSE(summary()["conditions"][0].contains("redraw"));
+}
+
 TEST(SummaryJson, GivesNoStandardErrorBelowEightReplicates) {
   const Scenario scenario = hand_made::scenario();
   const Json json = summary(scenario, hand_made::result(scenario, 7));

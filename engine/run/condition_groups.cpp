@@ -17,10 +17,11 @@ bool is_beside_the_draws(const std::string& key) {
          key.starts_with("queries.") || key == "run.moments";
 }
 
-/// What the sweep says of the draws of a condition: where it differs they may differ. A million
-/// conditions are too many to compare the plans of any two.
+/// What the sweep says of the draws of a condition, and whether it redraws: where it differs
+/// conditions may not be simulated together. A million conditions are too many to compare the plans
+/// of any two.
 std::string draws_of(const Scenario& scenario, const Condition& condition) {
-  std::string text;
+  std::string text = redraws(condition) ? "redraws\n" : "";
   for (std::size_t i = 0; i < condition.swept.size(); ++i) {
     if (!is_beside_the_draws(scenario.swept[i])) text += condition.swept[i] + '\n';
   }
@@ -39,7 +40,6 @@ std::vector<ConditionGroup> condition_groups(const Scenario& scenario, Plans pla
     const std::uint64_t replicates = scenario.conditions[which].replicates;
     if (scenario.conditions[group[0]].replicates != replicates) return false;
     if (!shares_draws(*plans[group[0]], *plans[which])) return false;
-    if (plans[group[0]]->redraws != plans[which]->redraws) return false;
     std::vector<const Plan*> together;
     for (const std::size_t member : group) together.push_back(plans[member]);
     together.push_back(plans[which]);

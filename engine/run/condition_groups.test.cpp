@@ -86,6 +86,14 @@ TEST(ConditionGroups, HoldWhatSharesItsDraws) {
   }
 }
 
+TEST(ConditionGroups, HoldConditionsThatAllRedrawOrNone) {
+  Scenario scenario = grouped_study("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8, 1.6]");
+  for (const std::size_t i : {1u, 3u}) {
+    std::get<HaarSubspaces>(scenario.conditions[i].subspaces).redraw = true;
+  }
+  EXPECT_EQ(groups_of(scenario), (Groups{{0, 2}, {1, 3}}));
+}
+
 TEST(ConditionGroups, NeedNotStandSideBySide) {
   EXPECT_EQ(groups_of(grouped_study("\"heads.dim\" = [1, 2]\n\"data.n\" = [10, 20, 30]")),
             (Groups{{0, 3}, {1, 4}, {2, 5}}));

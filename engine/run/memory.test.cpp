@@ -185,6 +185,18 @@ TEST_F(Memory, CheckNamesN) {
   EXPECT_EQ(refusal(condition), "");
 }
 
+TEST_F(Memory, CheckCountsTheHeadsAndQueriesOfEveryWorkersDraw) {
+  limit(gib);
+  Condition condition = condition_of(4);
+  condition.n = 1;
+  condition.queries = DesignQueries{.count = 1000000, .seed = 0};
+  condition.heads = 1;
+  EXPECT_EQ(refusal(condition, 16), refusal(condition, 1));
+  condition.queries = DesignQueries{.count = 1000000, .seed = 0, .redraw = true};
+  EXPECT_EQ(refusal(condition, 1), "");
+  EXPECT_EQ(refusal(condition, 16).rfind("queries.count: needs ", 0), 0u) << refusal(condition, 16);
+}
+
 TEST_F(Memory, CheckSaysWhereNWasWritten) {
   limit(gib);
   Condition condition = condition_of(3);

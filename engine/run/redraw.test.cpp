@@ -318,8 +318,7 @@ TEST(Redraw, AgreesOnEveryBackend) {
 }
 
 TEST(Redraw, LearnsHeadsAndRedrawsQueries) {
-  const std::string learned =
-      "heads.subspaces={ law = \"learned\", fit = \"FIT\", steps = 10, points = 25 }";
+  const std::string learned = "heads.subspaces={ law = \"learned\", fit = \"FIT\", steps = 10 }";
   for (const std::string fit : {"once", "per_replicate"}) {
     std::string law = learned;
     law.replace(law.find("FIT"), 3, fit);

@@ -248,9 +248,12 @@ std::string source_location(const Condition& condition, const std::string& key) 
 
 void require_one_draw(const Condition& condition, const std::string& reason) {
   if (!redraws(condition)) return;
-  const std::string key =
-      redraws(condition.subspaces) ? "heads.subspaces.redraw" : "queries.redraw";
-  reject(condition, key, "is true, but " + reason + " - write --set " + key + "=false");
+  std::vector<std::string> keys;
+  if (redraws(condition.subspaces)) keys.emplace_back("heads.subspaces.redraw");
+  if (redraws(condition.queries)) keys.emplace_back("queries.redraw");
+  std::string advice;
+  for (const std::string& key : keys) advice += " --set " + key + "=false";
+  reject(condition, keys.front(), "is true, but " + reason + " - write" + advice);
 }
 
 void reject(const Condition& condition, const std::string& key, const std::string& problem) {

@@ -41,18 +41,23 @@ inline const Provenance program = {"9.8.7", "abc1234", "GCC 1.2.3", "release"};
 /// round numbers.
 inline ConditionResult condition_result(const Condition& condition, std::uint64_t replicates) {
   Plan plan = make_plan(condition);
-  const MomentLayout layout = plan.layout();
+  const MomentLayout layout = plan.kept_layout();
   MomentTree tree(layout);
   std::uint64_t draw = 1;
   while (tree.count() < replicates) {
     const std::uint64_t left = replicates - tree.count();
-    const std::uint64_t node = tree.count() < 256 ? 1 : leaf_replicates;
+    const std::uint64_t node = tree.count() < first_leaf_of(layout) ? 1 : leaf_replicates;
     const int count = static_cast<int>(std::min(node, left));
-    std::vector<double> statistics(static_cast<std::size_t>(count) * layout.statistics());
+    const int vectors = layout.per_draw ? 1 : count;  // of statistics
+    std::vector<double> statistics(static_cast<std::size_t>(vectors) * layout.statistics());
     for (double& number : statistics)
       number = 0.3 + 0.1 * std::sin(std::sqrt(2.0) * double(draw++));
     Moments moments;
-    leaf_moments(layout, statistics, count, moments);
+    if (layout.per_draw) {
+      moments = {.count = leaf_replicates, .mean = statistics, .comoment = {}, .windows = {}};
+    } else {
+      leaf_moments(layout, statistics, count, moments);
+    }
     moments.windows = {draw % 3, draw % 5};
     tree.append(std::move(moments));
   }

@@ -85,12 +85,35 @@ def mse_and_correlation(condition, nodes, parts):
     return np.array([mse.mean(), cross / (heads * (heads - 1)) / own])
 
 
-def recompute(condition, nodes):
-    """The two figures above with their Monte Carlo standard errors, from the nodes of a condition.
+def jackknife(counts, full, left_out):
+    """Delete-one jackknife over groups, weighted by their counts (Busing, Meijer and van der Leeden
+    1999)."""
+    h = (counts.sum() / counts)[:, None]
+    centre = len(counts) * full - ((1 - 1 / h) * left_out).sum(axis=0)
+    pseudo = h * full - (h - 1) * left_out
+    return np.sqrt(((pseudo - centre) ** 2 / (h - 1)).mean(axis=0))
 
-    Delete-one jackknife over groups of nodes, weighted by their counts (Busing, Meijer and van der
-    Leeden 1999).
-    """
+
+def figures_of_draws(nodes):
+    """MSE and output correlation of nodes that hold figures of draws."""
+    mean = np.average(nodes["mean"].values, axis=0, weights=nodes["count"].values)
+    of = dict(zip(nodes.statistic.values, mean))
+    return np.array([of["bias_squared"] + of["variance_term"] + of["covariance_term"],
+                     of["head_covariance_mean"] / of["head_variance_mean"]])
+
+
+def recompute_draws(nodes):
+    """The same with their Monte Carlo standard errors."""
+    groups = nodes.jackknife.values
+    each = range(groups.max() + 1)
+    full = figures_of_draws(nodes)
+    left_out = np.array([figures_of_draws(nodes.isel(node=groups != g)) for g in each])
+    counts = np.array([float(nodes["count"].values[groups == g].sum()) for g in each])
+    return full, jackknife(counts, full, left_out)
+
+
+def recompute(condition, nodes):
+    """The two figures above with their Monte Carlo standard errors, from the nodes of a condition."""
     first, second = nodes.pair_first.values, nodes.pair_second.values
     parts = [
         (float(nodes["count"][i]), nodes["mean"].values[i], nodes.comoment.values[i], first, second)
@@ -104,11 +127,7 @@ def recompute(condition, nodes):
         mse_and_correlation(condition, nodes, [n for h, group in enumerate(groups) if h != g for n in group])
         for g in range(len(groups))
     ])
-    h = (counts.sum() / counts)[:, None]
-    centre = len(groups) * full - ((1 - 1 / h) * left_out).sum(axis=0)
-    pseudo = h * full - (h - 1) * left_out
-    variance = ((pseudo - centre) ** 2 / (h - 1)).mean(axis=0)
-    return full, np.sqrt(variance)
+    return full, jackknife(counts, full, left_out)
 
 
 def require(condition, what):
@@ -190,6 +209,27 @@ def check_one_layout(path, summary):
     require(check_conditions(path, root, summary, "") == [0, 1], "conditions are missing")
 
 
+def check_draws(path, summary):
+    """Heads that are drawn again for every leaf."""
+    root = xr.load_dataset(path)
+    nodes = xr.load_dataset(path, group="nodes")
+    check_variables(nodes, "nodes")
+    require(list(root.redraw.values) == ["heads"], "redraw differs")
+    require(nodes["mean"].dims == ("node", "statistic"), "axes differ")
+    require("comoment" not in nodes, "draws have comoments")
+    require((nodes["count"].values % 8 == 0).all(), "a node splits a draw")
+    require(np.isnan(root.query_mse).all() and np.isnan(root.projections).all(),
+            "figures of queries or heads are there")
+    figures, errors = recompute_draws(nodes)
+    for j, name in enumerate(["mse", "output_correlation"]):
+        expected = summary["conditions"][0][name]
+        require(close(figures[j], expected["value"]), f"{name}: {figures[j]} is not {expected}")
+        require(close(errors[j], expected["mcse"], 1e-6), f"its MCSE: {errors[j]} is not {expected}")
+    nodes["mean"][0, 0] += 1
+    require(not close(recompute_draws(nodes)[0][0], summary["conditions"][0]["mse"]["value"]),
+            "a changed node was not seen")
+
+
 def run(program, folder, *more):
     scenario = pathlib.Path(folder, "study.toml")
     scenario.write_text(SCENARIO)
@@ -213,6 +253,10 @@ def main(program):
         path, summary, header = run(program, folder, "--set", "sweep={ \"heads.kernel.bandwidth\" = [0.5, 0.8] }")
         check_one_layout(path, summary)
         require("group: layout_0" not in header, "one layout has a group of its own")
+    with tempfile.TemporaryDirectory() as folder:
+        path, summary, _ = run(program, folder, "--set", "sweep={}", "--replicates", "1096", "--set",
+                               "heads.subspaces={law=\"haar\", redraw=true}")
+        check_draws(path, summary)
     print("results.nc opens in xarray and ncdump, and its figures follow from its nodes")
 
 

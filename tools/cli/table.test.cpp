@@ -158,18 +158,39 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(Table, SaysWhichDrawsTheStandardErrorDoesNotCover) {
-  const auto last_line = [](const std::vector<std::string>& settings) {
-    return lines_of(table_of(hand_made::scenario(settings))).back();
+  // What follows the line on the standard error, as one line.
+  const auto draws = [](const std::vector<std::string>& settings, std::uint64_t replicates = 1000) {
+    std::string text;
+    const auto lines = lines_of(table_of(hand_made::scenario(settings), replicates));
+    const auto error = std::ranges::find(lines, "± is one Monte Carlo standard error");
+    EXPECT_NE(error, lines.end());
+    for (auto line = error + 1; line != lines.end(); ++line) {
+      text += (text.empty() ? "" : " ") + line->substr(line->find_first_not_of(' '));
+    }
+    return text;
   };
-  EXPECT_EQ(last_line({}), "± is one Monte Carlo standard error");
+  EXPECT_EQ(draws({}), "");
   const std::string haar = "heads.subspaces={law=\"haar\"}";
   const std::string drawn = "queries={law=\"design\", count=2}";
-  EXPECT_EQ(last_line({haar}), "heads were drawn once: standard errors do not cover that draw");
-  EXPECT_EQ(last_line({"heads.subspaces={law=\"coordinates\"}"}),
-            "heads were drawn once: standard errors do not cover that draw");
-  EXPECT_EQ(last_line({drawn}), "queries were drawn once: standard errors do not cover that draw");
-  EXPECT_EQ(last_line({haar, drawn}),
-            "heads and queries were drawn once: standard errors do not cover that draw");
+  const std::string once = " drawn once: standard errors do not cover that draw";
+  const std::string in_heads = " (they do with redraw = true in heads.subspaces)";
+  EXPECT_EQ(draws({haar}), "heads were" + once + in_heads);
+  EXPECT_EQ(draws({"heads.subspaces={law=\"coordinates\"}"}), "heads were" + once + in_heads);
+  EXPECT_EQ(draws({drawn}), "queries were" + once + " (they do with redraw = true in queries)");
+  EXPECT_EQ(draws({haar, drawn}), "heads and queries were" + once +
+                                      " (they do with redraw = true in heads.subspaces and "
+                                      "queries)");
+
+  const std::string heads_again = "heads.subspaces={law=\"haar\", redraw=true}";
+  const std::string queries_again = "queries={law=\"design\", count=2, redraw=true}";
+  const std::string again =
+      " were drawn again for every 8 replicates: standard errors cover these draws";
+  EXPECT_EQ(draws({heads_again}), "heads" + again);
+  EXPECT_EQ(draws({heads_again, queries_again}), "heads and queries" + again);
+  EXPECT_EQ(draws({heads_again, drawn}),
+            "heads" + again + " queries were" + once + " (they do with redraw = true in queries)");
+  EXPECT_EQ(draws({heads_again}, 120),
+            "heads" + again + " no standard errors below 16 draws, which take 128 replicates");
 }
 
 TEST(Table, SaysWhatEmptyWindowsAndSmallBiasesMean) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every claim with a fault in the simulated world, so that what is claimed of the world as
 // it should be no longer holds there: the verdict has to turn.
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "engine/files/error.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/verdicts/validate.h"
@@ -146,6 +148,26 @@ INSTANTIATE_TEST_SUITE_P(Claims, Faulty, testing::ValuesIn(faults),
                            return test.param.scenario +
                                   (test.param.index.empty() ? "" : "_" + test.param.index);
                          });
+
+TEST(Claims, RefuseQueriesThatAreDrawnAgain) {
+  const auto scenarios = claim_scenarios();
+  const auto at = std::ranges::find_if(scenarios, [](const ClaimScenario& one) {
+    return std::string(one.file) == "scenarios/claims/angles_query_average.toml";
+  });
+  ASSERT_NE(at, scenarios.end());
+  std::string text(at->text);
+  const std::string law = "law = \"design\"\n";
+  ASSERT_NE(text.find(law), std::string::npos);
+  text.insert(text.find(law), "redraw = true\n");
+  try {
+    validate_scenario(text, {.threads = 2}, {});
+    FAIL() << "was validated";
+  } catch (const InvalidInput& error) {
+    EXPECT_NE(std::string(error.what()).find("claims are about given heads and queries"),
+              std::string::npos)
+        << error.what();
+  }
+}
 
 TEST(Claims, EachHasAFaultAndAScenarioForEveryForm) {
   std::set<std::string> faulty;

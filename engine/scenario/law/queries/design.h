@@ -16,7 +16,7 @@ namespace headlab {
 /// Query points drawn from the design, once for all replicates or for every leaf.
 struct DesignQueries {
   static constexpr const char* name = "design";
-  static constexpr const char* summary = "drawn once from the design, then fixed";
+  static constexpr const char* summary = "drawn from the design";
 
   int count = 1;  ///< Q
   std::uint64_t seed = 0;
