@@ -84,8 +84,7 @@ TEST(Precision, LooksFillWholeNodes) {
     const std::uint64_t whole = whole_nodes_from(replicates);
     EXPECT_GE(whole, replicates);
     EXPECT_EQ(whole % node_replicates(whole), 0u);
-    EXPECT_LE(static_cast<double>(whole),
-              std::max(1.017 * static_cast<double>(replicates), 256.0 + 8));
+    EXPECT_LE(static_cast<double>(whole), 1.017 * static_cast<double>(replicates) + 8);
   }
   EXPECT_EQ(whole_nodes_from(first_look), first_look);
 }

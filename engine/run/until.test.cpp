@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,7 +83,7 @@ class UntilRun : public FolderTest {
 TEST_F(UntilRun, HasTheBitsOfARunOfAsManyReplicates) {
   for (const std::string backend : {"cpu", "reference"}) {
     const RunResult result =
-        run(until_scenario(), {.backend = backend, .threads = 2}, until("mse=3%"));
+        run(until_scenario(), {.backend = backend, .threads = 2}, until("mse=1.5%"));
     EXPECT_TRUE(result.outcome.complete);
     ASSERT_TRUE(result.precision);
     EXPECT_TRUE(result.precision->met());
@@ -92,7 +93,7 @@ TEST_F(UntilRun, HasTheBitsOfARunOfAsManyReplicates) {
     for (const ConditionResult& one : result.conditions) {
       EXPECT_EQ(one.tree.count(), replicates);
       EXPECT_EQ(one.condition.replicates, replicates);
-      EXPECT_LE(one.estimates.mse.mcse, 0.03 * one.estimates.mse.value);
+      EXPECT_LE(one.estimates.mse.mcse, 0.015 * one.estimates.mse.value);
     }
     expect_same_run(result, run(until_scenario({"run.replicates=" + std::to_string(replicates)}),
                                 {.backend = backend}));
@@ -110,23 +111,23 @@ TEST_F(UntilRun, OneConditionOrFigureDecidesWhereItAloneIsNamed) {
   const auto replicates = [&](const std::string& text) {
     return run(until_scenario(), {.backend = "cpu"}, until(text)).conditions[0].tree.count();
   };
-  const std::uint64_t all = replicates("mse=3%");
-  EXPECT_EQ(replicates("mse@#0=3%,mse@#1=3%,mse@#2=3%,mse@#3=3%"), all);
-  EXPECT_LT(replicates("mse@#3=3%"), all);
+  const std::uint64_t all = replicates("mse=1.5%");
+  EXPECT_EQ(replicates("mse@#0=1.5%,mse@#1=1.5%,mse@#2=1.5%,mse@#3=1.5%"), all);
+  EXPECT_LT(replicates("mse@#3=1.5%"), all);
   EXPECT_EQ(replicates("mse=100%"), first_look);
   EXPECT_GE(replicates("mse=100%,head_bias[1,0]=0.002"), 2 * first_look);
-  EXPECT_GE(replicates("mse=3%,mse=100%"), all);
+  EXPECT_GE(replicates("mse=1.5%,mse=100%"), all);
 }
 
 TEST_F(UntilRun, ResumedAtAnyMomentEndsWithTheSameReplicates) {
   const Scenario scenario = until_scenario();
-  const RunResult whole = run(scenario, {.backend = "cpu"}, until("mse=3%"));
+  const RunResult whole = run(scenario, {.backend = "cpu"}, until("mse=1.5%"));
   int stops = 0;
   // Stopped after every so many checks of the flag, between looks and within a condition.
   for (const int asked : {1, 2, 3, 5, 8, 12, 20}) {
     std::atomic<bool> stop = false;
     int reports = 0;
-    RunOptions options = until("mse=3%");
+    RunOptions options = until("mse=1.5%");
     options.checkpoint_seconds = 0;
     options.checkpoint = [&](const RunResult&) {
       if (++reports >= asked) stop = true;
@@ -135,7 +136,7 @@ TEST_F(UntilRun, ResumedAtAnyMomentEndsWithTheSameReplicates) {
     if (part.outcome.complete || part.conditions.empty()) continue;
     ++stops;
     keep(scenario, part);
-    const RunResult resumed = resume(scenario, until("mse=3%"));
+    const RunResult resumed = resume(scenario, until("mse=1.5%"));
     expect_same_run(resumed, whole);
     EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
   }
@@ -144,7 +145,7 @@ TEST_F(UntilRun, ResumedAtAnyMomentEndsWithTheSameReplicates) {
 
 TEST_F(UntilRun, ResumedBetweenLooksEndsWithTheSameReplicates) {
   const Scenario scenario = until_scenario();
-  const RunResult whole = run(scenario, {.backend = "cpu"}, until("mse=3%"));
+  const RunResult whole = run(scenario, {.backend = "cpu"}, until("mse=1.5%"));
   ASSERT_GE(whole.precision->looks.size(), 2u);
   const std::uint64_t second = whole.precision->looks[1].replicates;
   // As a signal leaves them: any number of replicates, and the looks so far.
@@ -154,10 +155,11 @@ TEST_F(UntilRun, ResumedBetweenLooksEndsWithTheSameReplicates) {
     RunResult part =
         run(until_scenario({"run.replicates=" + std::to_string(count)}), {.backend = "cpu"});
     part.outcome.complete = false;
-    part.precision = whole.precision;
-    part.precision->looks.resize(count > first_look ? 1 : 0);
+    Precision early = whole.precision.value();
+    early.looks = count > first_look ? std::vector<Look>{early.looks.front()} : std::vector<Look>();
+    part.precision.emplace(std::move(early));
     keep(scenario, part);
-    const RunResult resumed = resume(scenario, until("mse=3%"));
+    const RunResult resumed = resume(scenario, until("mse=1.5%"));
     expect_same_run(resumed, whole);
     EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
   }
@@ -191,7 +193,7 @@ TEST_F(UntilRun, AFinishedRunIsLeftAsItIsAndMayGetANewTarget) {
   expect_same_run(again, first);
   EXPECT_EQ(again.precision->looks, first.precision->looks);
   // With another target the first look is at what is there.
-  const RunResult tighter = resume(scenario, until("mse=3%"));
+  const RunResult tighter = resume(scenario, until("mse=1.5%"));
   EXPECT_TRUE(tighter.precision->met());
   EXPECT_EQ(tighter.precision->first, whole_nodes_from(first.conditions[0].tree.count()));
   EXPECT_GT(tighter.conditions[0].tree.count(), first.conditions[0].tree.count());
@@ -202,16 +204,16 @@ TEST_F(UntilRun, AFinishedRunIsLeftAsItIsAndMayGetANewTarget) {
 }
 
 TEST_F(UntilRun, MissesItsTargetAtTheMostReplicatesAndGoesOnWithMore) {
-  const RunResult whole = run(until_scenario(), {.backend = "cpu"}, until("mse=3%"));
+  const RunResult whole = run(until_scenario(), {.backend = "cpu"}, until("mse=1.5%"));
   const Scenario few = until_scenario({"run.replicates=1501"});
-  const RunResult missed = run(few, {.backend = "cpu"}, until("mse=3%"));
+  const RunResult missed = run(few, {.backend = "cpu"}, until("mse=1.5%"));
   EXPECT_TRUE(missed.outcome.complete);
   EXPECT_FALSE(missed.precision->met());
   EXPECT_EQ(missed.conditions[0].tree.count(), 1501u);
   EXPECT_EQ(missed.precision->looks.back().replicates, 1501u);
   expect_same_run(missed, run(few, {.backend = "cpu"}));
   keep(few, missed);
-  const RunResult resumed = resume(until_scenario(), until("mse=3%"));
+  const RunResult resumed = resume(until_scenario(), until("mse=1.5%"));
   expect_same_run(resumed, whole);
   EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
 
