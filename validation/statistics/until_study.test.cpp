@@ -32,9 +32,9 @@ TEST(Until, IntervalsAtTheLastLookCoverTheTruth) {
 }
 
 TEST(Until, TheStudySeesIntervalsThatCoverTooLittle) {
-  // The control: a truth half a standard error off.
+  // The control: a truth one standard error off.
   UntilSetting setting = until_settings(3000).front();
-  setting.truth += 0.5 / std::sqrt(setting.least);
+  setting.truth += 1 / std::sqrt(setting.least);
   const UntilRates rates = until_rates(setting, 600, 11, 2);
   EXPECT_LT(z_of_count(rates.covered, rates.studies, 0.95), -4);
 }
