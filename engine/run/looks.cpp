@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/files/error.h"
@@ -60,24 +61,31 @@ void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenari
 
 void require_targets_defined(std::span<const PrecisionTarget> targets,
                              const std::vector<ConditionResult>& conditions) {
+  std::vector<std::optional<std::size_t>> defined(targets.size());  // a condition that has it
+  std::vector<std::optional<std::size_t>> undefined(targets.size());
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    const Plan& plan = conditions[i].plan;
-    const ErrorTerms<double> terms = made_up_terms(plan);
-    for (const PrecisionTarget& target : targets) {
-      if (target.condition.value_or(i) != i) continue;
-      const double* figure = find_figure<double>(terms, target.figure);
-      if (figure && !std::isnan(*figure)) continue;
-      const std::string what = "is undefined in condition #" + std::to_string(i) + ", which has " +
-                               count_text(plan.queries, "query", "queries") + ", " +
-                               count_text(plan.heads, "head", "heads") + " and " +
-                               (plan.moments == MomentMode::pairwise ? "pairwise" : "aggregate") +
-                               " moments";
-      reject_target_of(target,
-                       what + (target.condition || conditions.size() == 1
-                                   ? ""
-                                   : " - name conditions that have it, as " + target.figure.text() +
-                                         "@#" + std::to_string(i == 0 ? 1 : 0)));
+    const ErrorTerms<double> terms = made_up_terms(conditions[i].plan);
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+      if (targets[t].condition.value_or(i) != i) continue;
+      const double* figure = find_figure<double>(terms, targets[t].figure);
+      std::optional<std::size_t>& seen = figure && !std::isnan(*figure) ? defined[t] : undefined[t];
+      if (!seen) seen = i;
     }
+  }
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    if (!undefined[t]) continue;
+    const Plan& plan = conditions[*undefined[t]].plan;
+    std::string problem = "is undefined in condition #" + std::to_string(*undefined[t]) +
+                          ", which has " + count_text(plan.queries, "query", "queries") + ", " +
+                          count_text(plan.heads, "head", "heads") + " and " +
+                          (plan.moments == MomentMode::pairwise ? "pairwise" : "aggregate") +
+                          " moments";
+    if (defined[t]) {
+      PrecisionTarget alone = targets[t];
+      alone.condition = defined[t];
+      problem += " - name the conditions that have it, as " + alone.text();
+    }
+    reject_target_of(targets[t], problem);
   }
 }
 

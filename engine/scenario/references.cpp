@@ -37,19 +37,27 @@ std::optional<double> plain_number(const Value& value) {
   return std::nullopt;
 }
 
+/// True for the same value, 1 and 1.0 among them.
+bool same_value(const Value& a, const Value& b) {
+  if (plain_number(a) && plain_number(b)) return plain_number(a) == plain_number(b);
+  const auto* left = std::get_if<Value::Array>(&a.data);
+  const auto* right = std::get_if<Value::Array>(&b.data);
+  if (left && right) return std::ranges::equal(*left, *right, same_value);
+  return to_toml(a) == to_toml(b);
+}
+
 /// True where `value`, as TOML, is what a user wrote.
 bool is_written(const std::string& value, const std::string& written) {
-  if (value == written) return true;
   const Value parsed = parse_value(value, "", {});
-  if (const auto* text = std::get_if<std::string>(&parsed.data)) return *text == written;
+  if (const auto* text = std::get_if<std::string>(&parsed.data); text && *text == written) {
+    return true;
+  }
   if (const Value* law = parsed.find("law")) {
     const auto* name = std::get_if<std::string>(&law->data);
     if (name && *name == written) return true;
   }
   try {
-    const Value other = parse_value(written, "", {});
-    return to_toml(other) == value ||
-           (plain_number(other) && plain_number(other) == plain_number(parsed));
+    return same_value(parsed, parse_value(written, "", {}));
   } catch (const InvalidInput&) {
     return false;  // a word, not TOML
   }

@@ -26,8 +26,8 @@ ExitCode reported(const char* error, ExitCode code) {
 const std::vector<ExitCodeMeaning>& exit_code_meanings() {
   static const std::vector<ExitCodeMeaning> meanings = {
       {"0",
-       "done; also a verdict `unresolved` where no other was fixed beforehand, and an "
-       "allocation too close to call"},
+       "done; also a verdict `unresolved` where no other was fixed beforehand, an allocation too "
+       "close to call, and a target of `--until` missed with the most replicates"},
       {"1", "failed: disk, memory, device, a figure that is not finite, a test of `doctor`"},
       {"2", "rejected before anything was begun"},
       {"3",

@@ -133,10 +133,10 @@ std::string precision_text(const RunResult& result) {
           precision.targets.at(last.target).figure.text();
   if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
   text += ")\n";
-  if (result.outcome.complete && last.ratio > 1) {
-    text += "these are the most replicates allowed: more are needed, about " +
-            number_text(std::ceil(static_cast<double>(last.replicates) * last.ratio * last.ratio)) +
-            "\n";
+  if (result.outcome.complete && last.ratio > 1 && std::isfinite(last.ratio)) {
+    const double needed = static_cast<double>(last.replicates) * last.ratio * last.ratio;
+    text += "these are the most replicates allowed; about " + short_number(needed) +
+            " would be needed\n";
   }
   return text;
 }
@@ -152,7 +152,7 @@ std::string difference_text(const RunResult& result) {
     independent |= known && !one.difference->paired;
     unequal |= !known;
   }
-  std::string text = "differences: a condition less " + result.difference_to;
+  std::string text = "differences from " + result.difference_to;
   if (paired && !independent) text += ", paired: both have the same draws";
   if (independent && !paired) {
     text += ", not paired: seeds differ, and the variances are added";

@@ -310,6 +310,17 @@ TEST(Progress, NamesConditionsThatAdvanceTogether) {
   EXPECT_EQ(progress_log_line(progress).rfind("2 conditions of 4, 99 %", 0), 0u);
 }
 
+TEST(Progress, NamesTheTargetOfARun) {
+  Progress progress = some_progress();
+  progress.until = "look 2, until mse=1%";
+  EXPECT_EQ(progress_log_line(progress),
+            "condition 2 of 4, 99 %, 999 of 1000 replicates, look 2, until mse=1%, MSE 0.1234 ± "
+            "0.0012, 1 min 15 s left");
+  EXPECT_EQ(progress_bar_line(progress, 130),
+            "condition 2 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
+            "999 of 1000 replicates  look 2, until mse=1%");
+}
+
 TEST(Progress, RedrawsTheBarAndEndsWithAWord) {
   std::ostringstream out;
   ProgressDisplay display(ProgressDisplay::Kind::bar, out, [] { return std::size_t{40}; });

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that end by their standard error.
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/results/results_netcdf.h"
+#include "engine/run/run.h"
+#include "engine/testing/folder_test.h"
+
+namespace headlab {
+namespace {
+
+Scenario until_scenario(const std::vector<std::string>& sets = {}) {
+  return parse_scenario(R"(
+    [scenario]
+    name = "until"
+    [data]
+    n = 20
+    design = { law = "normal", dim = 2 }
+    regression = { law = "linear", coefficients = [1, 0] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "orthogonal" }
+    kernel = { law = "gaussian", bandwidth = 0.5 }
+    [queries]
+    law = "points"
+    points = [[0, 0], [0.5, 0]]
+    [run]
+    seed = 3
+    replicates = 100000
+    [sweep]
+    "heads.kernel.bandwidth" = [0.4, 0.8]
+    "run.estimator" = ["plain", "conditional"]
+  )",
+                        "until.toml", sets);
+}
+
+RunOptions until(const std::string& text) {
+  RunOptions options;
+  options.until = parse_until(text);
+  return options;
+}
+
+void expect_same_run(const RunResult& a, const RunResult& b) {
+  ASSERT_EQ(a.conditions.size(), b.conditions.size());
+  for (std::size_t c = 0; c < a.conditions.size(); ++c) {
+    const std::vector<Node>& left = a.conditions[c].tree.nodes();
+    const std::vector<Node>& right = b.conditions[c].tree.nodes();
+    ASSERT_EQ(left.size(), right.size()) << c;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].first, right[i].first);
+      EXPECT_EQ(left[i].moments.mean, right[i].moments.mean);
+      EXPECT_EQ(left[i].moments.comoment, right[i].moments.comoment);
+    }
+    EXPECT_EQ(a.conditions[c].estimates.mse.mcse, b.conditions[c].estimates.mse.mcse);
+  }
+}
+
+class UntilRun : public FolderTest {
+ protected:
+  std::string path() const { return at("results.nc"); }
+
+  void keep(const Scenario& scenario, const RunResult& result) const {
+    write_results(path(), scenario, result, {}, provenance());
+  }
+  RunResult resume(const Scenario& scenario, RunOptions options) const {
+    Checkpoint begun = read_checkpoint(path(), scenario, provenance());
+    options.begun = &begun;
+    return run(scenario, {.backend = "cpu", .threads = 1}, options);
+  }
+};
+
+TEST_F(UntilRun, HasTheBitsOfARunOfAsManyReplicates) {
+  for (const std::string backend : {"cpu", "reference"}) {
+    const RunResult result =
+        run(until_scenario(), {.backend = backend, .threads = 2}, until("mse=1.5%"));
+    EXPECT_TRUE(result.outcome.complete);
+    ASSERT_TRUE(result.precision);
+    EXPECT_TRUE(result.precision->met());
+    ASSERT_GE(result.precision->looks.size(), 2u);
+    const std::uint64_t replicates = result.precision->looks.back().replicates;
+    EXPECT_EQ(replicates % node_replicates(replicates), 0u);
+    for (const ConditionResult& one : result.conditions) {
+      EXPECT_EQ(one.tree.count(), replicates);
+      EXPECT_EQ(one.condition.replicates, replicates);
+      EXPECT_LE(one.estimates.mse.mcse, 0.015 * one.estimates.mse.value);
+    }
+    expect_same_run(result, run(until_scenario({"run.replicates=" + std::to_string(replicates)}),
+                                {.backend = backend}));
+    // Each look follows from the one before.
+    const std::vector<Look>& looks = result.precision->looks;
+    EXPECT_EQ(looks[0].replicates, first_look);
+    for (std::size_t i = 1; i < looks.size(); ++i) {
+      EXPECT_GT(looks[i - 1].ratio, 1);
+      EXPECT_EQ(looks[i].replicates, next_look(looks[i - 1].replicates, looks[i - 1].ratio));
+    }
+  }
+}
+
+TEST_F(UntilRun, OneConditionOrFigureDecidesWhereItAloneIsNamed) {
+  const auto replicates = [&](const std::string& text) {
+    return run(until_scenario(), {.backend = "cpu"}, until(text)).conditions[0].tree.count();
+  };
+  const std::uint64_t all = replicates("mse=1.5%");
+  EXPECT_EQ(replicates("mse@#0=1.5%,mse@#1=1.5%,mse@#2=1.5%,mse@#3=1.5%"), all);
+  EXPECT_LT(replicates("mse@#3=1.5%"), all);
+  EXPECT_EQ(replicates("mse=100%"), first_look);
+  EXPECT_GE(replicates("mse=100%,head_bias[1,0]=0.002"), 2 * first_look);
+  EXPECT_GE(replicates("mse=1.5%,mse=100%"), all);
+}
+
+TEST_F(UntilRun, ResumedAtAnyMomentEndsWithTheSameReplicates) {
+  const Scenario scenario = until_scenario();
+  const RunResult whole = run(scenario, {.backend = "cpu"}, until("mse=1.5%"));
+  int stops = 0;
+  // Stopped after every so many checks of the flag, between looks and within a condition.
+  for (const int asked : {1, 2, 3, 5, 8, 12, 20}) {
+    std::atomic<bool> stop = false;
+    int reports = 0;
+    RunOptions options = until("mse=1.5%");
+    options.checkpoint_seconds = 0;
+    options.checkpoint = [&](const RunResult&) {
+      if (++reports >= asked) stop = true;
+    };
+    const RunResult part = run(scenario, {.backend = "cpu", .threads = 1, .stop = &stop}, options);
+    if (part.outcome.complete || part.conditions.empty()) continue;
+    ++stops;
+    keep(scenario, part);
+    const RunResult resumed = resume(scenario, until("mse=1.5%"));
+    expect_same_run(resumed, whole);
+    EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
+  }
+  EXPECT_GE(stops, 2);
+}
+
+TEST_F(UntilRun, ResumedBetweenLooksEndsWithTheSameReplicates) {
+  const Scenario scenario = until_scenario();
+  const RunResult whole = run(scenario, {.backend = "cpu"}, until("mse=1.5%"));
+  ASSERT_GE(whole.precision->looks.size(), 2u);
+  const std::uint64_t second = whole.precision->looks[1].replicates;
+  // As a signal leaves them: any number of replicates, and the looks so far.
+  for (const std::uint64_t count : {std::uint64_t{500}, std::uint64_t{1024}, std::uint64_t{1101},
+                                    std::uint64_t{1200}, second}) {
+    SCOPED_TRACE(count);
+    RunResult part =
+        run(until_scenario({"run.replicates=" + std::to_string(count)}), {.backend = "cpu"});
+    part.outcome.complete = false;
+    Precision early = whole.precision.value();
+    early.looks = count > first_look ? std::vector<Look>{early.looks.front()} : std::vector<Look>();
+    part.precision.emplace(std::move(early));
+    keep(scenario, part);
+    const RunResult resumed = resume(scenario, until("mse=1.5%"));
+    expect_same_run(resumed, whole);
+    EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
+  }
+}
+
+TEST_F(UntilRun, LooksThatNoRunTakesAreRefused) {
+  const Scenario scenario = until_scenario();
+  const RunResult good = run(scenario, {.backend = "cpu"}, until("mse=5%"));
+  const auto refused = [&](const std::function<void(Precision&)>& damage) {
+    RunResult bad = good;
+    damage(*bad.precision);
+    keep(scenario, bad);
+    try {
+      resume(scenario, until("mse=5%"));
+    } catch (const InvalidInput&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused([](Precision&) {}));
+  EXPECT_TRUE(refused([](Precision& p) { p.looks.back().ratio = std::nan(""); }));
+  EXPECT_TRUE(refused([](Precision& p) { p.looks.back().target = 1; }));
+  EXPECT_TRUE(refused([](Precision& p) { p.looks.back().replicates = 0; }));
+}
+
+TEST_F(UntilRun, AFinishedRunIsLeftAsItIsAndMayGetANewTarget) {
+  const Scenario scenario = until_scenario();
+  const RunResult first = run(scenario, {.backend = "cpu"}, until("mse=5%"));
+  keep(scenario, first);
+  const RunResult again = resume(scenario, until("mse=5%"));
+  expect_same_run(again, first);
+  EXPECT_EQ(again.precision->looks, first.precision->looks);
+  // With another target the first look is at what is there.
+  const RunResult tighter = resume(scenario, until("mse=1.5%"));
+  EXPECT_TRUE(tighter.precision->met());
+  EXPECT_EQ(tighter.precision->first, whole_nodes_from(first.conditions[0].tree.count()));
+  EXPECT_GT(tighter.conditions[0].tree.count(), first.conditions[0].tree.count());
+  expect_same_run(
+      tighter,
+      run(until_scenario({"run.replicates=" + std::to_string(tighter.conditions[0].tree.count())}),
+          {.backend = "cpu"}));
+}
+
+TEST_F(UntilRun, MissesItsTargetAtTheMostReplicatesAndGoesOnWithMore) {
+  const RunResult whole = run(until_scenario(), {.backend = "cpu"}, until("mse=1.5%"));
+  const Scenario few = until_scenario({"run.replicates=1501"});
+  const RunResult missed = run(few, {.backend = "cpu"}, until("mse=1.5%"));
+  EXPECT_TRUE(missed.outcome.complete);
+  EXPECT_FALSE(missed.precision->met());
+  EXPECT_EQ(missed.conditions[0].tree.count(), 1501u);
+  EXPECT_EQ(missed.precision->looks.back().replicates, 1501u);
+  expect_same_run(missed, run(few, {.backend = "cpu"}));
+  keep(few, missed);
+  const RunResult resumed = resume(until_scenario(), until("mse=1.5%"));
+  expect_same_run(resumed, whole);
+  EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
+
+  const Scenario fewer = until_scenario({"run.replicates=100"});
+  const RunResult early = run(fewer, {.backend = "cpu"}, until("mse=100%"));
+  EXPECT_TRUE(early.precision->met());
+  EXPECT_EQ(early.conditions[0].tree.count(), 100u);
+}
+
+TEST_F(UntilRun, WhatIsUndefinedInTheSimulationIsCountedAndNeverMet) {
+  // Without noise and signal the heads do not vary.
+  const RunResult result =
+      run(until_scenario({"data.regression={law=\"zero\"}", "data.noise.sd=0", "sweep={}"}),
+          {.backend = "reference"}, until("mse=1%,output_correlation=0.1"));
+  EXPECT_TRUE(result.outcome.complete);
+  EXPECT_EQ(result.conditions[0].tree.count(), first_look);
+  EXPECT_FALSE(result.precision->met());
+  EXPECT_EQ(result.precision->looks.back(), (Look{first_look, 0, 0, 0, 1}));
+}
+
+TEST_F(UntilRun, TargetsThatNoRunMeetsAreRefused) {
+  const auto refusal = [](const Scenario& scenario, const std::string& text) {
+    try {
+      run(scenario, {.backend = "cpu"}, until(text));
+    } catch (const InvalidInput& error) {
+      return std::string(error.what());
+    }
+    return std::string("ran");
+  };
+  EXPECT_EQ(refusal(until_scenario(), "mse@#4=1%"),
+            "--until: mse@#4=1%: there is no such condition (allowed: #0 to #3)");
+  EXPECT_EQ(refusal(until_scenario({"sweep={}"}), "mse@#1=1%"),
+            "--until: mse@#1=1%: there is no such condition (allowed: #0)");
+  EXPECT_EQ(refusal(until_scenario({"run.replicates=7"}), "mse=1%"),
+            "--until: 7 replicates at most have no standard errors - allow 8 or more");
+  EXPECT_EQ(refusal(until_scenario({"sweep={\"run.estimator\"=[\"plain\"], "
+                                    "\"heads.kernel.bandwidth\"=[1], \"run.replicates\"=[8, 9]}"}),
+                    "mse=1%")
+                .substr(0, 20),
+            "--until: gives all c");
+  EXPECT_EQ(refusal(until_scenario({"sweep={}", "run.moments=\"aggregate\""}), "index_weights=0.1"),
+            "--until: index_weights=0.1: is undefined in condition #0, which has 2 queries, 2 "
+            "heads and aggregate moments");
+  EXPECT_EQ(refusal(until_scenario(), "index_weights=0.1"),
+            "--until: index_weights=0.1: is undefined in condition #0, which has 2 queries, 2 "
+            "heads and pairwise moments - name the conditions that have it, as "
+            "index_weights@#1=0.1");
+  EXPECT_EQ(refusal(until_scenario(), "head_bias[2,0]=1"),
+            "--until: head_bias[2,0]=1: is undefined in condition #0, which has 2 queries, 2 "
+            "heads and pairwise moments");
+}
+
+}  // namespace
+}  // namespace headlab

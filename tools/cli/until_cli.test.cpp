@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// headlab run --until, --against and --difference.
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+class UntilCommand : public ProgramTest {
+ protected:
+  UntilCommand() : ProgramTest(HEADLAB_BINARY) {}
+
+  Json summary(const std::string& folder = "o") const {
+    return Json::parse(contents(folder_ / folder / "summary.json"));
+  }
+  /// What the conditions of a folder have, without how long it took and what was allowed.
+  Json figures(const std::string& folder = "o") const {
+    Json conditions = summary(folder)["conditions"];
+    for (Json& condition : conditions) {
+      condition.erase("seconds");
+      condition.erase("weights_per_second");
+      condition["parameters"]["run"].erase("replicates");
+    }
+    return conditions;
+  }
+};
+
+TEST_F(UntilCommand, EndsWhereTheTargetIsMetWithTheBitsOfThatManyReplicates) {
+  const ProgramResult ended = headlab({"run", "s.toml", "--until", "mse=2%,output_correlation=0.02",
+                                       "--replicates", "1e6", "--out", "o"});
+  EXPECT_EQ(ended.code, 0);
+  const Json found = summary();
+  EXPECT_EQ(found["complete"], true);
+  EXPECT_EQ(found["target_met"], true);
+  const Json& until = found["until"];
+  EXPECT_EQ(until["text"], "mse=2%,output_correlation=0.02");
+  EXPECT_EQ(until["most"], 1000000);
+  EXPECT_EQ(until["targets"][0]["limit"], 2.0);
+  EXPECT_EQ(until["targets"][1]["relative"], false);
+  EXPECT_EQ(until["looks"][0]["replicates"], 1024);
+  const Json& last = until["looks"].back();
+  EXPECT_LE(last["ratio"], 1.0);
+  const std::string replicates = last["replicates"].dump();
+  EXPECT_NE(ended.out.find("target met: mse=2%,output_correlation=0.02, after "), std::string::npos)
+      << ended.out;
+  ASSERT_EQ(headlab({"run", "s.toml", "--replicates", replicates, "--out", "fixed"}).code, 0);
+  EXPECT_EQ(figures(), figures("fixed"));
+  EXPECT_FALSE(summary("fixed").contains("until"));
+  EXPECT_FALSE(summary("fixed").contains("target_met"));
+}
+
+TEST_F(UntilCommand, MissesATargetWithExitCodeZero) {
+  const ProgramResult ended = headlab({"run", "a.toml", "--until", "mse=0.01%", "--out", "o"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(summary()["complete"], true);
+  EXPECT_EQ(summary()["target_met"], false);
+  EXPECT_NE(ended.out.find("target missed: mse=0.01%, after 1 look at 300 replicates; the largest "
+                           "MCSE is "),
+            std::string::npos)
+      << ended.out;
+  EXPECT_NE(ended.out.find("these are the most replicates allowed; about "), std::string::npos);
+}
+
+TEST_F(UntilCommand, ResumesAKilledRunToTheSameReplicates) {
+  const std::vector<std::string> until = {"run",   "s.toml", "--until",      "mse=0.08%",
+                                          "--out", "o",      "--replicates", "1e8"};
+  auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = until;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const pid_t child = start(with({"--checkpoint", "0.05", "--threads", "1"}));
+  for (int i = 0; i < 3000 && !fs::exists(folder_ / "o/results.nc"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(child, SIGKILL);
+  finish(child);
+  const ProgramResult stopped = headlab(with({"--resume", "--max-time", "0.3", "--threads", "1"}));
+  if (stopped.code == 6) {
+    EXPECT_EQ(summary()["complete"], false);
+    EXPECT_TRUE(summary()["target_met"].is_null());
+  }
+  ASSERT_EQ(headlab(with({"--resume"})).code, 0);
+  const Json resumed = figures();
+  const Json looks = summary()["until"];
+  ASSERT_EQ(headlab(with({"--overwrite"})).code, 0);
+  EXPECT_EQ(figures(), resumed);
+  EXPECT_EQ(summary()["until"], looks);
+}
+
+TEST_F(UntilCommand, RefusesWhatItCannotDo) {
+  const std::string form =
+      "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and at most 100 %; "
+      "FIGURE@#3 for condition 3 alone)";
+  expect_refusals({
+      {{"run", "s.toml", "--until", "mse=0"}, "--until: \"mse=0" + form},
+      {{"run", "s.toml", "--until", "mse=-1%"}, "--until: \"mse=-1%" + form},
+      {{"run", "s.toml", "--until", "mse=nan"}, "--until: \"mse=nan" + form},
+      {{"run", "s.toml", "--until", "mse=200%"}, "--until: \"mse=200%" + form},
+      {{"run", "s.toml", "--until", "mse@#2=1%", "--out", "o"},
+       "--until: mse@#2=1%: there is no such condition (allowed: #0 to #1)"},
+      {{"run", "s.toml", "--until", "covariance_term=1%"},
+       "--until: covariance_term=1%: covariance_term may be 0 or negative, and a share of it is no "
+       "measure - give its standard error itself, as covariance_term=0.001"},
+      {{"run", "a.toml", "--set", "heads.count=1", "--set", "heads.subspaces={law=\"aligned\"}",
+        "--until", "output_correlation=0.1", "--out", "o"},
+       "--until: output_correlation=0.1: is undefined in condition #0, which has 1 query, 1 head "
+       "and pairwise moments"},
+      {{"run", "s.toml", "--against", "#2"},
+       "--against: there is no condition \"#2\" (allowed: #0 to #1)"},
+      {{"run", "s.toml", "--against", "heads.kernel.bandwith=0.4"},
+       "--against: \"heads.kernel.bandwith\" is not a swept key (allowed: heads.kernel.bandwidth) "
+       "- did you mean \"heads.kernel.bandwidth\"?"},
+      {{"run", "s.toml", "--difference", "data.n"},
+       "--difference: \"data.n\" is not a swept key (allowed: heads.kernel.bandwidth)"},
+      {{"run", "a.toml", "--against", "#0"},
+       "--against: the scenario has one condition - give it a [sweep]"},
+      {{"run", "s.toml", "--against", "#0", "--difference", "heads.kernel.bandwidth"},
+       "--against: not with --difference - leave one of them out"},
+      {{"run", "s.toml", "--against", "#0", "--nodes", "none", "--out", "o"},
+       "--against: needs the nodes that --nodes none leaves out - leave one of them out"},
+      {{"run", "s.toml", "--difference", "heads.kernel.bandwidth", "--nodes", "none", "--out", "o"},
+       "--difference: needs the nodes that --nodes none leaves out - leave one of them out"},
+  });
+  const ProgramResult unknown = headlab({"run", "s.toml", "--until", "msee=1%"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(unknown.err.starts_with("headlab: --until: figure \"msee\" is unknown (allowed: "));
+  EXPECT_TRUE(unknown.err.ends_with(" - did you mean \"mse\"?\n"));
+}
+
+TEST_F(UntilCommand, ShowsDifferencesOfAFinishedRunToo) {
+  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o"}).code, 0);
+  EXPECT_FALSE(summary()["conditions"][0].contains("difference"));
+  const ProgramResult shown = headlab(
+      {"run", "s.toml", "--out", "o", "--resume", "--difference", "heads.kernel.bandwidth"});
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_NE(shown.out.find("MSE difference"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("differences from heads.kernel.bandwidth = 0.4, paired: both have the "
+                           "same draws\n"),
+            std::string::npos)
+      << shown.out;
+  const Json found = summary();
+  EXPECT_EQ(found["difference_to"], "heads.kernel.bandwidth = 0.4");
+  const Json& first = found["conditions"][0];
+  const Json& second = found["conditions"][1];
+  EXPECT_TRUE(first["difference"]["against"].is_null());
+  EXPECT_TRUE(first["difference"]["mse"]["value"].is_null());
+  EXPECT_EQ(second["difference"]["against"], 0);
+  EXPECT_EQ(second["difference"]["paired"], true);
+  EXPECT_NEAR(second["difference"]["mse"]["value"].get<double>(),
+              second["mse"]["value"].get<double>() - first["mse"]["value"].get<double>(), 1e-12);
+  const ProgramResult seeds =
+      headlab({"run", "a.toml", "--set", "sweep.\"run.seed\"=[1, 2]", "--against", "#1"});
+  EXPECT_NE(seeds.out.find("not paired: seeds differ, and the variances are added"),
+            std::string::npos)
+      << seeds.out << seeds.err;
+}
+
+TEST_F(UntilCommand, ThePageOnPrecisionIsRight) {
+  const std::string source = HEADLAB_SOURCE_DIR;
+  std::istringstream page(contents(source + "/docs/precision.md"));
+  fs::create_directory_symlink(source + "/scenarios", folder_ / "scenarios");
+  ProgramResult last;
+  int commands = 0, lines = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("    headlab ")) {
+      std::istringstream words(line.substr(12));
+      std::vector<std::string> arguments;
+      for (std::string word; words >> word;) {
+        std::erase(word, '\'');
+        arguments.push_back(word);
+      }
+      last = headlab(arguments);
+      EXPECT_EQ(last.code, 0) << line << "\n" << last.err;
+      ++commands;
+    } else if (line.starts_with("    target ") || line.starts_with("    differences ")) {
+      std::string shown = line.substr(4);
+      if (shown.ends_with(" ...")) shown.resize(shown.size() - 4);
+      EXPECT_NE(last.out.find(shown), std::string::npos) << line << "\n" << last.out;
+      ++lines;
+    }
+  }
+  EXPECT_GE(commands, 4);
+  EXPECT_GE(lines, 2);
+  fs::remove(folder_ / "scenarios");
+}
+
+}  // namespace
+}  // namespace headlab
