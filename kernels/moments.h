@@ -13,9 +13,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "kernels/extremes.h"
 #include "kernels/hd.h"
 
 namespace headlab {
@@ -82,6 +84,7 @@ struct Moments {
   std::vector<double> mean;      ///< [queries][per_query]
   std::vector<double> comoment;  ///< [queries][pairs]
   WindowCounts windows;
+  std::shared_ptr<const Extremes> extremes = {};  ///< null: not known
 };
 
 /// Replicates in a leaf, the smallest node of a long run.
