@@ -81,6 +81,13 @@ void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b) {
   for (std::size_t i = 0; i < a.comoment.size(); ++i) a.comoment[i] += b.comoment[i];
   a.count += b.count;
   a.windows.add(b.windows);
+  if (a.extremes && b.extremes) {
+    Extremes both = *a.extremes;
+    both.merge(*b.extremes);
+    a.extremes = std::make_shared<const Extremes>(std::move(both));
+  } else {
+    a.extremes.reset();
+  }
 }
 
 }  // namespace headlab

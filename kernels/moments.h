@@ -16,9 +16,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "kernels/extremes.h"
 #include "kernels/hd.h"
 
 namespace headlab {
@@ -91,6 +93,7 @@ struct Moments {
   std::vector<double> mean;      ///< [layout.statistics()]
   std::vector<double> comoment;  ///< [layout.comoments()]
   WindowCounts windows;
+  std::shared_ptr<const Extremes> extremes = {};  ///< null: not known
 };
 
 /// Replicates in a leaf, the smallest node of a long run.

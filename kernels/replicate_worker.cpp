@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
+#include <limits>
+#include <memory>
 
 namespace headlab {
 
@@ -18,13 +21,17 @@ std::vector<MomentLayout> layouts_of(Plans plans) {
 }  // namespace
 
 ReplicateWorker::ReplicateWorker(const std::vector<MomentLayout>& layouts)
-    : statistics_(layouts.size()), windows_(layouts.size()) {
+    : statistics_(layouts.size()), windows_(layouts.size()), sample_sizes_(layouts.size()) {
   for (const MomentLayout& layout : layouts) {
     plans_.push_back({layout, std::vector<double>(leaf_replicates * layout.statistics()), {}});
   }
 }
 
-ReplicateWorker::ReplicateWorker(Plans plans) : ReplicateWorker(layouts_of(plans)) {}
+ReplicateWorker::ReplicateWorker(Plans plans) : ReplicateWorker(layouts_of(plans)) {
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    plans_[p].error.emplace(plans_[p].layout, plans[p]->head_weights, plans[p]->truth);
+  }
+}
 
 void ReplicateWorker::run(const Block& block, std::span<Moments> out) {
   const auto node = static_cast<std::uint64_t>(block.node);
@@ -40,6 +47,7 @@ void ReplicateWorker::run(const Block& block, std::span<Moments> out) {
         merge_leaf(p, done / largest, replicates, out[p * nodes + i]);
       }
     }
+    for (std::size_t p = 0; p < plans_.size(); ++p) hand_in_extremes(p, out[p * nodes + i]);
   }
 }
 
@@ -50,8 +58,31 @@ void ReplicateWorker::compute_leaf(std::uint64_t first, std::size_t count) {
       const std::size_t size = plans_[p].layout.statistics();
       statistics_[p] = std::span(plans_[p].leaf).subspan(r * size, size);
     }
+    std::ranges::fill(sample_sizes_, std::numeric_limits<double>::quiet_NaN());
     replicate(first + r, statistics_, windows_);
+    for (std::size_t p = 0; p < plans_.size(); ++p) add_extremes(p, first + r);
   }
+}
+
+void ReplicateWorker::add_extremes(std::size_t p, std::uint64_t number) {
+  OfPlan& plan = plans_[p];
+  if (!plan.error) return;
+  plan.extremes.largest_error.add({(*plan.error)(statistics_[p]), number});
+  if (std::isnan(sample_sizes_[p])) {
+    plan.knows_sample_sizes = false;
+  } else {
+    plan.extremes.least_sample_size->add({sample_sizes_[p], number});
+  }
+}
+
+void ReplicateWorker::hand_in_extremes(std::size_t p, Moments& node) {
+  OfPlan& plan = plans_[p];
+  if (!plan.error) return;
+  Extremes extremes = plan.extremes;
+  if (!plan.knows_sample_sizes) extremes.least_sample_size.reset();
+  node.extremes = std::make_shared<const Extremes>(std::move(extremes));
+  plan.extremes.for_each([](ExtremeList& list) { list.clear(); });
+  plan.knows_sample_sizes = true;
 }
 
 void ReplicateWorker::merge_leaf(std::size_t p, std::uint64_t number, std::size_t count,

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/test_plans.h"
+
 namespace headlab {
 namespace {
 
@@ -82,6 +84,80 @@ TEST(ReplicateWorker, MergesTheLeavesOfEachPlanAsSiblings) {
       }
     }
   }
+}
+
+/// Two plans on common draws, of which the first alone has sample sizes.
+class SampleSizesWorker : public NumbersWorker {
+ public:
+  using NumbersWorker::NumbersWorker;
+  static double sample_size(std::uint64_t replicate) {
+    return std::floor(9 * std::abs(std::cos(static_cast<double>(replicate))));
+  }
+
+ protected:
+  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                 std::span<WindowCounts> windows) override {
+    NumbersWorker::replicate(number, statistics, windows);
+    sample_sizes()[0] = sample_size(number);
+  }
+};
+
+TEST(ReplicateWorker, FindsTheExtremesOfEachNode) {
+  const Plan pairwise = test::make_plan({}, GaussianKernel{.bandwidth = 1});
+  const Plan aggregate =
+      test::make_plan({}, GaussianKernel{.bandwidth = 1}, Estimator::plain, MomentMode::aggregate);
+  const Plan* const plans[] = {&pairwise, &aggregate};
+  SampleSizesWorker worker(Plans{plans});
+  const std::vector<Block> blocks = {{.first = 3, .count = 1, .node = 1},
+                                     {.first = 16, .count = 21},
+                                     {.first = 64, .count = 128, .node = 64}};
+  for (const Block& block : blocks) {
+    std::vector<Moments> out(2 * block.nodes());
+    worker.run(block, out);
+    for (std::size_t p = 0; p < 2; ++p) {
+      const MomentLayout layout = plans[p]->layout();
+      for (std::uint64_t i = 0; i < block.nodes(); ++i) {
+        const auto node = static_cast<std::uint64_t>(block.node);
+        const std::uint64_t first = block.first + i * node;
+        Extremes expected;
+        for (std::uint64_t r = first; r < std::min(first + node, block.first + block.count); ++r) {
+          double error = 0;
+          std::size_t at = 0;
+          for (std::size_t q = 0; q < 5; ++q, at += layout.per_query()) {
+            const auto statistic = [&](std::size_t s) { return value(r, p, at + s); };
+            double ensemble = 0;
+            double noise = 0;
+            for (std::size_t g = 0; g < 3; ++g) {
+              ensemble += pairwise.head_weights[g] * statistic(g);
+              for (std::size_t l = 0; p == 0 && l < 3; ++l) {
+                noise += pairwise.head_weights[g] * pairwise.head_weights[l] *
+                         statistic(3 + layout.pair(std::min(g, l), std::max(g, l)));
+              }
+            }
+            if (p == 1) ensemble = statistic(3);
+            error += (std::pow(ensemble - pairwise.truth[q], 2) + noise) / 5;
+          }
+          expected.largest_error.add({error, r});
+          expected.least_sample_size->add({SampleSizesWorker::sample_size(r), r});
+        }
+        const Extremes& found = *out[p * block.nodes() + i].extremes;
+        const std::vector<Extreme>& errors = found.largest_error.all();
+        ASSERT_EQ(errors.size(), expected.largest_error.all().size());
+        for (std::size_t e = 0; e < errors.size(); ++e) {
+          EXPECT_EQ(errors[e].replicate, expected.largest_error.all()[e].replicate);
+          EXPECT_NEAR(errors[e].key, expected.largest_error.all()[e].key, 1e-12);
+        }
+        EXPECT_EQ(found.least_sample_size.has_value(), p == 0);
+        if (p == 0) {
+          EXPECT_EQ(found.least_sample_size, expected.least_sample_size);
+        }
+      }
+    }
+  }
+  NumbersWorker without_plans(layouts);
+  std::vector<Moments> out(layouts.size());
+  without_plans.run({.first = 0, .count = 1, .node = 1}, out);
+  EXPECT_EQ(out[0].extremes, nullptr);
 }
 
 }  // namespace

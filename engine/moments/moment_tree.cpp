@@ -33,8 +33,9 @@ std::uint64_t node_replicates(const MomentLayout& layout, std::uint64_t count) {
   return size;
 }
 
-MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes)
-    : layout_(layout), nodes_(std::move(nodes)) {
+MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes,
+                       std::optional<Extremes> extremes)
+    : layout_(layout), nodes_(std::move(nodes)), extremes_(std::move(extremes)) {
   for (const Node& node : nodes_) count_ += node.moments.count;
   std::uint64_t first = 0;
   for (const Node& node : nodes_) {
@@ -51,6 +52,17 @@ MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes)
     }
     first += size;
   }
+  if (!extremes_) return;
+  extremes_->for_each([&](const ExtremeList& list) {
+    const auto in_whole = [&](const Extreme& one) { return one.replicate < whole_count(); };
+    const bool none_beyond =
+        std::ranges::all_of(list.all(), [&](const Extreme& one) { return one.replicate < count_; });
+    if (!none_beyond ||
+        std::ranges::count_if(list.all(), in_whole) > static_cast<std::ptrdiff_t>(max_extremes)) {
+      throw std::invalid_argument("extremes are not those of a run of " + std::to_string(count_) +
+                                  " replicates");
+    }
+  });
 }
 
 std::uint64_t MomentTree::whole_count() const {
@@ -65,7 +77,26 @@ MomentTree MomentTree::whole() const {
   MomentTree tree = *this;
   if (whole_count() < count_) tree.nodes_.pop_back();
   tree.count_ = whole_count();
+  if (tree.extremes_) {
+    tree.extremes_->for_each([&](ExtremeList& list) { list.remove_from(tree.count_); });
+  }
   return tree;
+}
+
+std::optional<Extremes> MomentTree::extremes() const {
+  std::optional<Extremes> all = extremes_;
+  if (all) all->for_each([](ExtremeList& list) { list.truncate(max_extremes); });
+  return all;
+}
+
+void MomentTree::add_extremes(const Extremes* of_node) {
+  if (of_node == nullptr) {
+    extremes_.reset();
+  } else if (count_ == 0) {
+    extremes_ = *of_node;
+  } else if (extremes_) {
+    extremes_->merge(*of_node, max_kept_extremes);
+  }
 }
 
 void MomentTree::append(Moments moments) {
@@ -81,8 +112,14 @@ void MomentTree::append(Moments moments) {
     throw std::invalid_argument("a node of " + std::to_string(added) + " replicates after " +
                                 std::to_string(count_) + " is not aligned to its size");
   }
+  add_extremes(std::exchange(moments.extremes, nullptr).get());
   Node last{count_, std::move(moments)};
   count_ += last.moments.count;
+  // The replicates of a last leaf that is not full stay apart from those before: whole() is without
+  // them.
+  if (whole_count() == count_ && extremes_) {
+    extremes_->for_each([](ExtremeList& list) { list.truncate(max_extremes); });
+  }
   const std::uint64_t size = node_replicates(layout_, count_);
   if (size == before) {
     push(std::move(last), size);

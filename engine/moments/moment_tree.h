@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/moments.h"
@@ -34,8 +35,10 @@ std::uint64_t node_replicates(const MomentLayout& layout, std::uint64_t count);
 class MomentTree {
  public:
   explicit MomentTree(const MomentLayout& layout) : layout_(layout) {}
-  /// The tree that has these nodes(); throws std::invalid_argument where none has.
-  MomentTree(const MomentLayout& layout, std::vector<Node> nodes);
+  /// The tree that has these nodes() and kept_extremes(); throws std::invalid_argument where none
+  /// has.
+  MomentTree(const MomentLayout& layout, std::vector<Node> nodes,
+             std::optional<Extremes> extremes = {});
 
   const MomentLayout& layout() const { return layout_; }
   /// Replicates collected so far.
@@ -54,6 +57,12 @@ class MomentTree {
   /// The nodes as kept: enough to resume with the same bits.
   const std::vector<Node>& nodes() const { return nodes_; }
 
+  /// The most extreme replicates of all collected; none where those of some are not known. They are
+  /// kept for the tree, not for each node, which they would outgrow.
+  std::optional<Extremes> extremes() const;
+  /// As kept: of whole() and all replicates after it, so that those of whole() are known.
+  const std::optional<Extremes>& kept_extremes() const { return extremes_; }
+
   /// The nodes that standard errors are computed over: as nodes(), with the pieces of the partial
   /// tail merged into one.
   std::vector<Node> jackknife_nodes() const;
@@ -63,10 +72,16 @@ class MomentTree {
   void push(Node node, std::uint64_t size);
   /// True where a node of so many replicates would hold a part of a draw.
   bool splits_draw(std::uint64_t replicates) const;
+  /// Adds those of the node that comes last.
+  void add_extremes(const Extremes* of_node);
 
   MomentLayout layout_;
   std::uint64_t count_ = 0;
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_;  ///< without extremes
+  std::optional<Extremes> extremes_;
 };
+
+/// Most entries of a list of kept_extremes().
+inline constexpr std::size_t max_kept_extremes = max_extremes + leaf_replicates - 1;
 
 }  // namespace headlab

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -188,6 +189,58 @@ TEST(MomentTree, RefusesNodesThatNoRunKeeps) {
     nodes.back().moments.count = 8;
     nodes.push_back({nodes.back().first + 8, nodes.back().moments});
   });
+}
+
+/// Extremes of consecutive replicates, many of whose keys are equal; those from 1024 on have larger
+/// errors than those before.
+Extremes extremes_of(std::uint64_t first, std::uint64_t count) {
+  Extremes all;
+  for (std::uint64_t r = first; r < first + count; ++r) {
+    const double later = r < 1024 ? 0 : 30;
+    all.largest_error.add({later + std::floor(20 * std::abs(std::sin(static_cast<double>(r)))), r});
+    all.least_sample_size->add({std::floor(20 * std::abs(std::cos(static_cast<double>(r)))), r});
+  }
+  return all;
+}
+
+/// A run of `replicates` from `tree` on, with extremes.
+MomentTree grow_with_extremes(MomentTree tree, std::uint64_t replicates) {
+  while (tree.count() < replicates) {
+    const std::uint64_t first = tree.count();
+    const std::uint64_t size =
+        std::min<std::uint64_t>(first < first_leaf ? 1 : leaf_replicates, replicates - first);
+    Moments moments = node(first, size);
+    moments.extremes = std::make_shared<const Extremes>(extremes_of(first, size));
+    tree.append(std::move(moments));
+  }
+  return tree;
+}
+
+TEST(MomentTree, HasTheExtremesOfAllReplicates) {
+  for (const std::uint64_t replicates : {1u, 5u, 255u, 256u, 259u, 1000u, 1030u}) {
+    const MomentTree tree = grow_with_extremes(MomentTree(layout), replicates);
+    EXPECT_EQ(tree.extremes(), extremes_of(0, replicates)) << replicates;
+    EXPECT_EQ(tree.whole().extremes(), extremes_of(0, tree.whole_count())) << replicates;
+    for (const Node& one : tree.nodes()) EXPECT_EQ(one.moments.extremes, nullptr);
+    // From where it can go on it has those of one run.
+    EXPECT_EQ(grow_with_extremes(tree.whole(), 2000).extremes(), extremes_of(0, 2000));
+    const MomentTree again(layout, tree.nodes(), tree.kept_extremes());
+    EXPECT_EQ(again.whole().extremes(), tree.whole().extremes());
+  }
+  // Those shown do not do: the ones beyond them may take the place of what is simulated again.
+  MomentTree shown = grow_with_extremes(MomentTree(layout), 1030);
+  shown = MomentTree(layout, shown.nodes(), shown.extremes());
+  EXPECT_NE(shown.whole().extremes(), extremes_of(0, 1024));
+}
+
+TEST(MomentTree, KnowsNoExtremesWhereANodeHasNone) {
+  MomentTree tree = grow_with_extremes(MomentTree(layout), 300);
+  ASSERT_TRUE(tree.extremes());
+  tree = tree.whole();
+  tree.append(node(tree.count(), leaf_replicates));
+  EXPECT_FALSE(tree.extremes());
+  EXPECT_FALSE(grow_with_extremes(tree, 400).extremes());
+  EXPECT_FALSE(grow(300).extremes());
 }
 
 }  // namespace

@@ -49,12 +49,11 @@ std::optional<Plan> plan_of(const Condition& condition, std::uint64_t replicate,
   }
 }
 
-/// The statistics that the session's backend has of the replicate [layout.statistics()].
-std::vector<double> backend_statistics(const Plan& plan, std::uint64_t replicate,
-                                       const Backend& backend) {
+/// The replicate as a node of its own, by the session's backend.
+Moments backend_node(const Plan& plan, std::uint64_t replicate, const Backend& backend) {
   Moments node;
   backend.worker(plan)->run({.first = replicate, .count = 1, .node = 1}, {&node, 1});
-  return std::move(node.mean);
+  return node;
 }
 
 /// Sets kernel weights, sample sizes and normalisation errors. False where the session stops.
@@ -75,12 +74,8 @@ bool weigh(Replay& replay, const Session& session) {
         nw_weights(plan, replay.training_set, static_cast<int>(i % heads),
                    static_cast<int>(i / heads), windows);
     double sum = 0;
-    double square = 0;
-    for (const double weight : weights) {
-      sum += weight;
-      square += weight * weight;
-    }
-    replay.heads[i].sample_size = 1 / square;
+    for (const double weight : weights) sum += weight;
+    replay.heads[i].sample_size = effective_sample_size(weights);
     replay.heads[i].normalisation_error = std::abs(sum - 1);
     std::ranges::copy(weights, &replay.kernel_weights[i * n]);
   });
@@ -88,9 +83,10 @@ bool weigh(Replay& replay, const Session& session) {
 }
 
 /// Sets what both backends estimate.
-void set_estimates(Replay& replay, const std::vector<double>& by_backend) {
+void set_estimates(Replay& replay, const Moments& node) {
   const Plan& plan = replay.plan;
   const MomentLayout layout = plan.layout();
+  const std::vector<double>& by_backend = node.mean;  // of one replicate: its statistics
   const auto heads = static_cast<std::size_t>(plan.heads);
   const auto n = static_cast<std::size_t>(plan.n);
   const ReplicateError error(layout, plan.head_weights, plan.truth);
@@ -113,6 +109,10 @@ void set_estimates(Replay& replay, const std::vector<double>& by_backend) {
                          .squared_error = error.at_query(q, backend)};
   }
   replay.squared_error = error(by_backend);
+  const auto* sizes = node.extremes && node.extremes->least_sample_size
+                          ? &node.extremes->least_sample_size->all()
+                          : nullptr;
+  if (sizes != nullptr && !sizes->empty()) replay.backend_sample_size = sizes->front().key;
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ Replay replay_replicate(const Condition& condition, std::uint64_t replicate,
     replay.training_set = draw_training_set(replay.plan, replicate);
     replay.queries.resize(replay.plan.truth.size());
     if (weigh(replay, session)) {
-      set_estimates(replay, backend_statistics(replay.plan, replicate, *session.backend));
+      set_estimates(replay, backend_node(replay.plan, replicate, *session.backend));
       complete = true;
     }
   }

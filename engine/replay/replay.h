@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/files/machine.h"
@@ -40,6 +41,8 @@ struct Replay {
   /// Mean over the queries of the ensemble's squared error as the estimator has it: plain (f -
   /// m)^2, conditional the square of the bias given the design plus the variance of the noise.
   double squared_error = 0;
+  /// Least effective sample size of all heads and queries by the backend, where it knows them.
+  std::optional<double> backend_sample_size = {};
   Machine machine;
   Outcome outcome;  ///< not complete: stopped, and nothing but this is known
 

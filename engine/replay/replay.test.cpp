@@ -108,6 +108,39 @@ TEST(Replay, HasTheBitsThatARunHas) {
   }
 }
 
+TEST(Replay, ShowsTheKeysOfTheExtremesOfARun) {
+  for (const char* backend : {"cpu", "reference"}) {
+    const Session session{.backend = backend, .threads = 2};
+    for (const Sets& sets : settings) {
+      const Condition condition = condition_of(sets);
+      Preparation found = learn_heads(condition, session).value();
+      find_weights(condition, found, session);
+      const Plan plan = make_plan(condition, found);
+      const Extremes extremes =
+          simulate(plan, *session.backend, 2, condition.replicates).extremes().value();
+      const std::vector<Extreme>& errors = extremes.largest_error.all();
+      ASSERT_EQ(errors.size(), max_extremes);
+      for (const std::size_t i : {std::size_t{0}, max_extremes - 1}) {
+        const Replay replay = replay_replicate(condition, errors[i].replicate, session);
+        // Where weights are learned they are factors of the estimates of a run.
+        const double rounding = sets == learned_heads ? 1e-12 * errors[i].key : 0;
+        EXPECT_NEAR(replay.squared_error, errors[i].key, rounding);
+        EXPECT_NE(replay.squared_error, errors[3].key);
+      }
+      const bool knows =
+          backend == std::string("reference") || condition.estimator == Estimator::conditional;
+      if (sets == settings[2]) continue;  // aggregate moments of uneven noise: reference alone
+      ASSERT_EQ(extremes.least_sample_size.has_value(), knows);
+      if (!knows) continue;
+      const Extreme& narrowest = extremes.least_sample_size->all().front();
+      const Replay replay = replay_replicate(condition, narrowest.replicate, session);
+      EXPECT_EQ(replay.backend_sample_size.value(), narrowest.key);
+      EXPECT_NEAR(replay.heads[replay.narrowest()].sample_size, narrowest.key,
+                  2e-5 * narrowest.key);
+    }
+  }
+}
+
 TEST(Replay, ShowsWhatTheEstimatesAreMadeOf) {
   const Session session{.backend = "cpu", .threads = 1};
   for (const Sets& sets : settings) {

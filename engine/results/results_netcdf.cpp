@@ -184,7 +184,10 @@ void write_conditions(const NetcdfGroup& root, const RunResult& result,
           std::vector<std::int64_t>(groups[g].conditions.begin(), groups[g].conditions.end()));
       of_group.write(group);
     }
-    if (nodes) write_nodes(group, trees);
+    if (nodes) {
+      write_nodes(group, trees);
+      write_extremes(group, trees);
+    }
     write_history(group, lengths, groups[g], result);
   }
   of_root.write(root);

@@ -2,7 +2,9 @@
 #include "engine/results/results_nodes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -70,6 +72,51 @@ std::function<std::vector<double>()> moments_of(const std::vector<NumberedTree>&
     }
     return all;
   };
+}
+
+constexpr const char* extremes_group = "extremes";
+constexpr const char* error_name = "largest_error";
+constexpr const char* sample_size_name = "least_sample_size";
+
+std::string replicate_name(const std::string& name) {
+  return name + "_replicate";
+}
+
+/// Writes a list of each tree, [condition][extreme]: NaN and -1 where there is none.
+void write_lists(const NetcdfGroup& group, const std::string& name, const std::string& key,
+                 const std::vector<const ExtremeList*>& lists) {
+  const std::size_t size = lists.size() * max_kept_extremes;
+  std::vector<double> keys(size, std::numeric_limits<double>::quiet_NaN());
+  std::vector<std::int64_t> replicates(size, -1);
+  for (std::size_t c = 0; c < lists.size(); ++c) {
+    if (lists[c] == nullptr) continue;
+    for (std::size_t i = 0; i < lists[c]->all().size(); ++i) {
+      keys[c * max_kept_extremes + i] = lists[c]->all()[i].key;
+      replicates[c * max_kept_extremes + i] =
+          static_cast<std::int64_t>(lists[c]->all()[i].replicate);
+    }
+  }
+  group.write(name, {"condition", "extreme"}, {key}, keys);
+  group.write(replicate_name(name), {"condition", "extreme"}, {"replicate of " + name}, replicates);
+}
+
+/// The same read back; empty lists where there is none.
+std::vector<ExtremeList> read_lists(const NetcdfGroup& group, const std::string& name,
+                                    ExtremeList::Kind kind, std::size_t conditions) {
+  const std::vector<double> keys = group.doubles(name);
+  const std::vector<std::int64_t> replicates = group.integers(replicate_name(name));
+  const std::size_t length = group.dimension("extreme");
+  if (keys.size() != conditions * length || replicates.size() != keys.size() ||
+      length > max_kept_extremes) {
+    throw NetcdfError(name + ": size does not fit the conditions");
+  }
+  std::vector<ExtremeList> lists(conditions, ExtremeList(kind));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (replicates[i] < 0) continue;
+    if (!std::isfinite(keys[i])) throw NetcdfError(name + ": a replicate without a key");
+    lists[i / length].add({keys[i], static_cast<std::uint64_t>(replicates[i])}, length);
+  }
+  return lists;
 }
 
 /// Jackknife group of each node: pieces of an unfinished last node belong to one.
@@ -146,6 +193,45 @@ void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& tree
   nodes.write("comoment", {"node", "query", "pair"},
               {"sum over the replicates of a node of (f_g - mean_g)(f_l - mean_l)"},
               moments_of(trees, &Moments::comoment));
+}
+
+void write_extremes(const NetcdfGroup& group, const std::vector<NumberedTree>& trees) {
+  std::vector<const ExtremeList*> errors, sample_sizes;
+  for (const NumberedTree& one : trees) {
+    const std::optional<Extremes>& extremes = one.tree->kept_extremes();
+    errors.push_back(extremes ? &extremes->largest_error : nullptr);
+    sample_sizes.push_back(extremes && extremes->least_sample_size ? &*extremes->least_sample_size
+                                                                   : nullptr);
+  }
+  const auto known = [](const ExtremeList* list) { return list != nullptr; };
+  if (std::ranges::none_of(errors, known)) return;
+  const NetcdfGroup of_extremes = group.define_group(extremes_group);
+  of_extremes.define_dimension("extreme", max_kept_extremes);
+  write_lists(of_extremes, error_name, "squared error of the ensemble, averaged over queries",
+              errors);
+  write_lists(of_extremes, sample_size_name, "least effective sample size of heads and queries",
+              sample_sizes);
+}
+
+std::vector<std::optional<Extremes>> read_extremes(const NetcdfGroup& group,
+                                                   std::size_t conditions) {
+  std::vector<std::optional<Extremes>> all(conditions);
+  if (!group.has_group(extremes_group)) return all;
+  const NetcdfGroup of_extremes = group.find_group(extremes_group);
+  const auto errors = read_lists(of_extremes, error_name, ExtremeList::Kind::largest, conditions);
+  const auto sample_sizes =
+      read_lists(of_extremes, sample_size_name, ExtremeList::Kind::least, conditions);
+  for (std::size_t c = 0; c < conditions; ++c) {
+    if (errors[c].all().empty()) continue;
+    all[c].emplace();
+    all[c]->largest_error = errors[c];
+    if (sample_sizes[c].all().empty()) {
+      all[c]->least_sample_size.reset();
+    } else {
+      all[c]->least_sample_size = sample_sizes[c];
+    }
+  }
+  return all;
 }
 
 }  // namespace headlab

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,14 @@ std::string nodes_sha256(const std::vector<Node>& nodes);
 /// one tree after the other, without comoments where moments are per draw. The trees are read when
 /// the file is saved. Throws NetcdfError.
 void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& trees);
+
+/// Adds the group `extremes` to a group with the dimension `condition`: the kept extremes of trees,
+/// the i-th of condition i of the group. Nothing where no tree has any.
+void write_extremes(const NetcdfGroup& group, const std::vector<NumberedTree>& trees);
+
+/// Kept extremes of the conditions of a group, as write_extremes() wrote them; all unknown in a
+/// file without them. Throws NetcdfError.
+std::vector<std::optional<Extremes>> read_extremes(const NetcdfGroup& group,
+                                                   std::size_t conditions);
 
 }  // namespace headlab

@@ -151,6 +151,7 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
                {added.condition.size(), added.first.size(), added.count.size(), added.empty.size(),
                 added.narrow.size()},
                "node");
+  added.extremes = read_extremes(group, numbers.size());
   if (!std::ranges::is_sorted(added.condition)) throw NetcdfError("condition: is not in order");
 }
 
@@ -173,6 +174,7 @@ StoredCondition ResultsReader::read(std::size_t number) const {
                                static_cast<std::size_t>(nodes.begin() - group.condition.begin()),
                                static_cast<std::size_t>(nodes.end() - group.condition.begin()),
                                group.first, group.count, group.empty, group.narrow),
+      .extremes = group.extremes[row],
       .head_weights = group.group.doubles("head_weights", {{row, 0}, {1, heads}}),
       .query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}}),
       .truth = group.group.doubles("truth", {{row, 0}, {1, queries}})};
@@ -202,6 +204,7 @@ StoredCondition ResultsReader::read_version_1(std::size_t number) const {
       .plan_sha256 = text("plan_sha256"),
       .layout = layout,
       .nodes = read_node_range(group, layout, 0, size, first, count, empty, narrow),
+      .extremes = {},
       .head_weights = group.doubles("head_weights"),
       .query_points = group.doubles("x"),
       .truth = group.doubles("truth")};

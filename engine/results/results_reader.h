@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct StoredCondition {
   std::string plan_sha256;  ///< of the plan that was simulated; empty in old files
   MomentLayout layout;
   std::vector<Node> nodes;           ///< as MomentTree::nodes()
+  std::optional<Extremes> extremes;  ///< as MomentTree::kept_extremes(); none in old files
   std::vector<double> head_weights;  ///< [H]
   std::vector<double> query_points;  ///< [Q][d]
   std::vector<double> truth;         ///< [Q]
@@ -41,6 +43,7 @@ class ResultsReader {
     MomentLayout layout;
     std::size_t coordinates = 0;
     std::vector<std::int64_t> condition, first, count, empty, narrow;  ///< of each node
+    std::vector<std::optional<Extremes>> extremes;                     ///< of each condition
   };
   struct Place {
     std::size_t group;

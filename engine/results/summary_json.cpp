@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/files/json_fields.h"
 #include "engine/results/condition_record.h"
@@ -107,6 +108,43 @@ struct ComparedRecord {
   }
 };
 
+/// A replicate that is extreme by some key.
+struct ExtremeRecord {
+  Extreme extreme;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("replicate", extreme.replicate, "replicate, from 0");
+    visit("key", extreme.key, "what it is extreme by");
+  }
+};
+
+std::vector<ExtremeRecord> records_of(const ExtremeList& list) {
+  std::vector<ExtremeRecord> records;
+  for (const Extreme& extreme : list.all()) records.push_back({extreme});
+  return records;
+}
+
+/// The most extreme replicates of a condition.
+struct ExtremesRecord {
+  Extremes extremes;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("largest_error", records_of(extremes.largest_error),
+          "squared error of the ensemble, averaged over queries");
+    const auto& sizes = extremes.least_sample_size;
+    visit("least_sample_size", sizes ? std::optional(records_of(*sizes)) : std::nullopt,
+          "least effective sample size of heads and queries");
+  }
+};
+
+std::optional<ExtremesRecord> extremes_of(const MomentTree& tree) {
+  std::optional<Extremes> extremes = tree.extremes();
+  if (!extremes) return std::nullopt;
+  return ExtremesRecord{std::move(*extremes)};
+}
+
 /// The seed all conditions share, or none where the sweep varies it.
 std::optional<std::uint64_t> seed_of(const Scenario& scenario) {
   const auto& conditions = scenario.conditions;
@@ -168,6 +206,7 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
         JsonFields visit(to, has_matrices(one.plan));
         record_of(one, of_condition).fields(visit);
         if (one.difference) visit("difference", *one.difference, "difference between conditions");
+        visit("extremes", extremes_of(one.tree), "most extreme replicates");
         if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");
         visit.close();
       });

@@ -85,7 +85,7 @@ MomentTree tree_of(StoredCondition stored) {
       }
     }
   }
-  return {stored.layout, std::move(stored.nodes)};
+  return {stored.layout, std::move(stored.nodes), std::move(stored.extremes)};
 }
 
 CheckpointCondition read_condition(const std::string& path, const ResultsReader& results,

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_reader.h"
 #include "engine/run/run.h"
@@ -66,6 +67,8 @@ void expect_same_bits(const RunResult& a, const RunResult& b) {
       EXPECT_EQ(left[i].moments.comoment, right[i].moments.comoment);
       EXPECT_EQ(left[i].moments.windows, right[i].moments.windows);
     }
+    ASSERT_TRUE(a.conditions[c].tree.extremes());
+    EXPECT_EQ(a.conditions[c].tree.kept_extremes(), b.conditions[c].tree.kept_extremes());
     EXPECT_EQ(a.conditions[c].estimates.mse.value, b.conditions[c].estimates.mse.value);
     EXPECT_EQ(a.conditions[c].estimates.mse.mcse, b.conditions[c].estimates.mse.mcse);
   }
@@ -380,6 +383,36 @@ TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   EXPECT_EQ(
       refusal(Sets{}),
       "--resume: FILE: no headlab results (the nodes are damaged: they have another sum)" + advice);
+}
+
+TEST_F(Resume, IsRefusedWhereExtremesAreNotThoseOfTheRun) {
+  const Scenario scenario = scenario_of();
+  RunResult result = run(scenario, {.backend = "cpu"});
+  MomentTree& tree = result.conditions[0].tree;
+  Extremes beyond = tree.kept_extremes().value();
+  beyond.largest_error.add({1e9, tree.count()}, max_kept_extremes);
+  EXPECT_THROW(MomentTree(tree.layout(), tree.nodes(), beyond), std::invalid_argument);
+  Extremes ninth = tree.kept_extremes().value();
+  ninth.largest_error.add({1e-9, 0}, max_kept_extremes);
+  EXPECT_THROW(MomentTree(tree.layout(), tree.nodes(), ninth), std::invalid_argument);
+  EXPECT_EQ(MomentTree(tree.layout(), tree.nodes(), tree.kept_extremes()).extremes(),
+            tree.extremes());
+}
+
+TEST_F(Resume, OfAFileWithoutExtremesKnowsNone) {
+  const Scenario first = scenario_of({"run.replicates=1027"});
+  RunResult old = run(first, {.backend = "cpu"});
+  ASSERT_TRUE(old.conditions[0].tree.extremes());
+  MomentTree& tree = old.conditions[0].tree;
+  tree = MomentTree(tree.layout(), tree.nodes());
+  keep(first, old);
+  const NetcdfInput file(path());
+  EXPECT_FALSE(file.root().has_group("extremes"));
+  const RunResult resumed = go_on({});
+  EXPECT_TRUE(resumed.outcome.complete);
+  EXPECT_FALSE(resumed.conditions[0].tree.extremes());
+  const RunResult whole = run(scenario_of(), {.backend = "cpu"});
+  EXPECT_EQ(resumed.conditions[0].estimates.mse.value, whole.conditions[0].estimates.mse.value);
 }
 
 }  // namespace

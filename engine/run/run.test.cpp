@@ -44,11 +44,13 @@ Scenario small_scenario(const std::vector<std::string>& sets = {}) {
                         "small.toml", sets);
 }
 
-std::vector<Node> nodes_of(const std::vector<std::string>& sets, const Session& session) {
-  return run(small_scenario(sets), session).conditions.at(0).tree.nodes();
+MomentTree tree_of(const std::vector<std::string>& sets, const Session& session) {
+  return run(small_scenario(sets), session).conditions.at(0).tree;
 }
 
-void expect_same_bits(const std::vector<Node>& a, const std::vector<Node>& b) {
+void expect_same_bits(const MomentTree& one, const MomentTree& other) {
+  const std::vector<Node>& a = one.nodes();
+  const std::vector<Node>& b = other.nodes();
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].first, b[i].first);
@@ -56,6 +58,8 @@ void expect_same_bits(const std::vector<Node>& a, const std::vector<Node>& b) {
     EXPECT_EQ(a[i].moments.comoment, b[i].moments.comoment);
     EXPECT_EQ(a[i].moments.windows, b[i].moments.windows);
   }
+  ASSERT_TRUE(one.kept_extremes());
+  EXPECT_EQ(one.kept_extremes(), other.kept_extremes());
 }
 
 /// The cpu backend with another opinion on how much work is worth dealing at once.
@@ -79,9 +83,9 @@ TEST(Run, GivesTheSameBitsForBlocksOfAnySize) {
   // From one replicate a block to all of them: 2931 leaves every kind of tail.
   for (const std::uint64_t replicates : {300, 2931}) {
     const Plan plan = make_plan(small_scenario().conditions.at(0));
-    const auto expected = simulate(plan, OtherBlocks(1), 1, replicates).nodes();
+    const auto expected = simulate(plan, OtherBlocks(1), 1, replicates);
     for (const double block_work : {1e5, 1e7, 1e12}) {
-      expect_same_bits(simulate(plan, OtherBlocks(block_work), 2, replicates).nodes(), expected);
+      expect_same_bits(simulate(plan, OtherBlocks(block_work), 2, replicates), expected);
     }
   }
 }
@@ -111,8 +115,7 @@ TEST(Simulate, GivesAPlanTheSameBitsAloneAndWithOthers) {
         const auto together = simulate(pointers, *backend, 2, replicates);
         ASSERT_EQ(together.size(), plans.size());
         for (std::size_t p = 0; p < plans.size(); ++p) {
-          expect_same_bits(together[p].nodes(),
-                           simulate(plans[p], *backend, 1, replicates).nodes());
+          expect_same_bits(together[p], simulate(plans[p], *backend, 1, replicates));
         }
       }
     }
@@ -126,7 +129,7 @@ TEST(Simulate, GivesSeveralPlansTheSameBitsForBlocksOfAnySize) {
   for (const double block_work : {1e5, 1e7, 1e12}) {
     const auto trees = simulate(pointers, OtherBlocks(block_work), 3, 2931);
     for (std::size_t p = 0; p < plans.size(); ++p) {
-      expect_same_bits(trees[p].nodes(), expected[p].nodes());
+      expect_same_bits(trees[p], expected[p]);
     }
   }
 }
@@ -161,9 +164,9 @@ TEST(Run, GivesTheSameBitsForAnyNumberOfThreads) {
     for (const std::string moments : {"pairwise", "aggregate"}) {
       const std::vector<std::string> sets = {"run.estimator=\"" + estimator + "\"",
                                              "run.moments=\"" + moments + "\""};
-      const auto one = nodes_of(sets, {.threads = 1});
+      const auto one = tree_of(sets, {.threads = 1});
       for (const int threads : {2, 3, 8})
-        expect_same_bits(nodes_of(sets, {.threads = threads}), one);
+        expect_same_bits(tree_of(sets, {.threads = threads}), one);
     }
   }
 }
@@ -176,8 +179,8 @@ TEST(Run, AnotherSeedGivesOtherDrawsAndTheSameQueries) {
 }
 
 TEST(Run, TheFirstReplicatesOfALongRunAreThoseOfAShortOne) {
-  const auto shorter = nodes_of({"run.replicates=200"}, {});
-  const auto longer = nodes_of({"run.replicates=255"}, {});
+  const auto shorter = tree_of({"run.replicates=200"}, {}).nodes();
+  const auto longer = tree_of({"run.replicates=255"}, {}).nodes();
   for (std::size_t r = 0; r < 200; ++r) {
     EXPECT_EQ(shorter[r].moments.mean, longer[r].moments.mean);
   }
@@ -192,7 +195,7 @@ TEST(Run, GoesOnWhereItEndedWithTheBitsOfOneRun) {
     part =
         continue_simulation(std::move(part), plan, *backend, 1, 1512 + (first > 1512 ? 1000 : 0));
     part = continue_simulation(std::move(part), plan, *backend, 2, 3000);
-    expect_same_bits(part.nodes(), whole.nodes());
+    expect_same_bits(part, whole);
   }
   // One replicate further is no place to stop at.
   EXPECT_THROW(continue_simulation(simulate(plan, *backend, 1, 1001), plan, *backend, 1, 2000),
@@ -306,10 +309,9 @@ TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
       const ConditionResult& one = sweep.conditions[i++];
       EXPECT_EQ(one.condition.swept, (std::vector<std::string>{bandwidth, n}));
       EXPECT_EQ(one.plan.n, std::stoull(n));
-      expect_same_bits(
-          one.tree.nodes(),
-          nodes_of({"run.replicates=300", "heads.kernel.bandwidth=" + bandwidth, "data.n=" + n},
-                   {}));
+      expect_same_bits(one.tree, tree_of({"run.replicates=300",
+                                          "heads.kernel.bandwidth=" + bandwidth, "data.n=" + n},
+                                         {}));
     }
   }
 }

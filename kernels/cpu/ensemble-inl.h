@@ -115,9 +115,10 @@ class Ensembles {
   }
 
   /// Writes the statistics [layout.statistics()] of each condition to its place, see
-  /// kernels/moments.h, and counts its windows.
+  /// kernels/moments.h, counts its windows and sets its least effective sample size where sums of
+  /// w^2 are there for every window.
   HWY_ATTR void finish(double centre, std::span<const std::span<double>> statistics,
-                       std::span<WindowCounts> counts) {
+                       std::span<WindowCounts> counts, std::span<double> sample_sizes) {
     for (PairSums& condition : conditions_) {
       for (std::size_t q = 0; q < fixed_.queries; ++q) {
         for (const std::size_t h : condition.heads()) {
@@ -125,6 +126,9 @@ class Ensembles {
         }
         condition.finish(q, &window(q, 0), centre, variance_, unit_variance_,
                          &statistics[condition.index()][q * condition.layout().per_query()]);
+      }
+      if (condition.knows_squares()) {
+        sample_sizes[condition.index()] = condition.least_sample_size();
       }
     }
   }

@@ -63,6 +63,11 @@ class PairSums {
   bool recomputes() const { return recomputes_; }
   /// True if sums of w^2 are among those of products.
   bool has_squares() const { return !products_.empty(); }
+  /// True if sums of w^2 are there for every window, by this or by the windows: which ones depends
+  /// on the plan alone.
+  bool knows_squares() const { return has_squares() || recomputes_; }
+  /// 1 / sum_i w_i^2 of all heads and the queries finished, w of sum 1, where knows_squares().
+  double least_sample_size() const { return 1 / max_concentration_; }
 
   /// Sets the rows [group][H] of the weights, and the queries of a batch.
   void place(std::vector<float*> rows, std::size_t batch) {
@@ -76,6 +81,7 @@ class PairSums {
     std::ranges::fill(products_, 0.0);
     std::ranges::fill(noise_products_, 0.0);
     std::ranges::fill(ensemble_noise_, 0.0);
+    max_concentration_ = 0;
   }
   void reset(std::size_t q) {
     if (!products_.empty()) std::fill_n(&products_[q * pairs_], pairs_, 0.0);
@@ -151,6 +157,7 @@ class PairSums {
       for (std::size_t h = 0; h < count; ++h) out[count] += plan_.head_weights[h] * out[h];
     }
     if (!conditional_) return;
+    if (knows_squares()) concentrate(q, windows);
     double* noise = out + layout_.noise_offset();
     if (!layout_.pairwise()) {
       finish_aggregate(q, windows, variance, unit_variance, noise);
@@ -169,6 +176,14 @@ class PairSums {
  private:
   std::span<float* const> rows(std::size_t r) const {
     return std::span(rows_).subspan(r * heads_.size(), heads_.size());
+  }
+
+  /// Takes the largest sum_i w_i^2 of query q, w of sum 1.
+  void concentrate(std::size_t q, const Window* windows) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      const double sum = has_squares() ? square(q, h) : windows[heads_[h]].sums.weight_squared;
+      max_concentration_ = std::max(max_concentration_, sum * inverse_[h] * inverse_[h]);
+    }
   }
 
   /// Writes the noise of each head and of the ensemble.
@@ -220,6 +235,7 @@ class PairSums {
   bool conditional_;
   bool constant_scale_;
   bool recomputes_ = false;
+  double max_concentration_ = 0;        ///< of sum w^2 / (sum w)^2
   std::vector<float*> rows_;            ///< [group][H]
   LaneSums running_;                    ///< [batch][pairs], of one segment
   LaneSums running_noise_;              ///< [batch][pairs], the same for noise_products_

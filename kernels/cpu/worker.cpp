@@ -67,7 +67,7 @@ class CpuWorker : public ReplicateWorker {
       }
     }
     for (const auto& ensembles : ensembles_) {
-      ensembles->finish(set_->centre(), statistics, windows);
+      ensembles->finish(set_->centre(), statistics, windows, sample_sizes());
     }
   }
 

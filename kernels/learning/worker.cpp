@@ -43,6 +43,7 @@ class LearningWorker : public ReplicateWorker {
       backend_.worker(ensemble.plan)->run({.first = number, .count = 1, .node = 1}, {&node_, 1});
       std::ranges::copy(node_.mean, statistics[p].begin());
       windows[p].add(node_.windows);
+      take_sample_size(p);
       if (ensemble.learning && ensemble.learning->learns_weights) weigh(ensemble, statistics[p]);
     }
   }
@@ -59,6 +60,12 @@ class LearningWorker : public ReplicateWorker {
         fit_heads(*ensemble.learning, number, points, *ensemble.gradients, hooks_);
     if (!found) throw FitStopped();
     take_heads(ensemble.plan, std::move(found->heads));
+  }
+
+  void take_sample_size(std::size_t p) {
+    if (!node_.extremes || !node_.extremes->least_sample_size) return;
+    const std::vector<Extreme>& sizes = node_.extremes->least_sample_size->all();
+    if (!sizes.empty()) sample_sizes()[p] = sizes.front().key;
   }
 
   static void weigh(const Ensemble& ensemble, std::span<double> statistics) {

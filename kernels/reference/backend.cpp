@@ -26,7 +26,7 @@ class ReferenceWorker : public ReplicateWorker {
                  std::span<WindowCounts> windows) override {
     const TrainingSet sample = draw_training_set(*plans_[0], number);
     for (std::size_t p = 0; p < plans_.size(); ++p) {
-      std::ranges::copy(reference_statistics(*plans_[p], sample, windows[p]),
+      std::ranges::copy(reference_statistics(*plans_[p], sample, windows[p], &sample_sizes()[p]),
                         statistics[p].begin());
     }
   }

@@ -71,10 +71,14 @@ std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int 
     }
     for (double& weight : weights) weight /= sum;
   }
+  if (effective_sample_size(weights) < 2) ++windows.narrow;
+  return weights;
+}
+
+double effective_sample_size(std::span<const double> weights) {
   double square = 0;
   for (const double weight : weights) square += weight * weight;
-  if (1 / square < 2) ++windows.narrow;
-  return weights;
+  return 1 / square;
 }
 
 void query_statistics(const Plan& plan, const TrainingSet& sample,
@@ -135,17 +139,20 @@ void query_statistics(const Plan& plan, const TrainingSet& sample,
 }
 
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
-                                         WindowCounts& windows) {
+                                         WindowCounts& windows, double* least_sample_size) {
   const MomentLayout layout = plan.layout();
   std::vector<double> statistics(layout.statistics());
+  double least = std::numeric_limits<double>::infinity();
   for (int q = 0; q < plan.queries; ++q) {
     std::vector<std::vector<double>> weights;
     for (int h = 0; h < plan.heads; ++h) {
       weights.push_back(nw_weights(plan, sample, h, q, windows));
+      least = std::min(least, effective_sample_size(weights.back()));
     }
     query_statistics(plan, sample, weights,
                      &statistics[static_cast<std::size_t>(q) * layout.per_query()]);
   }
+  if (least_sample_size != nullptr) *least_sample_size = least;
   return statistics;
 }
 

@@ -21,8 +21,13 @@ std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int 
 void query_statistics(const Plan& plan, const TrainingSet& sample,
                       std::span<const std::vector<double>> weights, double* out);
 
+/// 1 / sum_i w_i^2 of weights of sum 1.
+double effective_sample_size(std::span<const double> weights);
+
 /// The statistics of one replicate [layout.statistics()], see kernels/moments.h.
+/// \param least_sample_size gets the least one of all heads and queries; may be null
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
-                                         WindowCounts& windows);
+                                         WindowCounts& windows,
+                                         double* least_sample_size = nullptr);
 
 }  // namespace headlab

@@ -102,7 +102,12 @@ std::string replay_table(const Scenario& scenario, std::size_t condition, const 
            (plan.estimator == Estimator::conditional ? ", noise integrated" : "") + "\n";
   notes += "least effective sample size " + estimate_number(replay.heads[narrowest].sample_size) +
            ", of head " + std::to_string(narrowest % heads) + " at query " +
-           std::to_string(narrowest / heads) + "\n";
+           std::to_string(narrowest / heads) +
+           (replay.backend_sample_size
+                ? ", by the reference; " + estimate_number(*replay.backend_sample_size) + " by " +
+                      replay.machine.backend
+                : "") +
+           "\n";
   return wrapped(text, output_width(), 2) + columns.text("  ") + wrapped(notes, output_width(), 2);
 }
 

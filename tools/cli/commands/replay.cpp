@@ -36,11 +36,11 @@ ExitCode command_replay(const ReplayArguments& arguments) {
   if (run.scenario.empty()) {
     throw InvalidInput("replay: no scenario given - write headlab replay SCENARIO.toml");
   }
+  Session session = session_of(run);
   if (!arguments.replicate) {
     throw InvalidInput("replay: no replicate given - write --replicate R, counted from 0");
   }
   if (!run.out) throw InvalidInput("replay: no folder given - write --out DIR");
-  Session session = session_of(run);
   const Scenario scenario = read_supervised(run.scenario, all_sets(run), session, run.quiet);
   const std::size_t number = condition_of(arguments, scenario);
   const Condition& condition = scenario.conditions[number];

@@ -25,6 +25,7 @@
 #include "tools/cli/characters.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
+#include "tools/cli/extremes_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
@@ -280,6 +281,8 @@ ExitCode command_run(const RunArguments& arguments) {
     std::cout << shown(result_table(scenario, result, report.indices))
               << (report.theory.empty() ? ""
                                         : "\n" + shown(comparison_table(scenario, report.theory)));
+    const std::string extremes = folder ? extremes_text(result, arguments) : "";
+    if (!extremes.empty()) std::cout << "\n" << shown(extremes);
   }
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);

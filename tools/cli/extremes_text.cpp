@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/extremes_text.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+
+#include "tools/cli/figure_text.h"
+
+namespace headlab::tools {
+namespace {
+
+/// A replicate of one of several conditions.
+struct ExtremeOfRun {
+  std::size_t condition;
+  Extreme extreme;
+};
+
+/// The most extreme replicate of all conditions, of equal ones that of the first.
+/// \param list_of gives the list of a condition, or null
+template <class ListOf, class Before>
+std::optional<ExtremeOfRun> most_extreme(const RunResult& result, const ListOf& list_of,
+                                         const Before& before) {
+  std::optional<ExtremeOfRun> most;
+  for (std::size_t c = 0; c < result.conditions.size(); ++c) {
+    const std::optional<Extremes>& extremes = result.conditions[c].tree.kept_extremes();
+    const ExtremeList* list = extremes ? list_of(*extremes) : nullptr;
+    if (list == nullptr || list->all().empty()) continue;
+    const Extreme& first = list->all().front();
+    if (!most || before(first.key, most->extreme.key)) most = {c, first};
+  }
+  return most;
+}
+
+std::string replay_command(const RunArguments& run, bool sweep, const ExtremeOfRun& of) {
+  const std::string replicate = std::to_string(of.extreme.replicate);
+  const std::string condition = std::to_string(of.condition);
+  std::string text = "headlab replay " + quoted(run.scenario);
+  for (const std::string& set : run.sets) text += " --set " + quoted(set);
+  if (run.seed) text += " --seed " + quoted(*run.seed);
+  if (run.replicates) text += " --replicates " + quoted(*run.replicates);
+  if (run.backend != "auto") text += " --backend " + run.backend;
+  if (sweep) text += " --condition " + condition;
+  const std::string folder = "replay_" + (sweep ? condition + "_" : "") + replicate;
+  return text + " --replicate " + replicate + " --out " +
+         quoted((std::filesystem::path(*run.out) / folder).string());
+}
+
+}  // namespace
+
+std::string extremes_text(const RunResult& result, const RunArguments& arguments) {
+  const bool sweep =
+      !result.conditions.empty() && !result.conditions.front().condition.swept.empty();
+  const auto lines = [&](const std::string& what, const std::optional<ExtremeOfRun>& most) {
+    if (!most) return std::string();
+    return what + " " + short_number(most->extreme.key) + ": replicate " +
+           std::to_string(most->extreme.replicate) +
+           (sweep ? " of condition " + std::to_string(most->condition) : "") + "\n    " +
+           replay_command(arguments, sweep, *most) + "\n";
+  };
+  return lines("largest squared error",
+               most_extreme(
+                   result, [](const Extremes& of) { return &of.largest_error; },
+                   [](double a, double b) { return a > b; })) +
+         lines("least effective sample size",
+               most_extreme(
+                   result,
+                   [](const Extremes& of) {
+                     return of.least_sample_size ? &*of.least_sample_size : nullptr;
+                   },
+                   [](double a, double b) { return a < b; }));
+}
+
+}  // namespace headlab::tools
