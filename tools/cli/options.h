@@ -40,6 +40,13 @@ struct TheoryArguments {
   std::optional<std::string> threads;
 };
 
+/// The arguments of `headlab diff`, as written.
+struct DiffArguments {
+  std::string a;
+  std::string b;
+  std::optional<std::string> json;
+};
+
 /// The arguments of `headlab hdi`, as written.
 struct HdiArguments {
   std::string file;

@@ -20,6 +20,7 @@
 #include "tools/cli/commands/calibrate.h"
 #include "tools/cli/commands/completion.h"
 #include "tools/cli/commands/dataset.h"
+#include "tools/cli/commands/diff.h"
 #include "tools/cli/commands/doctor.h"
 #include "tools/cli/commands/hdi.h"
 #include "tools/cli/commands/import_heads.h"
@@ -46,6 +47,7 @@ struct Arguments {
   ValidateArguments validate;
   AllocateArguments allocate;
   DatasetArguments dataset;
+  DiffArguments diff;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
   std::string list;
@@ -231,6 +233,16 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
       ->disable_flag_override();
 }
 
+void add_diff(CLI::App& app, DiffArguments& diff) {
+  CLI::App* command = app.add_subcommand("diff", "Compare two results of headlab run");
+  command->add_option("A", diff.a, "Folder of --out, or its results.nc or summary.json")
+      ->type_name("");
+  command->add_option("B", diff.b, "Another one")->type_name("");
+  command
+      ->add_option("--json", diff.json, "Write the differences to a file, or - for standard output")
+      ->type_name("FILE|-");
+}
+
 void add_hdi(CLI::App& app, HdiArguments& hdi) {
   CLI::App* command = app.add_subcommand("hdi", "Compare the heads of a file with random ones");
   command->add_option("FILE", hdi.file, "Heads: NPY of H x d x k, or NetCDF of import-heads")
@@ -304,6 +316,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_validate(app, arguments.validate);
   add_allocate(app, arguments.allocate);
   add_dataset(app, arguments.dataset);
+  add_diff(app, arguments.diff);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
   app.add_subcommand(
@@ -436,6 +449,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   }
   if (name == "allocate") return command_allocate(arguments.allocate);
   if (name == "dataset") return command_dataset(arguments.dataset);
+  if (name == "diff") return command_diff(arguments.diff);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
   if (name == "list") return command_list(arguments.list);
