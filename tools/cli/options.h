@@ -29,6 +29,7 @@ struct RunArguments {
   bool compare = false;
   bool resume = false;
   bool overwrite = false;
+  bool dry_run = false;
 };
 
 /// The arguments of `headlab theory`, as written.

@@ -24,6 +24,7 @@
 #include "tools/cli/commands/doctor.h"
 #include "tools/cli/commands/hdi.h"
 #include "tools/cli/commands/import_heads.h"
+#include "tools/cli/commands/init.h"
 #include "tools/cli/commands/list.h"
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
@@ -50,6 +51,7 @@ struct Arguments {
   DiffArguments diff;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
+  std::string init = "scenario.toml";
   std::string list;
   std::string help;
   std::string completion;
@@ -99,6 +101,10 @@ void add_run(CLI::App& app, RunArguments& run) {
                    "all, or none: --out keeps figures alone, for large sweeps; no --resume later")
       ->type_name("WORD");
   command->add_flag("--compare", run.compare, "Compare the simulation with closed forms, with z")
+      ->disable_flag_override();
+  command
+      ->add_flag("--dry-run", run.dry_run,
+                 "Print the scenario with all defaults and what the run takes; write nothing")
       ->disable_flag_override();
   add_simulation(*command, run);
 }
@@ -319,6 +325,10 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_diff(app, arguments.diff);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
+  app.add_subcommand("init", "Write a commented scenario to begin with")
+      ->add_option("FILE|-", arguments.init,
+                   "The new file, or - for standard output; the default is scenario.toml")
+      ->type_name("");
   app.add_subcommand(
          "list", "Show laws, claims, architectures of models, and the scenarios that come along")
       ->add_option("laws|claims|architectures|scenarios", arguments.list,
@@ -452,6 +462,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "diff") return command_diff(arguments.diff);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
+  if (name == "init") return command_init(arguments.init);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   if (name == "completion") return command_completion(app, arguments.completion);
