@@ -77,7 +77,7 @@ struct Forecaster {
   }
 
   /// Simulates a group for about `seconds`; returns kernel weights a second.
-  double speed_of(const ConditionGroup& group, double seconds, std::uint64_t& replicates) const {
+  double speed_of(const ConditionGroup& group, double seconds, double& taken) const {
     std::vector<Plan> measured;
     for (const std::size_t i : group) measured.push_back(plans[i]);
     const double share = max_measured_work / work_of(group);
@@ -103,8 +103,9 @@ struct Forecaster {
       hooks = {};
       most = std::min<std::uint64_t>(most, static_cast<std::uint64_t>(threads));
     }
-    replicates = simulate(all, backend, threads, most, hooks).front().count();
-    return static_cast<double>(replicates) * work / watch.seconds();
+    const std::uint64_t replicates = simulate(all, backend, threads, most, hooks).front().count();
+    taken = watch.seconds();
+    return static_cast<double>(replicates) * work / taken;
   }
 };
 
@@ -192,7 +193,7 @@ BackendForecast forecast(const Scenario& scenario, const BackendChoice& choice, 
     }
     found.memory =
         static_cast<std::uint64_t>(std::min(1e18, kept + static_cast<double>(simulation)));
-    found.weights_per_second = forecaster.speed_of(*costliest, seconds, found.replicates);
+    found.weights_per_second = forecaster.speed_of(*costliest, seconds, found.measured_seconds);
     found.seconds = work / found.weights_per_second;
   } catch (const std::invalid_argument& error) {
     found.problem = error.what();

@@ -21,10 +21,10 @@ struct ResultSize {
 /// What one backend would take for all conditions.
 struct BackendForecast {
   Machine machine;
-  std::string problem = {};      ///< why it cannot compute them; empty where it can
-  std::uint64_t memory = 0;      ///< bytes, as the run would ask for
-  std::size_t groups = 0;        ///< of conditions simulated together
-  std::uint64_t replicates = 0;  ///< simulated to measure the speed
+  std::string problem = {};     ///< why it cannot compute them; empty where it can
+  std::uint64_t memory = 0;     ///< bytes, as the run would ask for
+  std::size_t groups = 0;       ///< of conditions simulated together
+  double measured_seconds = 0;  ///< behind its speed
   double weights_per_second = 0;
   double seconds = 0;  ///< of the simulation; pilots included, learning once left out
 };

@@ -74,9 +74,7 @@ std::string time_line(const BackendForecast& one, bool chosen) {
   if (!one.problem.empty()) return name + one_line(one.problem, 200);
   const std::string time =
       one.seconds < 1 ? "less than 1 s" : "about " + duration_text(one.seconds);
-  return name + time + ", by the speed of " + std::to_string(one.replicates) +
-         (one.replicates == 1 ? " replicate" : " replicates") + " (" +
-         short_number(one.weights_per_second) + " kernel weights a second)";
+  return name + time + ", by its speed over " + duration_text(one.measured_seconds);
 }
 
 /// The backend of the run first, then the others that are there.
