@@ -279,7 +279,8 @@ class SummarySource : public StoredResults::Source {
 std::string file_of(const std::string& place) {
   std::error_code none;
   if (!fs::is_directory(place, none)) {
-    if (!fs::exists(place, none)) throw InvalidInput(one_line(place) + ": there is no such file or folder");
+    if (!fs::exists(place, none))
+      throw InvalidInput(one_line(place) + ": there is no such file or folder");
     return place;
   }
   const std::string netcdf = (fs::path(place) / "results.nc").string();

@@ -74,7 +74,7 @@ std::string time_line(const BackendForecast& one, bool chosen) {
   if (!one.problem.empty()) return name + one_line(one.problem, 200);
   const std::string time =
       one.seconds < 1 ? "less than 1 s" : "about " + duration_text(one.seconds);
-  return name + time + ", by its speed over " + duration_text(one.measured_seconds);
+  return name + time + ", by its speed over " + short_number(one.measured_seconds) + " s";
 }
 
 /// The backend of the run first, then the others that are there.
