@@ -239,6 +239,28 @@ std::string to_toml(const Value& value) {
   return whole ? out + ".0" : out;
 }
 
+std::string to_toml_document(const Value& root) {
+  const auto key_text = [](const std::string& key) {
+    const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), is_bare);
+    return bare ? key : quoted(key);
+  };
+  const auto line = [&](const Value::Entry& entry) {
+    return key_text(entry.key) + " = " + to_toml(entry.value) + "\n";
+  };
+  std::string plain, sections;
+  for (const Value::Entry& entry : std::get<Value::Members>(root.data)) {
+    const auto* members = std::get_if<Value::Members>(&entry.value.data);
+    if (members == nullptr) {
+      plain += line(entry);
+      continue;
+    }
+    sections += "\n[" + key_text(entry.key) + "]\n";
+    for (const Value::Entry& member : *members) sections += line(member);
+  }
+  // What belongs to no section stands before the first.
+  return plain + (plain.empty() && !sections.empty() ? sections.substr(1) : sections);
+}
+
 std::string number_text(double number) {
   char text[32];
   const bool whole = std::abs(number) < 1e16 && number == std::floor(number);

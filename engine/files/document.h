@@ -64,6 +64,9 @@ std::string to_json(const Value& value);
 /// The value on one line of TOML, for humans and for `--set`; numbers in their shortest exact form.
 std::string to_toml(const Value& value);
 
+/// A document, a table a section; what is deeper stands on one line.
+std::string to_toml_document(const Value& root);
+
 /// A number in its shortest exact form, whole numbers below 1e16 without exponent or point.
 std::string number_text(double number);
 

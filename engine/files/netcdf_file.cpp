@@ -205,6 +205,20 @@ bool NetcdfGroup::has_variable(const std::string& name) const {
   return status == NC_NOERR;
 }
 
+std::vector<std::string> NetcdfGroup::variables() const {
+  int count = 0;
+  check(nc_inq_nvars(id_, &count), "variables");
+  std::vector<int> ids(static_cast<std::size_t>(count));
+  check(nc_inq_varids(id_, &count, ids.data()), "variables");
+  std::vector<std::string> names;
+  for (const int id : ids) {
+    char name[NC_MAX_NAME + 1] = {};
+    check(nc_inq_varname(id_, id, name), "variables");
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 std::vector<std::size_t> NetcdfGroup::shape(const std::string& name) const {
   return shape(variable(name));
 }

@@ -68,6 +68,8 @@ class NetcdfGroup {
   bool has_dimension(const std::string& name) const;
   std::size_t dimension(const std::string& name) const;
   bool has_variable(const std::string& name) const;
+  /// Names of all variables.
+  std::vector<std::string> variables() const;
   /// Lengths of the dimensions of a variable.
   std::vector<std::size_t> shape(const std::string& name) const;
   bool has_attribute(const std::string& name) const;

@@ -41,7 +41,8 @@ std::optional<Plan> plan_of(const Condition& condition, std::uint64_t replicate,
                             const Session& session) {
   std::optional<Preparation> found = learn_heads(condition, session);
   if (!found || !find_weights(condition, *found, session)) return std::nullopt;
-  const Plan plan = make_plan(condition, *found);
+  Plan plan = make_plan(condition, *found);
+  if (plan.redraws) set_draw(plan, condition, replicate / leaf_replicates);
   try {
     return learned_plan(*session.backend, plan, replicate, session.stop_hook());
   } catch (const FitStopped&) {

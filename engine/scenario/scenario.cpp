@@ -333,6 +333,12 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
 
 }  // namespace
 
+Value scenario_tree(const Scenario& scenario) {
+  Value root = parse_toml(scenario.text, scenario.file);
+  for (const std::string& argument : scenario.sets) apply(root, argument);
+  return root;
+}
+
 Scenario parse_scenario(const std::string& text, const std::string& source,
                         const std::vector<std::string>& sets, const std::string& directory,
                         const ReadHooks& hooks) {

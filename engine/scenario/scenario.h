@@ -37,4 +37,7 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
                         const std::vector<std::string>& sets = {},
                         const std::string& directory = ".", const ReadHooks& hooks = {});
 
+/// The document that a scenario was read from, with its --set arguments applied.
+Value scenario_tree(const Scenario& scenario);
+
 }  // namespace headlab

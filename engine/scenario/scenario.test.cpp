@@ -17,6 +17,7 @@
 #include "engine/files/error.h"
 #include "engine/files/npy_file.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/resolved_scenario.h"
 
 namespace headlab {
 namespace {
@@ -296,8 +297,14 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
     }
     if (law.family == "design" && law.name == "file")
       sets.push_back("queries.points=[[0,0,0,0,0]]");
-    const auto scenario = parse_scenario(text_with(), "s.toml", sets, directory.path.string());
+    const auto scenario = parse_scenario(text_with(), (directory.path / "s.toml").string(), sets,
+                                         directory.path.string());
     EXPECT_EQ(name_of(scenario.conditions[0], law.family), law.name);
+    // With its defaults written out it is accepted as well, from any folder.
+    const std::string resolved = resolved_toml(scenario);
+    const auto again = parse_scenario(resolved, "resolved.toml", {}, "/");
+    EXPECT_EQ(name_of(again.conditions[0], law.family), law.name);
+    EXPECT_EQ(resolved_toml(again), resolved);
   }
 }
 

@@ -28,6 +28,7 @@ validation/theory/population
 validation/theory/first_order
 validation/theory
 validation/statistics
+validation/difference
 validation/diversity
 validation/search
 validation/claims

@@ -27,7 +27,7 @@ class CommandLine : public ProgramTest {
 
 constexpr const char* run_options =
     "--help, --set, --out, --json, --resume, --overwrite, --checkpoint, --nodes, --compare, "
-    "--backend, "
+    "--dry-run, --backend, "
     "--threads, "
     "--seed, --replicates, "
     "--max-time, --quiet";
@@ -40,7 +40,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string names =
-      "run, theory, validate, allocate, dataset, replay, hdi, import-heads, list, doctor, help";
+      "run, theory, validate, allocate, dataset, replay, diff, hdi, import-heads, init, list, "
+      "doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{}, "no command given (allowed: " + names + ") - try headlab help"},

@@ -33,6 +33,8 @@ const std::vector<ExitCodeMeaning>& exit_code_meanings() {
       {"3",
        "a verdict, or a rate of `validate --calibrate`, differs from what was fixed "
        "beforehand"},
+      {"4", "`diff`: other bits, but no figure differs"},
+      {"5", "`diff`: figures differ"},
       {"6",
        "not finished: `--max-time` or a signal; also `unresolved` where another verdict was "
        "fixed beforehand"},

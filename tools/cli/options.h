@@ -32,6 +32,7 @@ struct RunArguments {
   bool compare = false;
   bool resume = false;
   bool overwrite = false;
+  bool dry_run = false;
 };
 
 /// The arguments of `headlab theory`, as written.
@@ -41,6 +42,13 @@ struct TheoryArguments {
   std::string source = "auto";
   std::optional<std::string> json;
   std::optional<std::string> threads;
+};
+
+/// The arguments of `headlab diff`, as written.
+struct DiffArguments {
+  std::string a;
+  std::string b;
+  std::optional<std::string> json;
 };
 
 /// The arguments of `headlab hdi`, as written.

@@ -20,9 +20,11 @@
 #include "tools/cli/commands/calibrate.h"
 #include "tools/cli/commands/completion.h"
 #include "tools/cli/commands/dataset.h"
+#include "tools/cli/commands/diff.h"
 #include "tools/cli/commands/doctor.h"
 #include "tools/cli/commands/hdi.h"
 #include "tools/cli/commands/import_heads.h"
+#include "tools/cli/commands/init.h"
 #include "tools/cli/commands/list.h"
 #include "tools/cli/commands/replay.h"
 #include "tools/cli/commands/run.h"
@@ -48,8 +50,10 @@ struct Arguments {
   AllocateArguments allocate;
   DatasetArguments dataset;
   ReplayArguments replay;
+  DiffArguments diff;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
+  std::string init = "scenario.toml";
   std::string list;
   std::string help;
   std::string completion;
@@ -113,6 +117,9 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_option("--difference", run.difference,
                    "Subtract the condition with the first value of a swept key")
       ->type_name("KEY");
+      ->add_flag("--dry-run", run.dry_run,
+                 "Print the scenario with all defaults and what the run takes; write nothing")
+      ->disable_flag_override();
   add_simulation(*command, run);
 }
 
@@ -270,6 +277,16 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
       ->disable_flag_override();
 }
 
+void add_diff(CLI::App& app, DiffArguments& diff) {
+  CLI::App* command = app.add_subcommand("diff", "Compare two results of headlab run");
+  command->add_option("A", diff.a, "Folder of --out, or its results.nc or summary.json")
+      ->type_name("");
+  command->add_option("B", diff.b, "Another one")->type_name("");
+  command
+      ->add_option("--json", diff.json, "Write the differences to a file, or - for standard output")
+      ->type_name("FILE|-");
+}
+
 void add_hdi(CLI::App& app, HdiArguments& hdi) {
   CLI::App* command = app.add_subcommand("hdi", "Compare the heads of a file with random ones");
   command->add_option("FILE", hdi.file, "Heads: NPY of H x d x k, or NetCDF of import-heads")
@@ -344,8 +361,13 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_allocate(app, arguments.allocate);
   add_dataset(app, arguments.dataset);
   add_replay(app, arguments.replay);
+  add_diff(app, arguments.diff);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
+  app.add_subcommand("init", "Write a commented scenario to begin with")
+      ->add_option("FILE|-", arguments.init,
+                   "The new file, or - for standard output; the default is scenario.toml")
+      ->type_name("");
   app.add_subcommand(
          "list", "Show laws, claims, architectures of models, and the scenarios that come along")
       ->add_option("laws|claims|architectures|scenarios", arguments.list,
@@ -477,8 +499,10 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "allocate") return command_allocate(arguments.allocate);
   if (name == "dataset") return command_dataset(arguments.dataset);
   if (name == "replay") return command_replay(arguments.replay);
+  if (name == "diff") return command_diff(arguments.diff);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
+  if (name == "init") return command_init(arguments.init);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   if (name == "completion") return command_completion(app, arguments.completion);

@@ -23,6 +23,7 @@
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/characters.h"
+#include "tools/cli/commands/dry_run.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/extremes_text.h"
@@ -188,6 +189,7 @@ ExitCode command_run(const RunArguments& arguments) {
     std::cerr << "headlab: verdicts on the claims of the scenario: headlab validate "
               << arguments.scenario << "\n";
   }
+  if (arguments.dry_run) return dry_run(arguments, scenario, session);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";

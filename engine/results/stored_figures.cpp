@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/results/stored_figures.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/table_file.h"
+#include "engine/results/condition_record.h"
+#include "engine/results/results_id.h"
+#include "engine/results/results_netcdf.h"
+
+namespace headlab {
+
+/// Throws NetcdfError and Json::exception; StoredResults makes them one line.
+class StoredResults::Source {
+ public:
+  virtual ~Source() = default;
+  virtual std::size_t size() const = 0;
+  virtual std::string parameters(std::size_t i) const = 0;
+  virtual StoredFigures figures(std::size_t i) const = 0;
+  virtual bool has_nodes() const { return false; }
+  virtual StoredCondition nodes(std::size_t) const { return {}; }
+
+  std::vector<std::pair<std::string, std::string>> origin;
+  bool complete = false;
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t max_summary_bytes = std::size_t{1} << 33;
+
+/// Terms of the shape of a condition, without numbers.
+ErrorTerms<Estimate> empty_terms(std::size_t queries, std::size_t heads, bool pairwise) {
+  ErrorTerms<Estimate> terms;
+  terms.queries.resize(queries);
+  for (QueryErrorTerms<Estimate>& query : terms.queries) {
+    query.head_bias.resize(heads);
+    if (pairwise) query.head_covariance.resize(heads * heads);
+  }
+  return terms;
+}
+
+void add_figures(const ErrorTerms<Estimate>& terms, std::vector<NamedFigure>& figures) {
+  for_each_number<const Estimate>(
+      terms, [&](const std::string& name, int query, const Estimate& estimate) {
+        figures.push_back({.name = name, .estimate = estimate, .query = query});
+      });
+}
+
+class NetcdfSource : public StoredResults::Source {
+ public:
+  explicit NetcdfSource(const std::string& path) : file_(path), root_(file_.root()) {
+    if (!root_.has_attribute("results_id")) throw NetcdfError("no results_id");
+    const std::int64_t version = root_.integer_attribute("format_version");
+    if (version != results_format_version) {
+      throw NetcdfError("format version " + std::to_string(version) + ", this headlab compares " +
+                        std::to_string(results_format_version));
+    }
+    for (const char* name :
+         {"headlab_version", "git", "compiler", "build_type", "backend", "simd", "device"}) {
+      origin.emplace_back(name, root_.text_attribute(name));
+    }
+    complete = root_.integer_attribute("complete") != 0;
+    size_ = root_.dimension("condition");
+    if (size_ == 0) return;
+    parameters_ = texts("parameters");
+    plan_sums_ = texts("plan_sha256");
+    node_sums_ = texts("nodes_sha256");
+    moments_ = texts("moments");
+    for (const std::string& name : root_.variables()) {
+      constexpr std::string_view prefix = "index_";
+      const std::string index = name.substr(std::min(name.size(), prefix.size()));
+      const bool exact = !root_.has_variable(name + "_mcse");
+      if (name.starts_with(prefix) && exact && root_.has_variable(name + "_ceiling")) {
+        exact_indices_.push_back(index);
+      }
+    }
+    if (root_.has_dimension("query")) {
+      for (std::size_t i = 0; i < size_; ++i) places_[i] = {root_, i};
+    }
+    for (std::size_t g = 0; root_.has_group(layout_group_name(g)); ++g) {
+      const NetcdfGroup group = root_.find_group(layout_group_name(g));
+      const std::vector<std::int64_t> numbers = group.integers("condition");
+      for (std::size_t row = 0; row < numbers.size(); ++row) {
+        places_[static_cast<std::size_t>(numbers[row])] = {group, row};
+      }
+    }
+    if (!root_.has_attribute(no_nodes_attribute)) reader_.emplace(root_);
+  }
+
+  std::size_t size() const override { return size_; }
+  std::string parameters(std::size_t i) const override { return parameters_.at(i); }
+  bool has_nodes() const override { return reader_.has_value(); }
+  StoredCondition nodes(std::size_t i) const override { return reader_->read(i); }
+
+  StoredFigures figures(std::size_t i) const override {
+    const auto found = places_.find(i);
+    if (found == places_.end()) throw NetcdfError("condition " + std::to_string(i) + " is missing");
+    const auto& [group, row] = found->second;
+    const std::size_t queries = group.dimension("query");
+    const std::size_t heads = group.dimension("head");
+    const bool pairwise = moments_[i] == name_of(MomentMode::pairwise);
+    ErrorTerms<Estimate> terms = empty_terms(queries, heads, pairwise);
+    NumberList<Estimate> averages, indices;
+    terms.fields(averages);
+    terms.index_fields(indices);
+    for (const auto& one : averages.all) *one.number = estimate_at(one.name, i);
+    for (const auto& one : indices.all)
+      *one.number = estimate_at("index_" + std::string(one.name), i);
+
+    const auto array = [&, of_group = group, at = row](const std::string& name,
+                                                       std::vector<std::size_t> lengths) {
+      std::vector<std::size_t> start(lengths.size() + 1, 0);
+      start[0] = at;
+      lengths.insert(lengths.begin(), 1);
+      return of_group.doubles(name, {start, lengths});
+    };
+    const auto estimates = [&](const std::string& name, const std::vector<std::size_t>& lengths) {
+      const std::vector<double> values = array(name, lengths),
+                                errors = array(name + "_mcse", lengths);
+      std::vector<Estimate> all(values.size());
+      for (std::size_t j = 0; j < all.size(); ++j) all[j] = {values[j], errors[j]};
+      return all;
+    };
+    const std::vector<Estimate> mse = estimates("query_mse", {queries});
+    const std::vector<Estimate> bias = estimates("head_bias", {queries, heads});
+    std::vector<Estimate> covariance;
+    if (pairwise) covariance = estimates("head_covariance", {queries, heads, heads});
+    for (std::size_t q = 0; q < queries; ++q) {
+      QueryErrorTerms<Estimate>& at = terms.queries[q];
+      at.mse = mse[q];
+      for (std::size_t h = 0; h < heads; ++h) at.head_bias[h] = bias[q * heads + h];
+      for (std::size_t c = 0; c < at.head_covariance.size(); ++c) {
+        at.head_covariance[c] = covariance[q * heads * heads + c];
+      }
+    }
+
+    StoredFigures stored{.replicates = static_cast<std::uint64_t>(column("replicates").at(i)),
+                         .plan_sha256 = plan_sums_[i],
+                         .nodes_sha256 = reader_ ? node_sums_[i] : "",
+                         .truth = array("truth", {queries})};
+    const auto d = static_cast<std::size_t>(column("d").at(i));
+    const std::vector<double> x = array("x", {queries, d});
+    for (std::size_t q = 0; q < queries; ++q) {
+      const auto from = x.begin() + static_cast<std::ptrdiff_t>(q * d);
+      stored.x.emplace_back(from, from + static_cast<std::ptrdiff_t>(d));
+    }
+    for (const std::string& index : exact_indices_) {
+      stored.figures.push_back({.name = "indices." + index,
+                                .estimate = {.value = column("index_" + index).at(i)},
+                                .exact = true});
+    }
+    add_figures(terms, stored.figures);
+    return stored;
+  }
+
+ private:
+  std::vector<std::string> texts(const std::string& name) const {
+    std::vector<std::string> all = root_.texts(name);
+    if (all.size() != size_) throw NetcdfError(name + ": is of another length");
+    return all;
+  }
+
+  /// A number of every condition.
+  const std::vector<double>& column(const std::string& name) const {
+    const auto [at, is_new] = columns_.try_emplace(name);
+    if (is_new) at->second = root_.doubles(name);
+    if (at->second.size() != size_) throw NetcdfError(name + ": is of another length");
+    return at->second;
+  }
+  Estimate estimate_at(const std::string& name, std::size_t i) const {
+    return {column(name).at(i), column(name + "_mcse").at(i)};
+  }
+
+  struct Place {
+    NetcdfGroup group;
+    std::size_t row = 0;
+  };
+
+  NetcdfInput file_;
+  NetcdfGroup root_;
+  std::size_t size_ = 0;
+  std::vector<std::string> parameters_, plan_sums_, node_sums_, moments_, exact_indices_;
+  std::map<std::size_t, Place> places_;  ///< of a condition in arrays
+  std::optional<ResultsReader> reader_;
+  mutable std::map<std::string, std::vector<double>> columns_;
+};
+
+double number_of(const Json& json) {
+  return json.is_null() ? no_number : json.get<double>();
+}
+
+Estimate estimate_of(const Json& json) {
+  return {number_of(json.at("value")), number_of(json.at("mcse"))};
+}
+
+class SummarySource : public StoredResults::Source {
+ public:
+  explicit SummarySource(const std::string& path)
+      : json_(Json::parse(read_file(path, max_summary_bytes))) {
+    const Json& program = json_.at("headlab");
+    if (!json_.at("results_id").is_string()) {
+      throw InvalidInput(path + ": has closed forms of headlab theory, not results of headlab run");
+    }
+    for (const auto& [key, name] : {std::pair("version", "headlab_version"),
+                                    std::pair("git", "git"), std::pair("backend", "backend"),
+                                    std::pair("simd", "simd"), std::pair("device", "device")}) {
+      origin.emplace_back(name, program.at(key).get<std::string>());
+    }
+    complete = json_.at("complete").get<bool>();
+    if (!json_.at("conditions").is_array()) throw NetcdfError("conditions: is not an array");
+  }
+
+  std::size_t size() const override { return json_.at("conditions").size(); }
+  std::string parameters(std::size_t i) const override {
+    return condition(i).at("parameters").dump();
+  }
+
+  StoredFigures figures(std::size_t i) const override {
+    const Json& one = condition(i);
+    const Json& queries = one.at("queries");
+    const std::size_t heads = one.at("head_weights").size();
+    const bool pairwise = !queries.empty() && queries.at(0).at("head_covariance").is_array();
+    ErrorTerms<Estimate> terms = empty_terms(queries.size(), heads, pairwise);
+    NumberList<Estimate> averages, indices;
+    terms.fields(averages);
+    terms.index_fields(indices);
+    for (const auto& figure : averages.all) *figure.number = estimate_of(one.at(figure.name));
+    const Json& of_indices = one.at("indices");
+    for (const auto& index : indices.all) *index.number = estimate_of(of_indices.at(index.name));
+
+    StoredFigures stored{.replicates = one.at("replicates").get<std::uint64_t>()};
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+      const Json& query = queries[q];
+      QueryErrorTerms<Estimate>& at = terms.queries[q];
+      stored.x.push_back(query.at("x").get<std::vector<double>>());
+      stored.truth.push_back(number_of(query.at("truth")));
+      at.mse = estimate_of(query.at("mse"));
+      for (std::size_t h = 0; h < heads; ++h) {
+        at.head_bias[h] = {number_of(query.at("head_bias").at(h)),
+                           number_of(query.at("head_bias_mcse").at(h))};
+        for (std::size_t l = 0; l < heads && pairwise; ++l) {
+          at.head_covariance[h * heads + l] = {
+              number_of(query.at("head_covariance").at(h).at(l)),
+              number_of(query.at("head_covariance_mcse").at(h).at(l))};
+        }
+      }
+    }
+    for (const auto& [name, index] : of_indices.items()) {
+      if (index.contains("mcse")) continue;
+      stored.figures.push_back({.name = "indices." + name,
+                                .estimate = {.value = number_of(index.at("value"))},
+                                .exact = true});
+    }
+    add_figures(terms, stored.figures);
+    return stored;
+  }
+
+ private:
+  const Json& condition(std::size_t i) const { return json_.at("conditions").at(i); }
+
+  Json json_;
+};
+
+/// The file to read: of a folder results.nc, or summary.json where that is missing.
+std::string file_of(const std::string& place) {
+  std::error_code none;
+  if (!fs::is_directory(place, none)) {
+    if (!fs::exists(place, none))
+      throw InvalidInput(one_line(place) + ": there is no such file or folder");
+    return place;
+  }
+  const std::string netcdf = (fs::path(place) / "results.nc").string();
+  const std::string summary = (fs::path(place) / "summary.json").string();
+  if (!fs::exists(netcdf, none)) {
+    if (fs::exists(summary, none)) return summary;
+    throw InvalidInput(one_line(place) +
+                       ": has no results of headlab run (results.nc or summary.json)");
+  }
+  if (fs::exists(summary, none) && results_id_of_summary(summary) != results_id_of_netcdf(netcdf)) {
+    throw InvalidInput(one_line(place) +
+                       ": results.nc and summary.json are of different states of a run "
+                       "(results_id) - name one of the files, or resume the run");
+  }
+  return netcdf;
+}
+
+bool is_json(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char first = 0;
+  return file >> first && first == '{';
+}
+
+/// Returns act(), with what is wrong in a file as one line.
+template <class Act>
+auto of_file(const std::string& path, const Act& act) {
+  try {
+    return act();
+  } catch (const NetcdfError& error) {
+    throw InvalidInput(one_line(path) + ": no results of headlab run (" + one_line(error.what()) +
+                       ")");
+  } catch (const Json::exception&) {
+    throw InvalidInput(one_line(path) + ": no results of headlab run, or damaged");
+  }
+}
+
+}  // namespace
+
+StoredResults::StoredResults(const std::string& place) : path_(file_of(place)) {
+  source_ = of_file(path_, [&]() -> std::unique_ptr<Source> {
+    if (is_json(path_)) return std::make_unique<SummarySource>(path_);
+    return std::make_unique<NetcdfSource>(path_);
+  });
+}
+
+StoredResults::~StoredResults() = default;
+
+const std::vector<std::pair<std::string, std::string>>& StoredResults::origin() const {
+  return source_->origin;
+}
+bool StoredResults::complete() const {
+  return source_->complete;
+}
+std::size_t StoredResults::size() const {
+  return source_->size();
+}
+bool StoredResults::has_nodes() const {
+  return source_->has_nodes();
+}
+std::string StoredResults::parameters(std::size_t i) const {
+  return of_file(path_, [&] { return source_->parameters(i); });
+}
+StoredFigures StoredResults::figures(std::size_t i) const {
+  return of_file(path_, [&] { return source_->figures(i); });
+}
+StoredCondition StoredResults::nodes(std::size_t i) const {
+  return of_file(path_, [&] { return source_->nodes(i); });
+}
+
+}  // namespace headlab

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/difference/pairing.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "engine/moments/estimates.h"
+#include "engine/moments/moment_tree.h"
+#include "engine/results/stored_figures.h"
+
+namespace headlab {
+namespace {
+
+using Samples = ErrorTerms<Jackknifed>;
+
+/// Nodes of one query.
+std::vector<Node> nodes_of_query(const MomentLayout& layout, const std::vector<Node>& nodes,
+                                 std::size_t query) {
+  const auto part = [query](const std::vector<double>& all, std::size_t size) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(query * size);
+    return std::vector<double>(from, from + static_cast<std::ptrdiff_t>(size));
+  };
+  std::vector<Node> of_query(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Moments& moments = nodes[i].moments;
+    of_query[i] = {nodes[i].first, {}};
+    of_query[i].moments.count = moments.count;
+    of_query[i].moments.mean = part(moments.mean, layout.per_query());
+    of_query[i].moments.comoment = part(moments.comoment, layout.pairs());
+  }
+  return of_query;
+}
+
+/// The figures of a condition, one query at a time.
+class QuerySamples {
+ public:
+  explicit QuerySamples(StoredCondition stored)
+      : stored_(std::move(stored)), single_(stored_.layout) {
+    single_.queries = 1;
+  }
+
+  std::size_t queries() const { return static_cast<std::size_t>(stored_.layout.queries); }
+
+  /// Figures at a query, with its own averages; its number in names is 0.
+  JackknifedEstimates at(std::size_t query) {
+    const MomentTree tree(single_, nodes_of_query(stored_.layout, stored_.nodes, query));
+    JackknifedEstimates samples =
+        jackknifed_estimates(tree, stored_.head_weights, {&stored_.truth.at(query), 1});
+    const auto terms = all_numbers<Jackknifed>(static_cast<Samples&>(samples));
+    const auto sums = all_numbers<Jackknifed>(mean_);
+    const Jackknifed share = 1 / static_cast<double>(queries());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      *sums[i] = query == 0 ? share * *terms[i] : *sums[i] + share * *terms[i];
+    }
+    return samples;
+  }
+
+  /// Averages over the queries, once all were asked for.
+  Samples averages() const {
+    Samples mean = mean_;
+    mean.output_correlation = mean.head_covariance_mean / mean.head_variance_mean;
+    mean.output_index = 1 - mean.output_correlation;
+    return mean;
+  }
+
+ private:
+  StoredCondition stored_;
+  MomentLayout single_;
+  Samples mean_;
+};
+
+/// "queries[0].mse" as "queries[17].mse".
+std::string at_query(const std::string& name, std::size_t query) {
+  const std::string zero = "queries[0]";
+  return name.starts_with(zero)
+             ? "queries[" + std::to_string(query) + "]" + name.substr(zero.size())
+             : name;
+}
+
+using Errors = std::map<std::string, double>;
+
+/// Adds the errors of what both have; of averages where `averages`, else of figures at `query`.
+void add_errors(const Samples& a, const Samples& b, const std::vector<double>& counts,
+                bool averages, std::size_t query, Errors& errors) {
+  std::map<std::string, const Jackknifed*> others;
+  for_each_number<const Jackknifed>(
+      a, [&](const std::string& name, int, const Jackknifed& one) { others[name] = &one; });
+  for_each_number<const Jackknifed>(b, [&](const std::string& name, int of, const Jackknifed& one) {
+    if (averages != (of == NamedFigure::of_no_query)) return;
+    const auto found = others.find(name);
+    if (found == others.end()) return;
+    errors[at_query(name, query)] = (one - *found->second).figure(counts).mcse;
+  });
+}
+
+}  // namespace
+
+const char* pairing_name(Pairing pairing) {
+  switch (pairing) {
+    case Pairing::paired:
+      return "paired";
+    case Pairing::independent:
+      return "independent";
+    case Pairing::same_problem:
+      return "same problem";
+    case Pairing::conservative:
+      return "conservative";
+  }
+  return "";
+}
+
+std::uint64_t jackknife_node_count(std::uint64_t replicates) {
+  const std::uint64_t size = node_replicates(replicates);
+  return (replicates + size - 1) / size;
+}
+
+std::optional<Errors> paired_errors(StoredCondition stored_a, StoredCondition stored_b) {
+  QuerySamples a(std::move(stored_a)), b(std::move(stored_b));
+  Errors errors;
+  std::vector<double> counts;
+  const std::size_t both = std::min(a.queries(), b.queries());
+  for (std::size_t q = 0; q < std::max(a.queries(), b.queries()); ++q) {
+    std::optional<JackknifedEstimates> of_a, of_b;
+    if (q < a.queries()) of_a = a.at(q);
+    if (q < b.queries()) of_b = b.at(q);
+    if (q >= both) continue;
+    if (q == 0) {
+      counts = of_a->node_counts;
+      // Below 8 replicates there are no errors at all.
+      if (counts != of_b->node_counts || of_a->mse.leave_one_out.empty()) return std::nullopt;
+    }
+    add_errors(*of_a, *of_b, counts, false, q, errors);
+  }
+  add_errors(a.averages(), b.averages(), counts, true, 0, errors);
+  return errors;
+}
+
+}  // namespace headlab
