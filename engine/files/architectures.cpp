@@ -149,6 +149,10 @@ const Architecture& find_architecture(const std::string& name) {
   for (const Architecture& architecture : architectures()) {
     if (architecture.name == name) return architecture;
   }
+  if (const Architecture* family = architecture_of_model_type(name)) {
+    throw InvalidInput("--arch: \"" + one_line(name) + "\" has the tensors of " + family->name +
+                       " - write --arch " + family->name);
+  }
   std::vector<std::string> known = {"auto"};
   for (const std::string& word : architecture_names()) known.push_back(word);
   throw InvalidInput("--arch: \"" + one_line(name) + "\" is unknown" + suggestion(name, known));

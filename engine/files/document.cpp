@@ -17,6 +17,50 @@ namespace headlab {
 
 namespace {
 
+/// The problem of a TOML text in our words, where toml++ speaks of its own functions.
+std::string toml_problem(const std::string& text, std::string_view description) {
+  if (description.find("utf-8") != std::string_view::npos) {
+    const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+    return std::string("is not UTF-8 text") + (utf16 ? " but UTF-16" : "") +
+           " - save the file as UTF-8";
+  }
+  const std::string_view start = "Error while parsing ";
+  if (!description.starts_with(start)) return std::string(description);
+  description.remove_prefix(start.size());
+  return "is not TOML: in " + std::string(description);
+}
+
+/// What to write instead of a setting that is no TOML value.
+std::string value_advice(const std::string& key, const std::string& text) {
+  if (!text.empty() && text.find_first_not_of("+-0123456789.eE_") == std::string::npos) {
+    return "is " + one_line(text, 60) + ", which is not a number of TOML - as in 0.5, 20 or 1e-3";
+  }
+  if (text.find(',') != std::string::npos &&
+      text.find_first_not_of("+-0123456789.,eE_ ") == std::string::npos) {
+    return "is " + one_line(text, 60) +
+           ", which is not a TOML value - numbers have a decimal point (0.4), arrays brackets "
+           "([1, 2])";
+  }
+  const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;
+  return "is " + one_line(text, 60) + ", which is not a TOML value - write text in quotes: '" +
+         key + "=\"" + (plain ? text : "...") + "\"'";
+}
+
+/// Number of bytes of the UTF-8 character that `text` begins with, 0 where it begins with none.
+std::size_t utf8_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
 constexpr const char* date_problem =
     "is a date or time, which no parameter takes - write text in quotes";
 
@@ -139,7 +183,7 @@ Value parse_toml(const std::string& text, const std::string& source) {
   try {
     return convert(toml::parse(std::string_view(text)), source, "");
   } catch (const toml::parse_error& error) {
-    reject(location_of(error.source(), source), "", std::string(error.description()));
+    reject(location_of(error.source(), source), "", toml_problem(text, error.description()));
   }
 }
 
@@ -158,10 +202,7 @@ Value parse_value(const std::string& text, const std::string& key, const Locatio
   } catch (const InvalidInput&) {
     reject(location, key, date_problem);
   }
-  const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;
-  reject(location, key,
-         "is " + one_line(text, 60) + ", which is not a TOML value - write text in quotes: '" +
-             key + "=\"" + (plain ? text : "...") + "\"'");
+  reject(location, key, value_advice(key, text));
 }
 
 std::vector<std::string> split_path(const std::string& path, const Location& location) {
@@ -194,21 +235,26 @@ const Value* value_at(const Value& root, const std::string& path) {
 }
 
 void set_value(Value& root, const std::string& path, Value value) {
+  const Location location = value.location;
   Value* at = &root;
+  Value::Entry* set = nullptr;
   std::string so_far;
   for (const auto& part : split_path(path, value.location)) {
     auto* members = std::get_if<Value::Members>(&at->data);
     if (members == nullptr) {
       reject(value.location, so_far, std::string("is ") + at->kind() + " and has no " + part);
     }
-    Value* next = at->find(part);
-    if (next == nullptr) {
-      members->push_back({part, value.location, {Value::Members{}, value.location}});
-      next = &members->back().value;
+    auto entry = std::find_if(members->begin(), members->end(),
+                              [&](const Value::Entry& one) { return one.key == part; });
+    if (entry == members->end()) {
+      entry = members->insert(entry, {part, location, {Value::Members{}, location}});
     }
-    at = next;
+    set = &*entry;
+    at = &entry->value;
     so_far += (so_far.empty() ? "" : ".") + part;
   }
+  // A key that is set again stands where it was set, not where the file had it.
+  if (set != nullptr) set->location = location;
   *at = std::move(value);
 }
 
@@ -271,9 +317,17 @@ std::string number_text(double number) {
 
 std::string one_line(const std::string& text, std::size_t most) {
   std::string out;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    out += code < 0x20 || code == 0x7f ? ' ' : c;
+  for (std::string_view left = text; !left.empty();) {
+    const auto code = static_cast<unsigned char>(left[0]);
+    const std::size_t length = utf8_length(left);
+    if (length == 0) {
+      out += '?';
+    } else if (code < 0x20 || code == 0x7f) {
+      out += ' ';
+    } else {
+      out += left.substr(0, length);
+    }
+    left.remove_prefix(std::max<std::size_t>(length, 1));
   }
   if (out.size() > most) {
     // Not inside a UTF-8 sequence.

@@ -55,7 +55,7 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
 const Value* value_at(const Value& root, const std::string& path);
 
 /// Sets the value at a dotted path, creating tables on the way; throws InvalidInput where the path
-/// passes through something that is not a table.
+/// passes through something that is not a table. The key then stands where the value does.
 void set_value(Value& root, const std::string& path, Value value);
 
 /// Compact JSON text of a value; numbers keep their shortest exact form.
@@ -70,7 +70,8 @@ std::string to_toml_document(const Value& root);
 /// A number in its shortest exact form, whole numbers below 1e16 without exponent or point.
 std::string number_text(double number);
 
-/// `text` with its control characters replaced, cut where it is long: fit to be quoted in an error.
+/// `text` with control characters and bytes that are not UTF-8 replaced, cut where it is long: fit
+/// to be quoted in an error.
 std::string one_line(const std::string& text, std::size_t most = 2000);
 
 /// Throws InvalidInput("LOCATION: KEY: PROBLEM") on one line; without "KEY: " where key is empty.

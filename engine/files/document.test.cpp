@@ -51,6 +51,21 @@ TEST(document, a_section_may_follow_its_own_subsection) {
   EXPECT_EQ(to_json(root), R"({"a":{"b":{"x":1},"y":2},"c":{}})");
 }
 
+TEST(document, text_of_another_encoding) {
+  const std::string advice = "is not UTF-8 text - save the file as UTF-8";
+  EXPECT_EQ(refusal("name = \"Gr\xf6\xdf"
+                    "e\"\n"),
+            "s.toml:1:10: " + advice);
+  EXPECT_EQ(refusal(std::string("\xff\xfe[\0a\0", 6)),
+            "s.toml:1:1: is not UTF-8 text but UTF-16 - save the file as UTF-8");
+}
+
+TEST(document, messages_quote_what_is_no_utf8_as_question_marks) {
+  EXPECT_EQ(one_line("a\nb\x1b \u00e9"), "a b  \u00e9");
+  EXPECT_EQ(one_line("\xff\xc3_\xe2\x82"), "??_??");
+  EXPECT_EQ(one_line("\xc0\xaf\xf5\x80"), "????");
+}
+
 TEST(document, kinds) {
   const Value root = parse_toml("a = true\nb = 1\nc = 1.0\nd = ''\ne = []\nf = {}\n", "s.toml");
   EXPECT_STREQ(root.find("a")->kind(), "a boolean");
@@ -148,6 +163,9 @@ TEST(document, set_value_replaces_and_creates) {
   EXPECT_EQ(to_json(root), R"({"a":{"x":2.0,"y":{"z":3.0}},"b":{"c.d":4.0}})");
   EXPECT_EQ(root.find("a")->find("x")->location.text(), "--set x=1");
   EXPECT_EQ(std::get<Value::Members>(root.data)[1].location.text(), "--set x=1");
+  const auto& members = std::get<Value::Members>(root.find("a")->data);
+  EXPECT_EQ(members[0].location.text(), "--set x=1");
+  EXPECT_EQ(std::get<Value::Members>(root.data)[0].location.text(), "s.toml:1:2");
   try {
     set_value(root, "a.x.y", number(5));
     FAIL() << "accepted";

@@ -52,7 +52,8 @@ void check_sizes(const std::string& path, std::uint64_t heads, std::uint64_t d, 
   if (heads < 1 || heads > max_heads || d > max_dimensions || k < 1 || k > d) {
     reject({path}, "",
            "has subspaces of shape " + shape_text({heads, d, k}) +
-               " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)");
+               " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)" +
+               (d >= 1 && k > d ? " - are the last two axes swapped?" : ""));
   }
 }
 
@@ -235,8 +236,12 @@ HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspa
   const std::string_view first(start, sizeof start);
   if (first != "\x89HDF" && !first.starts_with("CDF")) {
     if (!path.ends_with(".npy") && !first.starts_with("\x93NUM")) {
+      const std::string advice = " - headlab import-heads makes heads.nc from a model";
+      if (std::filesystem::is_directory(path, error)) {
+        reject({path}, "", "is a directory, needs a file of heads" + advice);
+      }
       read_file(path, max_npy_bytes);
-      reject({path}, "", "is neither NPY nor NetCDF: it begins with other bytes");
+      reject({path}, "", "is neither NPY nor NetCDF: it begins with other bytes" + advice);
     }
     return read_npy(path, layer);
   }

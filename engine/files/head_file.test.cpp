@@ -157,7 +157,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
         root.write("subspaces", {"layer", "head", "k", "d"}, {}, twelve);
       }),
       "a.nc: has subspaces of shape 2 x 1 x 3 (allowed: H x d x k with H from 1 to 1024, d at "
-      "most 65536, k from 1 to d)");
+      "most 65536, k from 1 to d) - are the last two axes swapped?");
   EXPECT_EQ(netcdf_refusal([&](const NetcdfGroup& root) {
               root.write("subspaces", axes, {}, std::vector<std::string>(12, "x"));
             }),
@@ -213,17 +213,20 @@ TEST_F(HeadFiles, RefusesOtherFiles) {
   write("d.npy", npy_bytes({1, 2, 3}, std::vector<double>(6, 1)));
   write("e.nc", "\x89HDF\r\n\x1a\n and then nothing that belongs there");
   write("f.nc", "");
-  EXPECT_EQ(read_refusal("a.csv"), "a.csv: is neither NPY nor NetCDF: it begins with other bytes");
+  const std::string advice = " - headlab import-heads makes heads.nc from a model";
+  EXPECT_EQ(read_refusal("a.csv"),
+            "a.csv: is neither NPY nor NetCDF: it begins with other bytes" + advice);
   EXPECT_EQ(read_refusal("b.npy"), "b.npy: is no NPY file: it begins with other bytes");
   EXPECT_EQ(read_refusal("c"), "c: has 2 axes (allowed: 3)");
   EXPECT_EQ(read_refusal("d.npy"),
             "d.npy: has subspaces of shape 1 x 2 x 3 (allowed: H x d x k with H from 1 to 1024, d "
-            "at most 65536, k from 1 to d)");
+            "at most 65536, k from 1 to d) - are the last two axes swapped?");
   EXPECT_TRUE(read_refusal("e.nc").starts_with("e.nc: ")) << read_refusal("e.nc");
-  EXPECT_EQ(read_refusal("f.nc"), "f.nc: is neither NPY nor NetCDF: it begins with other bytes");
+  EXPECT_EQ(read_refusal("f.nc"),
+            "f.nc: is neither NPY nor NetCDF: it begins with other bytes" + advice);
   EXPECT_EQ(read_refusal("g.nc"), "g.nc: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal([&] { read_head_file(folder_.string()); }),
-            folder_.string() + ": is a directory, needs a file");
+            folder_.string() + ": is a directory, needs a file of heads" + advice);
 }
 
 // The law of subspaces

@@ -97,6 +97,9 @@ class Importer {
     const int count = contiguous_layers();
     if (count > 0) {
       problem += " (layers found: 0 to " + std::to_string(count - 1) + ")";
+      if (layer >= count) {
+        problem += " - choose one of them with --layer, or give the folder of all shards";
+      }
     } else {
       problem += " - is it of another architecture than " + names_.name +
                  ", or one shard of several? (then name their folder)";

@@ -220,16 +220,16 @@ TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
             "than llama, or one shard of several? (then name their folder)");
   HeadImport seventh = bert;
   seventh.layer = 7;
-  EXPECT_EQ(
-      refusal(small_bert(), seventh),
-      "has no tensor bert.encoder.layer.7.attention.self.query.weight (layers found: 0 to 1)");
+  EXPECT_EQ(refusal(small_bert(), seventh),
+            "has no tensor bert.encoder.layer.7.attention.self.query.weight (layers found: 0 to 1) "
+            "- choose one of them with --layer, or give the folder of all shards");
   seventh.counts.layers = 2;
   EXPECT_EQ(refusal(small_bert(), seventh), "has no layer 7: the model has layers 0 to 1");
   HeadImport of_three = bert;
   of_three.counts.layers = 3;
-  EXPECT_EQ(
-      refusal(small_bert(), of_three),
-      "has no tensor bert.encoder.layer.2.attention.self.query.weight (layers found: 0 to 1)");
+  EXPECT_EQ(refusal(small_bert(), of_three),
+            "has no tensor bert.encoder.layer.2.attention.self.query.weight (layers found: 0 to 1) "
+            "- choose one of them with --layer, or give the folder of all shards");
 
   const std::string of_counts = " - are --heads and --kv-heads right?";
   HeadImport five = bert;
@@ -535,8 +535,8 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
       {"bert", R"({"num_attention_heads": 12, "num_hidden_layers": -1})",
        "num_hidden_layers: is -1, needs a whole number from 1 to 4096"},
       {"llama", R"({"model_type": "gemma", "num_attention_heads": 8})",
-       "model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", \"mixtral\") - other models "
-       "compute attention in other ways"},
+       "model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", \"mixtral\") - leave out --arch "
+       "to take the family of config.json"},
       {"gpt2", R"({"n_head": 12, "scale_attn_weights": false})",
        "scale_attn_weights: is false (allowed: true) - the temperature is taken to be sqrt(k)"},
       {"gpt2", R"({"n_head": 12, "scale_attn_by_inverse_layer_idx": true})",

@@ -82,8 +82,9 @@ ModelConfig read_model_config(const std::string& path, const Architecture* archi
   if (architecture == nullptr) {
     architecture = &config.architecture();
   } else {
-    ConfigRequirement type{
-        .key = "model_type", .allowed = {}, .why = "other models compute attention in other ways"};
+    ConfigRequirement type{.key = "model_type",
+                           .allowed = {},
+                           .why = "leave out --arch to take the family of config.json"};
     for (const std::string& word : architecture->model_types()) {
       type.allowed.push_back("\"" + word + "\"");
     }

@@ -280,9 +280,11 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
   if (empty) fail("has no numbers: its shape is " + shape_text(header.shape));
   std::uint64_t wanted = 0;
   const std::uint64_t there = size - layout.offset;
-  if (overflow || __builtin_mul_overflow(count, header.item, &wanted) || wanted != there) {
+  overflow = overflow || __builtin_mul_overflow(count, header.item, &wanted);
+  if (overflow || wanted != there) {
     fail("has " + std::to_string(there) + " bytes of numbers, its shape " +
-         shape_text(header.shape) + " needs another length");
+         shape_text(header.shape) + " needs " +
+         (overflow ? "another length" : std::to_string(wanted)));
   }
 
   return layout;

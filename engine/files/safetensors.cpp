@@ -195,7 +195,8 @@ void check_tensor(const std::string& name, const TensorInfo& tensor, std::uint64
   if (!size) fail("has the unknown type \"" + one_line(tensor.type, 40) + "\"");
   if (tensor.begin > tensor.end || tensor.end > data_bytes) {
     fail("has bytes " + std::to_string(tensor.begin) + " to " + std::to_string(tensor.end) +
-         " of the " + std::to_string(data_bytes) + " there are");
+         " of the " + std::to_string(data_bytes) + " there are" +
+         (tensor.begin > tensor.end ? "" : " - is the file cut short?"));
   }
   std::uint64_t wanted = *size;
   bool overflow = false;
@@ -280,8 +281,9 @@ void SafetensorsFile::read_header() {
   if (!bytes_->read(start, length_bytes)) fail("cannot be read");
   const std::uint64_t length = little_endian({start, length_bytes});
   if (length > size - length_bytes || length > max_header_bytes) {
-    fail("is not a safetensors file: its header would have " + std::to_string(length) +
-         " bytes (allowed: what is there, at most " + std::to_string(max_header_bytes) + ")");
+    fail(
+        "is not a safetensors file: it begins with other bytes - give the model's folder, or its "
+        "file that ends in .safetensors");
   }
   std::string header(length, '\0');
   if (!bytes_->read(header.data(), static_cast<std::streamsize>(length))) fail("cannot be read");

@@ -102,7 +102,11 @@ class CsvReader {
     if (cell.empty()) fail(line_, where + "is empty");
     const auto value = number_of(cell);
     if (!value) {
-      fail(line_, where + "is not a number: \"" + one_line(std::string(cell), 40) + "\"");
+      const bool apart = cell.find_first_of(";\t ") != std::string_view::npos;
+      fail(line_, where + "is not a number: \"" + one_line(std::string(cell), 40) + "\"" +
+                      (apart                 ? " - commas separate cells"
+                       : cell.front() == '"' ? " - numbers stand without quotes"
+                                             : ""));
     }
     if (!std::isfinite(*value)) {
       fail(line_, where + "is not finite: " + one_line(std::string(cell), 40));
@@ -144,6 +148,9 @@ std::optional<DataTable> read_npy_file(const std::string& path) {
 
 DataTable parse_csv(const std::string& text, const std::string& source) {
   std::string_view left = text;
+  if (left.find('\0') != std::string_view::npos) {
+    reject({source}, "", "is not text in UTF-8 - save the table as CSV, or as NPY");
+  }
   if (left.starts_with("\xef\xbb\xbf")) left.remove_prefix(3);
   CsvReader reader(source);
   while (!left.empty()) {

@@ -373,7 +373,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
        R"(s.toml:13:39: heads.weights.source: is "guess" (allowed: pilot))"},
       {{{16, "points = [[0, 0, 0]]"}},
        {},
-       "s.toml:16:10: queries.points: has 3 coordinates in point 1, the design has dim 4"},
+       "s.toml:16:11: queries.points[0]: has 3 coordinates, the design has dim 4"},
       {{{16, "points = [[0, 0, 0, 0], [0]]"}},
        {},
        "s.toml:16:25: queries.points[1]: has 1 elements, queries.points[0] has 4"},
@@ -417,7 +417,7 @@ TEST(bad_scenarios, sweeps) {
        "s.toml:21:1: sweep.data.n: is swept together with data, which holds it"},
       {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]\ndata.n = [6]"}},
        {},
-       "s.toml:21:1: sweep.data.n: is swept twice"},
+       "s.toml:22:6: sweep.data.n: is swept twice, first at s.toml:21:1 - leave one out"},
       {{{19, "replicates = 100\n[sweep]\nzip = 1\n\"data.n\" = [5]"}},
        {},
        "s.toml:21:7: sweep.zip: is an integer, needs true or false"},
@@ -492,6 +492,19 @@ TEST(bad_scenarios, settings) {
       {{},
        {R"(sweep."data.n"=5)"},
        R"(--set sweep."data.n"=5: sweep.data.n: is an integer, needs an array of values, or { linspace = [first, last, number] })"},
+      {{},
+       {"heads.kernel.bandwidth=0,4"},
+       "--set heads.kernel.bandwidth=0,4: heads.kernel.bandwidth: is 0,4, which is not a TOML "
+       "value "
+       "- numbers have a decimal point (0.4), arrays brackets ([1, 2])"},
+      {{},
+       {"heads.kernel.bandwidth=1e400"},
+       "--set heads.kernel.bandwidth=1e400: heads.kernel.bandwidth: is 1e400, which is not a "
+       "number "
+       "of TOML - as in 0.5, 20 or 1e-3"},
+      {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]"}},
+       {R"(sweep."data.n"=[])"},
+       R"(--set sweep."data.n"=[]: sweep.data.n: is an empty array)"},
       {{{19, "replicates = 100\n[sweep]\n\"data.n\" = [5]"}},
        {"data.n=6"},
        R"(--set data.n=6: data.n: is swept by the scenario - set the sweep itself: 'sweep."data.n"=[...]')"},

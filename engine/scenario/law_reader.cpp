@@ -185,7 +185,14 @@ void TableReader::reject_word(const char* key, const std::string& word,
 }
 
 void TableReader::reject_parameter(const ParameterError& error) const {
-  const Value* value = table_.find(error.key());
+  // A parameter, or one element of it: points, points[1].
+  const std::size_t bracket = std::min(error.key().find('['), error.key().size());
+  const Value* value = table_.find(error.key().substr(0, bracket));
+  if (value != nullptr && bracket < error.key().size()) {
+    const auto* elements = std::get_if<Value::Array>(&value->data);
+    const std::size_t index = std::strtoul(error.key().c_str() + bracket + 1, nullptr, 10);
+    if (elements != nullptr && index < elements->size()) value = &(*elements)[index];
+  }
   reject(value != nullptr ? value->location : table_.location,
          error.key().empty() ? key_ : path(error.key()), error.what());
 }

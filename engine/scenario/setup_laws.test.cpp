@@ -360,7 +360,7 @@ TEST(Queries, PointsAreKeptRowByRow) {
 TEST(Queries, PointsRefuseWhatDoesNotFit) {
   EXPECT_EQ(refusal(PointQueries{}, 2), "points: is empty, needs at least one point");
   EXPECT_EQ(refusal(PointQueries{.points = {{1, 2}, {1}}}, 2),
-            "points: has 1 coordinates in point 2, the design has dim 2");
+            "points[1]: has 1 coordinate, the design has dim 2");
   EXPECT_EQ(refusal(PointQueries{.points = {{1, 2}, {1, 3}}}, 2), "");
 }
 

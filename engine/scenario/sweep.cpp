@@ -70,11 +70,12 @@ void Sweep::check(const Value& section) const {
     if (axis.values.empty()) reject(axis.location, key, "is an empty array");
     if (axis.path[0] == "sweep") reject(axis.location, key, "is part of the sweep itself");
     for (const auto& other : axes_) {
+      const bool same = axis.path == other.path;
+      if (same && &axis <= &other) continue;  // the later one is the one too many
       if (&other != &axis && starts_with(axis.path, other.path)) {
         reject(axis.location, key,
-               axis.path == other.path
-                   ? "is swept twice"
-                   : "is swept together with " + other.key + ", which holds it");
+               same ? "is swept twice, first at " + other.location.text() + " - leave one out"
+                    : "is swept together with " + other.key + ", which holds it");
       }
     }
     if (zip_ && axis.values.size() != axes_[0].values.size()) {

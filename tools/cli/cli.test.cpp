@@ -52,7 +52,18 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"--versio"},
        "unknown option --versio (allowed: --help, --version) - did you mean --version?"},
       {{"-5"}, "unknown option -5 (allowed: --help, --version)"},
-      {{"--set", "a=1", "run", "a.toml"}, "unknown option --set (allowed: --help, --version)"},
+      {{"--set", "a=1", "run", "a.toml"},
+       "unknown option --set (allowed: --help, --version) - options of a command stand after it: "
+       "headlab run --set"},
+      {{"--threads", "2", "run", "a.toml"},
+       "unknown option --threads (allowed: --help, --version) - options of a command stand after "
+       "it: headlab run --threads"},
+      {{"run", "a.toml", "--set", "data.n", "=", "3"},
+       "run: unexpected argument \"=\" - write each setting as --set 'KEY=VALUE', in quotes and "
+       "without spaces around ="},
+      {{"run", "a.toml", "--set", "data.n=3", "data.m=4"},
+       "run: unexpected argument \"data.m=4\" - write each setting as --set 'KEY=VALUE', in quotes "
+       "and without spaces around ="},
       {{"run"}, "run: no scenario given - write headlab run SCENARIO.toml"},
       {{"run", ""}, "run: no scenario given - write headlab run SCENARIO.toml"},
       {{"run", "a.toml", "s.toml"}, "run: unexpected argument \"s.toml\" - try headlab help run"},
@@ -89,6 +100,10 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"run", "a.toml", "--out"}, "run: --out needs a value"},
       {{"run", "a.toml", "--json"}, "run: --json needs a value"},
       {{"run", "a.toml", "--out", ""}, "--out: is empty - give a folder"},
+      {{"run", "a.toml", "--out", "-"},
+       "--out: is -, which stands for standard output - give a folder"},
+      {{"dataset", "a.toml", "--replicates", "2", "--out", "-"},
+       "--out: is -, which stands for standard output - give a folder"},
       {{"run", "a.toml", "--out", "a.toml"},
        "--out: a.toml: is a file, not a folder - choose a place you may write to"},
       {{"run", "a.toml", "--json", ""}, "--json: is empty - give a file, or - for standard output"},
@@ -120,6 +135,9 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"doctor", "now"}, "doctor: unexpected argument \"now\" - try headlab help doctor"},
       {{"help", "rnu"},
        "help: unknown command \"rnu\" (allowed: " + names + ", figures) - did you mean \"run\"?"},
+      {{"help", "laws"},
+       "help: unknown command \"laws\" (allowed: " + names + ", figures) - try headlab list laws"},
+      {{"version"}, "unknown command \"version\"" + commands + " - did you mean --version?"},
       {{"help", "run", "run"}, "help: unexpected argument \"run\" - try headlab help"},
   };
   expect_refusals(table);

@@ -7,6 +7,8 @@
 #include <new>
 
 #include "engine/files/error.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -17,7 +19,7 @@ ExitCode exit_code_of_verdict(const VerdictRow& row) {
 }
 
 ExitCode reported(const char* error, ExitCode code) {
-  std::cerr << "headlab: " << error << "\n";
+  std::cerr << message_text(error, error_width()) << "\n";
   return code;
 }
 
@@ -41,6 +43,18 @@ const std::vector<ExitCodeMeaning>& exit_code_meanings() {
       {"128 + n", "ended at once by signal n: a second one, or one while nothing is simulated"},
   };
   return meanings;
+}
+
+std::string message_text(const std::string& error, std::size_t width) {
+  const std::string text = "headlab: " + error;
+  if (width == 0 || display_width(text) <= width) return text;
+  const std::size_t advice = text.rfind(" - ");
+  if (advice == std::string::npos) return wrapped(text, width, 2);
+  // What may be a command stays in one piece, to be copied.
+  const std::string line = "  " + text.substr(advice + 1);
+  const bool whole = line.find_first_of("'\"") != std::string::npos;
+  return wrapped(text.substr(0, advice), width, 2) + "\n" +
+         (whole ? line : wrapped(line, width, 4));
 }
 
 ExitCode exit_code_of(const Outcome& outcome) {

@@ -2,6 +2,7 @@
 /// \file Exit codes of every command, decided in one place.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,13 @@ ExitCode exit_code_of(const Validation& validation);
 /// unfinished where not all runs were done; differs where a rate is not as required; done else.
 ExitCode exit_code_of(const Calibration& calibration);
 
-/// To be called where an exception is being handled: its message is one line on standard error.
-/// rejected for InvalidInput, unfinished for Unfinished, failed for any other.
+/// To be called where an exception is being handled: its message goes to standard error as
+/// message_text() has it. rejected for InvalidInput, unfinished for Unfinished, failed for any
+/// other.
 ExitCode report_exception();
+
+/// How an error is shown: on one line, or where that is too long for `width` columns wrapped, with
+/// its advice, the part behind the last " - ", on a line of its own.
+std::string message_text(const std::string& error, std::size_t width);
 
 }  // namespace headlab::tools

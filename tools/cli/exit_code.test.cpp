@@ -25,6 +25,20 @@ Validation validation_of(const std::vector<std::pair<Verdict, std::string>>& ver
   return validation;
 }
 
+TEST(MessageText, IsWrappedWhereItIsTooLongWithItsAdviceBelow) {
+  const std::string error =
+      "run: unknown option --replicate (allowed: --a, --b) - did you mean --r?";
+  EXPECT_EQ(message_text(error, 0), "headlab: " + error);
+  EXPECT_EQ(message_text(error, 80), "headlab: " + error);
+  EXPECT_EQ(
+      message_text(error, 40),
+      "headlab: run: unknown option --replicate\n  (allowed: --a, --b)\n  - did you mean --r?");
+  EXPECT_EQ(message_text("one two three", 16), "headlab: one two\n  three");
+  // A command can be copied.
+  EXPECT_EQ(message_text("a - write --set 'sweep={ }' --set 'data.n=3'", 20),
+            "headlab: a\n  - write --set 'sweep={ }' --set 'data.n=3'");
+}
+
 TEST(ExitCodeOf, AVerdictThatIsNotTheOneFixedBeforehand) {
   const auto code = [](const std::vector<std::pair<Verdict, std::string>>& verdicts,
                        bool complete = true) {

@@ -58,6 +58,8 @@ TEST_F(Heads, ImportRefusesInOneLine) {
   write("cut.safetensors", small_bert().bytes().substr(0, 500));
   write("bad.json", "{");
   write("gemma.json", R"({"model_type": "gemma"})");
+  fs::create_directory(folder_ / "m");
+  write("m/config.json", R"({"model_type": "bert"})");
   const std::string families =
       "bert, distilbert, gemma, gpt2, gpt_neox, llama, phi3, qwen2, qwen3, roberta, vit";
   given_ = files();
@@ -68,13 +70,17 @@ TEST_F(Heads, ImportRefusesInOneLine) {
        "import-heads: the architecture is unknown - give --config config.json, or --arch and "
        "--heads (allowed: --arch " +
            families + ")"},
+      {{"import-heads", "m", "--heads", "3", "--out", "h.nc"},
+       "import-heads: --heads takes the place of m/config.json - leave out --heads, or write "
+       "--arch "
+       "and --heads"},
       {{"import-heads", "p.bin", "--out", "h.nc"},
        "p.bin: is PyTorch's own format and not safetensors - convert it with: python3 -c \"import "
        "sys, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous() "
        "for k, v in torch.load(sys.argv[1], map_location='cpu', weights_only=True).items()}, "
        "sys.argv[2])\" p.bin model.safetensors"},
       {{"import-heads", "none", "--out", "h.nc"},
-       "none: cannot be opened: No such file or directory"},
+       "none: is not there - download the model first, then give its folder or safetensors file"},
       {import({"--arch", "brt"}),
        "--arch: \"brt\" is unknown (allowed: auto, " + families + ") - did you mean \"bert\"?"},
       {import({"--arch", "bert", "--heads", "3"}),
@@ -101,7 +107,7 @@ TEST_F(Heads, ImportRefusesInOneLine) {
        "bad.json: is no JSON object"},
       {import({"--arch", "llama", "--config", "gemma.json", "--out", "h.nc"}),
        "gemma.json: model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", "
-       "\"mixtral\") - other models compute attention in other ways"},
+       "\"mixtral\") - leave out --arch to take the family of config.json"},
       {import({"--arch", "bert", "--config", "b.json", "--layer", "2", "--out", "h.nc"}),
        "b.safetensors: has no layer 2: the model has layers 0 to 1"},
       {import({"--arch", "bert", "--config", "b.json", "--layer", "-1", "--out", "h.nc"}),
@@ -121,15 +127,15 @@ TEST_F(Heads, ImportRefusesInOneLine) {
       {import({"--arch", "bert", "--head", "3", "--out", "h.nc"}),
        "import-heads: unknown option --head (allowed: --help, --arch, --layer, --config, --heads, "
        "--kv-heads, --out, --overwrite, --threads) - did you mean --heads?"},
-      {{"import-heads", "none", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       "none: cannot be opened: No such file or directory"},
+      {import({"--arch", "mistral", "--heads", "3", "--out", "h.nc"}),
+       "--arch: \"mistral\" has the tensors of llama - write --arch llama"},
       {{"import-heads", ".", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
        ".: has 4 models and none is called model.safetensors - name one: b.safetensors, "
        "cut.safetensors, g.safetensors, l.safetensors"},
       {{"import-heads", "b.json", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       "b.json: is not a safetensors file: its header would have 6875982213128462971 bytes "
-       "(allowed: "
-       "what is there, at most 100000000)"},
+       "b.json: is not a safetensors file: it begins with other bytes - give the model's folder, "
+       "or "
+       "its file that ends in .safetensors"},
       {{"import-heads", "b.safetensors", "b.safetensors"},
        "import-heads: unexpected argument \"b.safetensors\" - try headlab help import-heads"},
   });
@@ -362,21 +368,23 @@ TEST_F(Heads, HdiRefusesInOneLine) {
   write("good.npy", good);
   write("cut.npy", good.substr(0, good.size() - 1));
   given_ = files();
+  const std::string makes_heads = " - headlab import-heads makes heads.nc from a model";
   const std::string shapes =
       " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)";
   expect_refusals({
       {{"hdi"}, "hdi: no file given - write headlab hdi FILE"},
       {{"hdi", "none.nc"}, "none.nc: cannot be opened: No such file or directory"},
-      {{"hdi", "."}, ".: is a directory, needs a file"},
-      {{"hdi", "a.toml"}, "a.toml: is neither NPY nor NetCDF: it begins with other bytes"},
+      {{"hdi", "."}, ".: is a directory, needs a file of heads" + makes_heads},
+      {{"hdi", "a.toml"},
+       "a.toml: is neither NPY nor NetCDF: it begins with other bytes" + makes_heads},
       {{"hdi", "b.safetensors"},
-       "b.safetensors: is neither NPY nor NetCDF: it begins with other bytes"},
+       "b.safetensors: is neither NPY nor NetCDF: it begins with other bytes" + makes_heads},
       {{"hdi", "two.npy"}, "two.npy: has 2 axes (allowed: 3)"},
-      {{"hdi", "wide.npy"}, "wide.npy: has subspaces of shape 1 x 2 x 3" + shapes},
+      {{"hdi", "wide.npy"},
+       "wide.npy: has subspaces of shape 1 x 2 x 3" + shapes + " - are the last two axes swapped?"},
       {{"hdi", "flat.npy"}, "flat.npy: matrix of layer 0, head 0 has rank 1, below k = 2"},
       {{"hdi", "nan.npy"}, "nan.npy: element [0][1][1] is not finite"},
-      {{"hdi", "cut.npy"},
-       "cut.npy: has 47 bytes of numbers, its shape 1 x 3 x 2 needs another length"},
+      {{"hdi", "cut.npy"}, "cut.npy: has 47 bytes of numbers, its shape 1 x 3 x 2 needs 48"},
       {{"hdi", "good.npy", "--seed", "x"},
        "--seed: \"x\" does not fit (allowed: a whole number from 0 to 9007199254740991)"},
       {{"hdi", "good.npy", "--threads", "0"},

@@ -42,6 +42,9 @@ void try_folder(const std::string& option, const fs::path& path, const fs::path&
 
 OutputFolder::OutputFolder(const std::string& path) : path_(path) {
   if (path.empty()) throw InvalidInput("--out: is empty - give a folder");
+  if (path == "-") {
+    throw InvalidInput("--out: is -, which stands for standard output - give a folder");
+  }
   std::error_code error;
   if (fs::exists(path_, error) && !fs::is_directory(path_, error)) {
     reject_path("--out", path_, "is a file, not a folder");

@@ -156,6 +156,29 @@ TEST_F(ResumeCommand, ResultsAreReplacedOnlyWhereThatIsSaid) {
   EXPECT_NE(contents(folder_ / "o/results.nc"), nodes);
 }
 
+TEST_F(ResumeCommand, ReplacesOnlyWhatItContinues) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
+  fs::remove(folder_ / "o/results.nc");
+  const std::string summary_before = contents(folder_ / "o/summary.json");
+  ASSERT_EQ(headlab({"dataset", "a.toml", "--replicates", "2", "--out", "d"}).code, 0);
+  const std::string problem =
+      ": is there, but no results.nc to resume from - choose another folder, or write --overwrite "
+      "instead to replace it";
+  expect_refusals({
+      {{"run", "s.toml", "--out", "o", "--resume"}, "--resume: o/summary.json" + problem},
+      {{"run", "s.toml", "--out", "d", "--resume"}, "--resume: d/manifest.json" + problem},
+  });
+  EXPECT_EQ(contents(folder_ / "o/summary.json"), summary_before);
+
+  // What a crash before the first results.nc leaves does not keep a queue from going on.
+  std::string unfinished = summary_before;
+  const std::string complete = "\"complete\": true";
+  unfinished.replace(unfinished.find(complete), complete.size(), "\"complete\": false");
+  std::ofstream(folder_ / "o/summary.json") << unfinished;
+  EXPECT_EQ(headlab({"run", "a.toml", "--out", "o", "--resume"}).code, 0);
+  EXPECT_EQ(summary()["complete"], true);
+}
+
 TEST_F(ResumeCommand, MendsFilesOfTwoStatesOfARun) {
   ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
   const std::string nodes = contents(folder_ / "o/results.nc");

@@ -12,6 +12,22 @@
 
 namespace headlab::tools {
 
+namespace {
+
+/// Columns of the terminal behind a descriptor, 0 where there is none.
+std::size_t terminal_width(int descriptor) {
+  winsize size = {};
+  if (::isatty(descriptor) != 1) return 0;
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+std::size_t error_width() {
+  return terminal_width(STDERR_FILENO);
+}
+
 std::size_t output_width() {
   if (const char* columns = std::getenv("COLUMNS")) {
     std::size_t width = 0;
@@ -19,10 +35,7 @@ std::size_t output_width() {
     const auto read = std::from_chars(columns, end, width);
     if (read.ec == std::errc() && read.ptr == end && width > 0) return width;
   }
-  winsize size = {};
-  if (::isatty(STDOUT_FILENO) != 1) return 0;
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
+  return terminal_width(STDOUT_FILENO);
 }
 
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {

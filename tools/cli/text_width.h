@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file How wide text on standard output may be.
+/// \file How wide text may be where it is shown.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,10 @@ namespace headlab::tools {
 /// Columns of standard output: the variable COLUMNS where it is set to a number, the width of a
 /// terminal, and 0 (no limit) for a file or a pipe.
 std::size_t output_width();
+
+/// Columns of the terminal that standard error is; 0 (no limit) for a file or a pipe, so that
+/// programs get a message on one line.
+std::size_t error_width();
 
 /// `text` with every line in lines of at most `width` columns; what follows a break stands under
 /// the last column of its line, which begins behind two spaces or more.

@@ -67,7 +67,7 @@ std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) 
   columns.add("d_k", dims, true);
   columns.add(softmax ? "temperature" : "bandwidth", widths, true);
   columns.add("MSE", errors, true);
-  columns.add("bias^2", biases, true);
+  columns.add("bias²", biases, true);
   columns.add("V", variances, true);
   columns.add("C", covariances, true);
   columns.add("", best);

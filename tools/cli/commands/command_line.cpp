@@ -404,6 +404,30 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
+/// Whether a command of the program has this option.
+bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
+  const std::vector<const CLI::App*> commands =
+      app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* command) {
+    const std::vector<std::string> names = options_of(*command);
+    return std::find(names.begin(), names.end(), option) != names.end();
+  });
+}
+
+/// What to write instead of a word that a command has no use for.
+std::string advice_on_word(const CLI::App& command, const std::string& name,
+                           const std::string& word) {
+  const std::vector<std::string> options = options_of(command);
+  const auto has = [&](const char* option) {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  };
+  if (has("--set") && word.find('=') != std::string::npos) {
+    return "write each setting as --set 'KEY=VALUE', in quotes and without spaces around =";
+  }
+  if (has("--data") && word.ends_with(".toml")) return "write --data " + one_line(word);
+  return "try headlab help" + (name.empty() || name == "help" ? "" : " " + name);
+}
+
 /// Refuses the first argument that `command` has no use for. `plain` are those after "--".
 void reject_leftovers(const CLI::App& command, const std::string& name,
                       const std::vector<std::string>& plain) {
@@ -415,9 +439,8 @@ void reject_leftovers(const CLI::App& command, const std::string& name,
   });
   const std::string prefix = name.empty() ? "" : name + ": ";
   if (option == rest.end()) {
-    throw InvalidInput(prefix + "unexpected argument \"" + one_line(rest.front()) +
-                       "\" - try headlab help" +
-                       (name.empty() || name == "help" ? "" : " " + name));
+    throw InvalidInput(prefix + "unexpected argument \"" + one_line(rest.front()) + "\" - " +
+                       advice_on_word(command, name, rest.front()));
   }
   const std::string word = option->substr(0, option->find('='));
   if (std::find(plain.begin(), plain.end(), *option) != plain.end()) {
@@ -429,8 +452,12 @@ void reject_leftovers(const CLI::App& command, const std::string& name,
   std::vector<std::string> bare;
   for (const std::string& known : names) bare.push_back(known.substr(2));
   const std::string best = closest(word.substr(word.find_first_not_of('-')), bare);
+  std::string advice = best.empty() ? "" : " - did you mean --" + best + "?";
+  if (best.empty() && name.empty() && belongs_to_a_command(command, word)) {
+    advice = " - options of a command stand after it: headlab run " + one_line(word);
+  }
   throw InvalidInput(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) +
-                     ")" + (best.empty() ? "" : " - did you mean --" + best + "?"));
+                     ")" + advice);
 }
 
 /// Headlab's words for what the parser refused: CLI11 puts the name of the option first.
@@ -460,14 +487,17 @@ ExitCode command_help(const std::string& topic) {
   std::vector<std::string> names = commands_of(app);
   if (topic.empty()) {
     std::cout << wrapped_columns(app.help(), output_width());
-  } else if (std::find(names.begin(), names.end(), topic) != names.end()) {
+  } else if (topic == "completion" || std::find(names.begin(), names.end(), topic) != names.end()) {
     std::cout << wrapped_columns(app.get_subcommand(topic)->help("headlab"), output_width());
   } else if (topic == "figures") {
     std::cout << shown(figures_help(output_width()));
   } else {
     names.push_back("figures");
+    const bool listed_by_list =
+        std::find(list_words().begin(), list_words().end(), topic) != list_words().end();
     throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
-                       suggestion(topic, names));
+                       suggestion(topic, names) +
+                       (listed_by_list ? " - try headlab list " + topic : ""));
   }
   finish_standard_output();
   return ExitCode::done;
@@ -483,8 +513,12 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
       throw InvalidInput("no command given (allowed: " + listed(names) + ") - try headlab help");
     }
     if (rest.front()[0] == '-') reject_leftovers(app, "", plain);
+    const std::vector<std::string> options = options_of(app);
+    const bool is_option =
+        std::find(options.begin(), options.end(), "--" + rest.front()) != options.end();
     throw InvalidInput("unknown command \"" + one_line(rest.front()) + "\"" +
-                       suggestion(rest.front(), names));
+                       suggestion(rest.front(), names) +
+                       (is_option ? " - did you mean --" + rest.front() + "?" : ""));
   }
   const CLI::App& command = *chosen.front();
   const std::string& name = command.get_name();

@@ -36,6 +36,12 @@ ModelConfig config_of(const ImportHeadsArguments& arguments) {
   const std::string config =
       arguments.config.value_or(counted ? std::string() : config_next_to(arguments.checkpoint));
   if (!config.empty()) return read_model_config(config, named);
+  const std::string beside = counted ? config_next_to(arguments.checkpoint) : "";
+  if (by_type && !beside.empty()) {
+    const std::string option = arguments.heads ? "--heads" : "--kv-heads";
+    throw InvalidInput("import-heads: " + option + " takes the place of " + one_line(beside) +
+                       " - leave out " + option + ", or write --arch and --heads");
+  }
   if (by_type) {
     throw InvalidInput(
         "import-heads: the architecture is unknown - give --config config.json, or --arch and "

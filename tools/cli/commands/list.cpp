@@ -126,8 +126,13 @@ void list_scenarios() {
 
 }  // namespace
 
+const std::vector<std::string>& list_words() {
+  static const std::vector<std::string> words = {"laws", "claims", "architectures", "scenarios"};
+  return words;
+}
+
 ExitCode command_list(const std::string& what) {
-  const std::vector<std::string> allowed = {"laws", "claims", "architectures", "scenarios"};
+  const std::vector<std::string>& allowed = list_words();
   if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
     throw InvalidInput("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
   }

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/cli/exit_code.h"
 
 namespace headlab::tools {
+
+/// What `headlab list` can be asked for.
+const std::vector<std::string>& list_words();
 
 /// `headlab list [laws|claims|architectures|scenarios]`: what a scenario may contain, what can be
 /// validated, and the scenarios that come with headlab; all of it for an empty `what`. Returns the

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <new>
@@ -69,12 +70,35 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, none);
 }
 
+/// Whether the summary at `path` says that its run is not complete.
+bool is_of_unfinished_run(const std::string& path) {
+  // The key is among the first, and a summary may be large.
+  std::string text(std::size_t{1} << 16, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text.find("\"complete\": false") != std::string::npos;
+}
+
+/// --resume replaces only what it continues. The summary of an unfinished run is no loss: a crash
+/// may leave it alone, before the first results.nc.
+void refuse_what_no_run_resumes(const OutputFolder& folder, const std::string& directory) {
+  std::string found = data_set_in(directory);
+  const std::string summary = folder.file("summary.json");
+  if (found.empty() && is_there(summary) && !is_of_unfinished_run(summary)) found = "summary.json";
+  if (found.empty()) return;
+  throw InvalidInput("--resume: " + one_line(folder.file(found)) +
+                     ": is there, but no results.nc to resume from - choose another folder, or "
+                     "write --overwrite instead to replace it");
+}
+
 /// An earlier run that --resume finds in the folder, if there is one.
 std::optional<Checkpoint> begun_in(const OutputFolder& folder, const Scenario& scenario,
                                    const RunArguments& arguments) {
   const bool quiet = arguments.quiet;
   const std::string path = folder.file("results.nc");
   if (!is_there(path)) {
+    refuse_what_no_run_resumes(folder, *arguments.out);
     if (!quiet) std::cerr << "headlab: nothing to resume in " << path << ": starts from zero\n";
     return std::nullopt;
   }

@@ -31,9 +31,11 @@ struct PointQueries {
     }
     for (std::size_t q = 0; q < points.size(); ++q) {
       if (points[q].size() != static_cast<std::size_t>(d)) {
-        throw ParameterError("points", "has " + std::to_string(points[q].size()) +
-                                           " coordinates in point " + std::to_string(q + 1) +
-                                           ", the design has dim " + std::to_string(d));
+        const std::size_t count = points[q].size();
+        throw ParameterError("points[" + std::to_string(q) + "]",
+                             "has " + std::to_string(count) +
+                                 (count == 1 ? " coordinate" : " coordinates") +
+                                 ", the design has dim " + std::to_string(d));
       }
     }
   }
