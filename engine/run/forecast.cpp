@@ -109,16 +109,9 @@ struct Forecaster {
   }
 };
 
-MomentLayout layout_of(const Condition& condition) {
-  return {.queries = std::visit([](const auto& law) { return law.size(); }, condition.queries),
-          .heads = condition.heads,
-          .mode = condition.moments,
-          .conditional = condition.estimator == Estimator::conditional};
-}
-
 /// Nodes that a run of so many replicates keeps.
-double kept_nodes(std::uint64_t replicates) {
-  const std::uint64_t size = node_replicates(replicates);
+double kept_nodes(const MomentLayout& layout, std::uint64_t replicates) {
+  const std::uint64_t size = node_replicates(layout, replicates);
   // Whole nodes, and the binary pieces of the last one.
   return static_cast<double>(replicates / size) +
          (replicates % size == 0 ? 0 : std::log2(static_cast<double>(size)));
@@ -136,7 +129,7 @@ ResultSize result_size(const Scenario& scenario) {
     const double text = static_cast<double>(to_json(condition.parameters.tree()).size());
     const double matrices = layout.pairwise() ? 2 * heads * heads : 0;
     const double figures = queries * (4 + sizes.d + 2 * heads + 2 * heads * heads);
-    nodes += netcdf_number * kept_nodes(condition.replicates) *
+    nodes += netcdf_number * kept_nodes(layout, condition.replicates) *
              static_cast<double>(layout.statistics() + layout.comoments() + 6);
     arrays += netcdf_number * (figures + heads * sizes.d * sizes.k) + text + netcdf_condition;
     const bool has_matrices = matrices * queries / 2 <= 1e5;
