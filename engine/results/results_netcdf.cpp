@@ -39,7 +39,7 @@ struct FileRecord {
   template <class Visitor>
   void fields(Visitor& visit) const {
     const Plan& plan = one.plan;
-    visit("replicates_planned", one.condition.replicates, "training sets asked for");
+    visit("replicates_planned", one.condition->replicates, "training sets asked for");
     visit("jackknife_nodes", one.estimates.nodes(), "nodes behind the standard errors");
     visit("seed", plan.seed, "seed of the simulation");
     visit("d", plan.d, "dimension of the design");
@@ -203,9 +203,7 @@ void write_results(const std::string& path, const Scenario& scenario, const RunR
     root.define_dimension("condition", result.conditions.size());
     write_provenance(root, scenario, result, program);
     std::vector<const Condition*> conditions;
-    for (const ConditionResult& one : result.conditions) {
-      conditions.push_back(&one.condition);
-    }
+    for (const ConditionResult& one : result.conditions) conditions.push_back(one.condition.get());
     if (!nodes) root.put_attribute(no_nodes_attribute, std::int64_t{1});
     write_conditions(root, result, indices, nodes);
     write_swept(root, "condition", scenario.swept, conditions);

@@ -52,11 +52,11 @@ std::string speed_text(const RunResult& result) {
 std::string drawn_once_text(const RunResult& result) {
   bool heads = false, queries = false;
   for (const ConditionResult& one : result.conditions) {
-    const SubspaceLaw& law = one.condition.subspaces;
+    const SubspaceLaw& law = one.condition->subspaces;
     heads |= std::holds_alternative<HaarSubspaces>(law) ||
              std::holds_alternative<CoordinateSubspaces>(law) ||
              (std::holds_alternative<LearnedSubspaces>(law) && !one.plan.learning);
-    queries |= std::holds_alternative<DesignQueries>(one.condition.queries);
+    queries |= std::holds_alternative<DesignQueries>(one.condition->queries);
   }
   if (!heads && !queries) return "";
   return std::string(heads && queries ? "heads and queries were"
