@@ -69,7 +69,8 @@ void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b) {
   }
   const auto na = static_cast<double>(a.count);
   const auto nb = static_cast<double>(b.count);
-  for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
+  const std::size_t queries = layout.per_draw ? 0 : static_cast<std::size_t>(layout.queries);
+  for (std::size_t q = 0; q < queries; ++q) {
     const std::size_t at = q * layout.per_query();
     add_outer(layout, &b.mean[at], &a.mean[at], na * nb / (na + nb),
               &a.comoment[q * layout.pairs()]);

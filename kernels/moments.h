@@ -9,6 +9,9 @@
 /// Pairs: g <= l of all components, row by row (pairwise, P = G(G+1)/2), or g = l (aggregate, P =
 /// G). A node holds the mean of that vector over its replicates and the centred comoments sum_r
 /// (f_g - mean_g)(f_l - mean_l) of the estimates for the same pairs.
+///
+/// Where heads or queries are drawn again for every leaf, moments are per draw: a node holds means
+/// of figures of the draws (engine/moments/estimates.h), and no comoments.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +28,16 @@ enum class MomentMode {
   aggregate  ///< variances of the heads and of the ensemble only
 };
 
+/// Statistics of a leaf whose moments are per draw.
+inline constexpr std::size_t draw_statistics = 8;
+
 /// Where each statistic stands.
 struct MomentLayout {
   int queries = 1;
   int heads = 1;
   MomentMode mode = MomentMode::pairwise;
   bool conditional = true;
+  bool per_draw = false;  ///< figures of draws of heads or queries, a leaf each
 
   HEADLAB_HD bool pairwise() const { return mode == MomentMode::pairwise; }
   /// G: components whose moments are kept.
@@ -55,12 +62,14 @@ struct MomentLayout {
   HEADLAB_HD std::size_t per_query() const {
     return alignment_offset() + (has_alignment() ? 1u : 0u);
   }
-  /// Statistics of one replicate, [queries][per_query].
+  /// Statistics of one replicate, [queries][per_query], or of one draw.
   HEADLAB_HD std::size_t statistics() const {
-    return static_cast<std::size_t>(queries) * per_query();
+    return per_draw ? draw_statistics : static_cast<std::size_t>(queries) * per_query();
   }
-  /// Comoments of one node, [queries][pairs].
-  HEADLAB_HD std::size_t comoments() const { return static_cast<std::size_t>(queries) * pairs(); }
+  /// Comoments of one node, [queries][pairs]; none per draw.
+  HEADLAB_HD std::size_t comoments() const {
+    return per_draw ? 0 : static_cast<std::size_t>(queries) * pairs();
+  }
 
   bool operator==(const MomentLayout&) const = default;
 };
@@ -79,8 +88,8 @@ struct WindowCounts {
 /// Moments of a node: consecutive replicates.
 struct Moments {
   std::uint64_t count = 0;
-  std::vector<double> mean;      ///< [queries][per_query]
-  std::vector<double> comoment;  ///< [queries][pairs]
+  std::vector<double> mean;      ///< [layout.statistics()]
+  std::vector<double> comoment;  ///< [layout.comoments()]
   WindowCounts windows;
 };
 

@@ -69,6 +69,10 @@ struct Plan {
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
 
+  /// Heads or queries are drawn again for every leaf; those above are of draw 0. A backend computes
+  /// the leaves of one draw.
+  bool redraws = false;
+
   /// W_h of head h as it projects queries [d][k].
   const double* query_projection(int head) const {
     const std::vector<double>& all = query_projections.empty() ? projections : query_projections;
@@ -76,11 +80,18 @@ struct Plan {
                 static_cast<std::size_t>(k)];
   }
 
+  /// Of what a backend computes, given heads and queries.
   MomentLayout layout() const {
     return {.queries = queries,
             .heads = heads,
             .mode = moments,
             .conditional = estimator == Estimator::conditional};
+  }
+  /// Of what a run keeps.
+  MomentLayout kept_layout() const {
+    MomentLayout kept = layout();
+    kept.per_draw = redraws;
+    return kept;
   }
 };
 

@@ -185,6 +185,7 @@ Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Se
       reject(condition, "heads.subspaces.fit",
              "heads that every replicate learns cannot be part of a data set - use fit = \"once\"");
     }
+    require_one_draw(condition, "a data set has one draw of heads and queries");
     check_fit_memory(one.condition);
     auto found = learn_heads(one.condition, session);
     if (!found) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -20,6 +21,9 @@ class QueryTerms {
     uniform_ = std::all_of(a_.begin(), a_.end(),
                            [&](double a) { return a == 1.0 / static_cast<double>(a_.size()); });
   }
+
+  /// True where the covariances of pairs of heads have a mean that is known.
+  bool has_covariance_mean() const { return a_.size() > 1 && (layout_.pairwise() || uniform_); }
 
   /// Numbers that are known of the heads: [H] biases, then [P] covariances.
   std::size_t head_numbers() const { return a_.size() + layout_.pairs(); }
@@ -125,6 +129,80 @@ void set_ratios(ErrorTerms<double>& mean, double mean_square) {
   mean.output_index = mean.output_correlation;
 }
 
+/// A statistic of a draw that is a mean over the queries.
+struct DrawStatistic {
+  const char* name;
+  double ErrorTerms<double>::*of;
+};
+/// All but the last, `mean_square` of the heads' means. The index of the weights is their alignment
+/// still.
+constexpr DrawStatistic draw_terms[] = {
+    {"bias_squared", &ErrorTerms<double>::bias_squared},
+    {"bias_squared_plugin", &ErrorTerms<double>::bias_squared_plugin},
+    {"variance_term", &ErrorTerms<double>::variance_term},
+    {"covariance_term", &ErrorTerms<double>::covariance_term},
+    {"head_variance_mean", &ErrorTerms<double>::head_variance_mean},
+    {"head_covariance_mean", &ErrorTerms<double>::head_covariance_mean},
+    {"alignment", &ErrorTerms<double>::weights_index}};
+static_assert(std::size(draw_terms) + 1 == draw_statistics);
+
+/// The terms that statistics of draws have, ratios not set.
+ErrorTerms<double> terms_of_draws(const MomentLayout& layout, bool has_covariance_mean,
+                                  std::span<const double> statistics) {
+  ErrorTerms<double> terms;
+  for (std::size_t i = 0; i < std::size(draw_terms); ++i) terms.*draw_terms[i].of = statistics[i];
+  terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
+  if (!has_covariance_mean) terms.head_covariance_mean = undefined;
+  if (!layout.has_alignment()) terms.weights_index = undefined;
+  return terms;
+}
+
+/// Sets the numbers of `estimates` that follow from means over the queries: number(value,
+/// leave_one_out) becomes of `mean` and of `without` [nodes], the mean with one node left out.
+template <class Number, class Make>
+void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
+               std::vector<ErrorTerms<double>> without, double mean_square, const Make& number) {
+  set_ratios(mean, mean_square);
+  for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
+  const std::vector<double*> of_mean = all_numbers<double>(mean);
+  std::vector<std::vector<double*>> of_without;
+  for (ErrorTerms<double>& one : without) of_without.push_back(all_numbers<double>(one));
+  const std::vector<Number*> numbers = all_numbers<Number>(estimates);
+  std::vector<double> leave_one_out(without.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    for (std::size_t j = 0; j < without.size(); ++j) leave_one_out[j] = *of_without[j][i];
+    *numbers[i] = number(*of_mean[i], leave_one_out);
+  }
+  estimates.output_index = one_minus(estimates.output_index);
+  estimates.weights_index = one_minus(estimates.weights_index);
+}
+
+/// Sets the numbers of `estimates` from nodes that hold figures of draws.
+template <class Number, class Make>
+void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
+                    const std::vector<Node>& nodes, std::span<const double> head_weights,
+                    std::size_t errors, const Make& number) {
+  const bool has_covariance_mean = QueryTerms(layout, head_weights).has_covariance_mean();
+  const auto terms_of = [&](const Moments& moments) {
+    return terms_of_draws(layout, has_covariance_mean, moments.mean);
+  };
+  // after[j]: nodes j .. end merged; before: nodes 0 .. j - 1.
+  std::vector<Moments> after(nodes.size() + 1);
+  for (std::size_t j = nodes.size(); j-- > 0;) {
+    after[j] = nodes[j].moments;
+    merge_moments(layout, after[j], after[j + 1]);
+  }
+  std::vector<ErrorTerms<double>> without;
+  Moments before;
+  for (std::size_t j = 0; j < errors; ++j) {
+    Moments rest = before;
+    merge_moments(layout, rest, after[j + 1]);
+    without.push_back(terms_of(rest));
+    merge_moments(layout, before, nodes[j].moments);
+  }
+  set_means(estimates, terms_of(after[0]), std::move(without), after[0].mean.back(), number);
+}
+
 /// ConditionEstimates in which make(value, leave_one_out, counts) becomes of a number and its
 /// values [nodes] with one node left out, which are empty where there can be no standard error.
 template <class Number, class Make>
@@ -143,11 +221,17 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     estimates.node_counts.push_back(static_cast<double>(node.moments.count));
     estimates.windows.add(node.moments.windows);
   }
-  const bool with_error = estimates.replicates >= min_replicates_for_mcse && nodes.size() > 1;
+  const std::uint64_t least =
+      layout.per_draw ? min_draws_for_mcse * leaf_replicates : min_replicates_for_mcse;
+  const bool with_error = estimates.replicates >= least && nodes.size() > 1;
   const std::size_t errors = with_error ? nodes.size() : 0;
   auto number = [&](double value, std::span<const double> leave_one_out) {
     return make(value, leave_one_out, estimates.node_counts);
   };
+  if (layout.per_draw) {
+    set_from_draws(estimates, layout, nodes, head_weights, errors, number);
+    return estimates;
+  }
 
   ErrorTerms<double> mean;                          // over the queries
   ErrorTerms<double> terms;                         // of one query, with a node left out or none
@@ -209,22 +293,12 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     }
   }
 
-  set_ratios(mean, mean_square);
-  for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
-  const std::vector<Number*> numbers = all_numbers<Number>(estimates);
-  std::vector<double> leave_one_out(errors);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    for (std::size_t j = 0; j < errors; ++j) leave_one_out[j] = *of_without[j][i];
-    *numbers[i] = number(*of_mean[i], leave_one_out);
-  }
-  estimates.output_index = one_minus(estimates.output_index);
-  estimates.weights_index = one_minus(estimates.weights_index);
-
   if (layout.queries > 1) {
     double square = 0;
     for (const double value : mse_by_query) square += (value - mean.mse) * (value - mean.mse);
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
+  set_means(estimates, std::move(mean), std::move(without), mean_square, number);
   return estimates;
 }
 
@@ -249,6 +323,39 @@ JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
       [](double value, std::span<const double> leave_one_out, std::span<const double>) {
         return Jackknifed(value, {leave_one_out.begin(), leave_one_out.end()});
       });
+}
+
+Moments draw_moments(const MomentLayout& layout, const Moments& leaf,
+                     std::span<const double> head_weights, std::span<const double> truth) {
+  MomentLayout single = layout;
+  single.queries = 1;
+  const QueryTerms set_terms(single, head_weights);
+  std::vector<double> of_heads(set_terms.head_numbers());
+  std::vector<double> statistics(draw_statistics, 0.0);
+  ErrorTerms<double> terms;
+  const double share = 1.0 / layout.queries;
+  for (int q = 0; q < layout.queries; ++q) {
+    const Moments of_query = query_moments(layout, leaf, q);
+    set_terms(of_query, truth[static_cast<std::size_t>(q)], terms, of_heads.data());
+    if (!set_terms.has_covariance_mean()) terms.head_covariance_mean = 0;
+    if (!layout.has_alignment()) terms.weights_index = 0;
+    for (std::size_t i = 0; i < std::size(draw_terms); ++i) {
+      statistics[i] += share * terms.*draw_terms[i].of;
+    }
+    for (std::size_t h = 0; h < head_weights.size(); ++h) {
+      const double head = of_query.mean[h];
+      statistics.back() += share * head * head / static_cast<double>(head_weights.size());
+    }
+  }
+  return {
+      .count = leaf.count, .mean = std::move(statistics), .comoment = {}, .windows = leaf.windows};
+}
+
+std::vector<const char*> draw_statistic_names() {
+  std::vector<const char*> names;
+  for (const DrawStatistic& one : draw_terms) names.push_back(one.name);
+  names.push_back("mean_square");
+  return names;
 }
 
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,

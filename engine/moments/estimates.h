@@ -29,7 +29,8 @@ using JackknifedEstimates = EstimatesOf<Jackknifed>;
 
 /// ConditionEstimates with jackknife standard errors (delete one node, weighted by count: Busing,
 /// Meijer and van der Leeden 1999). `head_weights` is [H], `truth` m at the queries. MCSE are NaN
-/// below 8 replicates, values NaN below 2.
+/// below 8 replicates, values NaN below 2. Where moments are per draw there are no figures of
+/// queries, `truth` is not read, and MCSE are NaN below min_draws_for_mcse.
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
                             std::span<const double> truth);
 
@@ -37,6 +38,19 @@ ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth);
+
+/// Fewest draws of heads or queries whose figures get a standard error.
+inline constexpr std::uint64_t min_draws_for_mcse = 16;
+
+/// What is kept of a leaf with a draw of heads or queries of its own: its figures, as the moments
+/// of a layout that is per draw. They are unbiased given the draw, and their means over leaves
+/// estimate means over draws; ratios follow from these. 0 where there is none: one head, no
+/// alignment. \param layout of `leaf`, given the draw
+Moments draw_moments(const MomentLayout& layout, const Moments& leaf,
+                     std::span<const double> head_weights, std::span<const double> truth);
+
+/// Names of its statistics, in their order.
+std::vector<const char*> draw_statistic_names();
 
 /// The values alone, from the moments of all replicates.
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,

@@ -26,8 +26,8 @@ Moments leaf_of_replicates(const MomentLayout& layout, std::span<const Node> uni
 
 }  // namespace
 
-std::uint64_t node_replicates(std::uint64_t count) {
-  if (count < first_leaf) return 1;
+std::uint64_t node_replicates(const MomentLayout& layout, std::uint64_t count) {
+  if (count < first_leaf_of(layout)) return 1;
   std::uint64_t size = leaf_replicates;
   while (count / size > whole_nodes) size *= 2;
   return size;
@@ -39,10 +39,10 @@ MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes)
   std::uint64_t first = 0;
   for (const Node& node : nodes_) {
     // Whole nodes, then the binary pieces of what does not fill one.
-    std::uint64_t size = node_replicates(count_);
+    std::uint64_t size = node_replicates(layout_, count_);
     while (size > leaf_replicates && count_ - first < size) size /= 2;
     size = std::min(size, count_ - first);
-    if (node.first != first || node.moments.count != size || size == 0 ||
+    if (node.first != first || node.moments.count != size || size == 0 || splits_draw(size) ||
         node.moments.mean.size() != layout_.statistics() ||
         node.moments.comoment.size() != layout_.comoments()) {
       throw std::invalid_argument("node at replicate " + std::to_string(first) +
@@ -54,7 +54,11 @@ MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes)
 }
 
 std::uint64_t MomentTree::whole_count() const {
-  return count_ < first_leaf ? count_ : count_ - count_ % leaf_replicates;
+  return count_ < first_leaf_of(layout_) ? count_ : count_ - count_ % leaf_replicates;
+}
+
+bool MomentTree::splits_draw(std::uint64_t replicates) const {
+  return layout_.per_draw && replicates % leaf_replicates != 0;
 }
 
 MomentTree MomentTree::whole() const {
@@ -65,10 +69,10 @@ MomentTree MomentTree::whole() const {
 }
 
 void MomentTree::append(Moments moments) {
-  const std::uint64_t before = node_replicates(count_);
+  const std::uint64_t before = node_replicates(layout_, count_);
   const std::uint64_t added = moments.count;
   const bool whole = std::has_single_bit(added) && added >= leaf_replicates;
-  if (added == 0 || added > before || !(added <= leaf_replicates || whole)) {
+  if (added == 0 || added > before || !(added <= leaf_replicates || whole) || splits_draw(added)) {
     throw std::invalid_argument("a node of " + std::to_string(added) + " replicates after " +
                                 std::to_string(count_) + ": 1 to 8, or 8 2^j up to " +
                                 std::to_string(before) + " can be appended");
@@ -79,7 +83,7 @@ void MomentTree::append(Moments moments) {
   }
   Node last{count_, std::move(moments)};
   count_ += last.moments.count;
-  const std::uint64_t size = node_replicates(count_);
+  const std::uint64_t size = node_replicates(layout_, count_);
   if (size == before) {
     push(std::move(last), size);
     return;
@@ -111,7 +115,7 @@ void MomentTree::push(Node node, std::uint64_t size) {
 
 std::vector<Node> MomentTree::jackknife_nodes() const {
   std::vector<Node> nodes = nodes_;
-  const std::uint64_t size = node_replicates(count_);
+  const std::uint64_t size = node_replicates(layout_, count_);
   const auto tail = static_cast<std::size_t>(count_ / size);  // nodes before it are whole
   while (nodes.size() > tail + 1) {
     merge_moments(layout_, nodes[tail].moments, nodes[tail + 1].moments);

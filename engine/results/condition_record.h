@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,13 @@ inline const char* name_of(Estimator estimator) {
 
 inline const char* name_of(MomentMode moments) {
   return moments == MomentMode::pairwise ? "pairwise" : "aggregate";
+}
+
+/// What is drawn again for every leaf, in words.
+inline const char* redrawn_text(const Condition& condition) {
+  return !redraws(condition.queries)     ? "heads"
+         : !redraws(condition.subspaces) ? "queries"
+                                         : "heads and queries";
 }
 
 /// One query with its terms.
@@ -83,6 +91,9 @@ struct ConditionRecord {
           replicates ? std::optional<std::string>(name_of(plan.estimator)) : std::nullopt,
           "how the noise enters");
     visit("head_weights", shaped(plan.head_weights), "head weights a_h", {.axes = "head"});
+    if (plan.redraws) {
+      visit("redraw", std::string(redrawn_text(condition)), "drawn again for every 8 replicates");
+    }
     error_fields(visit);
     visit("weights_per_second", weights_per_second, "kernel weights evaluated in a second",
           {.unit = "s-1"});
@@ -107,6 +118,7 @@ struct ConditionRecord {
 
  private:
   std::vector<QueryRecord<Number>> query_records() const {
+    constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
     std::vector<QueryRecord<Number>> records(plan.truth.size());
     const auto d = static_cast<std::size_t>(plan.d);
     for (std::size_t q = 0; q < records.size(); ++q) {
@@ -116,8 +128,12 @@ struct ConditionRecord {
       if (q < terms.queries.size()) {
         records[q].terms = terms.queries[q];
       } else {
-        // Stopped before its first replicate.
+        // Stopped before its first replicate, or heads or queries are drawn again and again.
         records[q].terms.head_bias.resize(static_cast<std::size_t>(plan.heads));
+      }
+      if (redraws(condition.queries)) {
+        std::ranges::fill(records[q].x, undefined);
+        records[q].truth = undefined;
       }
     }
     return records;

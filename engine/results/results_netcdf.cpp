@@ -53,8 +53,8 @@ struct FileRecord {
       visit("fresh_key_error", one.found.heads->fresh_key_error,
             "squared error over the points held out, with keys of another training set");
     }
-    // Heads that every replicate learns are not kept.
-    if (plan.learning) return;
+    // Heads that every replicate learns are not kept, nor those of a draw.
+    if (plan.learning || redraws(one.condition->subspaces)) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
                                             static_cast<std::size_t>(plan.d),
                                             static_cast<std::size_t>(plan.k)};

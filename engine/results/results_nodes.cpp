@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/files/sha256.h"
+#include "engine/moments/estimates.h"
 
 namespace headlab {
 namespace {
@@ -28,6 +29,10 @@ std::vector<std::pair<std::size_t, std::size_t>> pairs_of(const MomentLayout& la
 
 std::vector<std::string> statistic_names(const MomentLayout& layout) {
   std::vector<std::string> names;
+  if (layout.per_draw) {
+    for (const char* name : draw_statistic_names()) names.emplace_back(name);
+    return names;
+  }
   for (std::size_t g = 0; g < layout.components(); ++g) {
     names.push_back("estimate_" + component_name(layout, g));
   }
@@ -80,6 +85,18 @@ std::vector<std::int64_t> jackknife_groups(const std::vector<NumberedTree>& tree
   return groups;
 }
 
+/// What the comoments are of.
+void write_pairs(const NetcdfGroup& nodes, const MomentLayout& layout) {
+  nodes.define_dimension("pair", layout.pairs());
+  std::vector<std::int64_t> first_component, second_component;
+  for (const auto& [g, l] : pairs_of(layout)) {
+    first_component.push_back(static_cast<std::int64_t>(g));
+    second_component.push_back(static_cast<std::int64_t>(l));
+  }
+  nodes.write("pair_first", {"pair"}, {"component g of a pair (g, l)"}, first_component);
+  nodes.write("pair_second", {"pair"}, {"component l of a pair (g, l)"}, second_component);
+}
+
 }  // namespace
 
 std::string nodes_sha256(const std::vector<Node>& nodes) {
@@ -104,16 +121,10 @@ void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& tree
   const std::vector<std::int64_t> conditions =
       of_nodes(trees, [](Tree tree, const Node&) { return tree.condition; });
   nodes.define_dimension("node", conditions.size());
-  nodes.define_dimension("statistic", layout.per_query());
-  nodes.define_dimension("pair", layout.pairs());
-  nodes.write("statistic", {"statistic"}, {"what a mean is of", ""}, statistic_names(layout));
-  std::vector<std::int64_t> first_component, second_component;
-  for (const auto& [g, l] : pairs_of(layout)) {
-    first_component.push_back(static_cast<std::int64_t>(g));
-    second_component.push_back(static_cast<std::int64_t>(l));
-  }
-  nodes.write("pair_first", {"pair"}, {"component g of a pair (g, l)"}, first_component);
-  nodes.write("pair_second", {"pair"}, {"component l of a pair (g, l)"}, second_component);
+  const std::vector<std::string> statistics = statistic_names(layout);
+  nodes.define_dimension("statistic", statistics.size());
+  nodes.write("statistic", {"statistic"}, {"what a mean is of", ""}, statistics);
+  if (!layout.per_draw) write_pairs(nodes, layout);
 
   nodes.write("condition", {"node"}, {"condition of a node, from 0"}, conditions);
   write("first", "first replicate of a node", [](Tree, const Node& node) { return node.first; });
@@ -124,6 +135,11 @@ void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& tree
         [](Tree, const Node& node) { return node.moments.windows.empty; });
   write("narrow_windows", "windows of effective sample size below 2",
         [](Tree, const Node& node) { return node.moments.windows.narrow; });
+  if (layout.per_draw) {
+    nodes.write("mean", {"node", "statistic"}, {"mean of a figure over the draws of a node"},
+                moments_of(trees, &Moments::mean));
+    return;
+  }
   nodes.write("mean", {"node", "query", "statistic"},
               {"mean of a statistic over the replicates of a node"},
               moments_of(trees, &Moments::mean));

@@ -21,7 +21,8 @@ struct NumberedTree {
 std::string nodes_sha256(const std::vector<Node>& nodes);
 
 /// Adds the group `nodes` to a group with the dimension `query`: the nodes of trees of one layout,
-/// one tree after the other. The trees are read when the file is saved. Throws NetcdfError.
+/// one tree after the other, without comoments where moments are per draw. The trees are read when
+/// the file is saved. Throws NetcdfError.
 void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& trees);
 
 }  // namespace headlab

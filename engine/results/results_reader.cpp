@@ -25,18 +25,20 @@ Choice named(const char* variable, const std::string& name, std::initializer_lis
 }
 
 MomentLayout stored_layout(const std::string& estimator, const std::string& moments,
-                           std::size_t queries, std::size_t heads) {
+                           std::size_t queries, std::size_t heads, bool per_draw = false) {
   Plan plan;
   plan.queries = static_cast<int>(queries);
   plan.heads = static_cast<int>(heads);
   plan.estimator = named("estimator", estimator, {Estimator::conditional, Estimator::plain});
   plan.moments = named("moments", moments, {MomentMode::pairwise, MomentMode::aggregate});
-  return plan.layout();
+  plan.redraws = per_draw;
+  return plan.kept_layout();
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
-  if (nodes.dimension("statistic") != layout.per_query() ||
-      nodes.dimension("pair") != layout.pairs()) {
+  const std::size_t statistics = layout.per_draw ? draw_statistics : layout.per_query();
+  if (nodes.dimension("statistic") != statistics ||
+      (!layout.per_draw && nodes.dimension("pair") != layout.pairs())) {
     throw NetcdfError("statistics and pairs do not fit the heads");
   }
 }
@@ -52,15 +54,20 @@ std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& 
   const auto queries = static_cast<std::size_t>(layout.queries);
   const std::size_t statistics = layout.statistics();
   const std::size_t comoments = layout.comoments();
+  const std::size_t count_read = end - begin;
   const std::vector<double> means =
-      group.doubles("mean", {{begin, 0, 0}, {end - begin, queries, layout.per_query()}});
+      layout.per_draw
+          ? group.doubles("mean", {{begin, 0}, {count_read, statistics}})
+          : group.doubles("mean", {{begin, 0, 0}, {count_read, queries, layout.per_query()}});
   const std::vector<double> all_comoments =
-      group.doubles("comoment", {{begin, 0, 0}, {end - begin, queries, layout.pairs()}});
+      layout.per_draw
+          ? std::vector<double>()
+          : group.doubles("comoment", {{begin, 0, 0}, {count_read, queries, layout.pairs()}});
   auto part = [](const std::vector<double>& all, std::size_t i, std::size_t size) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * size);
     return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(size));
   };
-  std::vector<Node> nodes(end - begin);
+  std::vector<Node> nodes(count_read);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::size_t n = begin + i;
     nodes[i].first = static_cast<std::uint64_t>(first[n]);
@@ -104,6 +111,7 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
   estimators_ = root.texts("estimator");
   moments_ = root.texts("moments");
   dimensions_ = root.integers("d");
+  if (root.has_variable("redraw")) redraws_ = root.texts("redraw");
   require_size(conditions_,
                {parameters_.size(), plan_sums_.size(), node_sums_.size(), estimators_.size(),
                 moments_.size(), dimensions_.size()},
@@ -125,11 +133,12 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
     places_[static_cast<std::size_t>(numbers[row])] = {groups_.size(), row};
   }
   const auto one = static_cast<std::size_t>(numbers.at(0));
+  const bool per_draw = !redraws_.empty() && !redraws_.at(one).empty();
   Group& added = groups_.emplace_back(
       Group{.group = group,
             .nodes = group.find_group("nodes"),
             .layout = stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
-                                    group.dimension("head")),
+                                    group.dimension("head"), per_draw),
             .coordinates = group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);

@@ -181,11 +181,11 @@ void require_same_backend(const Checkpoint& begun, const Machine& machine) {
 }
 
 CheckpointCondition restore(Checkpoint* begun, std::size_t number, const Plan& plan) {
-  CheckpointCondition none{.tree = MomentTree(plan.layout())};
+  CheckpointCondition none{.tree = MomentTree(plan.kept_layout())};
   if (begun == nullptr || number >= begun->conditions.size()) return none;
   CheckpointCondition& condition = begun->conditions[number];
   if (condition.tree.count() == 0) return none;
-  if (condition.plan_sha256 != plan_sha256(plan) || condition.tree.layout() != plan.layout()) {
+  if (condition.plan_sha256 != plan_sha256(plan) || condition.tree.layout() != plan.kept_layout()) {
     reject_resume(begun->path, "condition " + std::to_string(number + 1) +
                                    " had other numbers: a data file was edited");
   }

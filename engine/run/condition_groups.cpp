@@ -39,6 +39,7 @@ std::vector<ConditionGroup> condition_groups(const Scenario& scenario, Plans pla
     const std::uint64_t replicates = scenario.conditions[which].replicates;
     if (scenario.conditions[group[0]].replicates != replicates) return false;
     if (!shares_draws(*plans[group[0]], *plans[which])) return false;
+    if (plans[group[0]]->redraws != plans[which]->redraws) return false;
     std::vector<const Plan*> together;
     for (const std::size_t member : group) together.push_back(plans[member]);
     together.push_back(plans[which]);

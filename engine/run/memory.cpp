@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <variant>
 #include <vector>
 
 #include "engine/files/error.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/run/learned_heads.h"
+#include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "kernels/learning/worker.h"
 
@@ -77,12 +79,18 @@ Bytes table_numbers(const RandomCosinesRegression& law, Bytes d) {
   return bytes(law.terms) * (d * bytes(2) + bytes(2));
 }
 
+/// Heads and queries, each as generated, and as the plan keeps it.
+Bytes subspace_bytes(int heads, int d, int k) {
+  return bytes(heads) * bytes(d) * bytes(k) * bytes(2 * sizeof(double));
+}
+Bytes query_bytes(int queries, int d) {
+  return bytes(queries) * bytes(d + 2) * bytes(2 * sizeof(double));
+}
+
 std::vector<Part> plan_parts(const Condition& condition) {
   const Bytes d = bytes(dimension_of(condition));
-  // Each as generated, and as the plan keeps it.
-  const Bytes subspaces =
-      bytes(condition.heads) * d * bytes(condition.k) * bytes(2 * sizeof(double));
-  const Bytes queries = bytes(queries_of(condition)) * (d + bytes(2)) * bytes(2 * sizeof(double));
+  const Bytes subspaces = subspace_bytes(condition.heads, dimension_of(condition), condition.k);
+  const Bytes queries = query_bytes(queries_of(condition), dimension_of(condition));
   const Bytes design =
       std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.design);
   const Bytes regression =
@@ -108,7 +116,9 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   const auto h = static_cast<std::uint64_t>(layout.heads);
   const Bytes pairs = layout.pairwise() ? Bytes{h * (h + 1) / 2} : components;
   const Bytes numbers = components + pairs * bytes(layout.conditional ? 2 : 1) + bytes(1);
-  const Bytes node = queries * numbers * bytes(sizeof(double)) + bytes(sizeof(Node) + 64);
+  const Bytes leaf = queries * numbers * bytes(sizeof(double)) + bytes(sizeof(Node) + 64);
+  const Bytes figures_of_draw = bytes(draw_statistics * sizeof(double) + sizeof(Node) + 64);
+  const Bytes node = layout.per_draw ? figures_of_draw : leaf;
 
   // The nodes of a run are never more than just before the first leaf; they are held by the run, by
   // the results so far, and by what is made of those: merged for the jackknife, or three times
@@ -118,6 +128,11 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   const Bytes under_way = bytes(workers) * bytes(4);
   const Bytes matrices = layout.pairwise() ? heads * heads : Bytes{};
   const Bytes figures = queries * (components + matrices) * bytes(2 * sizeof(double));
+  if (layout.per_draw) {
+    // Each worker has the moments of a leaf, and the figures of those of its block.
+    const Bytes of_worker = leaf + node * bytes(std::min(replicates, max_block_replicates) / 8);
+    return (node * (nodes + under_way) + figures + bytes(workers) * of_worker).value;
+  }
   // The jackknife keeps every figure of one query for every node left out.
   const Bytes leave_one_out = (components + pairs) * bytes(first_leaf) * bytes(sizeof(double));
   return (node * (nodes + under_way) + figures + leave_one_out).value;
@@ -127,7 +142,11 @@ std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Back
                                int workers) {
   Bytes sum = bytes(workers) * bytes(worker_bytes(backend, plans));
   for (const Plan* plan : plans) {
-    sum = sum + bytes(moments_bytes(plan->layout(), replicates, workers));
+    sum = sum + bytes(moments_bytes(plan->kept_layout(), replicates, workers));
+    if (!plan->redraws) continue;
+    // Each worker has the heads and queries of its draw.
+    sum = sum + bytes(workers) * (subspace_bytes(plan->heads, plan->d, plan->k) +
+                                  query_bytes(plan->queries, plan->d));
   }
   return sum.value;
 }
@@ -174,6 +193,10 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   }
 
   std::vector<Part> parts = plan_parts(condition);
+  if (redraws(condition)) {
+    // Each worker has the heads and queries of its draw.
+    for (Part& part : std::span(parts).first(2)) part.bytes = part.bytes * bytes(workers + 1);
+  }
   parts.push_back({bytes(moments), queries_knob(condition)});
   const std::string aggregate =
       layout.pairwise() && layout.heads > 3 ? "or use run.moments = \"aggregate\"" : "";

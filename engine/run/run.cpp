@@ -170,7 +170,7 @@ class Run {
       Plan plan = make_plan(condition, found[i]);
       if (i > 0) plan.table.share_with(conditions().back().plan.table);
       CheckpointCondition begun = restore(options_.begun, i, plan);
-      MomentTree none(plan.layout());
+      MomentTree none(plan.kept_layout());
       conditions().push_back({.condition = {shared_, &condition},
                               .found = std::move(found[i]),
                               .plan = std::move(plan),
@@ -276,6 +276,9 @@ class Run {
       session_.report(progress);
     };
     SimulationHooks hooks{.stop = session_.stop_hook()};
+    hooks.set_draw = [&](Plan& plan, std::size_t p, std::uint64_t draw) {
+      headlab::set_draw(plan, *conditions()[group[p]].condition, draw);
+    };
     hooks.watch = [&](const MomentsSoFar& moments) {
       if (session_.report) {
         progress_.act_when_due([&] {

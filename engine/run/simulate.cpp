@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/moments/estimates.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 
@@ -36,7 +37,7 @@ class BlockScheduler {
     double work = 0;
     for (const Plan* plan : plans) work += replicate_work(*plan);
     while (2.0 * static_cast<double>(block_) * work < backend.block_work() &&
-           block_ < max_replicates) {
+           block_ < max_block_replicates) {
       block_ *= 2;
     }
   }
@@ -104,19 +105,19 @@ class BlockScheduler {
   }
 
  private:
-  static constexpr std::uint64_t max_replicates = 1 << 16;  ///< of a block
-  static constexpr std::uint64_t max_nodes = 32;            ///< of a block
+  static constexpr std::uint64_t max_nodes = 32;  ///< of a block
 
   /// Blocks are powers of two aligned to their size, so that none crosses first_leaf, and hand in
   /// nodes as large as the tree takes them there: what a block returns stays small.
   Block block_from(std::uint64_t first) const {
     const std::uint64_t left = replicates_ - first;
-    if (first < first_leaf) {
+    const MomentLayout& layout = trees_.front().layout();
+    if (first < first_leaf_of(layout)) {
       std::uint64_t size = std::min(block_, first_leaf);
       while (first % size != 0) size /= 2;
       return {first, std::min(size, left), 1};
     }
-    const std::uint64_t largest = node_replicates(first);
+    const std::uint64_t largest = node_replicates(layout, first);
     std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * max_nodes);
     while (first % size != 0 || (size > left && size > leaf_replicates)) size /= 2;
     return {first, std::min(size, left), static_cast<int>(std::min(size, largest))};
@@ -138,10 +139,60 @@ class BlockScheduler {
   std::vector<MomentTree> trees_;                          ///< [plans]
 };
 
+/// Worker of plans that redraw: every leaf has a worker of its own, on the plans of its draw.
+class DrawWorker : public Worker {
+ public:
+  DrawWorker(Plans plans, const Backend& backend, const SimulationHooks& hooks)
+      : backend_(backend), hooks_(hooks), leaf_(plans.size()) {
+    for (const Plan* plan : plans) drawn_.push_back(*plan);
+    for (const Plan& plan : drawn_) pointers_.push_back(&plan);
+  }
+
+  void run(const Block& block, std::span<Moments> out) override {
+    const auto node = static_cast<std::uint64_t>(block.node);
+    const std::uint64_t nodes = block.nodes();
+    std::vector<std::vector<Moments>> leaves(drawn_.size());  // of a node
+    for (std::uint64_t i = 0; i < nodes; ++i) {
+      const std::uint64_t first = block.first + i * node;
+      for (std::uint64_t done = 0; done < node; done += leaf_replicates)
+        run_leaf(first + done, leaves);
+      for (std::size_t p = 0; p < drawn_.size(); ++p) {
+        out[p * nodes + i] = merge_siblings(drawn_[p].kept_layout(), leaves[p]);
+        leaves[p].clear();
+      }
+    }
+  }
+
+ private:
+  void run_leaf(std::uint64_t first, std::vector<std::vector<Moments>>& leaves) {
+    for (std::size_t p = 0; p < drawn_.size(); ++p) {
+      hooks_.set_draw(drawn_[p], p, first / leaf_replicates);
+    }
+    make_worker(backend_, pointers_, hooks_.stop)
+        ->run({.first = first, .count = leaf_replicates}, leaf_);
+    for (std::size_t p = 0; p < drawn_.size(); ++p) {
+      const Plan& plan = drawn_[p];
+      leaves[p].push_back(draw_moments(plan.layout(), leaf_[p], plan.head_weights, plan.truth));
+    }
+  }
+
+  const Backend& backend_;
+  const SimulationHooks& hooks_;
+  std::vector<Plan> drawn_;
+  std::vector<const Plan*> pointers_;
+  std::vector<Moments> leaf_;  ///< [plans]
+};
+
+std::unique_ptr<Worker> worker_of(Plans plans, const Backend& backend,
+                                  const SimulationHooks& hooks) {
+  if (plans.front()->redraws) return std::make_unique<DrawWorker>(plans, backend, hooks);
+  return make_worker(backend, plans, hooks.stop);
+}
+
 void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
-          const std::function<bool()>& stop) {
+          const SimulationHooks& hooks) {
   try {
-    const std::unique_ptr<Worker> worker = make_worker(backend, plans, stop);
+    const std::unique_ptr<Worker> worker = worker_of(plans, backend, hooks);
     for (Block block = scheduler.next(); block.count > 0; block = scheduler.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
       worker->run(block, moments);
@@ -167,7 +218,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
     try {
       pool = std::jthread([&] {
         parallel_for(static_cast<std::size_t>(workers), workers,
-                     [&](std::size_t) { work(plans, backend, scheduler, hooks.stop); });
+                     [&](std::size_t) { work(plans, backend, scheduler, hooks); });
         scheduler.finish();
       });
     } catch (const std::system_error& error) {
@@ -202,13 +253,14 @@ double replicate_work(const Plan& plan) {
 std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
                                  std::uint64_t replicates, const SimulationHooks& hooks) {
   std::vector<MomentTree> none;
-  for (const Plan* plan : plans) none.emplace_back(plan->layout());
+  for (const Plan* plan : plans) none.emplace_back(plan->kept_layout());
   return continue_simulation(std::move(none), plans, backend, threads, replicates, hooks);
 }
 
 MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::uint64_t replicates,
                     const SimulationHooks& hooks) {
-  return continue_simulation(MomentTree(plan.layout()), plan, backend, threads, replicates, hooks);
+  return continue_simulation(MomentTree(plan.kept_layout()), plan, backend, threads, replicates,
+                             hooks);
 }
 
 std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
@@ -223,14 +275,24 @@ std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans
     if (!shares_draws(*plans[p], *plans[0])) {
       throw std::invalid_argument("plans simulated together must share their draws");
     }
-    if (begun[p].layout() != plans[p]->layout()) {
+    if (begun[p].layout() != plans[p]->kept_layout()) {
       throw std::invalid_argument("a run can be continued with its own plan alone");
     }
     if (begun[p].count() != count) {
       throw std::invalid_argument("plans simulated together must have equally many replicates");
     }
+    if (plans[p]->redraws != plans[0]->redraws) {
+      throw std::invalid_argument("plans simulated together must all redraw, or none");
+    }
   }
-  if (count >= first_leaf && count % leaf_replicates != 0) {
+  if (plans[0]->redraws && !hooks.set_draw) {
+    throw std::invalid_argument("no draws are given to a plan that redraws heads or queries");
+  }
+  if (plans[0]->redraws && replicates % leaf_replicates != 0) {
+    throw std::invalid_argument(std::to_string(replicates) +
+                                " replicates are not a whole number of draws");
+  }
+  if (count >= first_leaf_of(begun[0].layout()) && count % leaf_replicates != 0) {
     throw std::invalid_argument("a run of " + std::to_string(count) +
                                 " replicates cannot be continued: it ends within a leaf");
   }

@@ -13,21 +13,31 @@
 
 namespace headlab {
 
+/// Largest block that is handed to a worker.
+inline constexpr std::uint64_t max_block_replicates = 1 << 16;
+
 /// Copies the moments of each plan so far.
 using MomentsSoFar = std::function<std::vector<MomentTree>()>;
 
-/// Callbacks of a running simulation; either may be empty.
+/// Gives plan number p of those simulated together the heads and queries of a draw. Called by all
+/// threads, each with a plan of its own.
+using SetDraw = std::function<void(Plan& plan, std::size_t p, std::uint64_t draw)>;
+
+/// Callbacks of a running simulation; any may be empty.
 struct SimulationHooks {
   /// True: finish the blocks under way, except those that learn heads. Any thread may ask.
   std::function<bool()> stop = {};
   /// Called about every tenth of a second while threads simulate.
   std::function<void(const MomentsSoFar& moments)> watch = {};
+  /// Required by plans that redraw.
+  SetDraw set_draw = {};
 };
 
 /// Simulates replicates 0 .. replicates - 1 of plans that share their draws, together, so that a
 /// backend can draw once for all; throws std::invalid_argument where they do not. All plans get the
 /// same number of replicates, also where the run is stopped. The moments of a plan have the same
-/// bits for any number of threads, and those that it has alone.
+/// bits for any number of threads, and those that it has alone. Where plans redraw, which all or
+/// none do, leaf i has the heads and queries of draw i, and replicates are a multiple of 8.
 std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,
                                  std::uint64_t replicates, const SimulationHooks& hooks = {});
 
@@ -37,7 +47,7 @@ MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::
 
 /// Continues where `begun` ends, trees of the same plans and backend and all of one count: the
 /// moments have the bits they would have in one go. The count must be below `first_leaf` or a
-/// multiple of 8.
+/// multiple of 8 (always where plans redraw).
 std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
                                             const Backend& backend, int threads,
                                             std::uint64_t replicates,

@@ -30,6 +30,7 @@ Plan sizes_and_settings(const Condition& condition) {
   if (condition.fixed_design) plan.fixed_design_seed = condition.design_seed;
   plan.estimator = condition.estimator;
   plan.moments = condition.moments;
+  plan.redraws = redraws(condition);
   return plan;
 }
 
@@ -101,6 +102,12 @@ std::vector<double> truth_at(const Condition& condition, const Plan& plan, Query
   return truth;
 }
 
+void set_queries(Plan& plan, const Condition& condition, QuerySet set) {
+  plan.queries = static_cast<int>(set.points.size() / static_cast<std::size_t>(plan.d));
+  plan.truth = truth_at(condition, plan, set);
+  plan.query_points = std::move(set.points);
+}
+
 }  // namespace
 
 Sizes sizes_of(const Condition& condition) {
@@ -111,7 +118,7 @@ Sizes sizes_of(const Condition& condition) {
 }
 
 MomentLayout layout_of(const Condition& condition) {
-  return sizes_and_settings(condition).layout();
+  return sizes_and_settings(condition).kept_layout();
 }
 
 Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
@@ -152,15 +159,36 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
       },
       condition.weights);
 
-  QuerySet set = std::visit(
-      [&](const auto& law) {
-        law.check(sizes.d);
-        return law.generate(sizes.d, plan.design, plan.table);
+  set_queries(plan, condition,
+              std::visit(
+                  [&](const auto& law) {
+                    law.check(sizes.d);
+                    return law.generate(sizes.d, plan.design, plan.table);
+                  },
+                  condition.queries));
+  return plan;
+}
+
+bool redraws(const Condition& condition) {
+  return redraws(condition.subspaces) || redraws(condition.queries);
+}
+
+void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
+  std::visit(
+      [&]<class Law>(const Law& law) {
+        if constexpr (Redrawable<Law>) {
+          if (law.redraw) plan.projections = law.generate(sizes_of(condition), draw).numbers();
+        }
+      },
+      condition.subspaces);
+  std::visit(
+      [&]<class Law>(const Law& law) {
+        if constexpr (Redrawable<Law>) {
+          if (!law.redraw) return;
+          set_queries(plan, condition, law.generate(plan.d, plan.design, plan.table, draw));
+        }
       },
       condition.queries);
-  plan.truth = truth_at(condition, plan, set);
-  plan.query_points = std::move(set.points);
-  return plan;
 }
 
 bool projects_queries_apart(const Condition& condition) {
@@ -216,6 +244,13 @@ std::string source_location(const Condition& condition, const std::string& key) 
     value = member;
   }
   return value->location.source.empty() ? "" : value->location.text();
+}
+
+void require_one_draw(const Condition& condition, const std::string& reason) {
+  if (!redraws(condition)) return;
+  const std::string key =
+      redraws(condition.subspaces) ? "heads.subspaces.redraw" : "queries.redraw";
+  reject(condition, key, "is true, but " + reason + " - write --set " + key + "=false");
 }
 
 void reject(const Condition& condition, const std::string& key, const std::string& problem) {

@@ -57,13 +57,20 @@ bool projects_queries_apart(const Condition& condition);
 /// What the laws of a scenario may need to know of the rest of it.
 Sizes sizes_of(const Condition& condition);
 
-/// As the plan has it, before there is one.
+/// What a run of the condition keeps, before there is a plan.
 MomentLayout layout_of(const Condition& condition);
 
 /// The plan of one condition, ready for a backend. Weights of law `optimal` must have been found
 /// (engine/run/pilot.h), and heads of law `learned` that are learned once (engine/run/
 /// learned_heads.h). Throws ParameterError.
 Plan make_plan(const Condition& condition, const Preparation& found = {});
+
+/// True where heads or queries are drawn again for every leaf.
+bool redraws(const Condition& condition);
+
+/// Gives the plan of a condition the heads and queries of a draw, where they are drawn again. Leaf
+/// i of a run has draw i; make_plan() gives draw 0.
+void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw);
 
 /// W_h, h = 1..H, of a scenario; subspace_bases() in engine/scenario/subspaces.h has their column
 /// spaces as matrices. Throws ParameterError.
@@ -78,6 +85,10 @@ bool learns_heads_once(const Condition& condition);
 /// Where `key` ("data.n") stands in the text of the scenario, or else the innermost table on the
 /// way to it; empty for a scenario that was not read from a text.
 std::string source_location(const Condition& condition, const std::string& key);
+
+/// Throws InvalidInput at the key that redraws heads or queries, with the reason why they must be
+/// given, where they are drawn again.
+void require_one_draw(const Condition& condition, const std::string& reason);
 
 /// Throws InvalidInput("WHERE: KEY: PROBLEM") for a fault that is found after the scenario was
 /// read.

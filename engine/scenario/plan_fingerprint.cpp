@@ -29,6 +29,7 @@ std::string plan_sha256(const Plan& plan) {
   sum.add(std::as_bytes(std::span(plan.query_projections)));
   sum.add(std::as_bytes(std::span(plan.query_points)));
   sum.add(std::as_bytes(std::span(plan.head_weights)));
+  if (plan.redraws) sum.add(std::as_bytes(std::span("redraws")));
   return sum.digest();
 }
 

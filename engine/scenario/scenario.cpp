@@ -48,6 +48,7 @@ class ConditionReader {
     read_queries();
     read_run();
     check_heads();
+    check_draws();
     read_claim();
     return std::move(s_);
   }
@@ -221,6 +222,26 @@ class ConditionReader {
           ParameterError("estimator",
                          "must be \"plain\": heads that are learned in every replicate "
                          "depend on its noise"));
+    }
+  }
+
+  /// What draws of heads and queries for every leaf ask of the rest.
+  void check_draws() const {
+    if (!redraws(s_)) return;
+    const std::string what = !redraws(s_.queries)     ? "heads"
+                             : !redraws(s_.subspaces) ? "queries"
+                                                      : "heads and queries";
+    if (s_.replicates % leaf_replicates != 0) {
+      section("run", "").reject_parameter(ParameterError(
+          "replicates", "is " + std::to_string(s_.replicates) + ", must be a multiple of 8: " +
+                            what + " are drawn again for every 8 replicates"));
+    }
+    if (std::holds_alternative<OptimalWeights>(s_.weights)) {
+      section("heads", "")
+          .reject_parameter(
+              ParameterError("weights", "of law \"optimal\" are found once, but " + what +
+                                            " are drawn again for every 8 replicates - use uniform "
+                                            "weights, or leave redraw out"));
     }
   }
 

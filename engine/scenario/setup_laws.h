@@ -32,4 +32,26 @@ using WeightLaw =
     std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
 using QueryLaw = std::variant<PointQueries, DesignQueries>;
 
+/// A law with a parameter `redraw`, which generates any of its draws.
+template <class Law>
+concept Redrawable = requires(const Law& law) {
+  law.redraw;
+};
+
+/// True where a law draws heads or queries again for every leaf.
+template <class... Laws>
+bool redraws(const std::variant<Laws...>& laws) {
+  return std::visit(
+      []<class Law>(const Law& law) {
+        if constexpr (Redrawable<Law>) return law.redraw;
+        return false;
+      },
+      laws);
+}
+/// True where a law would with redraw = true.
+template <class... Laws>
+bool redrawable(const std::variant<Laws...>& laws) {
+  return std::visit([]<class Law>(const Law&) { return Redrawable<Law>; }, laws);
+}
+
 }  // namespace headlab

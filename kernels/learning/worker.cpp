@@ -16,6 +16,12 @@ bool learns(const Plan* plan) {
   return plan->learning.has_value();
 }
 
+void take_heads(Plan& plan, HeadParameters heads) {
+  plan.projections = std::move(heads.keys);
+  plan.query_projections = std::move(heads.queries);
+  plan.head_weights = std::move(heads.weights);
+}
+
 class LearningWorker : public ReplicateWorker {
  public:
   LearningWorker(const Backend& backend, Plans plans, const std::function<bool()>& stop)
@@ -52,9 +58,7 @@ class LearningWorker : public ReplicateWorker {
     std::optional<Fit> found =
         fit_heads(*ensemble.learning, number, points, *ensemble.gradients, hooks_);
     if (!found) throw FitStopped();
-    ensemble.plan.projections = std::move(found->heads.keys);
-    ensemble.plan.query_projections = std::move(found->heads.queries);
-    ensemble.plan.head_weights = std::move(found->heads.weights);
+    take_heads(ensemble.plan, std::move(found->heads));
   }
 
   static void weigh(const Ensemble& ensemble, std::span<double> statistics) {
@@ -82,6 +86,19 @@ FitPoints fit_points(const Plan& plan, std::uint64_t replicate) {
   for (const double x : sample.x) points.x.push_back(static_cast<float>(x));
   for (std::size_t i = 0; i < points.y.size(); ++i) points.y[i] += sample.noise[i];
   return points;
+}
+
+Plan learned_plan(const Backend& backend, const Plan& plan, std::uint64_t replicate,
+                  const std::function<bool()>& stop) {
+  Plan learned = plan;
+  if (!plan.learning) return learned;
+  learned.learning.reset();
+  const auto gradients = backend.head_gradients(plan.kernel, 1);
+  std::optional<Fit> found =
+      fit_heads(*plan.learning, replicate, fit_points(plan, replicate), *gradients, {.stop = stop});
+  if (!found) throw FitStopped();
+  take_heads(learned, std::move(found->heads));
+  return learned;
 }
 
 std::unique_ptr<Worker> make_worker(const Backend& backend, Plans plans,

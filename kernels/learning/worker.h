@@ -23,6 +23,12 @@ std::unique_ptr<Worker> make_worker(const Backend& backend, Plans plans,
 /// A block was abandoned during a fit.
 class FitStopped {};
 
+/// The plan of one replicate: without `learning`, with the heads and weights that the worker of
+/// make_worker() learns for it; a plan without `learning` itself. Throws FitStopped as the worker
+/// does.
+Plan learned_plan(const Backend& backend, const Plan& plan, std::uint64_t replicate,
+                  const std::function<bool()>& stop = {});
+
 /// Host memory of the worker of make_worker() [bytes].
 std::uint64_t worker_bytes(const Backend& backend, Plans plans);
 

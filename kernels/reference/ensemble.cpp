@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <variant>
 
@@ -76,65 +77,74 @@ std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int 
   return weights;
 }
 
-std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
-                                         WindowCounts& windows) {
+void query_statistics(const Plan& plan, const TrainingSet& sample,
+                      std::span<const std::vector<double>> weights, double* out) {
   const MomentLayout layout = plan.layout();
   const auto heads = static_cast<std::size_t>(plan.heads);
   const std::size_t n = sample.regression.size();
+  for (std::size_t h = 0; h < heads; ++h) {
+    double estimate = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double value = sample.regression[i] + (layout.conditional ? 0.0 : sample.noise[i]);
+      estimate += weights[h][i] * value;
+    }
+    out[h] = estimate;
+  }
+  if (!layout.pairwise()) {
+    out[heads] = 0;
+    for (std::size_t h = 0; h < heads; ++h) out[heads] += plan.head_weights[h] * out[h];
+  }
+  if (!layout.conditional) return;
+
+  double* noise = out + layout.noise_offset();
+  auto noise_covariance = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      sum += sample.noise_sd[i] * sample.noise_sd[i] * a[i] * b[i];
+    }
+    return sum;
+  };
+  if (layout.pairwise()) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (std::size_t l = h; l < heads; ++l) {
+        noise[layout.pair(h, l)] = noise_covariance(weights[h], weights[l]);
+      }
+    }
+  } else {
+    std::vector<double> ensemble(n, 0.0);
+    for (std::size_t h = 0; h < heads; ++h) {
+      noise[h] = noise_covariance(weights[h], weights[h]);
+      for (std::size_t i = 0; i < n; ++i) ensemble[i] += plan.head_weights[h] * weights[h][i];
+    }
+    noise[heads] = noise_covariance(ensemble, ensemble);
+  }
+  if (layout.has_alignment()) {
+    auto dot = [&](std::size_t h, std::size_t l) {
+      double sum = 0;
+      for (std::size_t i = 0; i < n; ++i) sum += weights[h][i] * weights[l][i];
+      return sum;
+    };
+    double sum = 0;
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (std::size_t l = h + 1; l < heads; ++l) {
+        sum += dot(h, l) / std::sqrt(dot(h, h) * dot(l, l));
+      }
+    }
+    out[layout.alignment_offset()] = sum / static_cast<double>(heads * (heads - 1) / 2);
+  }
+}
+
+std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
+                                         WindowCounts& windows) {
+  const MomentLayout layout = plan.layout();
   std::vector<double> statistics(layout.statistics());
   for (int q = 0; q < plan.queries; ++q) {
-    double* out = &statistics[static_cast<std::size_t>(q) * layout.per_query()];
     std::vector<std::vector<double>> weights;
     for (int h = 0; h < plan.heads; ++h) {
       weights.push_back(nw_weights(plan, sample, h, q, windows));
-      double estimate = 0;
-      for (std::size_t i = 0; i < n; ++i) {
-        const double value = sample.regression[i] + (layout.conditional ? 0.0 : sample.noise[i]);
-        estimate += weights.back()[i] * value;
-      }
-      out[h] = estimate;
     }
-    if (!layout.pairwise()) {
-      for (std::size_t h = 0; h < heads; ++h) out[heads] += plan.head_weights[h] * out[h];
-    }
-    if (!layout.conditional) continue;
-
-    double* noise = out + layout.noise_offset();
-    auto noise_covariance = [&](const std::vector<double>& a, const std::vector<double>& b) {
-      double sum = 0;
-      for (std::size_t i = 0; i < n; ++i) {
-        sum += sample.noise_sd[i] * sample.noise_sd[i] * a[i] * b[i];
-      }
-      return sum;
-    };
-    if (layout.pairwise()) {
-      for (std::size_t h = 0; h < heads; ++h) {
-        for (std::size_t l = h; l < heads; ++l) {
-          noise[layout.pair(h, l)] = noise_covariance(weights[h], weights[l]);
-        }
-      }
-    } else {
-      std::vector<double> ensemble(n, 0.0);
-      for (std::size_t h = 0; h < heads; ++h) {
-        noise[h] = noise_covariance(weights[h], weights[h]);
-        for (std::size_t i = 0; i < n; ++i) ensemble[i] += plan.head_weights[h] * weights[h][i];
-      }
-      noise[heads] = noise_covariance(ensemble, ensemble);
-    }
-    if (layout.has_alignment()) {
-      auto dot = [&](std::size_t h, std::size_t l) {
-        double sum = 0;
-        for (std::size_t i = 0; i < n; ++i) sum += weights[h][i] * weights[l][i];
-        return sum;
-      };
-      double sum = 0;
-      for (std::size_t h = 0; h < heads; ++h) {
-        for (std::size_t l = h + 1; l < heads; ++l) {
-          sum += dot(h, l) / std::sqrt(dot(h, h) * dot(l, l));
-        }
-      }
-      out[layout.alignment_offset()] = sum / static_cast<double>(heads * (heads - 1) / 2);
-    }
+    query_statistics(plan, sample, weights,
+                     &statistics[static_cast<std::size_t>(q) * layout.per_query()]);
   }
   return statistics;
 }

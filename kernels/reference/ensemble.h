@@ -2,6 +2,7 @@
 /// \file The Nadaraya-Watson weights of a head, and the statistics of a replicate, in float64.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kernels/moments.h"
@@ -14,6 +15,11 @@ namespace headlab {
 /// exactly zero the nearest key in the head's metric gets weight 1. Counts the window.
 std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int head, int query,
                                WindowCounts& windows);
+
+/// Writes the statistics of one replicate at one query [layout.per_query()], see kernels/moments.h,
+/// given the weights [H][n] of its heads there.
+void query_statistics(const Plan& plan, const TrainingSet& sample,
+                      std::span<const std::vector<double>> weights, double* out);
 
 /// The statistics of one replicate [layout.statistics()], see kernels/moments.h.
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,

@@ -21,6 +21,7 @@ engine/scenario
 engine/results
 engine/run
 engine/dataset
+engine/replay
 validation/theory/model
 validation/theory/exact
 validation/theory/population

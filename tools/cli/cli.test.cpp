@@ -40,12 +40,12 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string names =
-      "run, theory, validate, allocate, dataset, hdi, import-heads, list, doctor, help";
+      "run, theory, validate, allocate, dataset, replay, hdi, import-heads, list, doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{}, "no command given (allowed: " + names + ") - try headlab help"},
       {{"rn"}, "unknown command \"rn\"" + commands + " - did you mean \"run\"?"},
-      {{"replay"}, "unknown command \"replay\"" + commands},
+      {{"rewind"}, "unknown command \"rewind\"" + commands},
       {{"a.toml"}, "unknown command \"a.toml\"" + commands},
       {{""}, "unknown command \"\"" + commands},
       {{"--versio"},
@@ -158,7 +158,7 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "hdi",
+  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "replay", "hdi",
                               "import-heads", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const ProgramResult about = headlab({"help", command});

@@ -49,8 +49,8 @@ IndicesOf<Number> condition_indices(const Condition& condition, const Preparatio
     temperature = softmax->temperature;
   }
   const std::optional<double> query_key = query_key_index(subspaces, plan.kernel);
-  // Heads that every replicate learns have no subspaces of the condition.
-  const bool of_condition = !plan.learning;
+  // Heads that every replicate learns have no subspaces of the condition, nor have those of a draw.
+  const bool of_condition = !plan.learning && !redraws(condition.subspaces);
   IndicesOf<Number> indices;
   for (Index& index : subspace_indices(to_matrices(subspaces), bandwidth, temperature)) {
     if (index.name == "qk" && query_key) index.value = query_key;

@@ -48,21 +48,49 @@ std::string speed_text(const RunResult& result) {
   return text + "\n";
 }
 
-/// What was drawn before the simulation, so that no standard error covers the draw.
-std::string drawn_once_text(const RunResult& result) {
+/// Heads, queries or both.
+struct Drawn {
   bool heads = false, queries = false;
+
+  bool any() const { return heads || queries; }
+  std::string text() const {
+    return heads && queries ? "heads and queries" : heads ? "heads" : "queries";
+  }
+};
+
+/// What is drawn at random, and whether standard errors cover the draw.
+std::string draws_text(const RunResult& result) {
+  Drawn once, covered_if_redrawn, redrawn;
+  bool few = false;
   for (const ConditionResult& one : result.conditions) {
     const SubspaceLaw& law = one.condition->subspaces;
-    heads |= std::holds_alternative<HaarSubspaces>(law) ||
-             std::holds_alternative<CoordinateSubspaces>(law) ||
-             (std::holds_alternative<LearnedSubspaces>(law) && !one.plan.learning);
-    queries |= std::holds_alternative<DesignQueries>(one.condition->queries);
+    const QueryLaw& queries = one.condition->queries;
+    redrawn.heads |= redraws(law);
+    redrawn.queries |= redraws(queries);
+    few |= one.plan.redraws && one.estimates.replicates < min_draws_for_mcse * leaf_replicates;
+    const bool learned_once = std::holds_alternative<LearnedSubspaces>(law) && !one.plan.learning;
+    once.heads |= learned_once || (redrawable(law) && !redraws(law));
+    once.queries |= redrawable(queries) && !redraws(queries);
+    if (std::holds_alternative<OptimalWeights>(one.condition->weights)) continue;
+    covered_if_redrawn.heads |= redrawable(law) && !redraws(law);
+    covered_if_redrawn.queries |= redrawable(queries) && !redraws(queries);
   }
-  if (!heads && !queries) return "";
-  return std::string(heads && queries ? "heads and queries were"
-                     : heads          ? "heads were"
-                                      : "queries were") +
-         " drawn once: standard errors do not cover that draw\n";
+  std::string text;
+  if (redrawn.any()) {
+    text = redrawn.text() + " were drawn again for every 8 replicates: standard errors cover " +
+           "these draws\n";
+  }
+  if (few) text += "no standard errors below 16 draws, which take 128 replicates\n";
+  if (!once.any()) return text;
+  text += once.text() + " were drawn once: standard errors do not cover that draw";
+  if (covered_if_redrawn.any()) {
+    text += " (they do with redraw = true in ";
+    text += covered_if_redrawn.heads ? "heads.subspaces" : "";
+    text += covered_if_redrawn.heads && covered_if_redrawn.queries ? " and " : "";
+    text += covered_if_redrawn.queries ? "queries" : "";
+    text += ")";
+  }
+  return text + "\n";
 }
 
 /// Where squared biases are so near 0 that their estimates are not normal: there bias² is a square
@@ -71,7 +99,8 @@ std::string bias_text(const RunResult& result) {
   constexpr double near = 4;
   const bool any = std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
     const Estimate& bias = one.estimates.bias_squared;
-    return bias.mcse > 0 && std::abs(bias.value) < near * bias.mcse;
+    // A mean over draws is normal.
+    return !one.plan.redraws && bias.mcse > 0 && std::abs(bias.value) < near * bias.mcse;
   });
   return any ? "bias² below 4 standard errors is not normal: at 0 the error is 40 % too large, and "
                "2 of them cover 84 %, not 95 %\n"
@@ -85,7 +114,7 @@ std::string result_notes(const RunResult& result, bool compact) {
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"
                   : "± is one Monte Carlo standard error\n") +
-         drawn_once_text(result);
+         draws_text(result);
 }
 
 }  // namespace headlab::tools

@@ -24,6 +24,9 @@ bool is(const Variant& law) {
 }  // namespace
 
 void require_any_size(const Condition& base) {
+  require_one_draw(base,
+                   "an allocation draws haar heads again for every 32 training sets by itself, and "
+                   "queries once");
   const auto& subspaces = base.subspaces;
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
       is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {

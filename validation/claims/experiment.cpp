@@ -36,6 +36,7 @@ Experiment::Experiment(Scenario scenario, Session session, Substitutes substitut
       session_(std::move(session)),
       substitutes_(std::move(substitutes)) {
   for (const Condition& condition : scenario_.conditions) {
+    require_one_draw(condition, "claims are about given heads and queries");
     Preparation& found = found_.emplace_back();
     find_weights(condition, found, session_);
     plans_.push_back(make_plan(condition, found));

@@ -212,6 +212,7 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
 
 /// Closed forms are for heads that are the same in every replicate.
 void require_given_heads(const Condition& condition) {
+  require_one_draw(condition, "closed forms are for given heads and queries");
   const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
   if (learned == nullptr) return;
   reject(condition, "heads.subspaces",

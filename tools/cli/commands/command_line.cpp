@@ -24,6 +24,7 @@
 #include "tools/cli/commands/hdi.h"
 #include "tools/cli/commands/import_heads.h"
 #include "tools/cli/commands/list.h"
+#include "tools/cli/commands/replay.h"
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
@@ -46,6 +47,7 @@ struct Arguments {
   ValidateArguments validate;
   AllocateArguments allocate;
   DatasetArguments dataset;
+  ReplayArguments replay;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
   std::string list;
@@ -197,6 +199,27 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
       ->description("Most training sets of an allocation; the default is 65536");
 }
 
+void add_replay(CLI::App& app, ReplayArguments& replay) {
+  CLI::App* command = app.add_subcommand("replay", "Show one replicate of a scenario in full");
+  command
+      ->add_option("SCENARIO.toml", replay.run.scenario,
+                   "The scenario file, or - for standard input")
+      ->type_name("");
+  command
+      ->add_option("--set", replay.run.sets, "Change a parameter of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--replicate", replay.replicate, "The replicate, counted from 0")
+      ->type_name("R");
+  command
+      ->add_option("--condition", replay.condition,
+                   "The condition of a sweep, counted from 0 in the order of the table")
+      ->type_name("C");
+  command->add_option("--out", replay.run.out, "Write replay.nc here")->type_name("DIR");
+  add_overwrite(*command, replay.run.overwrite);
+  add_simulation(*command, replay.run);
+}
+
 void add_dataset(CLI::App& app, DatasetArguments& dataset) {
   CLI::App* command = app.add_subcommand("dataset", "Write the training sets of a scenario");
   command
@@ -304,6 +327,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_validate(app, arguments.validate);
   add_allocate(app, arguments.allocate);
   add_dataset(app, arguments.dataset);
+  add_replay(app, arguments.replay);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
   app.add_subcommand(
@@ -436,6 +460,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   }
   if (name == "allocate") return command_allocate(arguments.allocate);
   if (name == "dataset") return command_dataset(arguments.dataset);
+  if (name == "replay") return command_replay(arguments.replay);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
   if (name == "list") return command_list(arguments.list);
@@ -467,7 +492,7 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
 
 bool stops_when_asked(const std::string& command) {
   return command == "run" || command == "theory" || command == "validate" ||
-         command == "allocate" || command == "dataset";
+         command == "allocate" || command == "dataset" || command == "replay";
 }
 
 int command_line(int argc, const char* const* argv) {

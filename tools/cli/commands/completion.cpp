@@ -196,6 +196,7 @@ const std::vector<WordChoices>& word_choices() {
         {"run", "--backend", backends},
         {"validate", "--backend", backends},
         {"allocate", "--backend", backends},
+        {"replay", "--backend", backends},
         {"theory", "--source", {"auto", "exact", "first_order"}},
         {"allocate", "--source", {"simulation", "theory", "exact"}},
         {"allocate", "--bandwidth-rule", {"fixed", "sqrt_dim", "rate", "tuned"}},
