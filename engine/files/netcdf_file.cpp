@@ -114,25 +114,24 @@ void NetcdfGroup::define_doubles(const std::string& name,
 }
 
 void NetcdfGroup::put(const std::string& name, const Slab& where,
-                      std::span<const double> values) const {
+                      std::vector<double> values) const {
   const int id = variable(name);
   if (slab_size(id_, id, where, name) != values.size()) {
     throw NetcdfError(name + ": size does not fit its dimensions");
   }
   if (values.empty()) return;
-  puts_->push_back([group = id_, id, where, name,
-                    copy = std::vector(values.begin(), values.end())] {
-    check(nc_put_vara_double(group, id, where.start.data(), where.count.data(), copy.data()), name);
+  puts_->push_back([group = id_, id, where, name, all = std::move(values)] {
+    check(nc_put_vara_double(group, id, where.start.data(), where.count.data(), all.data()), name);
   });
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
-                        const VariableText& text, std::span<const double> values) const {
+                        const VariableText& text, std::vector<double> values) const {
   define_doubles(name, dimensions, text);
   Slab all;
   for (const std::string& length : dimensions) all.count.push_back(dimension(length));
   all.start.assign(all.count.size(), 0);
-  put(name, all, values);
+  put(name, all, std::move(values));
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
@@ -148,24 +147,23 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
-                        const VariableText& text, std::span<const std::int64_t> values) const {
+                        const VariableText& text, std::vector<std::int64_t> values) const {
   const int id = define(name, NC_INT64, dimensions, text);
   if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
   if (values.empty()) return;
-  puts_->push_back(
-      [group = id_, id, name, copy = std::vector<long long>(values.begin(), values.end())] {
-        check(nc_put_var_longlong(group, id, copy.data()), name);
-      });
+  puts_->push_back([group = id_, id, name, all = std::move(values)] {
+    check(nc_put_var(group, id, all.data()), name);
+  });
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
-                        const VariableText& text, const std::vector<std::string>& values) const {
+                        const VariableText& text, std::vector<std::string> values) const {
   const int id = define(name, NC_STRING, dimensions, text);
   if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
   if (values.empty()) return;
-  puts_->push_back([group = id_, id, name, values] {
+  puts_->push_back([group = id_, id, name, all = std::move(values)] {
     std::vector<const char*> pointers;
-    for (const std::string& value : values) pointers.push_back(value.c_str());
+    for (const std::string& value : all) pointers.push_back(value.c_str());
     check(nc_put_var_string(group, id, pointers.data()), name);
   });
 }

@@ -50,18 +50,18 @@ class NetcdfGroup {
   /// Defines a variable of doubles, NaN wherever nothing is put.
   void define_doubles(const std::string& name, const std::vector<std::string>& dimensions,
                       const VariableText& text) const;
-  void put(const std::string& name, const Slab& where, std::span<const double> values) const;
+  void put(const std::string& name, const Slab& where, std::vector<double> values) const;
 
   /// Defines a variable and fills it; values [product of the dimensions].
   void write(const std::string& name, const std::vector<std::string>& dimensions,
-             const VariableText& text, std::span<const double> values) const;
+             const VariableText& text, std::vector<double> values) const;
   /// The same with values that are made when the file is saved.
   void write(const std::string& name, const std::vector<std::string>& dimensions,
              const VariableText& text, std::function<std::vector<double>()> values) const;
   void write(const std::string& name, const std::vector<std::string>& dimensions,
-             const VariableText& text, std::span<const std::int64_t> values) const;
+             const VariableText& text, std::vector<std::int64_t> values) const;
   void write(const std::string& name, const std::vector<std::string>& dimensions,
-             const VariableText& text, const std::vector<std::string>& values) const;
+             const VariableText& text, std::vector<std::string> values) const;
 
   NetcdfGroup find_group(const std::string& name) const;
   bool has_group(const std::string& name) const;

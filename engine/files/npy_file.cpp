@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/files/available_memory.h"
 #include "engine/files/document.h"
 
 namespace headlab {
@@ -325,6 +326,7 @@ NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::
 
   NpyRows table{.rows = header.shape[0], .columns = header.shape.size() == 2 ? header.shape[1] : 1};
   const bool fits_float32 = header.kind == 'f' ? header.item == 4 : header.item <= 2;
+  require_file_memory(source, count, fits_float32 ? sizeof(float) : sizeof(double));
   if (fits_float32) {
     table.single.resize(count);
   } else {

@@ -142,7 +142,7 @@ struct ConditionRecord {
 
 inline ConditionRecord<Estimate> record_of(const ConditionResult& one,
                                            const ConditionIndices& indices) {
-  return {.condition = one.condition,
+  return {.condition = *one.condition,
           .plan = one.plan,
           .terms = one.estimates,
           .indices = indices,

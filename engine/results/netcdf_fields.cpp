@@ -87,10 +87,12 @@ void FieldTable::put(const std::string& name, const Position& at, const Axes& ax
   }
 }
 
-void FieldTable::write(const NetcdfGroup& group) const {
-  for (const Variable& variable : variables_) {
+void FieldTable::write(const NetcdfGroup& group) {
+  for (Variable& variable : variables_) {
     std::visit(
-        [&](const auto& all) { group.write(variable.name, variable.axes, variable.text, all); },
+        [&](auto& all) {
+          group.write(variable.name, variable.axes, variable.text, std::move(all));
+        },
         variable.values);
   }
 }

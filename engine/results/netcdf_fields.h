@@ -43,8 +43,8 @@ class FieldTable {
   void put(const std::string& name, const Position& at, const Axes& axes,
            const std::vector<std::size_t>& shape, const VariableText& text,
            std::span<const double> values);
-  /// Writes the variables in the order in which they were first put.
-  void write(const NetcdfGroup& group) const;
+  /// Writes the variables in the order in which they were first put, and gives their values away.
+  void write(const NetcdfGroup& group);
 
  private:
   template <class T>

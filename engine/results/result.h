@@ -2,6 +2,7 @@
 /// \file What a run found, condition by condition.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,8 @@ namespace headlab {
 
 /// One condition with its results.
 struct ConditionResult {
-  Condition condition;
-  Preparation found;  ///< before the simulation
+  std::shared_ptr<const Condition> condition;  ///< the scenario's own: there may be 10^6 of them
+  Preparation found;                           ///< before the simulation
   Plan plan;
   MomentTree tree;
   ConditionEstimates estimates;

@@ -23,7 +23,7 @@ std::string results_id(const RunResult& result) {
   add(result.machine.simd);
   add(result.outcome.complete ? "complete" : "");
   for (const ConditionResult& one : result.conditions) {
-    add(to_json(one.condition.parameters.tree()));
+    add(to_json(one.condition->parameters.tree()));
     add(plan_sha256(one.plan));
     add(std::to_string(one.plan.seed));
     add(std::to_string(one.estimates.replicates));

@@ -40,7 +40,7 @@ struct FileRecord {
   template <class Visitor>
   void fields(Visitor& visit) const {
     const Plan& plan = one.plan;
-    visit("replicates_planned", one.condition.replicates, "training sets asked for");
+    visit("replicates_planned", one.condition->replicates, "training sets asked for");
     visit("jackknife_nodes", one.estimates.nodes(), "nodes behind the standard errors");
     visit("seed", plan.seed, "seed of the simulation");
     visit("d", plan.d, "dimension of the design");
@@ -55,7 +55,7 @@ struct FileRecord {
             "squared error over the points held out, with keys of another training set");
     }
     // Heads that every replicate learns are not kept, nor those of a draw.
-    if (plan.learning || redraws(one.condition.subspaces)) return;
+    if (plan.learning || redraws(one.condition->subspaces)) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
                                             static_cast<std::size_t>(plan.d),
                                             static_cast<std::size_t>(plan.k)};
@@ -210,9 +210,7 @@ void write_results(const std::string& path, const Scenario& scenario, const RunR
     if (result.precision) write_precision(root, *result.precision, result.outcome.complete);
     if (!result.difference_to.empty()) root.put_attribute("difference_to", result.difference_to);
     std::vector<const Condition*> conditions;
-    for (const ConditionResult& one : result.conditions) {
-      conditions.push_back(&one.condition);
-    }
+    for (const ConditionResult& one : result.conditions) conditions.push_back(one.condition.get());
     if (!nodes) root.put_attribute(no_nodes_attribute, std::int64_t{1});
     write_conditions(root, result, indices, nodes);
     write_swept(root, "condition", scenario.swept, conditions);

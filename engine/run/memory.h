@@ -3,30 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <string>
 
+#include "engine/files/available_memory.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 
 namespace headlab {
-
-/// Memory that this process may still take [bytes]: the least of MemAvailable and of what the
-/// limits of its control groups (v2 and v1, its own and those above) leave, where caches of files
-/// count as free; up to a tenth of a second ago. HEADLAB_MEMORY_LIMIT, a number of bytes, overrides
-/// it; throws InvalidInput where that is not a number. 2^64 - 1 where the system does not tell.
-/// `root` stands for / in tests.
-std::uint64_t available_bytes(const std::filesystem::path& root = "/");
-
-/// "512 bytes", "3.1 GiB": three digits at most before the point, one after it from KiB on.
-std::string format_bytes(std::uint64_t bytes);
-
-/// Throws InvalidInput unless `bytes` are available:
-///     WHERE: KNOB: needs 12.3 GiB of memory WHAT, 3.1 GiB available - lower KNOB ALTERNATIVE
-/// with `what` as "for 2 workers", `knob` the key that decides, `where` the place it was written
-/// and `alternative` as "or use --threads 1"; the last two may be empty.
-void require_memory(std::uint64_t bytes, const std::string& what, const std::string& knob,
-                    const std::string& alternative = "", const std::string& where = "");
 
 /// Memory for the moments of a run and their estimates [bytes], 2^64 - 1 where it does not fit in
 /// 64 bits: nodes as kept, as copied out of the run and as merged for the jackknife, nodes under

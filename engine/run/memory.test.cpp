@@ -2,12 +2,9 @@
 #include "engine/run/memory.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -23,110 +20,12 @@ constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 class Memory : public testing::Test {
  protected:
   Memory() { unsetenv("HEADLAB_MEMORY_LIMIT"); }
-  ~Memory() override {
-    unsetenv("HEADLAB_MEMORY_LIMIT");
-    std::filesystem::remove_all(root_);
-  }
+  ~Memory() override { unsetenv("HEADLAB_MEMORY_LIMIT"); }
 
   static void limit(std::uint64_t bytes) {
     setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1);
   }
-
-  /// Writes a file below a directory that stands for /.
-  void write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-
-  std::filesystem::path root_ =
-      std::filesystem::path(testing::TempDir()) / ("headlab_memory_" + std::to_string(getpid()));
 };
-
-TEST_F(Memory, IsWhatTheSystemSays) {
-  write("proc/meminfo", "MemTotal:       100 kB\nMemFree:  1 kB\nMemAvailable:    64 kB\n");
-  EXPECT_EQ(available_bytes(root_), 65536u);
-}
-
-TEST_F(Memory, IsUnlimitedWhereNothingIsSaid) {
-  EXPECT_EQ(available_bytes(root_ / "nowhere"), unlimited);
-}
-
-TEST_F(Memory, HonoursControlGroupsOfVersion2) {
-  write("proc/meminfo", "MemAvailable: 1000000 kB\n");
-  write("proc/self/cgroup", "0::/batch/job\n");
-  write("sys/fs/cgroup/batch/memory.max", "max\n");
-  write("sys/fs/cgroup/batch/memory.current", "400000\n");
-  write("sys/fs/cgroup/batch/job/memory.max", "1000000\n");
-  write("sys/fs/cgroup/batch/job/memory.current", "400000\n");
-  EXPECT_EQ(available_bytes(root_), 600000u);
-  write("sys/fs/cgroup/batch/job/memory.stat", "anon 1\ninactive_file 150000\n");
-  EXPECT_EQ(available_bytes(root_), 750000u);
-  // The group above is tighter.
-  write("sys/fs/cgroup/batch/memory.max", "500000\n");
-  EXPECT_EQ(available_bytes(root_), 100000u);
-  write("sys/fs/cgroup/batch/memory.max", "300000\n");
-  EXPECT_EQ(available_bytes(root_), 0u);
-}
-
-TEST_F(Memory, HonoursControlGroupsOfVersion1) {
-  write("proc/meminfo", "MemAvailable: 1000000 kB\n");
-  write("proc/self/cgroup", "5:cpu,cpuacct:/\n4:memory:/docker/abc\n0::/\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
-  EXPECT_EQ(available_bytes(root_), 1024000000u);
-  write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "70000\n");
-  write("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "50000\n");
-  write("sys/fs/cgroup/memory/docker/abc/memory.stat", "total_inactive_file 10000\n");
-  EXPECT_EQ(available_bytes(root_), 30000u);
-  // In a container the path may not be there: the root of the mount is the group.
-  write("proc/self/cgroup", "4:memory:/elsewhere\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "8000\n");
-  EXPECT_EQ(available_bytes(root_), 3000u);
-}
-
-TEST_F(Memory, IsThereOnThisMachine) {
-  EXPECT_GT(available_bytes(), 0u);
-}
-
-TEST_F(Memory, CanBeSetByHand) {
-  limit(12345);
-  EXPECT_EQ(available_bytes(), 12345u);
-  setenv("HEADLAB_MEMORY_LIMIT", "3GiB", 1);
-  try {
-    available_bytes();
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(), "HEADLAB_MEMORY_LIMIT: is \"3GiB\" (allowed: a number of bytes)");
-  }
-}
-
-TEST(FormatBytes, HasOneDigitAfterThePoint) {
-  EXPECT_EQ(format_bytes(0), "0 bytes");
-  EXPECT_EQ(format_bytes(1023), "1023 bytes");
-  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
-  EXPECT_EQ(format_bytes(1048575), "1.0 MiB");
-  EXPECT_EQ(format_bytes(13207024435), "12.3 GiB");
-  EXPECT_EQ(format_bytes(unlimited), "16.0 EiB");
-}
-
-TEST_F(Memory, RequireSaysWhatToDo) {
-  limit(3 * gib);
-  EXPECT_NO_THROW(require_memory(3 * gib, "for 2 workers", "data.n"));
-  try {
-    require_memory(3 * gib + 1, "for 2 workers", "data.n", "or use --threads 1", "s.toml:3:1");
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(),
-                 "s.toml:3:1: data.n: needs 3.0 GiB of memory for 2 workers, 3.0 GiB available - "
-                 "lower data.n or use --threads 1");
-  }
-}
-
-TEST_F(Memory, RequireRefusesWhatOverflowedEvenWithoutALimit) {
-  limit(unlimited);
-  EXPECT_NO_THROW(require_memory(unlimited - 1, "at all", "data.n"));
-  EXPECT_THROW(require_memory(unlimited, "at all", "data.n"), InvalidInput);
-}
 
 /// A backend that needs 8 bytes a training point.
 class PointBackend : public Backend {

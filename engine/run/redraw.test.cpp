@@ -147,7 +147,7 @@ TEST(Redraw, GivesTheMeansOverDrawsOfTheFiguresGivenTheDraw) {
     SCOPED_TRACE(sets[0] + " " + sets.back());
     sets.push_back("run.replicates=160");
     const ConditionResult one = run_one(sets, {.backend = "reference"});
-    const auto draws = draws_of(one.condition, *backend, 20);
+    const auto draws = draws_of(*one.condition, *backend, 20);
     const auto expect = [&](const Estimate& figure, double ErrorTerms<double>::*of) {
       EXPECT_NEAR(figure.value / mean_over(draws, of), 1, 1e-12);
       // Over draws alone: a standard error of a mean of 20 independent numbers.

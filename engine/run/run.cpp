@@ -6,6 +6,7 @@
 #include <cmath>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,8 +84,8 @@ class Pace {
 /// A run under way.
 class Run {
  public:
-  Run(const Scenario& scenario, const Session& session, const RunOptions& options)
-      : scenario_(scenario),
+  Run(std::shared_ptr<const Scenario> scenario, const Session& session, const RunOptions& options)
+      : shared_(std::move(scenario)),
         session_(session),
         options_(options),
         checkpoint_(options.checkpoint_seconds) {
@@ -121,7 +122,7 @@ class Run {
   std::vector<ConditionResult>& conditions() { return result_.conditions; }
 
   static bool is_complete(const ConditionResult& one) {
-    return one.tree.count() == one.condition.replicates;
+    return one.tree.count() == one.condition->replicates;
   }
 
   /// Before condition i is planned, every few conditions: reports, and returns false where the
@@ -168,6 +169,7 @@ class Run {
   /// Every condition as it is before the simulation. False, with no condition, where the session
   /// stops it.
   bool begin(std::vector<Preparation> found) {
+    conditions().reserve(found.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!plans_on(i, "conditions planned")) {
         conditions().clear();
@@ -178,7 +180,7 @@ class Run {
       if (i > 0) plan.table.share_with(conditions().back().plan.table);
       CheckpointCondition begun = restore(options_.begun, i, plan);
       MomentTree none(plan.kept_layout());
-      conditions().push_back({.condition = condition,
+      conditions().push_back({.condition = {shared_, &condition},
                               .found = std::move(found[i]),
                               .plan = std::move(plan),
                               .tree = std::move(none),
@@ -191,7 +193,7 @@ class Run {
   /// Cost of the replicates that condition i still lacks.
   double work_left(std::size_t i) {
     const ConditionResult& one = conditions()[i];
-    return static_cast<double>(one.condition.replicates - one.tree.count()) *
+    return static_cast<double>(one.condition->replicates - one.tree.count()) *
            replicate_work(one.plan);
   }
 
@@ -279,7 +281,7 @@ class Run {
   }
 
   void simulate_group(const ConditionGroup& group) {
-    const std::uint64_t replicates = conditions()[group[0]].condition.replicates;
+    const std::uint64_t replicates = conditions()[group[0]].condition->replicates;
     std::vector<const Plan*> plans;
     std::vector<MomentTree> begun;
     std::vector<double> seconds_before, work;
@@ -323,7 +325,7 @@ class Run {
     };
     SimulationHooks hooks{.stop = session_.stop_hook()};
     hooks.set_draw = [&](Plan& plan, std::size_t p, std::uint64_t draw) {
-      headlab::set_draw(plan, conditions()[group[p]].condition, draw);
+      headlab::set_draw(plan, *conditions()[group[p]].condition, draw);
     };
     hooks.watch = [&](const MomentsSoFar& moments) {
       if (session_.report) {
@@ -357,7 +359,8 @@ class Run {
 
   static constexpr std::size_t stop_interval = 16;  ///< conditions
 
-  const Scenario& scenario_;
+  const std::shared_ptr<const Scenario> shared_;
+  const Scenario& scenario_ = *shared_;
   const Session& session_;
   const RunOptions& options_;
   RunResult result_;
@@ -370,8 +373,9 @@ class Run {
 
 }  // namespace
 
-RunResult run(const Scenario& scenario, const Session& session, const RunOptions& options) {
-  return Run(scenario, session, options).finish();
+RunResult run(std::shared_ptr<const Scenario> scenario, const Session& session,
+              const RunOptions& options) {
+  return Run(std::move(scenario), session, options).finish();
 }
 
 }  // namespace headlab

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/moments/precision.h"
@@ -30,8 +32,12 @@ struct RunOptions {
 
 /// Runs every condition of a scenario, those that share their draws together. Throws InvalidInput
 /// for a backend that is not there, a size that does not fit in memory or a run that cannot go on,
-/// before anything is simulated.
-RunResult run(const Scenario& scenario, const Session& session = {},
+/// before anything is simulated. The results share the conditions of the scenario and keep it.
+RunResult run(std::shared_ptr<const Scenario> scenario, const Session& session = {},
               const RunOptions& options = {});
+inline RunResult run(Scenario scenario, const Session& session = {},
+                     const RunOptions& options = {}) {
+  return run(std::make_shared<const Scenario>(std::move(scenario)), session, options);
+}
 
 }  // namespace headlab

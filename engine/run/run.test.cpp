@@ -307,7 +307,7 @@ TEST(Run, GivesAConditionOfASweepTheBitsThatItHasAlone) {
   for (const std::string bandwidth : {"0.2", "0.4", "0.8"}) {
     for (const std::string n : {"30", "60"}) {
       const ConditionResult& one = sweep.conditions[i++];
-      EXPECT_EQ(one.condition.swept, (std::vector<std::string>{bandwidth, n}));
+      EXPECT_EQ(one.condition->swept, (std::vector<std::string>{bandwidth, n}));
       EXPECT_EQ(one.plan.n, std::stoull(n));
       expect_same_bits(one.tree, tree_of({"run.replicates=300",
                                           "heads.kernel.bandwidth=" + bandwidth, "data.n=" + n},

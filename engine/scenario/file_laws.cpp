@@ -16,6 +16,7 @@
 #include "engine/files/error.h"
 #include "engine/files/head_file.h"
 #include "engine/files/sha256.h"
+#include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law/subspaces/explicit.h"
 #include "kernels/decompositions.h"
 
@@ -136,6 +137,27 @@ void require_size(const std::string& key, double number, std::size_t row, const 
   }
 }
 
+/// Mean and standard deviation of numbers that come one at a time, about the first of them, so that
+/// nothing cancels.
+class Spread {
+ public:
+  void add(double number) {
+    if (count_ == 0) first_ = number;
+    const double offset = number - first_;
+    const double before = offset - mean_;
+    mean_ += before / ++count_;
+    squares_ += before * (offset - mean_);
+  }
+  double mean() const { return first_ + mean_; }
+  double sd() const { return std::sqrt(squares_ / count_); }
+
+ private:
+  double count_ = 0;
+  double first_ = 0;
+  double mean_ = 0;  ///< less the first
+  double squares_ = 0;
+};
+
 /// The columns of `table` that are asked for, in float32; in its own memory where that is float32.
 FileRows design_rows(const FileDesign& design, DataTable table,
                      std::optional<int> regression_column) {
@@ -153,17 +175,22 @@ FileRows design_rows(const FileDesign& design, DataTable table,
   };
   const auto exact_sum = std::make_shared<Sha256>();
   std::vector<double> row(chosen.size());
+  std::vector<Spread> spreads(chosen.size());
   for (std::size_t i = 0; i < table.rows; ++i) {
     for (std::size_t j = 0; j < chosen.size(); ++j) {
       const double x = number(i * table.columns + chosen[j]);
       row[j] = standards.empty() ? x : standards[j](x);
       require_size("path", row[j], i, " - try standardise = true");
+      spreads[j].add(row[j]);
     }
     exact_sum->add(std::as_bytes(std::span(row)));
     // In place, what is written lies before what is still to be read.
     for (std::size_t j = 0; j < row.size(); ++j) {
       numbers[i * row.size() + j] = static_cast<float>(row[j]);
     }
+  }
+  for (std::size_t j = 0; j < chosen.size(); ++j) {
+    require_column_precision(chosen[j], spreads[j].mean(), spreads[j].sd());
   }
   numbers.resize(table.rows * chosen.size());
   return {std::move(numbers), chosen.size(), exact_sum};

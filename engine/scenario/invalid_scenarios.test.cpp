@@ -536,6 +536,8 @@ TEST(bad_scenarios, data_files) {
   write("text.csv", "1,2\n3,x\n");
   write("large.csv", "1,2,3,4\n1,2,3,1e9\n");
   write("far.csv", "1,2,500001,4\n1,3,499999,5\n");
+  // In float32 both rows are 500000.
+  write("lost.csv", "1,500000.0009765625\n1,499999.9990234375\n");
   write("cut.npy", "\x93NUM");
   expect_refusals(
       {
@@ -568,9 +570,14 @@ TEST(bad_scenarios, data_files) {
            "1000000] - try standardise = true"},
           {{{5, R"(design = { law = "file", path = "far.csv" })"}},
            {},
-           "s.toml:5:33: data.design.path: coordinate 2 has mean 500000 and standard deviation 1, "
-           "a ratio of 500000 (allowed: 16384, points are float32) - try standardise = true, or "
+           "s.toml:5:33: data.design.path: column 2 has mean 500000 and standard deviation 1, "
+           "a ratio of 500000 (allowed: 16384, points are float32) - write standardise = true, or "
            "subtract the mean in the file"},
+          {{{5, R"(design = { law = "file", path = "lost.csv" })"}},
+           {},
+           "s.toml:5:33: data.design.path: column 1 has mean 500000 and standard deviation "
+           "0.0009765625, a ratio of 512000000 (allowed: 16384, points are float32) - write "
+           "standardise = true, or subtract the mean in the file"},
           {{{5, R"(design = { law = "file", path = "good.csv", standardize = true })"}},
            {},
            R"(s.toml:5:45: data.design.standardize: unknown key (allowed: law, path, columns, standardise) - did you mean "standardise"?)"},

@@ -37,7 +37,8 @@ void checked(const TableReader& table, const Check& check) {
 /// Reads the sections of one condition, in the order that their checks need.
 class ConditionReader {
  public:
-  ConditionReader(const Value& root, DataFiles& files) : root_(root, ""), files_(files) {}
+  ConditionReader(const Value& root, DataFiles& files, bool simulates)
+      : root_(root, ""), files_(files), simulates_(simulates) {}
 
   Condition read() {
     root_.allow({"scenario", "data", "heads", "queries", "run", "sweep", "claim"});
@@ -85,10 +86,8 @@ class ConditionReader {
     const TableReader regression_table(regression, "data.regression");
     const TableReader noise_table(noise, "data.noise");
     fill_from_file(design_table, regression_table);
-    checked(design_table, [&] {
-      std::visit([](const auto& law) { law.check(); }, s_.design);
-      require_float32_design(s_.design);
-    });
+    checked(design_table, [&] { std::visit([](const auto& law) { law.check(); }, s_.design); });
+    check_precision(design_table, simulates_ || s_.fixed_design);
     d_ = std::visit([](const auto& law) { return law.dimension(); }, s_.design);
     checked(regression_table,
             [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });
@@ -180,6 +179,13 @@ class ConditionReader {
       }
       std::visit([&](const auto& law) { law.check(d_); }, s_.queries);
     });
+    const Value& design = section("data", "").need("design", "");
+    check_precision({design, "data.design"}, std::holds_alternative<DesignQueries>(s_.queries));
+  }
+
+  /// \param drawn whether points of the design are drawn, which are float32
+  void check_precision(const TableReader& design, bool drawn) const {
+    checked(design, [&] { require_precision(s_.design, drawn ? drawn_points : closed_forms); });
   }
 
   void read_run() {
@@ -270,6 +276,7 @@ class ConditionReader {
 
   TableReader root_;
   DataFiles& files_;
+  bool simulates_;
   Condition s_;
   int d_ = 0;
 };
@@ -296,12 +303,12 @@ Setting apply(Value& root, const std::string& argument) {
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
 /// changed something else, the refusal says which condition it is about.
 Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t index,
-                         DataFiles& files) {
+                         DataFiles& files, bool simulates) {
   const Value parameters = sweep->condition(index);
   const auto keys = sweep->keys();
   const auto values = sweep->values(index);
   try {
-    Condition condition = ConditionReader(parameters, files).read();
+    Condition condition = ConditionReader(parameters, files, simulates).read();
     condition.parameters = Parameters(sweep, index);
     for (const Value* value : values) condition.swept.push_back(to_toml(*value));
     return condition;
@@ -351,9 +358,10 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
   Scenario scenario{
       .file = source, .text = text, .sets = sets, .swept = sweep->keys(), .conditions = {}};
   DataFiles files(directory);
+  scenario.conditions.reserve(sweep->size());
   for (std::size_t index = 0; index < sweep->size(); ++index) {
     if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
-    scenario.conditions.push_back(read_condition(sweep, index, files));
+    scenario.conditions.push_back(read_condition(sweep, index, files, hooks.simulates));
     if (hooks.report) {
       hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep->size()));
     }

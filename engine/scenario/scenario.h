@@ -20,10 +20,13 @@ struct Scenario {
   std::vector<std::string> inputs = {};  ///< paths of all files that were read
 };
 
-/// Callbacks while the conditions of a sweep are read; either may be empty.
+/// How the conditions of a sweep are read; either callback may be empty.
 struct ReadHooks {
   std::function<bool()> stop = {};          ///< true: throw Stopped; asked every few conditions
   std::function<void(double)> report = {};  ///< hears the share of the conditions that was read
+  /// False: closed forms alone are wanted. They are float64, and the mean of a design may lie
+  /// farther from 0 where no point of it is drawn.
+  bool simulates = true;
 };
 
 /// Reads a scenario file, applies the `--set KEY=VALUE` arguments and unrolls the sweep. Throws

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,7 +63,13 @@ inline ConditionResult condition_result(const Condition& condition, std::uint64_
     tree.append(std::move(moments));
   }
   ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
-  return {condition, {}, std::move(plan), std::move(tree), std::move(estimates), 1.25, 1e6};
+  return {std::make_shared<const Condition>(condition),
+          {},
+          std::move(plan),
+          std::move(tree),
+          std::move(estimates),
+          1.25,
+          1e6};
 }
 
 /// Results of every condition of a scenario.

@@ -53,7 +53,7 @@ std::vector<ComputedCondition> compared_conditions(const RunResult& result,
     const ConditionResult& simulated = result.conditions[i];
     Theory theory = theories[i];
     set_head_weights(theory, simulated.plan.head_weights);
-    computed.push_back(computed_condition(simulated.condition, theory));
+    computed.push_back(computed_condition(*simulated.condition, theory));
     computed.back().simulated =
         side_by_side(simulated.estimates, theory.figures, theory.plan.truth);
   }

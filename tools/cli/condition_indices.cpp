@@ -79,7 +79,7 @@ std::vector<ConditionIndices> condition_indices(const RunResult& result) {
   std::vector<ConditionIndices> indices;
   for (const ConditionResult& one : result.conditions) {
     indices.push_back(
-        condition_indices<Estimate>(one.condition, one.found, one.plan, one.estimates));
+        condition_indices<Estimate>(*one.condition, one.found, one.plan, one.estimates));
   }
   return indices;
 }

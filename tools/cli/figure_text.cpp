@@ -33,8 +33,12 @@ std::string pair_text(double value, double error, int decimals) {
 
 }  // namespace
 
-std::string short_number(double number) {
-  return std::isnan(number) ? none : print("%.4g", number);
+std::string short_number(double number, int digits) {
+  return std::isnan(number) ? none : print("%.*g", digits, number);
+}
+
+std::string fixed_number(double number, int decimals) {
+  return std::isnan(number) ? none : print("%.*f", decimals, number);
 }
 
 std::string figure_text(const Estimate& figure) {

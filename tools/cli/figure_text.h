@@ -23,8 +23,11 @@ std::string compact_figure_text(const Estimate& figure, int exponent);
 /// "–" for what is undefined.
 std::string computed_text(const Remainder& figure);
 
-/// Up to four significant digits; "–" for NaN.
-std::string short_number(double number);
+/// Up to four significant digits, or as many as are asked for; "–" for NaN.
+std::string short_number(double number, int digits = 4);
+
+/// As many digits after the point; "–" for NaN.
+std::string fixed_number(double number, int decimals);
 
 /// "12 s", "3 min 20 s", "2 h 05 min"; "–" for NaN.
 std::string duration_text(double seconds);

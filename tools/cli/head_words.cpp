@@ -2,19 +2,12 @@
 #include "tools/cli/head_words.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
 namespace {
-
-std::string two_digits(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", number);
-  return text;
-}
 
 /// "layer 3", "layers 0 to 3", "layers 0, 2 and 5".
 std::string layers_text(const std::vector<int>& layers) {
@@ -39,16 +32,21 @@ std::string groups_text(const std::vector<std::vector<int>>& groups) {
 }
 
 /// Layers whose heads with one subspace are the same, in one line.
-std::string identical_text(const HeadDiversity& diversity) {
+std::string identical_text(const AlikeHeads& alike) {
+  std::vector<std::pair<int, std::vector<std::vector<int>>>> of_layers;
+  for (const IdenticalHeads& set : alike.identical) {
+    if (of_layers.empty() || of_layers.back().first != set.layer)
+      of_layers.push_back({set.layer, {}});
+    of_layers.back().second.push_back(set.heads);
+  }
   std::vector<std::pair<std::vector<std::vector<int>>, std::vector<int>>> lines;
-  for (const LayerDiversity& layer : diversity.layers) {
-    const auto groups = identical_heads(layer);
-    if (groups.empty()) continue;
-    const auto same = std::ranges::find_if(lines, [&](const auto& l) { return l.first == groups; });
+  for (const auto& [layer, groups] : of_layers) {
+    const auto same =
+        std::ranges::find_if(lines, [&of = groups](const auto& line) { return line.first == of; });
     if (same == lines.end()) {
-      lines.push_back({groups, {layer.number}});
+      lines.push_back({groups, {layer}});
     } else {
-      same->second.push_back(layer.number);
+      same->second.push_back(layer);
     }
   }
   std::string text;
@@ -72,31 +70,32 @@ std::string and_listed(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string redundancy_text(const HeadDiversity& diversity, std::size_t top, double threshold) {
+std::string redundancy_text(const HeadDiversity& diversity, const AlikeHeads& alike) {
   if (diversity.heads < 2) return "";
   std::string text;
-  if (top > 0) {
+  if (!alike.pairs.empty() || !alike.identical.empty()) {
     text += "\nmost alike heads (of random subspaces the mean squared cosine is k/d = " +
             short_number(static_cast<double>(diversity.k) / diversity.d) + ")\n" +
-            identical_text(diversity);
-    for (const AlikePair& pair : alike_pairs(diversity, top)) {
+            identical_text(alike);
+    for (const AlikePair& pair : alike.pairs) {
       text += "  layer " + std::to_string(pair.layer) + ": heads " + std::to_string(pair.first) +
               " and " + std::to_string(pair.second) + ", mean squared cosine " +
-              two_digits(pair.mean_squared_cosine) + "\n";
+              fixed_number(pair.mean_squared_cosine, 2) + "\n";
     }
   }
   int all = 0, redundant = 0;
   std::string layers;
   for (const LayerDiversity& layer : diversity.layers) {
-    const int count = redundant_heads(layer, threshold);
     all += static_cast<int>(layer.condition_numbers.size());
-    redundant += count;
-    if (count > 0) {
-      layers += (layers.empty() ? "layer " : ", layer ") + std::to_string(layer.number) + ": " +
-                std::to_string(count);
+  }
+  for (const RedundantHeads& layer : alike.redundant) {
+    redundant += layer.count;
+    if (layer.count > 0) {
+      layers += (layers.empty() ? "layer " : ", layer ") + std::to_string(layer.layer) + ": " +
+                std::to_string(layer.count);
     }
   }
-  text += "\nredundant at mean squared cosine " + short_number(threshold) + ": " +
+  text += "\nredundant at mean squared cosine " + short_number(alike.threshold) + ": " +
           std::to_string(redundant) + " of " + std::to_string(all) +
           " heads, each that close to an earlier head of its layer that is kept";
   return text + (layers.empty() ? "" : " (" + layers + ")") + "\n";

@@ -12,8 +12,8 @@ namespace headlab::tools {
 /// "a", "a and b", "a, b and c"; a word that is repeated throughout, once.
 std::string and_listed(const std::vector<std::string>& words);
 
-/// The `top` most alike pairs of heads, a line each, heads with one subspace together; then how
-/// many heads are redundant at `threshold`.
-std::string redundancy_text(const HeadDiversity& diversity, std::size_t top, double threshold);
+/// The most alike pairs of heads, a line each, heads with one subspace together; then how many
+/// heads are redundant.
+std::string redundancy_text(const HeadDiversity& diversity, const AlikeHeads& alike);
 
 }  // namespace headlab::tools

@@ -290,6 +290,20 @@ TEST_F(Heads, HdiNamesTheMostAlikeHeads) {
   const std::string none = headlab({"hdi", "h.npy", "--top", "0", "--threshold", "0.3"}).out;
   EXPECT_EQ(none.find("most alike"), std::string::npos) << none;
   EXPECT_NE(none.find("cosine 0.3: 2 of 3 heads"), std::string::npos) << none;
+
+  const auto alike_of = [&](const std::string& top) {
+    return Json::parse(headlab({"hdi", "h.npy", "--top", top, "--json", "-"}).out).at("alike");
+  };
+  const Json alike = alike_of("5");
+  ASSERT_EQ(alike["pairs"].size(), 1u);
+  EXPECT_EQ(alike["pairs"][0]["layer"], 0);
+  EXPECT_EQ(alike["pairs"][0]["heads"], Json::array({0, 1}));
+  EXPECT_NEAR(alike["pairs"][0]["mean_squared_cosine"].get<double>(), 0.36, 1e-15);
+  EXPECT_EQ(alike["identical"], Json::parse(R"([{"layer": 0, "heads": [0, 2]}])"));
+  EXPECT_EQ(alike["threshold"], 0.9);
+  EXPECT_EQ(alike["redundant"], Json::parse(R"([{"layer": 0, "count": 1}])"));
+  EXPECT_EQ(alike_of("0")["pairs"], Json::array());
+  EXPECT_EQ(alike_of("0")["identical"], Json::array());
 }
 
 TEST_F(Heads, AllocateSaysWhatToWriteInPlaceOfAFile) {

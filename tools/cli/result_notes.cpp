@@ -63,15 +63,15 @@ std::string draws_text(const RunResult& result) {
   Drawn once, covered_if_redrawn, redrawn;
   bool few = false;
   for (const ConditionResult& one : result.conditions) {
-    const SubspaceLaw& law = one.condition.subspaces;
-    const QueryLaw& queries = one.condition.queries;
+    const SubspaceLaw& law = one.condition->subspaces;
+    const QueryLaw& queries = one.condition->queries;
     redrawn.heads |= redraws(law);
     redrawn.queries |= redraws(queries);
     few |= one.plan.redraws && one.estimates.replicates < min_draws_for_mcse * leaf_replicates;
     const bool learned_once = std::holds_alternative<LearnedSubspaces>(law) && !one.plan.learning;
     once.heads |= learned_once || (redrawable(law) && !redraws(law));
     once.queries |= redrawable(queries) && !redraws(queries);
-    if (std::holds_alternative<OptimalWeights>(one.condition.weights)) continue;
+    if (std::holds_alternative<OptimalWeights>(one.condition->weights)) continue;
     covered_if_redrawn.heads |= redrawable(law) && !redraws(law);
     covered_if_redrawn.queries |= redrawable(queries) && !redraws(queries);
   }

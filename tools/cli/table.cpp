@@ -50,10 +50,16 @@ std::string kernel_text(const Plan& plan) {
 
 std::string replicates_text(const ConditionResult& one) {
   const std::string done = std::to_string(one.estimates.replicates);
-  if (one.estimates.replicates == one.condition.replicates) return done;
-  return done + " of " + std::to_string(one.condition.replicates);
+  if (one.estimates.replicates == one.condition->replicates) return done;
+  return done + " of " + std::to_string(one.condition->replicates);
 }
 
+const Condition& condition_of(const ConditionResult& one) {
+  return *one.condition;
+}
+const Condition& condition_of(const ComputedCondition& computed) {
+  return computed.condition;
+}
 const Plan& plan_of(const ConditionResult& one) {
   return one.plan;
 }
@@ -250,9 +256,7 @@ template <class Result>
 void add_swept(const Scenario& scenario, const std::vector<Result>& conditions, Columns& columns) {
   for (std::size_t s = 0; s < scenario.swept.size(); ++s) {
     std::vector<std::string> values;
-    for (const Result& one : conditions) {
-      values.push_back(one.condition.swept.at(s));
-    }
+    for (const Result& one : conditions) values.push_back(condition_of(one).swept.at(s));
     columns.add_key(heading_of(scenario.swept[s], scenario.swept), values, true);
   }
 }
@@ -464,7 +468,7 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
   if (scenario.swept.empty() && result.conditions.size() == 1) {
     const ConditionResult& one = result.conditions.front();
     text += learned_text(one) +
-            single_table<Estimate>(one.condition, one.estimates,
+            single_table<Estimate>(*one.condition, one.estimates,
                                    indices.empty() ? ConditionIndices{} : indices.front());
   } else {
     const Columns columns = sweep_table(scenario, result.conditions, indices);

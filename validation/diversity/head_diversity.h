@@ -144,8 +144,4 @@ struct HeadDiversity {
 HeadDiversity head_diversity(const HeadFile& file, const std::string& source, std::uint64_t seed,
                              int threads);
 
-/// The summary of `headlab hdi --json`.
-std::string head_diversity_json(const HeadDiversity& diversity, const std::string& file,
-                                const Provenance& program);
-
 }  // namespace headlab

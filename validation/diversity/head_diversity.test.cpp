@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/diversity/head_diversity.h"
-
 #include <cmath>
 #include <string>
 
@@ -13,9 +11,14 @@
 #include "engine/scenario/law/subspaces/orthogonal.h"
 #include "engine/scenario/subspaces.h"
 #include "validation/diversity/indices.h"
+#include "validation/diversity/redundancy.h"
 
 namespace headlab {
 namespace {
+
+std::string json_of(const HeadDiversity& diversity) {
+  return head_diversity_json(diversity, alike_heads(diversity, 5, 0.9), "f", provenance());
+}
 
 using Eigen::MatrixXd;
 using Json = nlohmann::json;
@@ -89,7 +92,7 @@ TEST(HeadDiversity, CosinesAreInTheOrderOfPairs) {
   const HeadDiversity diversity = head_diversity(file, "f", 0, 1);
   const auto& w = file.layers[0].subspaces;
   const std::size_t pairs[3][2] = {{0, 1}, {0, 2}, {1, 2}};
-  const Json json = Json::parse(head_diversity_json(diversity, "f", provenance()));
+  const Json json = Json::parse(json_of(diversity));
   const Json& matrix = json["layers"][0]["principal_cosines"];
   for (std::size_t p = 0; p < 3; ++p) {
     const auto [l, h] = pairs[p];
@@ -239,9 +242,9 @@ TEST(HeadDiversity, ReferencesAgreeAcrossSeeds) {
 
 TEST(HeadDiversity, ThreadsChangeNoFigure) {
   const HeadFile file = query_key_file(3, {.d = 9, .heads = 3, .k = 2, .n = 1}, 11);
-  const std::string one = head_diversity_json(head_diversity(file, "f", 5, 1), "f", provenance());
-  EXPECT_EQ(one, head_diversity_json(head_diversity(file, "f", 5, 4), "f", provenance()));
-  EXPECT_NE(one, head_diversity_json(head_diversity(file, "f", 6, 4), "f", provenance()));
+  const std::string one = json_of(head_diversity(file, "f", 5, 1));
+  EXPECT_EQ(one, json_of(head_diversity(file, "f", 5, 4)));
+  EXPECT_NE(one, json_of(head_diversity(file, "f", 6, 4)));
 }
 
 /// The law haar of a scenario with the same seed is not one of the sets.
@@ -272,7 +275,7 @@ TEST(HeadDiversity, DegenerateShapes) {
   EXPECT_NEAR(*orthogonal.layers[0].indices[0].value, 1, 1e-14);
   EXPECT_GT(*orthogonal.layers[0].indices[0].z, 3);
   for (const auto& figure : {one, full, orthogonal}) {
-    EXPECT_EQ(head_diversity_json(figure, "f", provenance()).find("nan"), std::string::npos);
+    EXPECT_EQ(json_of(figure).find("nan"), std::string::npos);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "validation/diversity/redundancy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace headlab {
 namespace {
@@ -78,6 +79,19 @@ std::vector<std::vector<int>> identical_heads(const LayerDiversity& layer) {
     if (group.size() > 1) groups.push_back(std::move(group));
   }
   return groups;
+}
+
+AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top, double threshold) {
+  AlikeHeads alike{.pairs = alike_pairs(diversity, top), .threshold = threshold};
+  for (const LayerDiversity& layer : diversity.layers) {
+    if (top > 0) {
+      for (std::vector<int>& heads : identical_heads(layer)) {
+        alike.identical.push_back({layer.number, std::move(heads)});
+      }
+    }
+    alike.redundant.push_back({layer.number, redundant_heads(layer, threshold)});
+  }
+  return alike;
 }
 
 int redundant_heads(const LayerDiversity& layer, double threshold) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "validation/diversity/head_diversity.h"
@@ -15,6 +16,53 @@ struct AlikePair {
   int layer = 0, first = 0, second = 0;
   double mean_squared_cosine =
       0;  ///< (1/k) sum_i cos^2(theta_i): 1 for one subspace, k/d at random
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("layer", layer, "number of the layer");
+    visit("heads", std::vector<int>{first, second}, "numbers of the two heads in the model");
+    visit("mean_squared_cosine", mean_squared_cosine, "(1/k) sum_i cos^2(theta_i)");
+  }
+};
+
+/// Heads of a layer that have one subspace, by their numbers in the model.
+struct IdenticalHeads {
+  int layer = 0;
+  std::vector<int> heads;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("layer", layer, "number of the layer");
+    visit("heads", heads, "numbers of the heads in the model");
+  }
+};
+
+/// Redundant heads of a layer.
+struct RedundantHeads {
+  int layer = 0;
+  int count = 0;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("layer", layer, "number of the layer");
+    visit("count", count, "heads that could go");
+  }
+};
+
+/// How alike the heads of all layers are.
+struct AlikeHeads {
+  std::vector<AlikePair> pairs;           ///< most alike first
+  std::vector<IdenticalHeads> identical;  ///< two or more heads with one subspace
+  double threshold = 0;                   ///< mean squared cosine of redundant heads
+  std::vector<RedundantHeads> redundant;  ///< of every layer
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("pairs", pairs, "most alike pairs of heads", {.item = "pair"});
+    visit("identical", identical, "heads that have one subspace", {.item = "set"});
+    visit("threshold", threshold, "mean squared cosine of redundant heads");
+    visit("redundant", redundant, "redundant heads of each layer", {.item = "layer"});
+  }
 };
 
 /// From this mean squared cosine on, two heads count as having one subspace.
@@ -26,6 +74,14 @@ std::vector<AlikePair> alike_pairs(const HeadDiversity& diversity, std::size_t t
 
 /// Sets of two or more heads of a layer that have one subspace, by their numbers in the model.
 std::vector<std::vector<int>> identical_heads(const LayerDiversity& layer);
+
+/// The `top` most alike pairs, sets of identical heads unless that is 0, and how many heads are
+/// redundant at `threshold`.
+AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top, double threshold);
+
+/// The summary of `headlab hdi --json`.
+std::string head_diversity_json(const HeadDiversity& diversity, const AlikeHeads& alike,
+                                const std::string& file, const Provenance& program);
 
 /// How many heads of a layer could go: from the first head on, a head is kept unless its mean
 /// squared cosine with a head kept before is at least `threshold`.

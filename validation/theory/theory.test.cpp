@@ -228,5 +228,34 @@ TEST(Theory, NamesTheAssumptionThatFails) {
             "");
 }
 
+/// A design at 2^20 standard deviations from 0, which float32 could not draw, has the figures of
+/// the same design at 0.
+TEST(Theory, IsTheSameFarFromZero) {
+  const auto figures_at = [](double mean, double query, TheorySource source) {
+    const auto point = [](double first) { return "[" + std::to_string(first) + ", 0, 0]"; };
+    const std::vector<std::string> sets = {
+        "data.design={ law = \"normal\", dim = 3, mean = " + point(mean) + " }",
+        "data.regression={ law = \"bumps\", heights = [1.0], centres = [" + point(mean + 0.5) +
+            "], widths = [1.5] }",
+        "queries.points=[" + point(query) + "]"};
+    const Condition condition =
+        parse_scenario(text, "theory.toml", sets, ".", {.simulates = false}).conditions.at(0);
+    return compute_theory(condition, source, 1).figures;
+  };
+  constexpr double far = 1 << 20;
+  for (const TheorySource source : {TheorySource::first_order, TheorySource::exact}) {
+    const ErrorTerms<Remainder> near = figures_at(0, 0.25, source);
+    const ErrorTerms<Remainder> shifted = figures_at(far, far + 0.25, source);
+    const auto expected = numbers_of<Remainder>(near), actual = numbers_of<Remainder>(shifted);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_LE(std::abs(actual[i].number->value - expected[i].number->value),
+                1e-6 * std::abs(expected[i].number->value))
+          << expected[i].name;
+    }
+    const ErrorTerms<Remainder> elsewhere = figures_at(far, far, source);
+    EXPECT_GT(std::abs(elsewhere.mse.value - near.mse.value), 1e-4 * near.mse.value);
+  }
+}
+
 }  // namespace
 }  // namespace headlab

@@ -26,12 +26,8 @@
 namespace headlab::tools {
 namespace {
 
-/// Six digits: errors of neighbouring dimensions differ in the fourth where budgets are large.
-std::string precise(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", number);
-  return text;
-}
+/// Errors of neighbouring dimensions differ in the fourth digit where budgets are large.
+constexpr int error_digits = 6;
 
 std::string tiny(double number) {
   char text[32];
@@ -56,7 +52,7 @@ std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) 
     heads.push_back(std::to_string(row.heads));
     dims.push_back(std::to_string(row.k));
     widths.push_back(short_number(row.width) + (row.at_boundary ? "*" : ""));
-    errors.push_back(precise(row.error.mse));
+    errors.push_back(short_number(row.error.mse, error_digits));
     biases.push_back(short_number(row.error.squared_bias));
     variances.push_back(short_number(row.error.variance));
     covariances.push_back(row.heads > 1 ? short_number(row.error.covariance) : "–");

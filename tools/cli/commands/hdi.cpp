@@ -134,11 +134,12 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   HeadFile file = read_head_file(arguments.file);
   if (arguments.kv_heads) use_groups(file, arguments.file, *arguments.kv_heads);
   const HeadDiversity diversity = head_diversity(file, arguments.file, seed, threads);
+  const AlikeHeads alike = alike_heads(diversity, top, threshold);
   std::string json;
-  if (arguments.json) json = head_diversity_json(diversity, arguments.file, provenance());
+  if (arguments.json) json = head_diversity_json(diversity, alike, arguments.file, provenance());
   std::cout << (json_to_standard_output ? json
                                         : wrapped(shown(table(diversity, arguments.file) +
-                                                        redundancy_text(diversity, top, threshold)),
+                                                        redundancy_text(diversity, alike)),
                                                   output_width(), 2));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -44,14 +45,14 @@ std::string kept(const Scenario& scenario, const RunResult& result) {
   std::vector<std::size_t> stopped;
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const std::uint64_t replicates = result.conditions[i].estimates.replicates;
-    if (replicates > 0 && replicates < result.conditions[i].condition.replicates) {
+    if (replicates > 0 && replicates < result.conditions[i].condition->replicates) {
       stopped.push_back(i);
     }
   }
   if (stopped.empty()) stopped = {result.conditions.size() - 1};
   const ConditionResult& first = result.conditions[stopped.front()];
   std::string text = std::to_string(first.estimates.replicates) + " of " +
-                     std::to_string(first.condition.replicates) + " replicates";
+                     std::to_string(first.condition->replicates) + " replicates";
   if (scenario.conditions.size() > 1) {
     text += " of " + conditions_text(stopped.front(), stopped.back(), stopped.size()) + " of " +
             std::to_string(scenario.conditions.size());
@@ -207,7 +208,9 @@ ExitCode command_run(const RunArguments& arguments) {
         "them out");
   }
   require_out(arguments.overwrite, arguments.out);
-  const Scenario scenario = read_supervised(arguments.scenario, sets, session, arguments.quiet);
+  const auto shared = std::make_shared<const Scenario>(
+      read_supervised(arguments.scenario, sets, session, arguments.quiet));
+  const Scenario& scenario = *shared;
   options.references = references_of(arguments, scenario);
   if (states_claims(scenario) && !arguments.quiet) {
     std::cerr << "headlab: verdicts on the claims of the scenario: headlab validate "
@@ -277,7 +280,7 @@ ExitCode command_run(const RunArguments& arguments) {
         std::cerr << "; the run continues\n";  // there may be room at the end
       };
     }
-    RunResult found = run(scenario, session, options);
+    RunResult found = run(shared, session, options);
     double seconds = -seconds_before;
     for (const ConditionResult& one : found.conditions) seconds += one.seconds;
     display.finish(found.outcome.complete ? "done in " + duration_text(seconds) : "");

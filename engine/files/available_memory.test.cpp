@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/available_memory.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/files/table_file.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+
+/// Sets HEADLAB_MEMORY_LIMIT, and takes it away again at the end of the test.
+class AvailableMemory : public testing::Test {
+ protected:
+  AvailableMemory() { unsetenv("HEADLAB_MEMORY_LIMIT"); }
+  ~AvailableMemory() override {
+    unsetenv("HEADLAB_MEMORY_LIMIT");
+    std::filesystem::remove_all(root_);
+  }
+
+  static void limit(std::uint64_t bytes) {
+    setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1);
+  }
+
+  /// Writes a file below a directory that stands for /.
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  std::filesystem::path root_ =
+      std::filesystem::path(testing::TempDir()) / ("headlab_memory_" + std::to_string(getpid()));
+};
+
+TEST_F(AvailableMemory, IsWhatTheSystemSays) {
+  write("proc/meminfo", "MemTotal:       100 kB\nMemFree:  1 kB\nMemAvailable:    64 kB\n");
+  EXPECT_EQ(available_bytes(root_), 65536u);
+}
+
+TEST_F(AvailableMemory, IsUnlimitedWhereNothingIsSaid) {
+  EXPECT_EQ(available_bytes(root_ / "nowhere"), unlimited);
+}
+
+TEST_F(AvailableMemory, HonoursControlGroupsOfVersion2) {
+  write("proc/meminfo", "MemAvailable: 1000000 kB\n");
+  write("proc/self/cgroup", "0::/batch/job\n");
+  write("sys/fs/cgroup/batch/memory.max", "max\n");
+  write("sys/fs/cgroup/batch/memory.current", "400000\n");
+  write("sys/fs/cgroup/batch/job/memory.max", "1000000\n");
+  write("sys/fs/cgroup/batch/job/memory.current", "400000\n");
+  EXPECT_EQ(available_bytes(root_), 600000u);
+  write("sys/fs/cgroup/batch/job/memory.stat", "anon 1\ninactive_file 150000\n");
+  EXPECT_EQ(available_bytes(root_), 750000u);
+  // The group above is tighter.
+  write("sys/fs/cgroup/batch/memory.max", "500000\n");
+  EXPECT_EQ(available_bytes(root_), 100000u);
+  write("sys/fs/cgroup/batch/memory.max", "300000\n");
+  EXPECT_EQ(available_bytes(root_), 0u);
+}
+
+TEST_F(AvailableMemory, HonoursControlGroupsOfVersion1) {
+  write("proc/meminfo", "MemAvailable: 1000000 kB\n");
+  write("proc/self/cgroup", "5:cpu,cpuacct:/\n4:memory:/docker/abc\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
+  EXPECT_EQ(available_bytes(root_), 1024000000u);
+  write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "70000\n");
+  write("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "50000\n");
+  write("sys/fs/cgroup/memory/docker/abc/memory.stat", "total_inactive_file 10000\n");
+  EXPECT_EQ(available_bytes(root_), 30000u);
+  // In a container the path may not be there: the root of the mount is the group.
+  write("proc/self/cgroup", "4:memory:/elsewhere\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "8000\n");
+  EXPECT_EQ(available_bytes(root_), 3000u);
+}
+
+TEST_F(AvailableMemory, IsThereOnThisMachine) {
+  EXPECT_GT(available_bytes(), 0u);
+}
+
+TEST_F(AvailableMemory, CanBeSetByHand) {
+  limit(12345);
+  EXPECT_EQ(available_bytes(), 12345u);
+  setenv("HEADLAB_MEMORY_LIMIT", "3GiB", 1);
+  try {
+    available_bytes();
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(), "HEADLAB_MEMORY_LIMIT: is \"3GiB\" (allowed: a number of bytes)");
+  }
+}
+
+TEST(FormatBytes, HasOneDigitAfterThePoint) {
+  EXPECT_EQ(format_bytes(0), "0 bytes");
+  EXPECT_EQ(format_bytes(1023), "1023 bytes");
+  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(format_bytes(1048575), "1.0 MiB");
+  EXPECT_EQ(format_bytes(13207024435), "12.3 GiB");
+  EXPECT_EQ(format_bytes(unlimited), "16.0 EiB");
+}
+
+TEST_F(AvailableMemory, RequireSaysWhatToDo) {
+  limit(3 * gib);
+  EXPECT_NO_THROW(require_memory(3 * gib, "for 2 workers", "data.n"));
+  try {
+    require_memory(3 * gib + 1, "for 2 workers", "data.n", "or use --threads 1", "s.toml:3:1");
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "s.toml:3:1: data.n: needs 3.0 GiB of memory for 2 workers, 3.0 GiB available - "
+                 "lower data.n or use --threads 1");
+  }
+}
+
+TEST_F(AvailableMemory, RequireRefusesWhatOverflowedEvenWithoutALimit) {
+  limit(unlimited);
+  EXPECT_NO_THROW(require_memory(unlimited - 1, "at all", "data.n"));
+  EXPECT_THROW(require_memory(unlimited, "at all", "data.n"), InvalidInput);
+}
+
+/// A file whose numbers do not fit is named, whatever its format, before they are read.
+TEST_F(AvailableMemory, RefusesADataFileByItsName) {
+  write("numbers.csv", "1,2\n3,4\n5,6\n");
+  write("numbers.npy", std::string("\x93NUMPY\x01\x00\x38\x00", 10) +
+                           "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}\n" +
+                           std::string(12, '\0'));
+  const auto refusal = [&](const std::string& file) -> std::string {
+    try {
+      read_table((root_ / file).string());
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto expected = [&](const std::string& file, const std::string& problem) {
+    return (root_ / file).string() + ": needs " + problem +
+           " available - use a file of fewer rows or columns, or NPY of float32";
+  };
+  limit(48);
+  EXPECT_EQ(refusal("numbers.csv"), "");
+  limit(47);
+  EXPECT_EQ(refusal("numbers.csv"),
+            expected("numbers.csv", "48 bytes of memory for its 6 numbers, 47 bytes"));
+  limit(12);
+  EXPECT_EQ(refusal("numbers.npy"), "");
+  limit(11);
+  EXPECT_EQ(refusal("numbers.npy"),
+            expected("numbers.npy", "12 bytes of memory for its 3 numbers, 11 bytes"));
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Signals every command of headlab at random moments, and checks what docs/resuming.md promises.
+
+signals_check.py HEADLAB [--moments N] [--seed S] [--only NAME]...: starts each command N times (30)
+and sends SIGINT, SIGTERM or SIGHUP after a random time. Its line must come within 2 s, the exit code
+must be 6, no temporary file may stay, and `--resume` must give the figures of an uninterrupted run, to
+the bit. Every other time a second signal follows 1.05 s later, which must end the program within a
+second with exit code 128 + n. Commands without anything to keep quit at the first signal. Prints a row
+for each command; exit code 1 where a promise is broken.
+"""
+import argparse
+import array
+import dataclasses
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STOPPING = "headlab: stopping after this training set; again to quit at once\n"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LINE_S, QUIT_S, END_S = 2.0, 1.0, 60.0
+SECOND_AFTER_S = 1.05
+
+SCENARIO = """[scenario]
+name = "signals"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0]]
+[run]
+seed = 7
+replicates = 300
+"""
+SWEEP = '[sweep]\n"heads.kernel.bandwidth" = '
+LEARNED = ['--set', 'heads.subspaces={ law = "learned", fit = "once", points = 20000, batch = 512, '
+                    'steps = 100000 }']
+
+
+@dataclasses.dataclass
+class Command:
+    name: str
+    arguments: list
+    span: float = 1.5        # seconds within which the first signal is sent
+    resumes: bool = False    # an ended run is resumed and compared with an uninterrupted one
+    looks: bool = True       # the first signal is a request
+    ends: bool = True        # a training set under way ends soon
+
+
+COMMANDS = [
+    Command("run", ["run", "a.toml", "--replicates", "REPLICATES", "--checkpoint", "0.05", "--out", "o",
+                    "--threads", "2"], resumes=True),
+    Command("run, sweep", ["run", "sweep.toml", "--checkpoint", "0.05", "--out", "o", "--threads", "2"],
+            resumes=True),
+    Command("run, many conditions", ["run", "many.toml", "--out", "o"]),
+    Command("run, long training set", ["run", "a.toml", "--set", "data.n=2e9", "--replicates", "4", "--out",
+                                       "o", "--threads", "1"], ends=False),
+    Command("run, heads learned", ["run", "a.toml", *LEARNED, "--out", "o", "--threads", "1"]),
+    Command("run --compare", ["run", "sweep.toml", "--compare", "--out", "o", "--threads", "2"]),
+    Command("dataset", ["dataset", "a.toml", "--replicates", "1e6", "--shards", "100", "--out", "o"]),
+    Command("allocate", ["allocate", "--data", "a.toml", "--budget", "4", "--replicates", "1e9", "--json",
+                         "o.json"]),
+    Command("allocate --map", ["allocate", "--map", "--data", "a.toml", "--budget", "4", "--n", "10,20,40,80",
+                               "--replicates", "1e7", "--out", "o"]),
+    Command("allocate --source theory", ["allocate", "--data", "THEORY", "--source", "theory", "--budget",
+                                         "4096", "--json", "o.json"]),
+    Command("validate", ["validate", "--level", "full", "--out", "o"]),
+    Command("validate --calibrate", ["validate", "--calibrate", "--level", "full", "--out", "o"]),
+    Command("theory", ["theory", "closed.toml", "--json", "o.json"]),
+    Command("hdi", ["hdi", "heads.npy", "--json", "o.json"], span=0.5, looks=False),
+    Command("import-heads", ["import-heads", "MODEL", "--layer", "all", "--out", "heads.nc"], span=0.02,
+            looks=False),
+]
+
+
+def is_ready(process):
+    """Whether the program waits for signals, which then no longer end it."""
+    try:
+        for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():
+            if line.startswith("SigBlk:"):
+                blocked = int(line.split()[1], 16)
+                return bool(blocked >> (signal.SIGINT - 1) & 1) and not blocked >> (signal.SIGUSR1 - 1) & 1
+    except OSError:
+        pass
+    return False
+
+
+def wait_for(condition, seconds, process):
+    """Seconds until the condition holds; None where it does not in time, or the program ends first."""
+    start = time.monotonic()
+    while True:
+        ended = process.poll() is not None
+        if condition():
+            return time.monotonic() - start
+        if ended or time.monotonic() - start > seconds:
+            return None
+        time.sleep(0.002)
+
+
+def default_signals():
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def figures(folder):
+    """All that a run finds, without the time it took."""
+    def bare(value):
+        if isinstance(value, dict):
+            return {k: bare(v) for k, v in value.items() if k not in ("seconds", "weights_per_second")}
+        return [bare(item) for item in value] if isinstance(value, list) else value
+    document = json.loads((folder / "o/summary.json").read_text())
+    if not document["complete"]:
+        raise ValueError("is not complete")
+    return bare(document["conditions"])
+
+
+class Check:
+    def __init__(self, headlab, folder, number_of_moments, seed):
+        self.headlab, self.folder, self.moments, self.random = headlab, folder, number_of_moments, random.Random(seed)
+        self.failures = []
+
+    def start(self, arguments):
+        with open(self.folder / ".err", "wb") as err, open(self.folder / ".out", "wb") as out:
+            return subprocess.Popen([self.headlab, *arguments], cwd=self.folder, stdout=out, stderr=err,
+                                    preexec_fn=default_signals)
+
+    def said(self):
+        return (self.folder / ".err").read_text(errors="replace")
+
+    def clean(self):
+        shutil.rmtree(self.folder / "o", ignore_errors=True)
+        for name in ("o.json", "heads.nc"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def whole_files(self):
+        for path in self.folder.rglob("*"):
+            if ".tmp-" in path.name or path.name == ".headlab-lock":
+                return f"{path.name} stays"
+            if path.suffix == ".json":
+                json.loads(path.read_text())
+        return None
+
+    def check(self, command):
+        """Returns what it found, as a row of the table."""
+        expected = None
+        if command.resumes:
+            self.clean()
+            if self.start(command.arguments).wait() != 0:
+                raise SystemExit(f"signals_check: {command.name} fails without a signal: {self.said()}")
+            expected = figures(self.folder)
+        row = {"command": command.name, "moments": self.moments, "done": 0, "ended": 0, "quit": 0, "resumed": 0,
+               "line": 0.0, "quit_s": 0.0, "end_s": 0.0}
+        for moment in range(self.moments):
+            number = self.random.choice(SIGNALS)
+            delay = self.random.uniform(0, command.span)
+            twice = not command.ends or moment % 2 == 1
+            try:
+                problem = self.one(command, number, delay, twice, expected, row)
+            except (ValueError, OSError) as error:
+                problem = str(error)
+            if problem:
+                self.failures.append(f"{command.name}, {signal.Signals(number).name} after {delay:.3f} s"
+                                     f"{', twice' if twice else ''}: {problem}")
+        return row
+
+    def one(self, command, number, delay, twice, expected, row):
+        self.clean()
+        process = self.start(command.arguments)
+        try:
+            wait_for(lambda: is_ready(process), 30, process)
+            time.sleep(delay)
+            process.send_signal(number)
+            if not command.looks:
+                return self.quits(process, number, row)
+            line = wait_for(lambda: STOPPING in self.said(), LINE_S, process)
+            if line is not None:
+                row["line"] = max(row["line"], line)
+            elif process.poll() is None:
+                return f"no line within {LINE_S} s"
+            if twice and process.poll() is None:
+                wait_for(lambda: False, SECOND_AFTER_S - (line or 0), process)
+                if process.poll() is None:
+                    process.send_signal(number)
+                    return self.quits(process, number, row)
+            took = wait_for(lambda: process.poll() is not None, END_S, process)
+            if took is None:
+                return f"does not end within {END_S} s"
+            row["end_s"] = max(row["end_s"], took + (line or 0))
+            return self.ended(command, process, number, expected, row)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def quits(self, process, number, row):
+        took = wait_for(lambda: process.poll() is not None, QUIT_S, process)
+        if took is None:
+            return f"does not quit within {QUIT_S} s"
+        if process.returncode == 128 + number:
+            row["quit"] += 1
+            row["quit_s"] = max(row["quit_s"], took)
+        elif process.returncode in (0, 6):
+            row["done" if process.returncode == 0 else "ended"] += 1  # just before the signal
+        else:
+            return f"exit code {process.returncode}: {self.said()}"
+        return self.whole_files()
+
+    def ended(self, command, process, number, expected, row):
+        if process.returncode == 0:
+            row["done"] += 1
+            return self.whole_files()
+        # Once its results are written the program no longer looks for signals.
+        if process.returncode == 128 + number and STOPPING not in self.said():
+            row["quit"] += 1
+            return self.whole_files()
+        if process.returncode != 6:
+            return f"exit code {process.returncode}: {self.said()}"
+        row["ended"] += 1
+        problem = self.whole_files()
+        if problem or not command.resumes:
+            return problem
+        if self.start([*command.arguments, "--resume"]).wait() != 0:
+            return f"does not resume: {self.said()}"
+        if figures(self.folder) != expected:
+            return "has other figures when resumed"
+        row["resumed"] += 1
+        return None
+
+
+def write_inputs(folder, root):
+    (folder / "a.toml").write_text(SCENARIO)
+    (folder / "many.toml").write_text(SCENARIO + SWEEP + "{ linspace = [0.1, 1, 900000] }\n")
+    (folder / "sweep.toml").write_text(
+        SCENARIO.replace("n = 20\n", "n = 8000\n") + SWEEP + "{ linspace = [0.2, 1, 400] }\n")
+    (folder / "closed.toml").write_text(
+        SCENARIO.replace("dim = 2\n", "dim = 1\n").replace("count = 2\n", "count = 4\n") + SWEEP +
+        "{ linspace = [0.2, 1, 400] }\n")
+    heads, d, k = 32, 512, 32
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({heads}, {d}, {k}), }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    numbers = random.Random(1)
+    values = array.array("d", (numbers.gauss(0, 1) for _ in range(heads * d * k)))
+    (folder / "heads.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") +
+                                       header.encode() + values.tobytes())
+    places = {"THEORY": str(root / "scenarios/scaling_law_theory.toml"),
+              "MODEL": str(root / "scenarios/data/small_model")}
+    for command in COMMANDS:
+        command.arguments = [places.get(a, a) for a in command.arguments]
+
+
+def replicates_of_seconds(check, seconds):
+    """Replicates that a run takes so long for."""
+    count, took = 10000, 0.0
+    while took < seconds / 4 and count < 10**9:
+        count *= 2
+        start = time.monotonic()
+        check.start(["run", "a.toml", "--replicates", str(count), "--threads", "2"]).wait()
+        took = time.monotonic() - start
+    return str(int(count * seconds / took))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("headlab")
+    parser.add_argument("--moments", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[])
+    arguments = parser.parse_args()
+    unknown = set(arguments.only) - {command.name for command in COMMANDS}
+    if unknown:
+        parser.error(f"--only: unknown: {', '.join(sorted(unknown))}")
+    headlab = str(pathlib.Path(arguments.headlab).resolve())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_inputs(folder, pathlib.Path(__file__).resolve().parent.parent.parent)
+        check = Check(headlab, folder, arguments.moments, arguments.seed)
+        replicates = None
+        print("| command | moments | ended with 6 | quit with 128 + n | done before | resumed, same figures | "
+              "line after [s] | quit after [s] | ended after [s] |\n|---|---|---|---|---|---|---|---|---|", flush=True)
+        for command in COMMANDS:
+            if arguments.only and command.name not in arguments.only:
+                continue
+            if "REPLICATES" in command.arguments:
+                replicates = replicates or replicates_of_seconds(check, 3)
+                command.arguments = [replicates if a == "REPLICATES" else a for a in command.arguments]
+            row = check.check(command)
+            print(f"| {row['command']} | {row['moments']} | {row['ended']} | {row['quit']} | {row['done']} | "
+                  f"{row['resumed'] if command.resumes else '–'} | {row['line']:.2f} | {row['quit_s']:.2f} | "
+                  f"{row['end_s']:.1f} |", flush=True)
+        for failure in check.failures:
+            print("signals_check:", failure, file=sys.stderr)
+        sys.exit(1 if check.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
