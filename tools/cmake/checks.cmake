@@ -5,6 +5,7 @@ if(NOT HEADLAB_TESTS)
   return()
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
+set(HEADLAB_TESTED_PAGES real-heads.md hdi.md allocation.md)  # of docs/: all of their commands
 
 # Each header compiles alone: for each there is a file that includes it twice and nothing else. No other
 # file shows that, because files of a folder are compiled as one. A *-inl.h file is included once per
@@ -102,6 +103,24 @@ add_test(NAME heads_of_checkpoints
 add_test(NAME heads_of_models
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/models_check.py $<TARGET_FILE:headlab>)
 set_tests_properties(xarray datasets bench_programs heads_of_checkpoints heads_of_models PROPERTIES SKIP_RETURN_CODE 77)
+
+# The commands of pages that are read with a terminal beside them do what the pages say.
+set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)
+list(TRANSFORM HEADLAB_TESTED_PAGES PREPEND ${PROJECT_SOURCE_DIR}/docs/ OUTPUT_VARIABLE pages)
+add_test(NAME doc_commands
+  COMMAND ${HEADLAB_PYTHON} ${pages_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR} ${pages})
+# headlab_faulty_page(NAME FOUND TEXT): the check finds FOUND in a page of the text.
+function(headlab_faulty_page name found text)
+  file(CONFIGURE OUTPUT ${check_dir}/pages/${name}.md CONTENT "${text}\n" @ONLY)
+  add_test(NAME doc_commands_finds_${name} COMMAND ${HEADLAB_PYTHON} ${pages_script} $<TARGET_FILE:headlab>
+           ${PROJECT_SOURCE_DIR} ${check_dir}/pages/${name}.md)
+  set_tests_properties(doc_commands_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}")
+endfunction()
+headlab_faulty_page(error "exit code 2 for 0" "    headlab run there_is_none.toml")
+headlab_faulty_page(number "the output lacks: Rounds 3" "    $ headlab --version\n    Rounds 3")
+headlab_faulty_page(estimate "the output lacks: 0.0083"
+  "    $ headlab run scenarios/quickstart.toml --replicates 64\n    ...\n    0.0083 ± 0.0000064")
+headlab_faulty_page(nothing "nothing.md: no command" "Prose.")
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""doc_commands.py HEADLAB SOURCE PAGE...: runs the commands of pages as a reader would.
+
+Each page is read in a scratch folder of its own, with HEADLAB on the path as `headlab` and SOURCE/scenarios
+there. A fenced TOML block that opens with a comment naming a file ("# mine.toml") becomes that file. A line of an
+indented block that starts with `headlab` or `$ headlab` is run; it has to end with exit code 0, or with N
+where the line ends in the comment "# exit code N". What follows a `$ headlab` line up to the end of the block is
+the output that the page promises: its words have to appear in this order, a line `...` stands for anything, and a
+number with a standard error has to lie within six of them. Other numbers (times, rates) are not compared.
+
+Prints one line for each fault and ends with 1 where there is one.
+"""
+
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?"
+ESTIMATE = re.compile(rf"({NUMBER})\s*±\s*({NUMBER})")
+
+
+def steps_of(page):
+    """Yields (line, "file", (name, text)) and (line, "run", (command, exit code, promised lines))."""
+    lines = page.read_text().splitlines()
+    i = 0
+    while i < len(lines):
+        if lines[i].startswith("```"):
+            first = i + 1
+            i = first
+            while lines[i] != "```":
+                i += 1
+            name = re.fullmatch(r"#\s*([\w./-]+\.toml)", lines[first]) if first < i else None
+            if name:
+                yield first, "file", (name[1], "\n".join(lines[first:i]) + "\n")
+        elif lines[i].startswith("    ") and (i == 0 or not lines[i - 1].strip()):
+            block = i
+            while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):
+                i += 1
+            yield from commands_of(block, [line[4:].rstrip() for line in lines[block:i]])
+            continue
+        i += 1
+
+
+def commands_of(start, block):
+    i = 0
+    while i < len(block):
+        command = block[i]
+        number = start + i + 1
+        i += 1
+        promises = command.startswith("$ ")
+        command = command.removeprefix("$ ")
+        if not command.startswith("headlab"):
+            continue
+        while command.endswith("\\"):
+            command = command[:-1] + block[i].strip()
+            i += 1
+        code = re.search(r"#.*exit code (\d+)", command)
+        promised = []
+        while promises and i < len(block) and not block[i].startswith("$ "):
+            promised.append(block[i])
+            i += 1
+        yield number, "run", (command, int(code[1]) if code else 0, promised)
+
+
+def tokens(text):
+    """Words, and numbers as (value, standard error); the error is NaN where none stands behind."""
+    found = []
+    for match in re.finditer(rf"(?P<value>{NUMBER})(?:\s*±\s*(?P<error>{NUMBER}))?|(?P<word>[^\s\d]+?(?=\s|\d|$))", text):
+        word = match["word"]
+        found.append(word if word else (float(match["value"]), float(match["error"] or "nan")))
+    return found
+
+
+def alike(promised, seen):
+    if isinstance(promised, str) or isinstance(seen, str):
+        return promised == seen
+    (value, error), (other, other_error) = promised, seen
+    if math.isnan(error) or math.isnan(other_error):
+        return math.isnan(error) == math.isnan(other_error)  # a time or a rate, or a count
+    return abs(value - other) <= 6 * max(error, other_error)
+
+
+def missing(promised, output):
+    """The first promised part (up to a line of "...") that the output lacks, or None."""
+    seen = tokens(output)
+    at = 0
+    for part in re.split(r"^\s*\.\.\.\s*$", "\n".join(promised), flags=re.MULTILINE):
+        wanted = tokens(part)
+        while at + len(wanted) <= len(seen) and not all(map(alike, wanted, seen[at:])):
+            at += 1
+        if at + len(wanted) > len(seen):
+            return " ".join(part.split())
+        at += len(wanted)
+    return None
+
+
+def check(page, headlab, source):
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        bin_folder = Path(folder, "bin")
+        work = Path(folder, "work")
+        bin_folder.mkdir()
+        work.mkdir()
+        Path(bin_folder, "headlab").symlink_to(headlab)
+        Path(work, "scenarios").symlink_to(source / "scenarios")
+        environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}", COLUMNS="110")
+        runs = 0
+        for number, kind, content in steps_of(page):
+            if kind == "file":
+                Path(work, content[0]).write_text(content[1])
+                continue
+            command, code, promised = content
+            runs += 1
+            done = subprocess.run(command, shell=True, executable="/bin/bash", cwd=work, env=environment,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            where = f"{page.name}:{number}: {shlex.join(shlex.split(command, comments=True))}"
+            if done.returncode != code:
+                said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or [""]
+                faults.append(f"{where}: exit code {done.returncode} for {code}: {said[0]}")
+            elif lacking := missing(promised, done.stdout + done.stderr):
+                faults.append(f"{where}: the output lacks: {lacking}")
+        if runs == 0:
+            faults.append(f"{page.name}: no command")
+    return faults
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit("usage: doc_commands.py HEADLAB SOURCE PAGE...")
+    headlab, source = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    faults = [fault for page in sys.argv[3:] for fault in check(Path(page), headlab, source)]
+    print("\n".join(faults) if faults else f"{len(sys.argv) - 3} pages: every command does what its page says")
+    sys.exit(1 if faults else 0)
+
+
+main()
