@@ -24,6 +24,7 @@
 #include "tools/cli/commands/hdi.h"
 #include "tools/cli/commands/import_heads.h"
 #include "tools/cli/commands/list.h"
+#include "tools/cli/commands/report.h"
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
@@ -48,6 +49,7 @@ struct Arguments {
   DatasetArguments dataset;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
+  ReportArguments report;
   std::string list;
   std::string help;
   std::string completion;
@@ -73,6 +75,13 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
       ->disable_flag_override();
 }
 
+void add_report_file(CLI::App& command, std::optional<std::string>& report) {
+  command
+      .add_option("--report", report,
+                  "Write the results as one HTML file with pictures, which needs no network")
+      ->type_name("FILE");
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
   command->add_option("SCENARIO.toml", run.scenario, "The scenario file, or - for standard input")
@@ -83,6 +92,7 @@ void add_run(CLI::App& app, RunArguments& run) {
   command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
   command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, run.report);
   command
       ->add_flag("--resume", run.resume,
                  "Resume the run whose results are in --out; --replicates may be more")
@@ -136,6 +146,7 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
       ->add_option("--json", validate.run.json,
                    "Write the verdicts to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, validate.run.report);
   add_simulation(*command, validate.run);
 }
 
@@ -174,7 +185,8 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                  "Say so for every setting of the scenario's sweep, rule and budget")
       ->disable_flag_override();
   command
-      ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
+      ->add_option("--out", allocate.run.out,
+                   "Folder for the map, map.nc and map.json; made if it is not there")
       ->type_name("DIR");
   add_overwrite(*command, allocate.run.overwrite);
   command
@@ -192,6 +204,7 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
       ->add_option("--json", allocate.run.json,
                    "Write the advice to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, allocate.run.report);
   add_simulation(*command, allocate.run);
   command->get_option("--replicates")
       ->description("Most training sets of an allocation; the default is 65536");
@@ -237,6 +250,7 @@ void add_hdi(CLI::App& app, HdiArguments& hdi) {
       ->type_name("");
   command->add_option("--json", hdi.json, "Write the figures to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, hdi.report);
   command
       ->add_option("--kv-heads", hdi.kv_heads,
                    "Groups of heads that share keys, of a file that does not say")
@@ -284,6 +298,17 @@ void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
       ->type_name("N");
 }
 
+void add_report(CLI::App& app, ReportArguments& report) {
+  CLI::App* command = app.add_subcommand(
+      "report", "Write results as one HTML file with pictures, which needs no network");
+  command
+      ->add_option("DIR", report.folders,
+                   "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi")
+      ->type_name("");
+  command->add_option("--out", report.out, "The file; the default is report.html")
+      ->type_name("FILE");
+}
+
 std::string exit_codes_text() {
   std::string text = "Exit codes:\n";
   for (const ExitCodeMeaning& one : exit_code_meanings()) {
@@ -306,6 +331,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_dataset(app, arguments.dataset);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
+  add_report(app, arguments.report);
   app.add_subcommand(
          "list", "Show laws, claims, architectures of models, and the scenarios that come along")
       ->add_option("laws|claims|architectures|scenarios", arguments.list,
@@ -438,6 +464,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "dataset") return command_dataset(arguments.dataset);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
+  if (name == "report") return command_report(arguments.report);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();
   if (name == "completion") return command_completion(app, arguments.completion);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What differs between the conditions of a run, and how a picture lays it out.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tools/report/scale.h"
+#include "tools/report/source.h"
+
+namespace headlab::tools {
+
+/// One value of a swept key.
+struct Level {
+  std::string text;
+  double number;  ///< NaN where the value is not one number
+};
+
+/// A swept key, with keys that move along with it.
+struct SweptKey {
+  std::string key;
+  std::vector<std::string> along;
+  std::vector<Level> levels;  ///< numbers ascending, others in the order of the conditions
+  bool numeric = false;
+
+  /// "data.n (and heads.dim)"
+  std::string title() const;
+};
+
+struct Sweep {
+  std::vector<SweptKey> keys;
+  std::vector<std::vector<std::size_t>> places;  ///< [conditions][keys], a level
+
+  /// "data.n 50, heads.count 4"
+  std::string condition_text(std::size_t condition) const;
+};
+
+/// Finds the keys by which the parameters of conditions differ.
+Sweep sweep_of(const Json& conditions);
+
+/// Conditions along one key, the others held fast.
+struct Panel {
+  std::string title;
+  std::vector<std::size_t> conditions;  ///< in the order of their places
+};
+
+/// Small multiples: a panel for every combination of the keys that are not along the axis.
+struct Layout {
+  const SweptKey* along = nullptr;  ///< of the sweep; nullptr where nothing is swept
+  std::size_t along_number = 0;
+  std::vector<Panel> panels;
+  std::string left_out;  ///< a sentence, where not all conditions are shown
+
+  bool numeric() const { return along != nullptr && along->numeric; }
+  /// Where a condition stands: its number, or that of its level.
+  double place(const Sweep& sweep, std::size_t condition) const;
+  ScaleKind scale() const;
+  std::vector<Tick> ticks() const;
+};
+
+/// At most `panels` panels of `points` conditions.
+Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points);
+
+}  // namespace headlab::tools
