@@ -15,6 +15,7 @@ namespace headlab {
 /// The mean squared error of the ensemble after some replicates, averaged over the queries.
 struct MseAfter {
   std::uint64_t replicates = 0;
+  std::size_t nodes = 0;  ///< behind the standard error
   Estimate mse;
 };
 

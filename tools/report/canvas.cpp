@@ -153,7 +153,7 @@ LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& ticks) {
   });
   // Numbers that do not fit lose some of them; words are turned.
   if (!words || widest + 8 <= nearest) return {};
-  return {.turned = true, .height = 0.6 * widest + 2 * text_size};
+  return {.turned = true, .height = 0.5 * widest + 16};
 }
 
 void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text) {

@@ -212,7 +212,7 @@ Canvas draw_components(ComponentsPicture& picture) {
     draw_y_axis(canvas, axes, {"error", axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks},
                 relative == 0);
-    if (axes.y.holds(0) && y_range.low < 0) {
+    if (y_range.low < 0 && axes.y.holds(0)) {
       canvas.line({box.left, axes.y(0)}, {box.right, axes.y(0)}, "axis");
     }
     const auto all = series_of(picture.drawn[p]);

@@ -119,13 +119,13 @@ Canvas draw_stacks(const std::vector<Stack>& stacks) {
   return canvas;
 }
 
+/// "bias² is 57 % of it, variance 33 % and covariance 9.9 %"
 std::string shares_text(const Stack& stack) {
   std::string text;
   for (std::size_t t = 0; t < 3; ++t) {
-    text += std::string(t == 0   ? ""
-                        : t == 2 ? " and "
-                                 : ", ") +
-            terms_of_error[t].name + " " + percent_text(stack.terms[t] / stack.mse);
+    if (t > 0) text += t == 2 ? " and " : ", ";
+    text += terms_of_error[t].name + std::string(t == 0 ? " is " : " ") +
+            percent_text(stack.terms[t] / stack.mse) + (t == 0 ? " of it" : "");
   }
   return text;
 }
@@ -149,11 +149,13 @@ std::vector<Figure> decomposition_figures(const Source& source) {
   }
   std::vector<Stack> shown;
   for (const std::size_t i : spread(all.size(), max_bars)) shown.push_back(all[i]);
-  const std::string where = best->label.empty() ? "" : ", which " + best->label + " has,";
-  const std::string finding =
-      best->mse > 0 ? (all.size() == 1 ? "Of the MSE of " : "Of the smallest MSE, ") +
-                          short_number(best->mse) + where + " " + shares_text(*best) + "."
-                    : "The smallest MSE is not positive, so that it has no shares.";
+  const std::string where =
+      best->label.empty()
+          ? "Of the MSE of " + short_number(best->mse) + ", "
+          : "At " + best->label + ", where the MSE is smallest (" + short_number(best->mse) + "), ";
+  const std::string finding = best->mse > 0
+                                  ? where + shares_text(*best) + "."
+                                  : "The smallest MSE is not positive, so that it has no shares.";
   const bool negative =
       std::ranges::any_of(shown, [](const Stack& stack) { return stack.below() < 0; });
   const std::string thinned = thin_rows(table);

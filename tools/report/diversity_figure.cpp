@@ -130,8 +130,9 @@ std::vector<Figure> diversity_figures(const Source& source) {
       if (at.value < at.random_mean) ++below;
       if (most == nullptr || std::abs(at.z) > std::abs(most->z)) most = &at;
     }
-    finding += (finding.empty() ? "" : " ") + panel.name + " is below that of random heads in " +
-               std::to_string(below) + " of " + std::to_string(panel.layers.size()) + " layers" +
+    finding += (finding.empty() ? "" : " ") + ("The index " + panel.name) +
+               " is below that of random heads in " + std::to_string(below) + " of " +
+               std::to_string(panel.layers.size()) + " layers" +
                (std::isfinite(most->z) ? ", farthest in layer " + axis_number(most->layer) +
                                              " (z " + short_number(most->z) + ")"
                                        : "") +

@@ -187,7 +187,10 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices) {
              });
   }
   const std::size_t columns = std::min<std::size_t>(std::max<std::size_t>(matrices.size(), 1), 2);
-  const double side = columns == 1 ? 330 : 290;
+  std::size_t heads = 1;
+  for (const HeadMatrix& matrix : matrices) heads = std::max(heads, matrix.heads);
+  const double side =
+      std::clamp(45.0 * static_cast<double>(heads), 120.0, columns == 1 ? 330.0 : 290.0);
   const double step = figure_width / static_cast<double>(columns);
   const double row = side + 62;
   const std::size_t rows = (matrices.size() + columns - 1) / columns;

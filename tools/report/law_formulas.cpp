@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "engine/scenario/law_reader.h"
 #include "tools/report/markup.h"
@@ -13,6 +14,7 @@ namespace headlab::tools {
 namespace {
 
 constexpr std::size_t longest_parameter = 160;
+constexpr std::size_t max_values_of_parameter = 6;
 
 /// By family and law. A law that is missing is shown with its summary.
 const std::map<std::pair<std::string, std::string>, std::string>& formulas() {
@@ -66,20 +68,39 @@ std::string law_formula(const std::string& family, const std::string& law) {
   return found == formulas().end() ? "" : found->second;
 }
 
-std::string law_html(const std::string& family, const Json& law) {
-  const std::string name = text_of(member(law, "law"));
+std::string law_html(const std::string& family, const std::vector<const Json*>& laws) {
+  const std::string name = text_of(member(*laws.front(), "law"));
   const std::string formula = law_formula(family, name);
   std::string text = element("strong", escaped(name)) + ": ";
   text += formula.empty() ? escaped(summary_of(family, name)) : mathml(formula);
-  std::string parameters;
-  if (law.is_object()) {
-    for (const auto& [key, value] : law.items()) {
+  // Values of every parameter, in the order of the laws.
+  std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
+  for (const Json* law : laws) {
+    if (!law->is_object()) continue;
+    for (const auto& [key, value] : law->items()) {
       if (key == "law") continue;
-      parameters += (parameters.empty() ? "" : "; ") + key + " = " +
-                    shortened(value.is_string() ? text_of(value) : value.dump(), longest_parameter);
+      auto parameter = std::ranges::find(parameters, key,
+                                         &std::pair<std::string, std::vector<std::string>>::first);
+      if (parameter == parameters.end()) {
+        parameter = parameters.insert(parameter, {key, std::vector<std::string>()});
+      }
+      const std::string words =
+          shortened(value.is_string() ? text_of(value) : value.dump(), longest_parameter);
+      std::vector<std::string>& values = parameter->second;
+      if (std::ranges::find(values, words) == values.end()) values.push_back(words);
     }
   }
-  return text + (parameters.empty() ? "" : element("p", {{"class", "note"}}, escaped(parameters)));
+  std::string list;
+  for (const auto& [key, values] : parameters) {
+    list += (list.empty() ? "" : "; ") + key + " = ";
+    for (std::size_t i = 0; i < std::min(values.size(), max_values_of_parameter); ++i) {
+      list += (i == 0 ? "" : " or ") + values[i];
+    }
+    if (values.size() > max_values_of_parameter) {
+      list += " or … (" + std::to_string(values.size()) + " values)";
+    }
+  }
+  return text + (list.empty() ? "" : element("p", {{"class", "note"}}, escaped(list)));
 }
 
 }  // namespace headlab::tools

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/report/source.h"
 
@@ -11,7 +12,8 @@ namespace headlab::tools {
 /// The formula of a law in the notation of mathml(); empty where the law has none.
 std::string law_formula(const std::string& family, const std::string& law);
 
-/// A law with its formula (else its summary) and its parameters, as the content of a <dd>.
-std::string law_html(const std::string& family, const Json& law);
+/// A law with its formula (else its summary) and its parameters, as the content of a <dd>; `laws`
+/// differ in their parameters alone, and there is at least one.
+std::string law_html(const std::string& family, const std::vector<const Json*>& laws);
 
 }  // namespace headlab::tools

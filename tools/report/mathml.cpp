@@ -47,7 +47,8 @@ class FormulaReader {
     const bool sum = base == "<mo>∑</mo>";
     std::string below, above;
     while (at_ < text_.size() && (text_[at_] == '_' || text_[at_] == '^')) {
-      (takes('_') || !takes('^') ? below : above) = group();
+      std::string& script = text_[at_++] == '_' ? below : above;
+      script = group();
     }
     if (below.empty() && above.empty()) return base;
     if (above.empty()) return element(sum ? "munder" : "msub", base + below);

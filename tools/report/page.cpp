@@ -80,12 +80,15 @@ std::string thinned_html(const Source& source) {
          "\n";
 }
 
-/// One source with its sections; `figures` counts those of the page.
-std::string source_html(const Source& source, const std::string& id, std::size_t& figures) {
-  std::string text = heading("h2", id, source_title(source)) + thinned_html(source);
+/// One source with its sections; `figures` counts those of the page. A source that has the page to
+/// itself needs no heading besides the page's.
+std::string source_html(const Source& source, const std::string& id, std::size_t& figures,
+                        bool alone) {
+  const char* level = alone ? "h2" : "h3";
+  std::string text = (alone ? "" : heading("h2", id, source_title(source))) + thinned_html(source);
   const std::vector<Section> before = sections_before_figures(source);
   for (const Section& section : before) {
-    text += heading("h3", id + "-" + std::to_string(&section - before.data() + 1), section.title) +
+    text += heading(level, id + "-" + std::to_string(&section - before.data() + 1), section.title) +
             section.html;
   }
   const std::size_t first = figures + 1;
@@ -93,10 +96,10 @@ std::string source_html(const Source& source, const std::string& id, std::size_t
   for (const Figure& figure : all) text += figure_html(figure, ++figures);
   if (all.empty()) text += element("p", "The results hold nothing to draw yet.") + "\n";
   for (const Section& section : sections_behind_figures(source)) {
-    text += heading("h3", id + "-verdicts", section.title) + section.html;
+    text += heading(level, id + "-verdicts", section.title) + section.html;
   }
-  return element("section", {{"aria-labelledby", id}},
-                 text + heading("h3", id + "-provenance", "Provenance") +
+  return element("section", {{"aria-labelledby", alone ? "title" : id}},
+                 text + heading(level, id + "-provenance", "Provenance") +
                      provenance_html(source, all, first)) +
          "\n";
 }
@@ -113,7 +116,7 @@ std::string report_page(const std::vector<Source>& sources) {
       "\n" + empty_element("meta", {{"name", "viewport"}, {"content", "width=device-width"}}) +
       "\n" + empty_element("meta", {{"name", "generator"}, {"content", report_generator}}) + "\n" +
       element("title", escaped(title)) + "\n" + element("style", report_style) + "\n";
-  std::string body = element("h1", escaped(title)) + "\n";
+  std::string body = heading("h1", "title", title);
   std::string contents, survives, parts;
   std::size_t figures = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -121,7 +124,7 @@ std::string report_page(const std::vector<Source>& sources) {
     contents +=
         element("li", element("a", {{"href", "#" + id}}, escaped(source_title(sources[i]))));
     survives += survives_html(sources[i]);
-    parts += source_html(sources[i], id, figures);
+    parts += source_html(sources[i], id, figures, sources.size() == 1);
   }
   if (sources.size() > 1) {
     body += element("nav", {{"aria-label", "Contents"}}, element("ol", contents)) + "\n";

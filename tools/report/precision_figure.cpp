@@ -29,7 +29,8 @@ double target_of(const Json& document, std::size_t condition, double mse) {
 struct PrecisionSeries {
   std::string name;
   std::size_t color = 0;
-  std::vector<Point> points = {};  ///< replicates, relative MCSE in percent
+  std::vector<Point> points = {};   ///< replicates, relative MCSE in percent
+  std::vector<double> errors = {};  ///< two standard errors of the latter, as a share of it
   double target = std::numeric_limits<double>::quiet_NaN();
 };
 
@@ -39,6 +40,10 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
     for (const Point& point : one.points) {
       replicates.push_back(point.x);
       percents.push_back(point.y);
+    }
+    for (std::size_t i = 0; i < one.points.size(); ++i) {
+      percents.push_back(one.points[i].y * (1 + one.errors[i]));
+      percents.push_back(one.points[i].y * (1 - one.errors[i]));
     }
     percents.push_back(100 * one.target);
   }
@@ -69,6 +74,12 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
     std::vector<Point> places;
     for (const Point& point : one.points) places.push_back(axes.at(point.x, point.y));
     canvas.polyline(places, "line " + color);
+    // Whiskers of one condition; those of the others are about as long.
+    for (std::size_t i = 0; i < places.size() && one.color == 0; ++i) {
+      const Point& point = one.points[i];
+      canvas.line(axes.at(point.x, point.y * (1 - one.errors[i])),
+                  axes.at(point.x, point.y * (1 + one.errors[i])), "whisker thin " + color);
+    }
     for (const Point& place : places) canvas.mark(one.color, place, false, 3.5);
     if (std::isfinite(one.target) && one.target > 0) {
       const double height = axes.y(100 * one.target);
@@ -100,6 +111,8 @@ std::vector<Figure> precision_figures(const Source& source) {
                             percent_text(share)});
       if (std::isfinite(share) && share > 0) {
         series.points.push_back({static_cast<double>(point.replicates), 100 * share});
+        // Of a standard deviation over G nodes, 1/sqrt(2 (G - 1)).
+        series.errors.push_back(2 / std::sqrt(2.0 * static_cast<double>(point.nodes - 1)));
       }
     }
     if (series.points.size() < 2) continue;
@@ -109,25 +122,25 @@ std::vector<Figure> precision_figures(const Source& source) {
   if (all.empty()) return {};
   const auto worst = std::ranges::max_element(
       all, {}, [](const PrecisionSeries& one) { return one.points.back().y; });
-  const Point first = worst->points.front(), last = worst->points.back();
-  const double slope = std::log(last.y / first.y) / std::log(last.x / first.x);
+  const Point last = worst->points.back();
+
   std::string met;
   const Json& target_met = member(source.document, "target_met");
   if (target_met.is_boolean()) {
     met = target_met.get<bool>() ? "Every target is met." : "Not every target is met.";
   }
-  char exponent[32];
-  std::snprintf(exponent, sizeof exponent, "%.2f", slope);
+
   return {{.title = "Precision against the replicates",
            .finding = sentences(
                {"After " + axis_number(last.x) + " replicates the relative MCSE of the MSE is " +
                     percent_text(last.y / 100) +
-                    (all.size() > 1 ? " where it is largest, at " + worst->name + "," : "") +
-                    " and fell as R to the power " + exponent + " (−0.5 is expected).",
+                    (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
+                    "; half of it takes about " + axis_number(4 * last.x) + " replicates.",
                 met}),
            .canvas = draw_precision(all),
            .table = std::move(table),
-           .note = sentences({"Dotted: 1/√R through the last point.",
+           .note = sentences({"Dotted: 1/√R through the last point. Whiskers are ± 2 standard "
+                              "errors of the MCSE itself, which few nodes make large at first.",
                               all.size() < source.conditions
                                   ? "Shows " + std::to_string(all.size()) + " of " +
                                         std::to_string(source.conditions) + " conditions."

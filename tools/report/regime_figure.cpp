@@ -4,7 +4,10 @@
 #include <map>
 #include <set>
 
+#include "engine/files/document.h"
+#include "engine/files/error.h"
 #include "tools/report/figures.h"
+#include "tools/report/sweep.h"
 
 namespace headlab::tools {
 namespace {
@@ -36,23 +39,49 @@ std::vector<RegimeStyle> regime_styles(const std::vector<const Json*>& cells) {
   return styles;
 }
 
-/// The setting without what all cells have in common; laws by their names.
-std::string setting_label(const Json& setting, const std::set<std::string>& varies) {
-  std::string text;
-  for (const auto& [key, value] : setting.items()) {
-    if (!varies.contains(key)) continue;
-    std::string word = text_of(value);
-    // TOML: "normal" or { law = "normal", dim = 12 }.
-    const std::string law = "law = \"";
-    if (const auto at = word.find(law); at != std::string::npos) {
-      std::string rest = word.substr(at + law.size());
-      const std::size_t end = rest.find('"');
-      std::string parameters = end == std::string::npos ? "" : rest.substr(end + 1);
-      std::erase_if(parameters, [](char c) { return c == '}' || c == '{' || c == ','; });
-      word = rest.substr(0, end) + parameters;
+/// A value of a setting, which is TOML, as JSON.
+Json setting_value(const std::string& toml) {
+  try {
+    return Json::parse(to_json(parse_value(toml, "setting", {})), nullptr, false);
+  } catch (const InvalidInput&) {
+    return toml;
+  }
+}
+
+/// Short texts of the values of every swept key that has several.
+using SettingTexts = std::map<std::string, std::map<std::string, std::string>>;
+SettingTexts setting_texts(const std::vector<const Json*>& cells) {
+  std::map<std::string, std::map<std::string, Json>> values;
+  for (const Json* cell : cells) {
+    const Json& setting = member(*cell, "setting");
+    if (!setting.is_object()) continue;
+    for (const auto& [key, value] : setting.items()) {
+      values[key].emplace(text_of(value), setting_value(text_of(value)));
     }
-    std::erase(word, '"');
-    text += (text.empty() ? "" : ", ") + key.substr(key.rfind('.') + 1) + " " + word;
+  }
+  SettingTexts texts;
+  for (const auto& [key, of_key] : values) {
+    if (of_key.size() < 2) continue;
+    std::vector<const Json*> all;
+    for (const auto& [toml, value] : of_key) all.push_back(&value);
+    const std::vector<std::string> words = level_texts(all);
+    std::size_t i = 0;
+    for (const auto& [toml, value] : of_key) texts[key][toml] = words[i++];
+  }
+  return texts;
+}
+
+/// The setting without what all cells have in common.
+std::string setting_label(const Json& setting, const SettingTexts& texts) {
+  std::string text;
+  if (!setting.is_object()) return text;
+  for (const auto& [key, value] : setting.items()) {
+    const auto of_key = texts.find(key);
+    if (of_key == texts.end()) continue;
+    std::string path = key;
+    if (path.ends_with(".law")) path.resize(path.size() - 4);
+    text += (text.empty() ? "" : ", ") + path.substr(path.rfind('.') + 1) + " " +
+            of_key->second.at(text_of(value));
   }
   return text;
 }
@@ -70,19 +99,10 @@ std::size_t number_in(std::vector<std::string>& names, const std::string& name) 
 }
 
 RegimeGrid grid_of(const std::vector<const Json*>& cells) {
-  std::map<std::string, std::set<std::string>> values;
-  for (const Json* cell : cells) {
-    const Json& setting = member(*cell, "setting");
-    if (!setting.is_object()) continue;
-    for (const auto& [key, value] : setting.items()) values[key].insert(value.dump());
-  }
-  std::set<std::string> varies;
-  for (const auto& [key, of_key] : values) {
-    if (of_key.size() > 1) varies.insert(key);
-  }
+  const SettingTexts texts = setting_texts(cells);
   RegimeGrid grid;
   for (const Json* cell : cells) {
-    const std::size_t row = number_in(grid.rows, setting_label(member(*cell, "setting"), varies));
+    const std::size_t row = number_in(grid.rows, setting_label(member(*cell, "setting"), texts));
     const std::size_t column =
         number_in(grid.columns, text_of(member(*cell, "rule")) + ", D " +
                                     axis_number(number_of(member(*cell, "budget"))));

@@ -139,8 +139,13 @@ Range range_of(ScaleKind kind, std::span<const double> values, double margin) {
     const double factor = std::pow(range.high / range.low, margin);
     return {range.low / factor, range.high * factor};
   }
+  if (kind == ScaleKind::signed_log) {
+    const double factor = 1 + 5 * margin;
+    return {range.low * (range.low < 0 ? factor : 1), range.high * (range.high > 0 ? factor : 1)};
+  }
   const double room = margin * (range.high - range.low);
-  return {range.low - room, range.high + room};
+  // What begins or ends at 0 has nothing beyond it.
+  return {range.low == 0 ? 0 : range.low - room, range.high == 0 ? 0 : range.high + room};
 }
 
 ScaleKind kind_for_levels(std::span<const double> levels) {

@@ -51,7 +51,8 @@ class Scale {
 /// one.
 bool has_place(ScaleKind kind, double value);
 
-/// Smallest and largest of the numbers that have a place, widened by `margin` of their distance.
+/// Smallest and largest of the numbers that have a place, widened by `margin` of their distance,
+/// but not beyond 0.
 struct Range {
   double low = 0, high = 1;
 };

@@ -54,16 +54,20 @@ std::vector<const Json*> values_of(const Source& source, std::initializer_list<c
 
 std::string laws_html(const Source& source, const char* family,
                       std::initializer_list<const char*> path) {
-  const std::vector<const Json*> values = values_of(source, path);
+  // A law whose parameters vary is shown once.
+  std::vector<std::vector<const Json*>> laws;
+  for (const Json* value : values_of(source, path)) {
+    const auto same = std::ranges::find_if(laws, [&](const auto& law) {
+      return member(*law.front(), "law") == member(*value, "law");
+    });
+    (same == laws.end() ? laws.emplace_back() : *same).push_back(value);
+  }
   std::string items;
-  for (std::size_t i = 0; i < std::min(values.size(), max_values); ++i) {
-    const std::string law = law_html(family, *values[i]);
-    items += values.size() == 1 ? law : element("li", law);
+  for (const auto& law : laws) {
+    const std::string text = law_html(family, law);
+    items += laws.size() == 1 ? text : element("li", text);
   }
-  if (values.size() > max_values) {
-    items += element("li", "and " + std::to_string(values.size() - max_values) + " more");
-  }
-  return values.size() > 1 ? element("ul", items) : items;
+  return laws.size() > 1 ? element("ul", items) : items;
 }
 
 std::string numbers_html(const Source& source, std::initializer_list<const char*> path) {

@@ -27,11 +27,11 @@ text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-s
 .line,.theory,.target,.whisker{fill:none;stroke:var(--k);stroke-width:1.8}
 .line.c1{stroke-dasharray:9 3}.line.c2{stroke-dasharray:3 3}.line.c3{stroke-dasharray:9 3 3 3}.line.c4{stroke-dasharray:14 4}
 .theory{stroke-width:1.3;stroke-dasharray:1 3;stroke-linecap:round}.target{stroke-width:1.2;stroke-dasharray:6 4}
-.whisker{stroke-width:2}.band{fill:var(--k);fill-opacity:.22}.area{fill:var(--k);stroke:var(--bg);stroke-width:.6}
+.whisker{stroke-width:2}.thin{stroke-width:1;stroke-opacity:.6}.band{fill:var(--k);fill-opacity:.22}.area{fill:var(--k);stroke:var(--bg);stroke-width:.6}
 .mark{fill:var(--k);stroke:var(--bg);stroke-width:.8}.hollow{fill:var(--bg);stroke:var(--k);stroke-width:1.6}
 .hatch{fill:none;stroke:var(--bg);stroke-width:1;stroke-opacity:.75}.zone{fill:var(--zone)}
 .axis,.frame{fill:none;stroke:var(--rule)}.frame{stroke-width:.6}.grid{stroke:var(--grid)}
-.cell{fill:none;stroke:var(--k);stroke-width:1.02}.beyond{--k:var(--rule)}.key{stroke-width:12}
+.cell{fill:none;stroke:var(--k);stroke-width:1;shape-rendering:crispEdges}.beyond{--k:var(--rule)}.key{stroke-width:12}
 @media print{@page{size:A4;margin:15mm}
 :root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--rule:#8a8a8a;--grid:#e4e4e4;--zone:#d9ecf9;
 --c0:#000;--c1:#0072b2;--c2:#e69f00;--c3:#009e73;--c4:#d55e00;--c5:#cc79a7;--c6:#56b4e9}

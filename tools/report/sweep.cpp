@@ -57,27 +57,22 @@ double level_number(const Json& value) {
   return one ? number_of(value.front()) : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// "haar", "normal dim=12", "0.5".
-std::string level_text(const Json& value) {
-  const double number = level_number(value);
-  if (!std::isnan(number)) return number_text(number);
-  if (value.is_string()) return text_of(value);
-  if (!value.is_object()) return value.dump();
-  std::string text = text_of(member(value, "law"));
+constexpr std::size_t longest_part = 24;  ///< of a parameter in a label
+
+/// The law of a value, and what distinguishes it from the others of that law.
+std::string law_text(const Json& value, const std::vector<const Json*>& values) {
+  const Json& law = member(value, "law");
+  std::string text = text_of(law);
   for (const auto& [key, part] : value.items()) {
-    if (key != "law") text += (text.empty() ? "" : " ") + key + "=" + part.dump();
+    if (key == "law") continue;
+    const bool differs =
+        std::ranges::any_of(values, [&, &name = key, &own = part](const Json* other) {
+          return member(*other, "law") == law && member(*other, name) != own;
+        });
+    if (!differs) continue;
+    text += (text.empty() ? "" : " ") + key + "=" + shortened(part.dump(), longest_part);
   }
   return text;
-}
-
-/// Names of laws alone where they tell the levels apart.
-void shorten_laws(std::vector<Level>& levels, const std::vector<const Json*>& values) {
-  std::set<std::string> names;
-  for (const Json* value : values) names.insert(text_of(member(*value, "law")));
-  if (names.size() != values.size() || names.contains("")) return;
-  for (std::size_t i = 0; i < levels.size(); ++i) {
-    levels[i].text = text_of(member(*values[i], "law"));
-  }
 }
 
 void add_key(const FoundKey& found, Sweep& sweep) {
@@ -89,11 +84,12 @@ void add_key(const FoundKey& found, Sweep& sweep) {
     const auto [at, is_new] = numbers.emplace(value->dump(), values.size());
     if (is_new) {
       values.push_back(value);
-      key.levels.push_back({level_text(*value), level_number(*value)});
+      key.levels.push_back({"", level_number(*value)});
     }
     places.push_back(at->second);
   }
-  shorten_laws(key.levels, values);
+  const std::vector<std::string> texts = level_texts(values);
+  for (std::size_t i = 0; i < texts.size(); ++i) key.levels[i].text = texts[i];
   key.numeric =
       std::ranges::none_of(key.levels, [](const Level& level) { return std::isnan(level.number); });
   std::vector<std::size_t> order(key.levels.size());
@@ -149,11 +145,31 @@ std::string SweptKey::title() const {
   return text + (along.empty() ? "" : ")");
 }
 
+std::vector<std::string> level_texts(const std::vector<const Json*>& values) {
+  std::vector<std::string> texts;
+  for (const Json* value : values) {
+    const double number = level_number(*value);
+    texts.push_back(!std::isnan(number)  ? number_text(number)
+                    : value->is_string() ? text_of(*value)
+                    : value->is_object() ? law_text(*value, values)
+                                         : value->dump());
+  }
+  return texts;
+}
+
+std::string Sweep::short_key(std::size_t key) const {
+  const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  const std::string name = last(keys[key].key);
+  const auto same =
+      std::ranges::count_if(keys, [&](const SweptKey& other) { return last(other.key) == name; });
+  return same == 1 ? name : keys[key].key;
+}
+
 std::string Sweep::condition_text(std::size_t condition) const {
   std::string text;
   for (std::size_t k = 0; k < keys.size(); ++k) {
     text +=
-        (text.empty() ? "" : ", ") + keys[k].key + " " + keys[k].levels[places[condition][k]].text;
+        (text.empty() ? "" : ", ") + short_key(k) + " " + keys[k].levels[places[condition][k]].text;
   }
   return text;
 }
@@ -215,7 +231,7 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
     std::string title;
     for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
       if (k == layout.along_number) continue;
-      title += (title.empty() ? "" : ", ") + sweep.keys[k].key + " = " +
+      title += (title.empty() ? "" : ", ") + sweep.short_key(k) + " " +
                sweep.keys[k].levels[others[k]].text;
     }
     if (layout.along != nullptr) others[layout.along_number] = 0;

@@ -28,11 +28,16 @@ struct SweptKey {
   std::string title() const;
 };
 
+/// Short texts that tell values apart: "0.5", "haar", "normal df=3".
+std::vector<std::string> level_texts(const std::vector<const Json*>& values);
+
 struct Sweep {
   std::vector<SweptKey> keys;
   std::vector<std::vector<std::size_t>> places;  ///< [conditions][keys], a level
 
-  /// "data.n 50, heads.count 4"
+  /// The last part of a key where no other ends in it: "n" of "data.n".
+  std::string short_key(std::size_t key) const;
+  /// "n 50, count 4"
   std::string condition_text(std::size_t condition) const;
 };
 

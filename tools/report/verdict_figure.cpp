@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t max_rows = 34;  ///< of one picture, so that it fits a page of A4
 constexpr double row_step = 22;
-constexpr std::size_t longest_row_label = 46;
+constexpr std::size_t longest_row_label = 57;
 constexpr double interval_errors = 2;
 
 struct OutcomeStyle {
@@ -51,7 +51,8 @@ ForestRow forest_row(const Json& verdict) {
     estimate.value /= margin;
     estimate.mcse /= margin;
   }
-  const std::string setting = setting_text(verdict);
+  std::string setting = text_of(member(verdict, "kernel"));
+  if (setting_text(verdict).ends_with(", signal")) setting += ", signal";
   return {.label = text_of(member(verdict, "claim")) + ": " + reading_text(verdict) +
                    (setting.empty() ? "" : " (" + setting + ")"),
           .style = &style_of(text_of(member(verdict, "verdict"))),
@@ -64,7 +65,7 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
   const double top = 44;
   double left = 120;
   for (const ForestRow& row : rows) {
-    left = std::max(left, 22 + 0.92 * text_width(shortened(row.label, longest_row_label)));
+    left = std::max(left, 22 + 0.86 * text_width(shortened(row.label, longest_row_label)));
   }
   const double bottom = top + row_step * static_cast<double>(rows.size());
   Canvas canvas(figure_width, bottom + 44);
@@ -137,7 +138,7 @@ std::vector<Figure> verdict_figures(const Source& source) {
     one_sided = one_sided || rows.back().one_sided;
   }
   if (rows.empty()) return {};
-  const Range range = range_of(ScaleKind::signed_log, ends, 0.02);
+  const Range range = range_of(ScaleKind::signed_log, ends);
   const std::size_t parts = (rows.size() + max_rows - 1) / max_rows;
   std::vector<Figure> figures;
   for (std::size_t part = 0; part < parts; ++part) {
