@@ -78,10 +78,11 @@ std::string setting_label(const Json& setting, const SettingTexts& texts) {
   for (const auto& [key, value] : setting.items()) {
     const auto of_key = texts.find(key);
     if (of_key == texts.end()) continue;
-    std::string path = key;
-    if (path.ends_with(".law")) path.resize(path.size() - 4);
-    text += (text.empty() ? "" : ", ") + path.substr(path.rfind('.') + 1) + " " +
-            of_key->second.at(text_of(value));
+    const std::string& words = of_key->second.at(text_of(value));
+    // A law says by itself what it is of; a number does not.
+    const bool is_number = words.find_first_not_of("0123456789.e+-") == std::string::npos;
+    text += (text.empty() ? "" : ", ") +
+            (is_number ? key.substr(key.rfind('.') + 1) + " " : std::string()) + words;
   }
   return text;
 }

@@ -18,7 +18,7 @@ figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-
 .scroll{overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto;font-size:12px}
 table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}caption{text-align:left;color:var(--soft)}
 th,td{border:1px solid var(--rule);padding:.2rem .45rem;text-align:left;vertical-align:top}
-thead th{background:var(--grid)}tbody th{font-weight:400}
+thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims td{width:30%}tbody th{font-weight:400}
 code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-size:11px}

@@ -11,6 +11,8 @@
 namespace headlab::tools {
 namespace {
 
+constexpr std::size_t max_certificates = 4;  ///< of a claim
+
 /// Verdicts of one form in one setting, which differ in their index.
 struct Reading {
   std::string form, setting, statement, outcome;
@@ -49,7 +51,9 @@ std::vector<ClaimRow> claim_rows(const Json& document) {
     });
     if (same == row->readings.end()) same = row->readings.insert(row->readings.end(), reading);
     const std::string index = text_of(member(*verdict, "index"));
-    if (!index.empty()) same->indices.push_back(index);
+    if (!index.empty() && std::ranges::find(same->indices, index) == same->indices.end()) {
+      same->indices.push_back(index);
+    }
   }
   return rows;
 }
@@ -76,7 +80,10 @@ std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
 
 std::string certificates_html(const ClaimRow& row) {
   std::string items;
+  std::size_t left_out = row.refuted.size();
   for (const Json* verdict : row.refuted) {
+    if (row.refuted.size() - left_out == max_certificates) break;
+    --left_out;
     const std::string counterexample = counterexample_text(*verdict);
     const std::string replay = text_of(member(*verdict, "replay"));
     std::string text = escaped(reading_text(*verdict)) + ": ";
@@ -85,6 +92,9 @@ std::string certificates_html(const ClaimRow& row) {
                                    : escaped(counterexample);
     if (!replay.empty()) text += "; " + element("code", escaped(replay));
     items += element("li", text);
+  }
+  if (left_out > 0) {
+    items += element("li", "and " + std::to_string(left_out) + " more among the verdicts below");
   }
   return items.empty() ? "–" : element("ul", items);
 }
@@ -138,9 +148,10 @@ std::string survives_html(const Source& source) {
   }
   return element("p", "Of " + std::to_string(rows.size()) +
                           (rows.size() == 1 ? " claim: " : " claims: ") + counts + ".") +
-         element("div", {{"class", "scroll"}},
-                 element("table", element("thead", element("tr", headings)) +
-                                      element("tbody", "\n" + body))) +
+         element(
+             "div", {{"class", "scroll"}},
+             element("table", {{"class", "claims"}},
+                     element("thead", element("tr", headings)) + element("tbody", "\n" + body))) +
          "\n";
 }
 
