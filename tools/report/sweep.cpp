@@ -152,7 +152,12 @@ std::vector<std::string> level_texts(const std::vector<const Json*>& values) {
     texts.push_back(!std::isnan(number)  ? number_text(number)
                     : value->is_string() ? text_of(*value)
                     : value->is_object() ? law_text(*value, values)
-                                         : value->dump());
+                                         : shortened(value->dump(), longest_part));
+  }
+  // Long values that begin alike are told apart by their numbers.
+  const std::vector<std::string> own = texts;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (std::ranges::count(own, own[i]) > 1) texts[i] += " #" + std::to_string(i + 1);
   }
   return texts;
 }

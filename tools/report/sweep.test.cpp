@@ -52,6 +52,10 @@ TEST(Sweep, TakesAnArrayOfOneNumberForThatNumber) {
   EXPECT_TRUE(sweep.keys[0].numeric);
   const Sweep other = sweep_of(conditions_of({R"({"a": [0.5, 0.6]})", R"({"a": [0.25, 0.25]})"}));
   EXPECT_FALSE(other.keys.at(0).numeric);
+  const Sweep alike =
+      sweep_of(conditions_of({R"({"a": [0.123456789123456, 0.12345678912345, 1]})",
+                              R"({"a": [0.123456789123456, 0.12345678912345, 2]})"}));
+  EXPECT_NE(alike.condition_text(0), alike.condition_text(1));
 }
 
 TEST(Sweep, LaysManyConditionsOutInFewPanels) {
