@@ -35,6 +35,7 @@ validation/claims
 validation/verdicts
 validation/allocation
 tools/cli
+tools/report
 tools/cli/commands
 tools/bench
 tools/example

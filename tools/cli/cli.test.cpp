@@ -26,7 +26,7 @@ class CommandLine : public ProgramTest {
 };
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --resume, --overwrite, --checkpoint, --nodes, --compare, "
+    "--help, --set, --out, --json, --report, --resume, --overwrite, --checkpoint, --nodes, --compare, "
     "--dry-run, --backend, "
     "--threads, "
     "--seed, --replicates, "
@@ -40,8 +40,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string names =
-      "run, theory, validate, allocate, dataset, replay, diff, hdi, import-heads, init, list, "
-      "doctor, help";
+      "run, theory, validate, allocate, dataset, replay, diff, report, hdi, import-heads, init, "
+      "list, doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{}, "no command given (allowed: " + names + ") - try headlab help"},
@@ -177,8 +177,8 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "replay", "hdi",
-                              "import-heads", "list", "doctor", "help"}) {
+  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "replay", "diff",
+                              "report", "hdi", "import-heads", "init", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const ProgramResult about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);

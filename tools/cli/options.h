@@ -18,6 +18,7 @@ struct RunArguments {
   std::vector<std::string> sets;
   std::optional<std::string> out;
   std::optional<std::string> json;
+  std::optional<std::string> report;
   std::string backend = "auto";
   std::optional<std::string> threads;
   std::optional<std::string> seed;
@@ -56,6 +57,7 @@ struct HdiArguments {
   std::string file;
   std::optional<std::string> kv_heads;
   std::optional<std::string> json;
+  std::optional<std::string> report;
   std::optional<std::string> seed;
   std::optional<std::string> threads;
   std::string top = "5";
@@ -73,6 +75,12 @@ struct ImportHeadsArguments {
   std::optional<std::string> out;
   std::optional<std::string> threads;
   bool overwrite = false;
+};
+
+/// The arguments of `headlab report`, as written.
+struct ReportArguments {
+  std::vector<std::string> folders;
+  std::string out = "report.html";
 };
 
 /// A word as a shell takes it: quoted unless it is plain.

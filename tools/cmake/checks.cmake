@@ -102,7 +102,14 @@ add_test(NAME heads_of_checkpoints
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/heads_check.py $<TARGET_FILE:headlab>)
 add_test(NAME heads_of_models
   COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/models_check.py $<TARGET_FILE:headlab>)
-set_tests_properties(xarray datasets bench_programs heads_of_checkpoints heads_of_models PROPERTIES SKIP_RETURN_CODE 77)
+# Reports are well-formed, and a browser shows all of their figures without asking for anything.
+add_test(NAME reports
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab>)
+add_test(NAME reports_in_browser
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab> --browser)
+set_tests_properties(
+  xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser
+  PROPERTIES SKIP_RETURN_CODE 77)
 
 # The commands of pages that are read with a terminal beside them do what the pages say.
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)
@@ -142,5 +149,5 @@ endif()
 
 set_tests_properties(
   header_checks_negative_control layers install_example xarray datasets
-  bench_programs heads_of_checkpoints heads_of_models
+  bench_programs heads_of_checkpoints heads_of_models reports reports_in_browser
   PROPERTIES LABELS tools)

@@ -27,6 +27,7 @@ struct AllocationDocument {
   const Provenance& program;
   const std::vector<GrowthStudy>& growth;
   std::vector<HeadGrowthRecord> head_growth;
+  const std::string& replay;
 
   template <class Visitor>
   void fields(Visitor& visit) const {
@@ -39,6 +40,7 @@ struct AllocationDocument {
           std::ranges::all_of(studies, [](const auto& one) { return one.study.outcome.complete; });
       visit("complete", complete, "all were decided before time was up");
       visit("studies", studies, "one for each budget and n", {.item = "study"});
+      visit("replay", replay, "command that gives the same bits of all");
     }
     if (!growth.empty()) visit("growth", growth, "one for each budget", {.item = "growth"});
     if (!head_growth.empty()) {
@@ -97,8 +99,9 @@ struct RegimeDocument {
 
 std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
                             const Provenance& program, const std::vector<GrowthStudy>& growth,
-                            const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth) {
-  AllocationDocument document{studies, program, growth, {}};
+                            const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth,
+                            const std::string& replay) {
+  AllocationDocument document{studies, program, growth, {}, replay};
   for (const auto& [n, heads] : head_growth) document.head_growth.push_back({n, heads});
   return json_text(document);
 }

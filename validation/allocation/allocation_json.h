@@ -28,10 +28,12 @@ struct ReplayedAllocation {
 /// Selections as one JSON object (docs/allocation.md), ending in a newline: a single one at the top
 /// level, several as the array "studies". There is at least one. Growth studies, where there are
 /// any, are the array "growth", and the growth of the best number of heads is "head_growth".
+/// \param replay  the command that makes all of several again
 std::string allocation_json(
     const std::vector<ReplayedAllocation>& studies, const Provenance& program,
     const std::vector<GrowthStudy>& growth = {},
-    const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth = {});
+    const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth = {},
+    const std::string& replay = {});
 
 /// A map as one JSON object, ending in a newline; `replay` is the command that makes it again.
 std::string regime_json(const RegimeMap& map, const Provenance& program, const std::string& replay);

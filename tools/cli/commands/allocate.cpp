@@ -25,6 +25,9 @@
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
+#include "tools/report/page.h"
+#include "tools/report/read_sources.h"
+#include "tools/report/write_report.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/theory_study.h"
 
@@ -78,17 +81,17 @@ void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
   }
 }
 
-/// The command that gives the same bits again, on this backend and SIMD target; with `growth` that
-/// of all that was asked.
+/// The command that gives the same bits again, on this backend and SIMD target; with `all` that of
+/// all that was asked.
 std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
-                   std::uint64_t replicates, bool growth = false) {
-  const std::string budget = growth ? *arguments.budget : std::to_string(study.budget);
-  const std::string n = growth && arguments.n ? *arguments.n : std::to_string(study.n);
+                   std::uint64_t replicates, bool all = false) {
+  const std::string budget = all ? *arguments.budget : std::to_string(study.budget);
+  const std::string n = all && arguments.n ? *arguments.n : std::to_string(study.n);
   std::string command = "headlab allocate --data " + quoted(arguments.run.scenario) + " --budget " +
                         budget + " --n " + n + " --bandwidth-rule " + rule_name(study.rule) +
-                        (growth ? " --growth" : "") + " --seed " + std::to_string(study.seed) +
-                        " --replicates " + std::to_string(replicates) + " --backend " +
-                        study.machine.backend;
+                        (all && arguments.growth ? " --growth" : "") + " --seed " +
+                        std::to_string(study.seed) + " --replicates " + std::to_string(replicates) +
+                        " --backend " + study.machine.backend;
   if (arguments.dims) command += " --dims " + *arguments.dims;
   for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
   return command;
@@ -248,6 +251,9 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   }
   const Scenario scenario = read_supervised(arguments.run.scenario, all_sets(arguments.run),
                                             session, arguments.run.quiet);
+  if (arguments.run.report) {
+    require_report_writable("--report", *arguments.run.report, scenario.inputs);
+  }
   if (arguments.map) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);
@@ -279,6 +285,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
+  const std::optional<std::string>& report = arguments.run.report;
   if (theory) {
     return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
                               session.threads);
@@ -302,17 +309,22 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
 
   const std::vector<HeadGrowthAt> heads = head_growths(all.growths, sizes, base.seed);
   const bool reached = is_reached(all);
+  const std::string again = replay(arguments, all.studies[0].study, options.replicates, true);
   std::string text;
-  if (json) text = allocation_json(all.studies, provenance(), all.growths, heads);
+  if (json || report) {
+    text = allocation_json(all.studies, provenance(), all.growths, heads, again);
+  }
   if (json == "-") {
     std::cout << text;
   } else if (reached) {
-    std::cout << shown(table(base.name, all, heads,
-                             replay(arguments, all.studies[0].study, options.replicates, true)));
+    std::cout << shown(table(base.name, all, heads, again));
   }
   finish_standard_output();
   // Like `run`, a command that has nothing to keep leaves an earlier file.
-  if (json && *json != "-" && reached) write_files({{*json, text}}, arguments.run.quiet);
+  std::vector<TextFile> files;
+  if (json && *json != "-") files.emplace_back(*json, text);
+  if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
+  if (reached) write_files(files, arguments.run.quiet);
   return ended(all.outcome, reached ? "what was not reached is unfinished" : "nothing was reached");
 }
 

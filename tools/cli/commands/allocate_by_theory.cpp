@@ -20,6 +20,8 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/report/page.h"
+#include "tools/report/read_sources.h"
 #include "validation/allocation/theory_json.h"
 #include "validation/allocation/theory_study.h"
 
@@ -182,9 +184,15 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   const std::optional<std::string>& json = arguments.run.json;
   const std::atomic<bool>* const stop = stop_on_signals();
   std::vector<TheoryGrowth> growths;
+  const std::optional<std::string>& report = arguments.run.report;
+  const auto document = [&] {
+    return theory_json(growths, theory_limits(base, mean), provenance());
+  };
   const auto write = [&] {
-    write_files({{*json, theory_json(growths, theory_limits(base, mean), provenance())}},
-                arguments.run.quiet);
+    std::vector<TextFile> files;
+    if (json && *json != "-") files.emplace_back(*json, document());
+    if (report) files.emplace_back(*report, report_page({source_of_document(document())}));
+    write_files(files, arguments.run.quiet);
   };
   for (const std::uint64_t budget : budgets) {
     const auto done = [&](double share) {
@@ -202,7 +210,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
     } catch (...) {
       display.finish("");
       // What came before the budget that failed is not lost.
-      if (json && *json != "-" && !growths.empty()) {
+      if (!growths.empty()) {
         try {
           write();
         } catch (const std::exception& second) {
@@ -214,10 +222,9 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   }
   end_on_signals();
   display.finish("");
-  std::cout << (json == "-" ? theory_json(growths, theory_limits(base, mean), provenance())
-                            : shown(table(base, growths)));
+  std::cout << (json == "-" ? document() : shown(table(base, growths)));
   finish_standard_output();
-  if (json && *json != "-") write();
+  write();
   return ExitCode::done;
 }
 

@@ -14,6 +14,8 @@
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
+#include "tools/report/page.h"
+#include "tools/report/read_sources.h"
 #include "validation/allocation/allocation_json.h"
 
 namespace headlab::tools {
@@ -57,9 +59,10 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
   require_settings(scenario, rules, sizes);
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
+  const std::optional<std::string>& report = arguments.run.report;
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
-  if (out && !arguments.run.overwrite) out->require_none_of({"map.nc"}, overwrite_only);
+  if (out && !arguments.run.overwrite) out->require_none_of({"map.nc", "map.json"}, overwrite_only);
 
   const std::vector<int> whole(budgets.begin(), budgets.end());
   const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {
@@ -67,8 +70,7 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
   });
 
   const std::string again = replay(arguments, map, session.backend->name());
-  std::string text;
-  if (json) text = regime_json(map, provenance(), again);
+  const std::string text = regime_json(map, provenance(), again);
   if (json == "-") {
     std::cout << text;
   } else if (!map.cells.empty()) {
@@ -77,10 +79,16 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
               << duration_text(map.outcome.seconds) << "\n";
   }
   finish_standard_output();
-  if (json && *json != "-" && !map.cells.empty()) write_files({{*json, text}}, arguments.run.quiet);
-  if (out && !map.cells.empty()) {
-    write_regime_map(out->file("map.nc"), scenario, map, provenance(), again);
-    if (!arguments.run.quiet) std::cerr << "written: " << out->file("map.nc") << "\n";
+  if (!map.cells.empty()) {
+    std::vector<TextFile> files;
+    if (json && *json != "-") files.emplace_back(*json, text);
+    if (out) {
+      files.emplace_back(out->file("map.json"), text);
+      write_regime_map(out->file("map.nc"), scenario, map, provenance(), again);
+      if (!arguments.run.quiet) std::cerr << "headlab: wrote " << out->file("map.nc") << "\n";
+    }
+    if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
+    write_files(files, arguments.run.quiet);
   }
   if (!map.failure.empty()) throw RunFailed(map.failure + " - the cells before it are kept");
   return ended(map.outcome, map.cells.empty()         ? "nothing was reached"

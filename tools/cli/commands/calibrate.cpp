@@ -27,6 +27,9 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
     throw InvalidInput(
         "--replicates: not with --calibrate, whose studies have their own - use --level");
   }
+  if (arguments.run.report) {
+    throw InvalidInput("--report: is for verdicts, not with --calibrate - use --out");
+  }
   Session session = session_of(arguments.run);
   // It suits runs as small as these.
   if (arguments.run.backend == "auto") session.backend = "cpu";

@@ -27,6 +27,7 @@
 #include "tools/cli/commands/init.h"
 #include "tools/cli/commands/list.h"
 #include "tools/cli/commands/replay.h"
+#include "tools/cli/commands/report.h"
 #include "tools/cli/commands/run.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
@@ -51,6 +52,7 @@ struct Arguments {
   DatasetArguments dataset;
   ReplayArguments replay;
   DiffArguments diff;
+  ReportArguments report;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
   std::string init = "scenario.toml";
@@ -79,6 +81,13 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
       ->disable_flag_override();
 }
 
+void add_report_file(CLI::App& command, std::optional<std::string>& report) {
+  command
+      .add_option("--report", report,
+                  "Write the results as one HTML file with pictures, which needs no network")
+      ->type_name("FILE");
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App* command = app.add_subcommand("run", "Simulate a scenario");
   command->add_option("SCENARIO.toml", run.scenario, "The scenario file, or - for standard input")
@@ -89,6 +98,7 @@ void add_run(CLI::App& app, RunArguments& run) {
   command->add_option("--out", run.out, "Write results.nc and summary.json here")->type_name("DIR");
   command->add_option("--json", run.json, "Write the summary to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, run.report);
   command
       ->add_flag("--resume", run.resume,
                  "Resume the run whose results are in --out; --replicates may be more")
@@ -161,6 +171,7 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
       ->add_option("--json", validate.run.json,
                    "Write the verdicts to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, validate.run.report);
   add_simulation(*command, validate.run);
 }
 
@@ -199,7 +210,8 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                  "Say so for every setting of the scenario's sweep, rule and budget")
       ->disable_flag_override();
   command
-      ->add_option("--out", allocate.run.out, "Folder for the map, map.nc; made if it is not there")
+      ->add_option("--out", allocate.run.out,
+                   "Folder for the map, map.nc and map.json; made if it is not there")
       ->type_name("DIR");
   add_overwrite(*command, allocate.run.overwrite);
   command
@@ -217,6 +229,7 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
       ->add_option("--json", allocate.run.json,
                    "Write the advice to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, allocate.run.report);
   add_simulation(*command, allocate.run);
   command->get_option("--replicates")
       ->description("Most training sets of an allocation; the default is 65536");
@@ -293,6 +306,7 @@ void add_hdi(CLI::App& app, HdiArguments& hdi) {
       ->type_name("");
   command->add_option("--json", hdi.json, "Write the figures to a file, or - for standard output")
       ->type_name("FILE|-");
+  add_report_file(*command, hdi.report);
   command
       ->add_option("--kv-heads", hdi.kv_heads,
                    "Groups of heads that share keys, of a file that does not say")
@@ -340,6 +354,17 @@ void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
       ->type_name("N");
 }
 
+void add_report(CLI::App& app, ReportArguments& report) {
+  CLI::App* command = app.add_subcommand(
+      "report", "Write results as one HTML file with pictures, which needs no network");
+  command
+      ->add_option("DIR", report.folders,
+                   "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi")
+      ->type_name("");
+  command->add_option("--out", report.out, "The file; the default is report.html")
+      ->type_name("FILE");
+}
+
 std::string exit_codes_text() {
   std::string text = "Exit codes:\n";
   for (const ExitCodeMeaning& one : exit_code_meanings()) {
@@ -362,6 +387,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_dataset(app, arguments.dataset);
   add_replay(app, arguments.replay);
   add_diff(app, arguments.diff);
+  add_report(app, arguments.report);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
   app.add_subcommand("init", "Write a commented scenario to begin with")
@@ -534,6 +560,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "dataset") return command_dataset(arguments.dataset);
   if (name == "replay") return command_replay(arguments.replay);
   if (name == "diff") return command_diff(arguments.diff);
+  if (name == "report") return command_report(arguments.report);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
   if (name == "init") return command_init(arguments.init);

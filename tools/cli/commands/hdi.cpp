@@ -17,6 +17,9 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/text_width.h"
+#include "tools/report/page.h"
+#include "tools/report/read_sources.h"
+#include "tools/report/write_report.h"
 #include "validation/diversity/head_diversity.h"
 
 namespace headlab::tools {
@@ -131,18 +134,26 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, {arguments.file});
   }
+  if (arguments.report) require_report_writable("--report", *arguments.report, {arguments.file});
   HeadFile file = read_head_file(arguments.file);
   if (arguments.kv_heads) use_groups(file, arguments.file, *arguments.kv_heads);
   const HeadDiversity diversity = head_diversity(file, arguments.file, seed, threads);
   const AlikeHeads alike = alike_heads(diversity, top, threshold);
   std::string json;
-  if (arguments.json) json = head_diversity_json(diversity, alike, arguments.file, provenance());
+  if (arguments.json || arguments.report) {
+    json = head_diversity_json(diversity, alike, arguments.file, provenance());
+  }
   std::cout << (json_to_standard_output ? json
                                         : wrapped(shown(table(diversity, arguments.file) +
                                                         redundancy_text(diversity, alike)),
                                                   output_width(), 2));
   finish_standard_output();
-  if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
+  std::vector<TextFile> files;
+  if (arguments.json && !json_to_standard_output) files.emplace_back(*arguments.json, json);
+  if (arguments.report) {
+    files.emplace_back(*arguments.report, report_page({source_of_document(json)}));
+  }
+  write_files(files, false);
   return ExitCode::done;
 }
 

@@ -33,6 +33,8 @@
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
+#include "tools/report/read_sources.h"
+#include "tools/report/write_report.h"
 #include "validation/claims/stated_claim.h"
 
 namespace headlab::tools {
@@ -138,6 +140,12 @@ auto summary_writer(const Scenario& scenario, const RunResult& result, const Rep
   };
 }
 
+std::string summary_text(const Scenario& scenario, const RunResult& result, const Report& report) {
+  std::string text;
+  summary_writer(scenario, result, report)([&](std::string_view part) { text += part; });
+  return text;
+}
+
 /// Writes what --out gets. In an empty folder the small file comes first: where the disk is full it
 /// may still fit. Earlier results are replaced beginning with the large file, so that a full disk
 /// leaves both as they were.
@@ -230,6 +238,15 @@ ExitCode command_run(const RunArguments& arguments) {
       throw InvalidInput("--json: is where --out writes results.nc - choose another place");
     }
   }
+  if (arguments.report) {
+    require_report_writable("--report", *arguments.report, scenario.inputs);
+    for (const char* name : {"results.nc", "summary.json"}) {
+      if (folder && same_place(*arguments.report, folder->file(name))) {
+        throw InvalidInput(std::string("--report: is where --out writes ") + name +
+                           " - choose another place");
+      }
+    }
+  }
   if (!folder && (arguments.resume || arguments.checkpoint)) {
     throw InvalidInput(std::string(arguments.resume ? "--resume" : "--checkpoint") +
                        ": needs --out DIR, the folder with the results");
@@ -298,6 +315,11 @@ ExitCode command_run(const RunArguments& arguments) {
       if (arguments.json && !json_to_standard_output) {
         write_atomically(*arguments.json, summary_writer(scenario, found, report));
         files += (files.empty() ? "" : ", ") + *arguments.json;
+      }
+      if (arguments.report) {
+        write_report(*arguments.report,
+                     {source_of_run(scenario, found, summary_text(scenario, found, report))});
+        files += (files.empty() ? "" : ", ") + *arguments.report;
       }
     } catch (const RunFailed&) {
       problem = std::current_exception();

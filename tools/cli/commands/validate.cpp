@@ -11,6 +11,9 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
+#include "tools/report/page.h"
+#include "tools/report/read_sources.h"
+#include "tools/report/write_report.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/verdicts/verdicts_json.h"
 
@@ -75,6 +78,8 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   }
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
+  const std::optional<std::string>& report = arguments.run.report;
+  if (report) require_report_writable("--report", *report);
 
   Validation validation = supervise(session, arguments.run, show_count, [&](ProgressDisplay&) {
     return validate(arguments.claims, session, options);
@@ -88,6 +93,7 @@ ExitCode command_validate(const ValidateArguments& arguments) {
     files.emplace_back(folder->file("report.md"), verdict_report(validation));
   }
   if (json && *json != "-") files.emplace_back(*json, verdicts);
+  if (report) files.emplace_back(*report, report_page({source_of_document(verdicts)}));
   std::cout << (json == "-" ? verdicts : shown(verdict_table(validation)));
   finish_standard_output();
   write_files(files, arguments.run.quiet);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/moments/mse_by_replicates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/moments/estimates.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::size_t least_nodes = 8;
+
+/// Moments of the ensemble, as of a single head of weight 1, from those of its heads: the mean is
+/// linear in them, and a comoment is a sum over pairs.
+Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
+                         std::span<const double> head_weights) {
+  const std::size_t components = layout.components();
+  const auto sum_pairs = [&](const double* of_pairs) {
+    if (!layout.pairwise()) return of_pairs[components - 1];
+    double sum = 0;
+    for (std::size_t g = 0; g < components; ++g) {
+      for (std::size_t l = g; l < components; ++l) {
+        sum += (g == l ? 1 : 2) * head_weights[g] * head_weights[l] * of_pairs[layout.pair(g, l)];
+      }
+    }
+    return sum;
+  };
+  Moments ensemble;
+  ensemble.count = heads.count;
+  for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
+    const double* mean = heads.mean.data() + q * layout.per_query();
+    double value = 0;
+    if (layout.pairwise()) {
+      for (std::size_t h = 0; h < components; ++h) value += head_weights[h] * mean[h];
+    } else {
+      value = mean[components - 1];
+    }
+    ensemble.mean.push_back(value);
+    if (layout.conditional) ensemble.mean.push_back(sum_pairs(mean + layout.noise_offset()));
+    ensemble.comoment.push_back(sum_pairs(heads.comoment.data() + q * layout.pairs()));
+  }
+  return ensemble;
+}
+
+/// The mean squared error over the first `size` nodes.
+MseAfter mse_of(const MomentLayout& layout, const std::vector<Moments>& nodes, std::size_t size,
+                std::span<const double> truth) {
+  const double weight = 1;
+  const auto mse = [&](const Moments& moments) {
+    return error_terms(layout, moments, {&weight, 1}, truth).mse;
+  };
+  std::vector<Moments> after(size + 1);  // after[j]: nodes j .. size - 1 merged
+  std::vector<double> counts(size);
+  for (std::size_t j = size; j-- > 0;) {
+    after[j] = nodes[j];
+    merge_moments(layout, after[j], after[j + 1]);
+    counts[j] = static_cast<double>(nodes[j].count);
+  }
+  const double value = mse(after[0]);
+  std::vector<double> leave_one_out(size);
+  Moments before;
+  for (std::size_t j = 0; j < size; ++j) {
+    Moments rest = before;
+    merge_moments(layout, rest, after[j + 1]);
+    leave_one_out[j] = mse(rest);
+    merge_moments(layout, before, nodes[j]);
+  }
+  return {after[0].count, size, {value, jackknife_error(value, leave_one_out, counts)}};
+}
+
+}  // namespace
+
+std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
+                                        std::span<const double> head_weights,
+                                        std::span<const double> truth, std::size_t most) {
+  MomentLayout layout = tree.layout();
+  std::vector<Moments> nodes;
+  for (const Node& node : tree.jackknife_nodes()) {
+    nodes.push_back(ensemble_moments(layout, node.moments, head_weights));
+  }
+  layout.heads = 1;
+  layout.mode = MomentMode::pairwise;
+  std::vector<MseAfter> all;
+  if (nodes.size() < least_nodes) return all;
+  const auto last = static_cast<double>(nodes.size());
+  const double factor = std::pow(last / least_nodes, 1 / std::max<double>(1, double(most) - 1));
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < most; ++i) {
+    const double size = least_nodes * std::pow(factor, static_cast<double>(i));
+    const auto whole = i + 1 == most ? nodes.size() : static_cast<std::size_t>(std::lround(size));
+    if (whole <= done || whole > nodes.size()) continue;
+    done = whole;
+    all.push_back(mse_of(layout, nodes, whole, truth));
+  }
+  return all;
+}
+
+}  // namespace headlab

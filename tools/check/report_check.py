@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes reports of every kind and looks at them.
+
+report_check.py HEADLAB [--browser]: runs HEADLAB in a temporary folder. Without --browser the reports
+are parsed as XML: every figure has its role, title, description and table, and nothing is asked of a
+network. With it they are opened in headless Chromium in light, dark and print: every figure is visible,
+its texts are readable and do not overlap, and no request is made. Exit code 77 where there is no
+Chromium. Each check is tried on a page with a planted fault, which it has to find.
+"""
+import functools
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+SVG = "{http://www.w3.org/2000/svg}"
+HTML = "{http://www.w3.org/1999/xhtml}"
+MATH = "{http://www.w3.org/1998/Math/MathML}"
+SCENARIOS = pathlib.Path(__file__).resolve().parent.parent.parent / "scenarios"
+MOST_BYTES = 100_000  # of the report of the quickstart
+
+BASE = """
+[scenario]
+name = "<b>sweep & 'co'</b>"
+aims = "</title><script>alert(1)</script>"
+[data]
+n = 40
+design = {{ law = "normal", dim = 8 }}
+regression = {{ law = "single_index", direction = [1, 0, 0, 0, 0, 0, 0, 0], frequency = 1.0 }}
+noise = {{ law = "normal", sd = 0.5 }}
+[heads]
+count = {heads}
+dim = 2
+subspaces = {{ law = "haar" }}
+kernel = {{ law = "gaussian", bandwidth = 0.8 }}
+[queries]
+law = "points"
+points = [[0, 0, 0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]]
+[run]
+seed = 7
+replicates = {replicates}
+"""
+
+SWEEPS = {
+    "sixteen": (4, 300, '"data.n" = [20, 40, 100, 400]\n"heads.kernel.bandwidth" = [0.2, 0.4, 0.8, 1.6]'),
+    "laws": (3, 100, '"heads.subspaces" = [{ law = "haar" }, { law = "aligned" }, { law = "coordinates" },'
+                     ' { law = "principal_angles", angles = [0.5, 0.7] }]\n'
+                     '"data.noise" = [{ law = "normal", sd = 0.5 }, { law = "student_t", df = 3, sd = 0.5 }]'),
+    "heads": (64, 60, ""),
+    "alone": (1, 7, ""),
+    "exact": (2, 20, '"data.fixed_design" = [true]'),
+    "noise": (2, 100, '"data.noise.sd" = [0.5, 1]'),
+}
+
+
+def run(headlab, folder, *arguments):
+    done = subprocess.run([headlab, *arguments], cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"headlab {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr}")
+
+
+def make_reports(headlab, folder):
+    """Writes a report of every kind; returns their paths."""
+    headlab_in = functools.partial(run, headlab, folder)
+    headlab_in("run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--report", "quickstart.html")
+    for name, (heads, replicates, sweep) in SWEEPS.items():
+        text = BASE.format(heads=heads, replicates=replicates)
+        (folder / f"{name}.toml").write_text(text + (f"[sweep]\n{sweep}\n" if sweep else ""))
+        headlab_in("run", f"{name}.toml", "--quiet", "--report", f"{name}.html")
+    headlab_in("validate", "angles", "--quiet", "--report", "verdicts.html")
+    budget = ["--budget", "4", "--replicates", "1024", "--quiet"]
+    headlab_in("allocate", "--data", "alone.toml", *budget, "--n", "50", "--report", "allocation.html")
+    headlab_in("allocate", "--data", "alone.toml", *budget, "--n", "50,100,200,400", "--growth",
+               "--report", "growth.html")
+    headlab_in("allocate", "--map", "--data", "noise.toml", *budget, "--n", "50,100,200,400", "--out", "map",
+               "--report", "map.html")
+    headlab_in("import-heads", str(SCENARIOS / "data/small_model"), "--out", "heads.nc")
+    headlab_in("hdi", "heads.nc", "--report", "hdi.html")
+    (folder / "noise.html").unlink()
+    return sorted(folder.glob("*.html"))
+
+
+# Without a browser.
+
+def outside_faults(text):
+    """Whatever a page could ask a network for, or run. Quotes of plain text are escaped."""
+    for pattern in (r"<script", r'\bsrc="', r'\bhref="(?!#)', r"<link", r'\bon\w+="'):
+        if re.search(pattern, text):
+            yield f"has {pattern}"
+    for style in re.findall(r"<style>.*?</style>", text, re.S):
+        if "url(" in style or "@import" in style:
+            yield "has a style from elsewhere"
+    if "default-src 'none'; style-src 'unsafe-inline'" not in html.unescape(text):
+        yield "has no content security policy"
+
+
+def figure_faults(root):
+    figures = root.findall(f".//{HTML}figure")
+    if not figures:
+        yield "has no figure"
+    identifiers = [one.get("id") for one in root.iter() if one.get("id")]
+    if len(identifiers) != len(set(identifiers)):
+        yield "has an id twice"
+    for figure in figures:
+        name = figure.get("id")
+        svg = figure.find(f".//{SVG}svg")
+        if svg is None or svg.get("role") != "img":
+            yield f"{name}: no role img"
+            continue
+        for tag, attribute in (("title", "aria-labelledby"), ("desc", "aria-describedby")):
+            node = svg.find(f"{SVG}{tag}")
+            if node is None or not (node.text or "").strip() or node.get("id") != svg.get(attribute):
+                yield f"{name}: no {tag}"
+        if not (svg.findtext(f"{SVG}desc") or "").rstrip().endswith("."):
+            yield f"{name}: its description is no sentence"
+        if figure.find(f".//{HTML}details//{HTML}table") is None:
+            yield f"{name}: no table"
+        if "nan" in ElementTree.tostring(svg, encoding="unicode").lower().replace("finan", ""):
+            yield f"{name}: a NaN"
+
+
+def page_faults(text):
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        return [f"is not well-formed: {error}"]
+    return [*outside_faults(text), *figure_faults(root)]
+
+
+def check_pages(pages):
+    faults = []
+    for page in pages:
+        text = page.read_text()
+        faults += [f"{page.name}: {fault}" for fault in page_faults(text)]
+        if "<script" in text or "<b>sweep" in text:
+            faults.append(f"{page.name}: markup of a scenario is not escaped")
+    by_name = {page.name: page.read_text() for page in pages}
+    if len(by_name["quickstart.html"].encode()) >= MOST_BYTES:
+        faults.append(f"quickstart.html: has {len(by_name['quickstart.html'].encode())} bytes")
+    if ElementTree.fromstring(by_name["quickstart.html"]).find(f".//{MATH}math") is None:
+        faults.append("quickstart.html: has no formula")
+    if "What survives" not in by_name["verdicts.html"].split("<main>")[0]:
+        faults.append("verdicts.html: does not open with what survives")
+    planted = by_name["quickstart.html"]
+    for before, after in (("</figure>", "</figur>"), ('role="img"', 'role="none"'),
+                          ("<desc ", "<metadata "), ("<main>", '<main><img src="x"/>'),
+                          ("default-src", "font-src"), ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>")):
+        wrong = planted.replace(before, after)
+        if before == "<desc ":
+            wrong = wrong.replace("</desc>", "</metadata>")
+        if before == "<details>":
+            wrong = wrong.replace("</details>", "</div>")
+        if not page_faults(wrong):
+            faults.append(f"negative control: {before} replaced by {after} is not found")
+    return faults
+
+
+# In a browser.
+
+LOOK = """<!DOCTYPE html><meta charset="utf-8"><body><script>
+const pages = PAGES, found = [];
+let left = pages.length;
+const overlap = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+                          Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+const light = (color) => {
+  const [r, g, b] = color.match(/[\\d.]+/g).map((x) => Number(x) / 255);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+function look(page, document, window, mode) {
+  const say = (text) => found.push(page + ", " + mode + ": " + text);
+  const ground = light(window.getComputedStyle(document.body).backgroundColor);
+  if (mode === "dark" ? ground > 0.3 : ground < 0.7) say("the page is not " + mode);
+  const figures = document.querySelectorAll("figure");
+  if (figures.length === 0) say("no figure");
+  for (const figure of figures) {
+    const svg = figure.querySelector("svg");
+    const box = svg.getBoundingClientRect();
+    if (!(box.width > 200 && box.height > 40)) say(figure.id + " has no size");
+    if (!svg.checkVisibility({opacityProperty: true, visibilityProperty: true})) say(figure.id + " is hidden");
+    const drawn = [...svg.querySelectorAll("path")].filter((path) => {
+      const style = window.getComputedStyle(path);
+      const ink = [style.fill, style.stroke].filter((color) => color !== "none");
+      return ink.some((color) => Math.abs(light(color) - ground) > 0.15);
+    });
+    if (drawn.length < 3) say(figure.id + " has no ink");
+    const texts = [...svg.querySelectorAll("text")].filter((text) => !text.getAttribute("transform"));
+    for (const text of svg.querySelectorAll("text")) {
+      if (Math.abs(light(window.getComputedStyle(text).fill) - ground) < 0.3) say(figure.id + ": faint: " + text.textContent);
+      const place = text.getBoundingClientRect();
+      if (place.left < box.left - 1 || place.right > box.right + 1 || place.top < box.top - 1 ||
+          place.bottom > box.bottom + 1) say(figure.id + ": outside: " + text.textContent);
+    }
+    const boxes = texts.map((text) => text.getBoundingClientRect());
+    for (let i = 0; i < texts.length; ++i)
+      for (let j = i + 1; j < texts.length; ++j)
+        if (overlap(boxes[i], boxes[j])) say(figure.id + ": overlap: " + texts[i].textContent + " | " + texts[j].textContent);
+  }
+}
+for (const page of pages) {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = "width:820px;height:3000px";
+  frame.src = page;
+  frame.onload = () => {
+    const inside = frame.contentDocument, window = frame.contentWindow;
+    look(page, inside, window, "MODE");
+    const rules = inside.styleSheets[0].cssRules;
+    for (const rule of [...rules])
+      if (rule instanceof window.CSSMediaRule && rule.media.mediaText === "print") rule.media.mediaText = "all";
+    look(page, inside, window, "print");
+    if (--left === 0) document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+  };
+  document.body.append(frame);
+}
+</script>"""
+
+
+def chromium(program, folder, *arguments):
+    """Standard output, and the addresses that were asked for."""
+    log = folder / "net.json"
+    done = subprocess.run(
+        [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-default-apps", "--no-first-run",
+         "--disable-dev-shm-usage", "--allow-file-access-from-files", f"--user-data-dir={folder / 'profile'}",
+         "--host-resolver-rules=MAP * ~NOTFOUND", f"--log-net-log={log}", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        sys.exit(f"{program}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout, set(re.findall(r'"url":"((?:https?|wss?)://[^"]*)"', log.read_text()))
+
+
+def look_at(program, folder, pages, mode):
+    page = folder / "look" / "look.html"
+    page.parent.mkdir(exist_ok=True)
+    names = [os.path.relpath(path, page.parent) for path in pages]
+    page.write_text(LOOK.replace("PAGES", json.dumps(names)).replace("MODE", mode))
+    scheme = "0" if mode == "dark" else "1"
+    out, asked = chromium(program, folder, f"--blink-settings=preferredColorScheme={scheme}",
+                          "--virtual-time-budget=20000", "--dump-dom", page.as_uri())
+    found = re.search(r"FOUND(.*)END", out, re.S)
+    if not found:
+        return ["the browser did not finish"], asked
+    return json.loads(html.unescape(found[1])), asked
+
+
+def check_in_browser(program, folder, pages):
+    faults, base = look_at(program, folder, pages, "light")
+    more, asked = look_at(program, folder, pages, "dark")
+    faults += more
+    # What the browser asks for by itself it asks for without a report too.
+    blank = folder / "look" / "blank.html"
+    blank.write_text("<!DOCTYPE html><title>blank</title>")
+    _, own = chromium(program, folder, "--dump-dom", blank.as_uri())
+    faults += [f"asks for {address}" for address in (base | asked) - own if "google" not in address]
+    # Each page on A4.
+    for page in pages:
+        if page.name not in ("quickstart.html", "verdicts.html"):
+            continue
+        pdf = folder / "look" / "page.pdf"
+        chromium(program, folder, f"--print-to-pdf={pdf}", "--no-pdf-header-footer", page.as_uri())
+        if not re.search(rb"/MediaBox \[0 0 59[45][.\d]* 84[12]", pdf.read_bytes()):
+            faults.append(f"{page.name}: does not print on A4")
+
+    # Negative controls: hidden, without size, faint, overlapping, outside; and a request.
+    text = (folder / "quickstart.html").read_text()
+    wrong = folder / "look" / "wrong.html"
+    for before, after, words in (
+            ("</style>", "figure{visibility:hidden}</style>", "is hidden"),
+            ("</style>", "svg{display:none}</style>", "has no size"),
+            ("</style>", "text{fill:var(--bg)}</style>", "faint"),
+            ("</style>", "svg{font-size:40px}</style>", "overlap"),
+            ("</style>", "svg{font-size:40px}</style>", "outside"),
+            ("</style>", "path{fill:none!important;stroke:none!important}</style>", "no ink")):
+        # The last rule counts, in print too.
+        wrong.write_text(text.replace(before, after))
+        found, _ = look_at(program, folder, [wrong], "light")
+        if not any(words in one for one in found):
+            faults.append(f"negative control: {after} is not found")
+    wrong.write_text("<!DOCTYPE html><img src='http://planted.invalid/x.png'>")
+    _, planted = chromium(program, folder, "--dump-dom", wrong.as_uri())
+    if not any("planted.invalid" in address for address in planted):
+        faults.append("negative control: a request is not found")
+    return faults
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or (len(sys.argv) == 3 and sys.argv[2] != "--browser"):
+        sys.exit("report_check.py: usage: report_check.py HEADLAB [--browser]")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if len(sys.argv) == 3 and not program:
+        print("skipped: no Chromium here")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        pages = make_reports(os.path.abspath(sys.argv[1]), folder)
+        faults = check_in_browser(program, folder, pages) if len(sys.argv) == 3 else check_pages(pages)
+    for fault in faults:
+        print(fault)
+    print(f"{len(pages)} reports, {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

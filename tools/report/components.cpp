@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Components of the error against a swept key, with their relative standard errors.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figures.h"
+#include "tools/report/sweep.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_panels = 6;
+constexpr std::size_t max_points = 60;
+constexpr double band_errors = 2;
+constexpr double log_from = 20;  ///< largest over smallest MSE from which its axis is logarithmic
+
+struct Drawn {
+  const Component* component;
+  std::size_t condition;
+  double place;
+  Estimate estimate;
+  double computed;  ///< by a closed form, NaN where there is none
+  double relative() const { return estimate.mcse / std::abs(estimate.value); }
+};
+
+/// All that is drawn, and how.
+struct ComponentsPicture {
+  const Json& conditions;
+  Sweep sweep;
+  Layout layout;
+  std::vector<Component> components = {};
+  std::vector<std::vector<Drawn>> drawn = {};  ///< [panels]
+  ScaleKind y_kind = ScaleKind::linear;
+  bool compared = false;
+  bool has_relative = false;
+  std::size_t without_place = 0;
+  double widest_band = 0;  ///< in pixels
+
+  explicit ComponentsPicture(const Json& all)
+      : conditions(all), sweep(sweep_of(all)), layout(layout_of(sweep, max_panels, max_points)) {
+    components.push_back(mse_component);
+    components.insert(components.end(), std::begin(terms_of_error), std::end(terms_of_error));
+    double low = std::numeric_limits<double>::infinity(), high = 0;
+    for (const Panel& panel : layout.panels) {
+      std::vector<Drawn>& of_panel = drawn.emplace_back();
+      for (std::size_t k = 0; k < components.size(); ++k) {
+        for (const std::size_t c : panel.conditions) {
+          const Json& condition = conditions[c];
+          const Component& component = components[k];
+          // A single condition has its components side by side.
+          const double place = layout.along ? layout.place(sweep, c) : static_cast<double>(k);
+          of_panel.push_back(
+              {&component, c, place, estimate_of(member(condition, component.key)),
+               number_of(member(member(member(condition, "theory"), component.key), "value"))});
+          const Drawn& one = of_panel.back();
+          compared = compared || !std::isnan(one.computed);
+          has_relative = has_relative || (std::isfinite(one.relative()) && one.relative() > 0);
+          if (k == 0 && std::isfinite(one.estimate.value)) {
+            low = std::min(low, one.estimate.value);
+            high = std::max(high, one.estimate.value);
+          }
+        }
+      }
+    }
+    if (low > 0 && high / low > log_from) y_kind = ScaleKind::logarithmic;
+  }
+
+  /// The numbers that the error axis has to hold.
+  std::vector<double> values() const {
+    std::vector<double> all;
+    for (const auto& panel : drawn) {
+      for (const Drawn& one : panel) {
+        if (!has_place(y_kind, one.estimate.value)) continue;
+        const double room = std::isfinite(one.estimate.mcse) ? band_errors * one.estimate.mcse : 0;
+        all.insert(all.end(), {one.estimate.value, one.estimate.value + room, one.computed});
+        // A band that reaches to 0 would take a logarithmic axis with it.
+        if (y_kind == ScaleKind::linear) all.push_back(one.estimate.value - room);
+      }
+    }
+    if (y_kind == ScaleKind::linear) all.push_back(0);
+    return all;
+  }
+  std::vector<double> relative_values() const {
+    std::vector<double> all;
+    for (const auto& panel : drawn) {
+      for (const Drawn& one : panel) all.push_back(100 * one.relative());
+    }
+    return all;
+  }
+  std::vector<double> places() const {
+    std::vector<double> all;
+    for (const auto& panel : drawn) {
+      for (const Drawn& one : panel) all.push_back(one.place);
+    }
+    return all;
+  }
+  std::vector<Tick> ticks() const {
+    if (layout.along) return layout.ticks();
+    std::vector<Tick> names;
+    for (std::size_t k = 0; k < components.size(); ++k) {
+      names.push_back({static_cast<double>(k), components[k].name});
+    }
+    return names;
+  }
+};
+
+/// Values of one component with their bands or whiskers.
+void draw_series(Canvas& canvas, const Axes& axes, const std::vector<Drawn>& series,
+                 ComponentsPicture& picture, double shift) {
+  const std::string color = "c" + std::to_string(series.front().component->color);
+  const bool joined = picture.layout.numeric();
+  std::vector<Point> line, upper, lower, computed;
+  const auto y_of = [&](double value) {
+    return axes.y(has_place(axes.y.kind(), value) ? value : axes.y.low());
+  };
+  for (const Drawn& one : series) {
+    const double x = axes.x(one.place) + shift;
+    if (has_place(axes.y.kind(), one.computed)) computed.push_back({x, axes.y(one.computed)});
+    if (!has_place(axes.y.kind(), one.estimate.value)) {
+      ++picture.without_place;
+      continue;
+    }
+    line.push_back({x, axes.y(one.estimate.value)});
+    if (!std::isfinite(one.estimate.mcse)) continue;
+    upper.push_back({x, y_of(one.estimate.value + band_errors * one.estimate.mcse)});
+    lower.push_back({x, y_of(one.estimate.value - band_errors * one.estimate.mcse)});
+    picture.widest_band = std::max(picture.widest_band, lower.back().y - upper.back().y);
+  }
+  if (joined) {
+    std::vector<Point> band = upper;
+    band.insert(band.end(), lower.rbegin(), lower.rend());
+    if (upper.size() > 1) canvas.polygon(band, "band " + color);
+    canvas.polyline(line, "line " + color);
+    canvas.polyline(computed, "theory " + color);
+  }
+  for (std::size_t i = 0; i < upper.size() && (!joined || upper.size() == 1); ++i) {
+    canvas.line(upper[i], lower[i], "whisker " + color);
+  }
+  if (!joined) {
+    for (const Point& at : computed) {
+      canvas.line({at.x - 7, at.y}, {at.x + 7, at.y}, "theory " + color);
+    }
+  }
+  const double radius = line.size() > 25 ? 2.5 : 4;
+  for (const Point& at : line) canvas.mark(series.front().component->color, at, false, radius);
+}
+
+void draw_relative(Canvas& canvas, const Axes& axes, const std::vector<Drawn>& series, bool joined,
+                   double shift) {
+  std::vector<Point> line;
+  for (const Drawn& one : series) {
+    const double percent = 100 * one.relative();
+    if (!has_place(axes.y.kind(), percent)) continue;
+    line.push_back({axes.x(one.place) + shift, axes.y(percent)});
+  }
+  if (joined) {
+    canvas.polyline(line, "line c" + std::to_string(series.front().component->color));
+  }
+  for (const Point& at : line) canvas.mark(series.front().component->color, at, false, 2.5);
+}
+
+/// The series of a panel, one a component.
+std::vector<std::vector<Drawn>> series_of(const std::vector<Drawn>& drawn) {
+  std::vector<std::vector<Drawn>> all;
+  for (const Drawn& one : drawn) {
+    if (all.empty() || all.back().front().component != one.component) all.emplace_back();
+    all.back().push_back(one);
+  }
+  return all;
+}
+
+Canvas draw_components(ComponentsPicture& picture) {
+  const std::size_t panels = picture.layout.panels.size();
+  const bool single = panels == 1;
+  const double main = single ? 220 : 160, relative = picture.has_relative ? 62 : 0;
+  const std::vector<Tick> ticks = picture.ticks();
+  const std::vector<double> places = picture.places();
+  const ScaleKind x_kind = picture.layout.scale();
+  const bool words = !picture.layout.numeric();
+  const Range x_range =
+      words ? Range{-0.5, static_cast<double>(ticks.size()) - 0.5} : range_of(x_kind, places, 0.03);
+  const double width = figure_width / (single ? 1 : 2) - 78;
+  const Scale widths(x_kind, x_range.low, x_range.high, 0, width);
+  const double below = room_for_labels(widths, ticks).height + 28;
+  const double cell = (single ? 24 : 42) + main + (relative > 0 ? relative + 28 : 0) + below;
+
+  std::vector<LegendEntry> legend;
+  for (const Component& one : picture.components) {
+    legend.push_back({one.color, one.name, false, picture.layout.numeric()});
+  }
+  const double top = picture.layout.along ? 30 : 12;
+  const std::size_t rows = single ? 1 : (panels + 1) / 2;
+  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
+  if (picture.layout.along) draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+
+  const Range y_range = range_of(picture.y_kind, picture.values());
+  const Range relative_range = range_of(ScaleKind::logarithmic, picture.relative_values(), 0.1);
+  const std::vector<Box> cells = panel_cells(panels, top, cell);
+  for (std::size_t p = 0; p < panels; ++p) {
+    const double y = cells[p].top + (single ? 24 : 42);
+    Box box{cells[p].left + 62, y, cells[p].right - 16, y + main};
+    Axes axes{box, Scale(x_kind, x_range.low, x_range.high, box.left, box.right),
+              Scale(picture.y_kind, y_range.low, y_range.high, box.bottom, box.top)};
+    if (!single) {
+      const auto most = static_cast<std::size_t>(cells[p].width() / 7.5);
+      canvas.text({cells[p].left + 18, cells[p].top + 16},
+                  shortened(picture.layout.panels[p].title, most), "start", "strong");
+    }
+    draw_y_axis(canvas, axes, {"error", axes.y.ticks(5)});
+    draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks},
+                relative == 0);
+    if (y_range.low < 0 && axes.y.holds(0)) {
+      canvas.line({box.left, axes.y(0)}, {box.right, axes.y(0)}, "axis");
+    }
+    const auto all = series_of(picture.drawn[p]);
+    const bool dodge = words && picture.layout.along;
+    const auto shift_of = [&](std::size_t k) {
+      const double step = std::min(9.0, width / static_cast<double>(ticks.size()) / 5);
+      return dodge ? step * (static_cast<double>(k) - 1.5) : 0.0;
+    };
+    for (std::size_t k = all.size(); k-- > 0;) {
+      draw_series(canvas, axes, all[k], picture, shift_of(k));
+    }
+    if (relative == 0) continue;
+    box.top = box.bottom + 28;
+    box.bottom = box.top + relative;
+    axes.box = box;
+    axes.y =
+        Scale(ScaleKind::logarithmic, relative_range.low, relative_range.high, box.bottom, box.top);
+    draw_y_axis(canvas, axes, {"relative MCSE, %", axes.y.ticks(2)});
+    draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks});
+    for (std::size_t k = all.size(); k-- > 0;) {
+      draw_relative(canvas, axes, all[k], picture.layout.numeric(), shift_of(k));
+    }
+  }
+  return canvas;
+}
+
+/// Smallest and largest MSE, and the component behind the difference.
+std::string components_finding(const ComponentsPicture& picture) {
+  std::size_t low = 0, high = 0;
+  bool any = false;
+  const auto mse = [&](std::size_t c) { return estimate_of(member(picture.conditions[c], "mse")); };
+  for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
+    if (!std::isfinite(mse(c).value)) continue;
+    if (!any || mse(c).value < mse(low).value) low = c;
+    if (!any || mse(c).value > mse(high).value) high = c;
+    any = true;
+  }
+  if (!any) return "No condition has a mean squared error yet.";
+  if (picture.conditions.size() == 1) return "The MSE is " + estimate_text(mse(0)) + ".";
+  if (low == high) return "The MSE is " + estimate_text(mse(low)) + " in every condition.";
+  const Component* most = nullptr;
+  double difference = 0;
+  for (const Component& term : terms_of_error) {
+    const double here = estimate_of(member(picture.conditions[high], term.key)).value -
+                        estimate_of(member(picture.conditions[low], term.key)).value;
+    if (std::abs(here) > std::abs(difference)) {
+      difference = here;
+      most = &term;
+    }
+  }
+  return "The smallest MSE is " + estimate_text(mse(low)) + " at " +
+         picture.sweep.condition_text(low) + ", the largest " + estimate_text(mse(high)) + " at " +
+         picture.sweep.condition_text(high) +
+         (most ? std::string("; the ") + most->name + " differs most (by " +
+                     short_number(difference) + ")"
+               : "") +
+         ".";
+}
+
+Table components_table(const ComponentsPicture& picture) {
+  Table table{
+      .caption = "Error and its components: value ± MCSE", .headings = {"condition"}, .rows = {}};
+  for (const Component& one : picture.components) table.headings.emplace_back(one.name);
+  table.headings.insert(table.headings.end(), {"relative MCSE of the MSE", "replicates"});
+  for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
+    const Json& condition = picture.conditions[c];
+    std::vector<std::string> row = {picture.sweep.condition_text(c)};
+    if (row[0].empty()) row[0] = "the only one";
+    for (const Component& one : picture.components) {
+      row.push_back(estimate_text(estimate_of(member(condition, one.key))));
+    }
+    const Estimate mse = estimate_of(member(condition, "mse"));
+    row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
+    const double replicates = number_of(member(condition, "replicates"));
+    row.push_back(std::isnan(replicates) ? "–" : axis_number(replicates));
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Figure> components_figures(const Source& source) {
+  if (source.shown_conditions().empty()) return {};
+  ComponentsPicture picture(source.shown_conditions());
+  Canvas canvas = draw_components(picture);
+  Table table = components_table(picture);
+  const std::string thinned = thin_rows(table);
+  constexpr double line_width = 1.8;
+  const char* range = picture.layout.numeric() ? "Bands" : "Whiskers";
+  const std::string bands =
+      picture.widest_band == 0 ? ""
+      : picture.widest_band < line_width
+          ? std::string(range) + " of ± 2 MCSE are narrower than the lines: see the lower panel."
+          : std::string(range) + " are ± 2 MCSE.";
+  return {{.title = picture.layout.along
+                        ? "Components of the error against " + picture.layout.along->title()
+                        : "Components of the error",
+           .finding = components_finding(picture),
+           .canvas = std::move(canvas),
+           .table = std::move(table),
+           .note = sentences(
+               {bands, picture.compared ? "Dotted lines are closed forms." : "",
+                picture.without_place > 0
+                    ? std::to_string(picture.without_place) +
+                          " values that are undefined or not positive are in the table alone."
+                    : "",
+                picture.layout.left_out, thinned})}};
+}
+
+}  // namespace headlab::tools

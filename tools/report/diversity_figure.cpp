@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Diversity of the heads of a model, layer by layer, beside that of random heads; and how
+/// alike they are in pairs.
+#include <algorithm>
+#include <cmath>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figures.h"
+#include "tools/report/heat_map.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_layer_points = 80;
+constexpr std::size_t max_layers = 4;
+constexpr double random_errors = 2;
+
+struct IndexAt {
+  double layer, value, ceiling, random_mean, random_sd, z;
+};
+
+struct IndexPanel {
+  std::string name;
+  std::vector<IndexAt> layers = {};
+};
+
+std::vector<IndexPanel> index_panels(const Json& document) {
+  std::vector<IndexPanel> panels;
+  for (const Json* layer : items_of(member(document, "layers"))) {
+    const Json& indices = member(*layer, "indices");
+    if (!indices.is_object()) continue;
+    for (const auto& [name, index] : indices.items()) {
+      const IndexAt at{
+          number_of(member(*layer, "layer")),    number_of(member(index, "value")),
+          number_of(member(index, "ceiling")),   number_of(member(index, "random_mean")),
+          number_of(member(index, "random_sd")), number_of(member(index, "z"))};
+      if (!std::isfinite(at.value)) continue;
+      auto panel = std::ranges::find(panels, name, &IndexPanel::name);
+      if (panel == panels.end()) panel = panels.insert(panels.end(), {name});
+      panel->layers.push_back(at);
+    }
+  }
+  return panels;
+}
+
+Canvas draw_indices(const std::vector<IndexPanel>& panels) {
+  const double height = 150, cell = height + 84, top = 30;
+  const std::size_t rows = panels.size() > 1 ? (panels.size() + 1) / 2 : 1;
+  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
+  draw_legend(canvas, {20, 14}, figure_width - 10,
+              {{1, "heads of the file", false, true},
+               {2, "random heads, ± 2 sd", false, true},
+               {4, "largest possible", false, true}});
+  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
+  for (std::size_t p = 0; p < panels.size(); ++p) {
+    std::vector<double> numbers, values = {0};
+    for (const IndexAt& at : panels[p].layers) {
+      numbers.push_back(at.layer);
+      values.insert(values.end(), {at.value, at.ceiling, at.random_mean});
+    }
+    const Box box{cells[p].left + 62, cells[p].top + 42, cells[p].right - 16,
+                  cells[p].top + 42 + height};
+    const Range x = range_of(ScaleKind::linear, numbers, 0.04);
+    const Range y = range_of(ScaleKind::linear, values, 0.05);
+    const Axes axes{box, Scale(ScaleKind::linear, x.low, x.high, box.left, box.right),
+                    Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
+    canvas.text({cells[p].left + 18, cells[p].top + 16}, panels[p].name, "start", "strong");
+    std::vector<Tick> ticks;
+    for (const double number : numbers) ticks.push_back({number, axis_number(number)});
+    draw_y_axis(canvas, axes, {"index", axes.y.ticks(5)});
+    draw_x_axis(canvas, axes, {"layer", ticks});
+    std::vector<Point> own, random, ceiling, upper, lower;
+    for (const std::size_t i : spread(panels[p].layers.size(), max_layer_points)) {
+      const IndexAt& at = panels[p].layers[i];
+      own.push_back(axes.at(at.layer, at.value));
+      if (std::isfinite(at.ceiling)) ceiling.push_back(axes.at(at.layer, at.ceiling));
+      if (!std::isfinite(at.random_mean)) continue;
+      random.push_back(axes.at(at.layer, at.random_mean));
+      const double sd = std::isfinite(at.random_sd) ? random_errors * at.random_sd : 0;
+      upper.push_back(axes.at(at.layer, at.random_mean + sd));
+      lower.push_back(axes.at(at.layer, at.random_mean - sd));
+    }
+    upper.insert(upper.end(), lower.rbegin(), lower.rend());
+    canvas.polygon(upper, "band c2");
+    canvas.polyline(ceiling, "line c4");
+    canvas.polyline(random, "line c2");
+    canvas.polyline(own, "line c1");
+    for (const Point& at : ceiling) canvas.mark(4, at, false, 3.5);
+    for (const Point& at : random) canvas.mark(2, at, false, 3.5);
+    for (const Point& at : own) canvas.mark(1, at, false, 3.5);
+  }
+  return canvas;
+}
+
+/// Mean squared cosine of the principal angles of every pair of heads.
+HeadMatrix mean_squared_cosines(const Json& layer) {
+  const Json& pairs = member(layer, "principal_cosines");
+  HeadMatrix matrix{.title = "layer " + axis_number(number_of(member(layer, "layer"))),
+                    .heads = pairs.is_array() ? pairs.size() : 0,
+                    .values = {},
+                    .first = 0};
+  for (const Json* row : items_of(pairs)) {
+    if (!row->is_array() || row->size() != matrix.heads) return {};
+    for (const Json* cosines : items_of(*row)) {
+      double sum = 0;
+      for (const Json* cosine : items_of(*cosines)) sum += std::pow(number_of(*cosine), 2);
+      matrix.values.push_back(sum / static_cast<double>(cosines->size()));
+    }
+  }
+  return matrix;
+}
+
+}  // namespace
+
+std::vector<Figure> diversity_figures(const Source& source) {
+  const std::vector<IndexPanel> panels = index_panels(source.document);
+  if (panels.empty()) return {};
+  Table table{
+      .caption = "Indices of each layer",
+      .headings = {"layer", "index", "value", "largest possible", "random mean", "random sd", "z"},
+      .rows = {}};
+  std::string finding;
+  for (const IndexPanel& panel : panels) {
+    const IndexAt* most = nullptr;
+    std::size_t below = 0;
+    for (const IndexAt& at : panel.layers) {
+      table.rows.push_back({axis_number(at.layer), panel.name, short_number(at.value),
+                            short_number(at.ceiling), short_number(at.random_mean),
+                            short_number(at.random_sd), short_number(at.z)});
+      if (at.value < at.random_mean) ++below;
+      if (most == nullptr || std::abs(at.z) > std::abs(most->z)) most = &at;
+    }
+    finding += (finding.empty() ? "" : " ") + ("The index " + panel.name) +
+               " is below that of random heads in " + std::to_string(below) + " of " +
+               std::to_string(panel.layers.size()) + " layers" +
+               (std::isfinite(most->z) ? ", farthest in layer " + axis_number(most->layer) +
+                                             " (z " + short_number(most->z) + ")"
+                                       : "") +
+               ".";
+  }
+  const std::string thinned = thin_rows(table, 150);
+  return {{.title = "Diversity of the heads, layer by layer",
+           .finding = finding,
+           .canvas = draw_indices(panels),
+           .table = std::move(table),
+           .note = thinned,
+           .command = {}}};
+}
+
+std::vector<Figure> alike_figures(const Source& source) {
+  const std::vector<const Json*> layers = items_of(member(source.document, "layers"));
+  std::vector<HeadMatrix> matrices;
+  for (const std::size_t i : spread(layers.size(), max_layers)) {
+    const HeadMatrix matrix = mean_squared_cosines(*layers[i]);
+    if (matrix.heads > 1) matrices.push_back(matrix);
+  }
+  if (matrices.empty()) return {};
+  Table table{.caption = "The most and the least alike heads of each layer shown",
+              .headings = {"layer", "most alike", "mean squared cosine", "least alike",
+                           "mean squared cosine"},
+              .rows = {}};
+  const Extremes* most = nullptr;
+  std::vector<Extremes> all;
+  for (const HeadMatrix& matrix : matrices) all.push_back(extremes_of(matrix));
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].found) continue;
+    table.rows.push_back({matrices[i].title, pair_text(all[i].high, 0),
+                          short_number(all[i].highest), pair_text(all[i].low, 0),
+                          short_number(all[i].lowest)});
+    if (most == nullptr || all[i].highest > most->highest) most = &all[i], where = i;
+  }
+  return {{.title = "How alike the heads are",
+           .finding = most ? "The most alike heads are " + pair_text(most->high, 0) + " of " +
+                                 matrices[where].title + ", with a mean squared cosine of " +
+                                 short_number(most->highest) + "."
+                           : "No two heads can be compared.",
+           .canvas = draw_heat_maps(matrices),
+           .table = std::move(table),
+           .note = sentences({"Mean squared cosine of the principal angles: 1 for heads on one "
+                              "subspace.",
+                              matrices.size() < layers.size()
+                                  ? "Shows " + std::to_string(matrices.size()) + " of " +
+                                        std::to_string(layers.size()) + " layers."
+                                  : ""}),
+           .command = {}}};
+}
+
+}  // namespace headlab::tools

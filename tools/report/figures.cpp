@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/figures.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace headlab::tools {
+namespace {
+
+struct FigureEntry {
+  std::vector<SourceKind> kinds;
+  std::vector<Figure> (*make)(const Source&);
+};
+
+/// In the order of the page.
+const std::vector<FigureEntry>& figure_entries() {
+  static const std::vector<FigureEntry> all = {
+      {{SourceKind::run, SourceKind::theory}, components_figures},
+      {{SourceKind::run, SourceKind::theory}, decomposition_figures},
+      {{SourceKind::run, SourceKind::theory}, head_covariance_figures},
+      {{SourceKind::run}, precision_figures},
+      {{SourceKind::verdicts}, verdict_figures},
+      {{SourceKind::allocation}, allocation_figures},
+      {{SourceKind::allocation}, growth_figures},
+      {{SourceKind::map}, regime_figures},
+      {{SourceKind::heads}, diversity_figures},
+      {{SourceKind::heads}, alike_figures},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::vector<Figure> figures_of(const Source& source) {
+  std::vector<Figure> all;
+  for (const FigureEntry& entry : figure_entries()) {
+    if (std::ranges::find(entry.kinds, source.kind) == entry.kinds.end()) continue;
+    std::ranges::move(entry.make(source), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace headlab::tools

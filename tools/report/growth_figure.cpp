@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Growth of the best dimension of a head with n, and the laws fitted to it.
+#include <algorithm>
+#include <cmath>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figures.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_growths = 6;
+constexpr double growth_errors = 2;
+
+struct GrowthPlace {
+  double x;
+  Estimate best;
+  double interpolation;  ///< error of the place between whole dimensions; NaN where it is unknown
+  bool at_end;
+  /// Half the length of a whisker.
+  double error() const {
+    const auto known = [](double number) { return std::isfinite(number) ? number : 0; };
+    return growth_errors * std::hypot(known(best.mcse), known(interpolation));
+  }
+};
+
+bool is_true(const Json& json) {
+  return json.is_boolean() && json.get<bool>();
+}
+
+/// One panel: places over n, or over the budget.
+struct GrowthPanel {
+  std::string title;
+  const Json* growth;
+  std::vector<GrowthPlace> places = {};
+  double middle() const {  ///< geometric mean of what was interpolated
+    double sum = 0, count = 0;
+    for (const GrowthPlace& place : places) {
+      if (place.at_end) continue;
+      sum += std::log(place.x);
+      ++count;
+    }
+    return std::exp(sum / count);
+  }
+};
+
+GrowthPanel growth_panel(const Json& growth, const Json& studies) {
+  GrowthPanel panel{"D " + axis_number(number_of(member(growth, "budget"))), &growth};
+  for (const Json* point : items_of(member(growth, "points"))) {
+    panel.places.push_back({number_of(member(*point, "n")), estimate_of(member(*point, "best_dim")),
+                            number_of(member(*point, "interpolation")), false});
+  }
+  // Allocations by theory have the best dimension in their studies.
+  const bool by_theory = panel.places.empty();
+  for (const Json* study : items_of(studies)) {
+    const Json& best = member(*study, "best_dim");
+    if (!by_theory || !best.is_object()) continue;
+    if (member(*study, "budget") != member(growth, "budget")) continue;
+    panel.places.push_back({number_of(member(*study, "n")),
+                            {.value = number_of(member(best, "value"))},
+                            number_of(member(best, "interpolation")),
+                            is_true(member(best, "at_the_end"))});
+  }
+  const std::vector<const Json*> left_out = items_of(member(growth, "at_the_end"));
+  const std::vector<const Json*> ends = items_of(member(growth, "ends"));
+  for (std::size_t i = 0; i < std::min(left_out.size(), ends.size()); ++i) {
+    panel.places.push_back(
+        {number_of(*left_out[i]), {.value = number_of(*ends[i])}, HUGE_VAL, true});
+  }
+  std::erase_if(panel.places,
+                [](const GrowthPlace& place) { return !(place.x > 0) || !(place.best.value > 0); });
+  std::ranges::stable_sort(panel.places, {}, &GrowthPlace::x);
+  return panel;
+}
+
+/// The best dimension by a law at x.
+double law_at(const Json& law, double middle, double x) {
+  const std::string name = text_of(member(law, "law"));
+  const double level = number_of(member(law, "level")), slope = number_of(member(law, "slope"));
+  if (name == "log") return level + slope * std::log10(x / middle);
+  if (name == "power") return level * std::pow(x / middle, slope);
+  return level;
+}
+
+Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
+  const bool single = panels.size() == 1;
+  const double height = single ? 220 : 160;
+  const double top = 30, cell = height + 84;
+  const std::size_t rows = single ? 1 : (panels.size() + 1) / 2;
+  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
+  draw_legend(canvas, {20, 14}, figure_width - 10,
+              {{1, "best d_k"},
+               {1, "an end of the range is best", true},
+               {3, "log law", false, true},
+               {2, "power law", false, true}});
+  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
+  for (std::size_t p = 0; p < panels.size(); ++p) {
+    std::vector<double> x_values, y_values = {1};
+    for (const GrowthPlace& place : panels[p].places) {
+      x_values.push_back(place.x);
+      y_values.insert(y_values.end(),
+                      {place.best.value - place.error(), place.best.value + place.error()});
+    }
+    const Box box{cells[p].left + 62, cells[p].top + 42, cells[p].right - 16,
+                  cells[p].top + 42 + height};
+    const Range x = range_of(ScaleKind::logarithmic, x_values, 0.04);
+    const Range y = range_of(ScaleKind::linear, y_values, 0.08);
+    const Axes axes{box, Scale(ScaleKind::logarithmic, x.low, x.high, box.left, box.right),
+                    Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
+    canvas.text({cells[p].left + 18, cells[p].top + 16}, panels[p].title, "start", "strong");
+    std::vector<Tick> ticks;
+    for (const double n : x_values) ticks.push_back({n, axis_number(n)});
+    draw_y_axis(canvas, axes, {"best dimension of a head", axes.y.ticks(5)});
+    draw_x_axis(canvas, axes, {"training points n", ticks});
+    for (const Json* law : items_of(member(*panels[p].growth, "laws"))) {
+      const std::string name = text_of(member(*law, "law"));
+      if (name != "log" && name != "power") continue;
+      std::vector<Point> line;
+      constexpr int steps = 40;
+      for (int i = 0; i <= steps; ++i) {
+        const double n = x.low * std::pow(x.high / x.low, i / static_cast<double>(steps));
+        const double value = law_at(*law, panels[p].middle(), n);
+        if (axes.y.holds(value)) line.push_back(axes.at(n, value));
+      }
+      canvas.polyline(line, name == "log" ? "line c3" : "line c2");
+    }
+    for (const GrowthPlace& place : panels[p].places) {
+      if (place.error() > 0) {
+        canvas.line(axes.at(place.x, place.best.value - place.error()),
+                    axes.at(place.x, place.best.value + place.error()), "whisker c1");
+      }
+      canvas.mark(1, axes.at(place.x, place.best.value), place.at_end);
+    }
+  }
+  return canvas;
+}
+
+}  // namespace
+
+std::vector<Figure> growth_figures(const Source& source) {
+  std::vector<GrowthPanel> all;
+  for (const Json* growth : items_of(member(source.document, "growth"))) {
+    all.push_back(growth_panel(*growth, member(source.document, "studies")));
+  }
+  std::erase_if(all, [](const GrowthPanel& panel) { return panel.places.empty(); });
+  if (all.empty()) return {};
+  std::vector<GrowthPanel> shown;
+  for (const std::size_t i : spread(all.size(), max_growths)) shown.push_back(all[i]);
+  Table table{.caption = "Best dimension of a head: value ± MCSE",
+              .headings = {"setting", "n", "best d_k"},
+              .rows = {}};
+  std::string finding;
+  for (const GrowthPanel& panel : all) {
+    for (const GrowthPlace& place : panel.places) {
+      table.rows.push_back({panel.title, axis_number(place.x),
+                            place.at_end ? short_number(place.best.value) + " (end of the range)"
+                                         : estimate_text(place.best)});
+    }
+    const std::string trend = text_of(member(*panel.growth, "trend"));
+    const std::string verdict = text_of(member(*panel.growth, "verdict"));
+    finding += (finding.empty() ? "" : " ") + panel.title + ": the best dimension goes from " +
+               estimate_text(panel.places.front().best) + " at n " +
+               axis_number(panel.places.front().x) + " to " +
+               estimate_text(panel.places.back().best) + " at n " +
+               axis_number(panel.places.back().x) + (trend.empty() ? "" : " (" + trend + ")") +
+               (verdict.empty() ? "." : "; law of growth: " + verdict + ".");
+  }
+  return {{.title = "Growth of the best dimension of a head",
+           .finding = finding,
+           .canvas = draw_growths(shown),
+           .table = std::move(table),
+           .note = "Whiskers are ± 2 roots of MCSE² + (error of interpolation)².",
+           .command = {}}};
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Covariances between heads over training sets, averaged over the queries.
+#include <algorithm>
+#include <cmath>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figures.h"
+#include "tools/report/heat_map.h"
+#include "tools/report/sweep.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_matrices = 4;
+constexpr std::size_t max_whole_table = 12;  ///< heads of a matrix that the table has in full
+constexpr std::size_t pairs_in_table = 20;
+
+/// The mean over the queries that have a matrix; no heads where none has one.
+HeadMatrix mean_covariance(const Json& condition, const std::string& title) {
+  HeadMatrix mean;
+  std::size_t count = 0;
+  for (const Json* query : items_of(member(condition, "queries"))) {
+    const HeadMatrix one = head_matrix(title, member(*query, "head_covariance"));
+    if (one.heads == 0 || (mean.heads > 0 && one.heads != mean.heads)) continue;
+    if (mean.heads == 0) {
+      mean = one;
+    } else {
+      for (std::size_t i = 0; i < mean.values.size(); ++i) mean.values[i] += one.values[i];
+    }
+    ++count;
+  }
+  for (double& value : mean.values) value /= static_cast<double>(count);
+  return mean;
+}
+
+void add_rows(Table& table, const HeadMatrix& matrix) {
+  struct Entry {
+    std::size_t h, l;
+  };
+  std::vector<Entry> entries;
+  for (std::size_t h = 0; h < matrix.heads; ++h) {
+    for (std::size_t l = h; l < matrix.heads; ++l) entries.push_back({h, l});
+  }
+  if (matrix.heads > max_whole_table) {
+    std::erase_if(entries, [](const Entry& entry) { return entry.h == entry.l; });
+    std::ranges::stable_sort(entries, std::ranges::greater(), [&](const Entry& entry) {
+      const double value = matrix.at(entry.h, entry.l);
+      return std::isfinite(value) ? value : -HUGE_VAL;
+    });
+    if (entries.size() > pairs_in_table) {
+      entries.erase(entries.begin() + pairs_in_table / 2, entries.end() - pairs_in_table / 2);
+    }
+  }
+  for (const auto& [h, l] : entries) {
+    table.rows.push_back({matrix.title.empty() ? "the only one" : matrix.title,
+                          std::to_string(h + matrix.first), std::to_string(l + matrix.first),
+                          short_number(matrix.at(h, l))});
+  }
+}
+
+}  // namespace
+
+std::vector<Figure> head_covariance_figures(const Source& source) {
+  const Json& conditions = source.shown_conditions();
+  const Sweep sweep = sweep_of(conditions);
+  std::vector<std::size_t> with_matrix;
+  for (std::size_t c = 0; c < conditions.size(); ++c) {
+    for (const Json* query : items_of(member(conditions[c], "queries"))) {
+      const Json& rows = member(*query, "head_covariance");
+      if (rows.is_array() && rows.size() > 1) {
+        with_matrix.push_back(c);
+        break;
+      }
+    }
+  }
+  std::vector<HeadMatrix> matrices;
+  for (const std::size_t i : spread(with_matrix.size(), max_matrices)) {
+    const std::size_t c = with_matrix[i];
+    const HeadMatrix matrix = mean_covariance(conditions[c], sweep.condition_text(c));
+    if (matrix.heads > 1) matrices.push_back(matrix);
+  }
+  if (matrices.empty()) return {};
+  Table table{.caption = "Covariances of heads, averaged over the queries",
+              .headings = {"condition", "head", "head", "covariance"},
+              .rows = {}};
+  bool cut = false;
+  std::string finding;
+  for (const HeadMatrix& matrix : matrices) {
+    add_rows(table, matrix);
+    cut = cut || matrix.heads > max_whole_table;
+    const Extremes extremes = extremes_of(matrix);
+    if (!extremes.found || (&matrix != &matrices.front() && &matrix != &matrices.back())) continue;
+    const std::string where = matrix.title.empty() ? "" : "At " + matrix.title + " ";
+    finding += std::string(finding.empty() ? "" : " ") + where + (where.empty() ? "H" : "h") +
+               "eads " + pair_text(extremes.high, matrix.first) + " have the largest covariance, " +
+               short_number(extremes.highest) +
+               (matrix.heads == 2 ? "."
+                                  : ", and heads " + pair_text(extremes.low, matrix.first) +
+                                        " the smallest, " + short_number(extremes.lowest) + ".");
+  }
+  if (finding.empty()) finding = "No covariance of two heads is known.";
+  const std::string thinned = thin_rows(table, 120);
+  return {{.title = "Covariance of the heads",
+           .finding = finding,
+           .canvas = draw_heat_maps(matrices),
+           .table = std::move(table),
+           .note = sentences(
+               {"Averaged over the queries; the diagonal holds the variances.",
+                matrices.size() < with_matrix.size()
+                    ? "Shows " + std::to_string(matrices.size()) + " of " +
+                          std::to_string(with_matrix.size()) + " conditions, evenly spaced."
+                    : "",
+                cut ? "The table has the ten largest and the ten smallest covariances." : "",
+                thinned})}};
+}
+
+}  // namespace headlab::tools

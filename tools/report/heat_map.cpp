@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/heat_map.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figure.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr int shades = 8;  ///< of one sign
+
+/// A shade: 1 .. shades for what is above 0, -1 .. -shades for what is below, 0 for none.
+class Shading {
+ public:
+  Shading(double low, double high) {
+    diverging_ = low < 0;
+    low_ = diverging_ ? 0 : low;
+    high_ = diverging_ ? std::max(std::abs(low), std::abs(high)) : high;
+    // Values that differ by rounding have one shade.
+    if (!(high_ - low_ > 1e-9 * std::abs(high_))) low_ = std::min(low_, 0.0);
+  }
+  int operator()(double value) const {
+    if (!std::isfinite(value)) return 0;
+    const double size = diverging_ ? std::abs(value) : value;
+    if (size > high_ + 1e-9 * std::abs(high_)) return beyond;
+    const double share = high_ > low_ ? (size - low_) / (high_ - low_) : 1;
+    const int shade = 1 + std::clamp(static_cast<int>(share * shades), 0, shades - 1);
+    return diverging_ && value < 0 ? -shade : shade;
+  }
+  double edge(int shade) const { return low_ + (high_ - low_) * shade / shades; }
+  bool diverging() const { return diverging_; }
+  static constexpr int beyond = shades + 1;
+
+ private:
+  bool diverging_;
+  double low_, high_;
+};
+
+std::string classes_of(int shade) {
+  return shade < 0 ? "cell c4" : "cell c1";
+}
+
+std::string opacity_of(int shade) {
+  char text[40];
+  std::snprintf(text, sizeof text, "stroke-opacity=\"%.2g\"",
+                0.06 + 0.94 * (std::abs(shade) - 0.5) / (shades - 0.5));
+  return text;
+}
+
+/// Path data of the cells of every shade, as strokes along the rows.
+std::array<std::string, 2 * shades + 2> paths_of(const HeadMatrix& matrix, const Shading& shading) {
+  std::array<std::string, 2 * shades + 2> paths;
+  for (std::size_t h = 0; h < matrix.heads; ++h) {
+    for (std::size_t l = 0; l < matrix.heads;) {
+      const int shade = shading(matrix.at(h, l));
+      std::size_t run = 1;
+      while (l + run < matrix.heads && shading(matrix.at(h, l + run)) == shade) ++run;
+      if (shade != 0) {
+        std::string& path = paths[static_cast<std::size_t>(shade + shades)];
+        path += "M" + std::to_string(l) + " " + std::to_string(h) + "h" + std::to_string(run);
+      }
+      l += run;
+    }
+  }
+  return paths;
+}
+
+/// Every head's number where there is room, else some.
+void draw_head_numbers(Canvas& canvas, const Box& box, std::size_t heads, std::size_t first) {
+  const double cell = box.width() / static_cast<double>(heads);
+  const std::size_t step =
+      static_cast<std::size_t>(std::ceil(text_width(std::to_string(heads)) * 1.4 / cell));
+  for (std::size_t h = 0; h < heads; h += std::max<std::size_t>(step, 1)) {
+    const double middle = (static_cast<double>(h) + 0.5) * cell;
+    canvas.text({box.left + middle, box.bottom + 15}, std::to_string(h + first), "middle");
+    canvas.text({box.left - 6, box.top + middle + 4}, std::to_string(h + first), "end");
+  }
+}
+
+void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const Shading& shading) {
+  char transform[100];
+  const double cell = box.width() / static_cast<double>(matrix.heads);
+  std::snprintf(transform, sizeof transform, "transform=\"translate(%.1f %.2f) scale(%.4f)\"",
+                box.left, box.top + cell / 2, cell);
+  canvas.open_group(transform);
+  const auto paths = paths_of(matrix, shading);
+  for (int shade = -shades; shade <= shades; ++shade) {
+    const std::string& path = paths[static_cast<std::size_t>(shade + shades)];
+    if (!path.empty()) canvas.path(path, classes_of(shade), opacity_of(shade));
+  }
+  const std::string& beyond = paths[static_cast<std::size_t>(Shading::beyond + shades)];
+  if (!beyond.empty()) canvas.path(beyond, "cell beyond");
+  canvas.close_group();
+  canvas.rectangle(box, "frame");
+  draw_head_numbers(canvas, box, matrix.heads, matrix.first);
+  constexpr double room_for_number = 34;
+  if (cell < room_for_number) return;
+  for (std::size_t h = 0; h < matrix.heads; ++h) {
+    for (std::size_t l = 0; l < matrix.heads; ++l) {
+      char text[32];
+      std::snprintf(text, sizeof text, cell < 50 ? "%.1g" : "%.2g", matrix.at(h, l));
+      canvas.text({box.left + (static_cast<double>(l) + 0.5) * cell,
+                   box.top + (static_cast<double>(h) + 0.5) * cell + 4},
+                  std::isfinite(matrix.at(h, l)) ? text : "–", "middle", "halo");
+    }
+  }
+}
+
+void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
+  constexpr double width = 26;
+  double x = 20;
+  canvas.text({x, top + 12}, "shades:");
+  x += 58;
+  for (int shade = shading.diverging() ? -shades : 1; shade <= shades; ++shade) {
+    if (shade == 0) continue;
+    char data[80];
+    std::snprintf(data, sizeof data, "M%.1f %.1fh%.1f", x, top + 8, width);
+    canvas.path(data, classes_of(shade) + " key", opacity_of(shade));
+    x += width;
+  }
+  const double left = 78;
+  canvas.rectangle({left, top + 2, x, top + 14}, "frame");
+  if (shading.diverging()) {
+    canvas.text({left, top + 29}, short_number(-shading.edge(shades)));
+    canvas.text({(left + x) / 2, top + 29}, "0", "middle");
+  } else {
+    canvas.text({left, top + 29}, short_number(shading.edge(0)));
+  }
+  canvas.text({x, top + 29}, short_number(shading.edge(shades)), "end");
+  if (!beyond) return;
+  char data[80];
+  std::snprintf(data, sizeof data, "M%.1f %.1fh%.1f", x + 24, top + 8, width);
+  canvas.path(data, "cell beyond key");
+  canvas.text({x + 24 + width + 8, top + 12}, "larger (the diagonal)");
+}
+
+}  // namespace
+
+HeadMatrix head_matrix(const std::string& title, const Json& rows) {
+  HeadMatrix matrix{.title = title, .heads = rows.is_array() ? rows.size() : 0, .values = {}};
+  for (const Json* row : items_of(rows)) {
+    if (!row->is_array() || row->size() != matrix.heads) return {};
+    for (const Json& value : *row) matrix.values.push_back(number_of(value));
+  }
+  return matrix;
+}
+
+Extremes extremes_of(const HeadMatrix& matrix) {
+  Extremes found;
+  for (std::size_t h = 0; h < matrix.heads; ++h) {
+    for (std::size_t l = h + 1; l < matrix.heads; ++l) {
+      const double value = matrix.at(h, l);
+      if (!std::isfinite(value)) continue;
+      if (!found.found || value < found.lowest) {
+        found.lowest = value;
+        found.low[0] = h, found.low[1] = l;
+      }
+      if (!found.found || value > found.highest) {
+        found.highest = value;
+        found.high[0] = h, found.high[1] = l;
+      }
+      found.found = true;
+    }
+  }
+  return found;
+}
+
+Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices) {
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const HeadMatrix& matrix : matrices) {
+    const Extremes extremes = extremes_of(matrix);
+    if (!extremes.found) continue;
+    low = std::min(low, extremes.lowest);
+    high = std::max(high, extremes.highest);
+  }
+  if (low > high) low = 0, high = 1;
+  const Shading shading(low, high);
+  bool beyond = false;
+  for (const HeadMatrix& matrix : matrices) {
+    beyond = beyond || std::ranges::any_of(matrix.values, [&](double value) {
+               return shading(value) == Shading::beyond;
+             });
+  }
+  const std::size_t columns = std::min<std::size_t>(std::max<std::size_t>(matrices.size(), 1), 2);
+  std::size_t heads = 1;
+  for (const HeadMatrix& matrix : matrices) heads = std::max(heads, matrix.heads);
+  const double side =
+      std::clamp(45.0 * static_cast<double>(heads), 120.0, columns == 1 ? 330.0 : 290.0);
+  const double step = figure_width / static_cast<double>(columns);
+  const double row = side + 62;
+  const std::size_t rows = (matrices.size() + columns - 1) / columns;
+  Canvas canvas(figure_width, 40 + row * static_cast<double>(rows));
+  draw_key(canvas, 0, shading, beyond);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const double left = step * static_cast<double>(i % columns) + 40;
+    const double top = 40 + row * static_cast<double>(i / columns) + 26;
+    canvas.text({left - 22, top - 9},
+                shortened(matrices[i].title, static_cast<std::size_t>(step / 7.6)), "start",
+                "strong");
+    draw_matrix(canvas, {left, top, left + side, top + side}, matrices[i], shading);
+  }
+  return canvas;
+}
+
+std::string pair_text(const std::size_t (&pair)[2], std::size_t first) {
+  return std::to_string(pair[0] + first) + " and " + std::to_string(pair[1] + first);
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Square matrices in shades.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/report/canvas.h"
+#include "tools/report/source.h"
+
+namespace headlab::tools {
+
+/// A symmetric matrix of heads by heads with its title.
+struct HeadMatrix {
+  std::string title;
+  std::size_t heads = 0;
+  std::vector<double> values;  ///< [heads][heads]
+  std::size_t first = 1;       ///< number of the first head
+
+  double at(std::size_t h, std::size_t l) const { return values[h * heads + l]; }
+};
+
+/// The matrix of a JSON array of rows; no heads where it is none.
+HeadMatrix head_matrix(const std::string& title, const Json& rows);
+
+/// The pairs of heads with the smallest and the largest finite value off the diagonal.
+struct Extremes {
+  bool found = false;
+  std::size_t low[2] = {0, 0}, high[2] = {0, 0};
+  double lowest = 0, highest = 0;
+};
+Extremes extremes_of(const HeadMatrix& matrix);
+
+/// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
+/// Diagonals are hatched where they are beyond it; what is not finite stays empty.
+Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices);
+
+/// "1 and 2"
+std::string pair_text(const std::size_t (&pair)[2], std::size_t first);
+
+}  // namespace headlab::tools

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/markup.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <nlohmann/json.hpp>
+
+namespace headlab::tools {
+namespace {
+
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
+
+/// `text` with U+FFFD in place of what is not UTF-8.
+std::string valid_utf8(std::string_view text) {
+  if (std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; })) {
+    return std::string(text);
+  }
+  const std::string quoted =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json::parse(quoted).get<std::string>();
+}
+
+std::string tag(const char* name, const Attributes& attributes) {
+  std::string text = "<";
+  text += name;
+  for (const auto& [key, value] : attributes) {
+    text.append(" ").append(key).append("=\"").append(escaped(value)).append("\"");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : valid_utf8(text)) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else if (control && c != '\n' && c != '\t') {
+      out += "\xef\xbf\xbd";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string element(const char* name, const Attributes& attributes, std::string_view content) {
+  return tag(name, attributes).append(">").append(content).append("</").append(name).append(">");
+}
+
+std::string element(const char* name, std::string_view content) {
+  return element(name, {}, content);
+}
+
+std::string empty_element(const char* name, const Attributes& attributes) {
+  return tag(name, attributes) + "/>";
+}
+
+std::string table_element(const Table& table) {
+  std::string text = table.caption.empty() ? "" : element("caption", escaped(table.caption));
+  std::string headings;
+  for (const std::string& heading : table.headings) {
+    headings += element("th", {{"scope", "col"}}, escaped(heading));
+  }
+  text += element("thead", element("tr", headings)) + "\n";
+  std::string rows;
+  for (const auto& row : table.rows) {
+    std::string cells;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      cells += i == 0 ? element("th", {{"scope", "row"}}, escaped(row[i]))
+                      : element("td", escaped(row[i]));
+    }
+    rows += element("tr", cells) + "\n";
+  }
+  return element("div", {{"class", "scroll"}}, element("table", text + element("tbody", rows))) +
+         "\n";
+}
+
+std::size_t character_count(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return !continues_character(c); }));
+}
+
+std::string shortened(const std::string& text, std::size_t most) {
+  if (character_count(text) <= most) return text;
+  std::size_t end = 0;
+  for (std::size_t characters = 0; end < text.size(); ++end) {
+    if (!continues_character(text[end]) && ++characters == std::max<std::size_t>(most, 1)) break;
+  }
+  return text.substr(0, end) + "…";
+}
+
+}  // namespace headlab::tools

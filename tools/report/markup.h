@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Text as HTML that is well-formed XML too.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace headlab::tools {
+
+/// `text` as character data or as an attribute in double quotes: markup becomes entities, invalid
+/// UTF-8 and control characters other than line breaks and tabs become U+FFFD.
+std::string escaped(std::string_view text);
+
+using Attributes = std::vector<std::pair<const char*, std::string>>;
+
+/// <name key="value">content</name>, with values escaped and `content` taken as markup; without
+/// content <name key="value"/>.
+std::string element(const char* name, const Attributes& attributes, std::string_view content);
+std::string element(const char* name, std::string_view content);
+std::string empty_element(const char* name, const Attributes& attributes);
+
+/// A table with a heading row; the first cell of a row is its heading. Cells are plain text.
+struct Table {
+  std::string caption = {};
+  std::vector<std::string> headings = {};
+  std::vector<std::vector<std::string>> rows = {};
+};
+std::string table_element(const Table& table);
+
+/// Characters of a UTF-8 text.
+std::size_t character_count(std::string_view text);
+
+/// At most `most` characters of a text, the last of which is "…" where some are left out.
+std::string shortened(const std::string& text, std::size_t most);
+
+}  // namespace headlab::tools

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/markup.h"
+
+#include <gtest/gtest.h>
+
+#include "tools/report/mathml.h"
+
+namespace headlab::tools {
+namespace {
+
+TEST(Markup, EscapesWhateverATextHolds) {
+  EXPECT_EQ(escaped("<b a=\"1\">x & y</b>"), "&lt;b a=&quot;1&quot;&gt;x &amp; y&lt;/b&gt;");
+  EXPECT_EQ(escaped("e\x01\x1b[31m\x7f"), "e\xef\xbf\xbd\xef\xbf\xbd[31m\xef\xbf\xbd");
+  EXPECT_EQ(escaped("± \xff ²"), "± \xef\xbf\xbd ²");
+  EXPECT_EQ(escaped("two\nlines\tkept"), "two\nlines\tkept");
+  EXPECT_EQ(element("p", {{"title", "a\"<"}}, "<b>x</b>"), "<p title=\"a&quot;&lt;\"><b>x</b></p>");
+  EXPECT_EQ(empty_element("meta", {{"name", "x"}}), "<meta name=\"x\"/>");
+}
+
+TEST(Markup, EscapesTheCellsOfATable) {
+  const std::string text =
+      table_element({.caption = "<c>", .headings = {"<h>"}, .rows = {{"<r>", "<d>"}}});
+  for (const char* cell : {"<c>", "<h>", "<r>", "<d>"}) {
+    EXPECT_EQ(text.find(cell), std::string::npos) << cell;
+  }
+  EXPECT_NE(text.find("<th scope=\"row\">&lt;r&gt;</th><td>&lt;d&gt;</td>"), std::string::npos);
+}
+
+TEST(Markup, ShortensByCharactersAndNotByBytes) {
+  EXPECT_EQ(shortened("±±±", 3), "±±±");
+  EXPECT_EQ(shortened("±±±±", 3), "±±…");
+  EXPECT_EQ(shortened("abc", 1), "…");
+  EXPECT_EQ(character_count("a±…"), 3u);
+}
+
+TEST(Mathml, ReadsScriptsFractionsAndSums) {
+  EXPECT_EQ(mathml("a_h^2"),
+            "<math xmlns=\"http://www.w3.org/1998/Math/MathML\"><mrow><msubsup><mi>a</mi><mi>h</mi>"
+            "<mn>2</mn></msubsup></mrow></math>");
+  const auto has = [](const char* formula, const char* part) {
+    return mathml(formula).find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has("a_{hl}", "<msub><mi>a</mi><mrow><mi>hl</mi></mrow></msub>"));
+  EXPECT_TRUE(has("x^T", "<msup><mi>x</mi><mi>T</mi></msup>"));
+  EXPECT_TRUE(has("sum_{j = 1}^n j", "<munderover><mo>∑</mo>"));
+  EXPECT_TRUE(has("frac{a}{b}", "<mfrac><mrow><mi>a</mi></mrow><mrow><mi>b</mi></mrow></mfrac>"));
+  EXPECT_TRUE(has("sqrt{2}", "<msqrt><mrow><mn>2</mn></mrow></msqrt>"));
+  EXPECT_TRUE(has("\"a < b\"", "<mtext>a &lt; b</mtext>"));
+  EXPECT_TRUE(has("a < b - θ", "<mo>&lt;</mo><mi>b</mi><mo>−</mo><mi>θ</mi>"));
+  EXPECT_FALSE(has("a_h", "<msup>"));
+  // What is not finished ends, and does not run on.
+  for (const char* broken : {"a_", "frac{a}", "sqrt", "{a", "\"a", "^"}) {
+    EXPECT_TRUE(mathml(broken).ends_with("</mrow></math>")) << broken;
+  }
+}
+
+}  // namespace
+}  // namespace headlab::tools

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/page.h"
+
+#include <algorithm>
+
+#include "tools/report/figure.h"
+#include "tools/report/markup.h"
+#include "tools/report/sections.h"
+#include "tools/report/style.h"
+#include "tools/report/survives.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_listing = 20000;  ///< characters of a scenario or of parameters
+
+std::string heading(const char* level, const std::string& id, const std::string& text) {
+  return element(level, {{"id", id}}, escaped(text)) + "\n";
+}
+
+std::string listing(const std::string& title, const std::string& text) {
+  return element("details", element("summary", escaped(title)) +
+                                element("pre", escaped(shortened(text, max_listing)))) +
+         "\n";
+}
+
+/// "Figures 1 to 3", "Figure 4".
+std::string figures_text(std::size_t first, std::size_t last) {
+  if (first == last) return "Figure " + std::to_string(first);
+  return "Figures " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+/// What made the results, and the commands that make its figures again.
+std::string provenance_html(const Source& source, const std::vector<Figure>& figures,
+                            std::size_t first) {
+  const Json& made_by = member(source.document, "headlab");
+  Table table{.caption = "What made the results", .headings = {"what", "value"}, .rows = {}};
+  for (const char* key : {"version", "git", "backend", "simd", "device", "seed"}) {
+    const Json& value = member(made_by, key);
+    if (value.is_null()) continue;
+    table.rows.push_back({key, value.is_string() ? text_of(value) : value.dump()});
+  }
+  const std::string id = text_of(member(source.document, "results_id"));
+  if (!id.empty()) table.rows.push_back({"results_id", id});
+  const Json& complete = member(source.document, "complete");
+  if (complete.is_boolean()) {
+    table.rows.push_back({"complete", complete.get<bool>() ? "yes" : "no: it ended early"});
+  }
+  std::string text = table_element(table);
+  std::string commands;
+  for (std::size_t i = 0; i < figures.size();) {
+    const std::string command = figures[i].command.empty() ? source.command : figures[i].command;
+    std::size_t end = i + 1;
+    while (end < figures.size() &&
+           (figures[end].command.empty() ? source.command : figures[end].command) == command) {
+      ++end;
+    }
+    commands += element("dt", figures_text(first + i, first + end - 1)) +
+                element("dd", command.empty() ? "The results do not say by which command."
+                                              : element("code", escaped(command)));
+    i = end;
+  }
+  if (!commands.empty()) text += element("p", "Again:") + element("dl", commands) + "\n";
+  if (!source.scenario_text.empty()) text += listing("The scenario file", source.scenario_text);
+  const Json& conditions = source.shown_conditions();
+  if (conditions.is_array() && !conditions.empty()) {
+    const Json& parameters = member(conditions.front(), "parameters");
+    text += listing(conditions.size() == 1 ? "All parameters" : "All parameters, first condition",
+                    parameters.dump(1));
+  }
+  return text;
+}
+
+std::string thinned_html(const Source& source) {
+  const std::size_t shown = source.shown_conditions().size();
+  if (shown >= source.conditions) return "";
+  return element("p", {{"class", "note"}},
+                 "The report is of " + std::to_string(shown) + " of " +
+                     std::to_string(source.conditions) + " conditions, evenly spaced.") +
+         "\n";
+}
+
+/// One source with its sections; `figures` counts those of the page. A source that has the page to
+/// itself needs no heading besides the page's.
+std::string source_html(const Source& source, const std::string& id, std::size_t& figures,
+                        bool alone) {
+  const char* level = alone ? "h2" : "h3";
+  std::string text = (alone ? "" : heading("h2", id, source_title(source))) + thinned_html(source);
+  const std::vector<Section> before = sections_before_figures(source);
+  for (const Section& section : before) {
+    text += heading(level, id + "-" + std::to_string(&section - before.data() + 1), section.title) +
+            section.html;
+  }
+  const std::size_t first = figures + 1;
+  const std::vector<Figure> all = figures_of(source);
+  for (const Figure& figure : all) text += figure_html(figure, ++figures);
+  if (all.empty()) text += element("p", "The results hold nothing to draw yet.") + "\n";
+  for (const Section& section : sections_behind_figures(source)) {
+    text += heading(level, id + "-verdicts", section.title) + section.html;
+  }
+  return element("section", {{"aria-labelledby", alone ? "title" : id}},
+                 text + heading(level, id + "-provenance", "Provenance") +
+                     provenance_html(source, all, first)) +
+         "\n";
+}
+
+}  // namespace
+
+std::string report_page(const std::vector<Source>& sources) {
+  const std::string title =
+      sources.size() == 1 ? source_title(sources.front()) : "Report of headlab";
+  const std::string head =
+      empty_element("meta", {{"charset", "utf-8"}}) + "\n" +
+      empty_element("meta", {{"http-equiv", "Content-Security-Policy"},
+                             {"content", "default-src 'none'; style-src 'unsafe-inline'"}}) +
+      "\n" + empty_element("meta", {{"name", "viewport"}, {"content", "width=device-width"}}) +
+      "\n" + empty_element("meta", {{"name", "generator"}, {"content", report_generator}}) + "\n" +
+      element("title", escaped(title)) + "\n" + element("style", report_style) + "\n";
+  std::string body = heading("h1", "title", title);
+  std::string contents, survives, parts;
+  std::size_t figures = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::string id = "part-" + std::to_string(i + 1);
+    contents +=
+        element("li", element("a", {{"href", "#" + id}}, escaped(source_title(sources[i]))));
+    survives += survives_html(sources[i]);
+    parts += source_html(sources[i], id, figures, sources.size() == 1);
+  }
+  if (sources.size() > 1) {
+    body += element("nav", {{"aria-label", "Contents"}}, element("ol", contents)) + "\n";
+  }
+  if (!survives.empty()) body += heading("h2", "survives", "What survives") + survives;
+  return "<!DOCTYPE html>\n" +
+         element("html", {{"lang", "en"}, {"xmlns", "http://www.w3.org/1999/xhtml"}},
+                 element("head", "\n" + head) + "\n" +
+                     element("body", "\n" + body + element("main", "\n" + parts) + "\n") + "\n") +
+         "\n";
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Standard error of the MSE against the replicates.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figures.h"
+#include "tools/report/sweep.h"
+
+namespace headlab::tools {
+namespace {
+
+/// The relative MCSE that the run was asked for, as a share of the MSE of a condition, and the
+/// largest one where an absolute one was given; NaN where none was.
+double target_of(const Json& document, std::size_t condition, double mse) {
+  double share = std::numeric_limits<double>::quiet_NaN();
+  for (const Json* target : items_of(member(member(document, "until"), "targets"))) {
+    if (text_of(member(*target, "figure")) != "mse") continue;
+    const Json& of = member(*target, "condition");
+    if (of.is_number() && static_cast<std::size_t>(number_of(of)) != condition) continue;
+    const double limit = number_of(member(*target, "limit"));
+    const Json& relative = member(*target, "relative");
+    share = relative.is_boolean() && relative.get<bool>() ? limit / 100 : limit / std::abs(mse);
+  }
+  return share;
+}
+
+struct PrecisionSeries {
+  std::string name;
+  std::size_t color = 0;
+  std::vector<Point> points = {};   ///< replicates, relative MCSE in percent
+  std::vector<double> errors = {};  ///< two standard errors of the latter, as a share of it
+  double target = std::numeric_limits<double>::quiet_NaN();
+};
+
+Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
+  std::vector<double> replicates, percents;
+  for (const PrecisionSeries& one : all) {
+    for (const Point& point : one.points) {
+      replicates.push_back(point.x);
+      percents.push_back(point.y);
+    }
+    for (std::size_t i = 0; i < one.points.size(); ++i) {
+      percents.push_back(one.points[i].y * (1 + one.errors[i]));
+      percents.push_back(one.points[i].y * (1 - one.errors[i]));
+    }
+    percents.push_back(100 * one.target);
+  }
+  const double left = 62, right = figure_width - 16;
+  std::vector<LegendEntry> legend;
+  for (const PrecisionSeries& one : all) {
+    legend.push_back({one.color, shortened(one.name, 40), false, true});
+  }
+  Canvas measure(figure_width, 1);
+  const double top = draw_legend(measure, {20, 14}, figure_width - 10, legend) + 20;
+  Canvas canvas(figure_width, top + 220 + 44);
+  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  const Range x = range_of(ScaleKind::logarithmic, replicates, 0.04);
+  const Range y = range_of(ScaleKind::logarithmic, percents, 0.08);
+  const Axes axes{{left, top, right, top + 220},
+                  Scale(ScaleKind::logarithmic, x.low, x.high, left, right),
+                  Scale(ScaleKind::logarithmic, y.low, y.high, top + 220, top)};
+  draw_y_axis(canvas, axes, {"relative MCSE of the MSE, %", axes.y.ticks(5)});
+  draw_x_axis(canvas, axes, {"replicates R", axes.x.ticks(6)});
+  for (const PrecisionSeries& one : all) {
+    const std::string color = "c" + std::to_string(one.color);
+    const Point last = one.points.back();
+    // 1/sqrt(R) through the last point, within the frame.
+    const double from = std::max({axes.x.low(), last.x * std::pow(last.y / axes.y.high(), 2)});
+    const double end = std::min(axes.x.high(), last.x * std::pow(last.y / axes.y.low(), 2));
+    canvas.line(axes.at(from, last.y * std::sqrt(last.x / from)),
+                axes.at(end, last.y * std::sqrt(last.x / end)), "theory " + color);
+    std::vector<Point> places;
+    for (const Point& point : one.points) places.push_back(axes.at(point.x, point.y));
+    canvas.polyline(places, "line " + color);
+    // Whiskers of one condition; those of the others are about as long.
+    for (std::size_t i = 0; i < places.size() && one.color == 0; ++i) {
+      const Point& point = one.points[i];
+      canvas.line(axes.at(point.x, point.y * (1 - one.errors[i])),
+                  axes.at(point.x, point.y * (1 + one.errors[i])), "whisker thin " + color);
+    }
+    for (const Point& place : places) canvas.mark(one.color, place, false, 3.5);
+    if (std::isfinite(one.target) && one.target > 0) {
+      const double height = axes.y(100 * one.target);
+      canvas.line({left, height}, {right, height}, "target " + color);
+      canvas.text({right - 4, height - 5}, "target " + percent_text(one.target), "end", "halo");
+    }
+  }
+  return canvas;
+}
+
+}  // namespace
+
+std::vector<Figure> precision_figures(const Source& source) {
+  const Json& conditions = source.shown_conditions();
+  // Numbers of conditions are those of the results, of which the document may hold some.
+  if (conditions.size() != source.conditions) return {};
+  const Sweep sweep = sweep_of(conditions);
+  std::vector<PrecisionSeries> all;
+  Table table{.caption = "MSE ± MCSE after some of the replicates",
+              .headings = {"condition", "replicates", "MSE", "relative MCSE"},
+              .rows = {}};
+  for (const PrecisionCurve& curve : source.precision) {
+    if (curve.condition >= conditions.size()) continue;
+    PrecisionSeries series{.name = sweep.condition_text(curve.condition), .color = all.size()};
+    if (series.name.empty()) series.name = "the only condition";
+    for (const MseAfter& point : curve.points) {
+      const double share = point.mse.mcse / std::abs(point.mse.value);
+      table.rows.push_back({series.name, std::to_string(point.replicates), estimate_text(point.mse),
+                            percent_text(share)});
+      if (std::isfinite(share) && share > 0) {
+        series.points.push_back({static_cast<double>(point.replicates), 100 * share});
+        // Of a standard deviation over G nodes, 1/sqrt(2 (G - 1)).
+        series.errors.push_back(2 / std::sqrt(2.0 * static_cast<double>(point.nodes - 1)));
+      }
+    }
+    if (series.points.size() < 2) continue;
+    series.target = target_of(source.document, curve.condition, curve.points.back().mse.value);
+    all.push_back(series);
+  }
+  if (all.empty()) return {};
+  const auto worst = std::ranges::max_element(
+      all, {}, [](const PrecisionSeries& one) { return one.points.back().y; });
+  const Point last = worst->points.back();
+
+  std::string met;
+  const Json& target_met = member(source.document, "target_met");
+  if (target_met.is_boolean()) {
+    met = target_met.get<bool>() ? "Every target is met." : "Not every target is met.";
+  }
+
+  return {{.title = "Precision against the replicates",
+           .finding = sentences(
+               {"After " + axis_number(last.x) + " replicates the relative MCSE of the MSE is " +
+                    percent_text(last.y / 100) +
+                    (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
+                    "; half of it takes about " + axis_number(4 * last.x) + " replicates.",
+                met}),
+           .canvas = draw_precision(all),
+           .table = std::move(table),
+           .note = sentences({"Dotted: 1/√R through the last point. Whiskers are ± 2 standard "
+                              "errors of the MCSE itself, which few nodes make large at first.",
+                              all.size() < source.conditions
+                                  ? "Shows " + std::to_string(all.size()) + " of " +
+                                        std::to_string(source.conditions) + " conditions."
+                                  : ""})}};
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/read_sources.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/results/results_reader.h"
+#include "tools/cli/options.h"
+
+namespace headlab::tools {
+namespace {
+namespace fs = std::filesystem;
+
+/// Files that headlab itself names so: one that is damaged is not passed over.
+constexpr const char* own_names[] = {"summary.json", "verdicts.json", "map.json"};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.bad()) throw InvalidInput(one_line(path) + ": cannot be read");
+  return text.str();
+}
+
+/// \param sets  the --set arguments, a line each
+std::string run_command(const std::string& scenario, const std::string& sets,
+                        const Json& document) {
+  std::string command = "headlab run " + tools::quoted(scenario);
+  std::istringstream lines(sets);
+  for (std::string set; std::getline(lines, set);) command += " --set " + tools::quoted(set);
+  const std::string backend = text_of(member(member(document, "headlab"), "backend"));
+  if (!backend.empty()) command += " --backend " + backend;
+  const std::string until = text_of(member(member(document, "until"), "text"));
+  if (!until.empty()) command += " --until " + tools::quoted(until);
+  return command + " --out DIR && headlab report DIR";
+}
+
+/// Adds what results.nc has to the source of its summary.
+void add_results(Source& source, const std::string& path, std::vector<std::string>& notes) {
+  try {
+    const NetcdfInput file(path);
+    const NetcdfGroup root = file.root();
+    const auto text = [&](const char* name) {
+      return root.has_attribute(name) ? root.text_attribute(name) : std::string();
+    };
+    if (text("results_id") != text_of(member(source.document, "results_id"))) {
+      notes.push_back(one_line(path) + ": is of another state of the run than its summary.json, " +
+                      "and not used");
+      return;
+    }
+    source.command = run_command(text("scenario_file"), text("set_arguments"), source.document);
+    source.scenario_text = text("scenario_text");
+    const ResultsReader reader(root);
+    for (const std::size_t number : precision_conditions(source.conditions)) {
+      const StoredCondition stored = reader.read(number);
+      if (stored.nodes.empty()) continue;
+      source.precision.push_back({number, mse_by_replicates(MomentTree(stored.layout, stored.nodes),
+                                                            stored.head_weights, stored.truth)});
+    }
+  } catch (const NetcdfError& error) {
+    notes.push_back(one_line(path) + ": no precision is shown (" + error.what() + ")");
+  } catch (const std::invalid_argument& error) {
+    notes.push_back(one_line(path) + ": no precision is shown (" + error.what() + ")");
+  }
+}
+
+std::optional<Source> read_one(const std::string& path, std::vector<std::string>& notes) {
+  std::optional<Source> source = read_document(read_text(path), one_line(path));
+  const fs::path place(path);
+  if (!source || source->kind != SourceKind::run || place.filename() != "summary.json") {
+    return source;
+  }
+  const std::string results = (place.parent_path() / "results.nc").string();
+  std::error_code none;
+  if (fs::is_regular_file(results, none)) add_results(*source, results, notes);
+  return source;
+}
+
+}  // namespace
+
+std::vector<Source> read_sources(const std::string& path, std::vector<std::string>& notes) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    throw InvalidInput(one_line(path) + ": is not there - give the folder of --out");
+  }
+  std::vector<Source> sources;
+  if (!fs::is_directory(path, error)) {
+    if (std::optional<Source> source = read_one(path, notes)) {
+      sources.push_back(std::move(*source));
+      return sources;
+    }
+    throw InvalidInput(one_line(path) +
+                       ": is no document of run, theory, validate, allocate or hdi - give what "
+                       "--out or --json wrote");
+  }
+  std::vector<std::string> files;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    const fs::path& file = at->path();
+    if (file.extension() == ".json" && at->is_regular_file(error)) files.push_back(file.string());
+  }
+  if (error) throw InvalidInput(one_line(path) + ": cannot be read (" + error.message() + ")");
+  std::ranges::sort(files);
+  for (const std::string& file : files) {
+    try {
+      if (std::optional<Source> source = read_one(file, notes)) {
+        sources.push_back(std::move(*source));
+      }
+    } catch (const InvalidInput&) {
+      const std::string name = fs::path(file).filename().string();
+      if (std::ranges::find(own_names, name) != std::end(own_names)) throw;
+    }
+  }
+  if (sources.empty()) {
+    throw InvalidInput(one_line(path) +
+                       ": holds no summary.json, verdicts.json or other JSON of headlab - give "
+                       "the folder of --out, or a file of --json");
+  }
+  return sources;
+}
+
+Source source_of_run(const Scenario& scenario, const RunResult& result,
+                     const std::string& summary) {
+  Source source = source_of_document(summary);
+  std::string sets;
+  for (const std::string& set : scenario.sets) sets += set + "\n";
+  source.command = run_command(scenario.file, sets, source.document);
+  source.scenario_text = scenario.text;
+  for (const std::size_t number : precision_conditions(source.conditions)) {
+    const ConditionResult& one = result.conditions.at(number);
+    if (one.tree.count() == 0) continue;
+    source.precision.push_back(
+        {number, mse_by_replicates(one.tree, one.plan.head_weights, one.plan.truth)});
+  }
+  return source;
+}
+
+Source source_of_document(const std::string& text) {
+  std::optional<Source> source = read_document(text, "the results");
+  if (!source) throw std::logic_error("a document of headlab is of no kind that a report knows");
+  return std::move(*source);
+}
+
+}  // namespace headlab::tools

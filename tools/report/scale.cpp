@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+
+namespace headlab::tools {
+namespace {
+
+constexpr double slack = 1e-9;
+
+/// Largest over smallest distance of neighbours, in the numbers that f makes of them.
+template <class Function>
+double unevenness(std::vector<double> levels, const Function& f) {
+  std::ranges::sort(levels);
+  double smallest = HUGE_VAL, largest = 0;
+  for (std::size_t i = 1; i < levels.size(); ++i) {
+    const double gap = f(levels[i]) - f(levels[i - 1]);
+    if (gap <= 0) continue;
+    smallest = std::min(smallest, gap);
+    largest = std::max(largest, gap);
+  }
+  return largest / smallest;
+}
+
+}  // namespace
+
+Scale::Scale(ScaleKind kind, double low, double high, double from, double to)
+    : kind_(kind), low_(low), high_(high), from_(from), to_(to) {
+  if (!std::isfinite(low_) || !std::isfinite(high_) || low_ > high_) {
+    low_ = kind == ScaleKind::logarithmic ? 1 : 0;
+    high_ = kind == ScaleKind::logarithmic ? 10 : 1;
+  }
+  if (kind_ == ScaleKind::logarithmic && !(low_ > 0)) kind_ = ScaleKind::linear;
+  if (transformed(high_) - transformed(low_) > 1e-12 * std::abs(transformed(high_))) return;
+  if (kind_ == ScaleKind::logarithmic) {
+    low_ /= 2;
+    high_ *= 2;
+  } else {
+    const double half = low_ == 0 ? 1 : std::abs(low_) / 2;
+    low_ -= half;
+    high_ += half;
+  }
+}
+
+double Scale::transformed(double value) const {
+  switch (kind_) {
+    case ScaleKind::logarithmic:
+      return std::log10(value);
+    case ScaleKind::signed_log:
+      return std::copysign(std::log10(1 + std::abs(value)), value);
+    default:
+      return value;
+  }
+}
+
+double Scale::operator()(double value) const {
+  const double share =
+      (transformed(value) - transformed(low_)) / (transformed(high_) - transformed(low_));
+  return from_ + std::clamp(share, 0.0, 1.0) * (to_ - from_);
+}
+
+bool Scale::holds(double value) const {
+  if (!has_place(kind_, value)) return false;
+  const double room = slack * (transformed(high_) - transformed(low_));
+  return transformed(value) >= transformed(low_) - room &&
+         transformed(value) <= transformed(high_) + room;
+}
+
+std::vector<Tick> Scale::ticks(int about) const {
+  if (kind_ == ScaleKind::linear) return linear_ticks(about);
+  std::vector<Tick> all;
+  if (kind_ == ScaleKind::logarithmic) {
+    all = decade_ticks(about);
+    return all.size() >= 2 ? all : linear_ticks(about);
+  }
+  for (const Tick& positive : Scale(ScaleKind::logarithmic, 1, 1e9, 0, 1).ticks(10)) {
+    for (const double sign : {-1.0, 1.0}) {
+      const double value = sign * positive.value;
+      if (holds(value)) all.push_back({value, axis_number(value)});
+    }
+  }
+  if (holds(0)) all.push_back({0, "0"});
+  std::ranges::sort(all, {}, &Tick::value);
+  return all;
+}
+
+std::vector<Tick> Scale::linear_ticks(int about) const {
+  const double rough = (high_ - low_) / std::max(about, 1);
+  const double decade = std::pow(10.0, std::floor(std::log10(rough)));
+  double step = 10 * decade;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * decade >= rough * (1 - slack)) step = factor * decade;
+  }
+  std::vector<Tick> all;
+  const double first = std::ceil(low_ / step - slack);
+  for (int i = 0; i < 50; ++i) {
+    const double value = (first + i) * step;
+    if (value > high_ + slack * step) break;
+    // A multiple of the step next to 0 is 0 up to rounding.
+    const double clean = std::abs(value) < slack * step ? 0 : value;
+    all.push_back({clean, axis_number(clean)});
+  }
+  return all;
+}
+
+std::vector<Tick> Scale::decade_ticks(int about) const {
+  const double decades = std::log10(high_ / low_);
+  std::vector<double> factors = {1};
+  if (decades < 3) factors = {1, 2, 5};
+  const int step = std::max(1, static_cast<int>(std::ceil(decades / (2.0 * about))));
+  std::vector<Tick> all;
+  const int first = static_cast<int>(std::floor(std::log10(low_)));
+  for (int exponent = first; exponent <= first + 700; exponent += step) {
+    const double decade = std::pow(10.0, exponent);
+    if (decade > high_) break;
+    for (const double factor : factors) {
+      if (holds(factor * decade)) all.push_back({factor * decade, axis_number(factor * decade)});
+    }
+  }
+  return all;
+}
+
+bool has_place(ScaleKind kind, double value) {
+  return std::isfinite(value) && (kind != ScaleKind::logarithmic || value > 0);
+}
+
+Range range_of(ScaleKind kind, std::span<const double> values, double margin) {
+  Range range{HUGE_VAL, -HUGE_VAL};
+  for (const double value : values) {
+    if (!has_place(kind, value)) continue;
+    range.low = std::min(range.low, value);
+    range.high = std::max(range.high, value);
+  }
+  if (range.low > range.high) return kind == ScaleKind::logarithmic ? Range{1, 10} : Range{0, 1};
+  if (kind == ScaleKind::logarithmic) {
+    const double factor = std::pow(range.high / range.low, margin);
+    return {range.low / factor, range.high * factor};
+  }
+  if (kind == ScaleKind::signed_log) {
+    const double factor = 1 + 5 * margin;
+    return {range.low * (range.low < 0 ? factor : 1), range.high * (range.high > 0 ? factor : 1)};
+  }
+  const double room = margin * (range.high - range.low);
+  // What begins or ends at 0 has nothing beyond it.
+  return {range.low == 0 ? 0 : range.low - room, range.high == 0 ? 0 : range.high + room};
+}
+
+ScaleKind kind_for_levels(std::span<const double> levels) {
+  if (levels.empty()) return ScaleKind::linear;
+  const auto [low, high] = std::ranges::minmax(levels);
+  if (!(low > 0) || high / low < 8) return ScaleKind::linear;
+  const std::vector<double> all(levels.begin(), levels.end());
+  const double linear = unevenness(all, [](double x) { return x; });
+  const double logarithmic = unevenness(all, [](double x) { return std::log(x); });
+  return logarithmic < linear ? ScaleKind::logarithmic : ScaleKind::linear;
+}
+
+std::string axis_number(double value) {
+  char text[40];
+  // Six digits hide the rounding of multiples of a step.
+  std::snprintf(text, sizeof text, "%.6g", value);
+  std::string out;
+  for (const char* c = text; *c; ++c) {
+    if (*c == '-') {
+      out += "−";
+    } else if (*c != '+') {
+      out += *c;
+    }
+  }
+  return out;
+}
+
+void drop_overlapping(std::vector<Tick>& ticks, std::span<const double> places,
+                      std::span<const double> widths, double gap) {
+  double end = -HUGE_VAL;
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    if (ticks[i].label.empty()) continue;
+    if (places[i] - widths[i] / 2 < end + gap) {
+      ticks[i].label.clear();
+    } else {
+      end = places[i] + widths[i] / 2;
+    }
+  }
+}
+
+}  // namespace headlab::tools

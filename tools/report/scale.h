@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file From numbers to places on a picture.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace headlab::tools {
+
+/// A place on an axis that is marked, with what stands there; empty: a mark alone.
+struct Tick {
+  double value = 0;
+  std::string label;
+};
+
+enum class ScaleKind {
+  linear,
+  logarithmic,
+  signed_log,  ///< sign(v) log10(1 + |v|): both signs, and many orders of magnitude
+};
+
+/// A map of [low, high] onto [from, to], which may descend.
+class Scale {
+ public:
+  Scale() = default;
+  /// A range that is empty or not finite becomes one that can be drawn; `logarithmic` becomes
+  /// linear where `low` is not positive.
+  Scale(ScaleKind kind, double low, double high, double from, double to);
+
+  double operator()(double value) const;
+  /// True for what has a place within the range, up to rounding.
+  bool holds(double value) const;
+  ScaleKind kind() const { return kind_; }
+  double low() const { return low_; }
+  double high() const { return high_; }
+
+  /// Round numbers within the range, some `about` of them.
+  std::vector<Tick> ticks(int about = 5) const;
+
+ private:
+  double transformed(double value) const;
+  std::vector<Tick> linear_ticks(int about) const;
+  std::vector<Tick> decade_ticks(int about) const;
+
+  ScaleKind kind_ = ScaleKind::linear;
+  double low_ = 0, high_ = 1, from_ = 0, to_ = 1;
+};
+
+/// The numbers that have a place on an axis of this kind: finite, and positive on a logarithmic
+/// one.
+bool has_place(ScaleKind kind, double value);
+
+/// Smallest and largest of the numbers that have a place, widened by `margin` of their distance,
+/// but not beyond 0.
+struct Range {
+  double low = 0, high = 1;
+};
+Range range_of(ScaleKind kind, std::span<const double> values, double margin = 0.06);
+
+/// The kind of axis on which levels lie more evenly: logarithmic for positive numbers that span a
+/// factor of 8 or more and have a more even spacing there.
+ScaleKind kind_for_levels(std::span<const double> levels);
+
+/// A number for an axis: "0.25", "−3", "2e−07".
+std::string axis_number(double value);
+
+/// Takes labels away where one would stand within `gap` of the last that stays; `places` and
+/// `widths` are of the labels, the places ascending.
+void drop_overlapping(std::vector<Tick>& ticks, std::span<const double> places,
+                      std::span<const double> widths, double gap);
+
+}  // namespace headlab::tools

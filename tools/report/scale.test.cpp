@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/scale.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace headlab::tools {
+namespace {
+
+const double nan = std::numeric_limits<double>::quiet_NaN();
+const double infinite = std::numeric_limits<double>::infinity();
+
+/// Ticks within the range and ascending, two or more of them.
+void expect_good_ticks(const Scale& scale) {
+  const std::vector<Tick> ticks = scale.ticks();
+  ASSERT_GE(ticks.size(), 2u);
+  EXPECT_LE(ticks.size(), 20u);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    EXPECT_TRUE(scale.holds(ticks[i].value)) << ticks[i].value;
+    EXPECT_FALSE(ticks[i].label.empty());
+    if (i > 0) EXPECT_GT(ticks[i].value, ticks[i - 1].value);
+  }
+}
+
+TEST(Scale, MarksRoundNumbers) {
+  const std::vector<Tick> ticks = Scale(ScaleKind::linear, 0, 1, 0, 100).ticks();
+  ASSERT_EQ(ticks.size(), 6u);
+  EXPECT_EQ(ticks[3].label, "0.6");
+  EXPECT_EQ(Scale(ScaleKind::linear, -3, 3, 0, 1).ticks().front().label, "−2");
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 0.5, 2000, 0, 1).ticks().front().label, "1");
+}
+
+TEST(Scale, HasTicksInEveryRange) {
+  for (const double low : {1e-300, 1e-12, 0.003, 1.0, 99.0, 1e8}) {
+    for (const double factor : {1.0, 1.0001, 1.5, 3.0, 40.0, 1e7}) {
+      for (const ScaleKind kind : {ScaleKind::linear, ScaleKind::logarithmic}) {
+        SCOPED_TRACE(testing::Message() << low << " x " << factor);
+        expect_good_ticks(Scale(kind, low, low * factor, 0, 500));
+      }
+    }
+  }
+  expect_good_ticks(Scale(ScaleKind::signed_log, -250, 12, 0, 500));
+  expect_good_ticks(Scale(ScaleKind::signed_log, -1.5, 1.5, 0, 500));
+  expect_good_ticks(Scale(ScaleKind::linear, -5e-5, -4e-5, 0, 500));
+}
+
+TEST(Scale, MakesARangeOfWhatIsNone) {
+  for (const auto& [low, high] : {std::pair(0.0, 0.0), std::pair(3.0, 3.0), std::pair(nan, 1.0),
+                                  std::pair(1.0, infinite), std::pair(2.0, 1.0)}) {
+    for (const ScaleKind kind :
+         {ScaleKind::linear, ScaleKind::logarithmic, ScaleKind::signed_log}) {
+      const Scale scale(kind, low, high, 10, 20);
+      EXPECT_LT(scale.low(), scale.high());
+      EXPECT_TRUE(std::isfinite(scale(1)));
+    }
+  }
+}
+
+TEST(Scale, HasNoLogarithmFromZero) {
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 0, 10, 0, 1).kind(), ScaleKind::linear);
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 1e-3, 10, 0, 1).kind(), ScaleKind::logarithmic);
+  EXPECT_FALSE(has_place(ScaleKind::logarithmic, 0));
+  EXPECT_FALSE(has_place(ScaleKind::logarithmic, -1));
+  EXPECT_FALSE(has_place(ScaleKind::linear, nan));
+  EXPECT_TRUE(has_place(ScaleKind::linear, -1));
+  // What has no place does not widen a range either.
+  const std::vector<double> values = {0, -3, nan, 2, 8};
+  const Range range = range_of(ScaleKind::logarithmic, values, 0);
+  EXPECT_EQ(range.low, 2);
+  EXPECT_EQ(range.high, 8);
+}
+
+TEST(Scale, KeepsValuesWithinItsEnds) {
+  const Scale scale(ScaleKind::linear, 0, 10, 100, 0);
+  EXPECT_EQ(scale(0), 100);
+  EXPECT_EQ(scale(10), 0);
+  EXPECT_EQ(scale(20), 0);
+  EXPECT_FALSE(scale.holds(20));
+}
+
+TEST(Scale, TakesTheSpacingOfLevelsForItsKind) {
+  EXPECT_EQ(kind_for_levels(std::vector<double>{50, 150, 500, 1500}), ScaleKind::logarithmic);
+  EXPECT_EQ(kind_for_levels(std::vector<double>{1, 4, 7, 10}), ScaleKind::linear);
+  EXPECT_EQ(kind_for_levels(std::vector<double>{0, 10, 1000}), ScaleKind::linear);
+  EXPECT_EQ(kind_for_levels(std::vector<double>{1, 2, 4}), ScaleKind::linear);
+}
+
+TEST(Scale, DropsLabelsThatWouldOverlap) {
+  std::vector<Tick> ticks = {{1, "one"}, {2, "two"}, {3, "three"}, {4, "four"}};
+  const std::vector<double> places = {0, 10, 30, 60}, widths = {20, 20, 20, 20};
+  const auto overlaps = [&] {
+    double end = -1e9;
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      if (ticks[i].label.empty()) continue;
+      if (places[i] - widths[i] / 2 < end) return true;
+      end = places[i] + widths[i] / 2;
+    }
+    return false;
+  };
+  EXPECT_TRUE(overlaps());  // the control: there is something to drop
+  drop_overlapping(ticks, places, widths, 5);
+  EXPECT_FALSE(overlaps());
+  EXPECT_EQ(ticks[0].label, "one");
+  EXPECT_EQ(ticks[1].label, "");
+  EXPECT_EQ(ticks[2].label, "three");
+  EXPECT_EQ(ticks[3].label, "four");
+}
+
+}  // namespace
+}  // namespace headlab::tools

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/sections.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figure.h"
+#include "tools/report/law_formulas.h"
+#include "tools/report/markup.h"
+#include "tools/report/mathml.h"
+#include "tools/report/scale.h"
+#include "tools/report/sweep.h"
+#include "tools/report/verdict_words.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_values = 8;  ///< of a swept parameter that are listed
+
+std::string paragraph(const std::string& text) {
+  return element("p", escaped(text)) + "\n";
+}
+
+/// A definition list of names with content that is markup.
+class DefinitionList {
+ public:
+  void add(const std::string& name, const std::string& html) {
+    if (!html.empty()) text_ += element("dt", escaped(name)) + element("dd", html) + "\n";
+  }
+  std::string html() const { return text_.empty() ? "" : element("dl", "\n" + text_) + "\n"; }
+
+ private:
+  std::string text_;
+};
+
+const Json& parameter(const Json& condition, std::initializer_list<const char*> path) {
+  const Json* at = &member(condition, "parameters");
+  for (const char* key : path) at = &member(*at, key);
+  return *at;
+}
+
+/// The different values of a parameter, in the order of the conditions.
+std::vector<const Json*> values_of(const Source& source, std::initializer_list<const char*> path) {
+  std::vector<const Json*> values;
+  std::set<std::string> seen;
+  for (const Json* condition : items_of(source.shown_conditions())) {
+    const Json& value = parameter(*condition, path);
+    if (!value.is_null() && seen.insert(value.dump()).second) values.push_back(&value);
+  }
+  return values;
+}
+
+std::string laws_html(const Source& source, const char* family,
+                      std::initializer_list<const char*> path) {
+  // A law whose parameters vary is shown once.
+  std::vector<std::vector<const Json*>> laws;
+  for (const Json* value : values_of(source, path)) {
+    const auto same = std::ranges::find_if(laws, [&](const auto& law) {
+      return member(*law.front(), "law") == member(*value, "law");
+    });
+    (same == laws.end() ? laws.emplace_back() : *same).push_back(value);
+  }
+  std::string items;
+  for (const auto& law : laws) {
+    const std::string text = law_html(family, law);
+    items += laws.size() == 1 ? text : element("li", text);
+  }
+  return laws.size() > 1 ? element("ul", items) : items;
+}
+
+std::string numbers_html(const Source& source, std::initializer_list<const char*> path) {
+  const std::vector<const Json*> values = values_of(source, path);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(values.size(), max_values); ++i) {
+    text +=
+        (i == 0 ? "" : ", ") + (values[i]->is_string() ? text_of(*values[i]) : values[i]->dump());
+  }
+  if (values.size() > max_values) text += ", … (" + std::to_string(values.size()) + " values)";
+  return escaped(text);
+}
+
+std::string swept_html(const Source& source) {
+  const Sweep sweep = sweep_of(source.shown_conditions());
+  std::string items;
+  for (const SweptKey& key : sweep.keys) {
+    std::string values;
+    for (std::size_t i = 0; i < std::min(key.levels.size(), max_values); ++i) {
+      values += (i == 0 ? "" : ", ") + shortened(key.levels[i].text, 60);
+    }
+    if (key.levels.size() > max_values) {
+      values += ", … (" + std::to_string(key.levels.size()) + " values)";
+    }
+    items += element("li", escaped(key.title() + ": " + values));
+  }
+  return items.empty() ? "" : element("ul", items);
+}
+
+// A run, or closed forms.
+
+std::vector<Section> run_sections(const Source& source) {
+  const Json none;
+  const Json& conditions = source.shown_conditions();
+  const Json& first = conditions.empty() ? none : conditions.front();
+  const std::string aims = text_of(parameter(first, {"scenario", "aims"}));
+  DefinitionList mechanisms;
+  mechanisms.add("training set", mathml("Y_i = m(X_i) + e_i, i = 1, …, n, E[e_i | X_i] = 0"));
+  mechanisms.add("n", numbers_html(source, {"data", "n"}));
+  mechanisms.add("design", laws_html(source, "design", {"data", "design"}));
+  mechanisms.add("regression", laws_html(source, "regression", {"data", "regression"}));
+  mechanisms.add("noise", laws_html(source, "noise", {"data", "noise"}));
+  mechanisms.add("fixed design", numbers_html(source, {"data", "fixed_design"}));
+  mechanisms.add("queries", laws_html(source, "queries", {"queries"}));
+  mechanisms.add("varied", swept_html(source));
+
+  DefinitionList estimands;
+  estimands.add("mean squared error of the ensemble",
+                mathml("MSE = E(f(x) - m(x))^2 = B^2 + sum_h a_h^2 V_h + "
+                       "sum_{h ≠ l} a_h a_l C_{hl}",
+                       true));
+  estimands.add("squared bias", mathml("B = E f(x) - m(x)"));
+  estimands.add("variance of a head, covariance of two",
+                mathml("V_h = Var f_h(x), C_{hl} = Cov(f_h(x), f_l(x))"));
+  const std::string over = paragraph(
+      "Means and covariances are over training sets; figures are averaged over the "
+      "queries.");
+
+  DefinitionList methods;
+  methods.add("ensemble", mathml("f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_i w_{hi} Y_i, "
+                                 "w_{hi} = frac{K_h(X_i)}{sum_j K_h(X_j)}",
+                                 true));
+  methods.add("number of heads H", numbers_html(source, {"heads", "count"}));
+  methods.add("dimension of a head d_k", numbers_html(source, {"heads", "dim"}));
+  methods.add("subspaces", laws_html(source, "subspaces", {"heads", "subspaces"}));
+  methods.add("kernel", laws_html(source, "kernel", {"heads", "kernel"}));
+  methods.add("head weights", laws_html(source, "weights", {"heads", "weights"}));
+  if (source.kind == SourceKind::run) {
+    methods.add("estimator", numbers_html(source, {"run", "estimator"}));
+    double least = HUGE_VAL, most = 0;
+    for (const Json* condition : items_of(conditions)) {
+      const double replicates = number_of(member(*condition, "replicates"));
+      least = std::min(least, replicates);
+      most = std::max(most, replicates);
+    }
+    if (most > 0) {
+      methods.add("training sets simulated of each condition",
+                  axis_number(least) + (least < most ? " to " + axis_number(most) : ""));
+    }
+  } else {
+    methods.add("closed form", escaped(text_of(member(first, "source"))));
+  }
+  return {{"Aims", paragraph(aims.empty() ? "The scenario states no aims." : aims)},
+          {"Data-generating mechanisms", mechanisms.html()},
+          {"Estimands", estimands.html() + over},
+          {"Methods", methods.html()},
+          {"Performance measures",
+           paragraph(source.kind == SourceKind::run
+                         ? "Every figure has its Monte Carlo standard error (MCSE), a jackknife "
+                           "over groups of training sets: what is uncertain because their number "
+                           "is finite, at the queries given."
+                         : "Closed forms have no Monte Carlo error.")}};
+}
+
+/// How far simulation and closed forms are apart, where both are there.
+std::string compared_html(const Source& source) {
+  double largest = 0;
+  std::size_t count = 0;
+  std::string where;
+  const Json& conditions = source.shown_conditions();
+  const Sweep sweep = sweep_of(conditions);
+  for (std::size_t c = 0; c < conditions.size(); ++c) {
+    const Json& all = member(member(conditions[c], "theory"), "z");
+    if (!all.is_object()) continue;
+    for (const auto& [name, z] : all.items()) {
+      if (!std::isfinite(number_of(z))) continue;
+      ++count;
+      if (std::abs(number_of(z)) <= largest) continue;
+      largest = std::abs(number_of(z));
+      const std::string condition = sweep.condition_text(c);
+      where = name + (condition.empty() ? "" : " at " + condition);
+    }
+  }
+  if (count == 0) return "";
+  return paragraph("Simulation and closed forms were compared in " + std::to_string(count) +
+                   " figures. The largest |z| is " + short_number(largest) + ", of " + where + ".");
+}
+
+// Verdicts.
+
+std::vector<Section> verdict_sections(const Source& source) {
+  const Json& document = source.document;
+  std::set<std::string> claims, scenarios;
+  for (const Json* verdict : items_of(member(document, "claims"))) {
+    claims.insert(text_of(member(*verdict, "claim")));
+    scenarios.insert(text_of(member(*verdict, "scenario")));
+  }
+  std::string names, files;
+  for (const std::string& claim : claims) names += (names.empty() ? "" : ", ") + claim;
+  for (const std::string& file : scenarios) {
+    if (!file.empty()) files += element("li", element("code", escaped(file)));
+  }
+  return {
+      {"Aims", paragraph("To put claims to the test by simulation: " + names + ".")},
+      {"Data-generating mechanisms",
+       paragraph("Each verdict has a scenario of its own, and conditions of one scenario share "
+                 "their training sets.") +
+           (files.empty()
+                ? ""
+                : element("details", element("summary", "The scenarios") + element("ul", files)))},
+      {"Estimands",
+       paragraph("A comparison has one effect, which is 0 if the claim holds to the letter: a "
+                 "figure less its closed form, or a difference of two figures. The margin is what "
+                 "still counts as holding.") +
+           element("p", mathml("|\"effect\"| ≤ \"margin\"") + " of an equality, " +
+                            mathml("\"effect\" ≥ - \"margin\"") + " of an order") +
+           "\n"},
+      {"Methods",
+       paragraph(
+           "A claim is supported if each of its comparisons lies inside its margin at level " +
+           short_number(number_of(member(document, "alpha"))) +
+           " (intersection-union), and refuted if Holm's procedure over all " +
+           axis_number(number_of(member(document, "comparisons"))) +
+           " comparisons of the call rejects one of them at that family-wise level.")},
+      {"Performance measures",
+       paragraph(
+           "Effects with their Monte Carlo standard errors (MCSE), in units of the margin.")}};
+}
+
+std::string verdict_list_html(const Source& source) {
+  std::string text;
+  for (const Json* verdict : items_of(member(source.document, "claims"))) {
+    const std::string setting = setting_text(*verdict);
+    std::string body = element(
+        "summary",
+        escaped(text_of(member(*verdict, "claim")) + ", " + reading_text(*verdict) +
+                (setting.empty() ? "" : " (" + setting + ")") + ": " + outcome_text(*verdict)));
+    DefinitionList list;
+    const auto add = [&](const char* name, const std::string& words) {
+      list.add(name, escaped(words));
+    };
+    add("claimed", text_of(member(*verdict, "statement")));
+    add("assumes", text_of(member(*verdict, "assumptions")));
+    add("would be refuted by", text_of(member(*verdict, "refuted_by")));
+    add("effect", effect_text(*verdict) + " where " + allowed_text(*verdict) + " is allowed, of " +
+                      text_of(member(member(*verdict, "effect"), "of")));
+    const double needed = number_of(member(*verdict, "replicates_needed"));
+    if (std::isfinite(needed)) add("replicates that would decide", "about " + axis_number(needed));
+    add("certificate", counterexample_text(*verdict));
+    add("seen as well", text_of(member(*verdict, "note")));
+    const std::string replay = text_of(member(*verdict, "replay"));
+    if (!replay.empty()) list.add("again", element("code", escaped(replay)));
+    text += element("details", body + list.html()) + "\n";
+  }
+  return text;
+}
+
+// Allocations, maps, heads.
+
+std::vector<Section> allocation_sections(const Source& source) {
+  const Json& document = source.document;
+  const Json& studies = member(document, "studies");
+  const Json& study = studies.is_array() && !studies.empty() ? studies.front() : document;
+  const std::string rule = text_of(member(study, "rule"));
+  std::string from = text_of(member(document, "source"));
+  return {
+      {"Aims", paragraph("To divide a budget of D dimensions among H heads of dimension d_k, so "
+                         "that the mean squared error is smallest.") +
+                   element("p", mathml("H d_k ≤ D")) + "\n"},
+      {"Data-generating mechanisms",
+       paragraph("Those of the scenario that the command names; all allocations are simulated on "
+                 "the same training sets.")},
+      {"Estimands", element("p", mathml("MSE = E(f(x) - m(x))^2") +
+                                     " of every allocation, averaged over the queries") +
+                        "\n"},
+      {"Methods",
+       paragraph(from.empty()
+                     ? "Candidates are screened by paired differences (Nelson, Swann, Goldsman and "
+                       "Song 2001)" +
+                           (rule.empty() ? std::string(".") : ", with bandwidth rule " + rule + ".")
+                     : "Errors are closed forms (" + from + ").")},
+      {"Performance measures",
+       paragraph("The set that may be best contains the best with probability " +
+                 percent_text(1 - number_of(member(study, "alpha"))) + ".")}};
+}
+
+std::vector<Section> map_sections(const Source& source) {
+  std::string sizes;
+  for (const Json* n : items_of(member(source.document, "n"))) {
+    sizes += (sizes.empty() ? "" : ", ") + axis_number(number_of(*n));
+  }
+  return {
+      {"Aims", paragraph("To find where the best dimension of a head grows with n.")},
+      {"Data-generating mechanisms",
+       paragraph("Every setting of the scenario that the command names, at n = " + sizes + ".")},
+      {"Estimands", element("p", "The best dimension " + mathml("k^*(n) = \"argmin\"_k MSE(k, n)") +
+                                     " between whole ones") +
+                        "\n"},
+      {"Methods", element("p", "Fits of " + mathml("k^* = c") + ", " + mathml("k^* = c + s log n") +
+                                   " and " + mathml("k^* = c n^p") +
+                                   " by generalised least squares, over resampled blocks") +
+                      "\n"},
+      {"Performance measures", paragraph("Exponents have 95 % intervals.")}};
+}
+
+std::vector<Section> head_sections(const Source& source) {
+  const Json& document = source.document;
+  return {{"Aims", paragraph("To compare the diversity of the heads of a model with that of random "
+                             "heads of the same shape.")},
+          {"Data-generating mechanisms",
+           paragraph("Heads of " + text_of(member(document, "file")) +
+                     ", dimension of the design " + axis_number(number_of(member(document, "d"))) +
+                     "; " + axis_number(number_of(member(document, "random_sets"))) +
+                     " sets of random heads.")},
+          {"Estimands", paragraph("Diversity indices of each layer: 0 for heads on one subspace.")},
+          {"Methods", element("p",
+                              "Principal angles θ of the subspaces of two heads; mean squared "
+                              "cosine " +
+                                  mathml("frac{1}{k} sum_{i = 1}^k cos^2 θ_i")) +
+                          "\n"},
+          {"Performance measures",
+           element("p", mathml("z = frac{\"index\" - \"mean over random heads\"}{\"sd over random "
+                               "heads\"}")) +
+               "\n"}};
+}
+
+}  // namespace
+
+std::string source_title(const Source& source) {
+  if (source.kind == SourceKind::run || source.kind == SourceKind::theory) {
+    for (const Json* condition : items_of(source.shown_conditions())) {
+      const std::string name = text_of(parameter(*condition, {"scenario", "name"}));
+      if (!name.empty()) return name;
+    }
+    return "Simulation";
+  }
+  switch (source.kind) {
+    case SourceKind::verdicts:
+      return "Claims and verdicts";
+    case SourceKind::allocation:
+      return "How many heads of what dimension";
+    case SourceKind::map:
+      return "Map of the scaling law";
+    default:
+      return "Diversity of heads";
+  }
+}
+
+std::vector<Section> sections_before_figures(const Source& source) {
+  switch (source.kind) {
+    case SourceKind::verdicts:
+      return verdict_sections(source);
+    case SourceKind::allocation:
+      return allocation_sections(source);
+    case SourceKind::map:
+      return map_sections(source);
+    case SourceKind::heads:
+      return head_sections(source);
+    default:
+      return run_sections(source);
+  }
+}
+
+std::vector<Section> sections_behind_figures(const Source& source) {
+  if (source.kind == SourceKind::verdicts) return {{"Verdicts", verdict_list_html(source)}};
+  if (source.kind != SourceKind::run) return {};
+  const std::string compared = compared_html(source);
+  if (compared.empty()) return {{"Verdicts", paragraph("No claim was put to the test.")}};
+  return {{"Verdicts", compared}};
+}
+
+}  // namespace headlab::tools

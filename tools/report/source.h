@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What a report is made from: one document of headlab with what its results file adds.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/moments/jackknife.h"
+#include "engine/moments/mse_by_replicates.h"
+
+namespace headlab::tools {
+
+using Json = nlohmann::ordered_json;
+
+enum class SourceKind { run, theory, verdicts, allocation, map, heads };
+
+/// How the standard error of one condition fell.
+struct PrecisionCurve {
+  std::size_t condition = 0;
+  std::vector<MseAfter> points;
+};
+
+struct Source {
+  SourceKind kind = SourceKind::run;
+  Json document;
+  std::string command = {};        ///< makes the results again; empty where it is not known
+  std::string scenario_text = {};  ///< empty where it is not known
+  std::vector<PrecisionCurve> precision = {};
+  std::size_t conditions = 0;  ///< of the results; the document may hold fewer
+
+  /// The conditions of the document.
+  const Json& shown_conditions() const;
+};
+
+/// Most conditions that a report takes in; more are thinned evenly, keeping first and last.
+inline constexpr std::size_t max_conditions = 4000;
+
+/// Parses the text of a document that headlab wrote with --json or --out. Nothing where it is of
+/// no kind that a report knows; throws InvalidInput, naming `file`, where it is not JSON.
+std::optional<Source> read_document(const std::string& text, const std::string& file);
+
+/// Up to `most` of the numbers 0 .. count - 1, evenly spaced, with the first and the last.
+std::vector<std::size_t> spread(std::size_t count, std::size_t most);
+
+/// The conditions whose precision a report shows.
+std::vector<std::size_t> precision_conditions(std::size_t count);
+
+// Reading JSON that may lack anything.
+
+/// The member of an object, null where there is none.
+const Json& member(const Json& object, std::string_view key);
+/// A number, NaN for null and everything else.
+double number_of(const Json& json);
+/// A text, empty for everything else.
+std::string text_of(const Json& json);
+/// {"value", "mcse"}, or a number without standard error.
+Estimate estimate_of(const Json& json);
+/// The elements of an array, none for everything else.
+std::vector<const Json*> items_of(const Json& json);
+
+}  // namespace headlab::tools

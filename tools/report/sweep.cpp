@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "engine/files/document.h"
+#include "tools/report/markup.h"
+
+namespace headlab::tools {
+namespace {
+
+using Column = std::vector<const Json*>;
+
+bool all_equal(const Column& column) {
+  return std::ranges::all_of(column, [&](const Json* one) { return *one == *column.front(); });
+}
+
+/// True for objects that have the same keys and do not choose between laws.
+bool can_be_compared_by_member(const Column& column) {
+  const Json& first = *column.front();
+  return std::ranges::all_of(column, [&](const Json* one) {
+    if (!one->is_object() || one->size() != first.size()) return false;
+    for (const auto& [key, value] : first.items()) {
+      if (!one->contains(key) || (key == "law" && (*one)["law"] != value)) return false;
+    }
+    return true;
+  });
+}
+
+struct FoundKey {
+  std::string key;
+  Column column;
+};
+
+void find_differences(const std::string& path, const Column& column, std::vector<FoundKey>& found) {
+  if (all_equal(column)) return;
+  if (!can_be_compared_by_member(column)) {
+    found.push_back({path, column});
+    return;
+  }
+  for (const auto& [key, value] : column.front()->items()) {
+    Column inside;
+    for (const Json* one : column) inside.push_back(&(*one)[key]);
+    find_differences(path.empty() ? key : path + "." + key, inside, found);
+  }
+}
+
+/// The number that a value is, or that all elements of an array of numbers are.
+double level_number(const Json& value) {
+  if (value.is_number()) return number_of(value);
+  const bool one = value.is_array() && !value.empty() && value.front().is_number() &&
+                   std::ranges::all_of(value, [&](const Json& x) { return x == value.front(); });
+  return one ? number_of(value.front()) : std::numeric_limits<double>::quiet_NaN();
+}
+
+constexpr std::size_t longest_part = 24;  ///< of a parameter in a label
+
+/// The law of a value, and what distinguishes it from the others of that law.
+std::string law_text(const Json& value, const std::vector<const Json*>& values) {
+  const Json& law = member(value, "law");
+  std::string text = text_of(law);
+  for (const auto& [key, part] : value.items()) {
+    if (key == "law") continue;
+    const bool differs =
+        std::ranges::any_of(values, [&, &name = key, &own = part](const Json* other) {
+          return member(*other, "law") == law && member(*other, name) != own;
+        });
+    if (!differs) continue;
+    text += (text.empty() ? "" : " ") + key + "=" + shortened(part.dump(), longest_part);
+  }
+  return text;
+}
+
+void add_key(const FoundKey& found, Sweep& sweep) {
+  SweptKey key{.key = found.key, .along = {}, .levels = {}};
+  std::map<std::string, std::size_t> numbers;
+  std::vector<const Json*> values;
+  std::vector<std::size_t> places;
+  for (const Json* value : found.column) {
+    const auto [at, is_new] = numbers.emplace(value->dump(), values.size());
+    if (is_new) {
+      values.push_back(value);
+      key.levels.push_back({"", level_number(*value)});
+    }
+    places.push_back(at->second);
+  }
+  const std::vector<std::string> texts = level_texts(values);
+  for (std::size_t i = 0; i < texts.size(); ++i) key.levels[i].text = texts[i];
+  key.numeric =
+      std::ranges::none_of(key.levels, [](const Level& level) { return std::isnan(level.number); });
+  std::vector<std::size_t> order(key.levels.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (key.numeric) {
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key.levels[i].number; });
+  }
+  std::vector<Level> sorted;
+  std::vector<std::size_t> rank(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    sorted.push_back(key.levels[order[i]]);
+    rank[order[i]] = i;
+  }
+  key.levels = std::move(sorted);
+  for (std::size_t c = 0; c < places.size(); ++c) sweep.places[c].push_back(rank[places[c]]);
+  sweep.keys.push_back(std::move(key));
+}
+
+/// True where each level of one key goes with one level of the other.
+bool move_together(const Sweep& sweep, std::size_t a, std::size_t b) {
+  std::set<std::pair<std::size_t, std::size_t>> pairs;
+  for (const auto& place : sweep.places) pairs.emplace(place[a], place[b]);
+  return pairs.size() == sweep.keys[a].levels.size() && pairs.size() == sweep.keys[b].levels.size();
+}
+
+void merge_keys(Sweep& sweep) {
+  for (std::size_t a = 0; a < sweep.keys.size(); ++a) {
+    for (std::size_t b = a + 1; b < sweep.keys.size();) {
+      if (!move_together(sweep, a, b)) {
+        ++b;
+        continue;
+      }
+      // The one with numbers makes the axis.
+      const bool swap = sweep.keys[b].numeric && !sweep.keys[a].numeric;
+      if (swap) {
+        std::swap(sweep.keys[a], sweep.keys[b]);
+        for (auto& place : sweep.places) std::swap(place[a], place[b]);
+      }
+      std::vector<std::string>& along = sweep.keys[a].along;
+      along.push_back(sweep.keys[b].key);
+      along.insert(along.end(), sweep.keys[b].along.begin(), sweep.keys[b].along.end());
+      sweep.keys.erase(sweep.keys.begin() + static_cast<std::ptrdiff_t>(b));
+      for (auto& place : sweep.places) place.erase(place.begin() + static_cast<std::ptrdiff_t>(b));
+    }
+  }
+}
+
+}  // namespace
+
+std::string SweptKey::title() const {
+  std::string text = key;
+  for (std::size_t i = 0; i < along.size(); ++i) text += (i == 0 ? " (with " : ", ") + along[i];
+  return text + (along.empty() ? "" : ")");
+}
+
+std::vector<std::string> level_texts(const std::vector<const Json*>& values) {
+  std::vector<std::string> texts;
+  for (const Json* value : values) {
+    const double number = level_number(*value);
+    texts.push_back(!std::isnan(number)  ? number_text(number)
+                    : value->is_string() ? text_of(*value)
+                    : value->is_object() ? law_text(*value, values)
+                                         : shortened(value->dump(), longest_part));
+  }
+  // Long values that begin alike are told apart by their numbers.
+  const std::vector<std::string> own = texts;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (std::ranges::count(own, own[i]) > 1) texts[i] += " #" + std::to_string(i + 1);
+  }
+  return texts;
+}
+
+std::string Sweep::short_key(std::size_t key) const {
+  const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  const std::string name = last(keys[key].key);
+  const auto same =
+      std::ranges::count_if(keys, [&](const SweptKey& other) { return last(other.key) == name; });
+  return same == 1 ? name : keys[key].key;
+}
+
+std::string Sweep::condition_text(std::size_t condition) const {
+  std::string text;
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    text +=
+        (text.empty() ? "" : ", ") + short_key(k) + " " + keys[k].levels[places[condition][k]].text;
+  }
+  return text;
+}
+
+Sweep sweep_of(const Json& conditions) {
+  Sweep sweep;
+  Column parameters;
+  for (const Json* condition : items_of(conditions)) {
+    parameters.push_back(&member(*condition, "parameters"));
+  }
+  sweep.places.resize(parameters.size());
+  if (parameters.empty()) return sweep;
+  std::vector<FoundKey> found;
+  find_differences("", parameters, found);
+  for (const FoundKey& key : found) add_key(key, sweep);
+  merge_keys(sweep);
+  return sweep;
+}
+
+double Layout::place(const Sweep& sweep, std::size_t condition) const {
+  if (along == nullptr) return 0;
+  const std::size_t level = sweep.places[condition][along_number];
+  return along->numeric ? along->levels[level].number : static_cast<double>(level);
+}
+
+ScaleKind Layout::scale() const {
+  if (!numeric()) return ScaleKind::linear;
+  std::vector<double> numbers;
+  for (const Level& level : along->levels) numbers.push_back(level.number);
+  return kind_for_levels(numbers);
+}
+
+std::vector<Tick> Layout::ticks() const {
+  std::vector<Tick> ticks;
+  if (along == nullptr) return ticks;
+  for (std::size_t i = 0; i < along->levels.size(); ++i) {
+    const Level& level = along->levels[i];
+    ticks.push_back({along->numeric ? level.number : static_cast<double>(i),
+                     along->numeric ? axis_number(level.number) : level.text});
+  }
+  return ticks;
+}
+
+Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
+  Layout layout;
+  if (!sweep.keys.empty()) {
+    // Numbers make the axis where there are three or more of them, else the key of most levels.
+    const auto rank = [](const SweptKey& key) {
+      return std::pair(key.numeric && key.levels.size() > 2, key.levels.size());
+    };
+    const auto longest = std::ranges::max_element(sweep.keys, {}, rank);
+    layout.along = &*longest;
+    layout.along_number = static_cast<std::size_t>(longest - sweep.keys.begin());
+  }
+  std::map<std::vector<std::size_t>, std::size_t> numbers;
+  std::vector<Panel> all;
+  for (std::size_t c = 0; c < sweep.places.size(); ++c) {
+    std::vector<std::size_t> others = sweep.places[c];
+    std::string title;
+    for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
+      if (k == layout.along_number) continue;
+      title += (title.empty() ? "" : ", ") + sweep.short_key(k) + " " +
+               sweep.keys[k].levels[others[k]].text;
+    }
+    if (layout.along != nullptr) others[layout.along_number] = 0;
+    const auto [at, is_new] = numbers.emplace(others, all.size());
+    if (is_new) all.push_back({title, {}});
+    all[at->second].conditions.push_back(c);
+  }
+  std::size_t shown = 0;
+  for (const std::size_t i : spread(all.size(), panels)) {
+    Panel& panel = all[i];
+    std::ranges::stable_sort(panel.conditions, {},
+                             [&](std::size_t c) { return layout.place(sweep, c); });
+    std::vector<std::size_t> kept;
+    for (const std::size_t j : spread(panel.conditions.size(), points)) {
+      kept.push_back(panel.conditions[j]);
+    }
+    shown += kept.size();
+    layout.panels.push_back({panel.title, kept});
+  }
+  if (shown < sweep.places.size()) {
+    layout.left_out = "Shows " + std::to_string(shown) + " of " +
+                      std::to_string(sweep.places.size()) + " conditions, evenly spaced.";
+  }
+  return layout;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What differs between the conditions of a run, and how a picture lays it out.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tools/report/scale.h"
+#include "tools/report/source.h"
+
+namespace headlab::tools {
+
+/// One value of a swept key.
+struct Level {
+  std::string text;
+  double number;  ///< NaN where the value is not one number
+};
+
+/// A swept key, with keys that move along with it.
+struct SweptKey {
+  std::string key;
+  std::vector<std::string> along;
+  std::vector<Level> levels;  ///< numbers ascending, others in the order of the conditions
+  bool numeric = false;
+
+  /// "data.n (and heads.dim)"
+  std::string title() const;
+};
+
+/// Short texts that tell values apart: "0.5", "haar", "normal df=3".
+std::vector<std::string> level_texts(const std::vector<const Json*>& values);
+
+struct Sweep {
+  std::vector<SweptKey> keys;
+  std::vector<std::vector<std::size_t>> places;  ///< [conditions][keys], a level
+
+  /// The last part of a key where no other ends in it: "n" of "data.n".
+  std::string short_key(std::size_t key) const;
+  /// "n 50, count 4"
+  std::string condition_text(std::size_t condition) const;
+};
+
+/// Finds the keys by which the parameters of conditions differ.
+Sweep sweep_of(const Json& conditions);
+
+/// Conditions along one key, the others held fast.
+struct Panel {
+  std::string title;
+  std::vector<std::size_t> conditions;  ///< in the order of their places
+};
+
+/// Small multiples: a panel for every combination of the keys that are not along the axis.
+struct Layout {
+  const SweptKey* along = nullptr;  ///< of the sweep; nullptr where nothing is swept
+  std::size_t along_number = 0;
+  std::vector<Panel> panels;
+  std::string left_out;  ///< a sentence, where not all conditions are shown
+
+  bool numeric() const { return along != nullptr && along->numeric; }
+  /// Where a condition stands: its number, or that of its level.
+  double place(const Sweep& sweep, std::size_t condition) const;
+  ScaleKind scale() const;
+  std::vector<Tick> ticks() const;
+};
+
+/// At most `panels` panels of `points` conditions.
+Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points);
+
+}  // namespace headlab::tools

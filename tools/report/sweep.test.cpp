@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/sweep.h"
+
+#include <gtest/gtest.h>
+
+namespace headlab::tools {
+namespace {
+
+Json conditions_of(const std::vector<std::string>& parameters) {
+  Json all = Json::array();
+  for (const std::string& one : parameters) all.push_back({{"parameters", Json::parse(one)}});
+  return all;
+}
+
+TEST(Sweep, FindsNothingWhereNothingDiffers) {
+  EXPECT_TRUE(sweep_of(Json()).keys.empty());
+  EXPECT_TRUE(sweep_of(conditions_of({R"({"n": 1})"})).keys.empty());
+  EXPECT_TRUE(sweep_of(conditions_of({R"({"n": 1})", R"({"n": 1})"})).keys.empty());
+}
+
+TEST(Sweep, OrdersNumbersAndKeepsLawsTogether) {
+  const Sweep sweep = sweep_of(conditions_of({
+      R"({"n": 200, "s": {"law": "haar", "seed": 1}})",
+      R"({"n": 50, "s": {"law": "haar", "seed": 1}})",
+      R"({"n": 200, "s": {"law": "angles", "angles": [1, 2]}})",
+      R"({"n": 50, "s": {"law": "angles", "angles": [1, 2]}})",
+  }));
+  ASSERT_EQ(sweep.keys.size(), 2u);
+  EXPECT_EQ(sweep.keys[0].key, "n");
+  EXPECT_TRUE(sweep.keys[0].numeric);
+  EXPECT_EQ(sweep.keys[0].levels[0].number, 50);
+  EXPECT_EQ(sweep.keys[1].key, "s");
+  EXPECT_FALSE(sweep.keys[1].numeric);
+  EXPECT_EQ(sweep.keys[1].levels[1].text, "angles");
+  EXPECT_EQ(sweep.condition_text(1), "n 50, s haar");
+}
+
+TEST(Sweep, TellsLawsOfOneNameApartByWhatDiffers) {
+  const Sweep sweep = sweep_of(conditions_of({R"({"x": {"law": "a", "p": 1, "q": 5}, "y": 1})",
+                                              R"({"x": {"law": "a", "p": 2, "q": 5}, "y": 2})"}));
+  ASSERT_EQ(sweep.keys.size(), 1u);  // y moves along
+  EXPECT_EQ(sweep.keys[0].title(), "x.p (with y)");
+  const Json one = Json::parse(R"({"law": "a", "p": 1, "q": 5})");
+  const Json two = Json::parse(R"({"law": "a", "p": 2, "q": 5})");
+  const Json three = Json::parse(R"({"law": "b"})");
+  EXPECT_EQ(level_texts({&one, &two, &three}), (std::vector<std::string>{"a p=1", "a p=2", "b"}));
+}
+
+TEST(Sweep, TakesAnArrayOfOneNumberForThatNumber) {
+  const Sweep sweep = sweep_of(conditions_of({R"({"a": [0.5, 0.5]})", R"({"a": [0.25, 0.25]})"}));
+  ASSERT_EQ(sweep.keys.size(), 1u);
+  EXPECT_TRUE(sweep.keys[0].numeric);
+  const Sweep other = sweep_of(conditions_of({R"({"a": [0.5, 0.6]})", R"({"a": [0.25, 0.25]})"}));
+  EXPECT_FALSE(other.keys.at(0).numeric);
+  const Sweep alike =
+      sweep_of(conditions_of({R"({"a": [0.123456789123456, 0.12345678912345, 1]})",
+                              R"({"a": [0.123456789123456, 0.12345678912345, 2]})"}));
+  EXPECT_NE(alike.condition_text(0), alike.condition_text(1));
+}
+
+TEST(Sweep, LaysManyConditionsOutInFewPanels) {
+  std::vector<std::string> parameters;
+  for (int a = 0; a < 100; ++a) {
+    for (int b = 0; b < 20; ++b) {
+      parameters.push_back("{\"a\": " + std::to_string(a) + ", \"b\": " + std::to_string(b) + "}");
+    }
+  }
+  const Sweep sweep = sweep_of(conditions_of(parameters));
+  const Layout layout = layout_of(sweep, 6, 30);
+  ASSERT_EQ(layout.panels.size(), 6u);
+  EXPECT_EQ(layout.along->key, "a");
+  EXPECT_EQ(layout.panels[0].conditions.size(), 30u);
+  EXPECT_EQ(layout.panels[0].title, "b 0");
+  EXPECT_EQ(layout.panels[5].title, "b 19");
+  EXPECT_EQ(layout.left_out, "Shows 180 of 2000 conditions, evenly spaced.");
+  EXPECT_EQ(layout_of(sweep, 100, 1000).left_out, "");
+}
+
+TEST(Sweep, SpreadsFromTheFirstToTheLast) {
+  EXPECT_EQ(spread(10, 4), (std::vector<std::size_t>{0, 3, 6, 9}));
+  EXPECT_EQ(spread(3, 5), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_TRUE(spread(0, 5).empty());
+}
+
+}  // namespace
+}  // namespace headlab::tools

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Forest plot of verdicts: effects in units of their margins, with the zone of equivalence.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tools/report/figures.h"
+#include "tools/report/verdict_words.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_rows = 34;  ///< of one picture, so that it fits a page of A4
+constexpr double row_step = 22;
+constexpr std::size_t longest_row_label = 57;
+constexpr double interval_errors = 2;
+
+struct OutcomeStyle {
+  const char* name;
+  std::size_t color;
+  bool hollow;
+};
+
+constexpr OutcomeStyle outcome_styles[] = {{"supported", 3, false},
+                                           {"refuted", 4, false},
+                                           {"unresolved", 1, true},
+                                           {"limited by theory", 2, true},
+                                           {"identity", 0, false}};
+
+const OutcomeStyle& style_of(const std::string& verdict) {
+  for (const OutcomeStyle& style : outcome_styles) {
+    if (verdict == style.name) return style;
+  }
+  return outcome_styles[2];
+}
+
+struct ForestRow {
+  std::string label;
+  const OutcomeStyle* style;
+  bool one_sided;
+  Estimate effect;  ///< in margins, or in its own unit where the margin is 0
+  bool own_unit;
+};
+
+ForestRow forest_row(const Json& verdict) {
+  const Json& effect = member(verdict, "effect");
+  Estimate estimate = estimate_of(effect);
+  const double margin = number_of(member(verdict, "margin"));
+  const bool own_unit = !(margin > 0);
+  if (!own_unit) {
+    estimate.value /= margin;
+    estimate.mcse /= margin;
+  }
+  std::string setting = text_of(member(verdict, "kernel"));
+  if (setting_text(verdict).ends_with(", signal")) setting += ", signal";
+  return {.label = text_of(member(verdict, "claim")) + ": " + reading_text(verdict) +
+                   (setting.empty() ? "" : " (" + setting + ")"),
+          .style = &style_of(text_of(member(verdict, "verdict"))),
+          .one_sided = text_of(member(effect, "zone")) == "one-sided",
+          .effect = estimate,
+          .own_unit = own_unit};
+}
+
+Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
+  const double top = 44;
+  double left = 120;
+  for (const ForestRow& row : rows) {
+    left = std::max(left, 22 + 0.86 * text_width(shortened(row.label, longest_row_label)));
+  }
+  const double bottom = top + row_step * static_cast<double>(rows.size());
+  Canvas canvas(figure_width, bottom + 44);
+  std::vector<LegendEntry> legend;
+  for (const OutcomeStyle& style : outcome_styles) {
+    if (std::ranges::any_of(rows, [&](const ForestRow& row) { return row.style == &style; })) {
+      legend.push_back({style.color, style.name, style.hollow});
+    }
+  }
+  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  const Axes axes{{left, top, figure_width - 16, bottom},
+                  Scale(ScaleKind::signed_log, range.low, range.high, left, figure_width - 16),
+                  {}};
+  for (const ForestRow& row : rows) {
+    const double y = top + row_step * static_cast<double>(&row - rows.data());
+    // The zone in which the claim holds.
+    if (!row.own_unit) {
+      const double right = row.one_sided ? axes.box.right : axes.x(1);
+      canvas.rectangle({axes.x(-1), y + 2, right, y + row_step - 2}, "zone");
+    }
+  }
+  const std::vector<Tick> ticks = axes.x.ticks(8);
+  for (const Tick& tick : ticks) {
+    canvas.line({axes.x(tick.value), top}, {axes.x(tick.value), bottom},
+                tick.value == 0 ? "axis" : "grid");
+  }
+  draw_x_axis(canvas, axes, {"effect in units of the margin", ticks});
+  for (const ForestRow& row : rows) {
+    const double y = top + row_step * (static_cast<double>(&row - rows.data()) + 0.5);
+    canvas.text({left - 8, y + 4}, shortened(row.label, longest_row_label), "end", "small");
+    if (!std::isfinite(row.effect.value)) {
+      canvas.text({axes.x(0), y + 4}, "no effect", "middle", "halo");
+      continue;
+    }
+    const std::string color = "c" + std::to_string(row.style->color);
+    if (std::isfinite(row.effect.mcse)) {
+      const double error = interval_errors * row.effect.mcse;
+      canvas.line({axes.x(row.effect.value - error), y}, {axes.x(row.effect.value + error), y},
+                  "whisker " + color);
+    }
+    canvas.mark(row.style->color, {axes.x(row.effect.value), y}, row.style->hollow);
+  }
+  return canvas;
+}
+
+std::string counts_text(const std::vector<ForestRow>& rows) {
+  std::string text;
+  for (const OutcomeStyle& style : outcome_styles) {
+    const auto count = std::ranges::count(rows, &style, &ForestRow::style);
+    if (count > 0) {
+      text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + style.name;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Figure> verdict_figures(const Source& source) {
+  std::vector<ForestRow> rows;
+  std::vector<const Json*> verdicts = items_of(member(source.document, "claims"));
+  std::vector<double> ends = {-1.5, 1.5};
+  bool own_unit = false, one_sided = false;
+  for (const Json* verdict : verdicts) {
+    rows.push_back(forest_row(*verdict));
+    const Estimate& effect = rows.back().effect;
+    const double error = std::isfinite(effect.mcse) ? interval_errors * effect.mcse : 0;
+    ends.insert(ends.end(), {effect.value - error, effect.value + error});
+    own_unit = own_unit || rows.back().own_unit;
+    one_sided = one_sided || rows.back().one_sided;
+  }
+  if (rows.empty()) return {};
+  const Range range = range_of(ScaleKind::signed_log, ends);
+  const std::size_t parts = (rows.size() + max_rows - 1) / max_rows;
+  std::vector<Figure> figures;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t begin = part * rows.size() / parts;
+    const std::size_t end = (part + 1) * rows.size() / parts;
+    const std::vector<ForestRow> shown(rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       rows.begin() + static_cast<std::ptrdiff_t>(end));
+    Table table{.caption = "Effects that decided, or came nearest to deciding: value ± MCSE",
+                .headings = {"claim", "reading", "setting", "verdict", "effect", "allowed",
+                             "comparisons", "replicates"},
+                .rows = {}};
+    for (std::size_t i = begin; i < end; ++i) {
+      const Json& verdict = *verdicts[i];
+      table.rows.push_back({text_of(member(verdict, "claim")), reading_text(verdict),
+                            setting_text(verdict), outcome_text(verdict), effect_text(verdict),
+                            allowed_text(verdict),
+                            axis_number(number_of(member(verdict, "comparisons"))),
+                            axis_number(number_of(member(verdict, "replicates")))});
+    }
+    figures.push_back(
+        {.title = parts == 1 ? "Effects and zones of equivalence"
+                             : "Effects and zones of equivalence, part " +
+                                   std::to_string(part + 1) + " of " + std::to_string(parts),
+         .finding = "Of " + std::to_string(shown.size()) +
+                    (shown.size() == 1 ? " verdict: " : " verdicts: ") + counts_text(shown) + ".",
+         .canvas = draw_forest(shown, range),
+         .table = std::move(table),
+         .note = sentences(
+             {"The shaded zone is what the margin allows.",
+              one_sided ? "An order allows everything to the right of its zone's left end." : "",
+              "Whiskers are ± 2 MCSE; the axis is logarithmic away from 0.",
+              own_unit ? "Effects with a margin of 0 are in their own unit, without a zone." : ""}),
+         .command = {}});
+  }
+  return figures;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/verdict_words.h"
+
+#include <cmath>
+
+#include "tools/cli/figure_text.h"
+#include "tools/report/figure.h"
+
+namespace headlab::tools {
+
+std::string reading_text(const Json& verdict) {
+  std::string text = text_of(member(verdict, "form"));
+  const std::string index = text_of(member(verdict, "index"));
+  if (!index.empty()) text += (text.empty() ? "" : ", ") + index;
+  return text;
+}
+
+std::string setting_text(const Json& verdict) {
+  std::string text = text_of(member(verdict, "kernel"));
+  const Json& signal = member(verdict, "signal");
+  if (!text.empty() && signal.is_boolean()) {
+    text += signal.get<bool>() ? ", signal" : ", noise alone";
+  }
+  return text;
+}
+
+std::string effect_text(const Json& verdict) {
+  const Json& effect = member(verdict, "effect");
+  return effect.is_object() ? estimate_text(estimate_of(effect)) : "–";
+}
+
+std::string allowed_text(const Json& verdict) {
+  const double margin = number_of(member(verdict, "margin"));
+  if (std::isnan(margin)) return "–";
+  if (text_of(member(member(verdict, "effect"), "zone")) != "one-sided") {
+    return "± " + short_number(margin);
+  }
+  return margin > 0 ? "≥ −" + short_number(margin) : "≥ 0";
+}
+
+std::string outcome_text(const Json& verdict) {
+  const std::string outcome = text_of(member(verdict, "verdict"));
+  const std::string expected = text_of(member(verdict, "expected"));
+  if (expected.empty() || expected == outcome) return outcome;
+  return outcome + " (expected " + expected + ")";
+}
+
+std::string counterexample_text(const Json& verdict) {
+  const Json& certificate = member(verdict, "certificate");
+  if (!certificate.is_object()) return "";
+  std::string text = "counterexample";
+  const std::vector<const Json*> both = items_of(member(certificate, "mse"));
+  if (both.size() == 2) {
+    text += ": MSE " + estimate_text(estimate_of(*both[0])) + " against " +
+            estimate_text(estimate_of(*both[1]));
+  }
+  const double z = number_of(member(certificate, "z"));
+  if (!std::isnan(z)) text += ", z " + short_number(z);
+  return text;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file A verdict of verdicts.json in words, for figures and tables.
+#pragma once
+
+#include <string>
+
+#include "tools/report/source.h"
+
+namespace headlab::tools {
+
+/// "path, chordal"
+std::string reading_text(const Json& verdict);
+/// "softmax, signal"; empty where the verdict has none of these.
+std::string setting_text(const Json& verdict);
+/// "0.0018 ± 0.0036", "–" where there is none.
+std::string effect_text(const Json& verdict);
+/// "± 0.05" or "≥ −0.05"
+std::string allowed_text(const Json& verdict);
+/// "refuted (expected supported)"
+std::string outcome_text(const Json& verdict);
+/// "counterexample: MSE .. against .., z 12.3"; empty where there is none.
+std::string counterexample_text(const Json& verdict);
+
+}  // namespace headlab::tools
