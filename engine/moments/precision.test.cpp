@@ -83,7 +83,7 @@ TEST(Precision, LooksFillWholeNodes) {
   for (std::uint64_t replicates = 250; replicates < 70000; replicates += 7) {
     const std::uint64_t whole = whole_nodes_from(replicates);
     EXPECT_GE(whole, replicates);
-    EXPECT_EQ(whole % node_replicates(whole), 0u);
+    EXPECT_EQ(whole % node_replicates({}, whole), 0u);
     EXPECT_LE(static_cast<double>(whole), 1.017 * static_cast<double>(replicates) + 8);
   }
   EXPECT_EQ(whole_nodes_from(first_look), first_look);

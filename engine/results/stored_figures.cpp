@@ -80,6 +80,7 @@ class NetcdfSource : public StoredResults::Source {
     plan_sums_ = texts("plan_sha256");
     node_sums_ = texts("nodes_sha256");
     moments_ = texts("moments");
+    if (root_.has_variable("redraw")) redraws_ = texts("redraw");
     for (const std::string& name : root_.variables()) {
       constexpr std::string_view prefix = "index_";
       const std::string index = name.substr(std::min(name.size(), prefix.size()));
@@ -149,6 +150,7 @@ class NetcdfSource : public StoredResults::Source {
     }
 
     StoredFigures stored{.replicates = static_cast<std::uint64_t>(column("replicates").at(i)),
+                         .per_draw = !redraws_.empty() && !redraws_[i].empty(),
                          .plan_sha256 = plan_sums_[i],
                          .nodes_sha256 = reader_ ? node_sums_[i] : "",
                          .truth = array("truth", {queries})};
@@ -193,7 +195,7 @@ class NetcdfSource : public StoredResults::Source {
   NetcdfInput file_;
   NetcdfGroup root_;
   std::size_t size_ = 0;
-  std::vector<std::string> parameters_, plan_sums_, node_sums_, moments_, exact_indices_;
+  std::vector<std::string> parameters_, plan_sums_, node_sums_, moments_, redraws_, exact_indices_;
   std::map<std::size_t, Place> places_;  ///< of a condition in arrays
   std::optional<ResultsReader> reader_;
   mutable std::map<std::string, std::vector<double>> columns_;
@@ -242,7 +244,8 @@ class SummarySource : public StoredResults::Source {
     const Json& of_indices = one.at("indices");
     for (const auto& index : indices.all) *index.number = estimate_of(of_indices.at(index.name));
 
-    StoredFigures stored{.replicates = one.at("replicates").get<std::uint64_t>()};
+    StoredFigures stored{.replicates = one.at("replicates").get<std::uint64_t>(),
+                         .per_draw = one.contains("redraw")};
     for (std::size_t q = 0; q < queries.size(); ++q) {
       const Json& query = queries[q];
       QueryErrorTerms<Estimate>& at = terms.queries[q];

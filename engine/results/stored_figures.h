@@ -27,6 +27,7 @@ struct NamedFigure {
 /// Figures of one condition.
 struct StoredFigures {
   std::uint64_t replicates = 0;
+  bool per_draw = false;         ///< heads or queries are drawn again for every leaf
   std::string plan_sha256 = {};  ///< empty where the file does not say, as the next
   std::string nodes_sha256 = {};
   std::vector<std::vector<double>> x = {};  ///< [Q][d], the queries

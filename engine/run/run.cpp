@@ -92,10 +92,10 @@ class Run {
     result_.machine = session.machine();
     if (options.begun) require_same_backend(*options.begun, result_.machine);
     if (!options.until.empty()) {
-      require_targets_fit(options.until, scenario);
+      require_targets_fit(options.until, scenario_);
       result_.precision = {.targets = options.until,
-                           .most = scenario.conditions.front().replicates,
-                           .conditions = scenario.conditions.size()};
+                           .most = scenario_.conditions.front().replicates,
+                           .conditions = scenario_.conditions.size()};
     }
   }
 
@@ -243,7 +243,11 @@ class Run {
     restore_looks();
     Precision& precision = *result_.precision;
     for (;;) {
-      for (ConditionResult& one : conditions()) one.condition.replicates = precision.goal();
+      for (ConditionResult& one : conditions()) {
+        auto with_goal = std::make_shared<Condition>(*one.condition);
+        with_goal->replicates = precision.goal();
+        one.condition = std::move(with_goal);
+      }
       if (!simulate_groups(available)) return false;
       if (precision.done()) return true;
       precision.looks.push_back(look_at(precision.targets, conditions()));

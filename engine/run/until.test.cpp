@@ -89,10 +89,10 @@ TEST_F(UntilRun, HasTheBitsOfARunOfAsManyReplicates) {
     EXPECT_TRUE(result.precision->met());
     ASSERT_GE(result.precision->looks.size(), 2u);
     const std::uint64_t replicates = result.precision->looks.back().replicates;
-    EXPECT_EQ(replicates % node_replicates(replicates), 0u);
+    EXPECT_EQ(replicates % node_replicates({}, replicates), 0u);
     for (const ConditionResult& one : result.conditions) {
       EXPECT_EQ(one.tree.count(), replicates);
-      EXPECT_EQ(one.condition.replicates, replicates);
+      EXPECT_EQ(one.condition->replicates, replicates);
       EXPECT_LE(one.estimates.mse.mcse, 0.015 * one.estimates.mse.value);
     }
     expect_same_run(result, run(until_scenario({"run.replicates=" + std::to_string(replicates)}),

@@ -50,7 +50,7 @@ std::string replay_command(const RunArguments& run, bool sweep, const ExtremeOfR
 
 std::string extremes_text(const RunResult& result, const RunArguments& arguments) {
   const bool sweep =
-      !result.conditions.empty() && !result.conditions.front().condition.swept.empty();
+      !result.conditions.empty() && !result.conditions.front().condition->swept.empty();
   const auto lines = [&](const std::string& what, const std::optional<ExtremeOfRun>& most) {
     if (!most) return std::string();
     return what + " " + short_number(most->extreme.key) + ": replicate " +

@@ -39,12 +39,12 @@ bool contains(const std::string& text, const std::string& part) {
   return count(text, part) > 0;
 }
 
-const std::string sweep = "[sweep]\n\"data.n\" = [20, 50, 100]\n";
+const std::string swept_sizes = "[sweep]\n\"data.n\" = [20, 50, 100]\n";
 
 TEST(ReportPage, HasTheSameBytesForTheSameResults) {
-  const std::string page = page_of({}, sweep);
-  EXPECT_EQ(page, page_of({}, sweep));
-  EXPECT_NE(page, page_of({}, sweep, 999));  // the control
+  const std::string page = page_of({}, swept_sizes);
+  EXPECT_EQ(page, page_of({}, swept_sizes));
+  EXPECT_NE(page, page_of({}, swept_sizes, 999));  // the control
 }
 
 TEST(ReportPage, DoesNotSayHowLongItTook) {
@@ -59,7 +59,7 @@ TEST(ReportPage, DoesNotSayHowLongItTook) {
 }
 
 TEST(ReportPage, FollowsTheOrderOfAdemp) {
-  const std::string page = page_of({}, sweep);
+  const std::string page = page_of({}, swept_sizes);
   std::size_t at = 0;
   for (const char* heading : {">Aims<", ">Data-generating mechanisms<", ">Estimands<", ">Methods<",
                               ">Performance measures<", ">Verdicts<", ">Provenance<"}) {
@@ -74,7 +74,7 @@ TEST(ReportPage, FollowsTheOrderOfAdemp) {
 }
 
 TEST(ReportPage, DescribesEveryFigure) {
-  const std::string page = page_of({}, sweep);
+  const std::string page = page_of({}, swept_sizes);
   const std::size_t figures = count(page, "<figure ");
   EXPECT_EQ(figures, 4u);
   EXPECT_EQ(count(page, "role=\"img\""), figures);

@@ -20,7 +20,9 @@ void expect_good_ticks(const Scale& scale) {
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     EXPECT_TRUE(scale.holds(ticks[i].value)) << ticks[i].value;
     EXPECT_FALSE(ticks[i].label.empty());
-    if (i > 0) EXPECT_GT(ticks[i].value, ticks[i - 1].value);
+    if (i > 0) {
+      EXPECT_GT(ticks[i].value, ticks[i - 1].value);
+    }
   }
 }
 

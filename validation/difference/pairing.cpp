@@ -111,8 +111,8 @@ const char* pairing_name(Pairing pairing) {
   return "";
 }
 
-std::uint64_t jackknife_node_count(std::uint64_t replicates) {
-  const std::uint64_t size = node_replicates(replicates);
+std::uint64_t jackknife_node_count(std::uint64_t replicates, bool per_draw) {
+  const std::uint64_t size = node_replicates({.per_draw = per_draw}, replicates);
   return (replicates + size - 1) / size;
 }
 

@@ -24,7 +24,8 @@ enum class Pairing {
 const char* pairing_name(Pairing pairing);
 
 /// Nodes of the jackknife behind the standard errors of a run of so many replicates.
-std::uint64_t jackknife_node_count(std::uint64_t replicates);
+/// \param per_draw whether every leaf has a draw of heads or queries of its own
+std::uint64_t jackknife_node_count(std::uint64_t replicates, bool per_draw);
 
 /// Standard errors of b - a over the nodes of both, by the name of the figure: of those that both
 /// have, at queries below `queries`, and defined. Nothing where the nodes are not of the same

@@ -29,7 +29,7 @@ ConditionResult simulated(const std::vector<std::string>& sets, std::uint64_t re
 
 TEST(Pairing, KnowsTheNodesOfAnyNumberOfReplicates) {
   for (const std::uint64_t replicates : {8, 255, 256, 257, 1000, 1032, 2000, 4096, 5001}) {
-    EXPECT_EQ(jackknife_node_count(replicates),
+    EXPECT_EQ(jackknife_node_count(replicates, false),
               hand_made::condition_result(hand_made::scenario().conditions[0], replicates)
                   .tree.jackknife_nodes()
                   .size())

@@ -184,7 +184,7 @@ double joint_df(double a, double df_a, double b, double df_b) {
 }
 
 double nodes_df(const StoredFigures& stored) {
-  return std::max(1.0, static_cast<double>(jackknife_node_count(stored.replicates)) - 1);
+  return std::max(1.0, static_cast<double>(jackknife_node_count(stored.replicates, stored.per_draw)) - 1);
 }
 
 /// Compares the matching conditions one after the other.

@@ -127,6 +127,7 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->add_option("--difference", run.difference,
                    "Subtract the condition with the first value of a swept key")
       ->type_name("KEY");
+  command
       ->add_flag("--dry-run", run.dry_run,
                  "Print the scenario with all defaults and what the run takes; write nothing")
       ->disable_flag_override();
