@@ -28,11 +28,11 @@ void ExtremeList::truncate(std::size_t most) {
 }
 
 void Extremes::merge(const Extremes& other, std::size_t most) {
-  largest_error.merge(other.largest_error, most);
-  if (least_sample_size && other.least_sample_size) {
-    least_sample_size->merge(*other.least_sample_size, most);
+  max_error.merge(other.max_error, most);
+  if (min_sample_size && other.min_sample_size) {
+    min_sample_size->merge(*other.min_sample_size, most);
   } else {
-    least_sample_size.reset();
+    min_sample_size.reset();
   }
 }
 

@@ -53,17 +53,17 @@ class ExtremeList {
 /// The extremes of a node.
 struct Extremes {
   /// By the squared error of the ensemble, averaged over queries (kernels/replicate_error.h).
-  ExtremeList largest_error{ExtremeList::Kind::largest};
+  ExtremeList max_error{ExtremeList::Kind::largest};
   /// By the least effective sample size 1 / sum_i w_i^2 of all heads and queries; none where the
   /// backend does not know it for every replicate.
-  std::optional<ExtremeList> least_sample_size{ExtremeList(ExtremeList::Kind::least)};
+  std::optional<ExtremeList> min_sample_size{ExtremeList(ExtremeList::Kind::least)};
 
   void merge(const Extremes& other, std::size_t most = max_extremes);
   /// Calls act(list) for each list there is.
   template <class Act>
   void for_each(const Act& act) {
-    act(largest_error);
-    if (least_sample_size) act(*least_sample_size);
+    act(max_error);
+    if (min_sample_size) act(*min_sample_size);
   }
   bool operator==(const Extremes&) const = default;
 };

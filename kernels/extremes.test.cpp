@@ -90,18 +90,18 @@ TEST(Extremes, LeaveOutWhatIsNotFinite) {
 
 TEST(Extremes, KnowSampleSizesWhereBothDo) {
   Extremes with;
-  with.least_sample_size->add({2.0, 0});
+  with.min_sample_size->add({2.0, 0});
   Extremes others;
-  others.least_sample_size->add({2.0, 1});
+  others.min_sample_size->add({2.0, 1});
   Extremes without;
-  without.least_sample_size.reset();
+  without.min_sample_size.reset();
   Extremes merged = with;
   merged.merge(others);
-  EXPECT_TRUE(merged.least_sample_size);
+  EXPECT_TRUE(merged.min_sample_size);
   merged.merge(without);
-  EXPECT_FALSE(merged.least_sample_size);
+  EXPECT_FALSE(merged.min_sample_size);
   merged.merge(others);
-  EXPECT_FALSE(merged.least_sample_size);
+  EXPECT_FALSE(merged.min_sample_size);
 }
 
 }  // namespace

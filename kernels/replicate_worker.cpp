@@ -67,11 +67,11 @@ void ReplicateWorker::compute_leaf(std::uint64_t first, std::size_t count) {
 void ReplicateWorker::add_extremes(std::size_t p, std::uint64_t number) {
   OfPlan& plan = plans_[p];
   if (!plan.error) return;
-  plan.extremes.largest_error.add({(*plan.error)(statistics_[p]), number});
+  plan.extremes.max_error.add({(*plan.error)(statistics_[p]), number});
   if (std::isnan(sample_sizes_[p])) {
     plan.knows_sample_sizes = false;
   } else {
-    plan.extremes.least_sample_size->add({sample_sizes_[p], number});
+    plan.extremes.min_sample_size->add({sample_sizes_[p], number});
   }
 }
 
@@ -79,7 +79,7 @@ void ReplicateWorker::hand_in_extremes(std::size_t p, Moments& node) {
   OfPlan& plan = plans_[p];
   if (!plan.error) return;
   Extremes extremes = plan.extremes;
-  if (!plan.knows_sample_sizes) extremes.least_sample_size.reset();
+  if (!plan.knows_sample_sizes) extremes.min_sample_size.reset();
   node.extremes = std::make_shared<const Extremes>(std::move(extremes));
   plan.extremes.for_each([](ExtremeList& list) { list.clear(); });
   plan.knows_sample_sizes = true;

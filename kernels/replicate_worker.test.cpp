@@ -137,19 +137,19 @@ TEST(ReplicateWorker, FindsTheExtremesOfEachNode) {
             if (p == 1) ensemble = statistic(3);
             error += (std::pow(ensemble - pairwise.truth[q], 2) + noise) / 5;
           }
-          expected.largest_error.add({error, r});
-          expected.least_sample_size->add({SampleSizesWorker::sample_size(r), r});
+          expected.max_error.add({error, r});
+          expected.min_sample_size->add({SampleSizesWorker::sample_size(r), r});
         }
         const Extremes& found = *out[p * block.nodes() + i].extremes;
-        const std::vector<Extreme>& errors = found.largest_error.all();
-        ASSERT_EQ(errors.size(), expected.largest_error.all().size());
+        const std::vector<Extreme>& errors = found.max_error.all();
+        ASSERT_EQ(errors.size(), expected.max_error.all().size());
         for (std::size_t e = 0; e < errors.size(); ++e) {
-          EXPECT_EQ(errors[e].replicate, expected.largest_error.all()[e].replicate);
-          EXPECT_NEAR(errors[e].key, expected.largest_error.all()[e].key, 1e-12);
+          EXPECT_EQ(errors[e].replicate, expected.max_error.all()[e].replicate);
+          EXPECT_NEAR(errors[e].key, expected.max_error.all()[e].key, 1e-12);
         }
-        EXPECT_EQ(found.least_sample_size.has_value(), p == 0);
+        EXPECT_EQ(found.min_sample_size.has_value(), p == 0);
         if (p == 0) {
-          EXPECT_EQ(found.least_sample_size, expected.least_sample_size);
+          EXPECT_EQ(found.min_sample_size, expected.min_sample_size);
         }
       }
     }

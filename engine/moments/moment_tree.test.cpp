@@ -197,8 +197,8 @@ Extremes extremes_of(std::uint64_t first, std::uint64_t count) {
   Extremes all;
   for (std::uint64_t r = first; r < first + count; ++r) {
     const double later = r < 1024 ? 0 : 30;
-    all.largest_error.add({later + std::floor(20 * std::abs(std::sin(static_cast<double>(r)))), r});
-    all.least_sample_size->add({std::floor(20 * std::abs(std::cos(static_cast<double>(r)))), r});
+    all.max_error.add({later + std::floor(20 * std::abs(std::sin(static_cast<double>(r)))), r});
+    all.min_sample_size->add({std::floor(20 * std::abs(std::cos(static_cast<double>(r)))), r});
   }
   return all;
 }

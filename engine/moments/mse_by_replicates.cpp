@@ -9,7 +9,7 @@
 namespace headlab {
 namespace {
 
-constexpr std::size_t least_nodes = 8;
+constexpr std::size_t min_nodes = 8;
 
 /// Moments of the ensemble, as of a single head of weight 1, from those of its heads: the mean is
 /// linear in them, and a comoment is a sum over pairs.
@@ -82,12 +82,12 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
   layout.heads = 1;
   layout.mode = MomentMode::pairwise;
   std::vector<MseAfter> all;
-  if (nodes.size() < least_nodes) return all;
+  if (nodes.size() < min_nodes) return all;
   const auto last = static_cast<double>(nodes.size());
-  const double factor = std::pow(last / least_nodes, 1 / std::max<double>(1, double(most) - 1));
+  const double factor = std::pow(last / min_nodes, 1 / std::max<double>(1, double(most) - 1));
   std::size_t done = 0;
   for (std::size_t i = 0; i < most; ++i) {
-    const double size = least_nodes * std::pow(factor, static_cast<double>(i));
+    const double size = min_nodes * std::pow(factor, static_cast<double>(i));
     const auto whole = i + 1 == most ? nodes.size() : static_cast<std::size_t>(std::lround(size));
     if (whole <= done || whole > nodes.size()) continue;
     done = whole;

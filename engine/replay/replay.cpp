@@ -110,8 +110,8 @@ void set_estimates(Replay& replay, const Moments& node) {
                          .squared_error = error.at_query(q, backend)};
   }
   replay.squared_error = error(by_backend);
-  const auto* sizes = node.extremes && node.extremes->least_sample_size
-                          ? &node.extremes->least_sample_size->all()
+  const auto* sizes = node.extremes && node.extremes->min_sample_size
+                          ? &node.extremes->min_sample_size->all()
                           : nullptr;
   if (sizes != nullptr && !sizes->empty()) replay.backend_sample_size = sizes->front().key;
 }

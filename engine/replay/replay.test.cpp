@@ -118,7 +118,7 @@ TEST(Replay, ShowsTheKeysOfTheExtremesOfARun) {
       const Plan plan = make_plan(condition, found);
       const Extremes extremes =
           simulate(plan, *session.backend, 2, condition.replicates).extremes().value();
-      const std::vector<Extreme>& errors = extremes.largest_error.all();
+      const std::vector<Extreme>& errors = extremes.max_error.all();
       ASSERT_EQ(errors.size(), max_extremes);
       for (const std::size_t i : {std::size_t{0}, max_extremes - 1}) {
         const Replay replay = replay_replicate(condition, errors[i].replicate, session);
@@ -130,9 +130,9 @@ TEST(Replay, ShowsTheKeysOfTheExtremesOfARun) {
       const bool knows =
           backend == std::string("reference") || condition.estimator == Estimator::conditional;
       if (sets == settings[2]) continue;  // aggregate moments of uneven noise: reference alone
-      ASSERT_EQ(extremes.least_sample_size.has_value(), knows);
+      ASSERT_EQ(extremes.min_sample_size.has_value(), knows);
       if (!knows) continue;
-      const Extreme& narrowest = extremes.least_sample_size->all().front();
+      const Extreme& narrowest = extremes.min_sample_size->all().front();
       const Replay replay = replay_replicate(condition, narrowest.replicate, session);
       EXPECT_EQ(replay.backend_sample_size.value(), narrowest.key);
       EXPECT_NEAR(replay.heads[replay.narrowest()].sample_size, narrowest.key,

@@ -26,9 +26,9 @@ void write_attributes(const NetcdfGroup& root, const Scenario& scenario, std::si
   root.put_attribute("plan_sha256", plan_sha256(replay.plan));
   root.put_attribute("estimator", name_of(replay.plan.estimator));
   root.put_attribute("squared_error", replay.squared_error);
-  root.put_attribute("least_sample_size", replay.heads[replay.narrowest()].sample_size);
+  root.put_attribute("min_sample_size", replay.heads[replay.narrowest()].sample_size);
   if (replay.backend_sample_size) {
-    root.put_attribute("backend_least_sample_size", *replay.backend_sample_size);
+    root.put_attribute("backend_min_sample_size", *replay.backend_sample_size);
   }
 }
 

@@ -75,8 +75,8 @@ std::function<std::vector<double>()> moments_of(const std::vector<NumberedTree>&
 }
 
 constexpr const char* extremes_group = "extremes";
-constexpr const char* error_name = "largest_error";
-constexpr const char* sample_size_name = "least_sample_size";
+constexpr const char* error_name = "max_error";
+constexpr const char* sample_size_name = "min_sample_size";
 
 std::string replicate_name(const std::string& name) {
   return name + "_replicate";
@@ -199,8 +199,8 @@ void write_extremes(const NetcdfGroup& group, const std::vector<NumberedTree>& t
   std::vector<const ExtremeList*> errors, sample_sizes;
   for (const NumberedTree& one : trees) {
     const std::optional<Extremes>& extremes = one.tree->kept_extremes();
-    errors.push_back(extremes ? &extremes->largest_error : nullptr);
-    sample_sizes.push_back(extremes && extremes->least_sample_size ? &*extremes->least_sample_size
+    errors.push_back(extremes ? &extremes->max_error : nullptr);
+    sample_sizes.push_back(extremes && extremes->min_sample_size ? &*extremes->min_sample_size
                                                                    : nullptr);
   }
   const auto known = [](const ExtremeList* list) { return list != nullptr; };
@@ -224,11 +224,11 @@ std::vector<std::optional<Extremes>> read_extremes(const NetcdfGroup& group,
   for (std::size_t c = 0; c < conditions; ++c) {
     if (errors[c].all().empty()) continue;
     all[c].emplace();
-    all[c]->largest_error = errors[c];
+    all[c]->max_error = errors[c];
     if (sample_sizes[c].all().empty()) {
-      all[c]->least_sample_size.reset();
+      all[c]->min_sample_size.reset();
     } else {
-      all[c]->least_sample_size = sample_sizes[c];
+      all[c]->min_sample_size = sample_sizes[c];
     }
   }
   return all;

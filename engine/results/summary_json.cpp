@@ -131,10 +131,10 @@ struct ExtremesRecord {
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    visit("largest_error", records_of(extremes.largest_error),
+    visit("max_error", records_of(extremes.max_error),
           "squared error of the ensemble, averaged over queries");
-    const auto& sizes = extremes.least_sample_size;
-    visit("least_sample_size", sizes ? std::optional(records_of(*sizes)) : std::nullopt,
+    const auto& sizes = extremes.min_sample_size;
+    visit("min_sample_size", sizes ? std::optional(records_of(*sizes)) : std::nullopt,
           "least effective sample size of heads and queries");
   }
 };

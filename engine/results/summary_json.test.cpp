@@ -45,7 +45,8 @@ TEST(SummaryJson, HasTheDocumentedKeysInOrder) {
             (Keys{"parameters", "replicates", "n", "estimator", "head_weights", "mse",
                   "bias_squared", "variance_term", "covariance_term", "bias_squared_plugin",
                   "head_variance_mean", "head_covariance_mean", "output_correlation", "indices",
-                  "queries", "empty_windows", "narrow_windows", "seconds", "weights_per_second"}));
+                  "queries", "empty_windows", "narrow_windows", "seconds", "weights_per_second",
+                  "extremes"}));
   for (const char* figure :
        {"mse", "bias_squared", "variance_term", "covariance_term", "bias_squared_plugin",
         "head_variance_mean", "head_covariance_mean", "output_correlation"}) {

@@ -390,10 +390,10 @@ TEST_F(Resume, IsRefusedWhereExtremesAreNotThoseOfTheRun) {
   RunResult result = run(scenario, {.backend = "cpu"});
   MomentTree& tree = result.conditions[0].tree;
   Extremes beyond = tree.kept_extremes().value();
-  beyond.largest_error.add({1e9, tree.count()}, max_kept_extremes);
+  beyond.max_error.add({1e9, tree.count()}, max_kept_extremes);
   EXPECT_THROW(MomentTree(tree.layout(), tree.nodes(), beyond), std::invalid_argument);
   Extremes ninth = tree.kept_extremes().value();
-  ninth.largest_error.add({1e-9, 0}, max_kept_extremes);
+  ninth.max_error.add({1e-9, 0}, max_kept_extremes);
   EXPECT_THROW(MomentTree(tree.layout(), tree.nodes(), ninth), std::invalid_argument);
   EXPECT_EQ(MomentTree(tree.layout(), tree.nodes(), tree.kept_extremes()).extremes(),
             tree.extremes());

@@ -90,7 +90,7 @@ TEST_F(Memory, CheckCountsTheHeadsAndQueriesOfEveryWorkersDraw) {
   condition.n = 1;
   condition.queries = DesignQueries{.count = 1000000, .seed = 0};
   condition.heads = 1;
-  EXPECT_EQ(refusal(condition, 16), refusal(condition, 1));
+  EXPECT_NE(refusal(condition, 1).find("for the moments"), std::string::npos);
   condition.queries = DesignQueries{.count = 1000000, .seed = 0, .redraw = true};
   EXPECT_EQ(refusal(condition, 1), "");
   EXPECT_EQ(refusal(condition, 16).rfind("queries.count: needs ", 0), 0u) << refusal(condition, 16);

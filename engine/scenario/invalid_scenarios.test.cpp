@@ -194,7 +194,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
        "s.toml:20:13: run.estimator: is a boolean, needs a string"},
       {{{19, "replicates = 100\n[claim]\nname = \"hdi\"\nmargins = 1"}},
        {},
-       R"(s.toml:22:1: claim.margins: unknown key (allowed: name, form, index, expected, margin) - did you mean "margin"?)"},
+       R"(s.toml:22:1: claim.margins: unknown key (allowed: name, form, index, expected, margin, compare) - did you mean "margin"?)"},
       {{{19, "replicates = 100\n[claim]\nname = 3"}},
        {},
        "s.toml:21:8: claim.name: is an integer, needs a string"},

@@ -128,7 +128,7 @@ class Ensembles {
                          &statistics[condition.index()][q * condition.layout().per_query()]);
       }
       if (condition.knows_squares()) {
-        sample_sizes[condition.index()] = condition.least_sample_size();
+        sample_sizes[condition.index()] = condition.min_sample_size();
       }
     }
   }

@@ -67,7 +67,7 @@ class PairSums {
   /// on the plan alone.
   bool knows_squares() const { return has_squares() || recomputes_; }
   /// 1 / sum_i w_i^2 of all heads and the queries finished, w of sum 1, where knows_squares().
-  double least_sample_size() const { return 1 / max_concentration_; }
+  double min_sample_size() const { return 1 / max_concentration_; }
 
   /// Sets the rows [group][H] of the weights, and the queries of a batch.
   void place(std::vector<float*> rows, std::size_t batch) {

@@ -72,15 +72,15 @@ TEST(SampleSizes, OfCpuAreThoseOfTheReference) {
       SCOPED_TRACE(what + ", replicate " + std::to_string(replicate));
       const auto exact = extremes_of_replicate(*reference, Plans(&one, 1), 0, replicate);
       const auto fast = extremes_of_replicate(*cpu, Plans(&one, 1), 0, replicate);
-      const double size = exact->least_sample_size->all().at(0).key;
+      const double size = exact->min_sample_size->all().at(0).key;
       EXPECT_GE(size, 1 - 1e-12);
-      EXPECT_NEAR(fast->largest_error.all().at(0).key, exact->largest_error.all().at(0).key, 1e-4);
-      ASSERT_EQ(fast->least_sample_size.has_value(), known);
+      EXPECT_NEAR(fast->max_error.all().at(0).key, exact->max_error.all().at(0).key, 1e-4);
+      ASSERT_EQ(fast->min_sample_size.has_value(), known);
       if (!known) continue;
-      EXPECT_NEAR(fast->least_sample_size->all().at(0).key, size, 2e-5 * size);
+      EXPECT_NEAR(fast->min_sample_size->all().at(0).key, size, 2e-5 * size);
       const auto other = extremes_of_replicate(*reference, Plans(&one, 1), 0, replicate + 1);
       if (size > 1.001) {
-        EXPECT_GT(std::abs(other->least_sample_size->all().at(0).key - size), 2e-5 * size);
+        EXPECT_GT(std::abs(other->min_sample_size->all().at(0).key - size), 2e-5 * size);
       }
     }
   }
@@ -102,8 +102,8 @@ TEST(SampleSizes, DependOnThePlanAlone) {
       const Moments alone = moments_of_replicate(*cpu, Plans(&plans[p], 1), 0, 4);
       const Moments together = moments_of_replicate(*cpu, plans, p, 4);
       EXPECT_EQ(alone.mean, together.mean) << names[p];
-      EXPECT_EQ(alone.extremes->largest_error, together.extremes->largest_error) << names[p];
-      EXPECT_EQ(alone.extremes->least_sample_size, together.extremes->least_sample_size)
+      EXPECT_EQ(alone.extremes->max_error, together.extremes->max_error) << names[p];
+      EXPECT_EQ(alone.extremes->min_sample_size, together.extremes->min_sample_size)
           << names[p];
     }
   }

@@ -63,8 +63,8 @@ class LearningWorker : public ReplicateWorker {
   }
 
   void take_sample_size(std::size_t p) {
-    if (!node_.extremes || !node_.extremes->least_sample_size) return;
-    const std::vector<Extreme>& sizes = node_.extremes->least_sample_size->all();
+    if (!node_.extremes || !node_.extremes->min_sample_size) return;
+    const std::vector<Extreme>& sizes = node_.extremes->min_sample_size->all();
     if (!sizes.empty()) sample_sizes()[p] = sizes.front().key;
   }
 

@@ -139,7 +139,7 @@ void query_statistics(const Plan& plan, const TrainingSet& sample,
 }
 
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
-                                         WindowCounts& windows, double* least_sample_size) {
+                                         WindowCounts& windows, double* min_sample_size) {
   const MomentLayout layout = plan.layout();
   std::vector<double> statistics(layout.statistics());
   double least = std::numeric_limits<double>::infinity();
@@ -152,7 +152,7 @@ std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sa
     query_statistics(plan, sample, weights,
                      &statistics[static_cast<std::size_t>(q) * layout.per_query()]);
   }
-  if (least_sample_size != nullptr) *least_sample_size = least;
+  if (min_sample_size != nullptr) *min_sample_size = least;
   return statistics;
 }
 

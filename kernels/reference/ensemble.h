@@ -25,9 +25,9 @@ void query_statistics(const Plan& plan, const TrainingSet& sample,
 double effective_sample_size(std::span<const double> weights);
 
 /// The statistics of one replicate [layout.statistics()], see kernels/moments.h.
-/// \param least_sample_size gets the least one of all heads and queries; may be null
+/// \param min_sample_size gets the least one of all heads and queries; may be null
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
                                          WindowCounts& windows,
-                                         double* least_sample_size = nullptr);
+                                         double* min_sample_size = nullptr);
 
 }  // namespace headlab

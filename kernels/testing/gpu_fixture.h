@@ -62,7 +62,7 @@ class GpuBackend : public ::testing::Test {
   void TearDown() override {
     if (compared_ > 0) {
       RecordProperty("compared", compared_);
-      RecordProperty("largest_relative_error", std::to_string(1e6 * largest_error_) + "e-6");
+      RecordProperty("largest_relative_error", std::to_string(1e6 * max_error_) + "e-6");
     }
   }
 
@@ -83,7 +83,7 @@ class GpuBackend : public ::testing::Test {
     }
     for (std::size_t i = 0; i < expected.size() && scale[kind(i)] > 0; ++i) {
       const double error = std::abs(statistics[i] - expected[i]) / scale[kind(i)];
-      if (!(error <= largest_error_)) largest_error_ = std::isnan(error) ? HUGE_VAL : error;
+      if (!(error <= max_error_)) max_error_ = std::isnan(error) ? HUGE_VAL : error;
     }
     ++compared_;
   }
@@ -92,7 +92,7 @@ class GpuBackend : public ::testing::Test {
 
  private:
   int compared_ = 0;
-  double largest_error_ = 0;
+  double max_error_ = 0;
 };
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -26,8 +26,9 @@ class CommandLine : public ProgramTest {
 };
 
 constexpr const char* run_options =
-    "--help, --set, --out, --json, --report, --resume, --overwrite, --checkpoint, --nodes, --compare, "
-    "--dry-run, --backend, "
+    "--help, --set, --out, --json, --report, --resume, --overwrite, --checkpoint, --nodes, "
+    "--compare, "
+    "--until, --against, --difference, --dry-run, --backend, "
     "--threads, "
     "--seed, --replicates, "
     "--max-time, --quiet";

@@ -35,7 +35,7 @@ class Completion : public ProgramTest {
 TEST_F(Completion, OffersCommandsOptionsValuesAndFiles) {
   EXPECT_EQ(offered({"headlab", "da"}), Words{"dataset"});
   EXPECT_EQ(offered({"headlab", "h"}), (Words{"hdi", "help"}));
-  EXPECT_EQ(offered({"headlab", "run", "--re"}), (Words{"--resume", "--replicates"}));
+  EXPECT_EQ(offered({"headlab", "run", "--re"}), (Words{"--report", "--resume", "--replicates"}));
   EXPECT_EQ(offered({"headlab", "run", "--backend", "c"}), (Words{"cpu", "cuda"}));
   EXPECT_EQ(offered({"headlab", "theory", "--source", ""}),
             (Words{"auto", "exact", "first_order"}));

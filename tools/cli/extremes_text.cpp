@@ -19,7 +19,7 @@ struct ExtremeOfRun {
 /// The most extreme replicate of all conditions, of equal ones that of the first.
 /// \param list_of gives the list of a condition, or null
 template <class ListOf, class Before>
-std::optional<ExtremeOfRun> most_extreme(const RunResult& result, const ListOf& list_of,
+std::optional<ExtremeOfRun> extreme_of_run(const RunResult& result, const ListOf& list_of,
                                          const Before& before) {
   std::optional<ExtremeOfRun> most;
   for (std::size_t c = 0; c < result.conditions.size(); ++c) {
@@ -59,14 +59,14 @@ std::string extremes_text(const RunResult& result, const RunArguments& arguments
            replay_command(arguments, sweep, *most) + "\n";
   };
   return lines("largest squared error",
-               most_extreme(
-                   result, [](const Extremes& of) { return &of.largest_error; },
+               extreme_of_run(
+                   result, [](const Extremes& of) { return &of.max_error; },
                    [](double a, double b) { return a > b; })) +
          lines("least effective sample size",
-               most_extreme(
+               extreme_of_run(
                    result,
                    [](const Extremes& of) {
-                     return of.least_sample_size ? &*of.least_sample_size : nullptr;
+                     return of.min_sample_size ? &*of.min_sample_size : nullptr;
                    },
                    [](double a, double b) { return a < b; }));
 }

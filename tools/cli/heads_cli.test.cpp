@@ -59,6 +59,7 @@ TEST_F(Heads, ImportRefusesInOneLine) {
   write("bad.json", "{");
   write("gemma.json", R"({"model_type": "gemma"})");
   fs::create_directory(folder_ / "m");
+  write("m/model.safetensors", small_bert().bytes());
   write("m/config.json", R"({"model_type": "bert"})");
   const std::string families =
       "bert, distilbert, gemma, gpt2, gpt_neox, llama, phi3, qwen2, qwen3, roberta, vit";
@@ -410,7 +411,7 @@ TEST_F(Heads, HdiRefusesInOneLine) {
       {{"hdi", "good.npy", "--json", "nowhere/x"},
        "--json: nowhere/x: there is no folder nowhere - choose a place you may write to"},
       {{"hdi", "good.npy", "--jsn", "-"},
-       "hdi: unknown option --jsn (allowed: --help, --json, --kv-heads, --seed, --top, "
+       "hdi: unknown option --jsn (allowed: --help, --json, --report, --kv-heads, --seed, --top, "
        "--threshold, --threads) - did you mean --json?"},
       {{"hdi", "good.npy", "two.npy"},
        "hdi: unexpected argument \"two.npy\" - try headlab help hdi"},

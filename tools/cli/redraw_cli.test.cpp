@@ -66,11 +66,11 @@ TEST_F(RedrawCommands, AreRefusedWhereHeadsAndQueriesMustBeGiven) {
       " - write --set heads.subspaces.redraw=false --set queries.redraw=false";
   const std::string closed = where + "closed forms are for given heads and queries" + advice;
   expect_refusals({
-      {redrawn({"theory"}), closed},
+      {redrawn({"theory", "--set", "run.replicates=304"}), closed},
       {redrawn({"run", "--replicates", "304", "--compare", "--out", "o"}), closed},
       {redrawn({"dataset", "--replicates", "304", "--out", "d"}),
        where + "a data set has one draw of heads and queries" + advice},
-      {redrawn({"allocate", "--budget", "4", "--out", "o", "--data"}),
+      {redrawn({"allocate", "--budget", "4", "--out", "o", "--set", "run.replicates=304", "--data"}),
        where +
            "an allocation draws haar heads again for every 32 training sets by itself, and queries "
            "once" +

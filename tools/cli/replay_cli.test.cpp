@@ -116,7 +116,7 @@ TEST_F(ReplayCommand, ShowsTheExtremeReplicatesThatARunNames) {
   const Json conditions = Json::parse(contents(folder_ / "o/summary.json"))["conditions"];
   const std::vector<Arguments> commands = printed_commands(run.out);
   ASSERT_EQ(commands.size(), 2u) << run.out;
-  const char* const lists[] = {"largest_error", "least_sample_size"};
+  const char* const lists[] = {"max_error", "min_sample_size"};
   for (std::size_t i = 0; i < 2; ++i) {
     const Arguments& command = commands[i];
     const auto value_of = [&](const char* option) {
@@ -151,8 +151,8 @@ TEST_F(ReplayCommand, IsNamedOnlyWhereARunHasAFolder) {
   EXPECT_EQ(printed_commands(plain.out).size(), 1u) << plain.out;
   const Json extremes =
       Json::parse(contents(folder_ / "p/summary.json"))["conditions"][0]["extremes"];
-  EXPECT_EQ(extremes["largest_error"].size(), 8u);
-  EXPECT_TRUE(extremes["least_sample_size"].is_null());
+  EXPECT_EQ(extremes["max_error"].size(), 8u);
+  EXPECT_TRUE(extremes["min_sample_size"].is_null());
 }
 
 TEST_F(ReplayCommand, KeepsNothingWhereItCannotWrite) {

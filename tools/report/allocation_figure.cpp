@@ -90,7 +90,7 @@ Canvas draw_panels(const std::vector<AllocationPanel>& panels) {
 
 }  // namespace
 
-std::vector<Figure> allocation_figures(const Source& source) {
+std::vector<Picture> allocation_figures(const Source& source) {
   std::vector<AllocationPanel> all;
   const Json& studies = member(source.document, "studies");
   if (studies.is_array()) {

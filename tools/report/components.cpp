@@ -295,7 +295,7 @@ Table components_table(const ComponentsPicture& picture) {
 
 }  // namespace
 
-std::vector<Figure> components_figures(const Source& source) {
+std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
   ComponentsPicture picture(source.shown_conditions());
   Canvas canvas = draw_components(picture);

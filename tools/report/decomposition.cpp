@@ -132,7 +132,7 @@ std::string shares_text(const Stack& stack) {
 
 }  // namespace
 
-std::vector<Figure> decomposition_figures(const Source& source) {
+std::vector<Picture> decomposition_figures(const Source& source) {
   const Json& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   const std::vector<Stack> all = stacks_of(conditions, sweep);

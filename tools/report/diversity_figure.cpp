@@ -16,7 +16,7 @@ constexpr std::size_t max_layers = 4;
 constexpr double random_errors = 2;
 
 struct IndexAt {
-  double layer, value, ceiling, random_mean, random_sd, z;
+  double layer, value, upper_bound, random_mean, random_sd, z;
 };
 
 struct IndexPanel {
@@ -56,7 +56,7 @@ Canvas draw_indices(const std::vector<IndexPanel>& panels) {
     std::vector<double> numbers, values = {0};
     for (const IndexAt& at : panels[p].layers) {
       numbers.push_back(at.layer);
-      values.insert(values.end(), {at.value, at.ceiling, at.random_mean});
+      values.insert(values.end(), {at.value, at.upper_bound, at.random_mean});
     }
     const Box box{cells[p].left + 62, cells[p].top + 42, cells[p].right - 16,
                   cells[p].top + 42 + height};
@@ -69,11 +69,11 @@ Canvas draw_indices(const std::vector<IndexPanel>& panels) {
     for (const double number : numbers) ticks.push_back({number, axis_number(number)});
     draw_y_axis(canvas, axes, {"index", axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {"layer", ticks});
-    std::vector<Point> own, random, ceiling, upper, lower;
+    std::vector<Point> own, random, bound, upper, lower;
     for (const std::size_t i : spread(panels[p].layers.size(), max_layer_points)) {
       const IndexAt& at = panels[p].layers[i];
       own.push_back(axes.at(at.layer, at.value));
-      if (std::isfinite(at.ceiling)) ceiling.push_back(axes.at(at.layer, at.ceiling));
+      if (std::isfinite(at.upper_bound)) bound.push_back(axes.at(at.layer, at.upper_bound));
       if (!std::isfinite(at.random_mean)) continue;
       random.push_back(axes.at(at.layer, at.random_mean));
       const double sd = std::isfinite(at.random_sd) ? random_errors * at.random_sd : 0;
@@ -82,10 +82,10 @@ Canvas draw_indices(const std::vector<IndexPanel>& panels) {
     }
     upper.insert(upper.end(), lower.rbegin(), lower.rend());
     canvas.polygon(upper, "band c2");
-    canvas.polyline(ceiling, "line c4");
+    canvas.polyline(bound, "line c4");
     canvas.polyline(random, "line c2");
     canvas.polyline(own, "line c1");
-    for (const Point& at : ceiling) canvas.mark(4, at, false, 3.5);
+    for (const Point& at : bound) canvas.mark(4, at, false, 3.5);
     for (const Point& at : random) canvas.mark(2, at, false, 3.5);
     for (const Point& at : own) canvas.mark(1, at, false, 3.5);
   }
@@ -112,7 +112,7 @@ HeadMatrix mean_squared_cosines(const Json& layer) {
 
 }  // namespace
 
-std::vector<Figure> diversity_figures(const Source& source) {
+std::vector<Picture> diversity_figures(const Source& source) {
   const std::vector<IndexPanel> panels = index_panels(source.document);
   if (panels.empty()) return {};
   Table table{
@@ -125,7 +125,7 @@ std::vector<Figure> diversity_figures(const Source& source) {
     std::size_t below = 0;
     for (const IndexAt& at : panel.layers) {
       table.rows.push_back({axis_number(at.layer), panel.name, short_number(at.value),
-                            short_number(at.ceiling), short_number(at.random_mean),
+                            short_number(at.upper_bound), short_number(at.random_mean),
                             short_number(at.random_sd), short_number(at.z)});
       if (at.value < at.random_mean) ++below;
       if (most == nullptr || std::abs(at.z) > std::abs(most->z)) most = &at;
@@ -147,7 +147,7 @@ std::vector<Figure> diversity_figures(const Source& source) {
            .command = {}}};
 }
 
-std::vector<Figure> alike_figures(const Source& source) {
+std::vector<Picture> alike_figures(const Source& source) {
   const std::vector<const Json*> layers = items_of(member(source.document, "layers"));
   std::vector<HeadMatrix> matrices;
   for (const std::size_t i : spread(layers.size(), max_layers)) {

@@ -9,7 +9,7 @@
 
 namespace headlab::tools {
 
-std::string figure_html(const Figure& figure, std::size_t number) {
+std::string figure_html(const Picture& figure, std::size_t number) {
   const std::string id = "figure-" + std::to_string(number);
   std::string caption =
       element("strong", "Figure " + std::to_string(number) + ". " + escaped(figure.title) + ".") +

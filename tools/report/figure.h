@@ -12,7 +12,7 @@
 
 namespace headlab::tools {
 
-struct Figure {
+struct Picture {
   std::string title;
   std::string finding;  ///< one sentence or two, also read out where the picture is not seen
   Canvas canvas;
@@ -22,10 +22,10 @@ struct Figure {
 };
 
 /// The figure as HTML, called "Figure NUMBER".
-std::string figure_html(const Figure& figure, std::size_t number);
+std::string figure_html(const Picture& figure, std::size_t number);
 
 /// All figures of a source, in their order. To add one, write its file and list it in figures.cpp.
-std::vector<Figure> figures_of(const Source& source);
+std::vector<Picture> figures_of(const Source& source);
 
 inline constexpr double figure_width = 720;
 

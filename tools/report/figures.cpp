@@ -7,14 +7,14 @@
 namespace headlab::tools {
 namespace {
 
-struct FigureEntry {
+struct PictureEntry {
   std::vector<SourceKind> kinds;
-  std::vector<Figure> (*make)(const Source&);
+  std::vector<Picture> (*make)(const Source&);
 };
 
 /// In the order of the page.
-const std::vector<FigureEntry>& figure_entries() {
-  static const std::vector<FigureEntry> all = {
+const std::vector<PictureEntry>& figure_entries() {
+  static const std::vector<PictureEntry> all = {
       {{SourceKind::run, SourceKind::theory}, components_figures},
       {{SourceKind::run, SourceKind::theory}, decomposition_figures},
       {{SourceKind::run, SourceKind::theory}, head_covariance_figures},
@@ -31,9 +31,9 @@ const std::vector<FigureEntry>& figure_entries() {
 
 }  // namespace
 
-std::vector<Figure> figures_of(const Source& source) {
-  std::vector<Figure> all;
-  for (const FigureEntry& entry : figure_entries()) {
+std::vector<Picture> figures_of(const Source& source) {
+  std::vector<Picture> all;
+  for (const PictureEntry& entry : figure_entries()) {
     if (std::ranges::find(entry.kinds, source.kind) == entry.kinds.end()) continue;
     std::ranges::move(entry.make(source), std::back_inserter(all));
   }

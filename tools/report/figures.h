@@ -10,18 +10,18 @@
 namespace headlab::tools {
 
 // Of a run or of closed forms.
-std::vector<Figure> components_figures(const Source& source);
-std::vector<Figure> decomposition_figures(const Source& source);
-std::vector<Figure> head_covariance_figures(const Source& source);
-std::vector<Figure> precision_figures(const Source& source);
+std::vector<Picture> components_figures(const Source& source);
+std::vector<Picture> decomposition_figures(const Source& source);
+std::vector<Picture> head_covariance_figures(const Source& source);
+std::vector<Picture> precision_figures(const Source& source);
 // Of verdicts.
-std::vector<Figure> verdict_figures(const Source& source);
+std::vector<Picture> verdict_figures(const Source& source);
 // Of allocations and maps.
-std::vector<Figure> allocation_figures(const Source& source);
-std::vector<Figure> growth_figures(const Source& source);
-std::vector<Figure> regime_figures(const Source& source);
+std::vector<Picture> allocation_figures(const Source& source);
+std::vector<Picture> growth_figures(const Source& source);
+std::vector<Picture> regime_figures(const Source& source);
 // Of the heads of a model.
-std::vector<Figure> diversity_figures(const Source& source);
-std::vector<Figure> alike_figures(const Source& source);
+std::vector<Picture> diversity_figures(const Source& source);
+std::vector<Picture> alike_figures(const Source& source);
 
 }  // namespace headlab::tools

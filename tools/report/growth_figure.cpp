@@ -137,7 +137,7 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
 
 }  // namespace
 
-std::vector<Figure> growth_figures(const Source& source) {
+std::vector<Picture> growth_figures(const Source& source) {
   std::vector<GrowthPanel> all;
   for (const Json* growth : items_of(member(source.document, "growth"))) {
     all.push_back(growth_panel(*growth, member(source.document, "studies")));

@@ -60,7 +60,7 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
 
 }  // namespace
 
-std::vector<Figure> head_covariance_figures(const Source& source) {
+std::vector<Picture> head_covariance_figures(const Source& source) {
   const Json& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   std::vector<std::size_t> with_matrix;

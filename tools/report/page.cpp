@@ -31,7 +31,7 @@ std::string figures_text(std::size_t first, std::size_t last) {
 }
 
 /// What made the results, and the commands that make its figures again.
-std::string provenance_html(const Source& source, const std::vector<Figure>& figures,
+std::string provenance_html(const Source& source, const std::vector<Picture>& figures,
                             std::size_t first) {
   const Json& made_by = member(source.document, "headlab");
   Table table{.caption = "What made the results", .headings = {"what", "value"}, .rows = {}};
@@ -92,8 +92,8 @@ std::string source_html(const Source& source, const std::string& id, std::size_t
             section.html;
   }
   const std::size_t first = figures + 1;
-  const std::vector<Figure> all = figures_of(source);
-  for (const Figure& figure : all) text += figure_html(figure, ++figures);
+  const std::vector<Picture> all = figures_of(source);
+  for (const Picture& figure : all) text += figure_html(figure, ++figures);
   if (all.empty()) text += element("p", "The results hold nothing to draw yet.") + "\n";
   for (const Section& section : sections_behind_figures(source)) {
     text += heading(level, id + "-verdicts", section.title) + section.html;

@@ -92,7 +92,7 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
 
 }  // namespace
 
-std::vector<Figure> precision_figures(const Source& source) {
+std::vector<Picture> precision_figures(const Source& source) {
   const Json& conditions = source.shown_conditions();
   // Numbers of conditions are those of the results, of which the document may hold some.
   if (conditions.size() != source.conditions) return {};

@@ -163,7 +163,7 @@ std::string exponent_text(const Json& cell) {
 
 }  // namespace
 
-std::vector<Figure> regime_figures(const Source& source) {
+std::vector<Picture> regime_figures(const Source& source) {
   const std::vector<const Json*> cells = items_of(member(source.document, "cells"));
   if (cells.empty()) return {};
   const std::vector<RegimeStyle> styles = regime_styles(cells);

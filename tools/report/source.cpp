@@ -69,9 +69,9 @@ const Json& Source::shown_conditions() const {
 std::optional<Source> read_document(const std::string& text, const std::string& file) {
   Source source{.document = {}};
   // Only a text this long can have so many conditions.
-  constexpr std::size_t least_condition = 500;
+  constexpr std::size_t min_bytes = 500;
   const std::size_t count =
-      text.size() > max_conditions * least_condition ? count_conditions(text) : 0;
+      text.size() > max_conditions * min_bytes ? count_conditions(text) : 0;
   source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
                                            : Json::parse(text, nullptr, false);
   if (source.document.is_discarded()) {

@@ -124,7 +124,7 @@ std::string counts_text(const std::vector<ForestRow>& rows) {
 
 }  // namespace
 
-std::vector<Figure> verdict_figures(const Source& source) {
+std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<ForestRow> rows;
   std::vector<const Json*> verdicts = items_of(member(source.document, "claims"));
   std::vector<double> ends = {-1.5, 1.5};
@@ -140,7 +140,7 @@ std::vector<Figure> verdict_figures(const Source& source) {
   if (rows.empty()) return {};
   const Range range = range_of(ScaleKind::signed_log, ends);
   const std::size_t parts = (rows.size() + max_rows - 1) / max_rows;
-  std::vector<Figure> figures;
+  std::vector<Picture> figures;
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t begin = part * rows.size() / parts;
     const std::size_t end = (part + 1) * rows.size() / parts;

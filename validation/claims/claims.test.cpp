@@ -163,7 +163,7 @@ TEST(Claims, RefuseQueriesThatAreDrawnAgain) {
     validate_scenario(text, {.threads = 2}, {});
     FAIL() << "was validated";
   } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what()).find("claims are about given heads and queries"),
+    EXPECT_NE(std::string(error.what()).find("this claim is about given heads and queries"),
               std::string::npos)
         << error.what();
   }

@@ -242,7 +242,7 @@ TEST(Theory, IsTheSameFarFromZero) {
         parse_scenario(text, "theory.toml", sets, ".", {.simulates = false}).conditions.at(0);
     return compute_theory(condition, source, 1).figures;
   };
-  constexpr double far = 1 << 20;
+  constexpr double far = 1 << 19;
   for (const TheorySource source : {TheorySource::first_order, TheorySource::exact}) {
     const ErrorTerms<Remainder> near = figures_at(0, 0.25, source);
     const ErrorTerms<Remainder> shifted = figures_at(far, far + 0.25, source);

@@ -185,11 +185,11 @@ class Validator {
 
   Validation run() {
     std::size_t done = 0;
-    for (Study& study : studies_) {
-      tell(done++, study.forms[0].section.name + ": " + study.forms[0].form.name);
-      examine(std::move(study));
+    for (ClaimRun& run : runs_) {
+      tell(done++, run.forms[0].section.name + ": " + run.forms[0].form.name);
+      examine(std::move(run));
     }
-    tell(studies_.size(), "");
+    tell(runs_.size(), "");
     decide(pending_, result_);
     result_.outcome = session_.outcome(complete_, watch_);
     return std::move(result_);
@@ -207,7 +207,7 @@ class Validator {
   };
 
   /// One scenario with the forms that are examined in it.
-  struct Study {
+  struct ClaimRun {
     Scenario scenario;
     ClaimSection section;  ///< of a built-in claim, or empty
     std::vector<StudiedForm> forms;
@@ -223,72 +223,72 @@ class Validator {
   }
 
   void add(Scenario scenario, const ClaimForm* form, const std::string& file) {
-    Study study{.scenario = std::move(scenario), .section = {}, .forms = {}, .argument = file};
-    if (form == nullptr && states_claims(study.scenario)) {
-      const Condition& first = study.scenario.conditions.front();
+    ClaimRun run{.scenario = std::move(scenario), .section = {}, .forms = {}, .argument = file};
+    if (form == nullptr && states_claims(run.scenario)) {
+      const Condition& first = run.scenario.conditions.front();
       if (first.replicates < smallest_scenario) {
         throw InvalidInput(source_location(first, "run.replicates") +
                            ": run.replicates: " + std::to_string(first.replicates) +
                            " are too few for a verdict (allowed: at least " +
                            std::to_string(smallest_scenario) + ")");
       }
-      for (StatedClaim& stated : read_stated_claims(study.scenario)) {
+      for (StatedClaim& stated : read_stated_claims(run.scenario)) {
         ClaimSection section{.name = first.name,
                              .form = stated.form.name,
                              .expected = {stated.expected},
                              .margin = stated.margin};
-        study.forms.push_back({std::move(stated.form), std::move(section)});
+        run.forms.push_back({std::move(stated.form), std::move(section)});
       }
     } else {
-      study.section = read_claim_section(study.scenario);
-      if (study.argument.empty()) study.argument = study.section.name;
-      if (form == nullptr) form = &find_form(find_claim(study.section.name), study.section.form);
-      study.forms.push_back({*form, study.section});
+      run.section = read_claim_section(run.scenario);
+      if (run.argument.empty()) run.argument = run.section.name;
+      if (form == nullptr) form = &find_form(find_claim(run.section.name), run.section.form);
+      run.forms.push_back({*form, run.section});
     }
-    studies_.push_back(std::move(study));
+    runs_.push_back(std::move(run));
   }
 
   void tell(std::size_t done, const std::string& stage) const {
     if (!session_.report) return;
     session_.report({.stage = stage,
                      .done = done,
-                     .total = studies_.size(),
+                     .total = runs_.size(),
                      .what = "studies",
-                     .share = static_cast<double>(done) / static_cast<double>(studies_.size())});
+                     .share = static_cast<double>(done) / static_cast<double>(runs_.size())});
   }
 
   /// Looks at one scenario until its verdicts are decided.
-  void examine(Study study) {
+  void examine(ClaimRun run) {
     const Stopwatch watch;
     const double factor = options_.full ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
-        factor * static_cast<double>(study.scenario.conditions.front().replicates));
-    const std::uint64_t seed = study.scenario.conditions.front().seed;
-    Experiment experiment(std::move(study.scenario), study.section, session_, options_.substitutes);
+        factor * static_cast<double>(run.scenario.conditions.front().replicates));
+    const std::uint64_t seed = run.scenario.conditions.front().seed;
+    Experiment experiment(std::move(run.scenario), run.section, session_, options_.substitutes);
 
-    for (StudiedForm& one : study.forms) {
+    for (StudiedForm& one : run.forms) {
       one.pending.resize(one.section.expected.size());
       for (std::size_t i = 0; i < one.pending.size(); ++i) {
         VerdictRow& row = one.pending[i].row;
         row = blank_row(experiment, one.section, one.form);
         row.expected = one.section.expected[i];
         if (!one.section.indices.empty()) row.index = one.section.indices[i];
-        row.replay = replay(study.argument, seed);
+        row.replay = replay(run.argument, seed);
       }
     }
     try {
       for (std::size_t i = 0; i < look_shares.size(); ++i) {
-        if (std::ranges::all_of(study.forms, &StudiedForm::decided)) break;
+        if (std::ranges::all_of(run.forms, &StudiedForm::decided)) break;
         if (session_.should_stop()) throw TimeIsUp();
         experiment.look_at(look_replicates(i, replicates));
-        for (StudiedForm& one : study.forms) {
+        for (StudiedForm& one : run.forms) {
           if (!one.decided()) look_at_form(one, experiment, i + 1 == look_shares.size());
         }
       }
     } catch (const TimeIsUp&) {
       complete_ = false;
     }
-    for (StudiedForm& one : study.forms) {
+    for (StudiedForm& one : run.forms) {
       for (Pending& pending : one.pending) {
         pending.row.seconds = watch.seconds();
         pending_.push_back(std::move(pending));
@@ -331,7 +331,7 @@ class Validator {
   const Session& session_;
   const ValidateOptions& options_;
   const Stopwatch watch_;
-  std::vector<Study> studies_;
+  std::vector<ClaimRun> runs_;
   std::vector<Pending> pending_;
   bool complete_ = true;
   Validation result_;
