@@ -70,7 +70,7 @@ TEST_F(RedrawCommands, AreRefusedWhereHeadsAndQueriesMustBeGiven) {
       {redrawn({"run", "--replicates", "304", "--compare", "--out", "o"}), closed},
       {redrawn({"dataset", "--replicates", "304", "--out", "d"}),
        where + "a data set has one draw of heads and queries" + advice},
-      {redrawn({"allocate", "--budget", "4", "--out", "o", "--set", "run.replicates=304", "--data"}),
+      {redrawn({"allocate", "--budget", "4", "--set", "run.replicates=304", "--data"}),
        where +
            "an allocation draws haar heads again for every 32 training sets by itself, and queries "
            "once" +

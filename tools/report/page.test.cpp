@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/page.h"
 
+#include <regex>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
