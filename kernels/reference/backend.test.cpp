@@ -210,6 +210,8 @@ TEST(Reference, GivesAPlanTheSameBitsAloneAndWithOthers) {
     b.moments = MomentMode::aggregate;
     Plan c = a;
     c.queries = 2;
+    c.query_points.resize(2 * static_cast<std::size_t>(c.d));
+    c.truth.resize(2);
     const std::vector<const Plan*> plans = {&a, &b, &c};
     const auto backend = make_reference_backend();
     const Block block{.first = 16, .count = 20};
