@@ -54,6 +54,9 @@ class Backend {
   /// Maximum plans worth giving to one worker: more than 1 where it draws once for all.
   virtual std::size_t plans_together() const { return 1; }
 
+  /// Why it does not compute a plan, with advice; empty where it does.
+  virtual std::string refusal(const Plan& /*plan*/) const { return {}; }
+
   /// Scratch memory of one worker on the host [bytes].
   virtual std::uint64_t worker_bytes(Plans plans) const = 0;
   std::uint64_t worker_bytes(const Plan& plan) const {

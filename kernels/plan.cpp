@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/plan.h"
 
+#include <variant>
+
 namespace headlab {
+
+bool has_constant_noise(const Plan& plan) {
+  const bool of_points =
+      std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
+  return of_points && plan.n % plan.mechanism.merge.stride == 0;
+}
 
 bool shares_draws(const Plan& a, const Plan& b) {
   // Laws refer to the table by offset, so equal laws of equal tables hold equal numbers.

@@ -9,6 +9,7 @@
 
 #include "kernels/laws.h"
 #include "kernels/learning/learning.h"
+#include "kernels/mechanism.h"
 #include "kernels/moments.h"
 #include "kernels/philox.h"
 #include "kernels/table.h"
@@ -58,6 +59,7 @@ struct Plan {
   /// [H][d][k] or empty: what projects the queries, where it is not what projects the keys (softmax
   /// alone).
   std::vector<double> query_projections;
+  Mechanism mechanism;               ///< between the training set and the weights
   std::vector<double> head_weights;  ///< [H], a_h
   std::vector<double> query_points;  ///< [Q][d]
   std::vector<double> truth;         ///< [Q], m at the queries
@@ -94,6 +96,9 @@ struct Plan {
     return kept;
   }
 };
+
+/// True where the noise of all tokens has one scale.
+bool has_constant_noise(const Plan& plan);
 
 /// Plans that share their draws, at least one.
 using Plans = std::span<const Plan* const>;

@@ -126,7 +126,9 @@ Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
   return std::visit(
       [&](const auto& law) {
         law.check(sizes);
-        return found.heads ? found.heads->subspaces : law.generate(sizes);
+        Subspaces subspaces = found.heads ? found.heads->subspaces : law.generate(sizes);
+        apply_stages(condition.mechanism, subspaces);
+        return subspaces;
       },
       condition.subspaces);
 }
@@ -152,6 +154,7 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
     plan.learning = make_learning(condition);
     plan.query_projections = plan.learning->start.queries;
   }
+  apply_stages(condition.mechanism, plan);
   plan.head_weights = std::visit(
       [&](const auto& law) {
         law.check(sizes);
@@ -177,7 +180,10 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
   std::visit(
       [&]<class Law>(const Law& law) {
         if constexpr (Redrawable<Law>) {
-          if (law.redraw) plan.projections = law.generate(sizes_of(condition), draw).numbers();
+          if (!law.redraw) return;
+          Subspaces drawn = law.generate(sizes_of(condition), draw);
+          apply_stages(condition.mechanism, drawn);
+          plan.projections = drawn.numbers();
         }
       },
       condition.subspaces);

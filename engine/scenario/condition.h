@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/parameters.h"
 #include "engine/scenario/setup_laws.h"
 #include "kernels/laws.h"
@@ -33,6 +34,7 @@ struct Condition {
   SubspaceLaw subspaces;
   KernelLaw kernel;
   WeightLaw weights;
+  MechanismStages mechanism;
 
   QueryLaw queries;
 

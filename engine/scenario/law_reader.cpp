@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/setup_laws.h"
 #include "kernels/laws.h"
 
@@ -14,6 +15,11 @@ namespace {
 template <class... Laws>
 void describe_family(const char* family, std::variant<Laws...>, std::vector<LawDescription>& out) {
   (out.push_back({family, Laws::name, Laws::summary, describe_parameters<Laws>()}), ...);
+}
+
+template <class... Stages>
+void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescription>& out) {
+  (out.push_back({"mechanism", Stages::name, Stages::summary, describe_parameters<Stages>()}), ...);
 }
 
 [[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {
@@ -83,6 +89,7 @@ std::vector<LawDescription> describe_laws() {
   describe_family("kernel", KernelLaw(), laws);
   describe_family("weights", WeightLaw(), laws);
   describe_family("queries", QueryLaw(), laws);
+  describe_stages(MechanismStages(), laws);
   return laws;
 }
 
@@ -146,6 +153,20 @@ void read_value(const Value& value, const std::string& key, const Range& range,
   read_array(value, key, range, out, "an array of matrices");
 }
 
+void read_value(const Value& value, const std::string& key, const Range& range, PerHead& out) {
+  const auto* elements = std::get_if<Value::Array>(&value.data);
+  if (elements == nullptr) {
+    out.values.resize(1);
+    read_value(value, key, range, out.values[0]);
+    return;
+  }
+  if (elements->empty()) reject(value.location, key, "is an empty array");
+  out.values.resize(elements->size());
+  for (std::size_t i = 0; i < elements->size(); ++i) {
+    read_value((*elements)[i], key + "[" + std::to_string(i) + "]", range, out.values[i]);
+  }
+}
+
 TableReader::TableReader(const Value& table, std::string key)
     : table_(table), key_(std::move(key)) {
   if (!std::holds_alternative<Value::Members>(table.data)) reject_kind(table, key_, "a table");
@@ -185,16 +206,28 @@ void TableReader::reject_word(const char* key, const std::string& word,
 }
 
 void TableReader::reject_parameter(const ParameterError& error) const {
-  // A parameter, or one element of it: points, points[1].
+  // A parameter, or one element of it: points, points[1]; of a stage: keep.top, or keep where that
+  // is written in short.
   const std::size_t bracket = std::min(error.key().find('['), error.key().size());
-  const Value* value = table_.find(error.key().substr(0, bracket));
-  if (value != nullptr && bracket < error.key().size()) {
+  const Value* value = &table_;
+  std::string key = error.key();
+  for (std::size_t begin = 0; begin < bracket;) {
+    const std::size_t end = std::min(error.key().find('.', begin), bracket);
+    if (!std::holds_alternative<Value::Members>(value->data)) {
+      key.resize(begin - 1);
+      break;
+    }
+    const Value* member = value->find(error.key().substr(begin, end - begin));
+    if (member == nullptr) break;
+    value = member;
+    begin = end + 1;
+  }
+  if (bracket < error.key().size()) {
     const auto* elements = std::get_if<Value::Array>(&value->data);
     const std::size_t index = std::strtoul(error.key().c_str() + bracket + 1, nullptr, 10);
     if (elements != nullptr && index < elements->size()) value = &(*elements)[index];
   }
-  reject(value != nullptr ? value->location : table_.location,
-         error.key().empty() ? key_ : path(error.key()), error.what());
+  reject(value->location, key.empty() ? key_ : path(key), error.what());
 }
 
 }  // namespace headlab

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "engine/scenario/mechanism/stage.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -57,6 +59,7 @@ void read_value(const Value& value, const std::string& key, const Range& range,
                 std::vector<std::vector<double>>& out);
 void read_value(const Value& value, const std::string& key, const Range& range,
                 std::vector<std::vector<std::vector<double>>>& out);
+void read_value(const Value& value, const std::string& key, const Range& range, PerHead& out);
 template <class T>
 void read_value(const Value& value, const std::string& key, const Range& range,
                 std::optional<T>& out) {
@@ -170,6 +173,63 @@ class TableReader {
   std::string key_;
 };
 
+/// Reads one value into the parameter of a stage that its shorthand names.
+class ShorthandReader {
+ public:
+  ShorthandReader(const Value& value, std::string key, std::string shorthand)
+      : value_(value), key_(std::move(key)), shorthand_(std::move(shorthand)) {}
+
+  template <class T>
+  void required(const char* key, T& member, const Range& range, const char*) const {
+    if (shorthand_ == key) read_value(value_, key_, range, member);
+  }
+  template <class T>
+  void optional(const char* key, T& member, const Range& range, const char* doc) const {
+    required(key, member, range, doc);
+  }
+  template <class T>
+  void optional(const char* key, T& member, const char* doc) const {
+    required(key, member, default_range(member), doc);
+  }
+
+ private:
+  const Value& value_;
+  std::string key_;
+  std::string shorthand_;
+};
+
+/// The keys that a law or a stage takes.
+template <class Law>
+std::vector<std::string> parameter_keys() {
+  std::vector<std::string> keys;
+  for (const auto& parameter : describe_parameters<Law>()) keys.push_back(parameter.key);
+  return keys;
+}
+
+/// Reads the stages of a table, KEY = { parameters... } or KEY = value of the shorthand, into their
+/// places.
+template <class... Stages>
+void read_stages(const Value& table, const std::string& key,
+                 std::tuple<std::optional<Stages>...>& stages) {
+  const TableReader reader(table, key);
+  reader.allow({Stages::name...});
+  const auto read = [&]<class Stage>(std::optional<Stage>& stage) {
+    const Value* value = reader.find(Stage::name);
+    if (value == nullptr) return;
+    stage.emplace();
+    const std::string shorthand = Stage::shorthand;
+    if (shorthand.empty() || std::holds_alternative<Value::Members>(value->data)) {
+      const TableReader parameters(*value, reader.path(Stage::name));
+      parameters.allow(parameter_keys<Stage>());
+      stage->parameters(parameters);
+    } else {
+      const ShorthandReader parameters(*value, reader.path(Stage::name), shorthand);
+      stage->parameters(parameters);
+    }
+  };
+  (read(std::get<std::optional<Stages>>(stages)), ...);
+}
+
 /// Reads a law table, { law = "name", parameters... }, into a variant of laws.
 template <class... Laws>
 void read_law(const Value& table, const std::string& key, std::variant<Laws...>& law) {
@@ -183,8 +243,8 @@ void read_law(const Value& table, const std::string& key, std::variant<Laws...>&
   reader.required("law", name, "one of " + listed(names));
   const auto read = [&]<class Law>(Law one) {
     if (name != Law::name) return false;
-    std::vector<std::string> allowed = {"law"};
-    for (const auto& parameter : describe_parameters<Law>()) allowed.push_back(parameter.key);
+    std::vector<std::string> allowed = parameter_keys<Law>();
+    allowed.insert(allowed.begin(), "law");
     reader.allow(allowed);
     one.parameters(reader);
     law = std::move(one);

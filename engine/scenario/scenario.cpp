@@ -129,7 +129,7 @@ class ConditionReader {
 
   void read_heads() {
     const auto heads = section("heads", "a section with count, dim, subspaces and kernel");
-    heads.allow({"count", "dim", "subspaces", "kernel", "weights"});
+    heads.allow({"count", "dim", "subspaces", "kernel", "weights", "mechanism"});
     heads.required("count", s_.heads, within(1, 1024), "number of heads H");
     heads.required("dim", s_.k, within(1, 4096), "dimension k of one head");
     const Value& subspaces =
@@ -149,6 +149,11 @@ class ConditionReader {
     checked({subspaces, "heads.subspaces"}, [&] { fill_subspaces(); });
     checked({subspaces, "heads.subspaces"},
             [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces); });
+    if (const Value* mechanism = heads.find("mechanism")) {
+      read_stages(*mechanism, "heads.mechanism", s_.mechanism);
+      checked({*mechanism, "heads.mechanism"},
+              [&] { check_stages(s_.mechanism, sizes, s_.kernel, projects_queries_apart(s_)); });
+    }
     if (const Value* weights = heads.find("weights")) {
       read_law(*weights, "heads.weights", s_.weights);
       checked({*weights, "heads.weights"},
@@ -205,6 +210,12 @@ class ConditionReader {
     const TableReader heads(root_.need("heads", ""), "heads");
     checked(heads, [&] { check_projections(); });
     const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces);
+    if (learned != nullptr && any_stage(s_.mechanism)) {
+      heads.reject_parameter(ParameterError(
+          "mechanism",
+          "cannot be given for subspaces of law \"learned\", whose gradients are those "
+          "of plain heads"));
+    }
     if (learned == nullptr) {
       if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;
       heads.reject_parameter(ParameterError(

@@ -16,6 +16,19 @@
 namespace headlab {
 namespace {
 
+/// What stage `keep` holds of every window.
+std::uint64_t selection_bytes(const Plan& plan) {
+  const Keep& keep = plan.mechanism.keep;
+  std::uint64_t bytes = 0;
+  for (int h = 0; !keep.off() && h < plan.heads; ++h) {
+    const SeenTokens seen = plan.mechanism.seen_by(h, plan.n);
+    if (keep.rule == Keep::Rule::top) bytes += 4 * (2 * keep.of_head(h).top + 64);
+    if (keep.rule == Keep::Rule::block) bytes += 16 * (seen.count() / keep.block + 1);
+    bytes += 256;
+  }
+  return bytes * static_cast<std::uint64_t>(plan.queries);
+}
+
 class CpuBackend : public Backend {
  public:
   std::string name() const override { return "cpu"; }
@@ -23,6 +36,10 @@ class CpuBackend : public Backend {
   std::string device() const override { return processor_name(); }
   int workers(int threads) const override { return threads; }
   std::size_t plans_together() const override { return 16; }
+  std::string refusal(const Plan& plan) const override {
+    if (!plan.mechanism.keep.pooled) return {};
+    return "with by = \"pooled\" is computed by --backend reference alone";
+  }
   std::uint64_t worker_bytes(Plans plans) const override {
     // As if no two conditions had a head in common, with the widest vectors.
     const auto d = static_cast<std::uint64_t>(plans[0]->d);
@@ -38,6 +55,7 @@ class CpuBackend : public Backend {
       bytes += 12 * heads * k * d + windows * (12 * k + 440) +
                4 * std::max<std::uint64_t>(l2_weights, min_weights) +
                8 * leaf_replicates * plan->layout().statistics();
+      bytes += selection_bytes(*plan);
       if (!conditional) continue;
       const std::uint64_t pairs = heads * (heads + 1) / 2;
       const std::uint64_t batch = std::min(static_cast<std::uint64_t>(plan->queries),

@@ -28,6 +28,7 @@
 
 #include "kernels/cpu/ensemble_constants-inl.h"
 #include "kernels/cpu/head-inl.h"
+#include "kernels/cpu/keep-inl.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/pair_sums-inl.h"
 #include "kernels/cpu/products-inl.h"
@@ -41,14 +42,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 
-/// The passes over a training set, in this order. Most replicates need only the first.
+/// The passes over a training set, in this order. Most replicates need only the first; with stage
+/// `keep` all windows are probed and selected from first, and summed in the pass `repair`.
 enum class Pass {
   sums,      ///< the sums of all windows
   probe,     ///< the largest exponent and the nearest key of windows with unsafe sums
+  select,    ///< what stage `keep` keeps of every window
   repair,    ///< their sums again, relative to that exponent
   ensemble,  ///< the noise of the ensemble, where it is cheaper than the products of all pairs
 };
-inline constexpr Pass all_passes[] = {Pass::sums, Pass::probe, Pass::repair, Pass::ensemble};
+inline constexpr Pass all_passes[] = {Pass::sums, Pass::probe, Pass::select, Pass::repair,
+                                      Pass::ensemble};
 
 /// The conditions of a sweep that have one kernel law, d_k and set of queries in common.
 class Ensembles {
@@ -62,9 +66,11 @@ class Ensembles {
         windows_(fixed_.queries * fixed_.heads),
         sums_(windows_.size() * 4),
         repair_(*plans[members.front()]),
+        scratch_(hwy::AllocateAligned<float>(fixed_.shares_kept ? fixed_.buffer_size : 1)),
         buffer_(hwy::AllocateAligned<float>(fixed_.buffer_size)) {
     std::fill_n(buffer_.get(), fixed_.buffer_size, 0.0f);
-    keep_weights(fixed_.conditional);
+    if (!fixed_.keeps_all) selections_.resize(windows_.size());
+    keep_weights(fixed_.conditional || fixed_.shares_kept);
     for (PairSums& condition : conditions_) {
       std::vector<float*> places;
       for (std::size_t r = 0; r < group_queries; ++r) {
@@ -83,14 +89,20 @@ class Ensembles {
   /// True if this pass over the training set is needed.
   bool begin(Pass pass) {
     pass_ = pass;
-    keep_weights(fixed_.conditional && (pass != Pass::sums || fixed_.needs_pairs));
+    keep_weights((fixed_.conditional && (pass != Pass::sums || fixed_.needs_pairs)) ||
+                 fixed_.shares_kept);
     switch (pass) {
       case Pass::sums:
         reset();
-        return true;
+        if (!fixed_.keeps_all) repair_.take_all(windows_, fixed_.heads);
+        return fixed_.keeps_all;
       case Pass::probe:
-        return repair_.find(windows_, max_norms_, sums_squares_);
+        return !fixed_.keeps_all || repair_.find(windows_, max_norms_, sums_squares_);
+      case Pass::select:
+        if (!fixed_.keeps_all) begin_selection();
+        return selects_;
       case Pass::repair:
+        if (!fixed_.keeps_all) finish_selection();
         reset_repaired();
         return !repair_.queries().empty();
       case Pass::ensemble:
@@ -106,7 +118,7 @@ class Ensembles {
     unit_variance_ = set.noise_unit() * set.noise_unit();
     variance_ = unit_variance_;
     if (fixed_.constant_scale) {
-      const double sd = static_cast<double>(set.scales(0)[0]);
+      const double sd = set.constant_scale();
       variance_ *= sd * sd;
     }
     for (std::size_t tile = 0; tile < set.tiles(); tile += segment_tiles) {
@@ -165,8 +177,7 @@ class Ensembles {
       std::vector<std::size_t> heads;
       for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
         const double* w = &plan.projections[h * static_cast<std::size_t>(plan.d) * k];
-        heads.push_back(add_head(
-            make_head(subspaces.add(w, k), plan, plan.query_projection(static_cast<int>(h)))));
+        heads.push_back(add_head(make_head(subspaces.add(w, k), plan, static_cast<int>(h))));
       }
       conditions.emplace_back(plan, index, std::move(heads));
     }
@@ -194,7 +205,36 @@ class Ensembles {
     }
     for (PairSums& condition : conditions_) condition.reset();
     max_norms_.assign(fixed_.heads, 0.0f);
+    bounded_.assign(fixed_.heads, false);
     repair_.reset();
+  }
+
+  void begin_selection() {
+    selects_ = false;
+    for (std::size_t q = 0; q < fixed_.queries; ++q) {
+      for (std::size_t h = 0; h < fixed_.heads; ++h) {
+        selections_[q * fixed_.heads + h].reset(*heads_[h]);
+        const Keep::Rule rule = heads_[h]->keep().rule;
+        selects_ = selects_ || rule == Keep::Rule::top || rule == Keep::Rule::block;
+      }
+    }
+  }
+  void finish_selection() {
+    for (std::size_t q = 0; q < fixed_.queries; ++q) {
+      for (std::size_t h = 0; h < fixed_.heads; ++h) {
+        selections_[q * fixed_.heads + h].finish(*heads_[h], window(q, h).shift);
+      }
+    }
+  }
+  /// Shows a panel to all selections.
+  HWY_ATTR void select(const KeyPanel& panel) {
+    for (std::size_t q = 0; q < fixed_.queries; ++q) {
+      for (std::size_t h = 0; h < fixed_.heads; ++h) {
+        if (heads_[h]->sight(panel) == Sight::none) continue;
+        heads_[h]->plain_exponents(panel, q, row(0, 0));
+        selections_[q * fixed_.heads + h].add(*heads_[h], panel, row(0, 0), window(q, h).shift);
+      }
+    }
   }
 
   void reset_repaired() {
@@ -245,16 +285,30 @@ class Ensembles {
     for (std::size_t t = 0; t < tiles; t += panel_tiles_) {
       const std::size_t count = std::min(panel_tiles_, tiles - t);
       const std::size_t before = (tile + t) * tile_points;
-      panels_.push_back({set, tile + t, count, std::min(count * tile_points, set.points() - before),
-                         panels_.size()});
+      const KeyPanel panel{set, tile + t, count,
+                           std::min(count * tile_points, set.points() - before), panels_.size()};
+      const bool seen = std::ranges::any_of(
+          heads_, [&](const auto& head) { return head->sight(panel) != Sight::none; });
+      if (seen) panels_.push_back(panel);
     }
     panel_norms_.clear();
     for (const KeyPanel& panel : panels_) {
       for (const auto& head : heads_) {
         const float* norms = set.norms(panel.tile, head->subspace());
         Float largest = hn::Zero(float_tag);
-        for (std::size_t i = 0; i < panel.tiles * tile_points; i += lane_count) {
-          largest = hn::Max(largest, hn::Load(float_tag, norms + i));
+        const auto take = [&](std::size_t begin, std::size_t end) HWY_ATTR {
+          for (std::size_t i = begin * tile_points; i < end * tile_points; i += lane_count) {
+            largest = hn::Max(largest, hn::Load(float_tag, norms + i));
+          }
+        };
+        const Sight sight = head->sight(panel);
+        if (sight == Sight::all) {
+          take(0, panel.tiles);
+        } else if (sight == Sight::part) {
+          // Tile by tile: what others see must not matter.
+          for (std::size_t t = 0; t < panel.tiles; ++t) {
+            if (head->sight(panel.part(t)) != Sight::none) take(t, t + 1);
+          }
         }
         panel_norms_.push_back(hn::GetLane(hn::MaxOfLanes(float_tag, largest)));
       }
@@ -264,9 +318,13 @@ class Ensembles {
   /// Adds a segment of keys panel by panel, then drains the running sums.
   HWY_ATTR void add_segment(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     divide(set, tile, tiles);
+    if (panels_.empty()) return;
     switch (pass_) {
       case Pass::probe:
         for (const KeyPanel& panel : panels_) repair_.probe(panel, heads_, windows_, row(0, 0));
+        return;
+      case Pass::select:
+        for (const KeyPanel& panel : panels_) select(panel);
         return;
       case Pass::repair:
         for (const std::size_t q : repair_.queries()) {
@@ -358,8 +416,13 @@ class Ensembles {
     for (std::size_t h = 0; h < fixed_.heads; ++h) {
       float norm = 0;
       for (const KeyPanel& panel : panels_) norm = std::max(norm, max_norm(panel, h));
-      if (fixed_.has_key_prior && panels_.front().first_key() == 0) {
+      // By the first segment of which the head sees something.
+      if (fixed_.has_key_prior && !bounded_[h] &&
+          std::ranges::any_of(panels_, [&](const KeyPanel& panel) {
+            return heads_[h]->sight(panel) != Sight::none;
+          })) {
         bound_exponents(h, std::sqrt(norm));
+        bounded_[h] = true;
       }
       max_norms_[h] = std::max(max_norms_[h], norm);
     }
@@ -386,12 +449,20 @@ class Ensembles {
   /// where weights are kept.
   template <std::size_t Rows>
   HWY_ATTR void weigh(const KeyPanel& panel, std::size_t q, std::size_t h) {
+    const Sight sight = heads_[h]->sight(panel);
+    if (sight == Sight::none) {
+      // Products of pairs read the row.
+      for (std::size_t r = 0; keeps_weights_ && r < Rows; ++r) {
+        std::fill_n(row(r, h), panel.keys(), 0.0f);
+      }
+      return;
+    }
 #if HWY_TARGET <= HWY_AVX3
     if constexpr (Rows == fused_rows) {
-      if (weigh_fused(panel, q, h)) return;
+      if (sight == Sight::all && weigh_fused(panel, q, h)) return;
     }
 #endif
-    const bool partial = panel.points < panel.tiles * tile_points;
+    const bool partial = sight == Sight::part || panel.points < panel.tiles * tile_points;
     const float norm = max_norm(panel, h);
     bool all_repaired = true;
     for (std::size_t r = 0; r < Rows; ++r) all_repaired = all_repaired && window(q + r, h).repaired;
@@ -404,11 +475,46 @@ class Ensembles {
       float* sums = running(q + r, h);
       if (at.repaired) {
         heads_[h]->plain_exponents(panel, q + r, row(r, h));
+        if (!fixed_.keeps_all) drop(panel, q + r, h, row(r, h));
         Repair::shift(at, panel, row(r, h));
         add_row(true, panel, 0, row(r, h), sums);
       } else {
         add_row(partial || norm > at.reach2, panel, at.exponent_offset, row(r, h), sums);
       }
+    }
+  }
+
+  /// Sets the exponents of a head at query q that it does not keep to -inf.
+  HWY_ATTR void drop(const KeyPanel& panel, std::size_t q, std::size_t h, float* row) {
+    if (!fixed_.shares_kept) {
+      selections_[q * fixed_.heads + h].drop(*heads_[h], panel, row);
+      return;
+    }
+    // No two conditions have a head in common where heads keep one set of tokens.
+    const auto condition = std::ranges::find_if(conditions_, [&](const PairSums& one) {
+      return std::ranges::find(one.heads(), h) != one.heads().end();
+    });
+    kept_.assign(panel.points, false);
+    for (const std::size_t other : condition->heads()) keep_shared(panel, q, other);
+    for (std::size_t i = 0; i < panel.points; ++i) {
+      if (!kept_[i]) row[i] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  /// Marks what a head keeps of a panel at query q.
+  HWY_ATTR void keep_shared(const KeyPanel& panel, std::size_t q, std::size_t h) {
+    if (heads_[h]->sight(panel) == Sight::none) return;
+    const std::int64_t only = window(q, h).only_key;
+    if (only != no_key) {
+      const std::int64_t at = only - static_cast<std::int64_t>(panel.first_key());
+      if (at >= 0 && at < static_cast<std::int64_t>(panel.points)) {
+        kept_[static_cast<std::size_t>(at)] = true;
+      }
+      return;
+    }
+    heads_[h]->plain_exponents(panel, q, scratch_.get());
+    const Selection& selection = selections_[q * fixed_.heads + h];
+    for (std::size_t i = 0; i < panel.points; ++i) {
+      if (selection.keeps(*heads_[h], panel.first_key() + i, scratch_[i])) kept_[i] = true;
     }
   }
 
@@ -493,10 +599,15 @@ class Ensembles {
   std::vector<Window> windows_;  ///< [Q][heads_]
   LaneSums sums_;                ///< [Q][heads_][4], of one segment
   Repair repair_;
-  std::vector<KeyPanel> panels_;               ///< of one segment
-  std::vector<float> panel_norms_;             ///< [panels_][heads_], the largest |key|^2
-  std::vector<float> max_norms_;               ///< [heads_], of the keys so far
-  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [group_queries][heads_ or 1][panel_keys]
+  std::vector<KeyPanel> panels_;                ///< of one segment
+  std::vector<float> panel_norms_;              ///< [panels_][heads_], the largest |key|^2
+  std::vector<float> max_norms_;                ///< [heads_], of the keys so far
+  std::vector<bool> bounded_;                   ///< [heads_], exponents have their bound
+  std::vector<Selection> selections_;           ///< [Q][heads_] with stage `keep`
+  bool selects_ = false;                        ///< some head needs the pass `select`
+  std::vector<bool> kept_;                      ///< of a panel, by any head of a condition
+  hwy::AlignedFreeUniquePtr<float[]> scratch_;  ///< exponents of a head at a panel
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;   ///< [group_queries][heads_ or 1][panel_keys]
 };
 
 }  // namespace headlab::HWY_NAMESPACE

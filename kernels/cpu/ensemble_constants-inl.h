@@ -35,6 +35,8 @@ struct EnsembleConstants {
   std::size_t k = 0;
   bool conditional = false;
   bool constant_scale = false;        ///< of the noise
+  bool keeps_all = true;              ///< stage `keep` is off
+  bool shares_kept = false;           ///< heads keep one set of tokens
   bool has_key_prior = false;         ///< of the kernel law
   bool counts_empty_windows = false;  ///< of the kernel law
   bool squares_in_products = false;   ///< sums of w^2 are among those of products
@@ -52,8 +54,9 @@ struct EnsembleConstants {
         heads(distinct_heads),
         k(static_cast<std::size_t>(plan.k)),
         conditional(plan.estimator == Estimator::conditional),
-        constant_scale(
-            std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise)),
+        constant_scale(has_constant_noise(plan)),
+        keeps_all(plan.mechanism.keep.off()),
+        shares_kept(plan.mechanism.keep.shared),
         has_key_prior(std::visit([](const auto& law) { return law.has_key_prior; }, plan.kernel)),
         counts_empty_windows(
             std::visit([](const auto& law) { return law.counts_empty_windows; }, plan.kernel)),
@@ -63,7 +66,7 @@ struct EnsembleConstants {
         conditional && !(constant_scale && std::ranges::all_of(conditions, &PairSums::recomputes));
     // Short panels are slow, because of what is done once a panel, and more so where weights are
     // kept: there AVX-512 has twice the keys.
-    const std::size_t rows = group_queries * (conditional ? heads : 1);
+    const std::size_t rows = group_queries * (conditional || shares_kept ? heads : 1);
     const std::size_t kept = std::min((lane_count == 16 ? 2 : 1) * l1_keys / k,
                                       std::max(l2_weights / rows, 16 * lane_count));
     const std::size_t max_tiles = lane_count == 16 ? segment_tiles : 16;

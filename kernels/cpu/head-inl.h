@@ -55,21 +55,33 @@ struct KeyPanel {
     constexpr std::size_t step = row_vectors * lane_count;
     return (points + step - 1) / step * step;
   }
+  /// One of its tiles.
+  KeyPanel part(std::size_t t) const {
+    return {set, tile + t, 1, std::min(tile_points, points - t * tile_points), index};
+  }
   /// Number of its first key in the training set.
   std::uint64_t first_key() const { return set.first_point() + tile * tile_points; }
 };
 
+/// How much of a panel a head sees.
+enum class Sight { none, part, all };
+
 /// A distinct head of the conditions of a sweep.
 class Head {
  public:
-  /// For the keys of `subspace` and the queries of `plan`, which w [d][k] projects.
-  Head(std::size_t subspace, const Plan& plan, const double* w)
+  /// Head `head` of `plan`, with the keys of `subspace`.
+  Head(std::size_t subspace, const Plan& plan, int head)
       : subspace_(subspace),
+        seen_(plan.mechanism.seen_by(head, plan.n)),
+        sees_all_(plan.mechanism.seen.empty()),
+        keep_(plan.mechanism.keep.of_head(head)),
+        shares_with_(plan.mechanism.keep.shared ? &plan : nullptr),
         kernel_(plan.kernel),
         has_key_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, kernel_)),
         unit_(1 / (length_scale(kernel_) * length_scale(kernel_))),
         k_(static_cast<std::size_t>(plan.k)),
         products_(has_key_prior_) {
+    const double* w = plan.query_projection(head);
     const auto d = static_cast<std::size_t>(plan.d);
     const auto count = static_cast<std::size_t>(plan.queries);
     queries_.reserve(count * k_);
@@ -96,10 +108,11 @@ class Head {
   }
   virtual ~Head() = default;
 
-  /// True for the same keys, kernel and queries.
+  /// True for the same keys, kernel, queries and stages.
   bool is(const Head& other) const {
     return subspace_ == other.subspace_ && kernel_.index() == other.kernel_.index() &&
-           queries_ == other.queries_ &&
+           queries_ == other.queries_ && seen_ == other.seen_ && keep_ == other.keep_ &&
+           shares_with_ == other.shares_with_ &&
            std::visit(
                [&]<class Law>(const Law& law) {
                  return std::memcmp(&law, std::get_if<Law>(&other.kernel_), sizeof law) == 0;
@@ -108,6 +121,20 @@ class Head {
   }
   std::size_t subspace() const { return subspace_; }
   std::size_t k() const { return k_; }
+  /// The rule of stage `keep` for this head alone.
+  const HeadKeep& keep() const { return keep_; }
+  const SeenTokens& seen() const { return seen_; }
+  /// How much of a panel the head sees.
+  Sight sight(const KeyPanel& panel) const {
+    if (sees_all_) return Sight::all;
+    const std::uint64_t first = panel.first_key();
+    const std::uint64_t end = first + panel.points;
+    const auto within = [&](std::uint64_t from, std::uint64_t to) {
+      return std::min(end, to) - std::min(std::max(first, from), std::min(end, to));
+    };
+    const std::uint64_t count = within(0, seen_.sinks) + within(seen_.begin, seen_.end);
+    return count == 0 ? Sight::none : count == panel.points ? Sight::all : Sight::part;
+  }
   /// A query, projected [k].
   const float* query(std::size_t q) const { return &queries_[q * k_]; }
 
@@ -136,8 +163,8 @@ class Head {
   }
 
   /// Exponents to base 2, less the offset of the window, of a query or the group of `rows` queries
-  /// that begins at q: row r [panel.tiles * tile_points] at out + r stride. The padding has zero
-  /// weight.
+  /// that begins at q: row r [panel.tiles * tile_points] at out + r stride. The padding, and tokens
+  /// that the head does not see, have zero weight.
   void exponents(const KeyPanel& panel, std::size_t q, std::size_t rows, float* out,
                  std::size_t stride) const {
     fill(panel, q, rows, out, stride);
@@ -175,9 +202,18 @@ class Head {
   }
 
  private:
-  static void pad(const KeyPanel& panel, float* row) {
-    std::fill(row + panel.points, row + panel.tiles * tile_points,
-              -std::numeric_limits<float>::infinity());
+  void pad(const KeyPanel& panel, float* row) const {
+    constexpr float never = -std::numeric_limits<float>::infinity();
+    std::fill(row + panel.points, row + panel.tiles * tile_points, never);
+    if (sees_all_) return;
+    const std::uint64_t first = panel.first_key();
+    const auto hide = [&](std::uint64_t from, std::uint64_t to) {
+      const std::uint64_t begin = std::clamp(from, first, first + panel.points) - first;
+      const std::uint64_t end = std::clamp(to, first, first + panel.points) - first;
+      if (begin < end) std::fill(row + begin, row + end, never);
+    };
+    hide(seen_.sinks, seen_.begin);
+    hide(seen_.end, std::numeric_limits<std::uint64_t>::max());
   }
   /// The longest distance at which an exponent needs no clamp.
   double plain_reach() const {
@@ -195,6 +231,10 @@ class Head {
   }
 
   std::size_t subspace_;
+  SeenTokens seen_;
+  bool sees_all_;
+  HeadKeep keep_;
+  const Plan* shares_with_;  ///< the plan whose heads keep one set of tokens, or null
   headlab::KernelLaw kernel_;
   bool has_key_prior_;
   double unit_;  ///< 1 / length scale^2
@@ -207,8 +247,8 @@ class Head {
   std::vector<float> packed_;   ///< [Q][k], of these or those by groups
 };
 
-/// The head of a plan's kernel law (heads.cpp).
-std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, const double* w);
+/// Head `head` of a plan, with the keys of `subspace` (heads.cpp).
+std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head);
 
 }  // namespace headlab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

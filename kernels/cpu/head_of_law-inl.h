@@ -24,8 +24,8 @@ namespace headlab::HWY_NAMESPACE {
 template <class Law>
 class HeadOfLaw : public Head {
  public:
-  HeadOfLaw(std::size_t subspace, const Plan& plan, const double* w, const Law& law)
-      : Head(subspace, plan, w), law_(law) {}
+  HeadOfLaw(std::size_t subspace, const Plan& plan, int head, const Law& law)
+      : Head(subspace, plan, head), law_(law) {}
 
 #if HWY_TARGET <= HWY_AVX3
   HWY_ATTR void weigh(const KeyPanel& panel, std::size_t q, const WeightRow (&rows)[fused_rows],
@@ -104,23 +104,39 @@ class HeadOfLaw : public Head {
       }
     }
     if constexpr (has_distances) {
-      const Float factor = hn::Set(float_tag, this->factor());
-      const Float unit = hn::Set(float_tag, static_cast<float>(this->unit()));
-      const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
-      multiply_vectors<Rows, Vectors, true>(
-          keys, tiles, k(), queries, nullptr, 0,
-          [&](std::size_t r, std::size_t at, Float(&t)[Vectors]) HWY_ATTR
-          __attribute__((always_inline)) {
-            for (std::size_t v = 0; v < Vectors; ++v) {
-              if constexpr (has_products) {
-                t[v] = hn::Mul(t[v], factor);
-              } else {
-                t[v] = hn::Mul(law_.log_weight(Lanes(hn::Mul(t[v], unit))).v, to_base_2);
-              }
-            }
-            take(r, at, t);
-          });
+      const float* spreads = panel.set.spreads(panel.tile + tile, subspace());
+      if (has_products && spreads != nullptr) {
+        exponents_of_distances<Rows, Vectors, true>(keys, tiles, queries, spreads, take);
+      } else {
+        exponents_of_distances<Rows, Vectors, false>(keys, tiles, queries, nullptr, take);
+      }
     }
+  }
+
+  /// The same from distances; with Spread from |query - key|^2 + spread.
+  template <std::size_t Rows, std::size_t Vectors, bool Spread, class Take>
+  HWY_ATTR HWY_INLINE void exponents_of_distances(const float* keys, std::size_t tiles,
+                                                  PackedRows<Rows> queries, const float* spreads,
+                                                  const Take& take) const {
+    const Float factor = hn::Set(float_tag, this->factor());
+    const Float unit = hn::Set(float_tag, static_cast<float>(this->unit()));
+    const Float to_base_2 = hn::Set(float_tag, static_cast<float>(log2_e));
+    multiply_vectors<Rows, Vectors, true>(
+        keys, tiles, k(), queries, nullptr, 0,
+        [&](std::size_t r, std::size_t at, Float(&t)[Vectors]) HWY_ATTR
+        __attribute__((always_inline)) {
+          for (std::size_t v = 0; v < Vectors; ++v) {
+            if constexpr (Spread) {
+              t[v] = hn::Add(t[v], hn::Load(float_tag, spreads + at + v * lane_count));
+            }
+            if constexpr (has_products) {
+              t[v] = hn::Mul(t[v], factor);
+            } else {
+              t[v] = hn::Mul(law_.log_weight(Lanes(hn::Mul(t[v], unit))).v, to_base_2);
+            }
+          }
+          take(r, at, t);
+        });
   }
 
   Law law_;

@@ -41,8 +41,7 @@ class PairSums {
         queries_(static_cast<std::size_t>(plan.queries)),
         pairs_(heads_.size() * (heads_.size() + 1) / 2),
         conditional_(plan.estimator == Estimator::conditional),
-        constant_scale_(
-            std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise)) {
+        constant_scale_(has_constant_noise(plan)) {
     if (!conditional_) return;
     // Multiply-adds a weight: half the pairs, against those of the weight itself.
     const auto k = static_cast<std::size_t>(plan.k);

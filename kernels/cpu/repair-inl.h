@@ -78,6 +78,17 @@ class Repair {
     return probes;
   }
 
+  /// Has every window summed again, and all of them probed before.
+  void take_all(std::span<Window> windows, std::size_t heads) {
+    for (Window& at : windows) {
+      at.repaired = true;
+      at.sum_again = true;
+      at.shift = -std::numeric_limits<float>::infinity();
+      at.nearest = std::numeric_limits<float>::infinity();
+    }
+    for (std::size_t q = 0; q * heads < windows.size(); ++q) queries_.push_back(q);
+  }
+
   /// Takes the largest exponent and the nearest key of the windows with unsafe sums from a panel.
   /// \param row scratch [panel.tiles * tile_points]
   HWY_ATTR void probe(const KeyPanel& panel, std::span<const std::unique_ptr<Head>> heads,
@@ -85,7 +96,7 @@ class Repair {
     for (const std::size_t q : queries_) {
       for (std::size_t h = 0; h < heads.size(); ++h) {
         Window& at = windows[q * heads.size() + h];
-        if (!at.repaired) continue;
+        if (!at.repaired || heads[h]->sight(panel) == Sight::none) continue;
         heads[h]->plain_exponents(panel, q, row);
         Float largest = hn::Set(float_tag, at.shift);
         for (std::size_t i = 0; i < panel.keys(); i += lane_count) {
@@ -118,6 +129,7 @@ class Repair {
     multiply_tiles<1, true>(panel.set.keys(panel.tile, head.subspace()), panel.tiles, head.k(),
                             query, nullptr, 0, &distances, [](Float r2) HWY_ATTR { return r2; });
     for (std::size_t i = 0; i < panel.points; ++i) {
+      if (!head.seen().holds(panel.first_key() + i)) continue;
       if (distances[i] < at.nearest || at.only_key == no_key) {
         at.nearest = distances[i];
         at.only_key = static_cast<std::int64_t>(panel.first_key() + i);

@@ -70,29 +70,39 @@ class PackedSubspaces {
   std::vector<float> rows_;  ///< [coordinates][d]
 };
 
-/// One training set in tiles of tile_points: projected keys, values and noise scales. It holds one
-/// slab of the points at a time; every load of another slab draws it.
+/// The tokens of one training set in tiles of tile_points: projected keys, values and noise scales.
+/// It holds one slab of them at a time; every load of another slab draws it. Points here are tokens
+/// wherever they are not called drawn.
 ///
 /// Loops over the lanes of a tile are plain C++ on the shared functors: the compiler vectorises
 /// them for the target, and the bits do not depend on it.
 class TrainingSet {
  public:
-  /// For the draws of `plan` and the keys of `subspaces`, which must outlive it. Without slabs all
-  /// points are held at once.
-  TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, bool in_slabs = true)
+  /// For the draws and the stages `merge` and `levels` of `plan` and the keys of `subspaces`, which
+  /// must outlive it. Without slabs all points are held at once.
+  /// \param seen tokens that some head sees; empty: all
+  TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, std::vector<SeenTokens> seen = {},
+              bool in_slabs = true)
       : plan_(plan),
+        merge_(plan.mechanism.merge),
+        levels_(plan.mechanism.levels),
         subspaces_(subspaces),
-        n_(plan.n),
+        seen_(std::move(seen)),
+        n_(merge_.tokens(plan.n)),
         slab_tiles_(in_slabs
-                        ? slab_points(plan.n, subspaces.coordinates() + subspaces.count() + 2) /
+                        ? slab_points(n_, subspaces.coordinates() +
+                                              (levels_.off() ? 1 : 2) * subspaces.count() + 2) /
                               tile_points
-                        : (static_cast<std::size_t>(plan.n) + tile_points - 1) / tile_points),
+                        : (static_cast<std::size_t>(n_) + tile_points - 1) / tile_points),
         keys_(allocate(slab_tiles_ * subspaces.coordinates() * tile_points)),
         norms_(allocate(slab_tiles_ * subspaces.count() * tile_points)),
+        spreads_(allocate(levels_.off() ? 0 : slab_tiles_ * subspaces.count() * tile_points)),
         values_(allocate(slab_tiles_ * tile_points)),
         scales_(allocate(slab_tiles_ * tile_points)),
         packed_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
-        point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))) {
+        point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))),
+        token_(hwy::AllocateAligned<Tile>(
+            merge_.off() ? 1 : static_cast<std::size_t>(point_buffer(plan.d)))) {
     for_row_tiles(subspaces.coordinates(), [&]<std::size_t Rows>(std::size_t first) {
       pack_rows<Rows>(subspaces.row(0), static_cast<std::size_t>(plan.d), first, packed_.data());
     });
@@ -104,17 +114,38 @@ class TrainingSet {
     }
     // Medians over a few points: one far point or query must not move them.
     draw_points(0, 0);
-    evaluate_laws(0);
-    const double typical = median(scales(0));
+    Tile value;
+    Tile scale;
+    evaluate_laws(value, scale);
+    const double typical = median(scale.v);
     const bool constant_scale =
         std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
     if (plan.estimator == Estimator::conditional && !constant_scale && typical > 0) {
       noise_unit_ = std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
     }
-    centre_ = median(values(0));
+    point_centre_ = median(value.v);
+    centre_ = point_centre_ * whole_group();
+    constant_scale_ = constant_scale ? static_cast<double>(scale.v[0]) : 0;
+    if (!merge_.off()) {
+      const double share = merge_.weight(merge_.stride);
+      constant_scale_ = static_cast<double>(
+          static_cast<float>(std::sqrt(share * whole_group()) * constant_scale_));
+    }
+    if (!seen_.empty()) {
+      // Parts that are never drawn have weight 0, whatever it multiplies.
+      std::fill_n(keys_.get(), slab_tiles_ * subspaces.coordinates() * tile_points, 0.0f);
+      std::fill_n(norms_.get(), slab_tiles_ * subspaces.count() * tile_points, 0.0f);
+      if (!levels_.off()) {
+        std::fill_n(spreads_.get(), slab_tiles_ * subspaces.count() * tile_points, 0.0f);
+      }
+      std::fill_n(values_.get(), slab_tiles_ * tile_points, 0.0f);
+      std::fill_n(scales_.get(), slab_tiles_ * tile_points, 0.0f);
+    }
   }
 
   std::uint64_t n() const { return n_; }
+  /// s / noise_unit() of every token where it is constant.
+  double constant_scale() const { return constant_scale_; }
   /// Constant near the values that is subtracted from them, which leaves more digits in float32.
   double centre() const { return centre_; }
   /// Power of two near s(X), so that squares of small weights times small s do not underflow; 1
@@ -131,10 +162,26 @@ class TrainingSet {
     replicate_ = replicate;
     slab_ = slab;
     for (std::size_t tile = 0; tile < tiles(); ++tile) {
-      draw_points(replicate, first_tile() + tile);
-      evaluate(replicate, tile);
-      project(point_.get(), tile);
+      if (!is_seen(tile)) continue;
+      if (merge_.off()) {
+        draw_points(replicate, first_tile() + tile);
+        evaluate(replicate, tile);
+        project(point_.get(), tile);
+      } else {
+        merge_points(replicate, tile);
+        project(token_.get(), tile);
+      }
     }
+    if (!levels_.off()) average_levels();
+  }
+  /// True where some head sees a token of the tile, or of its block of the largest level.
+  bool is_seen(std::size_t tile) const {
+    if (seen_.empty()) return true;
+    const std::uint64_t block = std::max<std::uint64_t>(levels_.block(), tile_points);
+    const std::uint64_t first = (first_point() + tile * tile_points) / block * block;
+    return std::ranges::any_of(seen_, [&](const SeenTokens& seen) {
+      return first < seen.sinks || (first < seen.end && first + block > seen.begin);
+    });
   }
 
   // Of the slab that is held; tiles count from its beginning.
@@ -152,6 +199,10 @@ class TrainingSet {
   const float* norms(std::size_t tile, std::size_t subspace) const {
     return &norms_[(subspace * slab_tiles_ + tile) * tile_points];
   }
+  /// With `levels`: sum_l lambda_l |key at level l - key|^2 [tile_points]; null without.
+  const float* spreads(std::size_t tile, std::size_t subspace) const {
+    return levels_.off() ? nullptr : &spreads_[(subspace * slab_tiles_ + tile) * tile_points];
+  }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
   /// s(X_i) / noise_unit() [tile_points].
@@ -165,14 +216,11 @@ class TrainingSet {
 
   /// Values and noise scales of the tile's points, which point() holds.
   HWY_ATTR void evaluate(std::uint64_t replicate, std::size_t tile) {
-    evaluate_laws(tile);
-    if (plan_.estimator != Estimator::plain) return;
-    const Tile unit = draw_noise(plan_, replicate, (first_tile() + tile) * tile_points);
-    float* HWY_RESTRICT value = &values_[tile * tile_points];
-    const float* HWY_RESTRICT scale = &scales_[tile * tile_points];
-    for (std::size_t i = 0; i < tile_points; ++i) {
-      value[i] = math::fused(scale[i], unit.v[i], value[i]);
-    }
+    Tile value;
+    Tile scale;
+    evaluate_points(replicate, (first_tile() + tile) * tile_points, value, scale);
+    std::copy_n(value.v, tile_points, &values_[tile * tile_points]);
+    std::copy_n(scale.v, tile_points, &scales_[tile * tile_points]);
   }
 
   /// Keys of one tile from its design points x [4 ceil(d/4)]: W^T x for all subspaces at once.
@@ -200,25 +248,163 @@ class TrainingSet {
   }
 
  private:
-  /// m, less the centre, and s, in noise units, of the tile's points.
-  HWY_ATTR void evaluate_laws(std::size_t tile) {
+  /// m, less the centre, and s, in noise units, of the points that point() holds.
+  HWY_ATTR void evaluate_laws(Tile& value, Tile& scale) const {
     const float* table = plan_.table.rounded();
-    float* HWY_RESTRICT value = &values_[tile * tile_points];
-    float* HWY_RESTRICT scale = &scales_[tile * tile_points];
-    const auto centre = static_cast<float>(centre_);
+    const auto centre = static_cast<float>(point_centre_);
     const auto per_unit = static_cast<float>(1 / noise_unit_);
     std::visit(
         [&](const auto& m) HWY_ATTR {
           const Tile regression = m(table, point_.get(), 1, rows_drawn_);
-          for (std::size_t i = 0; i < tile_points; ++i) value[i] = regression.v[i] - centre;
+          for (std::size_t i = 0; i < tile_points; ++i) value.v[i] = regression.v[i] - centre;
         },
         plan_.regression);
     std::visit(
         [&](const auto& noise) HWY_ATTR {
           const Tile sd = noise.scale(table, point_.get(), 1);
-          for (std::size_t i = 0; i < tile_points; ++i) scale[i] = sd.v[i] * per_unit;
+          for (std::size_t i = 0; i < tile_points; ++i) scale.v[i] = sd.v[i] * per_unit;
         },
         plan_.noise);
+  }
+  /// The same with the drawn noise of the plain estimator in the values.
+  HWY_ATTR void evaluate_points(std::uint64_t replicate, std::uint64_t first, Tile& value,
+                                Tile& scale) const {
+    evaluate_laws(value, scale);
+    if (plan_.estimator != Estimator::plain) return;
+    const Tile unit = draw_noise(plan_, replicate, first);
+    for (std::size_t i = 0; i < tile_points; ++i) {
+      value.v[i] = math::fused(scale.v[i], unit.v[i], value.v[i]);
+    }
+  }
+
+  /// Sum of the weights of the points of a complete group.
+  double whole_group() const {
+    return merge_.weight(merge_.stride) * static_cast<double>(merge_.stride);
+  }
+
+  /// Makes the tokens of a tile from the points drawn for them: X into token_, their values and
+  /// noise scales.
+  HWY_ATTR void merge_points(std::uint64_t replicate, std::size_t tile) {
+    const auto d = static_cast<std::size_t>(plan_.d);
+    const std::uint64_t first = (first_point() + tile * tile_points) * merge_.stride;
+    Tile sums;
+    Tile variances;
+    std::fill_n(sums.v, tile_points, 0.0f);
+    std::fill_n(variances.v, tile_points, 0.0f);
+    for (std::size_t c = 0; c < d; ++c) std::fill_n(token_[c].v, tile_points, 0.0f);
+    std::size_t token = 0;
+    std::uint64_t in_token = 0;
+    for (std::uint64_t part = 0; part < merge_.stride; ++part) {
+      const std::uint64_t from = first + part * tile_points;
+      if (from >= plan_.n) break;
+      draw_points(replicate, from / tile_points);
+      Tile value;
+      Tile scale;
+      evaluate_points(replicate, from, value, scale);
+      const auto points =
+          static_cast<std::size_t>(std::min<std::uint64_t>(tile_points, plan_.n - from));
+      for (std::size_t i = 0; i < points;) {
+        const auto run =
+            static_cast<std::size_t>(std::min<std::uint64_t>(points - i, merge_.stride - in_token));
+        for (std::size_t c = 0; c < d; ++c) {
+          float sum = token_[c].v[token];
+          for (std::size_t j = i; j < i + run; ++j) sum += point_[c].v[j];
+          token_[c].v[token] = sum;
+        }
+        for (std::size_t j = i; j < i + run; ++j) {
+          sums.v[token] += value.v[j];
+          variances.v[token] += scale.v[j] * scale.v[j];
+        }
+        i += run;
+        in_token += run;
+        if (in_token == merge_.stride) {
+          in_token = 0;
+          ++token;
+        }
+      }
+    }
+    float* value = &values_[tile * tile_points];
+    float* scale = &scales_[tile * tile_points];
+    for (std::size_t i = 0; i < tile_points; ++i) {
+      const std::uint64_t begin = std::min(first + i * merge_.stride, plan_.n);
+      const std::uint64_t points = std::min(merge_.stride, plan_.n - begin);
+      const double weight = points == 0 ? 0.0 : merge_.weight(points);
+      const auto v = static_cast<float>(weight);
+      for (std::size_t c = 0; c < d; ++c) token_[c].v[i] *= v;
+      // With a gate the centre of an incomplete group is another one.
+      const double centre = point_centre_ * weight * static_cast<double>(points);
+      value[i] = math::fused(v, sums.v[i], static_cast<float>(centre - centre_));
+      scale[i] = v * math::sqrt(variances.v[i]);
+    }
+  }
+
+  /// Replaces the keys of the slab by their averages over the levels, and sets norms and spreads.
+  HWY_ATTR void average_levels() {
+    const auto block = static_cast<std::size_t>(levels_.block());
+    const std::size_t count = points();
+    scratch_.resize(block);
+    means_.resize(block);
+    for (std::size_t s = 0; s < subspaces_.count(); ++s) {
+      for (std::size_t first = 0; first < count; first += block) {
+        if (!is_seen(first / tile_points)) continue;
+        const std::size_t tokens = std::min(block, count - first);
+        for (std::size_t i = first; i < first + tokens; ++i) {
+          norms_[at_token(s, i)] = 0;
+          spreads_[at_token(s, i)] = 0;
+        }
+        for (std::size_t j = 0; j < subspaces_.k(s); ++j) average_block(s, j, first, tokens);
+      }
+    }
+  }
+  /// The same for one coordinate of the keys of a block of the largest level.
+  HWY_ATTR void average_block(std::size_t s, std::size_t j, std::size_t first, std::size_t tokens) {
+    const auto key = [&](std::size_t i) -> float& {
+      return keys_[key_offset(i / tile_points, s) + j * tile_points + i % tile_points];
+    };
+    for (std::size_t i = 0; i < tokens; ++i) scratch_[i] = key(first + i);
+    // Means of level l stand at means_[0, blocks); those of the next one are made of them.
+    const std::vector<double>& weights = levels_.weights;
+    for (int pass = 0; pass < 2; ++pass) {
+      std::copy_n(scratch_.begin(), tokens, means_.begin());
+      bool begun = false;
+      for (std::size_t l = 0, size = 1; l < weights.size(); ++l, size *= 2) {
+        if (l > 0) halve(tokens, size);
+        const auto weight = static_cast<float>(weights[l]);
+        if (weight == 0) continue;
+        for (std::size_t i = 0; i < tokens; ++i) {
+          const float mean = means_[i / size];
+          if (pass == 0) {
+            float& average = key(first + i);
+            average = begun ? math::fused(weight, mean, average) : weight * mean;
+          } else {
+            const float difference = mean - key(first + i);
+            float& spread = spreads_[at_token(s, first + i)];
+            spread = math::fused(weight * difference, difference, spread);
+            float& norm = norms_[at_token(s, first + i)];
+            norm = math::fused(weight * mean, mean, norm);
+          }
+        }
+        begun = true;
+      }
+    }
+  }
+  /// Sums of the means of pairs of blocks of size / 2 tokens, by the tokens that there are.
+  void halve(std::size_t tokens, std::size_t size) {
+    const std::size_t half = size / 2;
+    for (std::size_t b = 0; b * size < tokens; ++b) {
+      const std::size_t left = std::min(half, tokens - b * size);
+      const std::size_t right = std::min(half, tokens - b * size - left);
+      const auto total = static_cast<float>(left + right);
+      const float first = means_[2 * b];
+      const float second = right == 0 ? 0.0f : means_[2 * b + 1];
+      means_[b] =
+          right == half
+              ? 0.5f * (first + second)
+              : (static_cast<float>(left) * first + static_cast<float>(right) * second) / total;
+    }
+  }
+  std::size_t at_token(std::size_t subspace, std::size_t token) const {
+    return subspace * slab_tiles_ * tile_points + token;
   }
 
   std::uint64_t first_tile() const { return slab_ * slab_tiles_; }
@@ -276,7 +462,10 @@ class TrainingSet {
   }
 
   const Plan& plan_;
+  const Merge merge_;
+  const Levels levels_;
   const PackedSubspaces& subspaces_;
+  const std::vector<SeenTokens> seen_;
   std::uint64_t n_;
   std::size_t slab_tiles_;
   std::optional<std::uint64_t> replicate_;  ///< that is loaded
@@ -284,11 +473,17 @@ class TrainingSet {
   Buffer keys_;                  ///< [subspace][tile][k][tile_points]
   std::vector<Output> outputs_;  ///< [coordinates]
   Buffer norms_;                 ///< [subspace][tile][tile_points]
+  Buffer spreads_;               ///< the same, with levels
   Buffer values_;
   Buffer scales_;
   std::vector<float> packed_;  ///< [coordinates][d], rows as for_row_tiles groups them
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
+  hwy::AlignedFreeUniquePtr<Tile[]> token_;  ///< [4 ceil(d/4)], X of merged points
+  std::vector<float> scratch_;               ///< keys of a block of the largest level
+  std::vector<float> means_;                 ///< the same at a level
   TileRows rows_drawn_ = {};
+  double point_centre_ = 0;  ///< of the points drawn
+  double constant_scale_ = 0;
   double centre_ = 0;
   double noise_unit_ = 1;
 };

@@ -27,18 +27,21 @@ HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 namespace {
 
-class CpuWorker : public ReplicateWorker {
+/// The plans of a worker whose tokens are the same: their draws, and the sums of their heads.
+class TokenGroup {
  public:
-  explicit CpuWorker(Plans plans)
-      : ReplicateWorker(plans), subspaces_(static_cast<std::size_t>(plans[0]->d)) {
+  TokenGroup(Plans plans, const std::vector<std::size_t>& members)
+      : subspaces_(static_cast<std::size_t>(plans[0]->d)) {
     // Conditions that may have heads in common go together.
     std::vector<std::vector<std::size_t>> groups;
-    for (std::size_t p = 0; p < plans.size(); ++p) {
+    for (const std::size_t p : members) {
       const Plan& plan = *plans[p];
-      const auto group = std::ranges::find_if(groups, [&](const auto& members) {
-        const Plan& other = *plans[members.front()];
+      const auto group = std::ranges::find_if(groups, [&](const auto& some) {
+        const Plan& other = *plans[some.front()];
         return other.kernel.index() == plan.kernel.index() && other.k == plan.k &&
-               other.query_points == plan.query_points;
+               other.query_points == plan.query_points &&
+               other.mechanism.keep.off() == plan.mechanism.keep.off() &&
+               other.mechanism.keep.shared == plan.mechanism.keep.shared;
       });
       if (group == groups.end()) {
         groups.push_back({p});
@@ -46,15 +49,14 @@ class CpuWorker : public ReplicateWorker {
         group->push_back(p);
       }
     }
-    for (const auto& members : groups) {
-      ensembles_.push_back(std::make_unique<Ensembles>(plans, members, subspaces_));
+    for (const auto& group : groups) {
+      ensembles_.push_back(std::make_unique<Ensembles>(plans, group, subspaces_));
     }
-    set_.emplace(*plans[0], subspaces_);
+    set_.emplace(*plans[members.front()], subspaces_, seen_by_any(plans, members));
   }
 
- protected:
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
-                 std::span<WindowCounts> windows) override {
+                 std::span<WindowCounts> windows, std::span<double> sample_sizes) {
     for (const Pass pass : all_passes) {
       active_.clear();
       for (const auto& ensembles : ensembles_) {
@@ -67,15 +69,61 @@ class CpuWorker : public ReplicateWorker {
       }
     }
     for (const auto& ensembles : ensembles_) {
-      ensembles->finish(set_->centre(), statistics, windows, sample_sizes());
+      ensembles->finish(set_->centre(), statistics, windows, sample_sizes);
     }
   }
 
  private:
+  /// What the heads of the plans see, each once; empty where some head sees everything.
+  static std::vector<SeenTokens> seen_by_any(Plans plans, const std::vector<std::size_t>& members) {
+    std::vector<SeenTokens> all;
+    for (const std::size_t p : members) {
+      const std::vector<SeenTokens>& seen = plans[p]->mechanism.seen;
+      if (seen.empty()) return {};
+      for (const SeenTokens& one : seen) {
+        if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+      }
+    }
+    return all;
+  }
+
   PackedSubspaces subspaces_;
   std::vector<std::unique_ptr<Ensembles>> ensembles_;
   std::optional<TrainingSet> set_;
   std::vector<Ensembles*> active_;  ///< in the current pass
+};
+
+class CpuWorker : public ReplicateWorker {
+ public:
+  explicit CpuWorker(Plans plans) : ReplicateWorker(plans) {
+    std::vector<std::vector<std::size_t>> groups;
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      const auto group = std::ranges::find_if(groups, [&](const auto& members) {
+        const Mechanism& other = plans[members.front()]->mechanism;
+        const Mechanism& own = plans[p]->mechanism;
+        return other.merge == own.merge && other.levels == own.levels;
+      });
+      if (group == groups.end()) {
+        groups.push_back({p});
+      } else {
+        group->push_back(p);
+      }
+    }
+    for (const auto& members : groups) {
+      groups_.push_back(std::make_unique<TokenGroup>(plans, members));
+    }
+  }
+
+ protected:
+  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                 std::span<WindowCounts> windows) override {
+    for (const auto& group : groups_) {
+      group->replicate(number, statistics, windows, sample_sizes());
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<TokenGroup>> groups_;
 };
 
 std::unique_ptr<Worker> make_worker(Plans plans) {
@@ -86,7 +134,7 @@ class Parts : public CpuParts {
  public:
   explicit Parts(const Plan& plan) : plans_{&plan}, subspaces_(static_cast<std::size_t>(plan.d)) {
     ensembles_ = std::make_unique<Ensembles>(plans_, std::vector<std::size_t>{0}, subspaces_);
-    set_.emplace(plan, subspaces_, false);
+    set_.emplace(plan, subspaces_, std::vector<SeenTokens>{}, false);
     set_->load(0, 0);
     const auto size = static_cast<std::size_t>(point_buffer(plan.d));
     x_ = hwy::AllocateAligned<Tile>(set_->tiles() * size);

@@ -54,6 +54,10 @@ class CudaBackend : public Backend {
     });
   }
 
+  std::string refusal(const Plan& plan) const override {
+    if (plan.mechanism.off()) return {};
+    return "is computed by --backend cpu and --backend reference; here only transform is";
+  }
   std::unique_ptr<Worker> worker(Plans plans) const override {
     const int device = next_device();
     auto keep = [this](const std::string& note) {

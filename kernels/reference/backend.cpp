@@ -47,7 +47,9 @@ class ReferenceBackend : public Backend {
     std::uint64_t columns = 0;
     std::uint64_t leaves = 0;
     for (const Plan* plan : plans) {
-      columns = std::max(columns, static_cast<std::uint64_t>(plan->d + 3 + plan->heads));
+      const auto d = static_cast<std::uint64_t>(plan->d);
+      const std::uint64_t levels = plan->mechanism.levels.weights.size();
+      columns = std::max(columns, (1 + levels) * d + 8 + static_cast<std::uint64_t>(plan->heads));
       leaves += plan->layout().statistics() * 8 * leaf_replicates;
     }
     return plans[0]->n * 8 * columns + leaves;

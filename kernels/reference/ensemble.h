@@ -11,14 +11,16 @@
 
 namespace headlab {
 
-/// NW weights w_i [n] of one head at one query, in the log domain. Where every kernel value is
-/// exactly zero the nearest key in the head's metric gets weight 1. Counts the window.
-std::vector<double> nw_weights(const Plan& plan, const TrainingSet& sample, int head, int query,
+/// NW weights w_i [N] of one head at one query, in the log domain, after the stages of
+/// kernels/mechanism.h from `levels` on. Where every kernel value is exactly zero the nearest token
+/// that the head sees, in its metric, gets weight 1. Counts the window.
+/// \param tokens of the training set, by tokens_of()
+std::vector<double> nw_weights(const Plan& plan, const TrainingSet& tokens, int head, int query,
                                WindowCounts& windows);
 
 /// Writes the statistics of one replicate at one query [layout.per_query()], see kernels/moments.h,
-/// given the weights [H][n] of its heads there.
-void query_statistics(const Plan& plan, const TrainingSet& sample,
+/// given the weights [H][N] of its heads there.
+void query_statistics(const Plan& plan, const TrainingSet& tokens,
                       std::span<const std::vector<double>> weights, double* out);
 
 /// 1 / sum_i w_i^2 of weights of sum 1.
@@ -27,7 +29,6 @@ double effective_sample_size(std::span<const double> weights);
 /// The statistics of one replicate [layout.statistics()], see kernels/moments.h.
 /// \param min_sample_size gets the least one of all heads and queries; may be null
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
-                                         WindowCounts& windows,
-                                         double* min_sample_size = nullptr);
+                                         WindowCounts& windows, double* min_sample_size = nullptr);
 
 }  // namespace headlab

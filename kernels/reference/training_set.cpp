@@ -2,6 +2,7 @@
 #include "kernels/reference/training_set.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <variant>
 
@@ -39,6 +40,34 @@ TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
         plan.noise);
   }
   return sample;
+}
+
+TrainingSet tokens_of(const Plan& plan, TrainingSet sample) {
+  const Merge& merge = plan.mechanism.merge;
+  if (merge.off()) return sample;
+  const auto d = static_cast<std::size_t>(plan.d);
+  const auto stride = static_cast<std::size_t>(merge.stride);
+  const std::size_t n = sample.regression.size();
+  TrainingSet tokens;
+  for (std::size_t first = 0; first < n; first += stride) {
+    const std::size_t points = std::min(stride, n - first);
+    const double v = merge.weight(points);
+    double regression = 0;
+    double variance = 0;
+    double noise = 0;
+    std::vector<double> x(d);
+    for (std::size_t i = first; i < first + points; ++i) {
+      for (std::size_t c = 0; c < d; ++c) x[c] += v * sample.x[i * d + c];
+      regression += v * sample.regression[i];
+      variance += v * v * sample.noise_sd[i] * sample.noise_sd[i];
+      noise += v * sample.noise[i];
+    }
+    tokens.x.insert(tokens.x.end(), x.begin(), x.end());
+    tokens.regression.push_back(regression);
+    tokens.noise_sd.push_back(std::sqrt(variance));
+    tokens.noise.push_back(noise);
+  }
+  return tokens;
 }
 
 }  // namespace headlab

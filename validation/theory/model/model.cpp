@@ -134,6 +134,11 @@ void read_noise(const Plan& plan, TheoryModel& model) {
 
 TheoryModel theory_model(const Condition& condition) {
   const Plan plan = make_plan(condition);
+  if (!plan.mechanism.off()) {
+    reject(condition, "heads.mechanism",
+           std::string("closed forms are for heads without stages, or with transform alone") +
+               way_out);
+  }
   TheoryModel model;
   model.n = plan.n;
   read_design(condition, plan, model);

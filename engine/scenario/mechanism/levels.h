@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/scenario/mechanism/stage.h"
+
+namespace headlab {
+
+/// Keys at several scales, see Levels in kernels/mechanism.h: block means in place of the trained
+/// filters of the hierarchical kernel Transformer (arXiv:2604.08829).
+struct LevelsStage {
+  static constexpr const char* name = "levels";
+  static constexpr const char* summary =
+      "log weights averaged over key means of 1, 2, 4 ... tokens";
+  static constexpr const char* shorthand = "weights";
+  static constexpr std::uint64_t max_block = 2048;  ///< tokens
+
+  std::vector<double> weights = {};
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("weights", weights, at_least(0), "of the levels, of sum 1");
+  }
+
+  void check(const StageSetting& setting) const {
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    if (!(std::abs(sum - 1) <= 1e-9)) {
+      throw ParameterError("weights", "have the sum " + std::to_string(sum) + ", needs 1");
+    }
+    const std::uint64_t most = std::min(setting.tokens, max_block);
+    if (weights.size() > 12 || (std::uint64_t{1} << (weights.size() - 1)) > most) {
+      throw ParameterError("weights", "are " + std::to_string(weights.size()) +
+                                          ", and the largest block of 2^(levels - 1) tokens has "
+                                          "more than " +
+                                          std::to_string(most));
+    }
+    if (!norm_coefficient_of(setting.kernel)) {
+      throw ParameterError("",
+                           "needs the kernel \"gaussian\" or \"softmax\", whose logarithms of "
+                           "weights are sums over keys");
+    }
+  }
+
+  void apply(Plan& plan) const {
+    std::vector<double> used = weights;
+    while (used.back() == 0) used.pop_back();
+    if (used.size() > 1) plan.mechanism.levels.weights = used;
+  }
+};
+
+}  // namespace headlab

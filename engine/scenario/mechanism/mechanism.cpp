@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/mechanism/mechanism.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace headlab {
+namespace {
+
+/// What each head sees; nothing where every head sees every token.
+std::vector<SeenTokens> seen_by_heads(const MechanismStages& stages, int heads,
+                                      std::uint64_t tokens) {
+  const auto of = [](const auto& given, int h, std::uint64_t otherwise) {
+    return given ? given->tokens[h] : otherwise;
+  };
+  std::vector<SeenTokens> seen;
+  bool everything = true;
+  for (int h = 0; h < heads; ++h) {
+    seen.push_back(seen_tokens(
+        tokens, of(stage<WindowStage>(stages), h, std::numeric_limits<std::uint64_t>::max()),
+        of(stage<SkipStage>(stages), h, 0), of(stage<SinksStage>(stages), h, 0)));
+    everything = everything && seen.back().count() == tokens;
+  }
+  if (everything) seen.clear();
+  return seen;
+}
+
+std::uint64_t tokens_after_merge(const MechanismStages& stages, std::uint64_t n) {
+  const auto& merge = stage<MergeStage>(stages);
+  return merge ? Merge{.stride = merge->stride}.tokens(n) : n;
+}
+
+}  // namespace
+
+bool any_stage(const MechanismStages& stages) {
+  return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);
+}
+
+void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,
+                  bool projects_queries_apart) {
+  const StageSetting setting{.sizes = sizes,
+                             .kernel = kernel,
+                             .projects_queries_apart = projects_queries_apart,
+                             .tokens = tokens_after_merge(stages, sizes.n)};
+  for_each_stage(stages, [&](const auto& one) {
+    using Stage = std::remove_cvref_t<decltype(one)>;
+    try {
+      one.check(setting);
+    } catch (const ParameterError& error) {
+      throw ParameterError(
+          std::string(Stage::name) + (error.key().empty() ? "" : "." + error.key()), error.what());
+    }
+  });
+  if (stage<SinksStage>(stages) && !stage<WindowStage>(stages)) {
+    throw ParameterError("sinks", "has no effect without window, which sees every token - give it");
+  }
+}
+
+void apply_stages(const MechanismStages& stages, Subspaces& subspaces) {
+  for_each_stage(stages, [&](const auto& one) {
+    if constexpr (requires { one.apply(subspaces); }) one.apply(subspaces);
+  });
+}
+
+void apply_stages(const MechanismStages& stages, Plan& plan) {
+  const std::uint64_t tokens = tokens_after_merge(stages, plan.n);
+  plan.mechanism.seen = seen_by_heads(stages, plan.heads, tokens);
+  for_each_stage(stages, [&](const auto& one) {
+    if constexpr (requires { one.apply(plan); }) one.apply(plan);
+  });
+}
+
+}  // namespace headlab

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The stages of `[heads.mechanism]`, in the order in which they apply, and what they make of
+/// a plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "engine/scenario/mechanism/keep.h"
+#include "engine/scenario/mechanism/levels.h"
+#include "engine/scenario/mechanism/merge.h"
+#include "engine/scenario/mechanism/stage.h"
+#include "engine/scenario/mechanism/transform.h"
+#include "engine/scenario/mechanism/window.h"
+
+namespace headlab {
+
+template <class... Stages>
+using OptionalStages = std::tuple<std::optional<Stages>...>;
+
+/// Stages that were given; without any a head is plain.
+using MechanismStages = OptionalStages<TransformStage, MergeStage, LevelsStage, WindowStage,
+                                       SkipStage, SinksStage, KeepStage>;
+
+/// The stage of this type; empty where it was not given.
+template <class Stage>
+const std::optional<Stage>& stage(const MechanismStages& stages) {
+  return std::get<std::optional<Stage>>(stages);
+}
+
+/// Calls visit(stage) for each that was given.
+template <class Visitor>
+void for_each_stage(const MechanismStages& stages, const Visitor& visit) {
+  std::apply([&](const auto&... one) { ((one ? visit(*one) : void()), ...); }, stages);
+}
+
+/// True where some stage was given, whatever it does.
+bool any_stage(const MechanismStages& stages);
+
+/// Checks every stage; throws ParameterError("KEY" or "KEY.PARAMETER", problem).
+void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,
+                  bool projects_queries_apart);
+
+/// Lets the stages that change projections change those of the heads.
+void apply_stages(const MechanismStages& stages, Subspaces& subspaces);
+
+/// Lets the other stages change the plan, whose sizes are set.
+void apply_stages(const MechanismStages& stages, Plan& plan);
+
+}  // namespace headlab

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/mechanism/mechanism.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/error.h"
+#include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/reference/ensemble.h"
+#include "kernels/reference/training_set.h"
+
+namespace headlab {
+namespace {
+
+using nlohmann::json;
+
+json known_cases() {
+  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  return json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
+}
+
+/// JSON as TOML on one line.
+std::string toml(const json& value) {
+  if (!value.is_object()) return value.dump();
+  std::string text;
+  for (const auto& [key, member] : value.items()) {
+    text += (text.empty() ? "" : ", ") + key + " = " + toml(member);
+  }
+  return "{ " + text + " }";
+}
+
+std::string scenario_text(const json& known, std::uint64_t replicates) {
+  const json mechanism = known.value("mechanism", json::object());
+  return "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
+         "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
+         " }\nregression = " + toml(known["regression"]) +
+         "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
+         " }\n[heads]\ncount = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
+         "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
+         " }\nkernel = " + toml(known["kernel"]) + "\nmechanism = " + toml(mechanism) +
+         "\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
+         "]\n[run]\nseed = 5\nreplicates = " + std::to_string(replicates) + "\n";
+}
+
+Condition condition_of(const std::string& text) {
+  return parse_scenario(text, "known.toml").conditions.at(0);
+}
+
+/// The training set with the design points given.
+TrainingSet given_sample(const json& known, const Plan& plan) {
+  TrainingSet sample;
+  for (const json& row : known["X"]) {
+    const auto x = row.get<std::vector<double>>();
+    sample.x.insert(sample.x.end(), x.begin(), x.end());
+    sample.regression.push_back(std::visit(
+        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0); }, plan.regression));
+    sample.noise_sd.push_back(known["noise_sd"]);
+    sample.noise.push_back(0);
+  }
+  return sample;
+}
+
+double largest_difference(const json& known, const Plan& plan, const json& expected) {
+  const TrainingSet tokens = tokens_of(plan, given_sample(known, plan));
+  const MomentLayout layout = plan.layout();
+  std::vector<std::vector<double>> weights;
+  WindowCounts windows;
+  for (int h = 0; h < plan.heads; ++h) {
+    weights.push_back(nw_weights(plan, tokens, h, 0, windows));
+  }
+  std::vector<double> statistics(layout.per_query());
+  query_statistics(plan, tokens, weights, statistics.data());
+  double largest = 0;
+  const auto compare = [&](double found, double wanted) {
+    const double difference = std::abs(found - wanted);
+    largest = difference <= largest ? largest : difference;  // NaN stays
+  };
+  for (std::size_t h = 0; h < weights.size(); ++h) {
+    compare(statistics[h], expected["conditional_mean"][h]);
+    for (std::size_t l = h; l < weights.size(); ++l) {
+      compare(statistics[layout.noise_offset() + layout.pair(h, l)],
+              expected["conditional_covariance"][h][l]);
+    }
+    const Merge& merge = plan.mechanism.merge;
+    for (std::uint64_t i = 0; i < plan.n; ++i) {
+      const std::uint64_t token = i / merge.stride;
+      const std::uint64_t points = std::min(merge.stride, plan.n - token * merge.stride);
+      compare(weights[h][token] * merge.weight(points), expected["weights_on_responses"][h][i]);
+    }
+  }
+  return largest;
+}
+
+TEST(Mechanism, ReproducesTheKnownGivenDesigns) {
+  int count = 0;
+  for (const json& known : known_cases()) {
+    if (known["kind"] != "given_design") continue;
+    const json& scenario = known["scenario"];
+    const Plan plan = make_plan(condition_of(scenario_text(scenario, 1)));
+    EXPECT_LE(largest_difference(scenario, plan, known["expected"]), 1e-10)
+        << scenario["mechanism"].dump();
+    // The control: without its stages the head is another one.
+    json without = scenario;
+    without.erase("mechanism");
+    const bool has_effect = !plan.mechanism.off() || scenario["mechanism"].contains("transform");
+    const Plan plain = make_plan(condition_of(scenario_text(without, 1)));
+    EXPECT_EQ(largest_difference(scenario, plain, known["expected"]) > 1e-6, has_effect)
+        << scenario["mechanism"].dump();
+    ++count;
+  }
+  EXPECT_EQ(count, 26);
+}
+
+/// Squares of the differences between simulated and known figures, in standard errors.
+struct JointZ {
+  double squares = 0;
+  int count = 0;
+  double largest = 0;
+
+  void add(const Estimate& figure, const json& known, double error = 0) {
+    if (known.is_null()) return;
+    const double mcse = std::hypot(figure.mcse, error);
+    const double difference = figure.value - known.get<double>();
+    const double z = mcse > 0 ? difference / mcse : std::abs(difference) / 1e-6;
+    squares += z * z;
+    largest = std::max(largest, std::isnan(z) ? 1e9 : std::abs(z));
+    ++count;
+  }
+  double rms() const { return std::sqrt(squares / count); }
+};
+
+JointZ simulate_known(const std::string& backend, std::uint64_t replicates, bool stages) {
+  JointZ joint;
+  for (const json& known : known_cases()) {
+    const json scenario = known.value("scenario", json::object());
+    const json mechanism = scenario.value("mechanism", json::object());
+    if (mechanism.empty() || scenario.contains("sequence") || scenario.contains("covariance") ||
+        mechanism.contains("compress") || scenario["n"].get<int>() > 400) {
+      continue;
+    }
+    json altered = scenario;
+    if (!stages) altered.erase("mechanism");
+    const Scenario parsed = parse_scenario(scenario_text(altered, replicates), "known.toml");
+    const ConditionEstimates estimates =
+        run(parsed, {.backend = backend, .threads = 2}).conditions.at(0).estimates;
+    const json& expected = known["expected"];
+    for (std::size_t h = 0; h < expected["bias"].size(); ++h) {
+      joint.add(estimates.queries[0].head_bias[h], expected["bias"][h]);
+    }
+    if (expected.contains("mse")) joint.add(estimates.mse, expected["mse"]);
+  }
+  return joint;
+}
+
+TEST(Mechanism, SimulatesTheKnownExactFigures) {
+  const JointZ joint = simulate_known("cpu", 20000, true);
+  EXPECT_GE(joint.count, 30);
+  EXPECT_GT(joint.rms(), 0.7);
+  EXPECT_LT(joint.rms(), 1.35);
+  EXPECT_LT(joint.largest, 4.5);
+  // The control: plain heads have other figures.
+  EXPECT_GT(simulate_known("cpu", 20000, false).rms(), 10);
+}
+
+std::string refusal(const std::string& mechanism, const std::string& kernel = "gaussian") {
+  const std::string width = kernel == "softmax" ? "temperature" : "bandwidth";
+  try {
+    condition_of(
+        "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", dim = 4 }\n"
+        "regression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n[heads]\ncount = "
+        "2\n"
+        "dim = 2\nsubspaces = { law = \"orthogonal\" }\nkernel = { law = \"" +
+        kernel + "\", " + width + " = 0.5 }\nmechanism = " + mechanism +
+        "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\nreplicates = 8\n");
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Mechanism, RefusesWhatCannotBe) {
+  const auto expect = [](const std::string& mechanism, const std::string& part,
+                         const std::string& kernel = "gaussian") {
+    const std::string line = refusal(mechanism, kernel);
+    EXPECT_NE(line.find(part), std::string::npos) << mechanism << " -> " << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+  };
+  expect("{ window = 0 }", "heads.mechanism.window: is 0, must be in [1");
+  expect("{ window = [4, 5, 6] }", "heads.mechanism.window: has 3 elements");
+  expect("{ merge = 0 }", "heads.mechanism.merge: is 0");
+  expect("{ merge = { stride = 2, gate = 0 } }", "heads.mechanism.merge.gate: is 0, must be");
+  expect("{ skip = -1 }", "heads.mechanism.skip: is -1");
+  expect("{ skip = 12 }", "heads.mechanism.skip: leaves out 12 of 12 tokens");
+  expect("{ merge = 3, skip = 4 }", "leaves out 4 of 4 tokens");
+  expect("{ sinks = 2 }", "heads.mechanism.sinks: has no effect without window");
+  expect("{ levels = [0.5, 0.6] }", "heads.mechanism.levels: have the sum 1.1");
+  expect("{ levels = [1.5, -0.5] }", "heads.mechanism.levels[1]: is -0.5, must be >= 0");
+  expect("{ levels = [0.2, 0.2, 0.2, 0.2, 0.2] }", "more than 12");
+  expect("{ levels = [0.5, 0.5] }", "heads.mechanism.levels: needs the kernel", "laplace");
+  expect("{ keep = { top = 0 } }", "heads.mechanism.keep.top: is 0");
+  expect("{ keep = { ratio = 1.5 } }", "heads.mechanism.keep.ratio: is 1.5");
+  expect("{ keep = { fraction = 0 } }", "heads.mechanism.keep.fraction: is 0");
+  expect("{ keep = { top = 2, ratio = 0.5 } }", "heads.mechanism.keep: needs one of");
+  expect("{ keep = { block = 2 } }", "heads.mechanism.keep: needs one of");
+  expect("{ keep = { top = 2, by = \"pooled\" } }", "give block");
+  expect("{ keep = { block = 2, top = 1, by = \"pooled\" } }", "positive everywhere",
+         "epanechnikov");
+  expect("{ keep = 3 }", "heads.mechanism.keep: is an integer, needs a table");
+  expect("{ transform = { mix = 0.1, matrix = [[1, 0], [0, 1]] } }", "one of the two");
+  expect("{ transform = { matrix = [[1]] } }", "heads.mechanism.transform.matrix: is 1 x 1");
+  expect("{ windw = 3 }", "heads.mechanism.windw: unknown key");
+  // The control: what may be is not refused.
+  EXPECT_EQ(
+      refusal("{ merge = 5, levels = [0.5, 0.5], window = 99, sinks = 1, keep = { top = 50 } }"),
+      "");
+  EXPECT_EQ(refusal("{ window = [4, 5], skip = 3, keep = { block = 4, top = 1, union = true } }",
+                    "epanechnikov"),
+            "");
+}
+
+TEST(Mechanism, IsOffWhereAStageDoesNothing) {
+  const auto mechanism = [](const std::string& stages) {
+    return make_plan(condition_of(
+                         "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", "
+                         "dim = 4 }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", "
+                         "sd = 1 }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = "
+                         "\"orthogonal\" }\nkernel = { law = \"gaussian\", bandwidth = 0.5 }\n"
+                         "mechanism = " +
+                         stages +
+                         "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\n"
+                         "replicates = 8\n"))
+        .mechanism;
+  };
+  for (const char* stages : {"{}", "{ merge = 1 }", "{ levels = [1] }", "{ levels = [1, 0] }",
+                             "{ window = 12 }", "{ window = 40, sinks = 3, skip = 0 }",
+                             "{ keep = { top = 12 } }", "{ keep = { fraction = 1 } }",
+                             "{ keep = { block = 5, top = 3 } }", "{ transform = { mix = 0 } }"}) {
+    EXPECT_TRUE(mechanism(stages).off()) << stages;
+  }
+  for (const char* stages : {"{ merge = 2 }", "{ merge = { stride = 1, gate = 0.5 } }",
+                             "{ levels = [0, 1] }", "{ window = 11 }", "{ skip = 1 }",
+                             "{ keep = { top = 11 } }", "{ keep = { ratio = 1e-9 } }"}) {
+    EXPECT_FALSE(mechanism(stages).off()) << stages;
+  }
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages of a mechanism on the CPU against the reference, alone and in pairs.
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/testing/agreement.h"
+#include "kernels/testing/mechanisms.h"
+#include "kernels/testing/test_plans.h"
+
+namespace headlab {
+namespace {
+
+/// Expects the statistics and window counts of the reference for one replicate.
+void expect_reference(const Plan& plan, const std::string& what) {
+  const auto backend = make_cpu_backend();
+  const Moments node = test::one_replicate(*backend, plan, 2);
+  EXPECT_TRUE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}))
+      << what;
+  WindowCounts windows;
+  reference_statistics(plan, draw_training_set(plan, 2), windows);
+  EXPECT_EQ(node.windows, windows) << what;
+}
+
+std::string name_of(const KernelLaw& kernel) {
+  return std::visit([](const auto& law) { return std::string(law.name); }, kernel);
+}
+
+TEST(CpuMechanism, EveryStageIsEquivalentToReference) {
+  for (const test::NamedStage& stage : test::all_stages()) {
+    for (const KernelLaw& kernel : test::all_kernels(0.6)) {
+      if (!test::has_stage(kernel, stage)) continue;
+      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+        for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+          for (const std::uint64_t n : {61, 200}) {
+            Plan plan = test::make_plan({.n = n}, kernel, estimator, mode);
+            stage.set(plan);
+            expect_reference(plan, stage.name + ", " + name_of(kernel));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuMechanism, EveryPairOfStagesIsEquivalentToReference) {
+  const std::vector<test::NamedStage> stages = test::all_stages();
+  for (const test::NamedStage& first : stages) {
+    for (const test::NamedStage& second : stages) {
+      if (!test::go_together(first, second)) continue;
+      for (const KernelLaw& kernel : test::all_kernels(0.6)) {
+        if (!test::has_stage(kernel, first) || !test::has_stage(kernel, second)) continue;
+        Plan plan = test::make_plan({.n = 97}, kernel);
+        first.set(plan);
+        second.set(plan);
+        expect_reference(plan, first.name + " and " + second.name + ", " + name_of(kernel));
+      }
+    }
+  }
+}
+
+TEST(CpuMechanism, ManyHeadsNoiseThatVariesAndLongSetsAreEquivalentToReference) {
+  for (const test::NamedStage& stage : test::all_stages()) {
+    Plan many = test::make_plan({.n = 150, .d = 6, .heads = 30, .k = 1, .queries = 2},
+                                GaussianKernel{.bandwidth = 0.7}, Estimator::conditional,
+                                MomentMode::aggregate);
+    stage.set(many);
+    expect_reference(many, stage.name + ", many heads");
+    Plan varying = test::make_plan({.n = 150}, SoftmaxKernel{.temperature = 0.6});
+    varying.noise =
+        HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0.2, 0, 0, 0}}.sampler(
+            varying.table, 6);
+    stage.set(varying);
+    expect_reference(varying, stage.name + ", noise that varies");
+    Plan longer = test::make_plan({.n = 9001}, GaussianKernel{.bandwidth = 0.5});
+    stage.set(longer);
+    expect_reference(longer, stage.name + ", long");
+    Plan far = test::make_plan({.n = 90}, GaussianKernel{.bandwidth = 0.05});
+    stage.set(far);
+    expect_reference(far, stage.name + ", narrow windows");
+  }
+}
+
+TEST(CpuMechanism, TheComparisonSeesEveryStage) {
+  const auto backend = make_cpu_backend();
+  for (const test::NamedStage& stage : test::all_stages()) {
+    const Plan plain = test::make_plan({.n = 97}, GaussianKernel{.bandwidth = 0.6});
+    Plan plan = plain;
+    stage.set(plan);
+    const Moments node = test::one_replicate(*backend, plain, 2);
+    EXPECT_FALSE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}))
+        << stage.name;
+  }
+}
+
+TEST(CpuMechanism, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
+  const auto backend = make_cpu_backend();
+  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+    for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = 0.6}),
+                                    KernelLaw(SoftmaxKernel{.temperature = 0.5})}) {
+      const Plan plain = test::make_plan({.n = 9001, .queries = 2}, kernel, estimator);
+      std::vector<Plan> all;
+      for (const test::NamedStage& stage : test::all_stages()) {
+        all.push_back(plain);
+        stage.set(all.back());
+      }
+      all.push_back(plain);
+      std::vector<const Plan*> plans;
+      for (const Plan& plan : all) plans.push_back(&plan);
+      std::vector<Moments> together(plans.size());
+      backend->worker(plans)->run({.first = 3, .count = 1, .node = 1}, together);
+      for (std::size_t p = 0; p < all.size(); ++p) {
+        EXPECT_EQ(test::one_replicate(*backend, all[p], 3).mean, together[p].mean) << p;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headlab
