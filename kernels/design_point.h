@@ -14,9 +14,54 @@
 
 namespace headlab {
 
+/// True for a sampler of successive rows, which one word draws for a whole training set.
+template <class Sampler>
+HEADLAB_HD constexpr bool is_sequence(const Sampler& sampler) {
+  if constexpr (requires { sampler.successive; }) return sampler.successive != 0;
+  return false;
+}
+
 /// Numbers a buffer for one design point must hold: 4 ceil(d/4).
 HEADLAB_HD constexpr int point_buffer(int d) {
   return 4 * quads_per_point(d);
+}
+
+/// Turns the base draws of a point into X in place, the second half of draw_design_point().
+template <class Sampler>
+HEADLAB_HD std::uint32_t finish_design_point(const Sampler& sampler, const float* table,
+                                             std::uint64_t seed, Purpose choice,
+                                             std::uint64_t replicate, std::uint64_t point, float* x,
+                                             std::ptrdiff_t stride = 1) {
+  std::uint32_t word = 0;
+  if constexpr (Sampler::chooses) {
+    const std::uint64_t counter = is_sequence(sampler) ? 0 : point;
+    word = philox(seed, subsequence(choice, replicate), counter).w[0];
+  }
+  if constexpr (requires { sampler.successive; }) return sampler(table, word, x, stride, point);
+  return sampler(table, word, x, stride);
+}
+
+/// Draws the base draws of a point, the first half of draw_design_point().
+template <class Sampler>
+HEADLAB_HD void draw_base_point(const Sampler&, int d, std::uint64_t seed, Purpose base,
+                                std::uint64_t replicate, std::uint64_t point, float* x,
+                                std::ptrdiff_t stride = 1) {
+  if constexpr (Sampler::base == BaseDraw::none) return;
+  const auto quads = static_cast<std::uint64_t>(quads_per_point(d));
+  const std::uint64_t stream = subsequence(base, replicate);
+  for (std::uint64_t quad = 0; quad < quads; ++quad) {
+    const Words words = philox(seed, stream, point * quads + quad);
+    float* to = x + static_cast<std::ptrdiff_t>(4 * quad) * stride;
+    if constexpr (Sampler::base == BaseDraw::normal) {
+      for (int pair = 0; pair < 4; pair += 2) {
+        const NormalPair z = normal_pair(words.w[pair], words.w[pair + 1]);
+        to[pair * stride] = z.first;
+        to[(pair + 1) * stride] = z.second;
+      }
+    } else {
+      for (int j = 0; j < 4; ++j) to[j * stride] = uniform_symmetric(words.w[j]);
+    }
+  }
 }
 
 /// Draws design point `point` of `replicate` into x [4 ceil(d/4)], whose first d places are X, and
@@ -32,28 +77,8 @@ HEADLAB_HD std::uint32_t draw_design_point(const Sampler& sampler, const float* 
                                            std::uint64_t seed, Purpose base, Purpose choice,
                                            std::uint64_t replicate, std::uint64_t point, float* x,
                                            std::ptrdiff_t stride = 1) {
-  const auto quads = static_cast<std::uint64_t>(quads_per_point(d));
-  if constexpr (Sampler::base != BaseDraw::none) {
-    const std::uint64_t stream = subsequence(base, replicate);
-    for (std::uint64_t quad = 0; quad < quads; ++quad) {
-      const Words words = philox(seed, stream, point * quads + quad);
-      float* to = x + static_cast<std::ptrdiff_t>(4 * quad) * stride;
-      if constexpr (Sampler::base == BaseDraw::normal) {
-        for (int pair = 0; pair < 4; pair += 2) {
-          const NormalPair z = normal_pair(words.w[pair], words.w[pair + 1]);
-          to[pair * stride] = z.first;
-          to[(pair + 1) * stride] = z.second;
-        }
-      } else {
-        for (int j = 0; j < 4; ++j) to[j * stride] = uniform_symmetric(words.w[j]);
-      }
-    }
-  }
-  std::uint32_t word = 0;
-  if constexpr (Sampler::chooses) {
-    word = philox(seed, subsequence(choice, replicate), point).w[0];
-  }
-  return sampler(table, word, x, stride);
+  draw_base_point(sampler, d, seed, base, replicate, point, x, stride);
+  return finish_design_point(sampler, table, seed, choice, replicate, point, x, stride);
 }
 
 /// The same for whichever sampler a plan holds.

@@ -14,7 +14,7 @@ bool has_constant_noise(const Plan& plan) {
 bool shares_draws(const Plan& a, const Plan& b) {
   // Laws refer to the table by offset, so equal laws of equal tables hold equal numbers.
   return a.n == b.n && a.d == b.d && a.seed == b.seed &&
-         a.fixed_design_seed == b.fixed_design_seed && a.streams == b.streams &&
+         a.fixed_design_seed == b.fixed_design_seed && a.streams == b.streams && a.ar1 == b.ar1 &&
          a.estimator == b.estimator && a.design == b.design && a.regression == b.regression &&
          a.noise == b.noise && a.table == b.table;
 }

@@ -12,6 +12,7 @@
 #include "kernels/mechanism.h"
 #include "kernels/moments.h"
 #include "kernels/philox.h"
+#include "kernels/sequence.h"
 #include "kernels/table.h"
 
 namespace headlab {
@@ -48,6 +49,8 @@ struct Plan {
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> fixed_design_seed;  ///< present: one design for all replicates
   Streams streams;
+
+  std::optional<Ar1> ar1;  ///< present: successive points depend on one another
 
   Table table;  ///< numbers the laws below refer to
   DesignSampler design;

@@ -186,6 +186,10 @@ Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Se
              "heads that every replicate learns cannot be part of a data set - use fit = \"once\"");
     }
     require_one_draw(condition, "a data set has one draw of heads and queries");
+    if (any_stage(one.condition.mechanism)) {
+      reject(one.condition, "heads.mechanism",
+             "cannot be given here: a data set has the weights and estimates of plain heads");
+    }
     check_fit_memory(one.condition);
     auto found = learn_heads(one.condition, session);
     if (!found) {

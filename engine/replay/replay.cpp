@@ -62,6 +62,8 @@ bool weigh(Replay& replay, const Session& session) {
   const Plan& plan = replay.plan;
   const auto heads = static_cast<std::size_t>(plan.heads);
   const auto n = static_cast<std::size_t>(plan.n);
+  const Merge& merge = plan.mechanism.merge;
+  const TrainingSet tokens = tokens_of(plan, replay.training_set);
   replay.heads.resize(replay.queries.size() * heads);
   replay.kernel_weights.resize(replay.heads.size() * n);
   std::atomic<bool> stopped = false;
@@ -72,13 +74,18 @@ bool weigh(Replay& replay, const Session& session) {
     }
     WindowCounts windows;
     const std::vector<double> weights =
-        nw_weights(plan, replay.training_set, static_cast<int>(i % heads),
-                   static_cast<int>(i / heads), windows);
+        nw_weights(plan, tokens, static_cast<int>(i % heads), static_cast<int>(i / heads), windows);
     double sum = 0;
     for (const double weight : weights) sum += weight;
     replay.heads[i].sample_size = effective_sample_size(weights);
     replay.heads[i].normalisation_error = std::abs(sum - 1);
-    std::ranges::copy(weights, &replay.kernel_weights[i * n]);
+    // Of responses: a point has its share of its token.
+    for (std::size_t point = 0; point < n; ++point) {
+      const std::uint64_t token = point / merge.stride;
+      const std::uint64_t points = std::min(merge.stride, plan.n - token * merge.stride);
+      replay.kernel_weights[i * n + point] =
+          weights[token] * (merge.off() ? 1.0 : merge.weight(points));
+    }
   });
   return !stopped;
 }

@@ -225,7 +225,7 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   if (learns_heads_once(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
   if (const std::string why = backend.refusal(plan); !why.empty()) {
-    reject(condition, "heads.mechanism", why);
+    reject(condition, plan.ar1 ? "data.sequence" : "heads.mechanism", why);
   }
   const Plan* const one = &plan;
   const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));

@@ -169,6 +169,8 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
                     return law.generate(sizes.d, plan.design, plan.table);
                   },
                   condition.queries));
+  // After the queries, which are independent draws.
+  std::visit([&](const auto& law) { law.apply(plan); }, condition.sequence);
   return plan;
 }
 
@@ -191,7 +193,9 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
       [&]<class Law>(const Law& law) {
         if constexpr (Redrawable<Law>) {
           if (!law.redraw) return;
-          set_queries(plan, condition, law.generate(plan.d, plan.design, plan.table, draw));
+          DesignSampler independent = plan.design;
+          if (auto* rows = std::get_if<FileDesign::Sampler>(&independent)) rows->successive = 0;
+          set_queries(plan, condition, law.generate(plan.d, independent, plan.table, draw));
         }
       },
       condition.queries);

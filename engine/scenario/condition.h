@@ -26,6 +26,7 @@ struct Condition {
   DesignLaw design;
   RegressionLaw regression;
   NoiseLaw noise;
+  SequenceLaw sequence;
   bool fixed_design = false;
   std::uint64_t design_seed = 0;
 

@@ -85,6 +85,7 @@ std::vector<LawDescription> describe_laws() {
   describe_family("design", DesignLaw(), laws);
   describe_family("regression", RegressionLaw(), laws);
   describe_family("noise", NoiseLaw(), laws);
+  describe_family("sequence", SequenceLaw(), laws);
   describe_family("subspaces", SubspaceLaw(), laws);
   describe_family("kernel", KernelLaw(), laws);
   describe_family("weights", WeightLaw(), laws);

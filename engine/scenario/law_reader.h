@@ -29,7 +29,8 @@ struct ParameterDescription {
 };
 
 struct LawDescription {
-  std::string family;  ///< design, regression, noise, subspaces, kernel, weights or queries
+  std::string family;  ///< design, regression, noise, sequence, subspaces, kernel, weights, queries
+                       ///< or mechanism
   std::string name;
   std::string summary;
   std::vector<ParameterDescription> parameters;

@@ -81,6 +81,7 @@ class Resolver {
     fill_law("data.design", one_.design);
     fill_law("data.regression", one_.regression);
     fill_law("data.noise", one_.noise);
+    fill_law("data.sequence", one_.sequence);
     fill_law("heads.subspaces", one_.subspaces);
     fill_law("heads.kernel", one_.kernel);
     fill_law("heads.weights", one_.weights);

@@ -67,7 +67,7 @@ class ConditionReader {
 
   void read_data() {
     const auto data = section("data", "a section with n, design, regression and noise");
-    data.allow({"n", "design", "regression", "noise", "fixed_design", "design_seed"});
+    data.allow({"n", "design", "regression", "noise", "sequence", "fixed_design", "design_seed"});
     data.required("n", s_.n, counts, "training points in one training set");
     const Value& design = data.need("design", "a law table such as { law = \"normal\", dim = 6 }");
     const Value& regression = data.need("regression", "a law table such as { law = \"zero\" }");
@@ -92,6 +92,13 @@ class ConditionReader {
     checked(regression_table,
             [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });
     checked(noise_table, [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.noise); });
+    if (const Value* sequence = data.find("sequence")) {
+      read_law(*sequence, "data.sequence", s_.sequence);
+      checked({*sequence, "data.sequence"}, [&] {
+        const SequenceSetting setting{.design = s_.design, .n = s_.n};
+        std::visit([&](const auto& law) { law.check(setting); }, s_.sequence);
+      });
+    }
   }
 
   void fill_from_file(const TableReader& design_table, const TableReader& regression_table) {
@@ -215,6 +222,11 @@ class ConditionReader {
           "mechanism",
           "cannot be given for subspaces of law \"learned\", whose gradients are those "
           "of plain heads"));
+    }
+    if (learned != nullptr && !std::holds_alternative<IndependentSequence>(s_.sequence)) {
+      section("data", "")
+          .reject_parameter(ParameterError(
+              "sequence", "must have law \"independent\" for subspaces of law \"learned\""));
     }
     if (learned == nullptr) {
       if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;

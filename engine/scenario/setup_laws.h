@@ -8,6 +8,7 @@
 
 #include "engine/scenario/law/queries/design.h"
 #include "engine/scenario/law/queries/points.h"
+#include "engine/scenario/law/sequence/sequence.h"
 #include "engine/scenario/law/subspaces/aligned.h"
 #include "engine/scenario/law/subspaces/coordinates.h"
 #include "engine/scenario/law/subspaces/equiangular.h"
@@ -30,6 +31,7 @@ using SubspaceLaw = std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubs
                                  ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
 using WeightLaw =
     std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
+using SequenceLaw = std::variant<IndependentSequence, Ar1Sequence, RowsSequence>;
 using QueryLaw = std::variant<PointQueries, DesignQueries>;
 
 /// A law with a parameter `redraw`, which generates any of its draws.

@@ -11,6 +11,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/draws.h"
 #include "kernels/plan.h"
 #include "kernels/tile.h"
 
@@ -18,9 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 
 /// Draws the points first, first + 1 and so on of a tile, x [4 ceil(d/4)], and the rows of the data
-/// file they are.
+/// file they are. Points that depend on those before go on from `state`, or else from the first
+/// one.
 void draw_design_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first, Tile* x,
-                        TileRows& rows);
+                        TileRows& rows, SequenceState& state);
 
 /// Draws noise of variance 1 for the points first, first + 1 and so on of a tile.
 Tile draw_noise(const Plan& plan, std::uint64_t replicate, std::uint64_t first);

@@ -47,10 +47,27 @@ HWY_ATTR void draw_base(BaseDraw base, const TileStream& stream, std::uint64_t f
   }
 }
 
+/// The same for points that depend on those before.
+HWY_ATTR void draw_sequence(const Plan& plan, const TileStream& stream, std::uint64_t replicate,
+                            std::uint64_t first, Tile* x, SequenceState& state) {
+  const auto quads = static_cast<std::uint64_t>(quads_per_point(plan.d));
+  if (state.last.empty() || state.replicate != replicate || state.next > first) {
+    state = {replicate, 0, std::vector<float>(4 * quads)};
+  }
+  for (; state.next <= first; state.next += tile_points) {
+    draw_base(BaseDraw::normal, stream, state.next, quads, x);
+    for (std::size_t c = 0; c < state.last.size(); ++c) {
+      for (std::size_t i = 0; i < tile_points; i += ar1_tile) {
+        (*plan.ar1)(&x[c].v[i], 1, state.last[c], state.next + i == 0);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void draw_design_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first, Tile* x,
-                        TileRows& rows) {
+                        TileRows& rows, SequenceState& state) {
   const std::uint64_t seed = plan.fixed_design_seed.value_or(plan.seed);
   const std::uint64_t design = plan.fixed_design_seed ? 0 : replicate;
   const float* table = plan.table.design();
@@ -58,14 +75,25 @@ void draw_design_points(const Plan& plan, std::uint64_t replicate, std::uint64_t
       [&](const auto& sampler) HWY_ATTR {
         using Sampler = std::decay_t<decltype(sampler)>;
         if constexpr (Sampler::base != BaseDraw::none) {
-          draw_base(Sampler::base, TileStream(seed, subsequence(plan.streams.design, design)),
-                    first, quads_per_point(plan.d), x);
+          const TileStream stream(seed, subsequence(plan.streams.design, design));
+          if (plan.ar1) {
+            draw_sequence(plan, stream, design, first, x, state);
+          } else {
+            draw_base(Sampler::base, stream, first, quads_per_point(plan.d), x);
+          }
         }
         if constexpr (Sampler::chooses) {
           const std::uint64_t choices = subsequence(plan.streams.design_choice, design);
           for (std::size_t i = 0; i < tile_points; ++i) {
-            const std::uint32_t word = philox(seed, choices, first + i).w[0];
-            rows.v[i] = sampler(table, word, &x->v[i], tile_points);
+            const std::uint64_t point = first + i;
+            const std::uint32_t word = philox(seed, choices, is_sequence(sampler) ? 0 : point).w[0];
+            if constexpr (requires { sampler.successive; }) {
+              // The padding of the last tile has rows that there may not be.
+              const std::uint64_t last = plan.n - 1;
+              rows.v[i] = sampler(table, word, &x->v[i], tile_points, std::min(point, last));
+            } else {
+              rows.v[i] = sampler(table, word, &x->v[i], tile_points);
+            }
           }
         } else {
           sampler(table, 0, x, 1);
@@ -101,11 +129,12 @@ HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t fi
   const double* table = plan.table.exact();
   const auto tile = hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
   TileRows rows = {};
+  SequenceState state;
   std::vector<double> wide(tile_points * d);  // X of the tile in float64
 
   for (std::size_t begin = 0; begin < to.y.size(); begin += tile_points) {
     const std::size_t count = std::min(tile_points, to.y.size() - begin);
-    draw_design_points(plan, replicate, first + begin, tile.get(), rows);
+    draw_design_points(plan, replicate, first + begin, tile.get(), rows, state);
     float* x = &to.x[begin * d];
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t j = 0; j < d; ++j) x[i * d + j] = tile[j].v[i];
@@ -168,10 +197,11 @@ std::vector<float> draw_design_cpu(const Plan& plan, std::uint64_t replicate) {
   const auto d = static_cast<std::size_t>(plan.d);
   const auto tile = hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
   TileRows rows = {};
+  SequenceState state;
   std::vector<float> x;
   for (std::size_t i = 0; i < n; ++i) {
     if (i % tile_points == 0) {
-      HWY_DYNAMIC_DISPATCH(draw_design_points)(plan, replicate, i, tile.get(), rows);
+      HWY_DYNAMIC_DISPATCH(draw_design_points)(plan, replicate, i, tile.get(), rows, state);
     }
     for (std::size_t c = 0; c < d; ++c) x.push_back(tile[c].v[i % tile_points]);
   }

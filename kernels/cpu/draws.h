@@ -12,6 +12,13 @@
 
 namespace headlab {
 
+/// Where a sequence of points is: the tile that comes next and the last point before it.
+struct SequenceState {
+  std::uint64_t replicate = 0;
+  std::uint64_t next = 0;
+  std::vector<float> last = {};  ///< [4 ceil(d/4)]
+};
+
 /// Consecutive points of one training set.
 struct Points {
   std::span<float> x;            ///< [count][d], X_i, float32 as drawn

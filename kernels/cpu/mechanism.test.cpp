@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages of a mechanism on the CPU against the reference, alone and in pairs.
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/backend.h"
+#include "kernels/cpu/draws.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/mechanisms.h"
 #include "kernels/testing/test_plans.h"
@@ -93,6 +95,26 @@ TEST(CpuMechanism, TheComparisonSeesEveryStage) {
     const Moments node = test::one_replicate(*backend, plain, 2);
     EXPECT_FALSE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}))
         << stage.name;
+  }
+}
+
+TEST(CpuMechanism, ASequenceHasTheBitsOfTheReference) {
+  for (const std::uint64_t n : {7, 32, 33, 200}) {
+    Plan plan = test::make_plan({.n = n}, GaussianKernel{.bandwidth = 0.6});
+    const std::vector<double> independent = draw_training_set(plan, 4).x;
+    plan.ar1 = Ar1(0.8);
+    const std::vector<double> expected = draw_training_set(plan, 4).x;
+    const std::vector<float> drawn = draw_design_cpu(plan, 4);
+    EXPECT_TRUE(std::ranges::equal(drawn, expected)) << n;
+    EXPECT_NE(expected, independent);
+    expect_reference(plan, "ar1");
+    // In parts, which begin anywhere.
+    for (const test::NamedStage& stage : test::all_stages()) {
+      if (n < 200) continue;
+      Plan staged = plan;
+      stage.set(staged);
+      expect_reference(staged, "ar1 and " + stage.name);
+    }
   }
 }
 

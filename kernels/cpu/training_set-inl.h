@@ -210,7 +210,7 @@ class TrainingSet {
 
   /// Draws the design points of tile `tile` of the whole set into point() [4 ceil(d/4)].
   HWY_ATTR void draw_points(std::uint64_t replicate, std::uint64_t tile) {
-    draw_design_points(plan_, replicate, tile * tile_points, point_.get(), rows_drawn_);
+    draw_design_points(plan_, replicate, tile * tile_points, point_.get(), rows_drawn_, sequence_);
   }
   const Tile* point() const { return point_.get(); }
 
@@ -482,6 +482,7 @@ class TrainingSet {
   std::vector<float> scratch_;               ///< keys of a block of the largest level
   std::vector<float> means_;                 ///< the same at a level
   TileRows rows_drawn_ = {};
+  SequenceState sequence_;
   double point_centre_ = 0;  ///< of the points drawn
   double constant_scale_ = 0;
   double centre_ = 0;

@@ -55,6 +55,7 @@ class CudaBackend : public Backend {
   }
 
   std::string refusal(const Plan& plan) const override {
+    if (plan.ar1) return "of law \"ar1\" is computed by --backend cpu and --backend reference";
     if (plan.mechanism.off()) return {};
     return "is computed by --backend cpu and --backend reference; here only transform is";
   }

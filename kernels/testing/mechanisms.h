@@ -48,7 +48,7 @@ inline std::vector<NamedStage> all_stages() {
       {"sinks", see(13, 0, 3)},
       {"top", keep({.rule = Keep::Rule::top}, 5)},
       {"ratio", keep({.rule = Keep::Rule::ratio, .ratio = 0.3}, 0)},
-      {"block", keep({.rule = Keep::Rule::block, .block = 4}, 1)},
+      {"block", keep({.rule = Keep::Rule::block, .block = 5}, 1)},
       {"union", keep({.rule = Keep::Rule::top, .shared = true}, 3)},
   };
 }

@@ -40,7 +40,8 @@ std::string scenario_text(const json& known, std::uint64_t replicates) {
   const json mechanism = known.value("mechanism", json::object());
   return "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
          "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
-         " }\nregression = " + toml(known["regression"]) +
+         " }\nsequence = " + toml(known.value("sequence", json{{"law", "independent"}})) +
+         "\nregression = " + toml(known["regression"]) +
          "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
          " }\n[heads]\ncount = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
          "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
@@ -103,12 +104,15 @@ TEST(Mechanism, ReproducesTheKnownGivenDesigns) {
   for (const json& known : known_cases()) {
     if (known["kind"] != "given_design") continue;
     const json& scenario = known["scenario"];
-    const Plan plan = make_plan(condition_of(scenario_text(scenario, 1)));
+    json given = scenario;
+    given.erase("sequence");  // the points are put in by hand
+    const Plan plan = make_plan(condition_of(scenario_text(given, 1)));
     EXPECT_LE(largest_difference(scenario, plan, known["expected"]), 1e-10)
         << scenario["mechanism"].dump();
     // The control: without its stages the head is another one.
     json without = scenario;
     without.erase("mechanism");
+    without.erase("sequence");
     const bool has_effect = !plan.mechanism.off() || scenario["mechanism"].contains("transform");
     const Plan plain = make_plan(condition_of(scenario_text(without, 1)));
     EXPECT_EQ(largest_difference(scenario, plain, known["expected"]) > 1e-6, has_effect)
@@ -116,6 +120,31 @@ TEST(Mechanism, ReproducesTheKnownGivenDesigns) {
     ++count;
   }
   EXPECT_EQ(count, 26);
+}
+
+TEST(Sequence, HasTheKnownBits) {
+  for (const json& known : known_cases()) {
+    if (known["kind"] != "ar1_arithmetic") continue;
+    std::vector<float> z;
+    for (const json& normal : known["input"]["normals"]) z.push_back(normal.get<float>());
+    const std::size_t count = z.size();
+    z.resize((count + ar1_tile - 1) / ar1_tile * ar1_tile);
+    const Ar1 ar1(known["input"]["correlation"].get<double>());
+    float last = 0;
+    double before = 0;
+    for (std::size_t i = 0; i < count; i += ar1_tile) ar1(&z[i], 1, last, i == 0);
+    double largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(z[i], known["expected"]["x"][i].get<float>()) << i;
+      // And the plain recurrence, to rounding.
+      const double phi = known["input"]["correlation"];
+      const double normal = known["input"]["normals"][i];
+      before = i == 0 ? normal : phi * before + std::sqrt(1 - phi * phi) * normal;
+      largest = std::max(largest, std::abs(before - static_cast<double>(z[i])));
+    }
+    EXPECT_GT(largest, 0);
+    EXPECT_LT(largest, 1e-6);
+  }
 }
 
 /// Squares of the differences between simulated and known figures, in standard errors.
@@ -141,12 +170,14 @@ JointZ simulate_known(const std::string& backend, std::uint64_t replicates, bool
   for (const json& known : known_cases()) {
     const json scenario = known.value("scenario", json::object());
     const json mechanism = scenario.value("mechanism", json::object());
-    if (mechanism.empty() || scenario.contains("sequence") || scenario.contains("covariance") ||
-        mechanism.contains("compress") || scenario["n"].get<int>() > 400) {
+    if ((mechanism.empty() && !scenario.contains("sequence")) || scenario.contains("X") ||
+        scenario.contains("covariance") || mechanism.contains("compress") ||
+        scenario["n"].get<int>() > 400) {
       continue;
     }
     json altered = scenario;
     if (!stages) altered.erase("mechanism");
+    if (!stages) altered.erase("sequence");
     const Scenario parsed = parse_scenario(scenario_text(altered, replicates), "known.toml");
     const ConditionEstimates estimates =
         run(parsed, {.backend = backend, .threads = 2}).conditions.at(0).estimates;

@@ -36,12 +36,17 @@ struct FileDesign {
     static constexpr bool chooses = true;
     int d = 0;
     std::uint32_t count = 0;
+    std::uint32_t successive = 0;  ///< points of a sequence of successive rows; 0: rows are drawn
     bool operator==(const Sampler&) const = default;
 
     /// \param rows [N][d], Table::design()
+    /// \param point number of the point in the sequence, where there is one
     HEADLAB_HD std::uint32_t operator()(const float* rows, std::uint32_t word, float* x,
-                                        std::ptrdiff_t stride) const {
-      const std::uint32_t row = choose(word, count);
+                                        std::ptrdiff_t stride, std::uint64_t point = 0) const {
+      // The word of a sequence draws its first row.
+      const std::uint32_t row = successive == 0 ? choose(word, count)
+                                                : choose(word, count - successive + 1) +
+                                                      static_cast<std::uint32_t>(point);
       const float* from = rows + static_cast<std::int64_t>(row) * d;
       for (int j = 0; j < d; ++j) x[j * stride] = from[j];
       return row;

@@ -139,6 +139,10 @@ TheoryModel theory_model(const Condition& condition) {
            std::string("closed forms are for heads without stages, or with transform alone") +
                way_out);
   }
+  if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
+    reject(condition, "data.sequence",
+           std::string("closed forms are for independent points") + way_out);
+  }
   TheoryModel model;
   model.n = plan.n;
   read_design(condition, plan, model);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How the points of a training set follow one another: law `sequence` of `[data]`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "kernels/laws.h"
+#include "kernels/parameter.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// What a sequence may need to know to check itself, and what it changes in a plan.
+struct SequenceSetting {
+  const DesignLaw& design;
+  std::uint64_t n = 0;
+};
+
+struct IndependentSequence {
+  static constexpr const char* name = "independent";
+  static constexpr const char* summary = "points are drawn independently of one another";
+
+  template <class Visitor>
+  void parameters(Visitor&) {}
+  void check(const SequenceSetting&) const {}
+  void apply(Plan&) const {}
+};
+
+/// A stationary path, X_1 ~ N(mean, S), X_i - mean = c (X_{i-1} - mean) + sqrt(1 - c^2) (an
+/// independent draw less the mean), with the margin of the design at every point. Its bits:
+/// kernels/sequence.h.
+struct Ar1Sequence {
+  static constexpr const char* name = "ar1";
+  static constexpr const char* summary = "a stationary first-order autoregression of normal points";
+
+  double correlation = 0;
+
+  template <class Visitor>
+  void parameters(Visitor& visit) {
+    visit.required("correlation", correlation, within(-0.9999, 0.9999), "of successive points");
+  }
+  void check(const SequenceSetting& setting) const {
+    if (!std::holds_alternative<NormalDesign>(setting.design)) {
+      throw ParameterError("law", "is \"ar1\", which needs a design of law \"normal\"");
+    }
+  }
+  void apply(Plan& plan) const {
+    if (correlation != 0) plan.ar1 = Ar1(correlation);
+  }
+};
+
+/// Successive rows of the design's data file. Every replicate has its own first row, each of the
+/// N - n + 1 possible ones being equally probable.
+struct RowsSequence {
+  static constexpr const char* name = "rows";
+  static constexpr const char* summary = "successive rows of the design's data file";
+
+  template <class Visitor>
+  void parameters(Visitor&) {}
+  void check(const SequenceSetting& setting) const {
+    const auto* design = std::get_if<FileDesign>(&setting.design);
+    if (design == nullptr) {
+      throw ParameterError("law", "is \"rows\", which needs a design of law \"file\"");
+    }
+    if (setting.n > design->rows.size()) {
+      throw ParameterError("law", "is \"rows\", and data.n is " + std::to_string(setting.n) +
+                                      ", more than the " + std::to_string(design->rows.size()) +
+                                      " rows of the file");
+    }
+  }
+  void apply(Plan& plan) const {
+    std::get<FileDesign::Sampler>(plan.design).successive = static_cast<std::uint32_t>(plan.n);
+  }
+};
+
+}  // namespace headlab
