@@ -319,11 +319,15 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
       sets.push_back("queries.points=[[0,0,0,0,0]]");
     const auto scenario = parse_scenario(text_with(), (directory.path / "s.toml").string(), sets,
                                          directory.path.string());
-    if (!is_stage) EXPECT_EQ(name_of(scenario.conditions[0], law.family), law.name);
+    if (!is_stage) {
+      EXPECT_EQ(name_of(scenario.conditions[0], law.family), law.name);
+    }
     // With its defaults written out it is accepted as well, from any folder.
     const std::string resolved = resolved_toml(scenario);
     const auto again = parse_scenario(resolved, "resolved.toml", {}, "/");
-    if (!is_stage) EXPECT_EQ(name_of(again.conditions[0], law.family), law.name);
+    if (!is_stage) {
+      EXPECT_EQ(name_of(again.conditions[0], law.family), law.name);
+    }
     EXPECT_EQ(resolved_toml(again), resolved);
   }
 }
