@@ -61,7 +61,9 @@ TEST(ResolvedScenario, WritesOutDefaultsAndTheArgumentsOfSet) {
   const std::string fixed = resolved_toml(hand_made::scenario({"data.fixed_design=true"}));
   EXPECT_NE(fixed.find("design_seed = 0\n"), std::string::npos) << fixed;
   const std::string haar = resolved_toml(hand_made::scenario({"heads.subspaces={law=\"haar\"}"}));
-  EXPECT_NE(haar.find("subspaces = { law = \"haar\", seed = 0, redraw = false }\n"), std::string::npos) << haar;
+  EXPECT_NE(haar.find("subspaces = { law = \"haar\", seed = 0, redraw = false }\n"),
+            std::string::npos)
+      << haar;
 }
 
 TEST(ResolvedScenario, LeavesSweptKeysToTheSweep) {

@@ -103,8 +103,7 @@ TEST(SampleSizes, DependOnThePlanAlone) {
       const Moments together = moments_of_replicate(*cpu, plans, p, 4);
       EXPECT_EQ(alone.mean, together.mean) << names[p];
       EXPECT_EQ(alone.extremes->max_error, together.extremes->max_error) << names[p];
-      EXPECT_EQ(alone.extremes->min_sample_size, together.extremes->min_sample_size)
-          << names[p];
+      EXPECT_EQ(alone.extremes->min_sample_size, together.extremes->min_sample_size) << names[p];
     }
   }
 }

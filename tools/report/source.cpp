@@ -70,8 +70,7 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   Source source{.document = {}};
   // Only a text this long can have so many conditions.
   constexpr std::size_t min_bytes = 500;
-  const std::size_t count =
-      text.size() > max_conditions * min_bytes ? count_conditions(text) : 0;
+  const std::size_t count = text.size() > max_conditions * min_bytes ? count_conditions(text) : 0;
   source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
                                            : Json::parse(text, nullptr, false);
   if (source.document.is_discarded()) {
