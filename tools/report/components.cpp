@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Components of the error against a swept key, with their relative standard errors.
+/// \file Components of the error against a swept key, with their relative standard errors, and
+/// their differences between conditions.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -26,9 +27,13 @@ struct Drawn {
   double relative() const { return estimate.mcse / std::abs(estimate.value); }
 };
 
+/// What is drawn of a condition.
+enum class Shown { components, differences };
+
 /// All that is drawn, and how.
 struct ComponentsPicture {
   const Json& conditions;
+  Shown shown;
   Sweep sweep;
   Layout layout;
   std::vector<Component> components = {};
@@ -39,8 +44,11 @@ struct ComponentsPicture {
   std::size_t without_place = 0;
   double widest_band = 0;  ///< in pixels
 
-  explicit ComponentsPicture(const Json& all)
-      : conditions(all), sweep(sweep_of(all)), layout(layout_of(sweep, max_panels, max_points)) {
+  explicit ComponentsPicture(const Json& all, Shown what = Shown::components)
+      : conditions(all),
+        shown(what),
+        sweep(sweep_of(all)),
+        layout(layout_of(sweep, max_panels, max_points)) {
     components.push_back(mse_component);
     components.insert(components.end(), std::begin(terms_of_error), std::end(terms_of_error));
     double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -52,6 +60,15 @@ struct ComponentsPicture {
           const Component& component = components[k];
           // A single condition has its components side by side.
           const double place = layout.along ? layout.place(sweep, c) : static_cast<double>(k);
+          if (shown == Shown::differences) {
+            const Json& difference = member(condition, "difference");
+            // A condition that others are subtracted from has none of its own.
+            if (!member(difference, "against").is_number()) continue;
+            of_panel.push_back({&component, c, place,
+                                estimate_of(member(difference, component.key)),
+                                std::numeric_limits<double>::quiet_NaN()});
+            continue;
+          }
           of_panel.push_back(
               {&component, c, place, estimate_of(member(condition, component.key)),
                number_of(member(member(member(condition, "theory"), component.key), "value"))});
@@ -209,7 +226,8 @@ Canvas draw_components(ComponentsPicture& picture) {
       canvas.text({cells[p].left + 18, cells[p].top + 16},
                   shortened(picture.layout.panels[p].title, most), "start", "strong");
     }
-    draw_y_axis(canvas, axes, {"error", axes.y.ticks(5)});
+    draw_y_axis(canvas, axes,
+                {picture.shown == Shown::differences ? "difference" : "error", axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks},
                 relative == 0);
     if (y_range.low < 0 && axes.y.holds(0)) {
@@ -293,7 +311,68 @@ Table components_table(const ComponentsPicture& picture) {
   return table;
 }
 
+/// How many differences of the MSE are told from 0, and the largest of them.
+std::string differences_finding(const ComponentsPicture& picture) {
+  std::size_t known = 0, beyond = 0, largest = 0;
+  Estimate most;
+  for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
+    const Estimate one = estimate_of(member(member(picture.conditions[c], "difference"), "mse"));
+    if (!std::isfinite(one.value)) continue;
+    ++known;
+    if (std::abs(one.value) > band_errors * one.mcse) ++beyond;
+    if (known == 1 || std::abs(one.value) > std::abs(most.value)) most = one, largest = c;
+  }
+  if (known == 0) return "No condition has a difference of the MSE.";
+  return "The MSE differs most at " + picture.sweep.condition_text(largest) + ", by " +
+         estimate_text(most) + "; it differs by more than 2 MCSE in " + std::to_string(beyond) +
+         " of " + std::to_string(known) + (known == 1 ? " condition." : " conditions.");
+}
+
+/// \param complete  the document has every condition of the results
+Table differences_table(const ComponentsPicture& picture, bool complete) {
+  Table table{.caption = "Differences: value ± MCSE",
+              .headings = {"condition", "less condition"},
+              .rows = {}};
+  for (const Component& one : picture.components) table.headings.emplace_back(one.name);
+  for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
+    const Json& difference = member(picture.conditions[c], "difference");
+    const double against = number_of(member(difference, "against"));
+    if (!(against >= 0)) continue;
+    const auto subtracted = static_cast<std::size_t>(against);
+    // A report of many conditions may lack the one that was subtracted.
+    std::vector<std::string> row = {picture.sweep.condition_text(c),
+                                    complete && subtracted < picture.conditions.size()
+                                        ? picture.sweep.condition_text(subtracted)
+                                        : "#" + axis_number(against)};
+    for (const Component& one : picture.components) {
+      row.push_back(estimate_text(estimate_of(member(difference, one.key))));
+    }
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
 }  // namespace
+
+std::vector<Picture> difference_figures(const Source& source) {
+  const std::string subtracted = text_of(member(source.document, "difference_to"));
+  const Json& conditions = source.shown_conditions();
+  if (subtracted.empty() || conditions.empty()) return {};
+  ComponentsPicture picture(conditions, Shown::differences);
+  Table table = differences_table(picture, conditions.size() == source.conditions);
+  if (!picture.layout.along || table.rows.empty()) return {};
+  Canvas canvas = draw_components(picture);
+  const std::string thinned = thin_rows(table);
+  return {{.title = "Differences from " + subtracted,
+           .finding = differences_finding(picture),
+           .canvas = std::move(canvas),
+           .table = std::move(table),
+           .note = sentences(
+               {std::string(picture.layout.numeric() ? "Bands" : "Whiskers") + " are ± 2 MCSE.",
+                "Conditions with one seed have the same training sets, and the MCSE is that of the "
+                "difference replicate by replicate.",
+                picture.layout.left_out, thinned})}};
+}
 
 std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
