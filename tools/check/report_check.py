@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,8 +58,17 @@ SWEEPS = {
     "heads": (64, 60, ""),
     "alone": (1, 7, ""),
     "exact": (2, 20, '"data.fixed_design" = [true]'),
+    "decades": (4, 100, '"heads.kernel.bandwidth" = [0.01, 0.1, 1, 10, 100]'),
     "noise": (2, 100, '"data.noise.sd" = [0.5, 1]'),
 }
+LONG = "ü" * 300 + "x" * 3000 + " <script>&amp;</script> 漢字 \u202e"  # as a name
+CLAIM = """
+[[claim.compare]]
+name = "less noise, less error & <more>"
+less = {{ figure = "mse", at = {{ "data.noise.sd" = 0.5 }} }}
+than = {{ figure = "mse", at = {{ "data.noise.sd" = 1 }} }}
+margin = 0.01
+""".replace("{{", "{").replace("}}", "}")
 
 
 def run(headlab, folder, *arguments):
@@ -85,6 +95,17 @@ def make_reports(headlab, folder):
     headlab_in("import-heads", str(SCENARIOS / "data/small_model"), "--out", "heads.nc")
     headlab_in("hdi", "heads.nc", "--report", "hdi.html")
     (folder / "noise.html").unlink()
+    headlab_in("run", "sixteen.toml", "--quiet", "--difference", "data.n", "--report", "differences.html")
+    headlab_in("run", "noise.toml", "--quiet", "--against", "#0", "--compare", "--set", "data.fixed_design=true",
+               "--report", "against.html")
+    headlab_in("run", str(SCENARIOS / "random_heads.toml"), "--quiet", "--replicates", "256",
+               "--report", "redraw.html")
+    headlab_in("run", "alone.toml", "--quiet", "--set", f"scenario.name={json.dumps(LONG, ensure_ascii=False)}",
+               "--report", "long.html")
+    headlab_in("run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--until", "mse=0.2%", "--report", "until.html")
+    study = (folder / "noise.toml").read_text().replace("replicates = 100", "replicates = 8192")
+    (folder / "claims.toml").write_text(study + CLAIM)
+    headlab_in("validate", "claims.toml", "--quiet", "--report", "claims.html")
     return sorted(folder.glob("*.html"))
 
 
@@ -196,6 +217,24 @@ def page_faults(text):
     return [*outside_faults(text), *figure_faults(root), *outline_faults(root), *contrast_faults(text)]
 
 
+def check_bytes(headlab, folder):
+    """The same results make the same bytes; the time that a report takes is told and not judged."""
+    run(headlab, folder, "run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--out", "quickstart")
+    seconds = []
+    for number in range(5):
+        start = time.perf_counter()
+        run(headlab, folder, "report", "quickstart", "--out", "again.html")
+        seconds.append(time.perf_counter() - start)
+        if (folder / "again.html").read_bytes() != (folder / "quickstart.html").read_bytes():
+            yield "quickstart.html: has other bytes when it is made again"
+    run(headlab, folder, "run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--seed", "8",
+        "--report", "again.html")
+    if (folder / "again.html").read_bytes() == (folder / "quickstart.html").read_bytes():
+        yield "negative control: another seed has the same bytes"
+    size = (folder / "quickstart.html").stat().st_size
+    print(f"report of the quickstart: {size} bytes, {min(seconds):.3f} s (best of {len(seconds)})")
+
+
 def check_pages(pages):
     faults = []
     for page in pages:
@@ -216,7 +255,8 @@ def check_pages(pages):
                           ("default-src", "font-src"),
                           ("--soft:#595959", "--soft:#808080"), ("--soft:#b4b4b4", "--soft:#6f6f6f"),
                           ("--soft:#444", "--soft:#888"), ("<h2", "<h4"),
-                          ('aria-labelledby="title"', 'aria-labelledby="titel"'), ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>")):
+                          ('aria-labelledby="title"', 'aria-labelledby="titel"'),
+                          ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>")):
         wrong = planted.replace(before, after)
         if wrong == planted:
             faults.append(f"negative control: {before} is not there")
@@ -246,6 +286,9 @@ function look(page, document, window, mode) {
   const say = (text) => found.push(page + ", " + mode + ": " + text);
   const ground = light(window.getComputedStyle(document.body).backgroundColor);
   if (mode === "dark" ? ground > 0.3 : ground < 0.7) say("the page is not " + mode);
+  // What is wide scrolls in its own box.
+  if (document.documentElement.scrollWidth > window.innerWidth + 1)
+    say("the page is " + document.documentElement.scrollWidth + " wide in " + window.innerWidth);
   const figures = document.querySelectorAll("figure");
   if (figures.length === 0) say("no figure");
   for (const figure of figures) {
@@ -345,6 +388,7 @@ def check_in_browser(program, folder, pages):
             ("</style>", "text{fill:var(--bg)}</style>", "faint"),
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),
+            ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
             ("</style>", "path{fill:none!important;stroke:none!important}</style>", "no ink")):
         # The last rule counts, in print too.
         wrong.write_text(text.replace(before, after))
@@ -368,7 +412,10 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pages = make_reports(os.path.abspath(sys.argv[1]), folder)
-        faults = check_in_browser(program, folder, pages) if len(sys.argv) == 3 else check_pages(pages)
+        if len(sys.argv) == 3:
+            faults = check_in_browser(program, folder, pages)
+        else:
+            faults = [*check_pages(pages), *check_bytes(os.path.abspath(sys.argv[1]), folder)]
     for fault in faults:
         print(fault)
     print(f"{len(pages)} reports, {len(faults)} faults")
