@@ -116,6 +116,7 @@ TEST_F(ReportCommand, RefusesInOneLine) {
   std::ofstream(folder_ / "damaged" / "summary.json") << "{\"headlab\": ";
   std::filesystem::create_directory(folder_ / "wrong");
   std::ofstream(folder_ / "wrong" / "verdicts.json") << "<html>";
+  std::ofstream(folder_ / "types.json") << R"({"headlab": {}, "conditions": "x"})";
   std::ofstream(folder_ / "notes.html") << "mine";
   std::ofstream(folder_ / "other.json") << "{}";
   expect_refusals({
@@ -129,6 +130,7 @@ TEST_F(ReportCommand, RefusesInOneLine) {
        "--json wrote"},
       {{"report", "damaged"}, "damaged/summary.json: is not JSON, or is damaged - make it again"},
       {{"report", "wrong"}, "wrong/verdicts.json: is not JSON, or is damaged - make it again"},
+      {{"report", "types.json"}, "types.json: its conditions are no list - make it again"},
       {{"report", "other.json", "--out", "nowhere/x.html"},
        "--out: nowhere/x.html: there is no folder nowhere - choose a place you may write to"},
       {{"report", "empty", "--out", "-"},

@@ -38,6 +38,7 @@ struct ComponentsPicture {
   Layout layout;
   std::vector<Component> components = {};
   std::vector<std::vector<Drawn>> drawn = {};  ///< [panels]
+  std::vector<double> all_places = {};         ///< of every condition shown, drawn or not
   ScaleKind y_kind = ScaleKind::linear;
   bool compared = false;
   bool has_relative = false;
@@ -60,6 +61,7 @@ struct ComponentsPicture {
           const Component& component = components[k];
           // A single condition has its components side by side.
           const double place = layout.along ? layout.place(sweep, c) : static_cast<double>(k);
+          all_places.push_back(place);
           if (shown == Shown::differences) {
             const Json& difference = member(condition, "difference");
             // A condition that others are subtracted from has none of its own.
@@ -83,6 +85,12 @@ struct ComponentsPicture {
       }
     }
     if (low > 0 && high / low > log_from) y_kind = ScaleKind::logarithmic;
+    // A panel of what others are subtracted from has nothing to show.
+    for (std::size_t p = drawn.size(); p-- > 0;) {
+      if (!drawn[p].empty()) continue;
+      drawn.erase(drawn.begin() + static_cast<std::ptrdiff_t>(p));
+      layout.panels.erase(layout.panels.begin() + static_cast<std::ptrdiff_t>(p));
+    }
   }
 
   /// The numbers that the error axis has to hold.
@@ -104,13 +112,6 @@ struct ComponentsPicture {
     std::vector<double> all;
     for (const auto& panel : drawn) {
       for (const Drawn& one : panel) all.push_back(100 * one.relative());
-    }
-    return all;
-  }
-  std::vector<double> places() const {
-    std::vector<double> all;
-    for (const auto& panel : drawn) {
-      for (const Drawn& one : panel) all.push_back(one.place);
     }
     return all;
   }
@@ -194,11 +195,10 @@ Canvas draw_components(ComponentsPicture& picture) {
   const bool single = panels == 1;
   const double main = single ? 220 : 160, relative = picture.has_relative ? 62 : 0;
   const std::vector<Tick> ticks = picture.ticks();
-  const std::vector<double> places = picture.places();
   const ScaleKind x_kind = picture.layout.scale();
   const bool words = !picture.layout.numeric();
-  const Range x_range =
-      words ? Range{-0.5, static_cast<double>(ticks.size()) - 0.5} : range_of(x_kind, places, 0.03);
+  const Range x_range = words ? Range{-0.5, static_cast<double>(ticks.size()) - 0.5}
+                              : range_of(x_kind, picture.all_places, 0.03);
   const double width = figure_width / (single ? 1 : 2) - 78;
   const Scale widths(x_kind, x_range.low, x_range.high, 0, width);
   const double below = room_for_labels(widths, ticks).height + 28;
@@ -294,6 +294,7 @@ Table components_table(const ComponentsPicture& picture) {
   Table table{
       .caption = "Error and its components: value ± MCSE", .headings = {"condition"}, .rows = {}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
+  if (picture.compared) table.headings.emplace_back("MSE by closed form");
   table.headings.insert(table.headings.end(), {"relative MCSE of the MSE", "replicates"});
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Json& condition = picture.conditions[c];
@@ -302,6 +303,10 @@ Table components_table(const ComponentsPicture& picture) {
     for (const Component& one : picture.components) {
       row.push_back(estimate_text(estimate_of(member(condition, one.key))));
     }
+    if (picture.compared) {
+      row.push_back(
+          short_number(number_of(member(member(member(condition, "theory"), "mse"), "value")), 6));
+    }
     const Estimate mse = estimate_of(member(condition, "mse"));
     row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
     const double replicates = number_of(member(condition, "replicates"));
@@ -309,6 +314,18 @@ Table components_table(const ComponentsPicture& picture) {
     table.rows.push_back(row);
   }
   return table;
+}
+
+/// What bands or whiskers show, and where they are too small to be seen.
+std::string bands_text(const ComponentsPicture& picture) {
+  constexpr double line_width = 1.8, mark_height = 8;  // in pixels
+  if (picture.widest_band == 0) return "";
+  const bool bands = picture.layout.numeric();
+  const std::string range = bands ? "Bands" : "Whiskers";
+  if (picture.widest_band >= (bands ? line_width : mark_height)) return range + " are ± 2 MCSE.";
+  return range + " of ± 2 MCSE are " +
+         (bands ? "narrower than the lines: see " : "shorter than the marks: see ") +
+         (picture.has_relative ? "the lower panel." : "the table.");
 }
 
 /// How many differences of the MSE are told from 0, and the largest of them.
@@ -368,7 +385,7 @@ std::vector<Picture> difference_figures(const Source& source) {
            .canvas = std::move(canvas),
            .table = std::move(table),
            .note = sentences(
-               {std::string(picture.layout.numeric() ? "Bands" : "Whiskers") + " are ± 2 MCSE.",
+               {bands_text(picture),
                 "Conditions with one seed have the same training sets, and the MCSE is that of the "
                 "difference replicate by replicate.",
                 picture.layout.left_out, thinned})}};
@@ -380,13 +397,6 @@ std::vector<Picture> components_figures(const Source& source) {
   Canvas canvas = draw_components(picture);
   Table table = components_table(picture);
   const std::string thinned = thin_rows(table);
-  constexpr double line_width = 1.8;
-  const char* range = picture.layout.numeric() ? "Bands" : "Whiskers";
-  const std::string bands =
-      picture.widest_band == 0 ? ""
-      : picture.widest_band < line_width
-          ? std::string(range) + " of ± 2 MCSE are narrower than the lines: see the lower panel."
-          : std::string(range) + " are ± 2 MCSE.";
   return {{.title = picture.layout.along
                         ? "Components of the error against " + picture.layout.along->title()
                         : "Components of the error",
@@ -394,7 +404,7 @@ std::vector<Picture> components_figures(const Source& source) {
            .canvas = std::move(canvas),
            .table = std::move(table),
            .note = sentences(
-               {bands, picture.compared ? "Dotted lines are closed forms." : "",
+               {bands_text(picture), picture.compared ? "Dotted lines are closed forms." : "",
                 picture.without_place > 0
                     ? std::to_string(picture.without_place) +
                           " values that are undefined or not positive are in the table alone."
