@@ -10,6 +10,7 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t min_nodes = 8;
+constexpr std::size_t min_draws = 16;  ///< of nodes that hold figures of draws
 
 /// Moments of the ensemble, as of a single head of weight 1, from those of its heads: the mean is
 /// linear in them, and a comoment is a sum over pairs.
@@ -45,10 +46,9 @@ Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
 
 /// The mean squared error over the first `size` nodes.
 MseAfter mse_of(const MomentLayout& layout, const std::vector<Moments>& nodes, std::size_t size,
-                std::span<const double> truth) {
-  const double weight = 1;
+                std::span<const double> head_weights, std::span<const double> truth) {
   const auto mse = [&](const Moments& moments) {
-    return error_terms(layout, moments, {&weight, 1}, truth).mse;
+    return error_terms(layout, moments, head_weights, truth).mse;
   };
   std::vector<Moments> after(size + 1);  // after[j]: nodes j .. size - 1 merged
   std::vector<double> counts(size);
@@ -75,23 +75,30 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth, std::size_t most) {
   MomentLayout layout = tree.layout();
+  // Nodes of draws hold figures of the ensemble already.
+  const bool draws = layout.per_draw;
+  const double alone = 1;
+  const std::span<const double> weights = draws ? head_weights : std::span(&alone, 1);
   std::vector<Moments> nodes;
   for (const Node& node : tree.jackknife_nodes()) {
-    nodes.push_back(ensemble_moments(layout, node.moments, head_weights));
+    nodes.push_back(draws ? node.moments : ensemble_moments(layout, node.moments, head_weights));
   }
-  layout.heads = 1;
-  layout.mode = MomentMode::pairwise;
+  if (!draws) {
+    layout.heads = 1;
+    layout.mode = MomentMode::pairwise;
+  }
   std::vector<MseAfter> all;
-  if (nodes.size() < min_nodes) return all;
-  const auto last = static_cast<double>(nodes.size());
-  const double factor = std::pow(last / min_nodes, 1 / std::max<double>(1, double(most) - 1));
+  const std::size_t first = draws ? min_draws : min_nodes;
+  if (nodes.size() < first) return all;
+  const auto start = static_cast<double>(first), last = static_cast<double>(nodes.size());
+  const double factor = std::pow(last / start, 1 / std::max<double>(1, double(most) - 1));
   std::size_t done = 0;
   for (std::size_t i = 0; i < most; ++i) {
-    const double size = min_nodes * std::pow(factor, static_cast<double>(i));
+    const double size = start * std::pow(factor, static_cast<double>(i));
     const auto whole = i + 1 == most ? nodes.size() : static_cast<std::size_t>(std::lround(size));
     if (whole <= done || whole > nodes.size()) continue;
     done = whole;
-    all.push_back(mse_of(layout, nodes, whole, truth));
+    all.push_back(mse_of(layout, nodes, whole, weights, truth));
   }
   return all;
 }

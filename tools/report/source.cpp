@@ -79,6 +79,10 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   const std::optional<SourceKind> kind = kind_of(source.document);
   if (!kind) return std::nullopt;
   source.kind = *kind;
+  const bool of_conditions = *kind == SourceKind::run || *kind == SourceKind::theory;
+  if (of_conditions && !source.shown_conditions().is_array()) {
+    throw InvalidInput(file + ": its conditions are no list - make it again");
+  }
   source.conditions = std::max(count, source.shown_conditions().size());
   if (source.kind == SourceKind::verdicts || source.kind == SourceKind::run) return source;
   source.command = text_of(member(source.document, "replay"));

@@ -48,15 +48,15 @@ std::string outcome_text(const Json& verdict) {
 std::string counterexample_text(const Json& verdict) {
   const Json& certificate = member(verdict, "certificate");
   if (!certificate.is_object()) return "";
-  std::string text = "counterexample";
+  std::string text;
   const std::vector<const Json*> both = items_of(member(certificate, "mse"));
   if (both.size() == 2) {
-    text += ": MSE " + estimate_text(estimate_of(*both[0])) + " against " +
-            estimate_text(estimate_of(*both[1]));
+    text = "MSE " + estimate_text(estimate_of(*both[0])) + " against " +
+           estimate_text(estimate_of(*both[1]));
   }
   const double z = number_of(member(certificate, "z"));
-  if (!std::isnan(z)) text += ", z " + short_number(z);
-  return text;
+  if (!std::isnan(z)) text += (text.empty() ? "z " : ", z ") + short_number(z, 3);
+  return text.empty() ? "one was found" : text;
 }
 
 }  // namespace headlab::tools
