@@ -38,6 +38,20 @@ TEST(MseByReplicates, EndsWithTheEstimateOfTheRun) {
   }
 }
 
+// Nodes of draws hold figures, not moments of the heads.
+TEST(MseByReplicates, EndsWithTheEstimateOfARunOfDraws) {
+  const ConditionResult run =
+      one_result({"heads.subspaces={ law = \"haar\", redraw = true }", "run.replicates=304"}, 304);
+  const auto all = mse_by_replicates(run.tree, run.plan.head_weights, run.plan.truth);
+  ASSERT_FALSE(all.empty());
+  EXPECT_GE(all.front().nodes, 16u);
+  EXPECT_EQ(all.back().replicates, 304u);
+  EXPECT_NEAR(all.back().mse.value / run.estimates.mse.value, 1, 1e-12);
+  EXPECT_NEAR(all.back().mse.mcse / run.estimates.mse.mcse, 1, 1e-8);
+  // The control: fewer draws have another estimate.
+  EXPECT_GT(std::abs(all.front().mse.value / run.estimates.mse.value - 1), 1e-9);
+}
+
 TEST(MseByReplicates, HasTheEstimateOfAShorterRunBelowTheFirstLeaf) {
   // Until then every replicate is a node, so that a shorter run has the same nodes.
   const ConditionResult run = one_result({}, 200);
