@@ -10,7 +10,6 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t min_nodes = 8;
-constexpr std::size_t min_draws = 16;  ///< of nodes that hold figures of draws
 
 /// Moments of the ensemble, as of a single head of weight 1, from those of its heads: the mean is
 /// linear in them, and a comoment is a sum over pairs.
@@ -75,30 +74,31 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth, std::size_t most) {
   MomentLayout layout = tree.layout();
-  // Nodes of draws hold figures of the ensemble already.
-  const bool draws = layout.per_draw;
-  const double alone = 1;
-  const std::span<const double> weights = draws ? head_weights : std::span(&alone, 1);
   std::vector<Moments> nodes;
+  const double weight = 1;
   for (const Node& node : tree.jackknife_nodes()) {
-    nodes.push_back(draws ? node.moments : ensemble_moments(layout, node.moments, head_weights));
+    // Figures of draws are those of the ensemble already.
+    nodes.push_back(layout.per_draw ? node.moments
+                                    : ensemble_moments(layout, node.moments, head_weights));
   }
-  if (!draws) {
+  if (!layout.per_draw) {
     layout.heads = 1;
     layout.mode = MomentMode::pairwise;
+    head_weights = {&weight, 1};
   }
+  const std::size_t first = layout.per_draw ? min_draws_for_mcse : min_nodes;
   std::vector<MseAfter> all;
-  const std::size_t first = draws ? min_draws : min_nodes;
   if (nodes.size() < first) return all;
-  const auto start = static_cast<double>(first), last = static_cast<double>(nodes.size());
-  const double factor = std::pow(last / start, 1 / std::max<double>(1, double(most) - 1));
+  const auto least = static_cast<double>(first);
+  const auto last = static_cast<double>(nodes.size());
+  const double factor = std::pow(last / least, 1 / std::max<double>(1, double(most) - 1));
   std::size_t done = 0;
   for (std::size_t i = 0; i < most; ++i) {
-    const double size = start * std::pow(factor, static_cast<double>(i));
+    const double size = least * std::pow(factor, static_cast<double>(i));
     const auto whole = i + 1 == most ? nodes.size() : static_cast<std::size_t>(std::lround(size));
     if (whole <= done || whole > nodes.size()) continue;
     done = whole;
-    all.push_back(mse_of(layout, nodes, whole, weights, truth));
+    all.push_back(mse_of(layout, nodes, whole, head_weights, truth));
   }
   return all;
 }
