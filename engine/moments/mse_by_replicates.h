@@ -21,10 +21,11 @@ struct MseAfter {
 
 /// The mean squared error over the first nodes of a run, at up to `most` numbers of nodes from 8 on
 /// that grow by a constant factor; the last is that of all. Empty for fewer than 8 nodes. Where
-/// heads or queries are drawn again it begins at 16 draws, below which there is no standard error.
-/// Standard errors are jackknives over the nodes of the whole run, so that an early one has fewer
-/// nodes than the run had when it was there. \param head_weights [H] \param truth        [Q], m at
-/// the queries
+/// heads or queries are drawn again it begins at 16 nodes, each of one draw or more: below 16 draws
+/// there is no standard error. Standard errors are jackknives over the nodes of the whole run, so
+/// that an early one has fewer nodes than the run had when it was there.
+/// \param head_weights [H]
+/// \param truth        [Q], m at the queries; not used where nodes hold figures of draws
 std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth, std::size_t most = 12);
