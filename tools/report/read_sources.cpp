@@ -12,8 +12,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/words.h"
 #include "engine/results/results_reader.h"
-#include "tools/cli/options.h"
 
 namespace headlab::tools {
 namespace {
@@ -33,13 +33,13 @@ std::string read_text(const std::string& path) {
 /// \param sets  the --set arguments, a line each
 std::string run_command(const std::string& scenario, const std::string& sets,
                         const Json& document) {
-  std::string command = "headlab run " + tools::quoted(scenario);
+  std::string command = "headlab run " + shell_word(scenario);
   std::istringstream lines(sets);
-  for (std::string set; std::getline(lines, set);) command += " --set " + tools::quoted(set);
+  for (std::string set; std::getline(lines, set);) command += " --set " + shell_word(set);
   const std::string backend = text_of(member(member(document, "headlab"), "backend"));
   if (!backend.empty()) command += " --backend " + backend;
   const std::string until = text_of(member(member(document, "until"), "text"));
-  if (!until.empty()) command += " --until " + tools::quoted(until);
+  if (!until.empty()) command += " --until " + shell_word(until);
   return command + " --out DIR && headlab report DIR";
 }
 
