@@ -177,7 +177,7 @@ class ClaimReader {
                   .key = key,
                   .text = {}};
     side.text = side.figure.text();
-    const std::string where = short_text(conditions_.at(side.condition));
+    const std::string where = conditions_.text(side.condition);
     if (!where.empty()) side.text += " at " + where;
     return side;
   }

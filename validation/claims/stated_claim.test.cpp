@@ -288,6 +288,21 @@ TEST(StatedClaims, NoCounterexampleOfWhatStandsOrIsOfOneCondition) {
   }
 }
 
+// 0.30000000000000004 of a linspace is what a claim calls 0.3, and 0.3 + 1e-9 is not.
+TEST(StatedClaims, SweptNumbersAreFoundUpToRounding) {
+  const std::string text = world.substr(0, world.find("[sweep]")) +
+                           "[sweep]\n\"data.noise.sd\" = { linspace = [0.1, 0.9, 9] }\n";
+  const auto claim = [](const std::string& sd) {
+    return compare("of = { figure = \"mse\", at = { \"data.noise.sd\" = " + sd +
+                   " } }\nat_most = 1\nmargin = 0");
+  };
+  for (int i = 1; i <= 9; ++i) {
+    EXPECT_EQ(validate_scenario(text + claim("0." + std::to_string(i))).rows.at(0).verdict,
+              Verdict::supported);
+  }
+  EXPECT_THROW(validate_scenario(text + claim("0.300000001")), InvalidInput);
+}
+
 // The mean over draws of heads is a claim of its own.
 TEST(StatedClaims, HeadsMayBeDrawnAgain) {
   std::string text = world + compare(

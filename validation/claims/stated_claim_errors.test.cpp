@@ -173,6 +173,35 @@ TEST(StatedClaimErrors, NeedNoSweep) {
   EXPECT_NE(at.find("\"heads.count\" is not swept - there is no [sweep]"), std::string::npos) << at;
 }
 
+// Laws of one name are told apart by their whole tables, in claims and in what is said of them.
+TEST(StatedClaimErrors, LawsOfOneNameNeedTheirTables) {
+  const std::string alone = world.substr(0, world.find("[sweep]"));
+  const std::string laws =
+      alone +
+      "[sweep]\n\"heads.subspaces\" = [{ law = \"equiangular\", angle = 0.5 }, { law = "
+      "\"equiangular\", angle = 0.9 }]\n";
+  const auto claim = [](const std::string& value) {
+    return compare("of = { figure = \"mse\", at = { \"heads.subspaces\" = " + value +
+                   " } }\nat_most = 1\nmargin = 0");
+  };
+  const std::string by_name = message_of(laws + claim("\"equiangular\""));
+  EXPECT_NE(by_name.find("claim.compare[0].of: heads.subspaces = \"equiangular\" is the name of "
+                         "more than one law of the sweep - write the whole table"),
+            std::string::npos)
+      << by_name;
+  const Validation validation =
+      validate_scenario(laws + claim("{ law = \"equiangular\", angle = 0.9 }"), {.threads = 2});
+  EXPECT_NE(validation.rows.at(0).decisive.what.find("angle = 0.9"), std::string::npos)
+      << validation.rows.at(0).decisive.what;
+  const std::string repeated = message_of(
+      alone + "[sweep]\n\"heads.count\" = [2, 2]\n" +
+      compare("of = { figure = \"mse\", at = { \"heads.count\" = 2 } }\nat_most = 1\nmargin = 0"));
+  EXPECT_NE(repeated.find("fits 2 conditions that are the same - leave repeated values out of "
+                          "[sweep]"),
+            std::string::npos)
+      << repeated;
+}
+
 TEST(StatedClaimErrors, RejectsScenariosThatCannotDecide) {
   const std::string claim = compare("less = " + orthogonal + "\nthan = " + aligned +
                                     "\nfor_each = [\"heads.count\"]\nmargin = 0");

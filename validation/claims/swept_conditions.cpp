@@ -2,6 +2,7 @@
 #include "validation/claims/swept_conditions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -12,23 +13,27 @@
 namespace headlab {
 namespace {
 
+std::optional<double> number_of(const Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value.data)) {
+    return static_cast<double>(*whole);
+  }
+  if (const auto* real = std::get_if<double>(&value.data)) return *real;
+  return std::nullopt;
+}
+
 bool same_value(const Value& a, const Value& b) {
-  const auto number = [](const Value& value) -> std::optional<double> {
-    if (const auto* whole = std::get_if<std::int64_t>(&value.data)) {
-      return static_cast<double>(*whole);
-    }
-    if (const auto* real = std::get_if<double>(&value.data)) return *real;
-    return std::nullopt;
-  };
-  if (number(a) && number(b)) return number(a) == number(b);
+  if (number_of(a) && number_of(b)) return number_of(a) == number_of(b);
   const auto* one = std::get_if<Value::Array>(&a.data);
   const auto* other = std::get_if<Value::Array>(&b.data);
   if (one && other) return std::ranges::equal(*one, *other, same_value);
   return to_toml(a) == to_toml(b);
 }
 
-/// True where `written` in a claim means the swept value: by value, or a law by its name.
+/// True where `written` in a claim means the swept value: by value, or a law by its name. Values of
+/// a linspace differ from the decimal numbers of a claim by rounding.
 bool means(const Value& written, const Value& swept) {
+  const std::optional<double> a = number_of(written), b = number_of(swept);
+  if (a && b) return std::abs(*a - *b) <= 1e-12 * std::max(std::abs(*a), std::abs(*b));
   const auto* name = std::get_if<std::string>(&written.data);
   const std::string* law = law_of(swept);
   return name && law ? *name == *law : same_value(written, swept);
@@ -39,19 +44,19 @@ std::string short_text(const Value& value) {
   return law ? *law : to_toml(value);
 }
 
-}  // namespace
-
-const std::string* law_of(const Value& value) {
-  const Value* law = value.find("law");
-  return law == nullptr ? nullptr : std::get_if<std::string>(&law->data);
-}
-
 std::string short_text(const SweptValues& values) {
   std::string text;
   for (const auto& [key, value] : values) {
     text += (text.empty() ? "" : ", ") + key + " = " + short_text(value);
   }
   return text;
+}
+
+}  // namespace
+
+const std::string* law_of(const Value& value) {
+  const Value* law = value.find("law");
+  return law == nullptr ? nullptr : std::get_if<std::string>(&law->data);
 }
 
 SweptConditions::SweptConditions(const Scenario& scenario) : keys_(scenario.swept) {
@@ -81,8 +86,8 @@ std::size_t SweptConditions::find(const Location& location, const std::string& k
     if (!found.empty()) continue;
     std::vector<std::string> swept;
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      const std::string text = short_text(*value_of(i, name));
-      if (std::ranges::find(swept, text) == swept.end()) swept.push_back(text);
+      const std::string value_is = value_text(i, name);
+      if (std::ranges::find(swept, value_is) == swept.end()) swept.push_back(value_is);
     }
     reject(location, key,
            "no condition has " + short_text(wanted) + " (" + name + " is " + listed(swept) + ")");
@@ -93,11 +98,44 @@ std::size_t SweptConditions::find(const Location& location, const std::string& k
     const auto differs = [&](std::size_t i) {
       return !same_value(*value_of(i, name), *value_of(found[0], name));
     };
-    if (std::ranges::any_of(found, differs)) open.push_back(name);
+    if (!std::ranges::any_of(found, differs)) continue;
+    const auto named = [&](const auto& one) { return one.first == name; };
+    const auto given = std::ranges::find_if(wanted, named);
+    if (given != wanted.end()) {
+      reject(location, key,
+             name + " = " + short_text(given->second) +
+                 " is the name of more than one law of the sweep - write the whole table");
+    }
+    open.push_back(name);
+  }
+  if (open.empty()) {
+    reject(location, key,
+           "fits " + std::to_string(found.size()) +
+               " conditions that are the same - leave repeated values out of [sweep]");
   }
   reject(location, key,
          "fits " + std::to_string(found.size()) + " conditions - add " + listed(open) +
              " to `at`, or to `for_each`");
+}
+
+std::string SweptConditions::text(std::size_t i) const {
+  std::string all;
+  for (const auto& [key, value] : values_[i]) {
+    all += (all.empty() ? "" : ", ") + key + " = " + value_text(i, key);
+  }
+  return all;
+}
+
+std::string SweptConditions::value_text(std::size_t i, const std::string& key) const {
+  const Value& value = *value_of(i, key);
+  const std::string* law = law_of(value);
+  if (law == nullptr) return to_toml(value);
+  for (std::size_t j = 0; j < values_.size(); ++j) {
+    const Value& other = *value_of(j, key);
+    const std::string* name = law_of(other);
+    if (name != nullptr && *name == *law && !same_value(value, other)) return to_toml(value);
+  }
+  return *law;
 }
 
 std::vector<SweptValues> SweptConditions::choices(const std::vector<std::string>& keys) const {

@@ -18,15 +18,14 @@ using SweptValues = std::vector<std::pair<std::string, Value>>;
 /// The name of a law, where the value is the table of one.
 const std::string* law_of(const Value& value);
 
-/// "heads.count = 4, heads.subspaces = orthogonal"
-std::string short_text(const SweptValues& values);
-
 /// The conditions of a scenario by their swept values.
 class SweptConditions {
  public:
   explicit SweptConditions(const Scenario& scenario);
 
-  const SweptValues& at(std::size_t i) const { return values_[i]; }
+  /// Values of a condition: "heads.count = 4, heads.subspaces = orthogonal", a law by its name
+  /// unless the sweep has another of that name.
+  std::string text(std::size_t i) const;
 
   /// Throws InvalidInput where the key is not swept.
   void require_swept(const Location& location, const std::string& key,
@@ -43,6 +42,7 @@ class SweptConditions {
 
  private:
   const Value* value_of(std::size_t i, const std::string& key) const;
+  std::string value_text(std::size_t i, const std::string& key) const;
 
   std::vector<std::string> keys_;
   std::vector<SweptValues> values_;  ///< [conditions]
