@@ -293,6 +293,19 @@ TEST(ReportPage, OpensWithWhatSurvives) {
   EXPECT_FALSE(contains(page_of({}), "What survives"));
 }
 
+TEST(ReportPage, NamesTheFiguresOfACounterexample) {
+  const std::string before = R"({"headlab": {"version": "1"}, "claims": [{"claim": "c", "form": "f",
+    "verdict": "refuted", "certificate": {"figures": )";
+  const std::string after = R"(, "conditions": [0, 1],
+    "values": [{"value": 1, "mcse": 0.1}, {"value": 2, "mcse": 0.1}], "z": 7}}]})";
+  const auto page_with = [&](const std::string& figures) {
+    return report_page({source_of_document(before + figures + after)});
+  };
+  EXPECT_TRUE(contains(page_with(R"(["mse", "mse"])"), "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z 7"));
+  EXPECT_TRUE(contains(page_with(R"(["mse", "variance_term"])"),
+                       "MSE 1.00 ± 0.10 against variance_term 2.00 ± 0.10, z 7"));
+}
+
 TEST(ReportPage, StandsWhateverADocumentLacks) {
   for (const char* document :
        {R"({"headlab": {}, "conditions": []})", R"({"headlab": {}, "conditions": [{}, 3, null]})",

@@ -13,8 +13,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/words.h"
 #include "engine/results/results_reader.h"
-#include "tools/cli/options.h"
 
 namespace headlab::tools {
 namespace {
@@ -44,13 +44,13 @@ std::string against_argument(const Json& document) {
 /// \param sets  the --set arguments, a line each
 std::string run_command(const std::string& scenario, const std::string& sets,
                         const Json& document) {
-  std::string command = "headlab run " + tools::quoted(scenario);
+  std::string command = "headlab run " + shell_word(scenario);
   std::istringstream lines(sets);
-  for (std::string set; std::getline(lines, set);) command += " --set " + tools::quoted(set);
+  for (std::string set; std::getline(lines, set);) command += " --set " + shell_word(set);
   const std::string backend = text_of(member(member(document, "headlab"), "backend"));
   if (!backend.empty()) command += " --backend " + backend;
   const std::string until = text_of(member(member(document, "until"), "text"));
-  if (!until.empty()) command += " --until " + tools::quoted(until);
+  if (!until.empty()) command += " --until " + shell_word(until);
   const Json& conditions = member(document, "conditions");
   if (std::ranges::any_of(items_of(conditions), [](const Json* condition) {
         return member(*condition, "theory").is_object();
@@ -58,7 +58,7 @@ std::string run_command(const std::string& scenario, const std::string& sets,
     command += " --compare";
   }
   if (const std::string against = against_argument(document); !against.empty()) {
-    command += " --against " + tools::quoted(against);
+    command += " --against " + shell_word(against);
   }
   return command + " --out DIR && headlab report DIR";
 }

@@ -7,7 +7,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "tools/cli/options.h"
+#include "engine/files/words.h"
 
 namespace headlab::tools {
 namespace {
@@ -88,7 +88,7 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   source.command = text_of(member(source.document, "replay"));
   if (source.kind == SourceKind::heads) {
     const double seed = number_of(member(member(source.document, "headlab"), "seed"));
-    source.command = "headlab hdi " + quoted(text_of(member(source.document, "file")));
+    source.command = "headlab hdi " + shell_word(text_of(member(source.document, "file")));
     if (seed > 0) source.command += " --seed " + number_text(seed);
   }
   return source;
