@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Lists of words in messages, and the word that a misspelt one stands for.
+/// \file Words in messages: lists of them, the one that a misspelt word stands for, and words of a
+/// command.
 #pragma once
 
 #include <string>
@@ -15,5 +16,8 @@ std::string listed(const std::vector<std::string>& words);
 
 /// " (allowed: a, b)" and, where one is close to `word`, " - did you mean "b"?"
 std::string suggestion(const std::string& word, const std::vector<std::string>& allowed);
+
+/// A word as a shell takes it: quoted unless it is plain.
+std::string shell_word(const std::string& word);
 
 }  // namespace headlab

@@ -45,10 +45,9 @@ Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
 
 /// The mean squared error over the first `size` nodes.
 MseAfter mse_of(const MomentLayout& layout, const std::vector<Moments>& nodes, std::size_t size,
-                std::span<const double> truth) {
-  const double weight = 1;
+                std::span<const double> head_weights, std::span<const double> truth) {
   const auto mse = [&](const Moments& moments) {
-    return error_terms(layout, moments, {&weight, 1}, truth).mse;
+    return error_terms(layout, moments, head_weights, truth).mse;
   };
   std::vector<Moments> after(size + 1);  // after[j]: nodes j .. size - 1 merged
   std::vector<double> counts(size);
@@ -76,22 +75,30 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> truth, std::size_t most) {
   MomentLayout layout = tree.layout();
   std::vector<Moments> nodes;
+  const double weight = 1;
   for (const Node& node : tree.jackknife_nodes()) {
-    nodes.push_back(ensemble_moments(layout, node.moments, head_weights));
+    // Figures of draws are those of the ensemble already.
+    nodes.push_back(layout.per_draw ? node.moments
+                                    : ensemble_moments(layout, node.moments, head_weights));
   }
-  layout.heads = 1;
-  layout.mode = MomentMode::pairwise;
+  if (!layout.per_draw) {
+    layout.heads = 1;
+    layout.mode = MomentMode::pairwise;
+    head_weights = {&weight, 1};
+  }
+  const std::size_t first = layout.per_draw ? min_draws_for_mcse : min_nodes;
   std::vector<MseAfter> all;
-  if (nodes.size() < min_nodes) return all;
+  if (nodes.size() < first) return all;
+  const auto least = static_cast<double>(first);
   const auto last = static_cast<double>(nodes.size());
-  const double factor = std::pow(last / min_nodes, 1 / std::max<double>(1, double(most) - 1));
+  const double factor = std::pow(last / least, 1 / std::max<double>(1, double(most) - 1));
   std::size_t done = 0;
   for (std::size_t i = 0; i < most; ++i) {
-    const double size = min_nodes * std::pow(factor, static_cast<double>(i));
+    const double size = least * std::pow(factor, static_cast<double>(i));
     const auto whole = i + 1 == most ? nodes.size() : static_cast<std::size_t>(std::lround(size));
     if (whole <= done || whole > nodes.size()) continue;
     done = whole;
-    all.push_back(mse_of(layout, nodes, whole, truth));
+    all.push_back(mse_of(layout, nodes, whole, head_weights, truth));
   }
   return all;
 }

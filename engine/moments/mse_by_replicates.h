@@ -20,11 +20,12 @@ struct MseAfter {
 };
 
 /// The mean squared error over the first nodes of a run, at up to `most` numbers of nodes from 8 on
-/// that grow by a constant factor; the last is that of all. Empty for fewer than 8 nodes. Standard
-/// errors are jackknives over the nodes of the whole run, so that an early one has fewer nodes than
-/// the run had when it was there.
+/// that grow by a constant factor; the last is that of all. Empty for fewer than 8 nodes. Where
+/// heads or queries are drawn again, the least is 16 nodes (min_draws_for_mcse). Standard errors
+/// are jackknives over the nodes of the whole run, so that an early one has fewer nodes than the
+/// run had when it was there.
 /// \param head_weights [H]
-/// \param truth        [Q], m at the queries
+/// \param truth [Q], m at the queries
 std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth, std::size_t most = 12);

@@ -49,6 +49,26 @@ TEST(MseByReplicates, HasTheEstimateOfAShorterRunBelowTheFirstLeaf) {
   }
 }
 
+TEST(MseByReplicates, IsThatOfDraws) {
+  const std::vector<std::string> heads = {"heads.subspaces={ law = \"haar\", redraw = true }"};
+  for (const std::uint64_t replicates : {128u, 1024u, 4096u}) {
+    const ConditionResult run = one_result(heads, replicates);
+    ASSERT_TRUE(run.tree.layout().per_draw);
+    const auto all = mse_by_replicates(run.tree, run.plan.head_weights, run.plan.truth);
+    ASSERT_FALSE(all.empty());
+    EXPECT_EQ(all.front().nodes, 16u);
+    EXPECT_GE(all.front().replicates, 128u);
+    EXPECT_EQ(all.back().replicates, replicates);
+    EXPECT_NEAR(all.back().mse.value / run.estimates.mse.value, 1, 1e-12);
+    EXPECT_NEAR(all.back().mse.mcse / run.estimates.mse.mcse, 1, 1e-8);
+  }
+  // The control: fewer draws are another estimate, and too few have no standard error.
+  const ConditionResult longer = one_result(heads, 4096), shorter = one_result(heads, 1024);
+  EXPECT_GT(std::abs(longer.estimates.mse.value / shorter.estimates.mse.value - 1), 1e-9);
+  const ConditionResult few = one_result(heads, 120);
+  EXPECT_TRUE(mse_by_replicates(few.tree, few.plan.head_weights, few.plan.truth).empty());
+}
+
 TEST(MseByReplicates, IsEmptyBelowEightNodes) {
   const ConditionResult few = one_result({}, 7);
   EXPECT_TRUE(mse_by_replicates(few.tree, few.plan.head_weights, few.plan.truth).empty());

@@ -104,7 +104,8 @@ void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_conditio
 }
 
 std::uint64_t whole_nodes_from(std::uint64_t replicates) {
-  // A run of more replicates may have larger nodes. Draws of heads or queries are leaves throughout.
+  // A run of more replicates may have larger nodes. Draws of heads or queries are leaves
+  // throughout.
   const MomentLayout leaves{.per_draw = true};
   for (std::uint64_t before = 0; before != replicates;) {
     before = replicates;

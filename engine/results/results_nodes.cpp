@@ -201,7 +201,7 @@ void write_extremes(const NetcdfGroup& group, const std::vector<NumberedTree>& t
     const std::optional<Extremes>& extremes = one.tree->kept_extremes();
     errors.push_back(extremes ? &extremes->max_error : nullptr);
     sample_sizes.push_back(extremes && extremes->min_sample_size ? &*extremes->min_sample_size
-                                                                   : nullptr);
+                                                                 : nullptr);
   }
   const auto known = [](const ExtremeList* list) { return list != nullptr; };
   if (std::ranges::none_of(errors, known)) return;

@@ -41,12 +41,26 @@ TEST(SummaryJson, HasTheDocumentedKeysInOrder) {
             (Keys{"version", "git", "backend", "simd", "device", "threads", "seed"}));
   ASSERT_EQ(json["conditions"].size(), 1u);
   const Json& condition = json["conditions"][0];
-  EXPECT_EQ(keys_of(condition),
-            (Keys{"parameters", "replicates", "n", "estimator", "head_weights", "mse",
-                  "bias_squared", "variance_term", "covariance_term", "bias_squared_plugin",
-                  "head_variance_mean", "head_covariance_mean", "output_correlation", "indices",
-                  "queries", "empty_windows", "narrow_windows", "seconds", "weights_per_second",
-                  "extremes"}));
+  EXPECT_EQ(keys_of(condition), (Keys{"parameters",
+                                      "replicates",
+                                      "n",
+                                      "estimator",
+                                      "head_weights",
+                                      "mse",
+                                      "bias_squared",
+                                      "variance_term",
+                                      "covariance_term",
+                                      "bias_squared_plugin",
+                                      "head_variance_mean",
+                                      "head_covariance_mean",
+                                      "output_correlation",
+                                      "indices",
+                                      "queries",
+                                      "empty_windows",
+                                      "narrow_windows",
+                                      "seconds",
+                                      "weights_per_second",
+                                      "extremes"}));
   for (const char* figure :
        {"mse", "bias_squared", "variance_term", "covariance_term", "bias_squared_plugin",
         "head_variance_mean", "head_covariance_mean", "output_correlation"}) {

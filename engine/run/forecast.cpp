@@ -98,10 +98,15 @@ struct Forecaster {
     const auto deadline = deadline_in(seconds);
     const Stopwatch watch;
     SimulationHooks hooks{.stop = [&] { return std::chrono::steady_clock::now() >= deadline; }};
+    hooks.set_draw = [&](Plan& plan, std::size_t p, std::uint64_t draw) {
+      set_draw(plan, scenario.conditions[group[p]], draw);
+    };
     // A fit that is stopped gives no replicate.
     if (measured.front().learning) {
-      hooks = {};
-      most = std::min<std::uint64_t>(most, static_cast<std::uint64_t>(threads));
+      hooks.stop = {};
+      const auto few = static_cast<std::uint64_t>(threads);
+      const std::uint64_t draws = (few + leaf_replicates - 1) / leaf_replicates;
+      most = std::min(most, measured.front().redraws ? draws * leaf_replicates : few);
     }
     const std::uint64_t replicates = simulate(all, backend, threads, most, hooks).front().count();
     taken = watch.seconds();

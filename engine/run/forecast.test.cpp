@@ -48,6 +48,17 @@ TEST_F(Forecast, KnowsTheSizeOfTheFiles) {
                                    "{ linspace = [0.1, 1.0, 40] }\n"));
 }
 
+TEST_F(Forecast, DrawsHeadsAndQueriesAgain) {
+  for (const char* subspaces : {"{law=\"haar\", redraw=true}", "{law=\"coordinates\"}"}) {
+    const Scenario scenario = hand_made::scenario({std::string("heads.subspaces=") + subspaces,
+                                                   "queries={law=\"design\", count=2, redraw=true}",
+                                                   "run.replicates=304"});
+    const BackendForecast one = forecast(scenario, "reference", 1, 0.001);
+    EXPECT_EQ(one.problem, "");
+    EXPECT_GT(one.weights_per_second, 0);
+  }
+}
+
 TEST_F(Forecast, GrowsWithTheReplicatesAndTheHeads) {
   const Scenario small = hand_made::scenario();
   const Scenario large = hand_made::scenario({"heads.count=64", "heads.subspaces={law=\"haar\"}"});

@@ -18,13 +18,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
 HTML = "{http://www.w3.org/1999/xhtml}"
 MATH = "{http://www.w3.org/1998/Math/MathML}"
 SCENARIOS = pathlib.Path(__file__).resolve().parent.parent.parent / "scenarios"
-MOST_BYTES = 100_000  # of the report of the quickstart
+MAX_BYTES = 100_000  # of the report of the quickstart
+MIN_CONTRAST = 4.5  # of text, by level AA of WCAG 2
 
 BASE = """
 [scenario]
@@ -56,8 +58,17 @@ SWEEPS = {
     "heads": (64, 60, ""),
     "alone": (1, 7, ""),
     "exact": (2, 20, '"data.fixed_design" = [true]'),
+    "decades": (4, 100, '"heads.kernel.bandwidth" = [0.01, 0.1, 1, 10, 100]'),
     "noise": (2, 100, '"data.noise.sd" = [0.5, 1]'),
 }
+LONG = "ü" * 300 + "x" * 3000 + " <script>&amp;</script> 漢字 \u202e"  # as a name
+CLAIM = """
+[[claim.compare]]
+name = "less noise, less error & <more>"
+less = {{ figure = "mse", at = {{ "data.noise.sd" = 0.5 }} }}
+than = {{ figure = "mse", at = {{ "data.noise.sd" = 1 }} }}
+margin = 0.01
+""".replace("{{", "{").replace("}}", "}")
 
 
 def run(headlab, folder, *arguments):
@@ -84,6 +95,17 @@ def make_reports(headlab, folder):
     headlab_in("import-heads", str(SCENARIOS / "data/small_model"), "--out", "heads.nc")
     headlab_in("hdi", "heads.nc", "--report", "hdi.html")
     (folder / "noise.html").unlink()
+    headlab_in("run", "sixteen.toml", "--quiet", "--difference", "data.n", "--report", "differences.html")
+    headlab_in("run", "noise.toml", "--quiet", "--against", "#0", "--compare", "--set", "data.fixed_design=true",
+               "--report", "against.html")
+    headlab_in("run", str(SCENARIOS / "random_heads.toml"), "--quiet", "--replicates", "256",
+               "--report", "redraw.html")
+    headlab_in("run", "alone.toml", "--quiet", "--set", f"scenario.name={json.dumps(LONG, ensure_ascii=False)}",
+               "--report", "long.html")
+    headlab_in("run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--until", "mse=0.2%", "--report", "until.html")
+    study = (folder / "noise.toml").read_text().replace("replicates = 100", "replicates = 8192")
+    (folder / "claims.toml").write_text(study + CLAIM)
+    headlab_in("validate", "claims.toml", "--quiet", "--report", "claims.html")
     return sorted(folder.glob("*.html"))
 
 
@@ -126,12 +148,91 @@ def figure_faults(root):
             yield f"{name}: a NaN"
 
 
+def outline_faults(root):
+    """Names of sections that are not there, and headings that leave out a level."""
+    identifiers = {one.get("id") for one in root.iter() if one.get("id")}
+    for one in root.iter():
+        for attribute in ("aria-labelledby", "aria-describedby"):
+            if one.get(attribute) and one.get(attribute) not in identifiers:
+                yield f"{attribute} {one.get(attribute)} is not there"
+        link = one.get("href")
+        if link and link[1:] not in identifiers:
+            yield f"the link {link} leads nowhere"
+    before = 0
+    for one in root.iter():
+        level = re.fullmatch(re.escape(HTML) + "h([1-6])", str(one.tag))
+        if not level:
+            continue
+        if int(level[1]) > before + 1:
+            yield f"a heading of level {level[1]} follows one of level {before}"
+        before = int(level[1])
+    if root.get("lang") is None:
+        yield "has no language"
+
+
+def luminance(color):
+    """Relative luminance of #rgb or #rrggbb by WCAG 2."""
+    digits = color[1:] if len(color) == 7 else "".join(2 * digit for digit in color[1:])
+    parts = [int(digits[i:i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    """Ratio of contrast by WCAG 2, from 1 to 21."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def contrast_faults(text):
+    """Colours of text that stand out too little from what is behind them, in each scheme."""
+    style = re.search(r"<style>(.*?)</style>", text, re.S)[1]
+    schemes = {"light": {}}
+    for found in re.finditer(r"(@media ([^{]*)\{(?:@page\{[^}]*\})?\s*)?:root\{([^}]*)\}", style):
+        colors = dict(re.findall(r"--(\w+):(#[0-9a-f]{3,6})\b", found[3]))
+        name = "dark" if "dark" in (found[2] or "") else "print" if found[2] else "light"
+        schemes[name] = {**schemes["light"], **colors}
+    if set(schemes) != {"light", "dark", "print"}:
+        yield f"has the schemes {', '.join(schemes)}"
+    # Text of figures is filled; --k is the colour of shapes.
+    inks = set(re.findall(r"[{;]color:var\(--(\w+)\)", style))
+    inks |= set(re.findall(r"(?:^|\})(?:text|\.soft)\{fill:var\(--(\w+)\)", style))
+    grounds = set(re.findall(r"[{;]background:var\(--(\w+)\)", style)) | {"zone"}
+    if not {"fg", "soft", "c1"} <= inks or not {"bg", "grid"} <= grounds:
+        yield f"colours of text {sorted(inks)} on {sorted(grounds)} are not all there"
+    for name, colors in schemes.items():
+        for ink in sorted(inks):
+            # Only plain text stands in headings of tables and in zones.
+            for ground in sorted(grounds) if ink == "fg" else ["bg"]:
+                ratio = contrast(colors[ink], colors[ground])
+                if not ratio >= MIN_CONTRAST:
+                    yield f"{name}: --{ink} on --{ground} has a contrast of {ratio:.2f}"
+
+
 def page_faults(text):
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         return [f"is not well-formed: {error}"]
-    return [*outside_faults(text), *figure_faults(root)]
+    return [*outside_faults(text), *figure_faults(root), *outline_faults(root), *contrast_faults(text)]
+
+
+def check_bytes(headlab, folder):
+    """The same results make the same bytes; the time that a report takes is told and not judged."""
+    run(headlab, folder, "run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--out", "quickstart")
+    seconds = []
+    for number in range(5):
+        start = time.perf_counter()
+        run(headlab, folder, "report", "quickstart", "--out", "again.html")
+        seconds.append(time.perf_counter() - start)
+        if (folder / "again.html").read_bytes() != (folder / "quickstart.html").read_bytes():
+            yield "quickstart.html: has other bytes when it is made again"
+    run(headlab, folder, "run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--seed", "8",
+        "--report", "again.html")
+    if (folder / "again.html").read_bytes() == (folder / "quickstart.html").read_bytes():
+        yield "negative control: another seed has the same bytes"
+    size = (folder / "quickstart.html").stat().st_size
+    print(f"report of the quickstart: {size} bytes, {min(seconds):.3f} s (best of {len(seconds)})")
 
 
 def check_pages(pages):
@@ -142,7 +243,7 @@ def check_pages(pages):
         if "<script" in text or "<b>sweep" in text:
             faults.append(f"{page.name}: markup of a scenario is not escaped")
     by_name = {page.name: page.read_text() for page in pages}
-    if len(by_name["quickstart.html"].encode()) >= MOST_BYTES:
+    if len(by_name["quickstart.html"].encode()) >= MAX_BYTES:
         faults.append(f"quickstart.html: has {len(by_name['quickstart.html'].encode())} bytes")
     if ElementTree.fromstring(by_name["quickstart.html"]).find(f".//{MATH}math") is None:
         faults.append("quickstart.html: has no formula")
@@ -151,12 +252,20 @@ def check_pages(pages):
     planted = by_name["quickstart.html"]
     for before, after in (("</figure>", "</figur>"), ('role="img"', 'role="none"'),
                           ("<desc ", "<metadata "), ("<main>", '<main><img src="x"/>'),
-                          ("default-src", "font-src"), ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>")):
+                          ("default-src", "font-src"),
+                          ("--soft:#595959", "--soft:#808080"), ("--soft:#b4b4b4", "--soft:#6f6f6f"),
+                          ("--soft:#444", "--soft:#888"), ("<h2", "<h4"),
+                          ('aria-labelledby="title"', 'aria-labelledby="titel"'),
+                          ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>")):
         wrong = planted.replace(before, after)
+        if wrong == planted:
+            faults.append(f"negative control: {before} is not there")
         if before == "<desc ":
             wrong = wrong.replace("</desc>", "</metadata>")
         if before == "<details>":
             wrong = wrong.replace("</details>", "</div>")
+        if before == "<h2":
+            wrong = wrong.replace("</h2>", "</h4>")
         if not page_faults(wrong):
             faults.append(f"negative control: {before} replaced by {after} is not found")
     return faults
@@ -177,6 +286,9 @@ function look(page, document, window, mode) {
   const say = (text) => found.push(page + ", " + mode + ": " + text);
   const ground = light(window.getComputedStyle(document.body).backgroundColor);
   if (mode === "dark" ? ground > 0.3 : ground < 0.7) say("the page is not " + mode);
+  // What is wide scrolls in its own box.
+  if (document.documentElement.scrollWidth > window.innerWidth + 1)
+    say("the page is " + document.documentElement.scrollWidth + " wide in " + window.innerWidth);
   const figures = document.querySelectorAll("figure");
   if (figures.length === 0) say("no figure");
   for (const figure of figures) {
@@ -276,6 +388,7 @@ def check_in_browser(program, folder, pages):
             ("</style>", "text{fill:var(--bg)}</style>", "faint"),
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),
+            ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
             ("</style>", "path{fill:none!important;stroke:none!important}</style>", "no ink")):
         # The last rule counts, in print too.
         wrong.write_text(text.replace(before, after))
@@ -299,7 +412,10 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pages = make_reports(os.path.abspath(sys.argv[1]), folder)
-        faults = check_in_browser(program, folder, pages) if len(sys.argv) == 3 else check_pages(pages)
+        if len(sys.argv) == 3:
+            faults = check_in_browser(program, folder, pages)
+        else:
+            faults = [*check_pages(pages), *check_bytes(os.path.abspath(sys.argv[1]), folder)]
     for fault in faults:
         print(fault)
     print(f"{len(pages)} reports, {len(faults)} faults")

@@ -111,7 +111,8 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
       {{"allocate", "--data", "a.toml", "--outt", "x"},
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --dims, --n, "
        "--bandwidth-rule, "
-       "--growth, --map, --out, --overwrite, --source, --set, --json, --report, --backend, --threads, "
+       "--growth, --map, --out, --overwrite, --source, --set, --json, --report, --backend, "
+       "--threads, "
        "--seed, "
        "--replicates, "
        "--max-time, --quiet) - did you mean --out?"},

@@ -48,6 +48,24 @@ class DiffCommand : public ProgramTest {
   }
 };
 
+TEST_F(DiffCommand, ComparesResultsWhoseHeadsAndQueriesAreDrawnAgain) {
+  const Arguments redraw = {
+      "--replicates", "1024",
+      "--set",        "heads.subspaces={ law = \"haar\", redraw = true }",
+      "--set",        "queries={ law = \"design\", count = 2, redraw = true }"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.end(), redraw.begin(), redraw.end());
+    return more;
+  };
+  run("a", with({}));
+  run("same", with({"--threads", "1"}));
+  run("wide", with({"--set", "heads.kernel.bandwidth=1.6"}));
+
+  EXPECT_EQ(diff("a", "same", 0)["outcome"], "same bits");
+  const Json wide = diff("a", "wide", 5);
+  EXPECT_EQ(wide["differences"][0]["mcse_of_difference"], "paired");
+}
+
 TEST_F(DiffCommand, TellsTheSameBitsFromNoDifferenceAndADifference) {
   run("a");
   run("same", {"--threads", "1"});

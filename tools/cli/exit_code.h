@@ -16,8 +16,8 @@ namespace headlab::tools {
 enum class ExitCode : int {
   done = 0,
   failed = 1,
-  rejected = 2,    ///< nothing was begun
-  differs = 3,     ///< from a verdict or a rate that was fixed beforehand
+  rejected = 2,  ///< nothing was begun
+  differs = 3,   ///< from a verdict or a rate that was fixed beforehand
   no_figure_differs = 4,
   figures_differ = 5,
   unfinished = 6,  ///< or undecided where a verdict was fixed beforehand

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -20,7 +21,7 @@ struct ExtremeOfRun {
 /// \param list_of gives the list of a condition, or null
 template <class ListOf, class Before>
 std::optional<ExtremeOfRun> extreme_of_run(const RunResult& result, const ListOf& list_of,
-                                         const Before& before) {
+                                           const Before& before) {
   std::optional<ExtremeOfRun> most;
   for (std::size_t c = 0; c < result.conditions.size(); ++c) {
     const std::optional<Extremes>& extremes = result.conditions[c].tree.kept_extremes();
@@ -35,15 +36,15 @@ std::optional<ExtremeOfRun> extreme_of_run(const RunResult& result, const ListOf
 std::string replay_command(const RunArguments& run, bool sweep, const ExtremeOfRun& of) {
   const std::string replicate = std::to_string(of.extreme.replicate);
   const std::string condition = std::to_string(of.condition);
-  std::string text = "headlab replay " + quoted(run.scenario);
-  for (const std::string& set : run.sets) text += " --set " + quoted(set);
-  if (run.seed) text += " --seed " + quoted(*run.seed);
-  if (run.replicates) text += " --replicates " + quoted(*run.replicates);
+  std::string text = "headlab replay " + shell_word(run.scenario);
+  for (const std::string& set : run.sets) text += " --set " + shell_word(set);
+  if (run.seed) text += " --seed " + shell_word(*run.seed);
+  if (run.replicates) text += " --replicates " + shell_word(*run.replicates);
   if (run.backend != "auto") text += " --backend " + run.backend;
   if (sweep) text += " --condition " + condition;
   const std::string folder = "replay_" + (sweep ? condition + "_" : "") + replicate;
   return text + " --replicate " + replicate + " --out " +
-         quoted((std::filesystem::path(*run.out) / folder).string());
+         shell_word((std::filesystem::path(*run.out) / folder).string());
 }
 
 }  // namespace
@@ -62,13 +63,13 @@ std::string extremes_text(const RunResult& result, const RunArguments& arguments
                extreme_of_run(
                    result, [](const Extremes& of) { return &of.max_error; },
                    [](double a, double b) { return a > b; })) +
-         lines("least effective sample size",
-               extreme_of_run(
-                   result,
-                   [](const Extremes& of) {
-                     return of.min_sample_size ? &*of.min_sample_size : nullptr;
-                   },
-                   [](double a, double b) { return a < b; }));
+         lines("least effective sample size", extreme_of_run(
+                                                  result,
+                                                  [](const Extremes& of) {
+                                                    return of.min_sample_size ? &*of.min_sample_size
+                                                                              : nullptr;
+                                                  },
+                                                  [](double a, double b) { return a < b; }));
 }
 
 }  // namespace headlab::tools

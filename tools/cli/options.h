@@ -83,9 +83,6 @@ struct ReportArguments {
   std::string out = "report.html";
 };
 
-/// A word as a shell takes it: quoted unless it is plain.
-std::string quoted(const std::string& word);
-
 /// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws InvalidInput, naming
 /// `option`.
 double parse_duration(const std::string& option, const std::string& text);

@@ -59,6 +59,18 @@ TEST_F(RedrawCommands, ResumeWithTheBitsOfOneRun) {
   EXPECT_EQ(summary("one")["results_id"], summary("two")["results_id"]);
 }
 
+TEST_F(RedrawCommands, AreForecastAndReported) {
+  const ProgramResult dry = headlab(redrawn({"run", "--replicates", "304", "--dry-run"}));
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find(" (this run): "), std::string::npos) << dry.out;
+  const ProgramResult run =
+      headlab(redrawn({"run", "--replicates", "304", "--out", "o", "--report", "a.html"}));
+  EXPECT_EQ(run.code, 0) << run.err;
+  const ProgramResult report = headlab({"report", "o", "--out", "b.html"});
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_EQ(contents(folder_ / "a.html"), contents(folder_ / "b.html"));
+}
+
 TEST_F(RedrawCommands, AreRefusedWhereHeadsAndQueriesMustBeGiven) {
   const std::string where =
       "--set heads.subspaces={law=\"haar\", redraw=true}: heads.subspaces.redraw: is true, but ";

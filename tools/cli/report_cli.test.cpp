@@ -64,10 +64,59 @@ TEST_F(ReportCommand, DoesNotUseResultsOfAnotherState) {
   EXPECT_NE(report.err.find("is of another state of the run"), std::string::npos) << report.err;
 }
 
+TEST_F(ReportCommand, ShowsAFileOnceThatIsGivenTwice) {
+  headlab({"run", "a.toml", "--out", "o"});
+  headlab({"report", "o", "--out", "once.html"});
+  const ProgramResult twice = headlab({"report", "o", "./o", "o/summary.json"});
+  EXPECT_EQ(twice.code, 0);
+  EXPECT_EQ(twice.err,
+            "headlab: ./o/summary.json: is given twice, and shown once\n"
+            "headlab: o/summary.json: is given twice, and shown once\n"
+            "headlab: wrote report.html\n");
+  EXPECT_EQ(contents(folder_ / "report.html"), contents(folder_ / "once.html"));
+  // The control: another study has its place.
+  headlab({"run", "a.toml", "--out", "p", "--seed", "9"});
+  EXPECT_EQ(headlab({"report", "o", "p"}).err, "headlab: wrote report.html\n");
+  EXPECT_GT(contents(folder_ / "report.html").size(), contents(folder_ / "once.html").size());
+}
+
+TEST_F(ReportCommand, IsOfVerdictsAlone) {
+  ASSERT_EQ(headlab({"validate", "identity", "--out", "o"}).code, 0);
+  const ProgramResult report = headlab({"report", "o"});
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_EQ(report.err, "headlab: wrote report.html\n");
+  EXPECT_NE(contents(folder_ / "report.html").find("What survives"), std::string::npos);
+}
+
+TEST_F(ReportCommand, ShowsDifferencesAndTheCommandThatMakesThem) {
+  for (const auto& [option, value] :
+       {std::pair("--against", "#1"), std::pair("--difference", "heads.kernel.bandwidth")}) {
+    const ProgramResult run = headlab({"run", "s.toml", option, value, "--report", "a.html"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::string page = contents(folder_ / "a.html");
+    EXPECT_NE(page.find("Differences from "), std::string::npos) << option;
+    const std::string again =
+        value[0] == '#' ? "--against '#1'" : "--against heads.kernel.bandwidth=0.4";
+    EXPECT_NE(page.find(again), std::string::npos) << option;
+  }
+  headlab({"run", "s.toml", "--report", "a.html"});  // the control
+  EXPECT_EQ(contents(folder_ / "a.html").find("Differences from "), std::string::npos);
+}
+
+TEST_F(ReportCommand, SaysThatClosedFormsAreCompared) {
+  headlab({"run", "a.toml", "--set", "data.n=2000", "--compare", "--report", "a.html"});
+  EXPECT_NE(contents(folder_ / "a.html").find(" --compare --out DIR"), std::string::npos);
+  headlab({"run", "a.toml", "--set", "data.n=2000", "--report", "a.html"});
+  EXPECT_EQ(contents(folder_ / "a.html").find(" --compare --out DIR"), std::string::npos);
+}
+
 TEST_F(ReportCommand, RefusesInOneLine) {
   std::filesystem::create_directory(folder_ / "empty");
   std::filesystem::create_directory(folder_ / "damaged");
   std::ofstream(folder_ / "damaged" / "summary.json") << "{\"headlab\": ";
+  std::filesystem::create_directory(folder_ / "wrong");
+  std::ofstream(folder_ / "wrong" / "verdicts.json") << "<html>";
+  std::ofstream(folder_ / "types.json") << R"({"headlab": {}, "conditions": "x"})";
   std::ofstream(folder_ / "notes.html") << "mine";
   std::ofstream(folder_ / "other.json") << "{}";
   expect_refusals({
@@ -80,6 +129,10 @@ TEST_F(ReportCommand, RefusesInOneLine) {
        "other.json: is no document of run, theory, validate, allocate or hdi - give what --out or "
        "--json wrote"},
       {{"report", "damaged"}, "damaged/summary.json: is not JSON, or is damaged - make it again"},
+      {{"report", "wrong"}, "wrong/verdicts.json: is not JSON, or is damaged - make it again"},
+      {{"report", "types.json"}, "types.json: its conditions are no list - make it again"},
+      {{"report", "other.json", "--out", "nowhere/x.html"},
+       "--out: nowhere/x.html: there is no folder nowhere - choose a place you may write to"},
       {{"report", "empty", "--out", "-"},
        "--out: needs the name of a file - write --out report.html"},
       {{"report", "empty", "--out", "notes.html"},

@@ -142,7 +142,7 @@ TEST_F(TheoryCommands, ValidatesAndItsCertificateReplaysToTheBit) {
   const ProgramResult again = headlab(replay);
   ASSERT_EQ(again.code, 0) << again.err;
   const Json conditions = Json::parse(again.out)["conditions"];
-  const Json& mse = (*refuted)["certificate"]["mse"];
+  const Json& mse = (*refuted)["certificate"]["values"];
   ASSERT_EQ(conditions.size(), 2u);
   for (const std::size_t i : {0u, 1u}) {
     EXPECT_EQ(conditions[i]["mse"]["value"], mse[i]["value"]);

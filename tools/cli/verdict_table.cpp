@@ -49,6 +49,10 @@ std::string replicates_needed(const VerdictRow& row) {
              : "the effect is as large as the margin, so no number of replicates is sure to decide";
 }
 
+std::string figure_label(const std::string& name) {
+  return name == "mse" ? "MSE" : name;
+}
+
 /// What a reader wants to know of a verdict that is not plain support.
 std::vector<std::string> explanation(const VerdictRow& row) {
   std::vector<std::string> lines;
@@ -64,13 +68,16 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   }
   if (row.counterexample) {
     const Counterexample& c = *row.counterexample;
-    std::string line = "counterexample: MSE " + figure_text(c.first_mse) + " against " +
-                       figure_text(c.second_mse) + ", difference " + figure_text(c.difference) +
-                       ", z " + short_number(c.z);
+    const bool same = c.figures[0] == c.figures[1];
+    std::string line = "counterexample: " + figure_label(c.figures[0]) + " " +
+                       figure_text(c.first) + " against " +
+                       (same ? "" : figure_label(c.figures[1]) + " ") + figure_text(c.second) +
+                       ", difference " + figure_text(c.difference) + ", z " + short_number(c.z);
     for (const auto& [name, values] : c.closed_form) {
       line += "; " + name + " " + short_number(values.first) + " against " +
               short_number(values.second);
     }
+    if (!c.replay.empty()) line += "; again: " + c.replay;
     lines.push_back(line);
   }
   if (!row.note.empty()) lines.push_back(row.note);

@@ -50,8 +50,17 @@ Canvas draw_panels(const std::vector<AllocationPanel>& panels) {
   const double top = 30, cell = height + 84;
   const std::size_t rows = single ? 1 : (panels.size() + 1) / 2;
   Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
-  draw_legend(canvas, {20, 14}, figure_width - 10,
-              {{0, "allocation", true}, {1, "may be best"}, {3, "advised"}});
+  std::vector<LegendEntry> legend = {{0, "allocation", true}};
+  const auto any = [&](auto&& wanted) {
+    return std::ranges::any_of(panels, [&](const AllocationPanel& panel) {
+      return std::ranges::any_of(panel.candidates, wanted);
+    });
+  };
+  if (any([](const Candidate& one) { return one.in_set && !one.advised; })) {
+    legend.push_back({1, "may be best"});
+  }
+  if (any(&Candidate::advised)) legend.push_back({3, "advised"});
+  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
   const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
   for (std::size_t p = 0; p < panels.size(); ++p) {
     std::vector<double> dims, errors;
@@ -127,18 +136,20 @@ std::vector<Picture> allocation_figures(const Source& source) {
   }
   if (finding.empty()) finding = "No allocation is advised yet.";
   const std::string thinned = thin_rows(table, 150);
-  return {{.title = "Error of the allocations",
-           .finding = finding,
-           .canvas = draw_panels(shown),
-           .table = std::move(table),
-           .note = sentences({"Whiskers are ± 2 MCSE.",
-                              text_of(member(member(*all.front().study, "advice"), "limits")),
-                              shown.size() < all.size()
-                                  ? "Shows " + std::to_string(shown.size()) + " of " +
-                                        std::to_string(all.size()) + " selections."
-                                  : "",
-                              thinned}),
-           .command = text_of(member(*all.front().study, "replay"))}};
+  const std::string limits = text_of(member(member(*all.front().study, "advice"), "limits"));
+  return {
+      {.title = "Error of the allocations",
+       .finding = finding,
+       .canvas = draw_panels(shown),
+       .table = std::move(table),
+       .note = sentences(
+           {"Whiskers are ± 2 MCSE.",
+            limits.empty() || all.size() == 1 ? limits : "Of " + all.front().title + ": " + limits,
+            shown.size() < all.size() ? "Shows " + std::to_string(shown.size()) + " of " +
+                                            std::to_string(all.size()) + " selections."
+                                      : "",
+            thinned}),
+       .command = text_of(member(*all.front().study, "replay"))}};
 }
 
 }  // namespace headlab::tools

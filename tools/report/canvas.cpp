@@ -158,12 +158,15 @@ LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& ticks) {
 
 void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text) {
   const Box& box = axes.box;
-  double widest = 0;
-  for (const Tick& tick : text.ticks) {
-    const double y = axes.y(tick.value);
-    canvas.line({box.left, y}, {box.right, y}, "grid");
-    canvas.text({box.left - 6, y + 4}, tick.label, "end");
-    widest = std::max(widest, text_width(tick.label));
+  std::vector<Tick> ticks = text.ticks;
+  std::ranges::sort(ticks, std::ranges::greater(), &Tick::value);  // from the top
+  std::vector<double> places;
+  for (const Tick& tick : ticks) places.push_back(axes.y(tick.value));
+  const std::vector<double> heights(ticks.size(), text_size);
+  drop_overlapping(ticks, places, heights, 1);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    canvas.line({box.left, places[i]}, {box.right, places[i]}, "grid");
+    if (!ticks[i].label.empty()) canvas.text({box.left - 6, places[i] + 4}, ticks[i].label, "end");
   }
   canvas.line({box.left, box.top}, {box.left, box.bottom}, "axis");
   if (!text.title.empty()) canvas.text({box.left - 44, box.top - 9}, text.title, "start", "soft");

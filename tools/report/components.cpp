@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Components of the error against a swept key, with their relative standard errors.
+/// \file Components of the error against a swept key, with their relative standard errors, and
+/// their differences between conditions.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -26,21 +27,29 @@ struct Drawn {
   double relative() const { return estimate.mcse / std::abs(estimate.value); }
 };
 
+/// What is drawn of a condition.
+enum class Shown { components, differences };
+
 /// All that is drawn, and how.
 struct ComponentsPicture {
   const Json& conditions;
+  Shown shown;
   Sweep sweep;
   Layout layout;
   std::vector<Component> components = {};
   std::vector<std::vector<Drawn>> drawn = {};  ///< [panels]
+  std::vector<double> all_places = {};         ///< of every condition shown, drawn or not
   ScaleKind y_kind = ScaleKind::linear;
   bool compared = false;
   bool has_relative = false;
   std::size_t without_place = 0;
   double widest_band = 0;  ///< in pixels
 
-  explicit ComponentsPicture(const Json& all)
-      : conditions(all), sweep(sweep_of(all)), layout(layout_of(sweep, max_panels, max_points)) {
+  explicit ComponentsPicture(const Json& all, Shown what = Shown::components)
+      : conditions(all),
+        shown(what),
+        sweep(sweep_of(all)),
+        layout(layout_of(sweep, max_panels, max_points)) {
     components.push_back(mse_component);
     components.insert(components.end(), std::begin(terms_of_error), std::end(terms_of_error));
     double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -52,6 +61,16 @@ struct ComponentsPicture {
           const Component& component = components[k];
           // A single condition has its components side by side.
           const double place = layout.along ? layout.place(sweep, c) : static_cast<double>(k);
+          all_places.push_back(place);
+          if (shown == Shown::differences) {
+            const Json& difference = member(condition, "difference");
+            // A condition that others are subtracted from has none of its own.
+            if (!member(difference, "against").is_number()) continue;
+            of_panel.push_back({&component, c, place,
+                                estimate_of(member(difference, component.key)),
+                                std::numeric_limits<double>::quiet_NaN()});
+            continue;
+          }
           of_panel.push_back(
               {&component, c, place, estimate_of(member(condition, component.key)),
                number_of(member(member(member(condition, "theory"), component.key), "value"))});
@@ -66,6 +85,12 @@ struct ComponentsPicture {
       }
     }
     if (low > 0 && high / low > log_from) y_kind = ScaleKind::logarithmic;
+    // A panel of what others are subtracted from has nothing to show.
+    for (std::size_t p = drawn.size(); p-- > 0;) {
+      if (!drawn[p].empty()) continue;
+      drawn.erase(drawn.begin() + static_cast<std::ptrdiff_t>(p));
+      layout.panels.erase(layout.panels.begin() + static_cast<std::ptrdiff_t>(p));
+    }
   }
 
   /// The numbers that the error axis has to hold.
@@ -87,13 +112,6 @@ struct ComponentsPicture {
     std::vector<double> all;
     for (const auto& panel : drawn) {
       for (const Drawn& one : panel) all.push_back(100 * one.relative());
-    }
-    return all;
-  }
-  std::vector<double> places() const {
-    std::vector<double> all;
-    for (const auto& panel : drawn) {
-      for (const Drawn& one : panel) all.push_back(one.place);
     }
     return all;
   }
@@ -177,11 +195,10 @@ Canvas draw_components(ComponentsPicture& picture) {
   const bool single = panels == 1;
   const double main = single ? 220 : 160, relative = picture.has_relative ? 62 : 0;
   const std::vector<Tick> ticks = picture.ticks();
-  const std::vector<double> places = picture.places();
   const ScaleKind x_kind = picture.layout.scale();
   const bool words = !picture.layout.numeric();
-  const Range x_range =
-      words ? Range{-0.5, static_cast<double>(ticks.size()) - 0.5} : range_of(x_kind, places, 0.03);
+  const Range x_range = words ? Range{-0.5, static_cast<double>(ticks.size()) - 0.5}
+                              : range_of(x_kind, picture.all_places, 0.03);
   const double width = figure_width / (single ? 1 : 2) - 78;
   const Scale widths(x_kind, x_range.low, x_range.high, 0, width);
   const double below = room_for_labels(widths, ticks).height + 28;
@@ -209,7 +226,8 @@ Canvas draw_components(ComponentsPicture& picture) {
       canvas.text({cells[p].left + 18, cells[p].top + 16},
                   shortened(picture.layout.panels[p].title, most), "start", "strong");
     }
-    draw_y_axis(canvas, axes, {"error", axes.y.ticks(5)});
+    draw_y_axis(canvas, axes,
+                {picture.shown == Shown::differences ? "difference" : "error", axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks},
                 relative == 0);
     if (y_range.low < 0 && axes.y.holds(0)) {
@@ -276,6 +294,7 @@ Table components_table(const ComponentsPicture& picture) {
   Table table{
       .caption = "Error and its components: value ± MCSE", .headings = {"condition"}, .rows = {}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
+  if (picture.compared) table.headings.emplace_back("MSE by closed form");
   table.headings.insert(table.headings.end(), {"relative MCSE of the MSE", "replicates"});
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Json& condition = picture.conditions[c];
@@ -283,6 +302,10 @@ Table components_table(const ComponentsPicture& picture) {
     if (row[0].empty()) row[0] = "the only one";
     for (const Component& one : picture.components) {
       row.push_back(estimate_text(estimate_of(member(condition, one.key))));
+    }
+    if (picture.compared) {
+      row.push_back(
+          short_number(number_of(member(member(member(condition, "theory"), "mse"), "value")), 6));
     }
     const Estimate mse = estimate_of(member(condition, "mse"));
     row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
@@ -293,7 +316,80 @@ Table components_table(const ComponentsPicture& picture) {
   return table;
 }
 
+/// What bands or whiskers show, and where they are too small to be seen.
+std::string bands_text(const ComponentsPicture& picture) {
+  constexpr double line_width = 1.8, mark_height = 8;  // in pixels
+  if (picture.widest_band == 0) return "";
+  const bool bands = picture.layout.numeric();
+  const std::string range = bands ? "Bands" : "Whiskers";
+  if (picture.widest_band >= (bands ? line_width : mark_height)) return range + " are ± 2 MCSE.";
+  return range + " of ± 2 MCSE are " +
+         (bands ? "narrower than the lines: see " : "shorter than the marks: see ") +
+         (picture.has_relative ? "the lower panel." : "the table.");
+}
+
+/// How many differences of the MSE are told from 0, and the largest of them.
+std::string differences_finding(const ComponentsPicture& picture) {
+  std::size_t known = 0, beyond = 0, largest = 0;
+  Estimate most;
+  for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
+    const Estimate one = estimate_of(member(member(picture.conditions[c], "difference"), "mse"));
+    if (!std::isfinite(one.value)) continue;
+    ++known;
+    if (std::abs(one.value) > band_errors * one.mcse) ++beyond;
+    if (known == 1 || std::abs(one.value) > std::abs(most.value)) most = one, largest = c;
+  }
+  if (known == 0) return "No condition has a difference of the MSE.";
+  return "The MSE differs most at " + picture.sweep.condition_text(largest) + ", by " +
+         estimate_text(most) + "; it differs by more than 2 MCSE in " + std::to_string(beyond) +
+         " of " + std::to_string(known) + (known == 1 ? " condition." : " conditions.");
+}
+
+/// \param complete  the document has every condition of the results
+Table differences_table(const ComponentsPicture& picture, bool complete) {
+  Table table{.caption = "Differences: value ± MCSE",
+              .headings = {"condition", "less condition"},
+              .rows = {}};
+  for (const Component& one : picture.components) table.headings.emplace_back(one.name);
+  for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
+    const Json& difference = member(picture.conditions[c], "difference");
+    const double against = number_of(member(difference, "against"));
+    if (!(against >= 0)) continue;
+    const auto subtracted = static_cast<std::size_t>(against);
+    // A report of many conditions may lack the one that was subtracted.
+    std::vector<std::string> row = {picture.sweep.condition_text(c),
+                                    complete && subtracted < picture.conditions.size()
+                                        ? picture.sweep.condition_text(subtracted)
+                                        : "#" + axis_number(against)};
+    for (const Component& one : picture.components) {
+      row.push_back(estimate_text(estimate_of(member(difference, one.key))));
+    }
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
 }  // namespace
+
+std::vector<Picture> difference_figures(const Source& source) {
+  const std::string subtracted = text_of(member(source.document, "difference_to"));
+  const Json& conditions = source.shown_conditions();
+  if (subtracted.empty() || conditions.empty()) return {};
+  ComponentsPicture picture(conditions, Shown::differences);
+  Table table = differences_table(picture, conditions.size() == source.conditions);
+  if (!picture.layout.along || table.rows.empty()) return {};
+  Canvas canvas = draw_components(picture);
+  const std::string thinned = thin_rows(table);
+  return {{.title = "Differences from " + subtracted,
+           .finding = differences_finding(picture),
+           .canvas = std::move(canvas),
+           .table = std::move(table),
+           .note = sentences(
+               {bands_text(picture),
+                "Conditions with one seed have the same training sets, and the MCSE is that of the "
+                "difference replicate by replicate.",
+                picture.layout.left_out, thinned})}};
+}
 
 std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
@@ -301,13 +397,6 @@ std::vector<Picture> components_figures(const Source& source) {
   Canvas canvas = draw_components(picture);
   Table table = components_table(picture);
   const std::string thinned = thin_rows(table);
-  constexpr double line_width = 1.8;
-  const char* range = picture.layout.numeric() ? "Bands" : "Whiskers";
-  const std::string bands =
-      picture.widest_band == 0 ? ""
-      : picture.widest_band < line_width
-          ? std::string(range) + " of ± 2 MCSE are narrower than the lines: see the lower panel."
-          : std::string(range) + " are ± 2 MCSE.";
   return {{.title = picture.layout.along
                         ? "Components of the error against " + picture.layout.along->title()
                         : "Components of the error",
@@ -315,7 +404,7 @@ std::vector<Picture> components_figures(const Source& source) {
            .canvas = std::move(canvas),
            .table = std::move(table),
            .note = sentences(
-               {bands, picture.compared ? "Dotted lines are closed forms." : "",
+               {bands_text(picture), picture.compared ? "Dotted lines are closed forms." : "",
                 picture.without_place > 0
                     ? std::to_string(picture.without_place) +
                           " values that are undefined or not positive are in the table alone."

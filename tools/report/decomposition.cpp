@@ -119,13 +119,13 @@ Canvas draw_stacks(const std::vector<Stack>& stacks) {
   return canvas;
 }
 
-/// "bias² is 57 % of it, variance 33 % and covariance 9.9 %"
+/// "bias² is 57 %, variance 33 % and covariance 9.9 %"
 std::string shares_text(const Stack& stack) {
   std::string text;
   for (std::size_t t = 0; t < 3; ++t) {
     if (t > 0) text += t == 2 ? " and " : ", ";
     text += terms_of_error[t].name + std::string(t == 0 ? " is " : " ") +
-            percent_text(stack.terms[t] / stack.mse) + (t == 0 ? " of it" : "");
+            percent_text(stack.terms[t] / stack.mse);
   }
   return text;
 }

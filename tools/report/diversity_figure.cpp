@@ -133,9 +133,10 @@ std::vector<Picture> diversity_figures(const Source& source) {
     finding += (finding.empty() ? "" : " ") + ("The index " + panel.name) +
                " is below that of random heads in " + std::to_string(below) + " of " +
                std::to_string(panel.layers.size()) + " layers" +
-               (std::isfinite(most->z) ? ", farthest in layer " + axis_number(most->layer) +
-                                             " (z " + short_number(most->z) + ")"
-                                       : "") +
+               (std::isfinite(most->z)
+                    ? ", farthest from it in layer " + axis_number(most->layer) + " (z " +
+                          short_number(most->z, 3) + (most->z < 0 ? ", below it)" : ", above it)")
+                    : "") +
                ".";
   }
   const std::string thinned = thin_rows(table, 150);

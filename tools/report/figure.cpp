@@ -4,18 +4,35 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
+namespace {
+
+/// A text in which no line breaks before a percent sign, or around ±.
+std::string kept_together(std::string text) {
+  for (const auto& [from, to] : {std::pair(" ± ", "\u00a0±\u00a0"), std::pair("± ", "±\u00a0"),
+                                 std::pair(" %", "\u00a0%")}) {
+    const std::string_view part = from;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      text.replace(at, part.size(), to);
+    }
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string figure_html(const Picture& figure, std::size_t number) {
   const std::string id = "figure-" + std::to_string(number);
   std::string caption =
       element("strong", "Figure " + std::to_string(number) + ". " + escaped(figure.title) + ".") +
-      " " + escaped(figure.finding);
+      " " + escaped(kept_together(figure.finding));
   if (!figure.note.empty()) {
-    caption += " " + element("span", {{"class", "note"}}, escaped(figure.note));
+    caption += " " + element("span", {{"class", "note"}}, escaped(kept_together(figure.note)));
   }
   std::string text =
       element("div", {{"class", "scroll"}}, figure.canvas.svg(id, figure.title, figure.finding)) +

@@ -16,6 +16,7 @@ struct PictureEntry {
 const std::vector<PictureEntry>& figure_entries() {
   static const std::vector<PictureEntry> all = {
       {{SourceKind::run, SourceKind::theory}, components_figures},
+      {{SourceKind::run}, difference_figures},
       {{SourceKind::run, SourceKind::theory}, decomposition_figures},
       {{SourceKind::run, SourceKind::theory}, head_covariance_figures},
       {{SourceKind::run}, precision_figures},

@@ -11,6 +11,7 @@ namespace headlab::tools {
 
 // Of a run or of closed forms.
 std::vector<Picture> components_figures(const Source& source);
+std::vector<Picture> difference_figures(const Source& source);
 std::vector<Picture> decomposition_figures(const Source& source);
 std::vector<Picture> head_covariance_figures(const Source& source);
 std::vector<Picture> precision_figures(const Source& source);

@@ -82,17 +82,32 @@ double law_at(const Json& law, double middle, double x) {
   return level;
 }
 
+bool has_law(const std::vector<GrowthPanel>& panels, const std::string& name) {
+  return std::ranges::any_of(panels, [&](const GrowthPanel& panel) {
+    return std::ranges::any_of(items_of(member(*panel.growth, "laws")), [&](const Json* law) {
+      return text_of(member(*law, "law")) == name;
+    });
+  });
+}
+
 Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
   const bool single = panels.size() == 1;
   const double height = single ? 220 : 160;
   const double top = 30, cell = height + 84;
   const std::size_t rows = single ? 1 : (panels.size() + 1) / 2;
   Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
-  draw_legend(canvas, {20, 14}, figure_width - 10,
-              {{1, "best d_k"},
-               {1, "an end of the range is best", true},
-               {3, "log law", false, true},
-               {2, "power law", false, true}});
+  std::vector<LegendEntry> legend;
+  const auto any_place = [&](bool at_end) {
+    return std::ranges::any_of(panels, [&](const GrowthPanel& panel) {
+      return std::ranges::any_of(panel.places,
+                                 [&](const GrowthPlace& place) { return place.at_end == at_end; });
+    });
+  };
+  if (any_place(false)) legend.push_back({1, "best d_k"});
+  if (any_place(true)) legend.push_back({1, "an end of the range is best", true});
+  if (has_law(panels, "log")) legend.push_back({3, "log law", false, true});
+  if (has_law(panels, "power")) legend.push_back({2, "power law", false, true});
+  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
   const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
   for (std::size_t p = 0; p < panels.size(); ++p) {
     std::vector<double> x_values, y_values = {1};
@@ -158,18 +173,34 @@ std::vector<Picture> growth_figures(const Source& source) {
     }
     const std::string trend = text_of(member(*panel.growth, "trend"));
     const std::string verdict = text_of(member(*panel.growth, "verdict"));
-    finding += (finding.empty() ? "" : " ") + panel.title + ": the best dimension goes from " +
-               estimate_text(panel.places.front().best) + " at n " +
-               axis_number(panel.places.front().x) + " to " +
+    finding += (finding.empty() ? "" : " ") + panel.title + ": ";
+    const double first = panel.places.front().best.value;
+    if (std::ranges::all_of(panel.places, [&](const GrowthPlace& place) {
+          return place.at_end && place.best.value == first;
+        })) {
+      finding += "dimension " + short_number(first) +
+                 ", an end of the range, is best at every n, so that no law can be fitted.";
+      continue;
+    }
+    finding += "the best dimension goes from " + estimate_text(panel.places.front().best) +
+               " at n " + axis_number(panel.places.front().x) + " to " +
                estimate_text(panel.places.back().best) + " at n " +
-               axis_number(panel.places.back().x) + (trend.empty() ? "" : " (" + trend + ")") +
+               axis_number(panel.places.back().x) +
+               (trend.empty() ? "" : " (growth: " + trend + ")") +
                (verdict.empty() ? "." : "; law of growth: " + verdict + ".");
   }
+  const bool has_whiskers = std::ranges::any_of(shown, [](const GrowthPanel& panel) {
+    return std::ranges::any_of(panel.places,
+                               [](const GrowthPlace& place) { return place.error() > 0; });
+  });
   return {{.title = "Growth of the best dimension of a head",
            .finding = finding,
            .canvas = draw_growths(shown),
            .table = std::move(table),
-           .note = "Whiskers are ± 2 roots of MCSE² + (error of interpolation)².",
+           .note = has_whiskers
+                       ? "Whiskers are ± 2 standard errors, of the simulation and of the place "
+                         "between whole dimensions."
+                       : "",
            .command = {}}};
 }
 

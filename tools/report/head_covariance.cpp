@@ -24,11 +24,15 @@ HeadMatrix mean_covariance(const Json& condition, const std::string& title) {
     if (one.heads == 0 || (mean.heads > 0 && one.heads != mean.heads)) continue;
     if (mean.heads == 0) {
       mean = one;
+      mean.errors = head_matrix("", member(*query, "head_covariance_mcse")).values;
+      if (mean.errors.size() != mean.values.size()) mean.errors.clear();
     } else {
       for (std::size_t i = 0; i < mean.values.size(); ++i) mean.values[i] += one.values[i];
     }
     ++count;
   }
+  // Queries share their training sets: errors at each of them do not give the error of the mean.
+  if (count > 1) mean.errors.clear();
   for (double& value : mean.values) value /= static_cast<double>(count);
   return mean;
 }
@@ -54,8 +58,26 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
   for (const auto& [h, l] : entries) {
     table.rows.push_back({matrix.title.empty() ? "the only one" : matrix.title,
                           std::to_string(h + matrix.first), std::to_string(l + matrix.first),
-                          short_number(matrix.at(h, l))});
+                          estimate_text(matrix.estimate(h, l))});
   }
+}
+
+/// The largest and the smallest covariance of two heads, where they are apart.
+std::string extremes_sentence(const HeadMatrix& matrix, const Extremes& extremes) {
+  const auto& [h, l] = extremes.high;
+  const auto& [g, m] = extremes.low;
+  const std::string highest = estimate_text(matrix.estimate(h, l));
+  const std::string lowest = estimate_text(matrix.estimate(g, m));
+  std::string text = matrix.title.empty() ? "" : "At " + matrix.title + " ";
+  if (highest == lowest) {
+    const bool begins = text.empty();
+    text += matrix.heads == 2 ? (begins ? "The" : "the") : (begins ? "Any" : "any");
+    return text + " two heads have a covariance of " + highest + ".";
+  }
+  text += text.empty() ? "H" : "h";
+  return text + "eads " + pair_text(extremes.high, matrix.first) +
+         " have the largest covariance, " + highest + ", and heads " +
+         pair_text(extremes.low, matrix.first) + " the smallest, " + lowest + ".";
 }
 
 }  // namespace
@@ -80,23 +102,18 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     if (matrix.heads > 1) matrices.push_back(matrix);
   }
   if (matrices.empty()) return {};
-  Table table{.caption = "Covariances of heads, averaged over the queries",
+  Table table{.caption = "Covariances of heads, with their MCSE where there is one query",
               .headings = {"condition", "head", "head", "covariance"},
               .rows = {}};
-  bool cut = false;
+  bool cut = false, with_errors = true;
   std::string finding;
   for (const HeadMatrix& matrix : matrices) {
     add_rows(table, matrix);
+    with_errors = with_errors && !matrix.errors.empty();
     cut = cut || matrix.heads > max_whole_table;
     const Extremes extremes = extremes_of(matrix);
     if (!extremes.found || (&matrix != &matrices.front() && &matrix != &matrices.back())) continue;
-    const std::string where = matrix.title.empty() ? "" : "At " + matrix.title + " ";
-    finding += std::string(finding.empty() ? "" : " ") + where + (where.empty() ? "H" : "h") +
-               "eads " + pair_text(extremes.high, matrix.first) + " have the largest covariance, " +
-               short_number(extremes.highest) +
-               (matrix.heads == 2 ? "."
-                                  : ", and heads " + pair_text(extremes.low, matrix.first) +
-                                        " the smallest, " + short_number(extremes.lowest) + ".");
+    finding += (finding.empty() ? "" : " ") + extremes_sentence(matrix, extremes);
   }
   if (finding.empty()) finding = "No covariance of two heads is known.";
   const std::string thinned = thin_rows(table, 120);
@@ -105,7 +122,9 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
            .canvas = draw_heat_maps(matrices),
            .table = std::move(table),
            .note = sentences(
-               {"Averaged over the queries; the diagonal holds the variances.",
+               {with_errors ? "At the only query; the diagonal holds the variances."
+                            : "Averaged over the queries; the diagonal holds the variances. "
+                              "summary.json has the MCSE at each query.",
                 matrices.size() < with_matrix.size()
                     ? "Shows " + std::to_string(matrices.size()) + " of " +
                           std::to_string(with_matrix.size()) + " conditions, evenly spaced."

@@ -13,6 +13,7 @@ namespace headlab::tools {
 namespace {
 
 constexpr int shades = 8;  ///< of one sign
+constexpr double min_numbered_cell = 34;
 
 /// A shade: 1 .. shades for what is above 0, -1 .. -shades for what is below, 0 for none.
 class Shading {
@@ -27,7 +28,8 @@ class Shading {
   int operator()(double value) const {
     if (!std::isfinite(value)) return 0;
     const double size = diverging_ ? std::abs(value) : value;
-    if (size > high_ + 1e-9 * std::abs(high_)) return beyond;
+    // A diagonal that is about the largest covariance has its shade.
+    if (size > high_ + 0.02 * std::abs(high_)) return beyond;
     const double share = high_ > low_ ? (size - low_) / (high_ - low_) : 1;
     const int shade = 1 + std::clamp(static_cast<int>(share * shades), 0, shades - 1);
     return diverging_ && value < 0 ? -shade : shade;
@@ -98,15 +100,22 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   canvas.close_group();
   canvas.rectangle(box, "frame");
   draw_head_numbers(canvas, box, matrix.heads, matrix.first);
-  constexpr double room_for_number = 34;
-  if (cell < room_for_number) return;
+  // Numbers stand in all cells or in none.
+  std::vector<std::string> labels;
+  double widest = 0;
+  for (const double value : matrix.values) {
+    char text[32];
+    std::snprintf(text, sizeof text, cell < 50 ? "%.1g" : "%.2g", value);
+    labels.push_back(std::isfinite(value) ? with_minus_sign(text) : "–");
+    widest = std::max(widest, text_width(labels.back()));
+  }
+  constexpr double room_beside_number = 1;
+  if (std::max(widest + room_beside_number, min_numbered_cell) > cell) return;
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = 0; l < matrix.heads; ++l) {
-      char text[32];
-      std::snprintf(text, sizeof text, cell < 50 ? "%.1g" : "%.2g", matrix.at(h, l));
       canvas.text({box.left + (static_cast<double>(l) + 0.5) * cell,
                    box.top + (static_cast<double>(h) + 0.5) * cell + 4},
-                  std::isfinite(matrix.at(h, l)) ? text : "–", "middle", "halo");
+                  labels[h * matrix.heads + l], "middle", "halo");
     }
   }
 }
@@ -126,7 +135,7 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   const double left = 78;
   canvas.rectangle({left, top + 2, x, top + 14}, "frame");
   if (shading.diverging()) {
-    canvas.text({left, top + 29}, short_number(-shading.edge(shades)));
+    canvas.text({left, top + 29}, with_minus_sign(short_number(-shading.edge(shades))));
     canvas.text({(left + x) / 2, top + 29}, "0", "middle");
   } else {
     canvas.text({left, top + 29}, short_number(shading.edge(0)));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/moments/jackknife.h"
 #include "tools/report/canvas.h"
 #include "tools/report/source.h"
 
@@ -16,8 +17,15 @@ struct HeadMatrix {
   std::size_t heads = 0;
   std::vector<double> values;  ///< [heads][heads]
   std::size_t first = 1;       ///< number of the first head
+  /// [heads][heads], standard errors of the values; empty where they are not known.
+  std::vector<double> errors = {};
 
   double at(std::size_t h, std::size_t l) const { return values[h * heads + l]; }
+  Estimate estimate(std::size_t h, std::size_t l) const {
+    Estimate one{.value = at(h, l)};
+    if (!errors.empty()) one.mcse = errors[h * heads + l];
+    return one;
+  }
 };
 
 /// The matrix of a JSON array of rows; no heads where it is none.
@@ -32,7 +40,7 @@ struct Extremes {
 Extremes extremes_of(const HeadMatrix& matrix);
 
 /// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
-/// Diagonals are hatched where they are beyond it; what is not finite stays empty.
+/// Diagonals are gray where they are beyond it; what is not finite stays empty.
 Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices);
 
 /// "1 and 2"

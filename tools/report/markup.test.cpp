@@ -48,8 +48,23 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
   EXPECT_TRUE(has("\"a < b\"", "<mtext>a &lt; b</mtext>"));
   EXPECT_TRUE(has("a < b - θ", "<mo>&lt;</mo><mi>b</mi><mo>−</mo><mi>θ</mi>"));
   EXPECT_FALSE(has("a_h", "<msup>"));
+  // Brackets enclose, a power is of what they enclose, and only a fraction makes them high.
+  EXPECT_TRUE(has("(a - b)^2", "<msup><mrow><mo stretchy=\"false\">(</mo><mi>a</mi><mo>−</mo>"));
+  EXPECT_TRUE(has("(a - b)^2", "<mo stretchy=\"false\">)</mo></mrow><mn>2</mn></msup>"));
+  EXPECT_TRUE(has("(frac{a}{b})", "<mo>(</mo><mfrac>"));
+  EXPECT_TRUE(has("f(x) = frac{a}{b}", "<mi>x</mi><mo stretchy=\"false\">)</mo></mrow><mo>=</mo>"));
+  EXPECT_TRUE(has("|x|^2", "<msup><mo stretchy=\"false\" lspace=\"0\" rspace=\"0\">|</mo>"));
+  EXPECT_TRUE(has("E[e | X]", "<mi>e</mi><mo stretchy=\"false\">|</mo><mi>X</mi>"));
+  // Words stand apart from their neighbors, but not from brackets.
+  const char* space = "<mspace width=\"0.17em\"/>";
+  for (const char* apart : {"s log n", "2 bandwidth", "Var f", "a_j exp(x)"}) {
+    EXPECT_TRUE(has(apart, space)) << apart;
+  }
+  for (const char* together : {"exp(x)", "a b", "2 a", "a + log(n)"}) {
+    EXPECT_FALSE(has(together, space)) << together;
+  }
   // What is not finished ends, and does not run on.
-  for (const char* broken : {"a_", "frac{a}", "sqrt", "{a", "\"a", "^"}) {
+  for (const char* broken : {"a_", "frac{a}", "sqrt", "{a", "\"a", "^", "(a", "f(", "[a}"}) {
     EXPECT_TRUE(mathml(broken).ends_with("</mrow></math>")) << broken;
   }
 }

@@ -18,16 +18,38 @@ class FormulaReader {
  public:
   explicit FormulaReader(std::string_view text) : text_(text) {}
 
-  /// Items up to the end, or to a closing brace.
+  /// Items up to the end, or to a closing brace or bracket.
   std::string row() {
     std::string items;
-    for (skip_spaces(); at_ < text_.size() && text_[at_] != '}'; skip_spaces()) {
-      items += scripted();
+    bool after_name = false, after_operand = false;
+    for (skip_spaces(); at_ < text_.size() && !closes(text_[at_]); skip_spaces()) {
+      const bool fence = opens(text_[at_]);
+      const std::string item = scripted();
+      const bool operation = item.starts_with("<mo");
+      const bool name = is_name(item);
+      // "s log n", "2 bandwidth"; but "log(n)".
+      if (!operation && !fence && (after_name || (name && after_operand))) {
+        items += "<mspace width=\"0.17em\"/>";
+      }
+      items += item;
+      after_name = name;
+      after_operand = !operation;
     }
     return items;
   }
 
  private:
+  static bool opens(char c) { return c == '(' || c == '['; }
+  static bool closes(char c) { return c == ')' || c == ']' || c == '}'; }
+  /// True for an item that begins with a word of two letters or more.
+  static bool is_name(std::string_view item) {
+    for (const std::string_view script : {"<msubsup>", "<msub>", "<msup>"}) {
+      if (item.starts_with(script)) item.remove_prefix(script.size());
+    }
+    constexpr std::string_view identifier = "<mi>";
+    return item.starts_with(identifier) && item.size() > identifier.size() + 1 &&
+           is_letter(item[identifier.size()]) && is_letter(item[identifier.size() + 1]);
+  }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
   }
@@ -79,6 +101,25 @@ class FormulaReader {
         return element("mfrac", above + group());
       }
       return element("mi", word);
+    }
+    // Brackets grow with a fraction between them; fonts have few heights for less.
+    if (opens(first)) {
+      ++at_;
+      const std::string inside = row();
+      const bool closed = at_ < text_.size() && text_[at_] != '}';
+      const Attributes height = inside.find("<mfrac>") == std::string::npos
+                                    ? Attributes{{"stretchy", "false"}}
+                                    : Attributes{};
+      const std::string end = closed ? element("mo", height, text_.substr(at_++, 1)) : "";
+      return element("mrow", element("mo", height, text_.substr(begin, 1)) + inside + end);
+    }
+    if (first == '|') {
+      ++at_;
+      // "E[e | X]" has room around its bar, "|x|" has none.
+      const bool between =
+          begin > 0 && text_[begin - 1] == ' ' && at_ < text_.size() && text_[at_] == ' ';
+      return between ? "<mo stretchy=\"false\">|</mo>"
+                     : "<mo stretchy=\"false\" lspace=\"0\" rspace=\"0\">|</mo>";
     }
     // A character of several bytes is one operator, or a Greek letter.
     ++at_;

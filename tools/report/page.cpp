@@ -2,6 +2,8 @@
 #include "tools/report/page.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
@@ -60,7 +62,8 @@ std::string provenance_html(const Source& source, const std::vector<Picture>& fi
                                               : element("code", escaped(command)));
     i = end;
   }
-  if (!commands.empty()) text += element("p", "Again:") + element("dl", commands) + "\n";
+  if (!commands.empty())
+    text += element("p", "Commands that make the figures again:") + element("dl", commands) + "\n";
   if (!source.scenario_text.empty()) text += listing("The scenario file", source.scenario_text);
   const Json& conditions = source.shown_conditions();
   if (conditions.is_array() && !conditions.empty()) {
@@ -80,12 +83,34 @@ std::string thinned_html(const Source& source) {
          "\n";
 }
 
+/// Says that a run ended early, and how far it was.
+std::string unfinished_html(const Source& source) {
+  const Json& complete = member(source.document, "complete");
+  if (!complete.is_boolean() || complete.get<bool>()) return "";
+  std::string text = "These results are of work that ended early";
+  double least = HUGE_VAL, wanted = 0;
+  for (const Json* condition : items_of(source.shown_conditions())) {
+    least = std::min(least, number_of(member(*condition, "replicates")));
+    wanted = std::max(
+        wanted, number_of(member(member(member(*condition, "parameters"), "run"), "replicates")));
+  }
+  if (least < wanted) {
+    const auto count = [](double number) {
+      return std::to_string(static_cast<std::uint64_t>(number));
+    };
+    text += ": of " + count(wanted) + " training sets " +
+            (source.conditions > 1 ? "some conditions have " : "there are ") + count(least);
+  }
+  return element("p", element("strong", escaped(text + "."))) + "\n";
+}
+
 /// One source with its sections; `figures` counts those of the page. A source that has the page to
 /// itself needs no heading besides the page's.
 std::string source_html(const Source& source, const std::string& id, std::size_t& figures,
                         bool alone) {
   const char* level = alone ? "h2" : "h3";
-  std::string text = (alone ? "" : heading("h2", id, source_title(source))) + thinned_html(source);
+  std::string text = (alone ? "" : heading("h2", id, source_title(source))) +
+                     unfinished_html(source) + thinned_html(source);
   const std::vector<Section> before = sections_before_figures(source);
   for (const Section& section : before) {
     text += heading(level, id + "-" + std::to_string(&section - before.data() + 1), section.title) +

@@ -100,6 +100,140 @@ TEST(ReportPage, EscapesTheTextsOfAScenario) {
   EXPECT_TRUE(contains(page, "<h1 id=\"title\">&lt;script&gt;alert(1)&lt;/script&gt;</h1>"));
 }
 
+TEST(ReportPage, SaysThatARunEndedEarly) {
+  EXPECT_TRUE(contains(page_of({}, "", 992), "of 1000 training sets there are 992."));
+  EXPECT_TRUE(
+      contains(page_of({}, swept_sizes, 992), "of 1000 training sets some conditions have 992."));
+  EXPECT_FALSE(contains(page_of({}, "", 1000), "ended early"));  // the control
+}
+
+TEST(ReportPage, SaysWhatStandardErrorsCover) {
+  const std::string page = page_of({"heads.subspaces={ law = \"haar\", redraw = true }"}, "", 1000);
+  EXPECT_TRUE(contains(page, "The heads were drawn again for every 8 training sets"));
+  EXPECT_TRUE(contains(page, ">Precision against the replicates</title>"));
+  EXPECT_FALSE(contains(page_of({}), "drawn again"));  // the control
+}
+
+TEST(ReportPage, KeepsSignsWithTheirNumbers) {
+  const std::string page = page_of({}, swept_sizes);
+  const std::size_t caption = page.find("<figcaption>");
+  const std::string text = page.substr(caption, page.find("</figcaption>") - caption);
+  EXPECT_TRUE(contains(text, "\u00a0±\u00a0"));
+  EXPECT_FALSE(contains(text, "± "));
+  EXPECT_TRUE(contains(page, " ± "));  // tables can be copied
+}
+
+TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
+  const auto page_with = [](const char* rows) {
+    return report_page({source_of_document(
+        std::string(R"({"headlab": {}, "results_id": "x", "conditions": [{"queries": [)") +
+        R"({"head_covariance": )" + rows + "}]}]}")});
+  };
+  EXPECT_TRUE(contains(page_with("[[2,1],[1,2]]"), "The two heads have a covariance of 1."));
+  EXPECT_TRUE(
+      contains(page_with("[[2,1,1],[1,2,1],[1,1,2]]"), "Any two heads have a covariance of 1."));
+  EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), "the smallest, -3."));
+  EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), ">−3</text>"));
+  // Numbers that would touch their neighbors are left out.
+  const auto of_eight = [](const std::string& number) {
+    std::string row = number, rows;
+    for (int l = 1; l < 8; ++l) row += "," + number;
+    for (int h = 0; h < 8; ++h) rows += (h == 0 ? "[" : ",[") + row + "]";
+    return "[" + rows + "]";
+  };
+  EXPECT_TRUE(contains(page_with(of_eight("0.5").c_str()), "class=\"halo\">0.5</text>"));
+  EXPECT_FALSE(contains(page_with(of_eight("0.0005").c_str()), "class=\"halo\">0.0005</text>"));
+  // With one query the MCSE is known, with two it is not.
+  const auto page_of_queries = [](const char* queries) {
+    return report_page({source_of_document(
+        std::string(R"({"headlab": {}, "results_id": "x", "conditions": [{"queries": [)") +
+        queries + "]}]}")});
+  };
+  const std::string query =
+      R"({"head_covariance": [[2,1],[1,2]], "head_covariance_mcse": [[0.1,0.2],[0.2,0.1]]})";
+  EXPECT_TRUE(contains(page_of_queries(query.c_str()), "<td>1.00 ± 0.20</td>"));
+  EXPECT_FALSE(contains(page_of_queries((query + "," + query).c_str()), "0.20"));
+  // A diagonal that is larger by less than can be seen has no shade of its own.
+  EXPECT_FALSE(contains(page_with("[[1.001,1],[1,1.001]]"), "larger (the diagonal)"));
+  EXPECT_TRUE(contains(page_with("[[1.2,1],[1,1.2]]"), "larger (the diagonal)"));
+}
+
+TEST(ReportPage, TellsRowsOfVerdictsApart) {
+  const auto page_with = [](const char* first, const char* second) {
+    const auto verdict = [](const char* kernel, const char* file) {
+      return std::string(R"({"claim": "c", "form": "f", "verdict": "supported", "margin": 1,)") +
+             R"("effect": {"value": 0}, "kernel": ")" + kernel + R"(", "scenario": "a/)" + file +
+             R"(.toml"})";
+    };
+    return report_page(
+        {source_of_document(R"({"headlab": {}, "claims": [)" + verdict(first, "one") + "," +
+                            verdict(second, "two") + "]}")});
+  };
+  EXPECT_TRUE(contains(page_with("gaussian", "gaussian"), "c: f (two)</text>"));
+  EXPECT_TRUE(contains(page_with("gaussian", "softmax"), "c: f (softmax)</text>"));
+}
+
+TEST(ReportPage, GathersIndicesOfOneCounterexample) {
+  const auto verdict = [](const char* index, const char* z) {
+    return std::string(R"({"claim": "c", "form": "f", "verdict": "refuted", "index": ")") + index +
+           R"(", "certificate": {"z": )" + z + "}}";
+  };
+  const auto page_with = [&](const char* z) {
+    return report_page(
+        {source_of_document(R"({"headlab": {}, "claims": [)" + verdict("chordal", "7.123456") +
+                            "," + verdict("overlap", z) + "]}")});
+  };
+  EXPECT_TRUE(contains(page_with("7.123456"), "<li>f by chordal, overlap: z 7.12</li>"));
+  EXPECT_TRUE(contains(page_with("9"), "<li>f by chordal: z 7.12</li><li>f by overlap: z 9</li>"));
+}
+
+TEST(ReportPage, SaysWhereAnEndOfTheRangeIsBest) {
+  const auto page_with = [](const char* points) {
+    return report_page({source_of_document(
+        std::string(R"({"headlab": {}, "studies": [], "growth": [{"budget": 4, "points": [)") +
+        points + R"(], "at_the_end": [50, 400], "ends": [4, 4]}]})")});
+  };
+  EXPECT_TRUE(contains(page_with(""), "dimension 4, an end of the range, is best at every n"));
+  EXPECT_FALSE(contains(page_with(""), "Whiskers"));
+  const std::string between =
+      page_with(R"({"n": 100, "best_dim": {"value": 2, "mcse": 0.1}, "interpolation": 0.2})");
+  EXPECT_TRUE(contains(between, "the best dimension goes from 4"));
+  EXPECT_TRUE(contains(between, "±\u00a02 standard errors"));
+}
+
+TEST(ReportPage, ShowsDifferencesWithoutWhatIsSubtracted) {
+  const char* head = R"({"headlab": {}, "results_id": "x", "difference_to": "data.n = 5",)";
+  const auto condition = [](int n, double bandwidth, const char* difference) {
+    return R"({"parameters": {"data": {"n": )" + std::to_string(n) +
+           R"(}, "heads": {"bandwidth": )" + std::to_string(bandwidth) +
+           R"(}}, "mse": {"value": 1, "mcse": 0.1}, "difference": )" + difference + "}";
+  };
+  const char* none = R"({"against": null, "mse": {"value": null, "mcse": null}})";
+  const char* some = R"({"against": 0, "mse": {"value": -0.5, "mcse": 0.1}})";
+  const auto page_with = [&](const std::string& conditions) {
+    return report_page(
+        {source_of_document(std::string(head) + R"("conditions": [)" + conditions + "]}")});
+  };
+  const std::string page = page_with(condition(5, 1, none) + "," + condition(9, 1, some) + "," +
+                                     condition(5, 2, none) + "," + condition(9, 2, some));
+  EXPECT_TRUE(contains(page, "Differences from data.n = 5"));
+  EXPECT_TRUE(contains(page, "by more than 2 MCSE in 2 of 2 conditions"));
+  EXPECT_TRUE(contains(page, "<td>-0.50 ± 0.10</td>"));
+  EXPECT_FALSE(
+      contains(page_with(condition(5, 1, none) + "," + condition(9, 1, none)), "Differences from"));
+}
+
+TEST(ReportPage, ShortensALongName) {
+  const auto heading = [](std::size_t length) {
+    const std::string page = page_of({"scenario.name=\"" + std::string(length, 'x') + "\""});
+    const std::size_t at = page.find("<h1");
+    return page.substr(at, page.find("</h1>") - at);
+  };
+  EXPECT_LT(heading(5000).size(), 250u);
+  EXPECT_TRUE(contains(heading(5000), "…"));
+  EXPECT_FALSE(contains(heading(100), "…"));
+}
+
 TEST(ReportPage, HasNoNumbersWhereThereAreNone) {
   for (const std::uint64_t replicates : {0u, 1u, 7u, 8u}) {
     for (const char* heads : {"heads.count=1", "heads.count=2"}) {
@@ -149,7 +283,7 @@ TEST(ReportPage, OpensWithWhatSurvives) {
     {"claim": "mine", "form": "", "verdict": "unresolved", "expected": ""}]})";
   const std::string page = report_page({source_of_document(verdicts)});
   EXPECT_LT(page.find("What survives"), page.find("Aims"));
-  EXPECT_TRUE(contains(page, "1 hold in some readings only, 1 are open"));
+  EXPECT_TRUE(contains(page, "1 holds in some readings only, 1 is open"));
   EXPECT_TRUE(contains(page, "c&lt;1&gt;"));
   EXPECT_TRUE(contains(page, "1 not as expected beforehand"));
   EXPECT_TRUE(contains(page, "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z 7"));
@@ -157,6 +291,19 @@ TEST(ReportPage, OpensWithWhatSurvives) {
   EXPECT_TRUE(contains(page, "refuted (expected supported)"));
   // The control: a run has nothing that could survive.
   EXPECT_FALSE(contains(page_of({}), "What survives"));
+}
+
+TEST(ReportPage, NamesTheFiguresOfACounterexample) {
+  const std::string before = R"({"headlab": {"version": "1"}, "claims": [{"claim": "c", "form": "f",
+    "verdict": "refuted", "certificate": {"figures": )";
+  const std::string after = R"(, "conditions": [0, 1],
+    "values": [{"value": 1, "mcse": 0.1}, {"value": 2, "mcse": 0.1}], "z": 7}}]})";
+  const auto page_with = [&](const std::string& figures) {
+    return report_page({source_of_document(before + figures + after)});
+  };
+  EXPECT_TRUE(contains(page_with(R"(["mse", "mse"])"), "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z 7"));
+  EXPECT_TRUE(contains(page_with(R"(["mse", "variance_term"])"),
+                       "MSE 1.00 ± 0.10 against variance_term 2.00 ± 0.10, z 7"));
 }
 
 TEST(ReportPage, StandsWhateverADocumentLacks) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "tools/cli/figure_text.h"
 #include "tools/report/figures.h"
@@ -81,7 +82,11 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
                   axes.at(point.x, point.y * (1 + one.errors[i])), "whisker thin " + color);
     }
     for (const Point& place : places) canvas.mark(one.color, place, false, 3.5);
-    if (std::isfinite(one.target) && one.target > 0) {
+    // Conditions with one target have one line.
+    const bool drawn = std::ranges::any_of(
+        std::span(all.data(), one.color),
+        [&](const PrecisionSeries& other) { return other.target == one.target; });
+    if (std::isfinite(one.target) && one.target > 0 && !drawn) {
       const double height = axes.y(100 * one.target);
       canvas.line({left, height}, {right, height}, "target " + color);
       canvas.text({right - 4, height - 5}, "target " + percent_text(one.target), "end", "halo");
@@ -135,12 +140,12 @@ std::vector<Picture> precision_figures(const Source& source) {
                {"After " + axis_number(last.x) + " replicates the relative MCSE of the MSE is " +
                     percent_text(last.y / 100) +
                     (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
-                    "; half of it takes about " + axis_number(4 * last.x) + " replicates.",
+                    "; to halve it takes about " + axis_number(4 * last.x) + " replicates.",
                 met}),
            .canvas = draw_precision(all),
            .table = std::move(table),
            .note = sentences({"Dotted: 1/√R through the last point. Whiskers are ± 2 standard "
-                              "errors of the MCSE itself, which few nodes make large at first.",
+                              "errors of the MCSE itself, which is uncertain at first.",
                               all.size() < source.conditions
                                   ? "Shows " + std::to_string(all.size()) + " of " +
                                         std::to_string(source.conditions) + " conditions."

@@ -7,13 +7,14 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/words.h"
 #include "engine/results/results_reader.h"
-#include "tools/cli/options.h"
 
 namespace headlab::tools {
 namespace {
@@ -30,16 +31,35 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+/// The argument of --against that subtracts what the document says; empty where it says nothing.
+std::string against_argument(const Json& document) {
+  const std::string subtracted = text_of(member(document, "difference_to"));
+  constexpr std::string_view numbered = "condition ";  // "condition #4"
+  if (subtracted.starts_with(numbered)) return subtracted.substr(numbered.size());
+  const std::size_t equals = subtracted.find(" = ");  // "data.n = 50"
+  if (equals == std::string::npos) return "";
+  return subtracted.substr(0, equals) + "=" + subtracted.substr(equals + 3);
+}
+
 /// \param sets  the --set arguments, a line each
 std::string run_command(const std::string& scenario, const std::string& sets,
                         const Json& document) {
-  std::string command = "headlab run " + tools::quoted(scenario);
+  std::string command = "headlab run " + shell_word(scenario);
   std::istringstream lines(sets);
-  for (std::string set; std::getline(lines, set);) command += " --set " + tools::quoted(set);
+  for (std::string set; std::getline(lines, set);) command += " --set " + shell_word(set);
   const std::string backend = text_of(member(member(document, "headlab"), "backend"));
   if (!backend.empty()) command += " --backend " + backend;
   const std::string until = text_of(member(member(document, "until"), "text"));
-  if (!until.empty()) command += " --until " + tools::quoted(until);
+  if (!until.empty()) command += " --until " + shell_word(until);
+  const Json& conditions = member(document, "conditions");
+  if (std::ranges::any_of(items_of(conditions), [](const Json* condition) {
+        return member(*condition, "theory").is_object();
+      })) {
+    command += " --compare";
+  }
+  if (const std::string against = against_argument(document); !against.empty()) {
+    command += " --against " + shell_word(against);
+  }
   return command + " --out DIR && headlab report DIR";
 }
 
@@ -86,17 +106,28 @@ std::optional<Source> read_one(const std::string& path, std::vector<std::string>
 
 }  // namespace
 
-std::vector<Source> read_sources(const std::string& path, std::vector<std::string>& notes) {
+bool SourceReader::add(const std::string& file, std::vector<Source>& sources) {
+  std::error_code error;
+  const std::string place = fs::weakly_canonical(file, error).string();
+  if (taken_.contains(place)) {
+    notes_.push_back(one_line(file) + ": is given twice, and shown once");
+    return true;
+  }
+  std::optional<Source> source = read_one(file, notes_);
+  if (!source) return false;
+  sources.push_back(std::move(*source));
+  taken_.insert(place);
+  return true;
+}
+
+std::vector<Source> SourceReader::read(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) {
     throw InvalidInput(one_line(path) + ": is not there - give the folder of --out");
   }
   std::vector<Source> sources;
   if (!fs::is_directory(path, error)) {
-    if (std::optional<Source> source = read_one(path, notes)) {
-      sources.push_back(std::move(*source));
-      return sources;
-    }
+    if (add(path, sources)) return sources;
     throw InvalidInput(one_line(path) +
                        ": is no document of run, theory, validate, allocate or hdi - give what "
                        "--out or --json wrote");
@@ -108,17 +139,16 @@ std::vector<Source> read_sources(const std::string& path, std::vector<std::strin
   }
   if (error) throw InvalidInput(one_line(path) + ": cannot be read (" + error.message() + ")");
   std::ranges::sort(files);
+  bool any = false;
   for (const std::string& file : files) {
     try {
-      if (std::optional<Source> source = read_one(file, notes)) {
-        sources.push_back(std::move(*source));
-      }
+      any = add(file, sources) || any;
     } catch (const InvalidInput&) {
       const std::string name = fs::path(file).filename().string();
       if (std::ranges::find(own_names, name) != std::end(own_names)) throw;
     }
   }
-  if (sources.empty()) {
+  if (!any) {
     throw InvalidInput(one_line(path) +
                        ": holds no summary.json, verdicts.json or other JSON of headlab - give "
                        "the folder of --out, or a file of --json");

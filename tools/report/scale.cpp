@@ -162,12 +162,16 @@ std::string axis_number(double value) {
   char text[40];
   // Six digits hide the rounding of multiples of a step.
   std::snprintf(text, sizeof text, "%.6g", value);
+  return with_minus_sign(text);
+}
+
+std::string with_minus_sign(const std::string& printed) {
   std::string out;
-  for (const char* c = text; *c; ++c) {
-    if (*c == '-') {
+  for (const char c : printed) {
+    if (c == '-') {
       out += "−";
-    } else if (*c != '+') {
-      out += *c;
+    } else if (c != '+') {
+      out += c;
     }
   }
   return out;

@@ -65,6 +65,9 @@ ScaleKind kind_for_levels(std::span<const double> levels);
 /// A number for an axis: "0.25", "−3", "2e−07".
 std::string axis_number(double value);
 
+/// A number as it is printed, with minus signs in place of hyphens and without the plus signs.
+std::string with_minus_sign(const std::string& printed);
+
 /// Takes labels away where one would stand within `gap` of the last that stays; `places` and
 /// `widths` are of the labels, the places ascending.
 void drop_overlapping(std::vector<Tick>& ticks, std::span<const double> places,

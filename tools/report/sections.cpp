@@ -17,7 +17,8 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t max_values = 8;  ///< of a swept parameter that are listed
+constexpr std::size_t longest_title = 160;  ///< characters of a scenario's name
+constexpr std::size_t max_values = 8;       ///< of a swept parameter that are listed
 
 std::string paragraph(const std::string& text) {
   return element("p", escaped(text)) + "\n";
@@ -99,6 +100,25 @@ std::string swept_html(const Source& source) {
 
 // A run, or closed forms.
 
+/// What standard errors cover.
+std::string errors_text(const Json& conditions) {
+  const std::string text =
+      "Every figure has its Monte Carlo standard error (MCSE), a jackknife over groups of training "
+      "sets: what is uncertain because their number is finite";
+  std::string redrawn;  // "heads and queries"
+  std::size_t with = 0;
+  for (const Json* condition : items_of(conditions)) {
+    const std::string drawn = text_of(member(*condition, "redraw"));
+    if (drawn.empty()) continue;
+    redrawn = drawn;
+    ++with;
+  }
+  if (with == 0) return text + ", at the queries given.";
+  return text + ". " + (with < conditions.size() ? "In some conditions the " : "The ") + redrawn +
+         " were drawn again for every 8 training sets; figures are then means over these draws, "
+         "and the MCSE covers them.";
+}
+
 std::vector<Section> run_sections(const Source& source) {
   const Json none;
   const Json& conditions = source.shown_conditions();
@@ -117,18 +137,18 @@ std::vector<Section> run_sections(const Source& source) {
   DefinitionList estimands;
   estimands.add("mean squared error of the ensemble",
                 mathml("MSE = E(f(x) - m(x))^2 = B^2 + sum_h a_h^2 V_h + "
-                       "sum_{h ≠ l} a_h a_l C_{hl}",
+                       "sum_{h ≠ l} a_h a_l C_{h l}",
                        true));
   estimands.add("squared bias", mathml("B = E f(x) - m(x)"));
   estimands.add("variance of a head, covariance of two",
-                mathml("V_h = Var f_h(x), C_{hl} = Cov(f_h(x), f_l(x))"));
+                mathml("V_h = Var f_h(x), C_{h l} = Cov(f_h(x), f_l(x))"));
   const std::string over = paragraph(
       "Means and covariances are over training sets; figures are averaged over the "
       "queries.");
 
   DefinitionList methods;
-  methods.add("ensemble", mathml("f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_i w_{hi} Y_i, "
-                                 "w_{hi} = frac{K_h(X_i)}{sum_j K_h(X_j)}",
+  methods.add("ensemble", mathml("f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_i w_{h i} Y_i, "
+                                 "w_{h i} = frac{K_h(X_i)}{sum_j K_h(X_j)}",
                                  true));
   methods.add("number of heads H", numbers_html(source, {"heads", "count"}));
   methods.add("dimension of a head d_k", numbers_html(source, {"heads", "dim"}));
@@ -144,7 +164,7 @@ std::vector<Section> run_sections(const Source& source) {
       most = std::max(most, replicates);
     }
     if (most > 0) {
-      methods.add("training sets simulated of each condition",
+      methods.add("training sets of each condition",
                   axis_number(least) + (least < most ? " to " + axis_number(most) : ""));
     }
   } else {
@@ -155,11 +175,8 @@ std::vector<Section> run_sections(const Source& source) {
           {"Estimands", estimands.html() + over},
           {"Methods", methods.html()},
           {"Performance measures",
-           paragraph(source.kind == SourceKind::run
-                         ? "Every figure has its Monte Carlo standard error (MCSE), a jackknife "
-                           "over groups of training sets: what is uncertain because their number "
-                           "is finite, at the queries given."
-                         : "Closed forms have no Monte Carlo error.")}};
+           paragraph(source.kind == SourceKind::run ? errors_text(conditions)
+                                                    : "Closed forms have no Monte Carlo error.")}};
 }
 
 /// How far simulation and closed forms are apart, where both are there.
@@ -203,8 +220,8 @@ std::vector<Section> verdict_sections(const Source& source) {
   return {
       {"Aims", paragraph("To put claims to the test by simulation: " + names + ".")},
       {"Data-generating mechanisms",
-       paragraph("Each verdict has a scenario of its own, and conditions of one scenario share "
-                 "their training sets.") +
+       paragraph("Each verdict is of the conditions of one scenario, which share their training "
+                 "sets.") +
            (files.empty()
                 ? ""
                 : element("details", element("summary", "The scenarios") + element("ul", files)))},
@@ -246,10 +263,10 @@ std::string verdict_list_html(const Source& source) {
                       text_of(member(member(*verdict, "effect"), "of")));
     const double needed = number_of(member(*verdict, "replicates_needed"));
     if (std::isfinite(needed)) add("replicates that would decide", "about " + axis_number(needed));
-    add("certificate", counterexample_text(*verdict));
+    add("counterexample", counterexample_text(*verdict));
     add("seen as well", text_of(member(*verdict, "note")));
     const std::string replay = text_of(member(*verdict, "replay"));
-    if (!replay.empty()) list.add("again", element("code", escaped(replay)));
+    if (!replay.empty()) list.add("command that shows it", element("code", escaped(replay)));
     text += element("details", body + list.html()) + "\n";
   }
   return text;
@@ -330,7 +347,7 @@ std::string source_title(const Source& source) {
   if (source.kind == SourceKind::run || source.kind == SourceKind::theory) {
     for (const Json* condition : items_of(source.shown_conditions())) {
       const std::string name = text_of(parameter(*condition, {"scenario", "name"}));
-      if (!name.empty()) return name;
+      if (!name.empty()) return shortened(name, longest_title);
     }
     return "Simulation";
   }

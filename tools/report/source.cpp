@@ -7,7 +7,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "tools/cli/options.h"
+#include "engine/files/words.h"
 
 namespace headlab::tools {
 namespace {
@@ -70,8 +70,7 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   Source source{.document = {}};
   // Only a text this long can have so many conditions.
   constexpr std::size_t min_bytes = 500;
-  const std::size_t count =
-      text.size() > max_conditions * min_bytes ? count_conditions(text) : 0;
+  const std::size_t count = text.size() > max_conditions * min_bytes ? count_conditions(text) : 0;
   source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
                                            : Json::parse(text, nullptr, false);
   if (source.document.is_discarded()) {
@@ -80,12 +79,16 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   const std::optional<SourceKind> kind = kind_of(source.document);
   if (!kind) return std::nullopt;
   source.kind = *kind;
+  const bool of_conditions = *kind == SourceKind::run || *kind == SourceKind::theory;
+  if (of_conditions && !source.shown_conditions().is_array()) {
+    throw InvalidInput(file + ": its conditions are no list - make it again");
+  }
   source.conditions = std::max(count, source.shown_conditions().size());
   if (source.kind == SourceKind::verdicts || source.kind == SourceKind::run) return source;
   source.command = text_of(member(source.document, "replay"));
   if (source.kind == SourceKind::heads) {
     const double seed = number_of(member(member(source.document, "headlab"), "seed"));
-    source.command = "headlab hdi " + quoted(text_of(member(source.document, "file")));
+    source.command = "headlab hdi " + shell_word(text_of(member(source.document, "file")));
     if (seed > 0) source.command += " --seed " + number_text(seed);
   }
   return source;

@@ -16,7 +16,7 @@ h1,h2,h3{line-height:1.25}h1{font-size:1.6rem}h2{font-size:1.3rem;border-bottom:
 h3{font-size:1.05rem;margin-bottom:.3rem}dt{font-weight:600}dd{margin:0 0 .5rem 1.5rem}dd p{margin:0}
 figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-size:.9rem}
 .scroll{overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto;font-size:12px}
-table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}caption{text-align:left;color:var(--soft)}
+table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}caption{text-align:left;color:var(--soft);white-space:nowrap}
 th,td{border:1px solid var(--rule);padding:.2rem .45rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims td{width:30%}tbody th{font-weight:400}
 code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}

@@ -11,7 +11,7 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t max_certificates = 4;  ///< of a claim
+constexpr std::size_t max_counterexamples = 4;  ///< of a claim
 
 /// Verdicts of one form in one setting, which differ in their index.
 struct Reading {
@@ -71,32 +71,60 @@ std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
     if (!one.setting.empty()) text += " (" + escaped(one.setting) + ")";
     if (!holds(one.outcome) && one.outcome != "refuted") text += ", " + escaped(one.outcome);
     if (one.outcome == "identity") text += ", by algebra";
-    if (one.statement != last) text += ": " + escaped(one.statement);
+    // A claim of a user's own may say no more than its name.
+    if (one.statement != last && one.statement != one.form + ".") {
+      text += ": " + escaped(one.statement);
+    }
     last = one.statement;
     items += element("li", text);
   }
   return items.empty() ? "–" : element("ul", items);
 }
 
-std::string certificates_html(const ClaimRow& row) {
-  std::string items;
-  std::size_t left_out = row.refuted.size();
+std::string counterexamples_html(const ClaimRow& row) {
+  // Verdicts that differ in their index alone have one counterexample.
+  struct Contradiction {
+    std::string form, setting, indices, text;
+  };
+  std::vector<Contradiction> all;
   for (const Json* verdict : row.refuted) {
-    if (row.refuted.size() - left_out == max_certificates) break;
-    --left_out;
     const std::string counterexample = counterexample_text(*verdict);
     const std::string replay = text_of(member(*verdict, "replay"));
-    std::string text = escaped(reading_text(*verdict)) + ": ";
-    text += counterexample.empty() ? "effect " + escaped(effect_text(*verdict)) + " where " +
-                                         escaped(allowed_text(*verdict)) + " is allowed"
-                                   : escaped(counterexample);
+    const std::string index = text_of(member(*verdict, "index"));
+    std::string text = counterexample.empty()
+                           ? "effect " + escaped(effect_text(*verdict)) + " where " +
+                                 escaped(allowed_text(*verdict)) + " is allowed"
+                           : escaped(counterexample);
     if (!replay.empty()) text += "; " + element("code", escaped(replay));
-    items += element("li", text);
+    const Contradiction one{text_of(member(*verdict, "form")), setting_text(*verdict), index, text};
+    const auto same = std::ranges::find_if(all, [&](const Contradiction& other) {
+      return other.form == one.form && other.setting == one.setting && other.text == text;
+    });
+    if (same == all.end()) {
+      all.push_back(one);
+    } else if (!index.empty()) {
+      same->indices += ", " + index;
+    }
   }
-  if (left_out > 0) {
-    items += element("li", "and " + std::to_string(left_out) + " more among the verdicts below");
+  std::string items;
+  for (std::size_t i = 0; i < std::min(all.size(), max_counterexamples); ++i) {
+    const Contradiction& one = all[i];
+    items += element(
+        "li", escaped(one.form) + (one.indices.empty() ? "" : " by ") + escaped(one.indices) +
+                  (one.setting.empty() ? "" : " (" + escaped(one.setting) + ")") + ": " + one.text);
+  }
+  if (all.size() > max_counterexamples) {
+    items += element("li", "and " + std::to_string(all.size() - max_counterexamples) +
+                               " more among the verdicts below");
   }
   return items.empty() ? "–" : element("ul", items);
+}
+
+/// "holds in ..." of "hold in ..."
+std::string singular(const std::string& words) {
+  if (words.starts_with("are ")) return "is " + words.substr(4);
+  const std::size_t verb = std::min(words.find(' '), words.size());
+  return words.substr(0, verb) + "s" + words.substr(verb);
 }
 
 }  // namespace
@@ -132,19 +160,20 @@ std::string survives_html(const Source& source) {
     }
     body += element("tr", element("th", {{"scope", "row"}}, name) +
                               element("td", readings_html(row, holds)) + element("td", failing) +
-                              element("td", certificates_html(row))) +
+                              element("td", counterexamples_html(row))) +
             "\n";
   }
   std::string headings;
-  for (const char* heading : {"claim", "holds as", "fails as", "certificate"}) {
+  for (const char* heading : {"claim", "holds as", "fails as", "counterexample"}) {
     headings += element("th", {{"scope", "col"}}, heading);
   }
   std::string counts;
   for (const auto& [number, words] :
-       {std::pair(whole, " hold in every reading"),
-        std::pair(partly, " hold in some readings only"), std::pair(none, " fail in every reading"),
-        std::pair(open, " are open")}) {
-    if (number > 0) counts += (counts.empty() ? "" : ", ") + std::to_string(number) + words;
+       {std::pair(whole, "hold in every reading"), std::pair(partly, "hold in some readings only"),
+        std::pair(none, "fail in every reading"), std::pair(open, "are open")}) {
+    if (number == 0) continue;
+    counts += (counts.empty() ? "" : ", ") + std::to_string(number) + " " +
+              (number == 1 ? singular(words) : words);
   }
   return element("p", "Of " + std::to_string(rows.size()) +
                           (rows.size() == 1 ? " claim: " : " claims: ") + counts + ".") +

@@ -2,6 +2,7 @@
 /// \file Forest plot of verdicts: effects in units of their margins, with the zone of equivalence.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "tools/report/figures.h"
@@ -59,6 +60,19 @@ ForestRow forest_row(const Json& verdict) {
           .one_sided = text_of(member(effect, "zone")) == "one-sided",
           .effect = estimate,
           .own_unit = own_unit};
+}
+
+/// The scenario of each verdict by name where its row reads as another does, else nothing.
+std::vector<std::string> scenarios_that_tell_apart(const std::vector<const Json*>& verdicts) {
+  std::map<std::string, std::size_t> count;
+  const auto row_text = [](const Json& verdict) { return forest_row(verdict).label; };
+  for (const Json* verdict : verdicts) ++count[row_text(*verdict)];
+  std::vector<std::string> names;
+  for (const Json* verdict : verdicts) {
+    const std::filesystem::path file = text_of(member(*verdict, "scenario"));
+    names.push_back(count[row_text(*verdict)] > 1 ? file.stem().string() : "");
+  }
+  return names;
 }
 
 Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
@@ -129,8 +143,13 @@ std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<const Json*> verdicts = items_of(member(source.document, "claims"));
   std::vector<double> ends = {-1.5, 1.5};
   bool own_unit = false, one_sided = false;
-  for (const Json* verdict : verdicts) {
-    rows.push_back(forest_row(*verdict));
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    rows.push_back(forest_row(*verdicts[i]));
+    if (!scenarios[i].empty()) {
+      rows.back().label = text_of(member(*verdicts[i], "claim")) + ": " +
+                          reading_text(*verdicts[i]) + " (" + scenarios[i] + ")";
+    }
     const Estimate& effect = rows.back().effect;
     const double error = std::isfinite(effect.mcse) ? interval_errors * effect.mcse : 0;
     ends.insert(ends.end(), {effect.value - error, effect.value + error});
@@ -152,11 +171,12 @@ std::vector<Picture> verdict_figures(const Source& source) {
                 .rows = {}};
     for (std::size_t i = begin; i < end; ++i) {
       const Json& verdict = *verdicts[i];
-      table.rows.push_back({text_of(member(verdict, "claim")), reading_text(verdict),
-                            setting_text(verdict), outcome_text(verdict), effect_text(verdict),
-                            allowed_text(verdict),
-                            axis_number(number_of(member(verdict, "comparisons"))),
-                            axis_number(number_of(member(verdict, "replicates")))});
+      table.rows.push_back(
+          {text_of(member(verdict, "claim")), reading_text(verdict),
+           setting_text(verdict) + (scenarios[i].empty() ? "" : " in " + scenarios[i]),
+           outcome_text(verdict), effect_text(verdict), allowed_text(verdict),
+           axis_number(number_of(member(verdict, "comparisons"))),
+           axis_number(number_of(member(verdict, "replicates")))});
     }
     figures.push_back(
         {.title = parts == 1 ? "Effects and zones of equivalence"

@@ -48,15 +48,22 @@ std::string outcome_text(const Json& verdict) {
 std::string counterexample_text(const Json& verdict) {
   const Json& certificate = member(verdict, "certificate");
   if (!certificate.is_object()) return "";
-  std::string text = "counterexample";
-  const std::vector<const Json*> both = items_of(member(certificate, "mse"));
+  std::string text;
+  std::vector<const Json*> both = items_of(member(certificate, "values"));
+  // Before 2026-11-24 a counterexample was of the MSE alone, under this name.
+  if (both.empty()) both = items_of(member(certificate, "mse"));
+  std::vector<std::string> labels;
+  for (const Json* name : items_of(member(certificate, "figures"))) {
+    labels.push_back(text_of(*name) == "mse" ? "MSE" : text_of(*name));
+  }
+  if (labels.size() != 2) labels = {"MSE", "MSE"};
   if (both.size() == 2) {
-    text += ": MSE " + estimate_text(estimate_of(*both[0])) + " against " +
-            estimate_text(estimate_of(*both[1]));
+    text = labels[0] + " " + estimate_text(estimate_of(*both[0])) + " against " +
+           (labels[0] == labels[1] ? "" : labels[1] + " ") + estimate_text(estimate_of(*both[1]));
   }
   const double z = number_of(member(certificate, "z"));
-  if (!std::isnan(z)) text += ", z " + short_number(z);
-  return text;
+  if (!std::isnan(z)) text += (text.empty() ? "z " : ", z ") + short_number(z, 3);
+  return text.empty() ? "one was found" : text;
 }
 
 }  // namespace headlab::tools

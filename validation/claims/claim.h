@@ -4,7 +4,10 @@
 /// scenarios/claims/, and test that a fault turns its verdict.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,9 @@ struct Finding {
   std::string note =
       {};  ///< one sentence for the report, what was seen in addition to the comparisons
   std::optional<Counterexample> counterexample = {};  ///< the counterexample, where there is one
+  /// Counterexamples of single comparisons, by their number: that of the comparison that refutes
+  /// is reported.
+  std::map<std::size_t, Counterexample> counterexamples = {};
 };
 
 /// One form of a claim: a theorem that is read before it is tested. Texts are one sentence or two.

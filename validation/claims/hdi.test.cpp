@@ -81,9 +81,9 @@ TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
   const RunResult replay =
       run(parse_scenario(counterexample.scenario, "replay"), {.backend = "cpu", .threads = 2});
   ASSERT_EQ(replay.conditions.size(), 2U);
-  EXPECT_EQ(replay.conditions[0].estimates.mse.value, counterexample.first_mse.value);
-  EXPECT_EQ(replay.conditions[0].estimates.mse.mcse, counterexample.first_mse.mcse);
-  EXPECT_EQ(replay.conditions[1].estimates.mse.value, counterexample.second_mse.value);
+  EXPECT_EQ(replay.conditions[0].estimates.mse.value, counterexample.first.value);
+  EXPECT_EQ(replay.conditions[0].estimates.mse.mcse, counterexample.first.mcse);
+  EXPECT_EQ(replay.conditions[1].estimates.mse.value, counterexample.second.value);
   EXPECT_GT(counterexample.z, 5);
   EXPECT_FALSE(validation.rows[2].counterexample);
 }

@@ -14,203 +14,17 @@
 #include "engine/files/words.h"
 #include "engine/moments/figure_name.h"
 #include "engine/scenario/law_reader.h"
-#include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
+#include "validation/claims/figure_comparison.h"
+#include "validation/claims/swept_conditions.h"
 
 namespace headlab {
 namespace {
 
-/// One value of each of some swept keys.
-using SweptValues = std::vector<std::pair<std::string, Value>>;
-
-/// A figure of one condition.
-struct FigureAt {
-  FigureName figure;
-  std::size_t condition = 0;
-  Location location;
-  std::string key;   ///< "claim.compare[0].less"
-  std::string text;  ///< "mse at heads.count = 4"
-};
-
-/// How far from the letter a claim may be.
-struct Margin {
-  double value = 0;
-  bool relative = false;
-};
-
-bool same_value(const Value& a, const Value& b) {
-  const auto number = [](const Value& value) -> std::optional<double> {
-    if (const auto* whole = std::get_if<std::int64_t>(&value.data)) {
-      return static_cast<double>(*whole);
-    }
-    if (const auto* real = std::get_if<double>(&value.data)) return *real;
-    return std::nullopt;
-  };
-  if (number(a) && number(b)) return number(a) == number(b);
-  const auto* one = std::get_if<Value::Array>(&a.data);
-  const auto* other = std::get_if<Value::Array>(&b.data);
-  if (one && other) return std::ranges::equal(*one, *other, same_value);
-  return to_toml(a) == to_toml(b);
-}
-
-/// The name of a law, where the value is the table of one.
-const std::string* law_of(const Value& value) {
-  const Value* law = value.find("law");
-  return law == nullptr ? nullptr : std::get_if<std::string>(&law->data);
-}
-
-/// True where `written` in a claim means the swept value: by value, or a law by its name.
-bool means(const Value& written, const Value& swept) {
-  const auto* name = std::get_if<std::string>(&written.data);
-  const std::string* law = law_of(swept);
-  return name && law ? *name == *law : same_value(written, swept);
-}
-
-std::string short_text(const Value& value) {
-  const std::string* law = law_of(value);
-  return law ? *law : to_toml(value);
-}
-
-std::string short_text(const SweptValues& values) {
-  std::string text;
-  for (const auto& [key, value] : values) {
-    text += (text.empty() ? "" : ", ") + key + " = " + short_text(value);
-  }
-  return text;
-}
-
-/// The conditions of a scenario by their swept values.
-class Conditions {
- public:
-  explicit Conditions(const Scenario& scenario) : keys_(scenario.swept) {
-    for (const Condition& condition : scenario.conditions) {
-      const Value tree = condition.parameters.tree();
-      SweptValues& values = values_.emplace_back();
-      for (const std::string& key : keys_) {
-        if (const Value* value = value_at(tree, key)) values.emplace_back(key, *value);
-      }
-    }
-  }
-
-  const SweptValues& at(std::size_t i) const { return values_[i]; }
-
-  void require_swept(const Location& location, const std::string& key,
-                     const std::string& swept) const {
-    if (std::ranges::find(keys_, swept) != keys_.end()) return;
-    reject(location, key,
-           "\"" + one_line(swept) + "\" is not swept" +
-               (keys_.empty() ? " - there is no [sweep]" : suggestion(swept, keys_)));
-  }
-
-  /// The one condition with these values.
-  std::size_t find(const Location& location, const std::string& key,
-                   const SweptValues& wanted) const {
-    std::vector<std::size_t> found(values_.size());
-    for (std::size_t i = 0; i < found.size(); ++i) found[i] = i;
-    for (const auto& [name, value] : wanted) {
-      std::erase_if(found, [&](std::size_t i) { return !means(value, *value_of(i, name)); });
-      if (!found.empty()) continue;
-      std::vector<std::string> swept;
-      for (std::size_t i = 0; i < values_.size(); ++i) {
-        const std::string text = short_text(*value_of(i, name));
-        if (std::ranges::find(swept, text) == swept.end()) swept.push_back(text);
-      }
-      reject(location, key,
-             "no condition has " + short_text(wanted) + " (" + name + " is " + listed(swept) + ")");
-    }
-    if (found.size() == 1) return found[0];
-    std::vector<std::string> open;
-    for (const std::string& name : keys_) {
-      const auto differs = [&](std::size_t i) {
-        return !same_value(*value_of(i, name), *value_of(found[0], name));
-      };
-      if (std::ranges::any_of(found, differs)) open.push_back(name);
-    }
-    reject(location, key,
-           "fits " + std::to_string(found.size()) + " conditions - add " + listed(open) +
-               " to `at`, or to `for_each`");
-  }
-
-  /// The distinct values of `keys` together, in the order of the conditions; one empty choice for
-  /// no key.
-  std::vector<SweptValues> choices(const std::vector<std::string>& keys) const {
-    std::vector<SweptValues> all;
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      SweptValues one;
-      for (const std::string& key : keys) one.emplace_back(key, *value_of(i, key));
-      const auto same = [&](const SweptValues& other) {
-        return std::ranges::equal(one, other, [](const auto& a, const auto& b) {
-          return same_value(a.second, b.second);
-        });
-      };
-      if (std::ranges::none_of(all, same)) all.push_back(std::move(one));
-    }
-    return all;
-  }
-
- private:
-  const Value* value_of(std::size_t i, const std::string& key) const {
-    for (const auto& [name, value] : values_[i]) {
-      if (name == key) return &value;
-    }
-    return nullptr;
-  }
-
-  std::vector<std::string> keys_;
-  std::vector<SweptValues> values_;  ///< [conditions]
-};
-
-Jackknifed magnitude(const Jackknifed& a) {
-  return apply([](double x) { return std::abs(x); }, a);
-}
-
-[[noreturn]] void reject_undefined(const FigureAt& side, const Experiment& experiment) {
-  const Condition& condition = experiment.condition(side.condition);
-  reject(side.location, side.key,
-         side.figure.text() + " is undefined in condition #" + std::to_string(side.condition) +
-             " (" + std::to_string(condition.heads) + " heads, " +
-             std::to_string(experiment.plan(side.condition).queries) + " queries, " +
-             (condition.moments == MomentMode::pairwise ? "pairwise" : "aggregate") + " moments)");
-}
-
-const Jackknifed& observed(Experiment& experiment, const FigureAt& side) {
-  const Jackknifed* figure =
-      find_figure<Jackknifed>(experiment.observed(side.condition), side.figure);
-  if (figure == nullptr || !std::isfinite(figure->value)) reject_undefined(side, experiment);
-  return *figure;
-}
-
-/// "low is at most high", up to the margin, which is relative to `high`.
-Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& low,
-                   const Jackknifed& high, const Margin& margin) {
-  const Jackknifed room = high - low;
-  Comparison comparison =
-      at_least_zero(std::move(what), margin.relative ? room / magnitude(high) : room, 1,
-                    margin.value, experiment.node_counts());
-  comparison.observed = low.value;
-  comparison.expected = high.value;
-  return comparison;
-}
-
-/// "a equals b", up to the margin, which is relative to `b`.
-Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, const Jackknifed& b,
-                 const Margin& margin, double theory_error = 0) {
-  const double scale = margin.relative ? std::abs(b.value) : 1;
-  Comparison comparison =
-      b.leave_one_out.empty()
-          ? equal_to(std::move(what), a, b.value, scale, margin.value, experiment.node_counts(),
-                     theory_error / scale)
-          : equal_to(std::move(what), margin.relative ? (a - b) / magnitude(b) : a - b, 0, 1,
-                     margin.value, experiment.node_counts());
-  comparison.observed = a.value;
-  comparison.expected = b.value;
-  return comparison;
-}
-
 /// Reads one table [[claim.compare]].
 class ClaimReader {
  public:
-  ClaimReader(const Value& table, std::string key, const Conditions& conditions)
+  ClaimReader(const Value& table, std::string key, const SweptConditions& conditions)
       : table_(table), reader_(table, key), key_(std::move(key)), conditions_(conditions) {}
 
   StatedClaim read() {
@@ -246,14 +60,20 @@ class ClaimReader {
                             (margin_.relative ? ", relative to what is compared with." : ".");
     claim.form.examine = [comparisons = std::move(comparisons_)](Experiment& experiment) {
       Finding finding;
-      for (const auto& compare : comparisons) finding.comparisons.push_back(compare(experiment));
+      for (std::size_t i = 0; i < comparisons.size(); ++i) {
+        FigureComparison compared = comparisons[i](experiment);
+        finding.comparisons.push_back(std::move(compared.comparison));
+        if (compared.counterexample) {
+          finding.counterexamples.emplace(i, std::move(*compared.counterexample));
+        }
+      }
       return std::vector{std::move(finding)};
     };
     return claim;
   }
 
  private:
-  using Compare = std::function<Comparison(Experiment&)>;
+  using Compare = std::function<FigureComparison(Experiment&)>;
   using ReadKind = void (ClaimReader::*)();
 
   void read_margin() {
@@ -357,7 +177,7 @@ class ClaimReader {
                   .key = key,
                   .text = {}};
     side.text = side.figure.text();
-    const std::string where = short_text(conditions_.at(side.condition));
+    const std::string where = conditions_.text(side.condition);
     if (!where.empty()) side.text += " at " + where;
     return side;
   }
@@ -386,8 +206,7 @@ class ClaimReader {
 
   void add_order(const FigureAt& low, const FigureAt& high) {
     comparisons_.push_back([=, margin = margin_](Experiment& experiment) {
-      return at_most(experiment, low.text + " less than " + high.text, observed(experiment, low),
-                     observed(experiment, high), margin);
+      return less_than(experiment, low, high, margin);
     });
   }
 
@@ -396,8 +215,7 @@ class ClaimReader {
   void read_equal() {
     const auto [a, b] = sides("equal");
     comparisons_.push_back([=, margin = margin_](Experiment& experiment) {
-      return equal(experiment, a.text + " equal to " + b.text, observed(experiment, a),
-                   observed(experiment, b), margin);
+      return equal_to(experiment, a, b, margin);
     });
   }
 
@@ -438,12 +256,14 @@ class ClaimReader {
       }
       const std::string number_is = " " + number_text(number);
       if (relation == "equals") {
-        return equal(experiment, text + " equal to" + number_is, figure, number, margin);
+        return FigureComparison{
+            equal(experiment, text + " equal to" + number_is, figure, number, margin)};
       }
       const Margin of_number{margin.relative ? margin.value * std::abs(number) : margin.value};
-      return relation == "at_most"
-                 ? at_most(experiment, text + " at most" + number_is, figure, number, of_number)
-                 : at_most(experiment, text + " at least" + number_is, number, figure, of_number);
+      return FigureComparison{
+          relation == "at_most"
+              ? at_most(experiment, text + " at most" + number_is, figure, number, of_number)
+              : at_most(experiment, text + " at least" + number_is, number, figure, of_number)};
     });
   }
 
@@ -464,9 +284,15 @@ class ClaimReader {
       if (form == nullptr || !std::isfinite(form->value)) {
         throw ClosedFormDeclines("No closed form has " + of.figure.text() + ".");
       }
+      if (margin.relative && form->value == 0) {
+        reject(of.location, of.key,
+               of.figure.text() +
+                   " has a closed form of 0, and a margin relative to 0 is 0 - give "
+                   "an absolute one, margin = 0.01");
+      }
       const double remainder = std::isfinite(form->remainder) ? std::abs(form->remainder) : 0;
-      return equal(experiment, of.text + " equal to its closed form", observed(experiment, of),
-                   form->value, margin, remainder);
+      return FigureComparison{equal(experiment, of.text + " equal to its closed form",
+                                    observed(experiment, of), form->value, margin, remainder)};
     });
   }
 
@@ -477,6 +303,11 @@ class ClaimReader {
     const FigureName figure = figure_of(table);
     const SweptValues rest = values_of(table);
     conditions_.require_swept(table_.location, key, swept);
+    const auto fixed = [&](const auto& one) { return one.first == swept; };
+    if (std::ranges::any_of(rest, fixed)) {
+      reject(table_.location, key,
+             "goes along \"" + swept + "\", which `at` or `for_each` fixes - leave it out there");
+    }
     std::vector<FigureAt> all;
     for (const SweptValues& one : conditions_.choices({swept})) {
       SweptValues values = rest;
@@ -528,7 +359,7 @@ class ClaimReader {
   const Value& table_;
   TableReader reader_;
   std::string key_;
-  const Conditions& conditions_;
+  const SweptConditions& conditions_;
   Margin margin_;
   SweptValues fixed_;  ///< of for_each
   std::vector<Compare> comparisons_;
@@ -542,8 +373,13 @@ const Value* stated_in(const Value& parameters) {
 
 }  // namespace
 
-bool states_claims(const Scenario& scenario) {
-  return stated_in(scenario.conditions.at(0).parameters.tree()) != nullptr;
+std::size_t count_stated_claims(const Scenario& scenario) {
+  const Value parameters = scenario.conditions.at(0).parameters.tree();
+  const Value* stated = stated_in(parameters);
+  if (stated == nullptr) return 0;
+  const auto* array = std::get_if<Value::Array>(&stated->data);
+  // One that is no array, or is empty, is rejected where claims are read.
+  return array == nullptr || array->empty() ? 1 : array->size();
 }
 
 std::vector<StatedClaim> read_stated_claims(const Scenario& scenario) {
@@ -554,13 +390,20 @@ std::vector<StatedClaim> read_stated_claims(const Scenario& scenario) {
     reject(stated == nullptr ? parameters.location : stated->location, "claim.compare",
            "needs tables - write [[claim.compare]]");
   }
+  const Value& claim = *parameters.find("claim");
+  for (const char* key : {"name", "form", "index", "expected", "margin"}) {
+    if (const Value* value = claim.find(key)) {
+      reject(value->location, std::string("claim.") + key,
+             "is of a built-in claim - write it in [[claim.compare]]");
+    }
+  }
   for (const std::string& key : scenario.swept) {
     if (key == "run.replicates") {
       reject(stated->location, "claim.compare",
              "compares conditions of equally many replicates, and run.replicates is swept");
     }
   }
-  const Conditions conditions(scenario);
+  const SweptConditions conditions(scenario);
   std::vector<StatedClaim> claims;
   for (std::size_t i = 0; i < array->size(); ++i) {
     claims.push_back(

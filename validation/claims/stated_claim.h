@@ -2,6 +2,7 @@
 /// \file Claims that a scenario states itself, in tables [[claim.compare]] (docs/conjectures.md).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,13 @@ struct StatedClaim {
   std::string expected = {};  ///< verdict fixed beforehand; empty: none
 };
 
+/// Number of tables [[claim.compare]] of the scenario.
+std::size_t count_stated_claims(const Scenario& scenario);
+
 /// True where the scenario has a table [[claim.compare]].
-bool states_claims(const Scenario& scenario);
+inline bool states_claims(const Scenario& scenario) {
+  return count_stated_claims(scenario) > 0;
+}
 
 /// Reads them, in their order; throws InvalidInput with one line that says where, for a figure that
 /// does not exist, a condition that is not in the sweep or not the only one, a missing margin.

@@ -71,6 +71,12 @@ class QuerySamples {
   Samples mean_;
 };
 
+/// Figures of draws, whose nodes are of all queries together.
+JackknifedEstimates figures_of_draws(const StoredCondition& stored) {
+  return jackknifed_averages(MomentTree(stored.layout, stored.nodes), stored.head_weights,
+                             stored.truth);
+}
+
 /// "queries[0].mse" as "queries[17].mse".
 std::string at_query(const std::string& name, std::size_t query) {
   const std::string zero = "queries[0]";
@@ -117,6 +123,16 @@ std::uint64_t jackknife_node_count(std::uint64_t replicates, bool per_draw) {
 }
 
 std::optional<Errors> paired_errors(StoredCondition stored_a, StoredCondition stored_b) {
+  if (stored_a.layout.per_draw != stored_b.layout.per_draw) return std::nullopt;
+  if (stored_a.layout.per_draw) {
+    const JackknifedEstimates of_a = figures_of_draws(stored_a), of_b = figures_of_draws(stored_b);
+    if (of_a.node_counts != of_b.node_counts || of_a.mse.leave_one_out.empty()) {
+      return std::nullopt;
+    }
+    Errors of_averages;
+    add_errors(of_a, of_b, of_a.node_counts, true, 0, of_averages);
+    return of_averages;
+  }
   QuerySamples a(std::move(stored_a)), b(std::move(stored_b));
   Errors errors;
   std::vector<double> counts;

@@ -76,6 +76,21 @@ TEST(Pairing, HasWhatBothHave) {
   EXPECT_FALSE(errors->contains("queries[1].mse"));
 }
 
+TEST(Pairing, PairsFiguresOfDraws) {
+  const std::string heads = "heads.subspaces={ law = \"haar\", redraw = true }";
+  const ConditionResult a = simulated({heads}, 1024);
+  const ConditionResult b = simulated({heads, "heads.kernel.bandwidth=0.6"}, 1024);
+  const auto errors = paired_errors(stored(a), stored(b));
+  ASSERT_TRUE(errors);
+  const auto of_a = jackknifed_averages(a.tree, a.plan.head_weights, a.plan.truth);
+  const auto of_b = jackknifed_averages(b.tree, b.plan.head_weights, b.plan.truth);
+  EXPECT_EQ(errors->at("mse"), (of_b.mse - of_a.mse).figure(of_a.node_counts).mcse);
+  EXPECT_LT(errors->at("mse"), std::hypot(a.estimates.mse.mcse, b.estimates.mse.mcse));
+  // Heads that are drawn once have no draw in common with these.
+  EXPECT_FALSE(
+      paired_errors(stored(a), stored(simulated({"heads.subspaces={law=\"haar\"}"}, 1024))));
+}
+
 TEST(Pairing, NeedsTheSameReplicates) {
   EXPECT_FALSE(paired_errors(stored(simulated({}, 1000)), stored(simulated({}, 1008))));
   EXPECT_FALSE(paired_errors(stored(simulated({}, 5)), stored(simulated({}, 5))));

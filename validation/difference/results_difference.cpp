@@ -184,7 +184,8 @@ double joint_df(double a, double df_a, double b, double df_b) {
 }
 
 double nodes_df(const StoredFigures& stored) {
-  return std::max(1.0, static_cast<double>(jackknife_node_count(stored.replicates, stored.per_draw)) - 1);
+  return std::max(
+      1.0, static_cast<double>(jackknife_node_count(stored.replicates, stored.per_draw)) - 1);
 }
 
 /// Compares the matching conditions one after the other.
@@ -300,8 +301,10 @@ class Comparer {
     const ByNameOfFigure figures_a = by_name_of(a), figures_b = by_name_of(b);
     const Rounding rounding_a(a, figures_a), rounding_b(b, figures_b);
     const auto same_query = [&](int q) {
+      // Figures of queries that are drawn again are null, as their places are.
+      if (q == NamedFigure::of_no_query || (a.per_draw && b.per_draw)) return true;
       const auto i = static_cast<std::size_t>(q);
-      return q == NamedFigure::of_no_query || a.x.at(i) == b.x.at(i);
+      return a.x.at(i) == b.x.at(i);
     };
     for (const NamedFigure& one : b.figures) {
       if (!figures_a.contains(one.name)) ++found_.counts.in_one;

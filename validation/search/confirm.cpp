@@ -23,8 +23,8 @@ Counterexample pair_counterexample(std::string scenario, std::uint64_t seed,
   Counterexample counterexample{.scenario = std::move(scenario),
                                 .seed = seed,
                                 .replicates = first.replicates,
-                                .first_mse = first.mse.figure(counts),
-                                .second_mse = second.mse.figure(counts),
+                                .first = first.mse.figure(counts),
+                                .second = second.mse.figure(counts),
                                 .difference = (first.mse - second.mse).figure(counts)};
   counterexample.z = counterexample.difference.value / counterexample.difference.mcse;
   return counterexample;

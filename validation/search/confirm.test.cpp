@@ -62,9 +62,9 @@ TEST(Confirm, ChordalInversionIsSeenAndItsReplayGivesTheSameBits) {
   ASSERT_EQ(replay.conditions.size(), 2U);
   const Estimate &first = replay.conditions[0].estimates.mse,
                  &second = replay.conditions[1].estimates.mse;
-  EXPECT_EQ(first.value, counterexample.first_mse.value);
-  EXPECT_EQ(first.mcse, counterexample.first_mse.mcse);
-  EXPECT_EQ(second.value, counterexample.second_mse.value);
+  EXPECT_EQ(first.value, counterexample.first.value);
+  EXPECT_EQ(first.mcse, counterexample.first.mcse);
+  EXPECT_EQ(second.value, counterexample.second.value);
   EXPECT_EQ(counterexample.replicates, replay.conditions[0].estimates.replicates);
   // Draws are shared: the difference is known better than the two figures.
   EXPECT_LT(counterexample.difference.mcse, std::hypot(first.mcse, second.mcse));
@@ -84,9 +84,9 @@ TEST(Confirm, PredictedErrorIsWithinItsRemainder) {
     return std::abs(mse.value - predicted) <=
            5 * mse.mcse + 1.5 * std::abs(score.remainder) * predicted;
   };
-  EXPECT_TRUE(inside(counterexample.first_mse, inversion.of_diverse, 0.25));
-  EXPECT_TRUE(inside(counterexample.second_mse, inversion.of_plain, 0.25));
-  EXPECT_FALSE(inside(counterexample.first_mse, inversion.of_diverse, 0.5));
+  EXPECT_TRUE(inside(counterexample.first, inversion.of_diverse, 0.25));
+  EXPECT_TRUE(inside(counterexample.second, inversion.of_plain, 0.25));
+  EXPECT_FALSE(inside(counterexample.first, inversion.of_diverse, 0.5));
 }
 
 TEST(Confirm, ScenarioKeepsTheBaseAndTakesOnTheDimension) {

@@ -2,7 +2,6 @@
 #include "validation/verdicts/calibration_studies.h"
 
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -16,95 +15,18 @@
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"
 #include "validation/statistics/looks.h"
+#include "validation/verdicts/calibration_worlds.h"
+#include "validation/verdicts/stated_claim_studies.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {
 namespace {
 
-// Small worlds, so that a run takes milliseconds. Head weights differ, so that no two figures of a
-// decomposition are multiples of each other; queries lie off the centre, so that biases are clear.
-constexpr const char* gaussian_world = R"([scenario]
-name = "calibration, Gaussian kernel"
-[data]
-n = 8
-design = { law = "normal", dim = 2 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.2, 0.7]], phase = [0.4] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "equiangular", angle = 0.8 }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-weights = { law = "explicit", values = [0.7, 0.3] }
-[queries]
-law = "points"
-points = [[0.6, -0.4]]
-)";
-
-constexpr const char* softmax_world = R"([scenario]
-name = "calibration, softmax"
-[data]
-n = 8
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[0.8, -0.6, 0.5, 0.3]], phase = [0.4] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "principal_angles", angles = [0.5, 1.1] }
-kernel = { law = "softmax", temperature = 1.5 }
-weights = { law = "explicit", values = [0.7, 0.3] }
-[queries]
-law = "points"
-points = [[0.8, -0.6, 0.3, 0.4]]
-)";
-
-constexpr const char* noise_world = R"([scenario]
-name = "calibration, noise alone"
-[data]
-n = 8
-design = { law = "normal", dim = 2 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "equiangular", angle = 0.8 }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-[queries]
-law = "points"
-points = [[0, 0]]
-)";
-
-constexpr const char* path_of_angles = R"([sweep]
-"heads.subspaces.angle" = [0.5, 0.9, 1.3]
-)";
-
-/// Trials of a study at level quick.
-constexpr std::uint64_t trials = 2000;
-/// A margin far below any standard error here: the claim is true to the letter and has no room.
-constexpr double no_margin = 1e-6;
-constexpr double edge_margin = 0.2;
-constexpr double fault_margin = 0.005;
-
-std::string decimal(double x, const char* format = "%.17g") {
-  char text[64];
-  std::snprintf(text, sizeof text, format, x);
-  return text;
-}
-
-/// A world as the scenario of a claim; validate_form is told the form itself.
-std::string claim_scenario(const std::string& world, std::uint64_t replicates, double margin) {
-  return world + "[run]\nseed = 0\nreplicates = " + std::to_string(replicates) +
-         "\n[claim]\nname = \"calibration\"\nform = \"\"\nexpected = \"supported\"\nmargin = " +
-         decimal(margin) + "\n";
-}
-
 /// Repeats one claim through the whole machinery of verdicts; every rate counts its own verdict.
 CalibrationStudy verdicts(const ClaimForm& form, const std::string& scenario,
                           const ClosedForms& closed_forms, const BackendChoice& backend,
                           std::vector<CalibrationRate> rates) {
-  CalibrationStudy study{.rates = rates, .trials = trials};
+  CalibrationStudy study{.rates = rates, .trials = study_trials};
   study.trial = [=](std::uint64_t seed) {
     const Validation validation =
         validate_form(form, scenario, {.backend = backend, .threads = 1},
@@ -122,31 +44,6 @@ CalibrationStudy verdicts(const ClaimForm& form, const std::string& scenario,
     return outcome;
   };
   return study;
-}
-
-ClosedForms always(Theory theory) {
-  return [theory = std::move(theory)](const Condition&, TheorySource) { return theory; };
-}
-
-Theory exact_theory(const std::string& world, int threads, std::size_t which = 0) {
-  const Scenario scenario =
-      parse_scenario(claim_scenario(world, smallest_scenario, 0), "calibration");
-  return compute_theory(scenario.conditions.at(which), TheorySource::exact, threads);
-}
-
-/// The closed form as it would be if heads were independent.
-Theory without_covariance(Theory theory) {
-  auto& figures = theory.figures;
-  figures.mse.value -= figures.covariance_term.value;
-  figures.covariance_term.value = figures.head_covariance_mean.value = 0;
-  for (auto& query : figures.queries) {
-    const std::size_t heads = query.head_bias.size();
-    query.mse.value = figures.mse.value;  // one query
-    for (std::size_t i = 0; i < heads * heads; ++i) {
-      if (i % (heads + 1) != 0) query.head_covariance[i].value = 0;
-    }
-  }
-  return theory;
 }
 
 /// The closed form with every variance times `factor`.
@@ -254,7 +151,7 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   std::vector<double> truth;
   for (const Remainder& figure : named_figures(theory.figures)) truth.push_back(figure.value);
 
-  CalibrationStudy study{.trials = trials};
+  CalibrationStudy study{.trials = study_trials};
   const std::string which = name + ", " + estimator + ": ";
   for (const std::string& figure : figure_names) {
     study.rates.push_back({.measured = Measured::coverage, .what = which + figure});
@@ -285,21 +182,6 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   return study;
 }
 
-CalibrationRate alarm(std::string what, std::string effect) {
-  return {.measured = Measured::false_alarm, .what = std::move(what), .effect = std::move(effect)};
-}
-CalibrationRate support(std::string what, std::string effect) {
-  return {
-      .measured = Measured::false_support, .what = std::move(what), .effect = std::move(effect)};
-}
-CalibrationRate power(std::string what, std::string effect) {
-  return {.measured = Measured::power, .what = std::move(what), .effect = std::move(effect)};
-}
-
-std::string percent(double share) {
-  return decimal(100 * share, "%.2g") + " %";
-}
-
 }  // namespace
 
 std::vector<CalibrationStudy> calibration_studies(const Session& session) {
@@ -318,9 +200,9 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
   const std::string gaussian_name = "decomposition, Gaussian kernel, signal";
   const std::string softmax_name = "decomposition, softmax, signal";
   const std::string path_name = "index orders a path, noise alone";
-  const std::string edge = "off by the margin, " + percent(edge_margin);
-  const std::string path_edge = "one pair off by the margin, " + percent(-flipped_effect);
-  const std::string margin = ", margin " + percent(fault_margin);
+  const std::string edge = "off by the margin, " + share_text(edge_margin);
+  const std::string path_edge = "one pair off by the margin, " + share_text(-flipped_effect);
+  const std::string margin = ", margin " + share_text(fault_margin);
 
   auto closed = [&](const std::string& world, std::uint64_t replicates, double allowed,
                     const Theory& theory, std::vector<CalibrationRate> rates) {
@@ -335,40 +217,46 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
 
   std::vector<CalibrationStudy> all;
   all.push_back(closed(gaussian_world, smallest_scenario, no_margin, gaussian,
-                       {alarm(gaussian_name, "true, no margin")}));
+                       {alarm_rate(gaussian_name, "true, no margin")}));
   all.push_back(closed(softmax_world, smallest_scenario, no_margin, softmax,
-                       {alarm(softmax_name, "true, no margin")}));
+                       {alarm_rate(softmax_name, "true, no margin")}));
   all.push_back(
-      along_path(false, smallest_scenario, no_margin, {alarm(path_name, "true, no margin")}));
+      along_path(false, smallest_scenario, no_margin, {alarm_rate(path_name, "true, no margin")}));
   // At its edge a claim is just true and just false: neither error may be more frequent than alpha.
   all.push_back(closed(
       gaussian_world, smallest_scenario, edge_margin, with_mse_at_edge(gaussian, edge_margin),
-      {alarm(gaussian_name, "MSE " + edge), support(gaussian_name, "MSE " + edge)}));
-  all.push_back(closed(softmax_world, smallest_scenario, edge_margin,
-                       with_covariance_at_edge(softmax, edge_margin),
-                       {alarm(softmax_name, "C " + edge), support(softmax_name, "C " + edge)}));
+      {alarm_rate(gaussian_name, "MSE " + edge), support_rate(gaussian_name, "MSE " + edge)}));
+  all.push_back(closed(
+      softmax_world, smallest_scenario, edge_margin, with_covariance_at_edge(softmax, edge_margin),
+      {alarm_rate(softmax_name, "C " + edge), support_rate(softmax_name, "C " + edge)}));
   all.push_back(along_path(true, smallest_scenario, -flipped_effect,
-                           {alarm(path_name, path_edge), support(path_name, path_edge)}));
+                           {alarm_rate(path_name, path_edge), support_rate(path_name, path_edge)}));
 
   all.push_back(closed(
       gaussian_world, smallest_scenario, fault_margin, without_covariance(gaussian),
-      {power("covariance term dropped, Gaussian kernel",
-             "C/V " + decimal(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
-  all.push_back(
-      closed(softmax_world, smallest_scenario, fault_margin, without_covariance(softmax),
-             {power("covariance term dropped, softmax",
-                    "C/V " + decimal(softmax.figures.output_correlation.value, "%.2f") + margin)}));
+      {power_rate(
+          "covariance term dropped, Gaussian kernel",
+          "C/V " + format_number(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
+  all.push_back(closed(
+      softmax_world, smallest_scenario, fault_margin, without_covariance(softmax),
+      {power_rate(
+          "covariance term dropped, softmax",
+          "C/V " + format_number(softmax.figures.output_correlation.value, "%.2f") + margin)}));
   all.push_back(closed(noise_world, 32768, fault_margin, with_variances_times(noise, 1.02),
-                       {power("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
+                       {power_rate("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
   all.push_back(along_path(true, smallest_scenario, fault_margin,
-                           {power("sign of one pair flipped in an index",
-                                  percent(-flipped_effect) + " in the MSE" + margin)}));
+                           {power_rate("sign of one pair flipped in an index",
+                                       share_text(-flipped_effect) + " in the MSE" + margin)}));
 
   for (const char* estimator : {"conditional", "plain"}) {
     const bool controls = std::string(estimator) == "conditional";
     all.push_back(
         intervals("Gaussian kernel", gaussian_world, estimator, gaussian, backend, controls));
     all.push_back(intervals("softmax", softmax_world, estimator, softmax, backend, false));
+  }
+  // Last, so that the studies before keep their seeds.
+  for (CalibrationStudy& study : stated_claim_studies(session)) {
+    all.push_back(std::move(study));
   }
   return all;
 }

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "validation/claims/claim_scenarios.h"
@@ -29,6 +31,7 @@ struct Pending {
   VerdictRow row;
   std::vector<double> p_values;  ///< against each comparison, over all looks
   std::vector<Comparison> comparisons;
+  std::map<std::size_t, Counterexample> counterexamples;  ///< of comparisons, by their number
   bool identity = false;
   bool supported = false;
   bool decided = false;  ///< no further look will change it
@@ -64,6 +67,7 @@ void look(Pending& pending, Finding finding, std::uint64_t replicates, bool last
   pending.row.replicates = replicates;
   pending.identity = finding.identity;
   pending.comparisons = std::move(finding.comparisons);
+  pending.counterexamples = std::move(finding.counterexamples);
   const std::vector<Comparison>& all = pending.comparisons;
   if (pending.p_values.empty()) pending.p_values.assign(all.size(), 1.0);
   if (pending.p_values.size() != all.size() || all.empty()) {
@@ -126,6 +130,9 @@ void decide(std::vector<Pending>& pending, Validation& result) {
     row.decisive = one.comparisons[row.verdict == Verdict::refuted && !one.identity
                                        ? strongest
                                        : max_decisive(one.comparisons)];
+    if (const auto own = one.counterexamples.find(strongest); own != one.counterexamples.end()) {
+      row.counterexample = std::move(own->second);
+    }
     if (row.verdict != Verdict::refuted) row.counterexample.reset();
     row.effects = one.comparisons;
     if (row.verdict == Verdict::unresolved) {
@@ -291,6 +298,9 @@ class Validator {
     for (StudiedForm& one : run.forms) {
       for (Pending& pending : one.pending) {
         pending.row.seconds = watch.seconds();
+        for (auto& [number, counterexample] : pending.counterexamples) {
+          counterexample.replay = replay_of(counterexample, run.argument);
+        }
         pending_.push_back(std::move(pending));
       }
     }
@@ -319,8 +329,18 @@ class Validator {
     }
   }
 
+  /// Command for a counterexample whose scenario is the file `argument`.
+  std::string replay_of(const Counterexample& counterexample, const std::string& argument) const {
+    if (argument.empty()) return "";
+    std::string command = "headlab run " + shell_word(argument) + " --seed " +
+                          std::to_string(counterexample.seed) + " --replicates " +
+                          std::to_string(counterexample.replicates);
+    if (session_.backend.name() != "auto") command += " --backend " + session_.backend.name();
+    return command;
+  }
+
   std::string replay(const std::string& argument, std::uint64_t seed) const {
-    std::string command = "headlab validate " + argument;
+    std::string command = "headlab validate " + shell_word(argument);
     if (options_.full) command += " --level full";
     if (session_.backend.name() != "auto") command += " --backend " + session_.backend.name();
     if (options_.seed) command += " --seed " + std::to_string(seed);

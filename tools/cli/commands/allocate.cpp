@@ -14,6 +14,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
@@ -87,13 +88,13 @@ std::string replay(const AllocateArguments& arguments, const AllocationStudy& st
                    std::uint64_t replicates, bool all = false) {
   const std::string budget = all ? *arguments.budget : std::to_string(study.budget);
   const std::string n = all && arguments.n ? *arguments.n : std::to_string(study.n);
-  std::string command = "headlab allocate --data " + quoted(arguments.run.scenario) + " --budget " +
-                        budget + " --n " + n + " --bandwidth-rule " + rule_name(study.rule) +
-                        (all && arguments.growth ? " --growth" : "") + " --seed " +
-                        std::to_string(study.seed) + " --replicates " + std::to_string(replicates) +
-                        " --backend " + study.machine.backend;
+  std::string command = "headlab allocate --data " + shell_word(arguments.run.scenario) +
+                        " --budget " + budget + " --n " + n + " --bandwidth-rule " +
+                        rule_name(study.rule) + (all && arguments.growth ? " --growth" : "") +
+                        " --seed " + std::to_string(study.seed) + " --replicates " +
+                        std::to_string(replicates) + " --backend " + study.machine.backend;
   if (arguments.dims) command += " --dims " + *arguments.dims;
-  for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
+  for (const std::string& set : arguments.run.sets) command += " --set " + shell_word(set);
   return command;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
@@ -40,12 +41,12 @@ void require_settings(const Scenario& scenario, const std::vector<BandwidthRule>
 
 std::string replay(const AllocateArguments& arguments, const RegimeMap& map,
                    const std::string& backend) {
-  std::string command = "headlab allocate --map --data " + quoted(arguments.run.scenario) +
+  std::string command = "headlab allocate --map --data " + shell_word(arguments.run.scenario) +
                         " --budget " + *arguments.budget + " --n " + *arguments.n +
                         " --bandwidth-rule " + arguments.rule + " --seed " +
                         std::to_string(map.seed) + " --backend " + backend;
   if (arguments.run.replicates) command += " --replicates " + *arguments.run.replicates;
-  for (const std::string& set : arguments.run.sets) command += " --set " + quoted(set);
+  for (const std::string& set : arguments.run.sets) command += " --set " + shell_word(set);
   return command;
 }
 

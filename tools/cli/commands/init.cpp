@@ -6,6 +6,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/stop_signal.h"
@@ -68,7 +69,7 @@ ExitCode command_init(const std::string& file) {
                        ": is there already - name another file, or - for standard output");
   }
   write_files({{file, first_scenario}}, true);
-  std::cerr << "headlab: wrote " << one_line(file) << "; next: headlab run " << quoted(file)
+  std::cerr << "headlab: wrote " << one_line(file) << "; next: headlab run " << shell_word(file)
             << "\n";
   return ExitCode::done;
 }

@@ -116,7 +116,7 @@ void list_scenarios() {
     } catch (const InvalidInput& problem) {
       name = std::string("cannot be read: ") + problem.what();
     }
-    std::cout << "  " << left(file.lexically_relative(folder).string(), 34) << shown(one_line(name))
+    std::cout << "  " << left(file.lexically_relative(folder).string(), 38) << shown(one_line(name))
               << "\n";
     if (!aims.empty()) {
       std::cout << wrapped("      " + shown(one_line(aims)), output_width(), 6) << "\n";

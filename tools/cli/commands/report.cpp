@@ -16,12 +16,12 @@ ExitCode command_report(const ReportArguments& arguments) {
   }
   require_report_writable("--out", arguments.out, arguments.folders);
   std::vector<Source> sources;
-  std::vector<std::string> notes;
+  SourceReader reader;
   for (const std::string& folder : arguments.folders) {
-    std::vector<Source> found = read_sources(folder, notes);
+    std::vector<Source> found = reader.read(folder);
     std::move(found.begin(), found.end(), std::back_inserter(sources));
   }
-  for (const std::string& note : notes) std::cerr << "headlab: " << note << "\n";
+  for (const std::string& note : reader.notes()) std::cerr << "headlab: " << note << "\n";
   write_report(arguments.out, sources);
   std::cerr << "headlab: wrote " << arguments.out << "\n";
   return ExitCode::done;

@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
@@ -36,6 +38,7 @@
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
 #include "validation/claims/stated_claim.h"
+#include "validation/verdicts/validate.h"
 
 namespace headlab::tools {
 namespace {
@@ -195,6 +198,27 @@ bool keeps_nodes(const RunArguments& arguments) {
   return false;
 }
 
+/// Says of a scenario with a section [claim] that a run is not its verdict.
+void say_claims(const Scenario& scenario, const std::string& file) {
+  const Value parameters = scenario.conditions.at(0).parameters.tree();
+  const Value* claim = parameters.find("claim");
+  if (claim == nullptr) return;
+  const std::size_t count = count_stated_claims(scenario);
+  if (count == 0 && claim->find("name") == nullptr) return;
+  std::cerr << "headlab: " << (file == "-" ? "the scenario" : one_line(file));
+  if (count == 0) {
+    std::cerr << " is of a built-in claim";
+  } else {
+    std::cerr << " states " << count << (count == 1 ? " claim" : " claims");
+  }
+  std::cerr << ", on which a run gives no verdict - write headlab validate ";
+  if (file == "-") {
+    std::cerr << "FILE.toml\n";
+  } else {
+    std::cerr << shell_word(names_scenario(file) ? file : "./" + file) << "\n";
+  }
+}
+
 }  // namespace
 
 ExitCode command_run(const RunArguments& arguments) {
@@ -220,10 +244,7 @@ ExitCode command_run(const RunArguments& arguments) {
       read_supervised(arguments.scenario, sets, session, arguments.quiet));
   const Scenario& scenario = *shared;
   options.references = references_of(arguments, scenario);
-  if (states_claims(scenario) && !arguments.quiet) {
-    std::cerr << "headlab: verdicts on the claims of the scenario: headlab validate "
-              << arguments.scenario << "\n";
-  }
+  if (!arguments.quiet) say_claims(scenario, arguments.scenario);
   if (arguments.dry_run) return dry_run(arguments, scenario, session);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);

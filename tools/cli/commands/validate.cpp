@@ -7,6 +7,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/supervise.h"
@@ -24,14 +25,16 @@ namespace {
 void name_counterexamples(Validation& validation, const std::string& backend,
                           const OutputFolder& folder, std::vector<TextFile>& files) {
   for (VerdictRow& row : validation.rows) {
-    if (!row.counterexample) continue;
+    // That of a user's own claim is in the user's own file.
+    if (!row.counterexample || !row.counterexample->replay.empty()) continue;
     const std::string scenario = std::filesystem::path(row.scenario).stem().string();
     const std::string path =
         folder.file(scenario + (row.index.empty() ? "" : "_" + row.index) + ".toml");
-    row.replay = "headlab run " + quoted(path) + " --seed " +
+    row.replay = "headlab run " + shell_word(path) + " --seed " +
                  std::to_string(row.counterexample->seed) + " --replicates " +
                  std::to_string(row.counterexample->replicates);
     if (backend != "auto") row.replay += " --backend " + backend;
+    row.counterexample->replay = row.replay;
     files.emplace_back(path, row.counterexample->scenario);
   }
 }

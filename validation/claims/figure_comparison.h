@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Comparisons of the figures of an experiment with one another and with numbers.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "engine/files/document.h"
+#include "engine/moments/figure_name.h"
+#include "validation/claims/experiment.h"
+#include "validation/search/counterexample.h"
+#include "validation/statistics/comparison.h"
+
+namespace headlab {
+
+/// A figure of one condition, as a claim names it.
+struct FigureAt {
+  FigureName figure;
+  std::size_t condition = 0;
+  Location location;
+  std::string key;   ///< "claim.compare[0].less"
+  std::string text;  ///< "mse at heads.count = 4"
+};
+
+/// How far from the letter a claim may be.
+struct Margin {
+  double value = 0;
+  bool relative = false;
+};
+
+/// A comparison, and the counterexample where it fails between two conditions.
+struct FigureComparison {
+  Comparison comparison;
+  std::optional<Counterexample> counterexample = {};
+};
+
+/// The figure as simulated so far; throws InvalidInput where the condition has none.
+const Jackknifed& observed(Experiment& experiment, const FigureAt& side);
+
+/// a - b; 0 where the two differ by no more than 64 units of rounding. Conditions that are equal by
+/// algebra differ by rounding, with a standard error of rounding, which a margin of 0 leaves open.
+Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b);
+
+/// "low is at most high", up to the margin, which is relative to `high`.
+Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& low,
+                   const Jackknifed& high, const Margin& margin);
+
+/// "a equals b", up to the margin, which is relative to `b`.
+/// \param theory_error  largest error of `b` where it is a closed form
+Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, const Jackknifed& b,
+                 const Margin& margin, double theory_error = 0);
+
+/// "low less than high", with its counterexample where it fails.
+FigureComparison less_than(Experiment& experiment, const FigureAt& low, const FigureAt& high,
+                           const Margin& margin);
+
+/// "a equal to b", with its counterexample where it fails.
+FigureComparison equal_to(Experiment& experiment, const FigureAt& a, const FigureAt& b,
+                          const Margin& margin);
+
+}  // namespace headlab

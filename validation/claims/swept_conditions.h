@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Conditions of a scenario found by their swept values.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/files/document.h"
+#include "engine/scenario/scenario.h"
+
+namespace headlab {
+
+/// One value of each of some swept keys.
+using SweptValues = std::vector<std::pair<std::string, Value>>;
+
+/// The name of a law, where the value is the table of one.
+const std::string* law_of(const Value& value);
+
+/// The conditions of a scenario by their swept values.
+class SweptConditions {
+ public:
+  explicit SweptConditions(const Scenario& scenario);
+
+  /// Values of a condition: "heads.count = 4, heads.subspaces = orthogonal", a law by its name
+  /// unless the sweep has another of that name.
+  std::string text(std::size_t i) const;
+
+  /// Throws InvalidInput where the key is not swept.
+  void require_swept(const Location& location, const std::string& key,
+                     const std::string& swept) const;
+
+  /// The one condition with these values, a law by its name or its table; throws InvalidInput where
+  /// there is none or more than one.
+  std::size_t find(const Location& location, const std::string& key,
+                   const SweptValues& wanted) const;
+
+  /// The distinct values of `keys` together, in the order of the conditions; one empty choice for
+  /// no key.
+  std::vector<SweptValues> choices(const std::vector<std::string>& keys) const;
+
+ private:
+  const Value* value_of(std::size_t i, const std::string& key) const;
+  std::string value_text(std::size_t i, const std::string& key) const;
+
+  std::vector<std::string> keys_;
+  std::vector<SweptValues> values_;  ///< [conditions]
+};
+
+}  // namespace headlab

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/verdicts/calibration_worlds.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "engine/scenario/scenario.h"
+#include "validation/statistics/looks.h"
+
+namespace headlab {
+
+std::string format_number(double x, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, x);
+  return text;
+}
+
+std::string share_text(double share) {
+  return format_number(100 * share, "%.2g") + " %";
+}
+
+std::string claim_scenario(const std::string& world, std::uint64_t replicates, double margin) {
+  return world + "[run]\nseed = 0\nreplicates = " + std::to_string(replicates) +
+         "\n[claim]\nname = \"calibration\"\nform = \"\"\nexpected = \"supported\"\nmargin = " +
+         format_number(margin) + "\n";
+}
+
+Theory exact_theory(const std::string& world, int threads, std::size_t which) {
+  const Scenario scenario =
+      parse_scenario(claim_scenario(world, smallest_scenario, 0), "calibration");
+  return compute_theory(scenario.conditions.at(which), TheorySource::exact, threads);
+}
+
+ClosedForms always(Theory theory) {
+  return [theory = std::move(theory)](const Condition&, TheorySource) { return theory; };
+}
+
+Theory without_covariance(Theory theory) {
+  auto& figures = theory.figures;
+  figures.mse.value -= figures.covariance_term.value;
+  figures.covariance_term.value = figures.head_covariance_mean.value = 0;
+  for (auto& query : figures.queries) {
+    const std::size_t heads = query.head_bias.size();
+    query.mse.value = figures.mse.value;  // one query
+    for (std::size_t i = 0; i < heads * heads; ++i) {
+      if (i % (heads + 1) != 0) query.head_covariance[i].value = 0;
+    }
+  }
+  return theory;
+}
+
+CalibrationRate alarm_rate(std::string what, std::string effect) {
+  return {.measured = Measured::false_alarm, .what = std::move(what), .effect = std::move(effect)};
+}
+CalibrationRate support_rate(std::string what, std::string effect) {
+  return {
+      .measured = Measured::false_support, .what = std::move(what), .effect = std::move(effect)};
+}
+CalibrationRate power_rate(std::string what, std::string effect) {
+  return {.measured = Measured::power, .what = std::move(what), .effect = std::move(effect)};
+}
+
+}  // namespace headlab

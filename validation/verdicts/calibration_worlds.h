@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What the studies of a calibration share: small worlds, margins, true and false closed
+/// forms.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "validation/claims/experiment.h"
+#include "validation/verdicts/calibration.h"
+
+namespace headlab {
+
+// Small worlds, so that a run takes milliseconds. Head weights differ, so that no two figures of a
+// decomposition are multiples of each other; queries lie off the centre, so that biases are clear.
+inline constexpr const char* gaussian_world = R"([scenario]
+name = "calibration, Gaussian kernel"
+[data]
+n = 8
+design = { law = "normal", dim = 2 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.2, 0.7]], phase = [0.4] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "equiangular", angle = 0.8 }
+kernel = { law = "gaussian", bandwidth = 0.6 }
+weights = { law = "explicit", values = [0.7, 0.3] }
+[queries]
+law = "points"
+points = [[0.6, -0.4]]
+)";
+
+inline constexpr const char* softmax_world = R"([scenario]
+name = "calibration, softmax"
+[data]
+n = 8
+design = { law = "normal", dim = 4 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[0.8, -0.6, 0.5, 0.3]], phase = [0.4] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "principal_angles", angles = [0.5, 1.1] }
+kernel = { law = "softmax", temperature = 1.5 }
+weights = { law = "explicit", values = [0.7, 0.3] }
+[queries]
+law = "points"
+points = [[0.8, -0.6, 0.3, 0.4]]
+)";
+
+inline constexpr const char* noise_world = R"([scenario]
+name = "calibration, noise alone"
+[data]
+n = 8
+design = { law = "normal", dim = 2 }
+regression = { law = "zero" }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "equiangular", angle = 0.8 }
+kernel = { law = "gaussian", bandwidth = 0.6 }
+[queries]
+law = "points"
+points = [[0, 0]]
+)";
+
+inline constexpr const char* path_of_angles = R"([sweep]
+"heads.subspaces.angle" = [0.5, 0.9, 1.3]
+)";
+
+/// Trials of a study at level quick.
+inline constexpr std::uint64_t study_trials = 2000;
+/// A margin far below any standard error here: the claim is true to the letter and has no room.
+inline constexpr double no_margin = 1e-6;
+inline constexpr double edge_margin = 0.2;
+inline constexpr double fault_margin = 0.005;
+
+/// A number in the format of printf, by default with all its digits.
+std::string format_number(double x, const char* format = "%.17g");
+
+/// "4.2 %"
+std::string share_text(double share);
+
+/// A world as the scenario of a claim; validate_form is told the form itself.
+std::string claim_scenario(const std::string& world, std::uint64_t replicates, double margin);
+
+/// The exact theory of a condition of a world.
+Theory exact_theory(const std::string& world, int threads, std::size_t which = 0);
+
+/// The same theory for every condition.
+ClosedForms always(Theory theory);
+
+/// The closed form as it would be if heads were independent.
+Theory without_covariance(Theory theory);
+
+/// Rates of each kind, without counts.
+CalibrationRate alarm_rate(std::string what, std::string effect);
+CalibrationRate support_rate(std::string what, std::string effect);
+CalibrationRate power_rate(std::string what, std::string effect);
+
+}  // namespace headlab
