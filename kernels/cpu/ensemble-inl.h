@@ -62,6 +62,7 @@ class Ensembles {
   Ensembles(Plans plans, const std::vector<std::size_t>& members, PackedSubspaces& subspaces)
       : conditions_(make_conditions(plans, members, subspaces)),
         fixed_(*plans[members.front()], heads_.size(), conditions_),
+        sees_all_(std::ranges::all_of(heads_, [](const auto& head) { return head->sees_all(); })),
         sums_squares_(fixed_.recomputes || fixed_.squares_in_products),
         windows_(fixed_.queries * fixed_.heads),
         sums_(windows_.size() * 4),
@@ -282,37 +283,48 @@ class Ensembles {
   /// Divides a segment into panels, and finds the largest |key|^2 of every head in each.
   HWY_ATTR void divide(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     panels_.clear();
-    for (std::size_t t = 0; t < tiles; t += panel_tiles_) {
-      const std::size_t count = std::min(panel_tiles_, tiles - t);
-      const std::size_t before = (tile + t) * tile_points;
-      const KeyPanel panel{set, tile + t, count,
-                           std::min(count * tile_points, set.points() - before), panels_.size()};
-      const bool seen = std::ranges::any_of(
-          heads_, [&](const auto& head) { return head->sight(panel) != Sight::none; });
-      if (seen) panels_.push_back(panel);
+    for (std::size_t t = 0; t < tiles;) {
+      const std::size_t most = std::min(panel_tiles_, tiles - t);
+      const std::size_t count = sees_all_ ? most : tiles_alike(set, tile + t, most);
+      if (count > 0) panels_.push_back(panel_of(set, tile + t, count));
+      t += std::max<std::size_t>(count, 1);
     }
     panel_norms_.clear();
     for (const KeyPanel& panel : panels_) {
       for (const auto& head : heads_) {
         const float* norms = set.norms(panel.tile, head->subspace());
         Float largest = hn::Zero(float_tag);
-        const auto take = [&](std::size_t begin, std::size_t end) HWY_ATTR {
-          for (std::size_t i = begin * tile_points; i < end * tile_points; i += lane_count) {
-            largest = hn::Max(largest, hn::Load(float_tag, norms + i));
-          }
-        };
-        const Sight sight = head->sight(panel);
-        if (sight == Sight::all) {
-          take(0, panel.tiles);
-        } else if (sight == Sight::part) {
-          // Tile by tile: what others see must not matter.
-          for (std::size_t t = 0; t < panel.tiles; ++t) {
-            if (head->sight(panel.part(t)) != Sight::none) take(t, t + 1);
-          }
+        // What the others see must not matter.
+        const bool sees = sees_all_ || head->sight(panel) != Sight::none;
+        for (std::size_t i = 0; sees && i < panel.tiles * tile_points; i += lane_count) {
+          largest = hn::Max(largest, hn::Load(float_tag, norms + i));
         }
         panel_norms_.push_back(hn::GetLane(hn::MaxOfLanes(float_tag, largest)));
       }
     }
+  }
+  KeyPanel panel_of(const TrainingSet& set, std::size_t tile, std::size_t tiles) const {
+    const std::size_t points = std::min(tiles * tile_points, set.points() - tile * tile_points);
+    return {set, tile, tiles, points, panels_.size()};
+  }
+  /// How many tiles from `tile` on every head sees as it sees that one, up to `most`; 0 where none
+  /// sees it. A tile that some head sees a part of stands alone.
+  std::size_t tiles_alike(const TrainingSet& set, std::size_t tile, std::size_t most) const {
+    std::size_t count = 1;
+    bool seen = false;
+    for (const auto& head : heads_) {
+      const Sight sight = head->sight(panel_of(set, tile, 1));
+      seen = seen || sight != Sight::none;
+      if (sight == Sight::part) most = 1;
+    }
+    if (!seen) return 0;
+    for (; count < most; ++count) {
+      const KeyPanel next = panel_of(set, tile + count, 1);
+      for (const auto& head : heads_) {
+        if (head->sight(next) != head->sight(panel_of(set, tile, 1))) return count;
+      }
+    }
+    return count;
   }
 
   /// Adds a segment of keys panel by panel, then drains the running sums.
@@ -590,7 +602,8 @@ class Ensembles {
   std::vector<std::unique_ptr<Head>> heads_;  ///< distinct ones
   std::vector<PairSums> conditions_;
   const EnsembleConstants fixed_;
-  bool sums_squares_;  ///< of w, in the first pass already
+  const bool sees_all_;  ///< every head sees every token
+  bool sums_squares_;    ///< of w, in the first pass already
   Pass pass_ = Pass::sums;
   bool keeps_weights_ = false;   ///< of all heads, in this pass
   std::size_t panel_tiles_ = 0;  ///< in this pass

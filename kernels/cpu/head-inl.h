@@ -55,10 +55,6 @@ struct KeyPanel {
     constexpr std::size_t step = row_vectors * lane_count;
     return (points + step - 1) / step * step;
   }
-  /// One of its tiles.
-  KeyPanel part(std::size_t t) const {
-    return {set, tile + t, 1, std::min(tile_points, points - t * tile_points), index};
-  }
   /// Number of its first key in the training set.
   std::uint64_t first_key() const { return set.first_point() + tile * tile_points; }
 };
@@ -124,6 +120,7 @@ class Head {
   /// The rule of stage `keep` for this head alone.
   const HeadKeep& keep() const { return keep_; }
   const SeenTokens& seen() const { return seen_; }
+  bool sees_all() const { return sees_all_; }
   /// How much of a panel the head sees.
   Sight sight(const KeyPanel& panel) const {
     if (sees_all_) return Sight::all;
