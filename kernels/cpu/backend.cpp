@@ -22,7 +22,7 @@ std::uint64_t selection_bytes(const Plan& plan) {
   std::uint64_t bytes = 0;
   for (int h = 0; !keep.off() && h < plan.heads; ++h) {
     const SeenTokens seen = plan.mechanism.seen_by(h, plan.n);
-    if (keep.rule == Keep::Rule::top) bytes += 4 * (2 * keep.of_head(h).top + 64);
+    if (keep.rule == Keep::Rule::top) bytes += 4 * (4 * keep.of_head(h).top + 256);
     if (keep.rule == Keep::Rule::block) bytes += 16 * (seen.count() / keep.block + 1);
     bytes += 256;
   }

@@ -43,11 +43,11 @@ HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 
 /// The passes over a training set, in this order. Most replicates need only the first; with stage
-/// `keep` all windows are probed and selected from first, and summed in the pass `repair`.
+/// `keep` all windows are probed first, and summed in the pass `repair`.
 enum class Pass {
   sums,      ///< the sums of all windows
   probe,     ///< the largest exponent and the nearest key of windows with unsafe sums
-  select,    ///< what stage `keep` keeps of every window
+  select,    ///< the scores of blocks of tokens, for stage `keep`
   repair,    ///< their sums again, relative to that exponent
   ensemble,  ///< the noise of the ensemble, where it is cheaper than the products of all pairs
 };
@@ -95,12 +95,14 @@ class Ensembles {
     switch (pass) {
       case Pass::sums:
         reset();
-        if (!fixed_.keeps_all) repair_.take_all(windows_, fixed_.heads);
+        if (!fixed_.keeps_all) {
+          repair_.take_all(windows_, fixed_.heads);
+          begin_selection();
+        }
         return fixed_.keeps_all;
       case Pass::probe:
         return !fixed_.keeps_all || repair_.find(windows_, max_norms_, sums_squares_);
       case Pass::select:
-        if (!fixed_.keeps_all) begin_selection();
         return selects_;
       case Pass::repair:
         if (!fixed_.keeps_all) finish_selection();
@@ -215,8 +217,7 @@ class Ensembles {
     for (std::size_t q = 0; q < fixed_.queries; ++q) {
       for (std::size_t h = 0; h < fixed_.heads; ++h) {
         selections_[q * fixed_.heads + h].reset(*heads_[h]);
-        const Keep::Rule rule = heads_[h]->keep().rule;
-        selects_ = selects_ || rule == Keep::Rule::top || rule == Keep::Rule::block;
+        selects_ = selects_ || heads_[h]->keep().rule == Keep::Rule::block;
       }
     }
   }
@@ -233,7 +234,8 @@ class Ensembles {
       for (std::size_t h = 0; h < fixed_.heads; ++h) {
         if (heads_[h]->sight(panel) == Sight::none) continue;
         heads_[h]->plain_exponents(panel, q, row(0, 0));
-        selections_[q * fixed_.heads + h].add(*heads_[h], panel, row(0, 0), window(q, h).shift);
+        selections_[q * fixed_.heads + h].add_scores(*heads_[h], panel, row(0, 0),
+                                                     window(q, h).shift);
       }
     }
   }
@@ -333,7 +335,12 @@ class Ensembles {
     if (panels_.empty()) return;
     switch (pass_) {
       case Pass::probe:
-        for (const KeyPanel& panel : panels_) repair_.probe(panel, heads_, windows_, row(0, 0));
+        for (const KeyPanel& panel : panels_) {
+          repair_.probe(panel, heads_, windows_, row(0, 0),
+                        [&](std::size_t i, const Head& head, const float* exponents) {
+                          if (!fixed_.keeps_all) selections_[i].add(head, panel, exponents);
+                        });
+        }
         return;
       case Pass::select:
         for (const KeyPanel& panel : panels_) select(panel);

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,44 +26,99 @@
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 
-/// The k-th largest of numbers that come in rows, in memory for 2 k of them.
+/// The k-th largest of numbers that come in rows, in memory for 4 k of them.
 class LargestNumbers {
  public:
   void reset(std::uint64_t k) {
     k_ = static_cast<std::size_t>(k);
-    kept_.clear();
-    bound_ = -std::numeric_limits<float>::infinity();
+    capacity_ = (4 * k_ + 255) / lane_count * lane_count;
+    if (kept_.size() < capacity_ + lane_count) kept_.resize(capacity_ + lane_count);
+    count_ = 0;
+    bound_ = never;
   }
+  /// Adds the numbers of a row that are above the k-th largest so far.
   HWY_ATTR void add(const float* row, std::size_t count) {
     for (std::size_t i = 0; i < count; i += lane_count) {
       const Float lanes = hn::Load(float_tag, row + i);
-      if (hn::AllFalse(float_tag, hn::Gt(lanes, hn::Set(float_tag, bound_)))) continue;
-      for (std::size_t j = i; j < i + lane_count; ++j) {
-        if (row[j] > bound_) kept_.push_back(row[j]);
-      }
-      if (kept_.size() >= 2 * k_ + lane_count) shrink();
+      const auto above = hn::Gt(lanes, hn::Set(float_tag, bound_));
+      if (hn::AllFalse(float_tag, above)) continue;
+      count_ += append(lanes, above, &kept_[count_]);
+      if (count_ > capacity_ - lane_count) shrink();
     }
   }
-  /// -inf where there are fewer than k above it.
-  float kth() {
-    if (kept_.size() >= k_) shrink();
+  /// -inf where fewer than k are above it.
+  HWY_ATTR float kth() {
+    if (count_ >= k_) bound_ = find();
     return bound_;
   }
 
  private:
-  void shrink() {
-    std::nth_element(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(k_ - 1),
-                     kept_.end(), std::greater<>());
-    kept_.resize(k_);
-    bound_ = kept_.back();
+  static constexpr float never = -std::numeric_limits<float>::infinity();
+
+  /// Stores the lanes of a mask one after another, and anything behind them; returns their number.
+  /// In a register first: processors compress into memory slowly.
+  template <class Mask>
+  HWY_ATTR static std::size_t append(Float lanes, Mask mask, float* to) {
+    hn::StoreU(hn::Compress(lanes, mask), float_tag, to);
+    return hn::CountTrue(float_tag, mask);
+  }
+
+  /// Drops what is below the k-th largest.
+  HWY_ATTR void shrink() {
+    bound_ = find();
+    const Float bound = hn::Set(float_tag, bound_);
+    std::size_t above = 0;
+    for (std::size_t i = 0; i < count_; i += lane_count) {
+      const Float lanes = hn::LoadU(float_tag, &kept_[i]);
+      above += append(lanes, hn::Gt(lanes, bound), &kept_[above]);
+    }
+    std::fill(kept_.begin() + static_cast<std::ptrdiff_t>(above),
+              kept_.begin() + static_cast<std::ptrdiff_t>(k_), bound_);
+    count_ = k_;
+  }
+  /// By bisection over the floats, in the order of their bits: the largest one that at least k
+  /// numbers reach. No comparison is a branch.
+  HWY_ATTR float find() {
+    for (std::size_t i = count_; i % lane_count != 0; ++i) kept_[i] = never;
+    std::int64_t low = order(-std::numeric_limits<float>::max());
+    std::int64_t high = order(std::numeric_limits<float>::max());
+    while (low < high) {
+      const std::int64_t middle = low + (high - low + 1) / 2;
+      if (reaching(number(middle)) >= k_) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return number(low);
+  }
+  HWY_ATTR std::size_t reaching(float bound) const {
+    const Float least = hn::Set(float_tag, bound);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < count_; i += lane_count) {
+      count += hn::CountTrue(float_tag, hn::Ge(hn::LoadU(float_tag, &kept_[i]), least));
+    }
+    return count;
+  }
+  /// Integers in the order of the floats that they stand for.
+  static std::int64_t order(float x) {
+    const auto bits = std::bit_cast<std::int32_t>(x);
+    return bits >= 0 ? std::int64_t{bits} : -std::int64_t{bits & 0x7fffffff};
+  }
+  static float number(std::int64_t order) {
+    const auto bits = static_cast<std::int32_t>(order >= 0 ? order : -order);
+    return std::bit_cast<float>(order >= 0 ? bits
+                                           : bits | std::numeric_limits<std::int32_t>::min());
   }
 
   std::size_t k_ = 1;
+  std::size_t capacity_ = 0;
+  std::size_t count_ = 0;
   std::vector<float> kept_;
   float bound_ = 0;
 };
 
-/// What a window keeps, found in the pass `select` and used in the one that sums.
+/// What a window keeps, found in the passes `probe` and `select` and used in the one that sums.
 struct Selection {
   LargestNumbers largest;
   std::vector<double> scores;  ///< of the blocks of tokens
@@ -78,11 +134,14 @@ struct Selection {
                     0.0);
     }
   }
-  /// Adds the exponents of a panel, of which `largest_exponent` is the largest of all panels.
-  HWY_ATTR void add(const Head& head, const KeyPanel& panel, const float* row,
-                    float largest_exponent) {
+  /// Adds the exponents of a panel while the largest is being looked for.
+  HWY_ATTR void add(const Head& head, const KeyPanel& panel, const float* row) {
+    if (head.keep().rule == Keep::Rule::top) largest.add(row, panel.keys());
+  }
+  /// Adds them to the scores of blocks, once the largest of all panels is known.
+  HWY_ATTR void add_scores(const Head& head, const KeyPanel& panel, const float* row,
+                           float largest_exponent) {
     const HeadKeep& keep = head.keep();
-    if (keep.rule == Keep::Rule::top) largest.add(row, panel.keys());
     if (keep.rule != Keep::Rule::block || std::isinf(largest_exponent)) return;
     for (std::size_t i = 0; i < panel.points; ++i) {
       const std::uint64_t token = panel.first_key() + i;

@@ -91,13 +91,16 @@ class Repair {
 
   /// Takes the largest exponent and the nearest key of the windows with unsafe sums from a panel.
   /// \param row scratch [panel.tiles * tile_points]
+  /// \param look looks at the exponents of the i-th window in `row`
+  template <class Look>
   HWY_ATTR void probe(const KeyPanel& panel, std::span<const std::unique_ptr<Head>> heads,
-                      std::span<Window> windows, float* row) const {
+                      std::span<Window> windows, float* row, const Look& look) const {
     for (const std::size_t q : queries_) {
       for (std::size_t h = 0; h < heads.size(); ++h) {
         Window& at = windows[q * heads.size() + h];
         if (!at.repaired || heads[h]->sight(panel) == Sight::none) continue;
         heads[h]->plain_exponents(panel, q, row);
+        look(q * heads.size() + h, *heads[h], row);
         Float largest = hn::Set(float_tag, at.shift);
         for (std::size_t i = 0; i < panel.keys(); i += lane_count) {
           largest = hn::Max(largest, hn::Load(float_tag, row + i));
