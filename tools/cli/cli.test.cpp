@@ -208,7 +208,8 @@ TEST_F(CommandLine, FilesAreThereWhateverReadsTheOutput) {
   const std::vector<std::pair<std::string, std::string>> commands = {
       {"run a.toml --json run.json", "run.json"},
       {"validate decomposition --max-time 0.01 --json verdicts.json", "verdicts.json"},
-      {"allocate a.toml --budget 4 --replicates 256 --json allocation.json", "allocation.json"},
+      {"allocate --data a.toml --budget 2 --replicates 2048 --json allocation.json",
+       "allocation.json"},
   };
   for (const auto& [arguments, file] : commands) {
     const std::string line = "cd '" + folder_.string() + "' && " + program_ + " " + arguments +
