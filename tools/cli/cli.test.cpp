@@ -204,6 +204,23 @@ TEST_F(CommandLine, HelpSaysThatItCannotBeWritten) {
   }
 }
 
+TEST_F(CommandLine, FilesAreThereWhateverReadsTheOutput) {
+  const std::vector<std::pair<std::string, std::string>> commands = {
+      {"run a.toml --json run.json", "run.json"},
+      {"validate decomposition --max-time 0.01 --json verdicts.json", "verdicts.json"},
+      {"allocate --data a.toml --budget 2 --replicates 2048 --json allocation.json",
+       "allocation.json"},
+  };
+  for (const auto& [arguments, file] : commands) {
+    const std::string line = "cd '" + folder_.string() + "' && " + program_ + " " + arguments +
+                             " --quiet > /dev/full 2> .err";
+    const int status = std::system(line.c_str());
+    ASSERT_TRUE(WIFEXITED(status)) << arguments;
+    EXPECT_EQ(WEXITSTATUS(status), 1) << arguments;
+    EXPECT_TRUE(fs::exists(folder_ / file)) << arguments << ": " << contents(folder_ / ".err");
+  }
+}
+
 TEST_F(CommandLine, CountsOneReplicateAsOne) {
   const std::string one = headlab({"run", "a.toml", "--replicates", "1"}).out;
   EXPECT_NE(one.find(", 1 replicate, "), std::string::npos) << one;

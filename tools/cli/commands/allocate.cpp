@@ -315,17 +315,18 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json || report) {
     text = allocation_json(all.studies, provenance(), all.growths, heads, again);
   }
+  // Files first: they are there whatever reads the output. Like `run`, a command that has nothing
+  // to keep leaves an earlier file.
+  std::vector<TextFile> files;
+  if (json && *json != "-") files.emplace_back(*json, text);
+  if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
+  if (reached) write_files(files, arguments.run.quiet);
   if (json == "-") {
     std::cout << text;
   } else if (reached) {
     std::cout << shown(table(base.name, all, heads, again));
   }
   finish_standard_output();
-  // Like `run`, a command that has nothing to keep leaves an earlier file.
-  std::vector<TextFile> files;
-  if (json && *json != "-") files.emplace_back(*json, text);
-  if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
-  if (reached) write_files(files, arguments.run.quiet);
   return ended(all.outcome, reached ? "what was not reached is unfinished" : "nothing was reached");
 }
 

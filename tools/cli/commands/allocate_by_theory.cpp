@@ -222,9 +222,9 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   }
   end_on_signals();
   display.finish("");
+  write();
   std::cout << (json == "-" ? document() : shown(table(base, growths)));
   finish_standard_output();
-  write();
   return ExitCode::done;
 }
 

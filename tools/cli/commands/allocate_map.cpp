@@ -72,14 +72,6 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
 
   const std::string again = replay(arguments, map, session.backend->name());
   const std::string text = regime_json(map, provenance(), again);
-  if (json == "-") {
-    std::cout << text;
-  } else if (!map.cells.empty()) {
-    std::cout << shown(one_line(scenario.conditions.front().name)) << "\n"
-              << shown(regime_table(map)) << "again: " << again << "\n"
-              << duration_text(map.outcome.seconds) << "\n";
-  }
-  finish_standard_output();
   if (!map.cells.empty()) {
     std::vector<TextFile> files;
     if (json && *json != "-") files.emplace_back(*json, text);
@@ -91,6 +83,14 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
     if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
     write_files(files, arguments.run.quiet);
   }
+  if (json == "-") {
+    std::cout << text;
+  } else if (!map.cells.empty()) {
+    std::cout << shown(one_line(scenario.conditions.front().name)) << "\n"
+              << shown(regime_table(map)) << "again: " << again << "\n"
+              << duration_text(map.outcome.seconds) << "\n";
+  }
+  finish_standard_output();
   if (!map.failure.empty()) throw RunFailed(map.failure + " - the cells before it are kept");
   return ended(map.outcome, map.cells.empty()         ? "nothing was reached"
                             : map.outcome.interrupted ? "cells that were not reached are missing"

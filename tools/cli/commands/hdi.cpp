@@ -143,17 +143,18 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   if (arguments.json || arguments.report) {
     json = head_diversity_json(diversity, alike, arguments.file, provenance());
   }
-  std::cout << (json_to_standard_output ? json
-                                        : wrapped(shown(table(diversity, arguments.file) +
-                                                        redundancy_text(diversity, alike)),
-                                                  output_width(), 2));
-  finish_standard_output();
   std::vector<TextFile> files;
   if (arguments.json && !json_to_standard_output) files.emplace_back(*arguments.json, json);
   if (arguments.report) {
     files.emplace_back(*arguments.report, report_page({source_of_document(json)}));
   }
+  // Files first: they are there whatever reads the output.
   write_files(files, false);
+  std::cout << (json_to_standard_output ? json
+                                        : wrapped(shown(table(diversity, arguments.file) +
+                                                        redundancy_text(diversity, alike)),
+                                                  output_width(), 2));
+  finish_standard_output();
   return ExitCode::done;
 }
 

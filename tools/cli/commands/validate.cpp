@@ -97,9 +97,10 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   }
   if (json && *json != "-") files.emplace_back(*json, verdicts);
   if (report) files.emplace_back(*report, report_page({source_of_document(verdicts)}));
+  // Files first: they are there whatever reads the output.
+  write_files(files, arguments.run.quiet);
   std::cout << (json == "-" ? verdicts : shown(verdict_table(validation)));
   finish_standard_output();
-  write_files(files, arguments.run.quiet);
   say_ending(validation.outcome, "verdicts not reached are unresolved");
   return exit_code_of(validation);
 }
