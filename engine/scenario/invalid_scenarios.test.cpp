@@ -112,7 +112,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
       {{{4, ""}}, {}, "s.toml:3:1: data.n: is missing - training points in one training set"},
       {{{4, "m = 50"}},
        {},
-       "s.toml:4:1: data.m: unknown key (allowed: n, design, regression, noise, fixed_design, "
+       "s.toml:4:1: data.m: unknown key (allowed: n, design, regression, noise, sequence, fixed_design, "
        "design_seed)"},
       {{{4, "n = 0"}}, {}, "s.toml:4:5: data.n: is 0, must be in [1, 1099511627776)"},
       {{{4, "n = -5"}}, {}, "s.toml:4:5: data.n: is -5, must be in [1, 1099511627776)"},
@@ -155,7 +155,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
       {{{10, "dim = 0"}}, {}, "s.toml:10:7: heads.dim: is 0, must be in [1, 4096]"},
       {{{10, "dims = 2"}},
        {},
-       R"(s.toml:10:1: heads.dims: unknown key (allowed: count, dim, subspaces, kernel, weights) - did you mean "dim"?)"},
+       R"(s.toml:10:1: heads.dims: unknown key (allowed: count, dim, subspaces, kernel, weights, mechanism) - did you mean "dim"?)"},
       {{{11, ""}},
        {},
        R"(s.toml:8:1: heads.subspaces: is missing - a law table such as { law = "orthogonal" })"},
@@ -466,7 +466,7 @@ TEST(bad_scenarios, settings) {
        "--set data n=5: data n: is not a key - keys look like heads.kernel.bandwidth"},
       {{},
        {"data.m=5"},
-       "--set data.m=5: data.m: unknown key (allowed: n, design, regression, noise, fixed_design, "
+       "--set data.m=5: data.m: unknown key (allowed: n, design, regression, noise, sequence, fixed_design, "
        "design_seed)"},
       {{},
        {"dat.n=5"},
@@ -477,7 +477,7 @@ TEST(bad_scenarios, settings) {
        "1000000]"},
       {{},
        {"heads.kernal.bandwidth=1"},
-       R"(--set heads.kernal.bandwidth=1: heads.kernal: unknown key (allowed: count, dim, subspaces, kernel, weights) - did you mean "kernel"?)"},
+       R"(--set heads.kernal.bandwidth=1: heads.kernal: unknown key (allowed: count, dim, subspaces, kernel, weights, mechanism) - did you mean "kernel"?)"},
       {{}, {"run.seed.x=1"}, "--set run.seed.x=1: run.seed: is an integer and has no x"},
       {{},
        {R"(heads.kernel={law="gaussian"})"},

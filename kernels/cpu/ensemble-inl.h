@@ -7,6 +7,7 @@
 // AVX-512 four queries keep both in registers, with the same bits. Covariances of heads need the
 // weights of all heads in the buffer, where the products of all pairs are taken. Sums are float32
 // in SIMD lanes over a segment and float64 over segments.
+// Over 500 lines, because every pass works on the same running sums.
 // docs/measured/cpu_ladder.md lists the limits and every step that was measured or dropped.
 #if defined(HEADLAB_CPU_ENSEMBLE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLAB_CPU_ENSEMBLE_INL_H

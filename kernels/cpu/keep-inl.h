@@ -122,7 +122,7 @@ class LargestNumbers {
 struct Selection {
   LargestNumbers largest;
   std::vector<double> scores;  ///< of the blocks of tokens
-  double least_score = 0;
+  double min_score = 0;
   float least = 0;  ///< exponent kept
 
   /// Prepares for a head, before its exponents come.
@@ -161,7 +161,7 @@ struct Selection {
       std::vector<double> sorted = scores;
       const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(keep.top - 1);
       std::nth_element(sorted.begin(), at, sorted.end(), std::greater<>());
-      least_score = *at;
+      min_score = *at;
     }
   }
   /// True for a token of the panel that is kept, by its exponent.
@@ -171,7 +171,7 @@ struct Selection {
     if (exponent == -std::numeric_limits<float>::infinity()) return false;
     if (keep.rule != Keep::Rule::block) return exponent >= least;
     return head.seen().holds(token) &&
-           scores[static_cast<std::size_t>(head.seen().rank(token) / keep.block)] >= least_score;
+           scores[static_cast<std::size_t>(head.seen().rank(token) / keep.block)] >= min_score;
   }
   /// Sets the exponents that are not kept to -inf.
   HWY_ATTR void drop(const Head& head, const KeyPanel& panel, float* row) const {

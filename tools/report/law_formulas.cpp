@@ -40,6 +40,7 @@ const std::map<std::pair<std::string, std::string>, std::string>& formulas() {
       {{"noise", "student_t"}, "e ~ sd sqrt{(df - 2)/df} t_{df}"},
       {{"noise", "laplace"}, "p(e) = frac{1}{sqrt{2} sd} exp(- sqrt{2} |e| / sd)"},
       {{"noise", "heteroscedastic"}, "e ~ N(0, s(x)^2), s(x) = sd (1 + slope |direction · x|)"},
+      {{"sequence", "ar1"}, "X_i = correlation X_{i - 1} + sqrt{1 - correlation^2} Z_i"},
       {{"subspaces", "orthogonal"}, "W_h^T W_l = 0"},
       {{"subspaces", "aligned"}, "W_h = W_l"},
       {{"subspaces", "equiangular"}, "W_h^T W_l = cos(angle) I"},

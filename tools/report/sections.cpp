@@ -130,6 +130,7 @@ std::vector<Section> run_sections(const Source& source) {
   mechanisms.add("design", laws_html(source, "design", {"data", "design"}));
   mechanisms.add("regression", laws_html(source, "regression", {"data", "regression"}));
   mechanisms.add("noise", laws_html(source, "noise", {"data", "noise"}));
+  mechanisms.add("sequence", laws_html(source, "sequence", {"data", "sequence"}));
   mechanisms.add("fixed design", numbers_html(source, {"data", "fixed_design"}));
   mechanisms.add("queries", laws_html(source, "queries", {"queries"}));
   mechanisms.add("varied", swept_html(source));
@@ -154,6 +155,7 @@ std::vector<Section> run_sections(const Source& source) {
   methods.add("dimension of a head d_k", numbers_html(source, {"heads", "dim"}));
   methods.add("subspaces", laws_html(source, "subspaces", {"heads", "subspaces"}));
   methods.add("kernel", laws_html(source, "kernel", {"heads", "kernel"}));
+  methods.add("mechanism", numbers_html(source, {"heads", "mechanism"}));
   methods.add("head weights", laws_html(source, "weights", {"heads", "weights"}));
   if (source.kind == SourceKind::run) {
     methods.add("estimator", numbers_html(source, {"run", "estimator"}));
