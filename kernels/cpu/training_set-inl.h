@@ -340,67 +340,76 @@ class TrainingSet {
 
   /// Replaces the keys of the slab by their averages over the levels, and sets norms and spreads.
   HWY_ATTR void average_levels() {
-    const auto block = static_cast<std::size_t>(levels_.block());
-    const std::size_t count = points();
-    scratch_.resize(block);
-    means_.resize(block);
+    const auto block =
+        static_cast<std::size_t>(std::max(levels_.block(), std::uint64_t{tile_points}));
+    means_.resize((levels_.weights.size() + 1) * block);
     for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      for (std::size_t first = 0; first < count; first += block) {
+      for (std::size_t first = 0; first < points(); first += block) {
         if (!is_seen(first / tile_points)) continue;
-        const std::size_t tokens = std::min(block, count - first);
-        for (std::size_t i = first; i < first + tokens; ++i) {
-          norms_[at_token(s, i)] = 0;
-          spreads_[at_token(s, i)] = 0;
+        const std::size_t tokens = std::min(block, points() - first);
+        float* norms = &norms_[at_token(s, first)];
+        float* spreads = &spreads_[at_token(s, first)];
+        const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
+        std::fill_n(norms, padded, 0.0f);
+        std::fill_n(spreads, padded, 0.0f);
+        for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
+          average_block(s, j, first, tokens, norms, spreads);
         }
-        for (std::size_t j = 0; j < subspaces_.k(s); ++j) average_block(s, j, first, tokens);
       }
     }
   }
-  /// The same for one coordinate of the keys of a block of the largest level.
-  HWY_ATTR void average_block(std::size_t s, std::size_t j, std::size_t first, std::size_t tokens) {
-    const auto key = [&](std::size_t i) -> float& {
-      return keys_[key_offset(i / tile_points, s) + j * tile_points + i % tile_points];
-    };
-    for (std::size_t i = 0; i < tokens; ++i) scratch_[i] = key(first + i);
-    // Means of level l stand at means_[0, blocks); those of the next one are made of them.
+  /// The same for one coordinate of the keys of a block of tokens that holds whole blocks of every
+  /// level.
+  HWY_ATTR void average_block(std::size_t s, std::size_t j, std::size_t first, std::size_t tokens,
+                              float* HWY_RESTRICT norms, float* HWY_RESTRICT spreads) {
     const std::vector<double>& weights = levels_.weights;
-    for (int pass = 0; pass < 2; ++pass) {
-      std::copy_n(scratch_.begin(), tokens, means_.begin());
-      bool begun = false;
-      for (std::size_t l = 0, size = 1; l < weights.size(); ++l, size *= 2) {
-        if (l > 0) halve(tokens, size);
-        const auto weight = static_cast<float>(weights[l]);
-        if (weight == 0) continue;
-        for (std::size_t i = 0; i < tokens; ++i) {
-          const float mean = means_[i / size];
-          if (pass == 0) {
-            float& average = key(first + i);
-            average = begun ? math::fused(weight, mean, average) : weight * mean;
-          } else {
-            const float difference = mean - key(first + i);
-            float& spread = spreads_[at_token(s, first + i)];
-            spread = math::fused(weight * difference, difference, spread);
-            float& norm = norms_[at_token(s, first + i)];
-            norm = math::fused(weight * mean, mean, norm);
+    const std::size_t block = means_.size() / (weights.size() + 1);
+    const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
+    float* HWY_RESTRICT sums = means_.data();
+    for (std::size_t i = 0; i < padded; i += tile_points) {
+      std::copy_n(&keys_[key_offset((first + i) / tile_points, s) + j * tile_points], tile_points,
+                  sums + i);
+    }
+    std::fill(sums + tokens, sums + block, 0.0f);
+
+    // The mean of the block of 2^l tokens around each token, at means_[(1 + l) block].
+    for (std::size_t l = 0, size = 1; l < weights.size(); ++l, size *= 2) {
+      if (l > 0) {
+        const std::size_t half = size / 2;
+        for (std::size_t at = 0; at < block; at += size) {
+          for (std::size_t i = at; i < at + half; ++i) {
+            const float sum = sums[i] + sums[i + half];
+            sums[i] = sum;
+            sums[i + half] = sum;
           }
         }
-        begun = true;
+      }
+      float* HWY_RESTRICT means = sums + (1 + l) * block;
+      const std::size_t whole = tokens / size * size;
+      const auto share = 1 / static_cast<float>(size);
+      for (std::size_t i = 0; i < whole; ++i) means[i] = sums[i] * share;
+      // The last block has the tokens that there are.
+      const float left = 1 / static_cast<float>(std::max<std::size_t>(tokens - whole, 1));
+      for (std::size_t i = whole; i < padded; ++i) means[i] = i < tokens ? sums[i] * left : 0.0f;
+    }
+    std::fill_n(sums, padded, 0.0f);
+    for (std::size_t l = 0; l < weights.size(); ++l) {
+      const float* HWY_RESTRICT means = sums + (1 + l) * block;
+      const auto weight = static_cast<float>(weights[l]);
+      for (std::size_t i = 0; i < padded; ++i) sums[i] = math::fused(weight, means[i], sums[i]);
+    }
+    for (std::size_t l = 0; l < weights.size(); ++l) {
+      const float* HWY_RESTRICT means = sums + (1 + l) * block;
+      const auto weight = static_cast<float>(weights[l]);
+      for (std::size_t i = 0; i < padded; ++i) {
+        const float difference = means[i] - sums[i];
+        spreads[i] = math::fused(weight * difference, difference, spreads[i]);
+        norms[i] = math::fused(weight * means[i], means[i], norms[i]);
       }
     }
-  }
-  /// Sums of the means of pairs of blocks of size / 2 tokens, by the tokens that there are.
-  void halve(std::size_t tokens, std::size_t size) {
-    const std::size_t half = size / 2;
-    for (std::size_t b = 0; b * size < tokens; ++b) {
-      const std::size_t left = std::min(half, tokens - b * size);
-      const std::size_t right = std::min(half, tokens - b * size - left);
-      const auto total = static_cast<float>(left + right);
-      const float first = means_[2 * b];
-      const float second = right == 0 ? 0.0f : means_[2 * b + 1];
-      means_[b] =
-          right == half
-              ? 0.5f * (first + second)
-              : (static_cast<float>(left) * first + static_cast<float>(right) * second) / total;
+    for (std::size_t i = 0; i < padded; i += tile_points) {
+      std::copy_n(sums + i, tile_points,
+                  &keys_[key_offset((first + i) / tile_points, s) + j * tile_points]);
     }
   }
   std::size_t at_token(std::size_t subspace, std::size_t token) const {
@@ -479,8 +488,7 @@ class TrainingSet {
   std::vector<float> packed_;  ///< [coordinates][d], rows as for_row_tiles groups them
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   hwy::AlignedFreeUniquePtr<Tile[]> token_;  ///< [4 ceil(d/4)], X of merged points
-  std::vector<float> scratch_;               ///< keys of a block of the largest level
-  std::vector<float> means_;                 ///< the same at a level
+  std::vector<float> means_;                 ///< keys of a block and their means at each level
   TileRows rows_drawn_ = {};
   SequenceState sequence_;
   double point_centre_ = 0;  ///< of the points drawn
