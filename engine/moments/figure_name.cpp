@@ -7,6 +7,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/moments/estimates.h"
 
 namespace headlab {
 namespace {

@@ -325,6 +325,7 @@ TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
                                           ", this run would be by reference" + advice);
   // The control, with what may change.
   EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "went on");
+  EXPECT_EQ(refusal({"claim.name=\"another\"", "run.replicates=1600"}), "went on");
   keep({"run.replicates=1027"});
   EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 44),
             "--resume: FILE: condition 1 has 1027 replica");

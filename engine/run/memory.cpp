@@ -224,9 +224,7 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   if (optimal) ready.weights = UniformWeights{};
   if (learns_heads_once(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
-  if (const std::string why = backend.refusal(plan); !why.empty()) {
-    reject(condition, plan.ar1 ? "data.sequence" : "heads.mechanism", why);
-  }
+  if (const auto refusal = backend.refusal(plan)) reject(condition, refusal->key, refusal->why);
   const Plan* const one = &plan;
   const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
   const Bytes all = before + of_workers;

@@ -36,9 +36,10 @@ class CpuBackend : public Backend {
   std::string device() const override { return processor_name(); }
   int workers(int threads) const override { return threads; }
   std::size_t plans_together() const override { return 16; }
-  std::string refusal(const Plan& plan) const override {
-    if (!plan.mechanism.keep.pooled) return {};
-    return "with by = \"pooled\" is computed by --backend reference alone";
+  std::optional<Refusal> refusal(const Plan& plan) const override {
+    if (!plan.mechanism.keep.pooled) return std::nullopt;
+    return Refusal{"heads.mechanism.keep.by",
+                   "is \"pooled\", which --backend reference alone computes"};
   }
   std::uint64_t worker_bytes(Plans plans) const override {
     // As if no two conditions had a head in common, with the widest vectors.

@@ -54,10 +54,11 @@ class CudaBackend : public Backend {
     });
   }
 
-  std::string refusal(const Plan& plan) const override {
-    if (plan.ar1) return "of law \"ar1\" is computed by --backend cpu and --backend reference";
-    if (plan.mechanism.off()) return {};
-    return "is computed by --backend cpu and --backend reference; here only transform is";
+  std::optional<Refusal> refusal(const Plan& plan) const override {
+    const std::string others = " - use --backend cpu or --backend reference";
+    if (plan.ar1) return Refusal{"data.sequence", "of law \"ar1\" is not computed here" + others};
+    if (plan.mechanism.off()) return std::nullopt;
+    return Refusal{"heads.mechanism", "has stages that are not computed here" + others};
   }
   std::unique_ptr<Worker> worker(Plans plans) const override {
     const int device = next_device();

@@ -23,6 +23,14 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
   expect_refusals({
       {{"allocate"},
        "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--set", "heads.mechanism.window=[3]"},
+       "--set heads.mechanism.window=[3]: heads.mechanism: allocations are of plain heads - leave "
+       "the "
+       "section out"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "theory", "--set",
+        "data.sequence={law=\"ar1\", correlation=0.5}"},
+       "--set data.sequence={law=\"ar1\", correlation=0.5}: data.sequence: allocations are for "
+       "independent points - write --set 'data.sequence={law=\"independent\"}'"},
       {{"allocate", "--data", "a.toml"}, "allocate: no budget given - write --budget D"},
       {{"allocate", "--data", "a.toml", "--budget", "0"},
        "--budget: \"0\" does not fit (allowed: a whole number from 1 to 1024)"},

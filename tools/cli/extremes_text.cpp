@@ -52,24 +52,33 @@ std::string replay_command(const RunArguments& run, bool sweep, const ExtremeOfR
 std::string extremes_text(const RunResult& result, const RunArguments& arguments) {
   const bool sweep =
       !result.conditions.empty() && !result.conditions.front().condition->swept.empty();
-  const auto lines = [&](const std::string& what, const std::optional<ExtremeOfRun>& most) {
-    if (!most) return std::string();
-    return what + " " + short_number(most->extreme.key) + ": replicate " +
-           std::to_string(most->extreme.replicate) +
-           (sweep ? " of condition " + std::to_string(most->condition) : "") + "\n    " +
-           replay_command(arguments, sweep, *most) + "\n";
+  const auto error = extreme_of_run(
+      result, [](const Extremes& of) { return &of.max_error; },
+      [](double a, double b) { return a > b; });
+  const auto sample_size = extreme_of_run(
+      result,
+      [](const Extremes& of) { return of.min_sample_size ? &*of.min_sample_size : nullptr; },
+      [](double a, double b) { return a < b; });
+  const auto line = [&](const std::string& what, const ExtremeOfRun& most) {
+    return what + " " + short_number(most.extreme.key) + ": replicate " +
+           std::to_string(most.extreme.replicate) +
+           (sweep ? " of condition " + std::to_string(most.condition) : "") + "\n";
   };
-  return lines("largest squared error",
-               extreme_of_run(
-                   result, [](const Extremes& of) { return &of.max_error; },
-                   [](double a, double b) { return a > b; })) +
-         lines("least effective sample size", extreme_of_run(
-                                                  result,
-                                                  [](const Extremes& of) {
-                                                    return of.min_sample_size ? &*of.min_sample_size
-                                                                              : nullptr;
-                                                  },
-                                                  [](double a, double b) { return a < b; }));
+  const auto command = [&](const ExtremeOfRun& most) {
+    return "    " + replay_command(arguments, sweep, most) + "\n";
+  };
+  std::string text;
+  if (error) {
+    text += line("largest squared error", *error);
+    // One command for both where they are one replicate.
+    const bool same = sample_size && error->condition == sample_size->condition &&
+                      error->extreme.replicate == sample_size->extreme.replicate;
+    if (!same) text += command(*error);
+  }
+  if (sample_size) {
+    text += line("least effective sample size", *sample_size) + command(*sample_size);
+  }
+  return text;
 }
 
 }  // namespace headlab::tools

@@ -27,6 +27,15 @@ void require_any_size(const Condition& base) {
   require_one_draw(base,
                    "an allocation draws haar heads again for every 32 training sets by itself, and "
                    "queries once");
+  // Sizes of heads and training sets change what stages and sequences may be.
+  if (any_stage(base.mechanism)) {
+    reject(base, "heads.mechanism", "allocations are of plain heads - leave the section out");
+  }
+  if (!is<IndependentSequence>(base.sequence)) {
+    reject(base, "data.sequence",
+           "allocations are for independent points - write --set "
+           "'data.sequence={law=\"independent\"}'");
+  }
   const auto& subspaces = base.subspaces;
   if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
       is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {

@@ -259,6 +259,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);
     }
+    for (const Condition& condition : scenario.conditions) require_any_size(condition);
     return command_allocate_map(arguments, scenario, rules, budgets, sizes, session, options);
   }
   if (rules.size() > 1) {
