@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -81,8 +82,9 @@ class TrainingSet {
   /// For the draws and the stages `merge` and `levels` of `plan` and the keys of `subspaces`, which
   /// must outlive it. Without slabs all points are held at once.
   /// \param seen tokens that some head sees; empty: all
+  /// \param apart the keys of every level are asked for, not only their average
   TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, std::vector<SeenTokens> seen = {},
-              bool in_slabs = true)
+              bool apart = false, bool in_slabs = true)
       : plan_(plan),
         merge_(plan.mechanism.merge),
         levels_(plan.mechanism.levels),
@@ -90,13 +92,16 @@ class TrainingSet {
         seen_(std::move(seen)),
         n_(merge_.tokens(plan.n)),
         slab_tiles_(in_slabs
-                        ? slab_points(n_, subspaces.coordinates() +
+                        ? slab_points(n_, subspaces.coordinates() *
+                                                  (1 + (apart ? levels_.weights.size() : 0)) +
                                               (levels_.off() ? 1 : 2) * subspaces.count() + 2) /
                               tile_points
                         : (static_cast<std::size_t>(n_) + tile_points - 1) / tile_points),
-        keys_(allocate(slab_tiles_ * subspaces.coordinates() * tile_points)),
+        keys_(allocate(level_size())),
         norms_(allocate(slab_tiles_ * subspaces.count() * tile_points)),
         spreads_(allocate(levels_.off() ? 0 : slab_tiles_ * subspaces.count() * tile_points)),
+        level_keys_(allocate(apart ? levels_.weights.size() * level_size() : 0)),
+        apart_(apart && !levels_.off()),
         values_(allocate(slab_tiles_ * tile_points)),
         scales_(allocate(slab_tiles_ * tile_points)),
         packed_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
@@ -133,7 +138,7 @@ class TrainingSet {
     }
     if (!seen_.empty()) {
       // Parts that are never drawn have weight 0, whatever it multiplies.
-      std::fill_n(keys_.get(), slab_tiles_ * subspaces.coordinates() * tile_points, 0.0f);
+      std::fill_n(keys_.get(), level_size(), 0.0f);
       std::fill_n(norms_.get(), slab_tiles_ * subspaces.count() * tile_points, 0.0f);
       if (!levels_.off()) {
         std::fill_n(spreads_.get(), slab_tiles_ * subspaces.count() * tile_points, 0.0f);
@@ -155,6 +160,20 @@ class TrainingSet {
   std::size_t slabs() const {
     const std::uint64_t points = slab_tiles_ * tile_points;
     return static_cast<std::size_t>((n_ + points - 1) / points);
+  }
+  /// The first slab from this one on of which some head sees a token; slabs() if there is none.
+  std::size_t next_slab(std::size_t from) const {
+    if (seen_.empty()) return from;
+    const std::uint64_t size = slab_tiles_ * tile_points;
+    std::uint64_t next = slabs();
+    const auto look = [&](std::uint64_t begin, std::uint64_t end) {
+      if (std::max(begin, from * size) < end) next = std::min(next, std::max(begin / size, from));
+    };
+    for (const SeenTokens& seen : seen_) {
+      look(0, seen.sinks);
+      look(seen.begin, seen.end);
+    }
+    return static_cast<std::size_t>(next);
   }
   /// Draws a slab of a replicate, unless it is held already.
   void load(std::uint64_t replicate, std::size_t slab) {
@@ -202,6 +221,10 @@ class TrainingSet {
   /// With `levels`: sum_l lambda_l |key at level l - key|^2 [tile_points]; null without.
   const float* spreads(std::size_t tile, std::size_t subspace) const {
     return levels_.off() ? nullptr : &spreads_[(subspace * slab_tiles_ + tile) * tile_points];
+  }
+  /// Where they are held apart: the mean keys of level l, as keys() has them.
+  const float* level_keys(std::size_t l, std::size_t tile, std::size_t subspace) const {
+    return &level_keys_[l * level_size() + key_offset(tile, subspace)];
   }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
@@ -352,6 +375,10 @@ class TrainingSet {
         const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
         std::fill_n(norms, padded, 0.0f);
         std::fill_n(spreads, padded, 0.0f);
+        if (block == tile_points && tokens == tile_points) {
+          average_tile(s, first / tile_points);
+          continue;
+        }
         for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
           average_block(s, j, first, tokens, norms, spreads);
         }
@@ -396,6 +423,9 @@ class TrainingSet {
     for (std::size_t l = 0; l < weights.size(); ++l) {
       const float* HWY_RESTRICT means = sums + (1 + l) * block;
       const auto weight = static_cast<float>(weights[l]);
+      for (std::size_t i = 0; apart_ && i < padded; i += tile_points) {
+        std::copy_n(means + i, tile_points, level_key(l, s, j, (first + i) / tile_points));
+      }
       for (std::size_t i = 0; i < padded; ++i) sums[i] = math::fused(weight, means[i], sums[i]);
     }
     for (std::size_t l = 0; l < weights.size(); ++l) {
@@ -412,11 +442,81 @@ class TrainingSet {
                   &keys_[key_offset((first + i) / tile_points, s) + j * tile_points]);
     }
   }
+  /// The same for all coordinates of a whole tile that holds whole blocks.
+  HWY_ATTR void average_tile(std::size_t s, std::size_t tile) {
+    constexpr std::size_t vectors = tile_points / lane_count;
+    constexpr auto tile_levels = static_cast<std::size_t>(std::bit_width(tile_points));
+    const std::vector<double>& weights = levels_.weights;
+    const std::size_t levels = weights.size();
+    Float norms[vectors];
+    Float spreads[vectors];
+    for (std::size_t v = 0; v < vectors; ++v) norms[v] = spreads[v] = hn::Zero(float_tag);
+    for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
+      float* key = &keys_[key_offset(tile, s) + j * tile_points];
+      Float sums[vectors];
+      Float keys[vectors];
+      Float means[tile_levels][vectors];
+      for (std::size_t v = 0; v < vectors; ++v) {
+        sums[v] = hn::Load(float_tag, key + v * lane_count);
+        keys[v] = hn::Zero(float_tag);
+      }
+      for (std::size_t l = 0; l < levels; ++l) {
+        if (l > 0) add_other_halves(sums, std::size_t{1} << (l - 1));
+        const Float share = hn::Set(float_tag, 1 / static_cast<float>(std::size_t{1} << l));
+        const Float weight = hn::Set(float_tag, static_cast<float>(weights[l]));
+        for (std::size_t v = 0; v < vectors; ++v) {
+          means[l][v] = hn::Mul(sums[v], share);
+          keys[v] = hn::MulAdd(weight, means[l][v], keys[v]);
+          if (apart_) {
+            hn::Store(means[l][v], float_tag, level_key(l, s, j, tile) + v * lane_count);
+          }
+        }
+      }
+      for (std::size_t l = 0; l < levels; ++l) {
+        const Float weight = hn::Set(float_tag, static_cast<float>(weights[l]));
+        for (std::size_t v = 0; v < vectors; ++v) {
+          const Float mean = means[l][v];
+          const Float difference = hn::Sub(mean, keys[v]);
+          spreads[v] = hn::MulAdd(hn::Mul(weight, difference), difference, spreads[v]);
+          norms[v] = hn::MulAdd(hn::Mul(weight, mean), mean, norms[v]);
+        }
+      }
+      for (std::size_t v = 0; v < vectors; ++v) {
+        hn::Store(keys[v], float_tag, key + v * lane_count);
+      }
+    }
+    const std::size_t at = at_token(s, tile * tile_points);
+    for (std::size_t v = 0; v < vectors; ++v) {
+      hn::Store(norms[v], float_tag, &norms_[at + v * lane_count]);
+      hn::Store(spreads[v], float_tag, &spreads_[at + v * lane_count]);
+    }
+  }
+  /// Adds to the sum of each block of `half` tokens that of the other half of its block of twice
+  /// as many.
+  HWY_ATTR static void add_other_halves(Float (&sums)[tile_points / lane_count], std::size_t half) {
+    constexpr std::size_t vectors = tile_points / lane_count;
+    Float others[vectors];
+    std::int32_t lanes[lane_count];
+    for (std::size_t i = 0; i < lane_count; ++i) {
+      lanes[i] = static_cast<std::int32_t>(half < lane_count ? i ^ half : i);
+    }
+    const auto indices = hn::SetTableIndices(float_tag, lanes);
+    for (std::size_t v = 0; v < vectors; ++v) {
+      others[v] = half < lane_count ? hn::TableLookupLanes(sums[v], indices)
+                                    : sums[v ^ (half / lane_count)];
+    }
+    for (std::size_t v = 0; v < vectors; ++v) sums[v] = hn::Add(sums[v], others[v]);
+  }
   std::size_t at_token(std::size_t subspace, std::size_t token) const {
     return subspace * slab_tiles_ * tile_points + token;
   }
 
   std::uint64_t first_tile() const { return slab_ * slab_tiles_; }
+  /// Numbers of the keys of a slab.
+  std::size_t level_size() const { return slab_tiles_ * subspaces_.coordinates() * tile_points; }
+  float* level_key(std::size_t l, std::size_t subspace, std::size_t j, std::size_t tile) {
+    return &level_keys_[l * level_size() + key_offset(tile, subspace) + j * tile_points];
+  }
   std::size_t key_offset(std::size_t tile, std::size_t subspace) const {
     const std::size_t before = slab_tiles_ * subspaces_.first(subspace);
     return (before + tile * subspaces_.k(subspace)) * tile_points;
@@ -483,6 +583,8 @@ class TrainingSet {
   std::vector<Output> outputs_;  ///< [coordinates]
   Buffer norms_;                 ///< [subspace][tile][tile_points]
   Buffer spreads_;               ///< the same, with levels
+  Buffer level_keys_;            ///< [level], as keys_, where they are held apart
+  bool apart_;
   Buffer values_;
   Buffer scales_;
   std::vector<float> packed_;  ///< [coordinates][d], rows as for_row_tiles groups them
