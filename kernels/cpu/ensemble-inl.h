@@ -27,14 +27,13 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/cpu/block_means-inl.h"
 #include "kernels/cpu/ensemble_constants-inl.h"
 #include "kernels/cpu/head-inl.h"
-#include "kernels/cpu/keep-inl.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/pair_sums-inl.h"
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/repair-inl.h"
+#include "kernels/cpu/selections-inl.h"
 #include "kernels/cpu/subnormals.h"
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/training_set-inl.h"
@@ -70,14 +69,11 @@ class Ensembles {
         windows_(fixed_.queries * fixed_.heads),
         sums_(windows_.size() * 4),
         repair_(*plans[members.front()]),
-        scratch_(hwy::AllocateAligned<float>(std::max(fixed_.key_tiles, fixed_.weight_tiles) *
-                                             tile_points)),
+        selections_(heads_, std::max(fixed_.key_tiles, fixed_.weight_tiles) * tile_points),
         buffer_(hwy::AllocateAligned<float>(fixed_.buffer_size)) {
     std::fill_n(buffer_.get(), fixed_.buffer_size, 0.0f);
-    if (!fixed_.keeps_all) selections_.resize(windows_.size());
-    for (const auto& head : heads_) {
-      if (!head->keep().pooled) continue;
-      means_.emplace_back(*head, plans[members.front()]->mechanism.levels);
+    if (!fixed_.keeps_all) {
+      selections_.set(fixed_.queries, plans[members.front()]->mechanism.levels);
     }
     keep_weights(fixed_.conditional || fixed_.shares_kept);
     for (PairSums& condition : conditions_) {
@@ -105,16 +101,16 @@ class Ensembles {
         reset();
         if (!fixed_.keeps_all) {
           repair_.take_all(windows_, fixed_.heads);
-          begin_selection();
+          selections_.reset();
         }
         return fixed_.keeps_all;
       case Pass::probe:
         return !fixed_.keeps_all || repair_.find(windows_, max_norms_, sums_squares_);
       case Pass::select:
       case Pass::refine:
-        return begin_selecting(pass == Pass::select ? 1 : 2);
+        return selections_.begin_pass(pass == Pass::select ? 1 : 2, windows_);
       case Pass::repair:
-        if (!fixed_.keeps_all) finish_selection();
+        if (!fixed_.keeps_all) selections_.finish(windows_);
         reset_repaired();
         return !repair_.queries().empty();
       case Pass::ensemble:
@@ -223,98 +219,35 @@ class Ensembles {
     repair_.reset();
   }
 
-  Selection& selection(std::size_t q, std::size_t h) { return selections_[q * fixed_.heads + h]; }
-  /// Calls body(selection, head, window) for all windows.
-  template <class Body>
-  void for_selections(const Body& body) {
-    for (std::size_t q = 0; q < fixed_.queries; ++q) {
-      for (std::size_t h = 0; h < fixed_.heads; ++h) {
-        body(selection(q, h), *heads_[h], window(q, h));
-      }
-    }
-  }
-  void begin_selection() {
-    for_selections([](Selection& one, const Head& head, Window&) { one.reset(head); });
-    for (BlockMeans& means : means_) means.reset();
-  }
-  /// True if some head needs the i-th pass over exponents after the probe.
-  bool begin_selecting(int i) {
-    if (fixed_.more_passes < i) return false;
-    more_pass_ = i;
-    for_selections([&](Selection& one, const Head& head, Window& at) {
-      if (Selection::more_passes(head.keep()) < i) return;
-      one.begin_pass(head);
-      if (!head.keep().pooled) return;
-      if (at.shift > never) at.only_key = no_key;
-      at.shift = never;
-    });
-    return true;
-  }
-  void finish_selection() {
-    for_selections(
-        [](Selection& one, const Head& head, const Window& at) { one.finish(head, at.shift); });
-  }
-  /// Calls body(q, h, exponents) for all heads that see some of a panel at all queries.
-  template <class Body>
-  HWY_ATTR void for_exponents(const KeyPanel& panel, const Body& body) {
-    for_queries(0, fixed_.queries, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
-      for (std::size_t h = 0; h < fixed_.heads; ++h) {
-        if (heads_[h]->sight(panel) == Sight::none) continue;
-        if (pass_ != Pass::probe && Selection::more_passes(heads_[h]->keep()) < more_pass_)
-          continue;
-        exponents<Rows>(panel, q, h);
-        for (std::size_t r = 0; r < Rows; ++r) body(q + r, h, row(r, h));
-      }
-    });
-  }
   /// Shows a segment to all selections, in the passes before the one that sums.
   HWY_ATTR void select(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     for (const KeyPanel& panel : panels_) {
-      for_exponents(panel, [&](std::size_t q, std::size_t h, float* exponents) HWY_ATTR {
-        Window& at = window(q, h);
-        if (pass_ == Pass::probe) {
-          selection(q, h).add(*heads_[h], panel, exponents);
-          Repair::look(panel, *heads_[h], q, at, exponents);
-        } else if (!heads_[h]->keep().pooled) {
-          selection(q, h).add_again(*heads_[h], panel, exponents, at.shift, scratch_.get());
-        } else if (!fixed_.shares_kept) {
-          selection(q, h).apply(*heads_[h], panel, 0, exponents);
-          Repair::raise(panel, at, exponents);
+      for_queries(0, fixed_.queries, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
+        for (std::size_t h = 0; h < fixed_.heads; ++h) {
+          if (heads_[h]->sight(panel) == Sight::none || !selections_.looks(h)) continue;
+          exponents<Rows>(panel, q, h);
+          if (looks_at_shared(h)) continue;
+          for (std::size_t r = 0; r < Rows; ++r) {
+            selections_.add(panel, q + r, h, window(q + r, h), row(r, h));
+          }
         }
-      });
-      if (pass_ == Pass::select && fixed_.shares_kept) look_at_shared(panel);
-    }
-    if (pass_ != Pass::probe) return;
-    for (BlockMeans& means : means_) {
-      means.add(set, tile, tiles, [&](const KeyTile& keys, std::uint64_t first, std::size_t count) {
-        score_blocks(means.head(), keys, first, count);
+        if (fixed_.shares_kept && pass_ == Pass::select) look_at_shared<Rows>(panel, q);
       });
     }
+    selections_.add_means(set, tile, tiles);
   }
-  /// Finds the largest exponents of what heads with pooled scores keep together.
-  HWY_ATTR void look_at_shared(const KeyPanel& panel) {
-    for_queries(0, fixed_.queries, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
-      for (const PairSums& condition : conditions_) {
-        if (!condition.plan().mechanism.keep.pooled) continue;
-        for (const std::size_t h : condition.heads()) {
-          if (heads_[h]->sight(panel) != Sight::none) exponents<Rows>(panel, q, h);
-        }
-        for (std::size_t r = 0; r < Rows; ++r) {
-          keep_shared(condition, panel, q + r, r, [&](std::size_t h, Window& at) HWY_ATTR {
-            Repair::raise(panel, at, row(r, h));
-          });
-        }
-      }
-    });
+  /// True where the largest exponent is that of what several heads keep by pooled scores.
+  bool looks_at_shared(std::size_t h) const {
+    return fixed_.shares_kept && pass_ == Pass::select && heads_[h]->keep().pooled;
   }
-  /// Adds the scores of blocks with these mean keys at all queries.
-  void score_blocks(const Head& head, const KeyTile& keys, std::uint64_t first, std::size_t count) {
-    const auto at = std::ranges::find(heads_, &head, [](const auto& one) { return one.get(); });
-    const auto h = static_cast<std::size_t>(at - heads_.begin());
-    for (std::size_t q = 0; q < fixed_.queries; ++q) {
-      head.mean_exponents(keys, q, scratch_.get());
-      for (std::size_t i = 0; i < count; ++i) {
-        selection(q, h).add_block(first + i, scratch_[i]);
+  template <std::size_t Rows>
+  HWY_ATTR void look_at_shared(const KeyPanel& panel, std::size_t q) {
+    for (const PairSums& condition : conditions_) {
+      if (!looks_at_shared(condition.heads().front())) continue;
+      for (std::size_t r = 0; r < Rows; ++r) {
+        keep_shared(condition, panel, q, r, [&](std::size_t h, Window& at) HWY_ATTR {
+          Repair::raise(panel, at, row(r, h));
+        });
       }
     }
   }
@@ -564,7 +497,7 @@ class Ensembles {
       const Window& at = window(q + r, h);
       float* sums = running(q + r, h);
       if (!fixed_.keeps_all) {
-        keep(panel, q + r, h, row(r, h));
+        selections_.apply(panel, q + r, h, at, row(r, h));
         add_row(true, panel, 0, row(r, h), sums);
       } else if (at.repaired) {
         heads_[h]->plain_exponents(panel, q + r, row(r, h));
@@ -590,16 +523,6 @@ class Ensembles {
     }
   }
 
-  /// Makes the exponents that a head keeps at query q relative to the largest, and the others -inf.
-  HWY_ATTR void keep(const KeyPanel& panel, std::size_t q, std::size_t h, float* exponents) {
-    const Window& at = window(q, h);
-    if (at.only_key != no_key) {
-      Repair::shift(at, panel, exponents);
-    } else {
-      selection(q, h).apply(*heads_[h], panel, at.shift, exponents);
-    }
-  }
-
   /// Weights of all heads, of which those of a condition keep one set of tokens. No two conditions
   /// have a head in common.
   template <std::size_t Rows>
@@ -609,38 +532,22 @@ class Ensembles {
     }
     for (std::size_t r = 0; r < Rows; ++r) {
       for (const PairSums& condition : conditions_) {
-        keep_shared(condition, panel, q + r, r, [&](std::size_t h, const Window& at) HWY_ATTR {
+        keep_shared(condition, panel, q, r, [&](std::size_t h, const Window& at) HWY_ATTR {
           Repair::shift(at, panel, row(r, h));
           add_row(true, panel, 0, row(r, h), running(q + r, h));
         });
       }
     }
   }
-  /// Sets the exponents that no head of a condition keeps at query q, in the rows r, to -inf; calls
-  /// body(h, window) for the heads that see some of the panel.
+  /// Sets the exponents that no head of a condition keeps at query q + r, in the rows r, to -inf;
+  /// calls body(h, window) for the heads that see some of the panel.
   template <class Body>
   HWY_ATTR void keep_shared(const PairSums& condition, const KeyPanel& panel, std::size_t q,
                             std::size_t r, const Body& body) {
-    kept_.assign(panel.points, 0);
-    for (const std::size_t h : condition.heads()) mark(panel, q, h, row(r, h));
+    selections_.apply_together(panel, q + r, condition.heads(), &window(q + r, 0),
+                               [&](std::size_t h) { return row(r, h); });
     for (const std::size_t h : condition.heads()) {
-      if (heads_[h]->sight(panel) == Sight::none) continue;
-      for (std::size_t i = 0; i < panel.points; ++i) {
-        if (kept_[i] == 0) row(r, h)[i] = never;
-      }
-      body(h, window(q, h));
-    }
-  }
-  /// Marks what a head keeps of a panel at query q.
-  HWY_ATTR void mark(const KeyPanel& panel, std::size_t q, std::size_t h, const float* exponents) {
-    const std::int64_t only = window(q, h).only_key;
-    if (only != no_key) {
-      const std::int64_t at = only - static_cast<std::int64_t>(panel.first_key());
-      if (at >= 0 && at < static_cast<std::int64_t>(panel.points)) {
-        kept_[static_cast<std::size_t>(at)] = 1;
-      }
-    } else if (heads_[h]->sight(panel) != Sight::none) {
-      selection(q, h).mark(*heads_[h], panel, exponents, kept_.data());
+      if (heads_[h]->sight(panel) != Sight::none) body(h, window(q + r, h));
     }
   }
 
@@ -728,16 +635,12 @@ class Ensembles {
   std::vector<Window> windows_;  ///< [Q][heads_]
   LaneSums sums_;                ///< [Q][heads_][4], of one segment
   Repair repair_;
-  std::vector<KeyPanel> panels_;                ///< of one segment
-  std::vector<float> panel_norms_;              ///< [panels_][heads_], the largest |key|^2
-  std::vector<float> max_norms_;                ///< [heads_], of the keys so far
-  std::vector<bool> bounded_;                   ///< [heads_], exponents have their bound
-  std::vector<Selection> selections_;           ///< [Q][heads_] with stage `keep`
-  int more_pass_ = 0;                           ///< 1 in the pass `select`, 2 in `refine`
-  std::vector<BlockMeans> means_;               ///< of the heads with pooled scores
-  std::vector<unsigned char> kept_;             ///< of a panel, by any head of a condition
-  hwy::AlignedFreeUniquePtr<float[]> scratch_;  ///< [panel_keys], of stage `keep`
-  hwy::AlignedFreeUniquePtr<float[]> buffer_;   ///< [group_queries][heads_ or 1][panel_keys]
+  Selections selections_;                      ///< with stage `keep`
+  std::vector<KeyPanel> panels_;               ///< of one segment
+  std::vector<float> panel_norms_;             ///< [panels_][heads_], the largest |key|^2
+  std::vector<float> max_norms_;               ///< [heads_], of the keys so far
+  std::vector<bool> bounded_;                  ///< [heads_], exponents have their bound
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [group_queries][heads_ or 1][panel_keys]
 };
 
 }  // namespace headlab::HWY_NAMESPACE

@@ -15,7 +15,6 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/cpu/keep-inl.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/pair_sums-inl.h"
 #include "kernels/cpu/sums-inl.h"
@@ -38,7 +37,6 @@ struct EnsembleConstants {
   bool constant_scale = false;        ///< of the noise
   bool keeps_all = true;              ///< stage `keep` is off
   bool shares_kept = false;           ///< heads keep one set of tokens
-  int more_passes = 0;                ///< of stage `keep`, see Selection
   bool has_key_prior = false;         ///< of the kernel law
   bool counts_empty_windows = false;  ///< of the kernel law
   bool squares_in_products = false;   ///< sums of w^2 are among those of products
@@ -64,12 +62,6 @@ struct EnsembleConstants {
             std::visit([](const auto& law) { return law.counts_empty_windows; }, plan.kernel)),
         squares_in_products(std::ranges::all_of(conditions, &PairSums::has_squares)),
         recomputes(std::ranges::any_of(conditions, &PairSums::recomputes)) {
-    for (const PairSums& condition : conditions) {
-      for (std::size_t h = 0; h < condition.heads().size(); ++h) {
-        const HeadKeep keep = condition.plan().mechanism.keep.of_head(static_cast<int>(h));
-        more_passes = std::max(more_passes, Selection::more_passes(keep));
-      }
-    }
     needs_pairs =
         conditional && !(constant_scale && std::ranges::all_of(conditions, &PairSums::recomputes));
     // Short panels are slow, because of what is done once a panel, and more so where weights are

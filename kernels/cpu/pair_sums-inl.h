@@ -54,7 +54,6 @@ class PairSums {
     factors_.resize(queries_ * heads_.size());
   }
 
-  const Plan& plan() const { return plan_; }
   std::size_t index() const { return index_; }
   const MomentLayout& layout() const { return layout_; }
   const std::vector<std::size_t>& heads() const { return heads_; }

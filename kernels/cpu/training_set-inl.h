@@ -8,7 +8,6 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +21,7 @@
 
 #include "kernels/cpu/draws-inl.h"
 #include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/levels-inl.h"
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/cpu/tiling.h"
@@ -88,6 +88,7 @@ class TrainingSet {
       : plan_(plan),
         merge_(plan.mechanism.merge),
         levels_(plan.mechanism.levels),
+        means_(levels_),
         subspaces_(subspaces),
         seen_(std::move(seen)),
         n_(merge_.tokens(plan.n)),
@@ -363,160 +364,21 @@ class TrainingSet {
 
   /// Replaces the keys of the slab by their averages over the levels, and sets norms and spreads.
   HWY_ATTR void average_levels() {
-    const auto block =
-        static_cast<std::size_t>(std::max(levels_.block(), std::uint64_t{tile_points}));
-    means_.resize((levels_.weights.size() + 1) * block);
     for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      for (std::size_t first = 0; first < points(); first += block) {
-        if (!is_seen(first / tile_points)) continue;
-        const std::size_t tokens = std::min(block, points() - first);
-        float* norms = &norms_[at_token(s, first)];
-        float* spreads = &spreads_[at_token(s, first)];
-        const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
-        std::fill_n(norms, padded, 0.0f);
-        std::fill_n(spreads, padded, 0.0f);
-        if (block == tile_points && tokens == tile_points) {
-          average_tile(s, first / tile_points);
-          continue;
-        }
-        for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
-          average_block(s, j, first, tokens, norms, spreads);
-        }
+      for (std::size_t first = 0; first < points(); first += means_.block()) {
+        const std::size_t tile = first / tile_points;
+        if (!is_seen(tile)) continue;
+        const std::size_t at = s * slab_tiles_ * tile_points + first;
+        means_.average(&keys_[key_offset(tile, s)], subspaces_.k(s),
+                       std::min(means_.block(), points() - first), &norms_[at], &spreads_[at],
+                       apart_ ? &level_keys_[key_offset(tile, s)] : nullptr, level_size());
       }
     }
-  }
-  /// The same for one coordinate of the keys of a block of tokens that holds whole blocks of every
-  /// level.
-  HWY_ATTR void average_block(std::size_t s, std::size_t j, std::size_t first, std::size_t tokens,
-                              float* HWY_RESTRICT norms, float* HWY_RESTRICT spreads) {
-    const std::vector<double>& weights = levels_.weights;
-    const std::size_t block = means_.size() / (weights.size() + 1);
-    const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
-    float* HWY_RESTRICT sums = means_.data();
-    for (std::size_t i = 0; i < padded; i += tile_points) {
-      std::copy_n(&keys_[key_offset((first + i) / tile_points, s) + j * tile_points], tile_points,
-                  sums + i);
-    }
-    std::fill(sums + tokens, sums + block, 0.0f);
-
-    // The mean of the block of 2^l tokens around each token, at means_[(1 + l) block].
-    for (std::size_t l = 0, size = 1; l < weights.size(); ++l, size *= 2) {
-      if (l > 0) {
-        const std::size_t half = size / 2;
-        for (std::size_t at = 0; at < block; at += size) {
-          for (std::size_t i = at; i < at + half; ++i) {
-            const float sum = sums[i] + sums[i + half];
-            sums[i] = sum;
-            sums[i + half] = sum;
-          }
-        }
-      }
-      float* HWY_RESTRICT means = sums + (1 + l) * block;
-      const std::size_t whole = tokens / size * size;
-      const auto share = 1 / static_cast<float>(size);
-      for (std::size_t i = 0; i < whole; ++i) means[i] = sums[i] * share;
-      // The last block has the tokens that there are.
-      const float left = 1 / static_cast<float>(std::max<std::size_t>(tokens - whole, 1));
-      for (std::size_t i = whole; i < padded; ++i) means[i] = i < tokens ? sums[i] * left : 0.0f;
-    }
-    std::fill_n(sums, padded, 0.0f);
-    for (std::size_t l = 0; l < weights.size(); ++l) {
-      const float* HWY_RESTRICT means = sums + (1 + l) * block;
-      const auto weight = static_cast<float>(weights[l]);
-      for (std::size_t i = 0; apart_ && i < padded; i += tile_points) {
-        std::copy_n(means + i, tile_points, level_key(l, s, j, (first + i) / tile_points));
-      }
-      for (std::size_t i = 0; i < padded; ++i) sums[i] = math::fused(weight, means[i], sums[i]);
-    }
-    for (std::size_t l = 0; l < weights.size(); ++l) {
-      const float* HWY_RESTRICT means = sums + (1 + l) * block;
-      const auto weight = static_cast<float>(weights[l]);
-      for (std::size_t i = 0; i < padded; ++i) {
-        const float difference = means[i] - sums[i];
-        spreads[i] = math::fused(weight * difference, difference, spreads[i]);
-        norms[i] = math::fused(weight * means[i], means[i], norms[i]);
-      }
-    }
-    for (std::size_t i = 0; i < padded; i += tile_points) {
-      std::copy_n(sums + i, tile_points,
-                  &keys_[key_offset((first + i) / tile_points, s) + j * tile_points]);
-    }
-  }
-  /// The same for all coordinates of a whole tile that holds whole blocks.
-  HWY_ATTR void average_tile(std::size_t s, std::size_t tile) {
-    constexpr std::size_t vectors = tile_points / lane_count;
-    constexpr auto tile_levels = static_cast<std::size_t>(std::bit_width(tile_points));
-    const std::vector<double>& weights = levels_.weights;
-    const std::size_t levels = weights.size();
-    Float norms[vectors];
-    Float spreads[vectors];
-    for (std::size_t v = 0; v < vectors; ++v) norms[v] = spreads[v] = hn::Zero(float_tag);
-    for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
-      float* key = &keys_[key_offset(tile, s) + j * tile_points];
-      Float sums[vectors];
-      Float keys[vectors];
-      Float means[tile_levels][vectors];
-      for (std::size_t v = 0; v < vectors; ++v) {
-        sums[v] = hn::Load(float_tag, key + v * lane_count);
-        keys[v] = hn::Zero(float_tag);
-      }
-      for (std::size_t l = 0; l < levels; ++l) {
-        if (l > 0) add_other_halves(sums, std::size_t{1} << (l - 1));
-        const Float share = hn::Set(float_tag, 1 / static_cast<float>(std::size_t{1} << l));
-        const Float weight = hn::Set(float_tag, static_cast<float>(weights[l]));
-        for (std::size_t v = 0; v < vectors; ++v) {
-          means[l][v] = hn::Mul(sums[v], share);
-          keys[v] = hn::MulAdd(weight, means[l][v], keys[v]);
-          if (apart_) {
-            hn::Store(means[l][v], float_tag, level_key(l, s, j, tile) + v * lane_count);
-          }
-        }
-      }
-      for (std::size_t l = 0; l < levels; ++l) {
-        const Float weight = hn::Set(float_tag, static_cast<float>(weights[l]));
-        for (std::size_t v = 0; v < vectors; ++v) {
-          const Float mean = means[l][v];
-          const Float difference = hn::Sub(mean, keys[v]);
-          spreads[v] = hn::MulAdd(hn::Mul(weight, difference), difference, spreads[v]);
-          norms[v] = hn::MulAdd(hn::Mul(weight, mean), mean, norms[v]);
-        }
-      }
-      for (std::size_t v = 0; v < vectors; ++v) {
-        hn::Store(keys[v], float_tag, key + v * lane_count);
-      }
-    }
-    const std::size_t at = at_token(s, tile * tile_points);
-    for (std::size_t v = 0; v < vectors; ++v) {
-      hn::Store(norms[v], float_tag, &norms_[at + v * lane_count]);
-      hn::Store(spreads[v], float_tag, &spreads_[at + v * lane_count]);
-    }
-  }
-  /// Adds to the sum of each block of `half` tokens that of the other half of its block of twice
-  /// as many.
-  HWY_ATTR static void add_other_halves(Float (&sums)[tile_points / lane_count], std::size_t half) {
-    constexpr std::size_t vectors = tile_points / lane_count;
-    Float others[vectors];
-    std::int32_t lanes[lane_count];
-    for (std::size_t i = 0; i < lane_count; ++i) {
-      lanes[i] = static_cast<std::int32_t>(half < lane_count ? i ^ half : i);
-    }
-    const auto indices = hn::SetTableIndices(float_tag, lanes);
-    for (std::size_t v = 0; v < vectors; ++v) {
-      others[v] = half < lane_count ? hn::TableLookupLanes(sums[v], indices)
-                                    : sums[v ^ (half / lane_count)];
-    }
-    for (std::size_t v = 0; v < vectors; ++v) sums[v] = hn::Add(sums[v], others[v]);
-  }
-  std::size_t at_token(std::size_t subspace, std::size_t token) const {
-    return subspace * slab_tiles_ * tile_points + token;
   }
 
   std::uint64_t first_tile() const { return slab_ * slab_tiles_; }
   /// Numbers of the keys of a slab.
   std::size_t level_size() const { return slab_tiles_ * subspaces_.coordinates() * tile_points; }
-  float* level_key(std::size_t l, std::size_t subspace, std::size_t j, std::size_t tile) {
-    return &level_keys_[l * level_size() + key_offset(tile, subspace) + j * tile_points];
-  }
   std::size_t key_offset(std::size_t tile, std::size_t subspace) const {
     const std::size_t before = slab_tiles_ * subspaces_.first(subspace);
     return (before + tile * subspaces_.k(subspace)) * tile_points;
@@ -573,6 +435,7 @@ class TrainingSet {
   const Plan& plan_;
   const Merge merge_;
   const Levels levels_;
+  LevelMeans means_;
   const PackedSubspaces& subspaces_;
   const std::vector<SeenTokens> seen_;
   std::uint64_t n_;
@@ -590,7 +453,6 @@ class TrainingSet {
   std::vector<float> packed_;  ///< [coordinates][d], rows as for_row_tiles groups them
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   hwy::AlignedFreeUniquePtr<Tile[]> token_;  ///< [4 ceil(d/4)], X of merged points
-  std::vector<float> means_;                 ///< keys of a block and their means at each level
   TileRows rows_drawn_ = {};
   SequenceState sequence_;
   double point_centre_ = 0;  ///< of the points drawn
