@@ -306,6 +306,34 @@ class TrainingSet {
     return merge_.weight(merge_.stride) * static_cast<double>(merge_.stride);
   }
 
+  /// The sums of successive numbers of a tile that holds whole groups, in their order.
+  HWY_ATTR void sum_groups(const float* HWY_RESTRICT of, float* HWY_RESTRICT to) const {
+    switch (merge_.stride) {
+      case 2:
+        return sum_groups_of<2>(of, to);
+      case 4:
+        return sum_groups_of<4>(of, to);
+      case 8:
+        return sum_groups_of<8>(of, to);
+      case 16:
+        return sum_groups_of<16>(of, to);
+      case 32:
+        return sum_groups_of<32>(of, to);
+      default:
+        return sum_groups_of<1>(of, to);
+    }
+  }
+  template <std::size_t Stride>
+  HWY_ATTR HWY_INLINE static void sum_groups_of(const float* HWY_RESTRICT of,
+                                                float* HWY_RESTRICT to) {
+    static_assert(tile_points == 32, "sum_groups() has a case for each divisor");
+    for (std::size_t i = 0; i < tile_points / Stride; ++i) {
+      float sum = of[i * Stride];
+      for (std::size_t j = 1; j < Stride; ++j) sum += of[i * Stride + j];
+      to[i] = sum;
+    }
+  }
+
   /// Makes the tokens of a tile from the points drawn for them: X into token_, their values and
   /// noise scales.
   HWY_ATTR void merge_points(std::uint64_t replicate, std::size_t tile) {
@@ -327,6 +355,14 @@ class TrainingSet {
       evaluate_points(replicate, from, value, scale);
       const auto points =
           static_cast<std::size_t>(std::min<std::uint64_t>(tile_points, plan_.n - from));
+      if (points == tile_points && tile_points % merge_.stride == 0) {
+        for (std::size_t c = 0; c < d; ++c) sum_groups(point_[c].v, &token_[c].v[token]);
+        sum_groups(value.v, &sums.v[token]);
+        for (float& sd : scale.v) sd *= sd;
+        sum_groups(scale.v, &variances.v[token]);
+        token += tile_points / merge_.stride;
+        continue;
+      }
       for (std::size_t i = 0; i < points;) {
         const auto run =
             static_cast<std::size_t>(std::min<std::uint64_t>(points - i, merge_.stride - in_token));
