@@ -103,7 +103,7 @@ class LargestNumbers {
         continue;
       }
       low = middle;
-      if (count <= most) return most > k_ ? low : least_reaching(low);
+      if (count <= most) return most > k_ ? low : min_reaching(low);
     }
     return low;
   }
@@ -123,7 +123,7 @@ class LargestNumbers {
     return hn::GetLane(hn::MaxOfLanes(float_tag, most));
   }
   /// The least of those listed that reach a number.
-  HWY_ATTR float least_reaching(float bound) const {
+  HWY_ATTR float min_reaching(float bound) const {
     const Float from = hn::Set(float_tag, bound);
     const Float none = hn::Set(float_tag, std::numeric_limits<float>::infinity());
     Float least = none;
