@@ -16,9 +16,9 @@
 #include "engine/scenario/condition.h"
 #include "kernels/parallel_for.h"
 #include "validation/theory/exact/conditional.h"
-#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/finite_n.h"
 #include "validation/theory/first_order/first_order.h"
-#include "validation/theory/model/model.h"
+#include "validation/theory/mechanisms/token_model.h"
 
 namespace headlab {
 namespace {
@@ -242,7 +242,7 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
     }
     use_conditional(theory);
   } else {
-    const TheoryModel model = theory_model(weighted);
+    const TheoryModel model = token_model(weighted, theory.plan);
     const std::optional<std::string> gap = finite_n_gap(model);
     if (source == TheorySource::exact) require_no_gap(gap);
     if (source == TheorySource::first_order || gap) {
@@ -269,7 +269,8 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
 
 void require_exact(const Condition& condition) {
   require_given_heads(condition);
-  if (!condition.fixed_design) require_no_gap(finite_n_gap(theory_model(condition)));
+  if (condition.fixed_design) return;
+  require_no_gap(finite_n_gap(token_model(condition, make_plan(condition))));
 }
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {

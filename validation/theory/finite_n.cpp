@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/finite_n.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,9 +14,12 @@
 #include "kernels/parallel_for.h"
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
+#include "validation/theory/mechanisms/keep.h"
 
 namespace headlab {
 namespace {
+
+using Eigen::MatrixXd;
 
 /// Natural digits aimed at by each refinement.
 constexpr double refinements[] = {18, 26, 36, 48};
@@ -82,33 +87,122 @@ std::optional<std::string> radial_obstacle(const TheoryModel& model) {
          " cosines";
 }
 
-bool are_orthogonal(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
+bool are_orthogonal(const MatrixXd& a, const MatrixXd& b) {
   return (a.transpose() * b).cwiseAbs().maxCoeff() <= 1e-10;
 }
 
-bool same_subspace(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
-  return (a * (a.transpose() * b) - b).cwiseAbs().maxCoeff() < 1e-12;
+/// Columns that are one length c and orthogonal: a kernel of the radius.
+bool is_radial(const MatrixXd& w) {
+  const MatrixXd gram = w.transpose() * w;
+  const MatrixXd round = gram(0, 0) * MatrixXd::Identity(w.cols(), w.cols());
+  return (gram - round).cwiseAbs().maxCoeff() <= 1e-12 * gram(0, 0);
+}
+
+/// Whether W_K W_Q^T is the same matrix: then both heads weigh alike what they see.
+bool same_metric(const TheoryModel& model, std::size_t h, std::size_t l) {
+  const MatrixXd& q_h = model.query_projection(h);
+  const MatrixXd& q_l = model.query_projection(l);
+  for (const MatrixXd& y : {q_h, q_l}) {
+    const MatrixXd by_h = model.projections[h] * (q_h.transpose() * y);
+    const MatrixXd by_l = model.projections[l] * (q_l.transpose() * y);
+    if ((by_h - by_l).cwiseAbs().maxCoeff() >= 1e-12 * std::max(1.0, by_h.cwiseAbs().maxCoeff()))
+      return false;
+  }
+  return true;
+}
+
+bool same_head(const TheoryModel& model, std::size_t h, std::size_t l) {
+  return model.seen_by(h) == model.seen_by(l) &&
+         model.keep.of_head(static_cast<int>(h)) == model.keep.of_head(static_cast<int>(l)) &&
+         same_metric(model, h, l);
+}
+
+/// Whether the weights of two heads are independent and the noise is all that they share.
+bool share_noise_alone(const TheoryModel& model, std::size_t h, std::size_t l) {
+  if (!model.zero_regression || !model.constant_noise) return false;
+  if (model.keep.shared || model.design.components.size() != 1) return false;
+  return are_orthogonal(model.projections[h],
+                        model.design.components[0].covariance * model.projections[l]);
+}
+
+/// Whether every token that a head sees has the same weight at a query.
+bool is_constant(const TheoryModel& model, std::size_t query, std::size_t h) {
+  if (std::holds_alternative<SoftmaxKernel>(model.kernel))
+    return scalar_head(model, model.queries[query], h).is_constant();
+  return model.projections[h].isZero(0);
+}
+
+bool is_constant(const TheoryModel& model, std::size_t h) {
+  for (std::size_t q = 0; q < model.queries.size(); ++q) {
+    if (!is_constant(model, q, h)) return false;
+  }
+  return true;
+}
+
+/// Whether a head sees one scalar of a token.
+bool is_scalar(const TheoryModel& model, std::size_t h) {
+  return std::holds_alternative<SoftmaxKernel>(model.kernel) || model.projections[h].cols() == 1;
+}
+
+/// What would do in place of an exact form.
+constexpr const char* simulate = " - simulate with headlab run, or use data.fixed_design = true";
+
+std::optional<std::string> stage_obstacle(const TheoryModel& model, std::size_t h) {
+  const HeadKeep keep = model.keep.of_head(static_cast<int>(h));
+  if (keep.rule == Keep::Rule::all || is_constant(model, h)) return std::nullopt;
+  const std::string stage = "heads.mechanism.keep: ";
+  if (model.keep.shared && model.projections.size() > 1)
+    return stage + "\"union\" has no closed form" + simulate;
+  if (keep.rule == Keep::Rule::block)
+    return stage + "blocks have no closed form, top, fraction and ratio have one" + simulate;
+  if (model.levels.empty() && model.correlation == 0) return std::nullopt;
+  return stage + "has no closed form with levels or dependent points" + simulate;
+}
+
+std::optional<std::string> head_obstacle(const TheoryModel& model, std::size_t h) {
+  if (const auto obstacle = stage_obstacle(model, h)) return obstacle;
+  if (is_scalar(model, h)) return std::nullopt;
+  const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
+  const std::string otherwise =
+      " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
+  if (const auto obstacle = radial_obstacle(model)) return many + *obstacle + otherwise;
+  if (!is_radial(model.projections[h])) {
+    return many + "needs a transformation that stretches all directions alike" + otherwise;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> pair_obstacle(const TheoryModel& model, std::size_t h, std::size_t l) {
+  for (const std::size_t head : {h, l}) {
+    if (const auto obstacle = head_obstacle(model, head)) return obstacle;
+  }
+  if (model.shared_tokens(h, l) == 0 || same_head(model, h, l) || share_noise_alone(model, h, l))
+    return std::nullopt;
+  if (!model.keep.off() && !(is_constant(model, h) && is_constant(model, l))) {
+    return "heads.mechanism.keep: pairs of heads have a closed form where they see the same "
+           "tokens through the same projection, or no token in common, or noise alone through "
+           "orthogonal projections" +
+           std::string(simulate);
+  }
+  if (is_scalar(model, h) && is_scalar(model, l)) return std::nullopt;
+  if (!are_orthogonal(model.projections[h], model.projections[l]) && !same_metric(model, h, l)) {
+    return "exact finite-n theory of a Gaussian kernel with heads.dim > 1 needs heads on "
+           "orthogonal or identical subspaces - use headlab theory --source first_order, "
+           "heads.dim = 1, the softmax kernel, or simulate";
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size_t h,
                                              std::size_t l) {
-  if (std::holds_alternative<SoftmaxKernel>(model.kernel)) return std::nullopt;
-  if (!std::holds_alternative<GaussianKernel>(model.kernel)) {
+  if (!std::holds_alternative<SoftmaxKernel>(model.kernel) &&
+      !std::holds_alternative<GaussianKernel>(model.kernel)) {
     return "exact finite-n theory is for the kernel laws gaussian and softmax - simulate with "
            "headlab run";
   }
-  if (model.projections[h].cols() == 1) return std::nullopt;
-  const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
-  const std::string otherwise =
-      " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
-  if (const auto obstacle = radial_obstacle(model)) return many + *obstacle + otherwise;
-  if (!are_orthogonal(model.projections[h], model.projections[l]) &&
-      !same_subspace(model.projections[h], model.projections[l])) {
-    return many + "needs heads on orthogonal or identical subspaces" + otherwise;
-  }
-  return std::nullopt;
+  return h == l ? head_obstacle(model, h) : pair_obstacle(model, h, l);
 }
 
 namespace {
@@ -125,14 +219,8 @@ class AtQuery {
 
   FiniteNHead head(std::size_t h) const {
     if (const auto obstacle = finite_n_obstacle(model_, h, h)) throw InvalidInput(*obstacle);
-    const auto compute = [&](const Resolution& resolution) {
-      if (radial_) return radial_->head(h, resolution);
-      const ScalarHead head = scalar_head(model_, model_.queries[query_], h);
-      return scalar_head_moments(model_, model_.truth[query_], head,
-                                 sigma_range(head, model_.n, resolution), resolution);
-    };
     const auto attempt = [&](const Resolution& resolution) {
-      const HeadMoments moments = compute(resolution);
+      const HeadMoments moments = head_moments_at(h, resolution);
       const double variance = moments.square - moments.mean * moments.mean;
       return Attempt<FiniteNHead>{{moments.mean, variance, 0, moments.normalisation_error},
                                   variance,
@@ -145,16 +233,10 @@ class AtQuery {
   FiniteNPair pair(std::size_t h, std::size_t l, const FiniteNHead& first,
                    const FiniteNHead& second) const {
     if (const auto obstacle = finite_n_obstacle(model_, h, l)) throw InvalidInput(*obstacle);
-    if (same_subspace(model_.projections[h], model_.projections[l])) {
-      return {first.variance, first.change, first.normalisation_error};
-    }
-    const bool is_radial = radial_ && are_orthogonal(model_.projections[h], model_.projections[l]);
-    const auto compute = [&](const Resolution& resolution) {
-      if (is_radial) return radial_->pair(h, l, resolution);
-      return scalar_pair_moments(model_, model_.truth[query_],
-                                 scalar_head(model_, model_.queries[query_], h),
-                                 scalar_head(model_, model_.queries[query_], l), resolution);
-    };
+    if (same_head(model_, h, l)) return {first.variance, first.change, first.normalisation_error};
+    if (model_.shared_tokens(h, l) == 0) return {};
+    const auto compute = pair_form(h, l);
+    if (!compute) return {noise_of_independent_weights(h, l), 0, 0};
     const double scale = std::sqrt((first.variance + first.bias * first.bias) *
                                    (second.variance + second.bias * second.bias));
     const auto attempt = [&](const Resolution& resolution) {
@@ -168,10 +250,60 @@ class AtQuery {
   }
 
  private:
+  HeadMoments head_moments_at(std::size_t h, const Resolution& resolution) const {
+    const std::uint64_t n = model_.tokens(h);
+    const double truth = model_.truth[query_];
+    const bool as_radial = radial_ && is_radial(model_.projections[h]);
+    const ScalarHead head =
+        as_radial ? radial_->radial(h) : scalar_head(model_, model_.queries[query_], h);
+    const DesignOf design = [&](const SigmaRange& range, const Resolution& at,
+                                const LevelRange& levels) {
+      return as_radial ? radial_->design(h, range, at, levels)
+                       : scalar_design(model_, truth, head, range, at, levels);
+    };
+    const HeadKeep keep = model_.keep.of_head(static_cast<int>(h));
+    const bool keeps_all = is_constant(model_, query_, h);
+    if (!keeps_all && keep.rule == Keep::Rule::top && keep.top < n)
+      return top_moments(n, keep.top, head, design, resolution);
+    if (!keeps_all && keep.rule == Keep::Rule::ratio)
+      return ratio_moments(n, keep.ratio, head, design, resolution);
+    if (as_radial) return radial_->head(h, resolution);
+    return scalar_head_moments(model_, n, truth, head, sigma_range(head, n, resolution),
+                               resolution);
+  }
+
+  /// The quadrature of a pair; none where the weights of the two are independent, and that is all
+  /// that is known.
+  std::function<PairMoments(const Resolution&)> pair_form(std::size_t h, std::size_t l) const {
+    const bool all_kept =
+        model_.keep.off() || (is_constant(model_, query_, h) && is_constant(model_, query_, l));
+    if (!all_kept) return nullptr;
+    const MatrixXd& w_h = model_.projections[h];
+    const MatrixXd& w_l = model_.projections[l];
+    if (radial_ && is_radial(w_h) && is_radial(w_l)) {
+      if (are_orthogonal(w_h, w_l))
+        return [this, h, l](const Resolution& at) { return radial_->pair(h, l, at); };
+      if (w_h.cols() > 1 && same_metric(model_, h, l))
+        return [this, h, l](const Resolution& at) { return radial_->aligned_pair(h, l, at); };
+    }
+    if (!is_scalar(model_, h) || !is_scalar(model_, l)) return nullptr;
+    return [this, h, l](const Resolution& at) {
+      const Eigen::VectorXd& x = model_.queries[query_];
+      return scalar_pair_moments(model_, PairTokens(model_, h, l), model_.truth[query_],
+                                 scalar_head(model_, x, h), scalar_head(model_, x, l), at);
+    };
+  }
+
+  /// s2 sum_i E w_hi E w_li over the tokens that both see, whose weights are alike.
+  double noise_of_independent_weights(std::size_t h, std::size_t l) const {
+    return model_.noise_sd * model_.noise_sd * static_cast<double>(model_.shared_tokens(h, l)) /
+           (static_cast<double>(model_.tokens(h)) * static_cast<double>(model_.tokens(l)));
+  }
+
   const TheoryModel& model_;
   std::size_t query_;
   int at_once_;                          ///< heads or pairs, see Resolution
-  std::unique_ptr<RadialHeads> radial_;  ///< none where no pair is one of radii
+  std::unique_ptr<RadialHeads> radial_;  ///< none where no head is one of radii
 };
 
 /// A head or a pair (h > l) at a query.
