@@ -15,6 +15,9 @@
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/mechanisms/keep.h"
+#include "validation/theory/mechanisms/levels.h"
+#include "validation/theory/mechanisms/planar.h"
+#include "validation/theory/mechanisms/sequence.h"
 
 namespace headlab {
 namespace {
@@ -26,6 +29,9 @@ constexpr double refinements[] = {18, 26, 36, 48};
 /// Change, of the resolution before the last, and normalisation error at which refinement stops.
 constexpr double enough_change = 1e-7;
 constexpr double enough_normalisation = 1e-9;
+
+/// Natural digits of the mean weights of a head on dependent points.
+constexpr double sequence_digits = 26;
 
 /// Terms of a radial head's regression: their squares are integrated pair by pair.
 constexpr Eigen::Index max_cosines = 64;
@@ -159,33 +165,66 @@ std::optional<std::string> stage_obstacle(const TheoryModel& model, std::size_t 
   return stage + "has no closed form with levels or dependent points" + simulate;
 }
 
+std::optional<std::string> levels_obstacle(const TheoryModel& model, std::size_t h) {
+  const std::string stage = "heads.mechanism.levels: ";
+  if (model.levels.size() > 2)
+    return stage + "exact finite-n theory is of two successive scales, here " +
+           std::to_string(model.levels.size()) +
+           " - use headlab theory --source first_order (softmax, noise alone), or simulate";
+  if (!is_scalar(model, h) || model.design.components.size() != 1) {
+    return stage +
+           "exact finite-n theory needs heads.dim = 1 or the softmax kernel, on a normal design" +
+           simulate;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> head_obstacle(const TheoryModel& model, std::size_t h) {
   if (const auto obstacle = stage_obstacle(model, h)) return obstacle;
+  if (model.correlation != 0) {
+    for (std::size_t q = 0; q < model.queries.size(); ++q) {
+      if (const auto obstacle = sequence_obstacle(model, q, h)) return obstacle;
+    }
+    return std::nullopt;
+  }
+  if (!model.levels.empty()) return levels_obstacle(model, h);
   if (is_scalar(model, h)) return std::nullopt;
   const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
   const std::string otherwise =
       " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
-  if (const auto obstacle = radial_obstacle(model)) return many + *obstacle + otherwise;
-  if (!is_radial(model.projections[h])) {
-    return many + "needs a transformation that stretches all directions alike" + otherwise;
-  }
-  return std::nullopt;
+  const auto radial = radial_obstacle(model);
+  if ((!radial && is_radial(model.projections[h])) || is_planar(model, h)) return std::nullopt;
+  if (radial) return many + *radial + otherwise;
+  return many + "needs a transformation that stretches all directions alike" + otherwise;
+}
+
+/// Whether pairs are heads on independent tokens that keep all weights.
+bool covers_pairs(const TheoryModel& model, std::size_t h, std::size_t l) {
+  return model.correlation == 0 && model.levels.empty() &&
+         (model.keep.off() || (is_constant(model, h) && is_constant(model, l)));
 }
 
 std::optional<std::string> pair_obstacle(const TheoryModel& model, std::size_t h, std::size_t l) {
   for (const std::size_t head : {h, l}) {
     if (const auto obstacle = head_obstacle(model, head)) return obstacle;
   }
-  if (model.shared_tokens(h, l) == 0 || same_head(model, h, l) || share_noise_alone(model, h, l))
+  const bool independent = model.correlation == 0;
+  if ((independent && model.shared_tokens(h, l) == 0) || same_head(model, h, l) ||
+      share_noise_alone(model, h, l)) {
     return std::nullopt;
-  if (!model.keep.off() && !(is_constant(model, h) && is_constant(model, l))) {
-    return "heads.mechanism.keep: pairs of heads have a closed form where they see the same "
-           "tokens through the same projection, or no token in common, or noise alone through "
-           "orthogonal projections" +
-           std::string(simulate);
+  }
+  if (!covers_pairs(model, h, l)) {
+    return std::string(!independent           ? "data.sequence"
+                       : model.levels.empty() ? "heads.mechanism.keep"
+                                              : "heads.mechanism.levels") +
+           ": pairs of heads have a closed form where they see the same tokens through the same "
+           "projection, " +
+           (independent ? "no token in common, " : "") +
+           "or noise alone through orthogonal projections" + simulate;
   }
   if (is_scalar(model, h) && is_scalar(model, l)) return std::nullopt;
-  if (!are_orthogonal(model.projections[h], model.projections[l]) && !same_metric(model, h, l)) {
+  if (!are_orthogonal(model.projections[h], model.projections[l]) && !same_metric(model, h, l) &&
+      !on_one_plane(model, h, l)) {
     return "exact finite-n theory of a Gaussian kernel with heads.dim > 1 needs heads on "
            "orthogonal or identical subspaces - use headlab theory --source first_order, "
            "heads.dim = 1, the softmax kernel, or simulate";
@@ -234,7 +273,7 @@ class AtQuery {
                    const FiniteNHead& second) const {
     if (const auto obstacle = finite_n_obstacle(model_, h, l)) throw InvalidInput(*obstacle);
     if (same_head(model_, h, l)) return {first.variance, first.change, first.normalisation_error};
-    if (model_.shared_tokens(h, l) == 0) return {};
+    if (model_.shared_tokens(h, l) == 0 && model_.correlation == 0) return {};
     const auto compute = pair_form(h, l);
     if (!compute) return {noise_of_independent_weights(h, l), 0, 0};
     const double scale = std::sqrt((first.variance + first.bias * first.bias) *
@@ -256,6 +295,10 @@ class AtQuery {
     const bool as_radial = radial_ && is_radial(model_.projections[h]);
     const ScalarHead head =
         as_radial ? radial_->radial(h) : scalar_head(model_, model_.queries[query_], h);
+    if (model_.correlation != 0) return sequence_moments(model_, query_, h, resolution);
+    if (!model_.levels.empty()) return two_level_moments(model_, n, truth, head, resolution);
+    if (!as_radial && !is_scalar(model_, h))
+      return planar_head_moments(model_, query_, h, resolution);
     const DesignOf design = [&](const SigmaRange& range, const Resolution& at,
                                 const LevelRange& levels) {
       return as_radial ? radial_->design(h, range, at, levels)
@@ -286,6 +329,11 @@ class AtQuery {
       if (w_h.cols() > 1 && same_metric(model_, h, l))
         return [this, h, l](const Resolution& at) { return radial_->aligned_pair(h, l, at); };
     }
+    if (on_one_plane(model_, h, l)) {
+      return [this, h, l](const Resolution& at) {
+        return planar_pair_moments(model_, query_, h, l, at);
+      };
+    }
     if (!is_scalar(model_, h) || !is_scalar(model_, l)) return nullptr;
     return [this, h, l](const Resolution& at) {
       const Eigen::VectorXd& x = model_.queries[query_];
@@ -294,10 +342,28 @@ class AtQuery {
     };
   }
 
-  /// s2 sum_i E w_hi E w_li over the tokens that both see, whose weights are alike.
+  /// s2 sum_i E w_hi E w_li over the tokens that both see.
   double noise_of_independent_weights(std::size_t h, std::size_t l) const {
-    return model_.noise_sd * model_.noise_sd * static_cast<double>(model_.shared_tokens(h, l)) /
-           (static_cast<double>(model_.tokens(h)) * static_cast<double>(model_.tokens(l)));
+    const double s2 = model_.noise_sd * model_.noise_sd;
+    if (model_.correlation == 0) {
+      return s2 * static_cast<double>(model_.shared_tokens(h, l)) /
+             (static_cast<double>(model_.tokens(h)) * static_cast<double>(model_.tokens(l)));
+    }
+    const auto weights = [&](std::size_t i) {
+      return sequence_moments(model_, query_, i, Resolution{sequence_digits, max_nodes, at_once_})
+          .weights;
+    };
+    const SeenTokens of_h = model_.seen_by(h);
+    const SeenTokens of_l = model_.seen_by(l);
+    const Eigen::VectorXd first = weights(h);
+    const Eigen::VectorXd second = weights(l);
+    double sum = 0;
+    for (std::uint64_t token = of_h.begin; token < of_h.end; ++token) {
+      if (!of_l.holds(token)) continue;
+      sum += first(static_cast<Eigen::Index>(of_h.rank(token))) *
+             second(static_cast<Eigen::Index>(of_l.rank(token)));
+    }
+    return s2 * sum;
   }
 
   const TheoryModel& model_;

@@ -130,8 +130,8 @@ TEST(RadialFiniteN, IsTheFloorForNoiseAloneOnOrthogonalSubspaces) {
 }
 
 TEST(RadialFiniteN, NamesWhatStandsInTheWay) {
-  const Scenario turned = scenario(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]",
-                                   "law = \"principal_angles\", angles = [0.5, 1.0]");
+  const Scenario turned = scenario(10, 3, "law = \"zero\"", "[0.3, 0, 0, 0.2, 0, 0]",
+                                   "law = \"principal_angles\", angles = [0.5, 1.0, 1.0]");
   TheoryModel model = theory_model(turned.conditions.at(0));
   EXPECT_EQ(finite_n_obstacle(model, 0, 0), std::nullopt);
   EXPECT_NE(finite_n_obstacle(model, 0, 1).value_or("").find("orthogonal"), std::string::npos);

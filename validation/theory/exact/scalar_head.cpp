@@ -323,7 +323,8 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
     for (const Sight& sight : sights) {
       const double v = sight.offset + sight.slope * u;
       const double level = sight.head.minus_log_kernel(ArrayXd::Constant(1, v))(0);
-      const double digits = resolution.digits - z * z / 2 - sight.range.loss_of_level(level);
+      const double digits =
+          resolution.digits - z * z / 2 - sight.range.loss_of_level(sight.loss_share * level);
       least = std::min(least, panel_width(digits) * sight.head.scale(v) / std::abs(sight.slope));
     }
     return stretch * least;

@@ -128,6 +128,7 @@ struct Sight {
   const SigmaRange& range;
   double offset = 0;
   double slope = 1;
+  double loss_share = 1;  ///< of its level, what others may leave of it
 };
 
 /// Nodes over the reach of a law, weighted by length, that resolve every head in sight. A law

@@ -145,8 +145,7 @@ std::unique_ptr<ConditionalMoments> CosineSumFunction::along_pair(const Gaussian
   auto moments = std::make_unique<CosineSumMoments>();
   const Index terms = amplitude_.size();
   const MatrixXd inner = frequency_ * cross * frequency_.transpose();
-  const VectorXd own =
-      (frequency_ * base.covariance).cwiseProduct(frequency_).rowwise().sum();
+  const VectorXd own = (frequency_ * base.covariance).cwiseProduct(frequency_).rowwise().sum();
   moments->damped = amplitude_.array() * (-own.array() / 2).exp();
   moments->phase = frequency_ * base.mean + phase_;
   moments->slope = frequency_ * slope;
