@@ -47,9 +47,9 @@ std::vector<std::vector<float>> first_tokens(const Plan& plan, const DeviceTrain
   const Merge& merge = plan.mechanism.merge;
   if (merge.off()) return some.x;
   // Of a large group some points show where it is.
-  constexpr std::uint64_t most_points = 4096;
-  const std::uint64_t points = std::min({merge.stride, plan.n, most_points});
-  const std::uint64_t tokens = std::min<std::uint64_t>(32, most_points / points);
+  constexpr std::uint64_t max_points = 4096;
+  const std::uint64_t points = std::min({merge.stride, plan.n, max_points});
+  const std::uint64_t tokens = std::min<std::uint64_t>(32, max_points / points);
   const auto d = static_cast<std::size_t>(plan.d);
   std::vector<std::vector<float>> result;
   std::vector<float> x(static_cast<std::size_t>(point_buffer(plan.d)));

@@ -15,7 +15,7 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-constexpr float least_float = -__builtin_huge_valf();
+constexpr float minus_infinity = -__builtin_huge_valf();
 
 /// Values of a digit of 8 bits, in groups that are summed first.
 constexpr unsigned bins = 256;
@@ -46,7 +46,7 @@ HEADLAB_DEVICE float number_of(std::uint32_t order) {
 template <class Number>
 HEADLAB_DEVICE float kth_largest(std::uint64_t count, std::uint64_t k, const Number& number,
                                  SelectionMemory& memory) {
-  if (k > count) return least_float;
+  if (k > count) return minus_infinity;
   const unsigned thread = thread_index();
   std::uint32_t found = 0;
   auto left = static_cast<std::uint32_t>(k);
@@ -119,7 +119,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1) select_kernel(const 
   largest = nearest_of_block(largest, memory.of_warps);
   nearest = nearest_of_block(nearest, memory.of_warps);
   const float largest_exponent = -largest.value;
-  if (largest_exponent == least_float) {
+  if (largest_exponent == minus_infinity) {
     if (thread == 0) mark(nearest.key % none);
     return;
   }
@@ -138,7 +138,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1) select_kernel(const 
     for (std::uint64_t i = thread; i < tokens; i += exact_threads) {
       const float exponent = cached ? cache[i] : at(i).exponent;
       // A weight of 0 is never kept.
-      if (exponent >= least && exponent > least_float) {
+      if (exponent >= least && exponent > minus_infinity) {
         mark(static_cast<std::int64_t>(seen.token(i)));
       }
     }
@@ -168,7 +168,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1) select_kernel(const 
   for (std::uint64_t block = thread; block < blocks; block += exact_threads) {
     if (!(known(block) >= least)) continue;
     for (std::uint64_t i = block * r.block; i < end_of(block); ++i) {
-      if (at(i).exponent > least_float) mark(static_cast<std::int64_t>(seen.token(i)));
+      if (at(i).exponent > minus_infinity) mark(static_cast<std::int64_t>(seen.token(i)));
     }
   }
 }
