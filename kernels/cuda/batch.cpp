@@ -15,7 +15,7 @@ namespace {
 /// Kernel values of a batch, about: a fraction of a millisecond of work, to which a dozen launches
 /// add little. Not timed on a GPU yet.
 constexpr std::int64_t batch_weights = std::int64_t{1} << 29;
-/// Memory for the points and keys of a batch, where its size is free [bytes].
+/// Memory of a batch, where its size is free [bytes].
 constexpr std::int64_t batch_memory = std::int64_t{1} << 29;
 
 }  // namespace
@@ -42,19 +42,10 @@ std::int64_t Batch::token_rows() const {
   return launch_.tokens.separate ? plan_.d : point_buffer(plan_.d);
 }
 
-std::int64_t Batch::good_replicates() const {
-  const std::int64_t weights = launch_.padded_n * plan_.heads * plan_.queries;
-  const std::int64_t bytes =
-      4 * (launch_.padded_n * (token_rows() + key_rows() + 2) +
-           launch_.padded_points * (point_buffer(plan_.d) + 2) + key_rows() * pooled_blocks() +
-           kept_words() * plan_.heads * plan_.queries);
-  return std::max<std::int64_t>(1, std::min(batch_weights / weights, batch_memory / bytes));
-}
-
-std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, Arrays& arrays) const {
-  const std::int64_t slices = slices_of(replicates) * launch_.slice_replicates;
-  const std::int64_t tokens = 4 * slices * launch_.padded_n;
-  const std::int64_t points = 4 * slices * launch_.padded_points;
+std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, std::int64_t stored,
+                                           Arrays& arrays) const {
+  const std::int64_t tokens = 4 * stored * launch_.padded_n;
+  const std::int64_t points = 4 * stored * launch_.padded_points;
   const std::int64_t rows = replicates * plan_.queries;
   return {{&arrays.x, tokens * token_rows()},
           {&arrays.keys, tokens * key_rows()},
@@ -70,18 +61,26 @@ std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, Arrays& arra
           {&arrays.kept, 4 * rows * plan_.heads * kept_words()}};
 }
 
-std::uint64_t Batch::bytes(std::int64_t replicates) const {
+std::int64_t Batch::bytes_of(std::int64_t replicates, std::int64_t stored) const {
   Arrays unused;
-  std::uint64_t sum = 0;
-  for (const Array& array : arrays_of(replicates, unused)) {
-    sum += static_cast<std::uint64_t>(array.bytes);
-  }
+  std::int64_t sum = 0;
+  for (const Array& array : arrays_of(replicates, stored, unused)) sum += array.bytes;
   return sum;
+}
+
+std::int64_t Batch::good_replicates() const {
+  const std::int64_t weights = launch_.padded_n * plan_.heads * plan_.queries;
+  return std::max<std::int64_t>(1,
+                                std::min(batch_weights / weights, batch_memory / bytes_of(1, 1)));
+}
+
+std::uint64_t Batch::bytes(std::int64_t replicates) const {
+  return static_cast<std::uint64_t>(bytes_of(replicates, stored_replicates(replicates)));
 }
 
 bool Batch::allocate(std::int64_t replicates) {
   release();
-  for (const Array& array : arrays_of(replicates, arrays_)) {
+  for (const Array& array : arrays_of(replicates, stored_replicates(replicates), arrays_)) {
     if (array.bytes == 0) continue;
     *array.memory = Memory(static_cast<std::uint64_t>(array.bytes));
     if (array.memory->empty()) {

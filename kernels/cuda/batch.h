@@ -55,11 +55,16 @@ class Batch {
     Memory* memory;
     std::int64_t bytes;
   };
-  std::vector<Array> arrays_of(std::int64_t replicates, Arrays& arrays) const;
+  /// \param stored replicates whose points have a place, in whole slices
+  std::vector<Array> arrays_of(std::int64_t replicates, std::int64_t stored, Arrays& arrays) const;
+  std::int64_t bytes_of(std::int64_t replicates, std::int64_t stored) const;
 
   int key_rows() const { return plan_.heads * launch_.padded_k; }
   std::int64_t slices_of(std::int64_t replicates) const {
     return (replicates + launch_.slice_replicates - 1) / launch_.slice_replicates;
+  }
+  std::int64_t stored_replicates(std::int64_t replicates) const {
+    return slices_of(replicates) * launch_.slice_replicates;
   }
   std::int64_t partials_of_query() const;
   std::int64_t pooled_blocks() const;  ///< of a head whose mean keys are stored
