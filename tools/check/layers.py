@@ -27,6 +27,7 @@ validation/theory/exact
 validation/theory/population
 validation/theory/first_order
 validation/theory/mechanisms
+validation/theory/depth
 validation/theory
 validation/statistics
 validation/difference
