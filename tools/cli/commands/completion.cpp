@@ -10,7 +10,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/standard_streams.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {

@@ -19,7 +19,7 @@
 #include "engine/scenario/resolved_scenario.h"
 #include "kernels/backends.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
 namespace {
