@@ -201,6 +201,19 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
       condition.queries);
 }
 
+std::vector<std::string> stages_in_force(const Condition& condition) {
+  std::vector<std::string> names;
+  if (any_stage(condition.mechanism)) {
+    names = stages_in_force(condition.mechanism, condition.n, condition.heads);
+  }
+  std::visit(
+      [&](const auto& law) {
+        if (!law.off()) names.insert(names.begin(), std::string(law.name) + " sequence");
+      },
+      condition.sequence);
+  return names;
+}
+
 bool projects_queries_apart(const Condition& condition) {
   if (const auto* given = std::get_if<ExplicitSubspaces>(&condition.subspaces)) {
     return !given->query_matrices.empty();

@@ -237,6 +237,30 @@ TEST_F(CommandLine, FilesDoNotTakeThePlaceOfClosedStreams) {
   EXPECT_GT(read_nodes((folder_ / "o/results.nc").string(), 0).nodes.size(), 0u);
 }
 
+TEST_F(CommandLine, TablesNameSequenceAndStages) {
+  const Arguments more = {
+      "--set", "data.sequence={ law = \"ar1\", correlation = 0.5 }",
+      "--set", "heads.mechanism={ keep = { top = 3, union = true }, merge = 2 }",
+      "--set", "sweep.\"heads.mechanism.window\"=[4, 5]"};
+  const auto out_of = [&](Arguments arguments, bool with_stages) {
+    if (with_stages) arguments.insert(arguments.end(), more.begin(), more.end());
+    return headlab(arguments).out;
+  };
+  const std::string line =
+      "sequence ar1, correlation 0.5; merge 2; window swept; keep top 3, union true\n";
+  for (const Arguments& arguments : {Arguments{"run", "a.toml", "--backend", "reference"},
+                                     Arguments{"run", "a.toml", "--dry-run"}}) {
+    EXPECT_NE(out_of(arguments, true).find(line), std::string::npos) << out_of(arguments, true);
+    EXPECT_EQ(out_of(arguments, false).find("merge"), std::string::npos);
+  }
+  // Closed forms know transform; stages that change nothing are not named.
+  const std::string theory =
+      headlab({"theory", "a.toml", "--set",
+               "heads.mechanism={ transform = { mix = 0.1 }, merge = 1 }", "--set", "data.n=2000"})
+          .out;
+  EXPECT_NE(theory.find("\ntransform mix 0.1\n"), std::string::npos) << theory;
+}
+
 TEST_F(CommandLine, CountsOneReplicateAsOne) {
   const std::string one = headlab({"run", "a.toml", "--replicates", "1"}).out;
   EXPECT_NE(one.find(", 1 replicate, "), std::string::npos) << one;

@@ -32,10 +32,45 @@ std::uint64_t tokens_after_merge(const MechanismStages& stages, std::uint64_t n)
   return merge ? Merge{.stride = merge->stride}.tokens(n) : n;
 }
 
+template <class... Stages>
+std::vector<std::string> names_of(const OptionalStages<Stages...>&) {
+  return {Stages::name...};
+}
+
+/// What the stages make of a plan.
+Mechanism mechanism_of(const MechanismStages& stages, std::uint64_t n, int heads) {
+  Plan plan{.n = n, .heads = heads};
+  apply_stages(stages, plan);
+  return plan.mechanism;
+}
+
 }  // namespace
+
+std::vector<std::string> stage_names() {
+  return names_of(MechanismStages());
+}
 
 bool any_stage(const MechanismStages& stages) {
   return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);
+}
+
+std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n,
+                                         int heads) {
+  std::vector<std::string> names;
+  const Mechanism all = mechanism_of(stages, n, heads);
+  for_each_stage(stages, [&](const auto& one) {
+    using Stage = std::remove_cvref_t<decltype(one)>;
+    bool changes = true;
+    if constexpr (requires { one.off(heads); }) {
+      changes = !one.off(heads);
+    } else {
+      MechanismStages others = stages;
+      std::get<std::optional<Stage>>(others).reset();
+      changes = mechanism_of(others, n, heads) != all;
+    }
+    if (changes) names.emplace_back(Stage::name);
+  });
+  return names;
 }
 
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,

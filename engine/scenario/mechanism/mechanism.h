@@ -3,9 +3,11 @@
 /// a plan.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "engine/scenario/mechanism/keep.h"
 #include "engine/scenario/mechanism/levels.h"
@@ -35,8 +37,14 @@ void for_each_stage(const MechanismStages& stages, const Visitor& visit) {
   std::apply([&](const auto&... one) { ((one ? visit(*one) : void()), ...); }, stages);
 }
 
+/// Names of all stages in the order in which they apply.
+std::vector<std::string> stage_names();
+
 /// True where some stage was given, whatever it does.
 bool any_stage(const MechanismStages& stages);
+
+/// Names of the stages that change something where there are n points, in order.
+std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n, int heads);
 
 /// Checks every stage; throws ParameterError("KEY" or "KEY.PARAMETER", problem).
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,
