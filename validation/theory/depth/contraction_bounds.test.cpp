@@ -96,7 +96,9 @@ TEST(ContractionBounds, HoldForRandomStacks) {
       EXPECT_LE(diameter_of(1.5 * x + image), layer_diameter_upper_bound(skipping, before) + 1e-12);
       x = image;
       EXPECT_LE(diameter_of(x), std::exp(bounds[l]) + 1e-12);
-      if (a == 0) EXPECT_LE(diameter_of(x), std::exp(doubly[l]) + 1e-12);
+      if (a == 0) {
+        EXPECT_LE(diameter_of(x), std::exp(doubly[l]) + 1e-12);
+      }
       if (l == 1) tightest = std::max(tightest, diameter_of(x) / std::exp(bounds[l]));
     }
   }
