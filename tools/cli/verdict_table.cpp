@@ -81,6 +81,7 @@ std::vector<std::string> explanation(const VerdictRow& row) {
     lines.push_back(line);
   }
   if (!row.note.empty()) lines.push_back(row.note);
+  if (!row.origin.empty()) lines.push_back("whose claim: " + row.origin);
   lines.push_back("assumes: " + row.assumptions);
   lines.push_back("replay: " + row.replay);
   return lines;

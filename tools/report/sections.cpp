@@ -259,6 +259,7 @@ std::string verdict_list_html(const Source& source) {
       list.add(name, escaped(words));
     };
     add("claimed", text_of(member(*verdict, "statement")));
+    add("whose claim", text_of(member(*verdict, "origin")));
     add("assumes", text_of(member(*verdict, "assumptions")));
     add("would be refuted by", text_of(member(*verdict, "refuted_by")));
     add("effect", effect_text(*verdict) + " where " + allowed_text(*verdict) + " is allowed, of " +

@@ -33,7 +33,8 @@ struct VerdictRow {
   std::string statement;
   std::string assumptions;
   std::string refuted_by;
-  std::string scenario;  ///< file
+  std::string origin = {};  ///< empty where nobody is named
+  std::string scenario;     ///< file
   double margin = 0;
 
   Verdict verdict = Verdict::unresolved;
@@ -68,6 +69,7 @@ struct VerdictRow {
     visit("statement", statement, "what is claimed");
     visit("assumptions", assumptions, "what it is claimed under");
     visit("refuted_by", refuted_by, "what would refute it");
+    visit("origin", origin.empty() ? std::nullopt : std::optional(origin), "whose claim it is");
     visit("verdict", verdict_text(verdict), "verdict");
     visit("expected", expected.empty() ? std::nullopt : std::optional(expected),
           "verdict that is expected");
