@@ -41,7 +41,9 @@ enum class Purpose : std::uint64_t {
   learning_noise = 12,
   learning_batch = 13,
   learning_start = 14,
-  coordinate_subsets = 15
+  coordinate_subsets = 15,
+  compress_points = 16,  // 17 to 25 are reserved for stacks of layers
+  compress_points_choice = 26
 };
 
 /// The four integers of one counter: four consecutive draws of a stream.
