@@ -42,7 +42,16 @@ enum class Purpose : std::uint64_t {
   learning_batch = 13,
   learning_start = 14,
   coordinate_subsets = 15,
-  compress_points = 16,  // 17 to 25 are reserved for stacks of layers
+  compress_points = 16,
+  query_weights = 17,  // of stacks, to pruning_samples
+  key_weights = 18,
+  value_weights = 19,
+  output_weights = 20,
+  logits = 21,
+  mlp_input = 22,
+  mlp_bias = 23,
+  mlp_output = 24,
+  pruning_samples = 25,
   compress_points_choice = 26
 };
 

@@ -21,9 +21,10 @@ std::uint64_t selection_bytes(const Plan& plan) {
   const Keep& keep = plan.mechanism.keep;
   std::uint64_t bytes = 0;
   for (int h = 0; !keep.off() && h < plan.heads; ++h) {
-    const SeenTokens seen = plan.mechanism.seen_by(h, plan.n);
-    if (keep.rule == Keep::Rule::top) bytes += 4 * (4 * keep.of_head(h).top + 256);
-    if (keep.rule == Keep::Rule::block) bytes += 16 * (seen.count() / keep.block + 1);
+    const std::uint64_t kept = keep.of_head(h).top;
+    if (keep.rule == Keep::Rule::top) bytes += kept > max_listed ? 16384 : 4 * (4 * kept + 256);
+    // A list that doubles to make room.
+    if (keep.rule == Keep::Rule::block) bytes += 40 * (2 * kept + 64);
     bytes += 256;
   }
   return bytes * static_cast<std::uint64_t>(plan.queries);
@@ -36,11 +37,6 @@ class CpuBackend : public Backend {
   std::string device() const override { return processor_name(); }
   int workers(int threads) const override { return threads; }
   std::size_t plans_together() const override { return 16; }
-  std::optional<Refusal> refusal(const Plan& plan) const override {
-    if (!plan.mechanism.keep.pooled) return std::nullopt;
-    return Refusal{"heads.mechanism.keep.by",
-                   "is \"pooled\", which --backend reference alone computes"};
-  }
   std::uint64_t worker_bytes(Plans plans) const override {
     // As if no two conditions had a head in common, with the widest vectors.
     const auto d = static_cast<std::uint64_t>(plans[0]->d);
@@ -51,7 +47,8 @@ class CpuBackend : public Backend {
       const auto k = static_cast<std::uint64_t>(plan->k);
       const auto windows = heads * static_cast<std::uint64_t>(plan->queries);
       const bool conditional = plan->estimator == Estimator::conditional;
-      point += heads * (k + 1);
+      const auto levels = static_cast<std::uint64_t>(plan->mechanism.levels.weights.size());
+      point += heads * ((plan->mechanism.keep.pooled ? 1 + levels : 1) * k + (levels > 0 ? 2 : 1));
       const std::uint64_t min_weights = 8 * 256 * (conditional ? heads : 1);
       bytes += 12 * heads * k * d + windows * (12 * k + 440) +
                4 * std::max<std::uint64_t>(l2_weights, min_weights) +

@@ -29,11 +29,11 @@
 
 #include "kernels/cpu/ensemble_constants-inl.h"
 #include "kernels/cpu/head-inl.h"
-#include "kernels/cpu/keep-inl.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/pair_sums-inl.h"
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/repair-inl.h"
+#include "kernels/cpu/selections-inl.h"
 #include "kernels/cpu/subnormals.h"
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/training_set-inl.h"
@@ -48,12 +48,13 @@ namespace headlab::HWY_NAMESPACE {
 enum class Pass {
   sums,      ///< the sums of all windows
   probe,     ///< the largest exponent and the nearest key of windows with unsafe sums
-  select,    ///< the scores of blocks of tokens, for stage `keep`
+  select,    ///< what else stage `keep` has to know of all exponents
+  refine,    ///< and after that
   repair,    ///< their sums again, relative to that exponent
   ensemble,  ///< the noise of the ensemble, where it is cheaper than the products of all pairs
 };
-inline constexpr Pass all_passes[] = {Pass::sums, Pass::probe, Pass::select, Pass::repair,
-                                      Pass::ensemble};
+inline constexpr Pass all_passes[] = {Pass::sums,   Pass::probe,  Pass::select,
+                                      Pass::refine, Pass::repair, Pass::ensemble};
 
 /// The conditions of a sweep that have one kernel law, d_k and set of queries in common.
 class Ensembles {
@@ -68,10 +69,12 @@ class Ensembles {
         windows_(fixed_.queries * fixed_.heads),
         sums_(windows_.size() * 4),
         repair_(*plans[members.front()]),
-        scratch_(hwy::AllocateAligned<float>(fixed_.shares_kept ? fixed_.buffer_size : 1)),
+        selections_(heads_, std::max(fixed_.key_tiles, fixed_.weight_tiles) * tile_points),
         buffer_(hwy::AllocateAligned<float>(fixed_.buffer_size)) {
     std::fill_n(buffer_.get(), fixed_.buffer_size, 0.0f);
-    if (!fixed_.keeps_all) selections_.resize(windows_.size());
+    if (!fixed_.keeps_all) {
+      selections_.set(fixed_.queries, plans[members.front()]->mechanism.levels);
+    }
     keep_weights(fixed_.conditional || fixed_.shares_kept);
     for (PairSums& condition : conditions_) {
       std::vector<float*> places;
@@ -98,15 +101,16 @@ class Ensembles {
         reset();
         if (!fixed_.keeps_all) {
           repair_.take_all(windows_, fixed_.heads);
-          begin_selection();
+          selections_.reset();
         }
         return fixed_.keeps_all;
       case Pass::probe:
         return !fixed_.keeps_all || repair_.find(windows_, max_norms_, sums_squares_);
       case Pass::select:
-        return selects_;
+      case Pass::refine:
+        return selections_.begin_pass(pass == Pass::select ? 1 : 2, windows_);
       case Pass::repair:
-        if (!fixed_.keeps_all) finish_selection();
+        if (!fixed_.keeps_all) selections_.finish(windows_);
         reset_repaired();
         return !repair_.queries().empty();
       case Pass::ensemble:
@@ -150,6 +154,8 @@ class Ensembles {
   }
 
  private:
+  static constexpr float never = -std::numeric_limits<float>::infinity();
+
   /// Whether sums of w^2 are taken one by one.
   bool adds_squares() const {
     return !fixed_.squares_in_products && (sums_squares_ || pass_ == Pass::repair);
@@ -213,30 +219,35 @@ class Ensembles {
     repair_.reset();
   }
 
-  void begin_selection() {
-    selects_ = false;
-    for (std::size_t q = 0; q < fixed_.queries; ++q) {
-      for (std::size_t h = 0; h < fixed_.heads; ++h) {
-        selections_[q * fixed_.heads + h].reset(*heads_[h]);
-        selects_ = selects_ || heads_[h]->keep().rule == Keep::Rule::block;
-      }
+  /// Shows a segment to all selections, in the passes before the one that sums.
+  HWY_ATTR void select(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
+    for (const KeyPanel& panel : panels_) {
+      for_queries(0, fixed_.queries, [&]<std::size_t Rows>(std::size_t q) HWY_ATTR {
+        for (std::size_t h = 0; h < fixed_.heads; ++h) {
+          if (heads_[h]->sight(panel) == Sight::none || !selections_.looks(h)) continue;
+          exponents<Rows>(panel, q, h);
+          if (looks_at_shared(h)) continue;
+          for (std::size_t r = 0; r < Rows; ++r) {
+            selections_.add(panel, q + r, h, window(q + r, h), row(r, h));
+          }
+        }
+        if (fixed_.shares_kept && pass_ == Pass::select) look_at_shared<Rows>(panel, q);
+      });
     }
+    selections_.add_means(set, tile, tiles);
   }
-  void finish_selection() {
-    for (std::size_t q = 0; q < fixed_.queries; ++q) {
-      for (std::size_t h = 0; h < fixed_.heads; ++h) {
-        selections_[q * fixed_.heads + h].finish(*heads_[h], window(q, h).shift);
-      }
-    }
+  /// True where the largest exponent is that of what several heads keep by pooled scores.
+  bool looks_at_shared(std::size_t h) const {
+    return fixed_.shares_kept && pass_ == Pass::select && heads_[h]->keep().pooled;
   }
-  /// Shows a panel to all selections.
-  HWY_ATTR void select(const KeyPanel& panel) {
-    for (std::size_t q = 0; q < fixed_.queries; ++q) {
-      for (std::size_t h = 0; h < fixed_.heads; ++h) {
-        if (heads_[h]->sight(panel) == Sight::none) continue;
-        heads_[h]->plain_exponents(panel, q, row(0, 0));
-        selections_[q * fixed_.heads + h].add_scores(*heads_[h], panel, row(0, 0),
-                                                     window(q, h).shift);
+  template <std::size_t Rows>
+  HWY_ATTR void look_at_shared(const KeyPanel& panel, std::size_t q) {
+    for (const PairSums& condition : conditions_) {
+      if (!looks_at_shared(condition.heads().front())) continue;
+      for (std::size_t r = 0; r < Rows; ++r) {
+        keep_shared(condition, panel, q, r, [&](std::size_t h, Window& at) HWY_ATTR {
+          Repair::raise(panel, at, row(r, h));
+        });
       }
     }
   }
@@ -246,7 +257,7 @@ class Ensembles {
       for (std::size_t h = 0; h < fixed_.heads; ++h) {
         Window& at = window(q, h);
         if (fixed_.conditional || at.sum_again) at.sums = {};
-        if (at.shift != -std::numeric_limits<float>::infinity()) at.only_key = no_key;
+        if (at.shift > never) at.only_key = no_key;
       }
       for (PairSums& condition : conditions_) condition.reset(q);
     }
@@ -336,17 +347,14 @@ class Ensembles {
     if (panels_.empty()) return;
     switch (pass_) {
       case Pass::probe:
-        for (const KeyPanel& panel : panels_) {
-          repair_.probe(panel, heads_, windows_, row(0, 0),
-                        [&](std::size_t i, const Head& head, const float* exponents) {
-                          if (!fixed_.keeps_all) selections_[i].add(head, panel, exponents);
-                        });
-        }
+        if (!fixed_.keeps_all) return select(set, tile, tiles);
+        for (const KeyPanel& panel : panels_) repair_.probe(panel, heads_, windows_, row(0, 0));
         return;
       case Pass::select:
-        for (const KeyPanel& panel : panels_) select(panel);
-        return;
+      case Pass::refine:
+        return select(set, tile, tiles);
       case Pass::repair:
+        if (!fixed_.keeps_all) break;
         for (const std::size_t q : repair_.queries()) {
           add_queries<1>(panels_, q, 0);
           drain(q, 0);
@@ -396,9 +404,13 @@ class Ensembles {
   template <std::size_t Rows>
   HWY_ATTR void add_queries(std::span<const KeyPanel> panels, std::size_t q, std::size_t i) {
     for (const KeyPanel& panel : panels) {
-      for (std::size_t h = 0; h < fixed_.heads; ++h) {
-        if (pass_ == Pass::repair && !fixed_.conditional && !window(q, h).sum_again) continue;
-        weigh<Rows>(panel, q, h);
+      if (fixed_.shares_kept) {
+        weigh_shared<Rows>(panel, q);
+      } else {
+        for (std::size_t h = 0; h < fixed_.heads; ++h) {
+          if (pass_ == Pass::repair && !fixed_.conditional && !window(q, h).sum_again) continue;
+          weigh<Rows>(panel, q, h);
+        }
       }
       if (!keeps_weights_) continue;
       for (std::size_t r = 0; r < Rows; ++r) add_noise(panel, q + r, r, i + r);
@@ -470,13 +482,7 @@ class Ensembles {
   template <std::size_t Rows>
   HWY_ATTR void weigh(const KeyPanel& panel, std::size_t q, std::size_t h) {
     const Sight sight = heads_[h]->sight(panel);
-    if (sight == Sight::none) {
-      // Products of pairs read the row.
-      for (std::size_t r = 0; keeps_weights_ && r < Rows; ++r) {
-        std::fill_n(row(r, h), panel.keys(), 0.0f);
-      }
-      return;
-    }
+    if (sight == Sight::none) return clear<Rows>(panel, h);
 #if HWY_TARGET <= HWY_AVX3
     if constexpr (Rows == fused_rows) {
       if (sight == Sight::all && weigh_fused(panel, q, h)) return;
@@ -486,16 +492,15 @@ class Ensembles {
     const float norm = max_norm(panel, h);
     bool all_repaired = true;
     for (std::size_t r = 0; r < Rows; ++r) all_repaired = all_repaired && window(q + r, h).repaired;
-    if (!all_repaired) {
-      const std::size_t stride = (keeps_weights_ ? fixed_.heads : 1) * panel_keys();
-      heads_[h]->exponents(panel, q, Rows, row(0, h), stride);
-    }
+    if (!all_repaired || !fixed_.keeps_all) exponents<Rows>(panel, q, h);
     for (std::size_t r = 0; r < Rows; ++r) {
       const Window& at = window(q + r, h);
       float* sums = running(q + r, h);
-      if (at.repaired) {
+      if (!fixed_.keeps_all) {
+        selections_.apply(panel, q + r, h, at, row(r, h));
+        add_row(true, panel, 0, row(r, h), sums);
+      } else if (at.repaired) {
         heads_[h]->plain_exponents(panel, q + r, row(r, h));
-        if (!fixed_.keeps_all) drop(panel, q + r, h, row(r, h));
         Repair::shift(at, panel, row(r, h));
         add_row(true, panel, 0, row(r, h), sums);
       } else {
@@ -504,37 +509,45 @@ class Ensembles {
     }
   }
 
-  /// Sets the exponents of a head at query q that it does not keep to -inf.
-  HWY_ATTR void drop(const KeyPanel& panel, std::size_t q, std::size_t h, float* row) {
-    if (!fixed_.shares_kept) {
-      selections_[q * fixed_.heads + h].drop(*heads_[h], panel, row);
-      return;
-    }
-    // No two conditions have a head in common where heads keep one set of tokens.
-    const auto condition = std::ranges::find_if(conditions_, [&](const PairSums& one) {
-      return std::ranges::find(one.heads(), h) != one.heads().end();
-    });
-    kept_.assign(panel.points, false);
-    for (const std::size_t other : condition->heads()) keep_shared(panel, q, other);
-    for (std::size_t i = 0; i < panel.points; ++i) {
-      if (!kept_[i]) row[i] = -std::numeric_limits<float>::infinity();
+  /// Exponents of one head at Rows queries for a panel.
+  template <std::size_t Rows>
+  HWY_ATTR void exponents(const KeyPanel& panel, std::size_t q, std::size_t h) {
+    const std::size_t stride = (keeps_weights_ ? fixed_.heads : 1) * panel_keys();
+    heads_[h]->exponents(panel, q, Rows, row(0, h), stride);
+  }
+  /// Weights of 0 where products of pairs read them.
+  template <std::size_t Rows>
+  HWY_ATTR void clear(const KeyPanel& panel, std::size_t h) {
+    for (std::size_t r = 0; keeps_weights_ && r < Rows; ++r) {
+      std::fill_n(row(r, h), panel.keys(), 0.0f);
     }
   }
-  /// Marks what a head keeps of a panel at query q.
-  HWY_ATTR void keep_shared(const KeyPanel& panel, std::size_t q, std::size_t h) {
-    if (heads_[h]->sight(panel) == Sight::none) return;
-    const std::int64_t only = window(q, h).only_key;
-    if (only != no_key) {
-      const std::int64_t at = only - static_cast<std::int64_t>(panel.first_key());
-      if (at >= 0 && at < static_cast<std::int64_t>(panel.points)) {
-        kept_[static_cast<std::size_t>(at)] = true;
-      }
-      return;
+
+  /// Weights of all heads, of which those of a condition keep one set of tokens. No two conditions
+  /// have a head in common.
+  template <std::size_t Rows>
+  HWY_ATTR void weigh_shared(const KeyPanel& panel, std::size_t q) {
+    for (std::size_t h = 0; h < fixed_.heads; ++h) {
+      heads_[h]->sight(panel) == Sight::none ? clear<Rows>(panel, h) : exponents<Rows>(panel, q, h);
     }
-    heads_[h]->plain_exponents(panel, q, scratch_.get());
-    const Selection& selection = selections_[q * fixed_.heads + h];
-    for (std::size_t i = 0; i < panel.points; ++i) {
-      if (selection.keeps(*heads_[h], panel.first_key() + i, scratch_[i])) kept_[i] = true;
+    for (std::size_t r = 0; r < Rows; ++r) {
+      for (const PairSums& condition : conditions_) {
+        keep_shared(condition, panel, q, r, [&](std::size_t h, const Window& at) HWY_ATTR {
+          Repair::shift(at, panel, row(r, h));
+          add_row(true, panel, 0, row(r, h), running(q + r, h));
+        });
+      }
+    }
+  }
+  /// Sets the exponents that no head of a condition keeps at query q + r, in the rows r, to -inf;
+  /// calls body(h, window) for the heads that see some of the panel.
+  template <class Body>
+  HWY_ATTR void keep_shared(const PairSums& condition, const KeyPanel& panel, std::size_t q,
+                            std::size_t r, const Body& body) {
+    selections_.apply_together(panel, q + r, condition.heads(), &window(q + r, 0),
+                               [&](std::size_t h) { return row(r, h); });
+    for (const std::size_t h : condition.heads()) {
+      if (heads_[h]->sight(panel) != Sight::none) body(h, window(q + r, h));
     }
   }
 
@@ -600,7 +613,9 @@ class Ensembles {
   }
 
   void count_window(const Window& at, WindowCounts& counts) const {
-    if (fixed_.counts_empty_windows && at.repaired && at.shift < -126.0f) ++counts.empty;
+    // What is kept has its exponents less the offset.
+    const float offset = fixed_.keeps_all ? 0.0f : at.exponent_offset;
+    if (fixed_.counts_empty_windows && at.repaired && at.shift + offset < -126.0f) ++counts.empty;
     // Two points of equal weight are not narrow, whichever way float32 rounds their squares.
     const bool counted = sums_squares_ || at.sum_again;
     const double min_square = 2 * (1 - 1e-5) * at.sums.weight_squared;
@@ -620,15 +635,12 @@ class Ensembles {
   std::vector<Window> windows_;  ///< [Q][heads_]
   LaneSums sums_;                ///< [Q][heads_][4], of one segment
   Repair repair_;
-  std::vector<KeyPanel> panels_;                ///< of one segment
-  std::vector<float> panel_norms_;              ///< [panels_][heads_], the largest |key|^2
-  std::vector<float> max_norms_;                ///< [heads_], of the keys so far
-  std::vector<bool> bounded_;                   ///< [heads_], exponents have their bound
-  std::vector<Selection> selections_;           ///< [Q][heads_] with stage `keep`
-  bool selects_ = false;                        ///< some head needs the pass `select`
-  std::vector<bool> kept_;                      ///< of a panel, by any head of a condition
-  hwy::AlignedFreeUniquePtr<float[]> scratch_;  ///< exponents of a head at a panel
-  hwy::AlignedFreeUniquePtr<float[]> buffer_;   ///< [group_queries][heads_ or 1][panel_keys]
+  Selections selections_;                      ///< with stage `keep`
+  std::vector<KeyPanel> panels_;               ///< of one segment
+  std::vector<float> panel_norms_;             ///< [panels_][heads_], the largest |key|^2
+  std::vector<float> max_norms_;               ///< [heads_], of the keys so far
+  std::vector<bool> bounded_;                  ///< [heads_], exponents have their bound
+  hwy::AlignedFreeUniquePtr<float[]> buffer_;  ///< [group_queries][heads_ or 1][panel_keys]
 };
 
 }  // namespace headlab::HWY_NAMESPACE

@@ -59,6 +59,13 @@ struct KeyPanel {
   std::uint64_t first_key() const { return set.first_point() + tile * tile_points; }
 };
 
+/// Keys of one subspace in tiles, as inner products and distances read them.
+struct KeyTile {
+  const float* keys;     ///< [tile][k][tile_points]
+  const float* norms;    ///< |key|^2 [tile][tile_points]
+  const float* spreads;  ///< added to squared distances [tile][tile_points], or null
+};
+
 /// How much of a panel a head sees.
 enum class Sight { none, part, all };
 
@@ -172,6 +179,8 @@ class Head {
     fill_plain(panel, q, out);
     pad(panel, out);
   }
+  /// Exponents of one query at a tile of mean keys, less the offset of the window.
+  virtual void mean_exponents(const KeyTile& tile, std::size_t q, float* out) const = 0;
 #if HWY_TARGET <= HWY_AVX3
   /// Adds the weights of queries q .. q + fused_rows - 1 to `rows`, exponents staying in registers.
   virtual void weigh(const KeyPanel& panel, std::size_t q, const WeightRow (&rows)[fused_rows],

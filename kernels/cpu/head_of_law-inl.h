@@ -34,14 +34,14 @@ class HeadOfLaw : public Head {
     constexpr std::size_t step = fused_vectors * lane_count / tile_points;  // tiles
     const std::size_t whole = panel.points / tile_points / step * step;
     exponents_of<fused_rows, fused_vectors>(
-        panel, 0, whole, q, products(),
+        keys_of(panel, 0), whole, q, products(),
         [&](std::size_t r, std::size_t at, Float(&t)[fused_vectors]) HWY_ATTR
         __attribute__((always_inline)) { rows[r].add(t, values, at, squares); });
     if (whole == panel.tiles) return;
     constexpr std::size_t vectors = fused_vectors / step;
     const Float never = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
     exponents_of<fused_rows, vectors>(
-        panel, whole, panel.tiles - whole, q, products(),
+        keys_of(panel, whole), panel.tiles - whole, q, products(),
         [&](std::size_t r, std::size_t first, Float(&t)[vectors]) HWY_ATTR
         __attribute__((always_inline)) {
           const std::size_t at = whole * tile_points + first;
@@ -55,6 +55,10 @@ class HeadOfLaw : public Head {
   }
 #endif
 
+  HWY_ATTR void mean_exponents(const KeyTile& tile, std::size_t q, float* out) const override {
+    store<1>(tile, 1, q, products(), out, 0);
+  }
+
  private:
   static constexpr bool has_products = HasNormCoefficient<Law>;
   static constexpr bool has_distances = !Law::has_key_prior;
@@ -63,23 +67,30 @@ class HeadOfLaw : public Head {
                      std::size_t stride) const override {
     switch (rows) {
       case group_queries:
-        return store<group_queries>(panel, q, products(), out, stride);
+        return store<group_queries>(keys_of(panel, 0), panel.tiles, q, products(), out, stride);
       case 2:
-        return store<2>(panel, q, products(), out, stride);
+        return store<2>(keys_of(panel, 0), panel.tiles, q, products(), out, stride);
       default:
-        return store<1>(panel, q, products(), out, stride);
+        return store<1>(keys_of(panel, 0), panel.tiles, q, products(), out, stride);
     }
   }
   HWY_ATTR void fill_plain(const KeyPanel& panel, std::size_t q, float* out) const override {
-    store<1>(panel, q, !has_distances, out, 0);
+    store<1>(keys_of(panel, 0), panel.tiles, q, !has_distances, out, 0);
+  }
+
+  /// Keys of a panel from one of its tiles on.
+  KeyTile keys_of(const KeyPanel& panel, std::size_t tile) const {
+    return {panel.set.keys(panel.tile + tile, subspace()),
+            panel.set.norms(panel.tile + tile, subspace()),
+            panel.set.spreads(panel.tile + tile, subspace())};
   }
 
   template <std::size_t Rows>
-  HWY_ATTR void store(const KeyPanel& panel, std::size_t q, bool products, float* out,
-                      std::size_t stride) const {
+  HWY_ATTR void store(const KeyTile& keys, std::size_t tiles, std::size_t q, bool products,
+                      float* out, std::size_t stride) const {
     constexpr std::size_t vectors = std::min<std::size_t>(tile_points / lane_count, 2);
     exponents_of<Rows, vectors>(
-        panel, 0, panel.tiles, q, products,
+        keys, tiles, q, products,
         [&](std::size_t r, std::size_t at, Float(&t)[vectors]) HWY_ATTR
         __attribute__((always_inline)) {
           for (std::size_t v = 0; v < vectors; ++v) {
@@ -88,27 +99,25 @@ class HeadOfLaw : public Head {
         });
   }
 
-  /// Calls take(r, key, exponents) for Rows queries from q on and all keys of `tiles` tiles of a
-  /// panel, `Vectors` vectors at a time; from inner products or from distances.
+  /// Calls take(r, key, exponents) for Rows queries from q on and the keys of `tiles` tiles,
+  /// `Vectors` vectors at a time; from inner products or from distances.
   template <std::size_t Rows, std::size_t Vectors, class Take>
-  HWY_ATTR HWY_INLINE void exponents_of(const KeyPanel& panel, std::size_t tile, std::size_t tiles,
-                                        std::size_t q, bool products, const Take& take) const {
+  HWY_ATTR HWY_INLINE void exponents_of(const KeyTile& keys, std::size_t tiles, std::size_t q,
+                                        bool products, const Take& take) const {
     const PackedRows<Rows> queries = coefficients<Rows>(q, products);
-    const float* keys = panel.set.keys(panel.tile + tile, subspace());
     if constexpr (has_products) {
       if (!has_distances || products) {
-        const float* norms =
-            has_distances ? panel.set.norms(panel.tile + tile, subspace()) : nullptr;
-        multiply_vectors<Rows, Vectors, false>(keys, tiles, k(), queries, norms, factor(), take);
+        const float* norms = has_distances ? keys.norms : nullptr;
+        multiply_vectors<Rows, Vectors, false>(keys.keys, tiles, k(), queries, norms, factor(),
+                                               take);
         return;
       }
     }
     if constexpr (has_distances) {
-      const float* spreads = panel.set.spreads(panel.tile + tile, subspace());
-      if (has_products && spreads != nullptr) {
-        exponents_of_distances<Rows, Vectors, true>(keys, tiles, queries, spreads, take);
+      if (has_products && keys.spreads != nullptr) {
+        exponents_of_distances<Rows, Vectors, true>(keys.keys, tiles, queries, keys.spreads, take);
       } else {
-        exponents_of_distances<Rows, Vectors, false>(keys, tiles, queries, nullptr, take);
+        exponents_of_distances<Rows, Vectors, false>(keys.keys, tiles, queries, nullptr, take);
       }
     }
   }

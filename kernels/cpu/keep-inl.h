@@ -8,187 +8,204 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <vector>
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/exp2-inl.h"
 #include "kernels/cpu/head-inl.h"
 #include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/largest-inl.h"
+#include "kernels/cpu/tiling.h"
 #include "kernels/cpu/window-inl.h"
 #include "kernels/mechanism.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 
-/// The k-th largest of numbers that come in rows, in memory for 4 k of them.
-class LargestNumbers {
+/// Calls body(first, end) for the tokens from `first` to `end` that a head sees, in at most two
+/// parts.
+template <class Body>
+HWY_ATTR HWY_INLINE void for_seen(const SeenTokens& seen, std::uint64_t first, std::uint64_t end,
+                                  const Body& body) {
+  const auto part = [&](std::uint64_t from, std::uint64_t to) HWY_ATTR {
+    if (std::max(first, from) < std::min(end, to)) body(std::max(first, from), std::min(end, to));
+  };
+  part(0, seen.sinks);
+  part(seen.begin, seen.end);
+}
+
+/// The same by blocks of `size` tokens, counted among those seen: body(block, first, end, last),
+/// where `last` says that the block ends there.
+template <class Body>
+HWY_ATTR HWY_INLINE void for_blocks(const SeenTokens& seen, std::uint64_t size, std::uint64_t first,
+                                    std::uint64_t end, const Body& body) {
+  for_seen(seen, first, end, [&](std::uint64_t from, std::uint64_t to) HWY_ATTR {
+    std::uint64_t rank = seen.rank(from);
+    std::uint64_t block = rank / size;
+    std::uint64_t left = size - rank % size;  // tokens of the block
+    while (from < to) {
+      const std::uint64_t count = std::min(to - from, left);
+      from += count;
+      rank += count;
+      left -= count;
+      body(block, from - count, from, left == 0 || rank == seen.count());
+      if (left > 0) continue;
+      left = size;
+      ++block;
+    }
+  });
+}
+
+/// What a window keeps, found in the passes before the one that sums.
+class Selection {
  public:
-  void reset(std::uint64_t k) {
-    k_ = static_cast<std::size_t>(k);
-    capacity_ = (4 * k_ + 255) / lane_count * lane_count;
-    if (kept_.size() < capacity_ + lane_count) kept_.resize(capacity_ + lane_count);
-    count_ = 0;
-    bound_ = never;
+  /// Passes over the exponents after the one that finds the largest: for the digits of the k-th
+  /// largest, for the weights of blocks, or for the largest of those kept where that is another
+  /// one.
+  static int more_passes(const HeadKeep& keep) {
+    if (by_digits(keep)) return KthByDigits::passes - 1;
+    return keep.rule == Keep::Rule::block ? 1 : 0;
   }
-  /// Adds the numbers of a row that are above the k-th largest so far.
-  HWY_ATTR void add(const float* row, std::size_t count) {
-    for (std::size_t i = 0; i < count; i += lane_count) {
-      const Float lanes = hn::Load(float_tag, row + i);
-      const auto above = hn::Gt(lanes, hn::Set(float_tag, bound_));
-      if (hn::AllFalse(float_tag, above)) continue;
-      count_ += append(lanes, above, &kept_[count_]);
-      if (count_ > capacity_ - lane_count) shrink();
+
+  /// Prepares for a head, before its exponents come.
+  void reset(const Head& head) {
+    const HeadKeep& keep = head.keep();
+    if (by_digits(keep)) {
+      digits_.reset(keep.top);
+    } else if (keep.rule == Keep::Rule::top) {
+      largest_.reset(keep.top);
+    } else if (keep.rule == Keep::Rule::block) {
+      blocks_.reset(keep.top);
+      mass_ = 0;
     }
   }
-  /// -inf where fewer than k are above it.
-  HWY_ATTR float kth() {
-    if (count_ >= k_) bound_ = find();
-    return bound_;
+  /// Adds the exponents of a panel while the largest is being looked for.
+  HWY_ATTR void add(const Head& head, const KeyPanel& panel, const float* row) {
+    if (by_digits(head.keep())) {
+      digits_.add(row, panel.keys());
+    } else if (head.keep().rule == Keep::Rule::top) {
+      largest_.add(row, panel.keys());
+    }
+  }
+  /// Adds the score of a block from its mean key.
+  void add_block(std::uint64_t block, float exponent) {
+    if (exponent > never) blocks_.add(block, static_cast<double>(exponent));
+  }
+  /// Begins one of more_passes().
+  void begin_pass(const Head& head) {
+    if (by_digits(head.keep())) digits_.end_pass();
+    if (head.keep().pooled) finish(head, 0);
+  }
+  /// Adds the exponents of a panel in it. \param weights scratch [panel.keys()]
+  HWY_ATTR void add_again(const Head& head, const KeyPanel& panel, const float* row,
+                          float largest_exponent, float* weights) {
+    if (by_digits(head.keep())) {
+      digits_.add(row, panel.keys());
+    } else if (largest_exponent > never) {
+      add_masses(head, panel, row, largest_exponent, weights);
+    }
+  }
+  void finish(const Head& head, float largest_exponent) {
+    const HeadKeep& keep = head.keep();
+    least_ = never;
+    if (keep.rule == Keep::Rule::ratio) {
+      least_ = largest_exponent + static_cast<float>(std::log2(keep.ratio));
+    } else if (by_digits(keep)) {
+      digits_.end_pass();
+      least_ = digits_.kth();
+    } else if (keep.rule == Keep::Rule::top) {
+      least_ = largest_.kth();
+    } else if (keep.rule == Keep::Rule::block) {
+      blocks_.finish();
+    }
+    // A weight of 0 is never kept.
+    least_ = std::max(least_, std::numeric_limits<float>::lowest());
+  }
+
+  /// Marks the tokens of the panel that are kept.
+  HWY_ATTR void mark(const Head& head, const KeyPanel& panel, const float* row,
+                     unsigned char* kept) const {
+    const std::uint64_t first = panel.first_key();
+    for_kept(head, panel, [&](std::uint64_t from, std::uint64_t to, bool keeps) HWY_ATTR {
+      for (std::uint64_t i = from - first; keeps && i < to - first; ++i) {
+        if (row[i] >= least_) kept[i] = 1;
+      }
+    });
+  }
+  /// Makes the exponents that are kept relative to `shift`, and the others -inf.
+  HWY_ATTR void apply(const Head& head, const KeyPanel& panel, float shift, float* row) const {
+    const std::uint64_t first = panel.first_key();
+    for_kept(head, panel, [&](std::uint64_t from, std::uint64_t to, bool keeps) HWY_ATTR {
+      if (!keeps) std::fill(row + (from - first), row + (to - first), never);
+    });
+    const Float least = hn::Set(float_tag, least_);
+    const Float offset = hn::Set(float_tag, shift);
+    const Float none = hn::Set(float_tag, never);
+    for (std::size_t i = 0; i < panel.keys(); i += lane_count) {
+      const Float exponent = hn::Load(float_tag, row + i);
+      hn::Store(hn::IfThenElse(hn::Ge(exponent, least), hn::Sub(exponent, offset), none), float_tag,
+                row + i);
+    }
   }
 
  private:
   static constexpr float never = -std::numeric_limits<float>::infinity();
 
-  /// Stores the lanes of a mask one after another, and anything behind them; returns their number.
-  /// In a register first: processors compress into memory slowly.
-  template <class Mask>
-  HWY_ATTR static std::size_t append(Float lanes, Mask mask, float* to) {
-    hn::StoreU(hn::Compress(lanes, mask), float_tag, to);
-    return hn::CountTrue(float_tag, mask);
+  static bool by_digits(const HeadKeep& keep) {
+    return keep.rule == Keep::Rule::top && keep.top > max_listed;
   }
 
-  /// Drops what is below the k-th largest.
-  HWY_ATTR void shrink() {
-    bound_ = find();
-    const Float bound = hn::Set(float_tag, bound_);
-    std::size_t above = 0;
-    for (std::size_t i = 0; i < count_; i += lane_count) {
-      const Float lanes = hn::LoadU(float_tag, &kept_[i]);
-      above += append(lanes, hn::Gt(lanes, bound), &kept_[above]);
-    }
-    std::fill(kept_.begin() + static_cast<std::ptrdiff_t>(above),
-              kept_.begin() + static_cast<std::ptrdiff_t>(k_), bound_);
-    count_ = k_;
-  }
-  /// By bisection over the floats, in the order of their bits: the largest one that at least k
-  /// numbers reach. No comparison is a branch.
-  HWY_ATTR float find() {
-    for (std::size_t i = count_; i % lane_count != 0; ++i) kept_[i] = never;
-    std::int64_t low = order(-std::numeric_limits<float>::max());
-    std::int64_t high = order(std::numeric_limits<float>::max());
-    while (low < high) {
-      const std::int64_t middle = low + (high - low + 1) / 2;
-      if (reaching(number(middle)) >= k_) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    return number(low);
-  }
-  HWY_ATTR std::size_t reaching(float bound) const {
-    const Float least = hn::Set(float_tag, bound);
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < count_; i += lane_count) {
-      count += hn::CountTrue(float_tag, hn::Ge(hn::LoadU(float_tag, &kept_[i]), least));
-    }
-    return count;
-  }
-  /// Integers in the order of the floats that they stand for.
-  static std::int64_t order(float x) {
-    const auto bits = std::bit_cast<std::int32_t>(x);
-    return bits >= 0 ? std::int64_t{bits} : -std::int64_t{bits & 0x7fffffff};
-  }
-  static float number(std::int64_t order) {
-    const auto bits = static_cast<std::int32_t>(order >= 0 ? order : -order);
-    return std::bit_cast<float>(order >= 0 ? bits
-                                           : bits | std::numeric_limits<std::int32_t>::min());
+  /// Calls body(first, end, keeps) for the parts of a panel that a rule keeps, or may keep, or not.
+  template <class Body>
+  HWY_ATTR HWY_INLINE void for_kept(const Head& head, const KeyPanel& panel,
+                                    const Body& body) const {
+    const std::uint64_t first = panel.first_key();
+    if (head.keep().rule != Keep::Rule::block) return body(first, first + panel.points, true);
+    const std::uint64_t* at = nullptr;
+    for_blocks(head.seen(), head.keep().block, first, first + panel.points,
+               [&](std::uint64_t block, std::uint64_t from, std::uint64_t to, bool) HWY_ATTR {
+                 if (at == nullptr) at = blocks_.from(block);
+                 while (at != blocks_.end() && *at < block) ++at;
+                 body(from, to, at != blocks_.end() && *at == block);
+               });
   }
 
-  std::size_t k_ = 1;
-  std::size_t capacity_ = 0;
-  std::size_t count_ = 0;
-  std::vector<float> kept_;
-  float bound_ = 0;
-};
-
-/// What a window keeps, found in the passes `probe` and `select` and used in the one that sums.
-struct Selection {
-  LargestNumbers largest;
-  std::vector<double> scores;  ///< of the blocks of tokens
-  double min_score = 0;
-  float least = 0;  ///< exponent kept
-
-  /// Prepares for a head, before its exponents come.
-  void reset(const Head& head) {
-    const HeadKeep& keep = head.keep();
-    if (keep.rule == Keep::Rule::top) largest.reset(keep.top);
-    if (keep.rule == Keep::Rule::block) {
-      scores.assign(static_cast<std::size_t>((head.seen().count() + keep.block - 1) / keep.block),
-                    0.0);
-    }
-  }
-  /// Adds the exponents of a panel while the largest is being looked for.
-  HWY_ATTR void add(const Head& head, const KeyPanel& panel, const float* row) {
-    if (head.keep().rule == Keep::Rule::top) largest.add(row, panel.keys());
-  }
-  /// Adds them to the scores of blocks, once the largest of all panels is known.
-  HWY_ATTR void add_scores(const Head& head, const KeyPanel& panel, const float* row,
-                           float largest_exponent) {
-    const HeadKeep& keep = head.keep();
-    if (keep.rule != Keep::Rule::block || std::isinf(largest_exponent)) return;
-    for (std::size_t i = 0; i < panel.points; ++i) {
-      const std::uint64_t token = panel.first_key() + i;
-      if (!head.seen().holds(token)) continue;
-      scores[static_cast<std::size_t>(head.seen().rank(token) / keep.block)] +=
-          std::exp2(static_cast<double>(row[i]) - static_cast<double>(largest_exponent));
-    }
-  }
-  void finish(const Head& head, float largest_exponent) {
-    const HeadKeep& keep = head.keep();
-    least = -std::numeric_limits<float>::infinity();
-    if (keep.rule == Keep::Rule::ratio) {
-      least = largest_exponent + static_cast<float>(std::log2(keep.ratio));
-    } else if (keep.rule == Keep::Rule::top) {
-      least = largest.kth();
-    } else if (keep.rule == Keep::Rule::block) {
-      std::vector<double> sorted = scores;
-      const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(keep.top - 1);
-      std::nth_element(sorted.begin(), at, sorted.end(), std::greater<>());
-      min_score = *at;
-    }
-  }
-  /// True for a token of the panel that is kept, by its exponent.
-  bool keeps(const Head& head, std::uint64_t token, float exponent) const {
-    const HeadKeep& keep = head.keep();
-    // A weight of 0 is never kept.
-    if (exponent == -std::numeric_limits<float>::infinity()) return false;
-    if (keep.rule != Keep::Rule::block) return exponent >= least;
-    return head.seen().holds(token) &&
-           scores[static_cast<std::size_t>(head.seen().rank(token) / keep.block)] >= min_score;
-  }
-  /// Sets the exponents that are not kept to -inf.
-  HWY_ATTR void drop(const Head& head, const KeyPanel& panel, float* row) const {
-    constexpr float never = -std::numeric_limits<float>::infinity();
-    if (head.keep().rule == Keep::Rule::block) {
-      for (std::size_t i = 0; i < panel.points; ++i) {
-        if (!keeps(head, panel.first_key() + i, row[i])) row[i] = never;
-      }
-      return;
-    }
-    const Float bound = hn::Set(float_tag, least);
+  HWY_ATTR void add_masses(const Head& head, const KeyPanel& panel, const float* row,
+                           float largest_exponent, float* weights) {
+    const Exp2<true> exp2(0);
+    const Float offset = hn::Set(float_tag, largest_exponent);
     for (std::size_t i = 0; i < panel.keys(); i += lane_count) {
-      const Float exponent = hn::Load(float_tag, row + i);
-      hn::Store(hn::IfThenElse(hn::Ge(exponent, bound), exponent, hn::Set(float_tag, never)),
-                float_tag, row + i);
+      Float weight[] = {hn::Sub(hn::Load(float_tag, row + i), offset)};
+      exp2(weight);
+      hn::Store(weight[0], float_tag, weights + i);
     }
+    const std::uint64_t first = panel.first_key();
+    for_blocks(head.seen(), head.keep().block, first, first + panel.points,
+               [&](std::uint64_t block, std::uint64_t from, std::uint64_t to, bool last) HWY_ATTR {
+                 for (std::uint64_t i = from - first; i < to - first; ++i) {
+                   auto weight = static_cast<double>(weights[i]);
+                   // Below the range of float32.
+                   if (weight == 0) {
+                     weight = std::exp2(static_cast<double>(row[i]) -
+                                        static_cast<double>(largest_exponent));
+                   }
+                   mass_ += weight;
+                 }
+                 if (!last) return;
+                 if (mass_ > 0) blocks_.add(block, mass_);
+                 mass_ = 0;
+               });
   }
+
+  LargestNumbers largest_;
+  KthByDigits digits_;
+  LargestBlocks blocks_;
+  double mass_ = 0;  ///< of a block, so far
+  float least_ = 0;  ///< exponent kept
 };
 
 }  // namespace headlab::HWY_NAMESPACE

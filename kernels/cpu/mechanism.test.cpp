@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages of a mechanism on the CPU against the reference, alone and in pairs.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/draws.h"
+#include "kernels/cpu/tiling.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/mechanisms.h"
 #include "kernels/testing/test_plans.h"
@@ -84,6 +86,85 @@ TEST(CpuMechanism, ManyHeadsNoiseThatVariesAndLongSetsAreEquivalentToReference) 
     stage.set(far);
     expect_reference(far, stage.name + ", narrow windows");
   }
+}
+
+TEST(CpuMechanism, RulesOfKeepWithUnionAreEquivalentToReference) {
+  for (const Keep& rule :
+       {Keep{.rule = Keep::Rule::ratio, .ratio = 0.5}, Keep{.rule = Keep::Rule::block, .block = 5},
+        Keep{.rule = Keep::Rule::block, .block = 4, .pooled = true}}) {
+    for (const double bandwidth : {0.6, 0.05}) {
+      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+        Plan plan = test::make_plan({.n = 130}, GaussianKernel{.bandwidth = bandwidth}, estimator);
+        plan.mechanism.keep = rule;
+        plan.mechanism.keep.top = {1, 2, 1};
+        const Moments alone = test::one_replicate(*make_cpu_backend(), plan, 2);
+        plan.mechanism.keep.shared = true;
+        for (const std::uint64_t window : {130, 90}) {
+          plan.mechanism.seen.clear();
+          for (std::uint64_t h = 0; h < 3; ++h) {
+            plan.mechanism.seen.push_back(seen_tokens(130, window - 20 * h, 3 * h, 2));
+          }
+          expect_reference(plan, "union of rule " + std::to_string(static_cast<int>(rule.rule)));
+        }
+        plan.mechanism.seen.clear();
+        EXPECT_NE(test::one_replicate(*make_cpu_backend(), plan, 2).mean, alone.mean);
+      }
+    }
+  }
+}
+
+TEST(CpuMechanism, ALargeTopIsFoundByItsDigits) {
+  for (const KernelLaw& kernel :
+       {KernelLaw(GaussianKernel{.bandwidth = 3}), KernelLaw(SoftmaxKernel{.temperature = 4})}) {
+    Plan plan = test::make_plan({.n = 9001, .queries = 2}, kernel);
+    plan.mechanism.keep = {.rule = Keep::Rule::top, .top = {max_listed, max_listed + 1, 8999}};
+    expect_reference(plan, "digits");
+    // The control: one more or less would be seen.
+    const Moments node = test::one_replicate(*make_cpu_backend(), plan, 2);
+    plan.mechanism.keep.top[2] = 8000;
+    EXPECT_FALSE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}));
+  }
+  // Equal numbers are all kept: half of the points coincide.
+  Plan ties = test::make_plan({.n = 10000, .d = 1, .heads = 1, .k = 1, .queries = 1},
+                              GaussianKernel{.bandwidth = 1});
+  ties.design = FileDesign{.rows = {{0.5}, {-0.25}}}.sampler(ties.table);
+  for (const std::uint64_t top : {3, 4900}) {
+    ties.mechanism.keep = {.rule = Keep::Rule::top, .top = {top}};
+    expect_reference(ties, "ties");
+    ties.mechanism.keep = {.rule = Keep::Rule::block, .top = {top}, .block = 2};
+    expect_reference(ties, "ties of blocks");
+  }
+}
+
+TEST(CpuMechanism, MemoryOfKeepDoesNotGrowWithTheTrainingSet) {
+  const auto bytes = [](const Keep& keep, std::uint64_t n) {
+    Plan plan = test::make_plan({.n = n, .heads = 2}, GaussianKernel{});
+    plan.mechanism.keep = keep;
+    plan.mechanism.keep.top = {keep.rule == Keep::Rule::block ? 4 : n / 10, 4};
+    return make_cpu_backend()->worker_bytes(plan);
+  };
+  for (const Keep& keep :
+       {Keep{.rule = Keep::Rule::top}, Keep{.rule = Keep::Rule::block, .block = 16},
+        Keep{.rule = Keep::Rule::block, .block = 16, .pooled = true}}) {
+    EXPECT_EQ(bytes(keep, 1'000'000), bytes(keep, 1'000'000'000));
+    EXPECT_LT(bytes(keep, 1'000'000), 20u << 20);
+  }
+}
+
+TEST(CpuMechanism, AWindowOfAHugeTrainingSetIsDrawnAlone) {
+  // Every slab visited would take minutes.
+  Plan plan = test::make_plan({.n = std::uint64_t{1} << 39, .queries = 2},
+                              GaussianKernel{.bandwidth = 0.6});
+  for (std::uint64_t h = 0; h < 3; ++h) {
+    plan.mechanism.seen.push_back(seen_tokens(plan.n, 40 + h, 5, h));
+  }
+  const Moments far = test::one_replicate(*make_cpu_backend(), plan, 2);
+  for (const double value : far.mean) EXPECT_TRUE(std::isfinite(value));
+  // A head of one token has the noise of one point.
+  plan.mechanism.seen.assign(3, seen_tokens(plan.n, 1, 0, 0));
+  const Moments one = test::one_replicate(*make_cpu_backend(), plan, 2);
+  EXPECT_DOUBLE_EQ(one.mean[plan.layout().noise_offset()], 0.25);
+  EXPECT_NE(far.mean[plan.layout().noise_offset()], 0.25);
 }
 
 TEST(CpuMechanism, TheComparisonSeesEveryStage) {

@@ -91,26 +91,34 @@ class Repair {
 
   /// Takes the largest exponent and the nearest key of the windows with unsafe sums from a panel.
   /// \param row scratch [panel.tiles * tile_points]
-  /// \param look looks at the exponents of the i-th window in `row`
-  template <class Look>
   HWY_ATTR void probe(const KeyPanel& panel, std::span<const std::unique_ptr<Head>> heads,
-                      std::span<Window> windows, float* row, const Look& look) const {
+                      std::span<Window> windows, float* row) const {
     for (const std::size_t q : queries_) {
       for (std::size_t h = 0; h < heads.size(); ++h) {
         Window& at = windows[q * heads.size() + h];
         if (!at.repaired || heads[h]->sight(panel) == Sight::none) continue;
         heads[h]->plain_exponents(panel, q, row);
-        look(q * heads.size() + h, *heads[h], row);
-        Float largest = hn::Set(float_tag, at.shift);
-        for (std::size_t i = 0; i < panel.keys(); i += lane_count) {
-          largest = hn::Max(largest, hn::Load(float_tag, row + i));
-        }
-        at.shift = hn::GetLane(hn::MaxOfLanes(float_tag, largest));
-        if (at.shift == -std::numeric_limits<float>::infinity()) {
-          find_nearest(panel, *heads[h], q, at, row);
-        }
+        look(panel, *heads[h], q, at, row);
       }
     }
+  }
+
+  /// The same for one window, whose exponents at the panel are in `row`, which may change.
+  HWY_ATTR static void look(const KeyPanel& panel, const Head& head, std::size_t q, Window& at,
+                            float* row) {
+    raise(panel, at, row);
+    if (at.shift == -std::numeric_limits<float>::infinity()) {
+      find_nearest(panel, head, q, at, row);
+    }
+  }
+
+  /// Raises the largest exponent of a window to those of a panel.
+  HWY_ATTR static void raise(const KeyPanel& panel, Window& at, const float* row) {
+    Float largest = hn::Set(float_tag, at.shift);
+    for (std::size_t i = 0; i < panel.keys(); i += lane_count) {
+      largest = hn::Max(largest, hn::Load(float_tag, row + i));
+    }
+    at.shift = hn::GetLane(hn::MaxOfLanes(float_tag, largest));
   }
 
   /// Makes plain exponents relative to the largest one of the window.

@@ -31,6 +31,9 @@ inline constexpr std::size_t l2_keys = 65536;
 /// Pairs of heads that have running sums, over the queries of a batch.
 inline constexpr std::size_t max_running_pairs = 8192;
 
+/// Weights that stage `keep` finds by a list of the largest; more are found by their digits.
+inline constexpr std::uint64_t max_listed = 4096;
+
 /// Points of a slab of which each takes `floats` numbers: all n, up to whole tiles, where they fit.
 inline std::size_t slab_points(std::uint64_t n, std::uint64_t floats) {
   const std::uint64_t fitting = max_slab_bytes / 4 / floats / slab_step * slab_step;

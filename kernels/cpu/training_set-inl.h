@@ -21,6 +21,7 @@
 
 #include "kernels/cpu/draws-inl.h"
 #include "kernels/cpu/lanes-inl.h"
+#include "kernels/cpu/levels-inl.h"
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/cpu/tiling.h"
@@ -81,22 +82,27 @@ class TrainingSet {
   /// For the draws and the stages `merge` and `levels` of `plan` and the keys of `subspaces`, which
   /// must outlive it. Without slabs all points are held at once.
   /// \param seen tokens that some head sees; empty: all
+  /// \param apart the keys of every level are asked for, not only their average
   TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, std::vector<SeenTokens> seen = {},
-              bool in_slabs = true)
+              bool apart = false, bool in_slabs = true)
       : plan_(plan),
         merge_(plan.mechanism.merge),
         levels_(plan.mechanism.levels),
+        means_(levels_),
         subspaces_(subspaces),
         seen_(std::move(seen)),
         n_(merge_.tokens(plan.n)),
         slab_tiles_(in_slabs
-                        ? slab_points(n_, subspaces.coordinates() +
+                        ? slab_points(n_, subspaces.coordinates() *
+                                                  (1 + (apart ? levels_.weights.size() : 0)) +
                                               (levels_.off() ? 1 : 2) * subspaces.count() + 2) /
                               tile_points
                         : (static_cast<std::size_t>(n_) + tile_points - 1) / tile_points),
-        keys_(allocate(slab_tiles_ * subspaces.coordinates() * tile_points)),
+        keys_(allocate(level_size())),
         norms_(allocate(slab_tiles_ * subspaces.count() * tile_points)),
         spreads_(allocate(levels_.off() ? 0 : slab_tiles_ * subspaces.count() * tile_points)),
+        level_keys_(allocate(apart ? levels_.weights.size() * level_size() : 0)),
+        apart_(apart && !levels_.off()),
         values_(allocate(slab_tiles_ * tile_points)),
         scales_(allocate(slab_tiles_ * tile_points)),
         packed_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
@@ -133,7 +139,7 @@ class TrainingSet {
     }
     if (!seen_.empty()) {
       // Parts that are never drawn have weight 0, whatever it multiplies.
-      std::fill_n(keys_.get(), slab_tiles_ * subspaces.coordinates() * tile_points, 0.0f);
+      std::fill_n(keys_.get(), level_size(), 0.0f);
       std::fill_n(norms_.get(), slab_tiles_ * subspaces.count() * tile_points, 0.0f);
       if (!levels_.off()) {
         std::fill_n(spreads_.get(), slab_tiles_ * subspaces.count() * tile_points, 0.0f);
@@ -155,6 +161,20 @@ class TrainingSet {
   std::size_t slabs() const {
     const std::uint64_t points = slab_tiles_ * tile_points;
     return static_cast<std::size_t>((n_ + points - 1) / points);
+  }
+  /// The first slab from this one on of which some head sees a token; slabs() if there is none.
+  std::size_t next_slab(std::size_t from) const {
+    if (seen_.empty()) return from;
+    const std::uint64_t size = slab_tiles_ * tile_points;
+    std::uint64_t next = slabs();
+    const auto look = [&](std::uint64_t begin, std::uint64_t end) {
+      if (std::max(begin, from * size) < end) next = std::min(next, std::max(begin / size, from));
+    };
+    for (const SeenTokens& seen : seen_) {
+      look(0, seen.sinks);
+      look(seen.begin, seen.end);
+    }
+    return static_cast<std::size_t>(next);
   }
   /// Draws a slab of a replicate, unless it is held already.
   void load(std::uint64_t replicate, std::size_t slab) {
@@ -202,6 +222,10 @@ class TrainingSet {
   /// With `levels`: sum_l lambda_l |key at level l - key|^2 [tile_points]; null without.
   const float* spreads(std::size_t tile, std::size_t subspace) const {
     return levels_.off() ? nullptr : &spreads_[(subspace * slab_tiles_ + tile) * tile_points];
+  }
+  /// Where they are held apart: the mean keys of level l, as keys() has them.
+  const float* level_keys(std::size_t l, std::size_t tile, std::size_t subspace) const {
+    return &level_keys_[l * level_size() + key_offset(tile, subspace)];
   }
   /// m(X_i), for the plain estimator plus e_i, less the centre [tile_points].
   const float* values(std::size_t tile) const { return &values_[tile * tile_points]; }
@@ -282,6 +306,34 @@ class TrainingSet {
     return merge_.weight(merge_.stride) * static_cast<double>(merge_.stride);
   }
 
+  /// The sums of successive numbers of a tile that holds whole groups, in their order.
+  HWY_ATTR void sum_groups(const float* HWY_RESTRICT of, float* HWY_RESTRICT to) const {
+    switch (merge_.stride) {
+      case 2:
+        return sum_groups_of<2>(of, to);
+      case 4:
+        return sum_groups_of<4>(of, to);
+      case 8:
+        return sum_groups_of<8>(of, to);
+      case 16:
+        return sum_groups_of<16>(of, to);
+      case 32:
+        return sum_groups_of<32>(of, to);
+      default:
+        return sum_groups_of<1>(of, to);
+    }
+  }
+  template <std::size_t Stride>
+  HWY_ATTR HWY_INLINE static void sum_groups_of(const float* HWY_RESTRICT of,
+                                                float* HWY_RESTRICT to) {
+    static_assert(tile_points == 32, "sum_groups() has a case for each divisor");
+    for (std::size_t i = 0; i < tile_points / Stride; ++i) {
+      float sum = of[i * Stride];
+      for (std::size_t j = 1; j < Stride; ++j) sum += of[i * Stride + j];
+      to[i] = sum;
+    }
+  }
+
   /// Makes the tokens of a tile from the points drawn for them: X into token_, their values and
   /// noise scales.
   HWY_ATTR void merge_points(std::uint64_t replicate, std::size_t tile) {
@@ -303,6 +355,14 @@ class TrainingSet {
       evaluate_points(replicate, from, value, scale);
       const auto points =
           static_cast<std::size_t>(std::min<std::uint64_t>(tile_points, plan_.n - from));
+      if (points == tile_points && tile_points % merge_.stride == 0) {
+        for (std::size_t c = 0; c < d; ++c) sum_groups(point_[c].v, &token_[c].v[token]);
+        sum_groups(value.v, &sums.v[token]);
+        for (float& sd : scale.v) sd *= sd;
+        sum_groups(scale.v, &variances.v[token]);
+        token += tile_points / merge_.stride;
+        continue;
+      }
       for (std::size_t i = 0; i < points;) {
         const auto run =
             static_cast<std::size_t>(std::min<std::uint64_t>(points - i, merge_.stride - in_token));
@@ -340,83 +400,21 @@ class TrainingSet {
 
   /// Replaces the keys of the slab by their averages over the levels, and sets norms and spreads.
   HWY_ATTR void average_levels() {
-    const auto block =
-        static_cast<std::size_t>(std::max(levels_.block(), std::uint64_t{tile_points}));
-    means_.resize((levels_.weights.size() + 1) * block);
     for (std::size_t s = 0; s < subspaces_.count(); ++s) {
-      for (std::size_t first = 0; first < points(); first += block) {
-        if (!is_seen(first / tile_points)) continue;
-        const std::size_t tokens = std::min(block, points() - first);
-        float* norms = &norms_[at_token(s, first)];
-        float* spreads = &spreads_[at_token(s, first)];
-        const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
-        std::fill_n(norms, padded, 0.0f);
-        std::fill_n(spreads, padded, 0.0f);
-        for (std::size_t j = 0; j < subspaces_.k(s); ++j) {
-          average_block(s, j, first, tokens, norms, spreads);
-        }
+      for (std::size_t first = 0; first < points(); first += means_.block()) {
+        const std::size_t tile = first / tile_points;
+        if (!is_seen(tile)) continue;
+        const std::size_t at = s * slab_tiles_ * tile_points + first;
+        means_.average(&keys_[key_offset(tile, s)], subspaces_.k(s),
+                       std::min(means_.block(), points() - first), &norms_[at], &spreads_[at],
+                       apart_ ? &level_keys_[key_offset(tile, s)] : nullptr, level_size());
       }
     }
-  }
-  /// The same for one coordinate of the keys of a block of tokens that holds whole blocks of every
-  /// level.
-  HWY_ATTR void average_block(std::size_t s, std::size_t j, std::size_t first, std::size_t tokens,
-                              float* HWY_RESTRICT norms, float* HWY_RESTRICT spreads) {
-    const std::vector<double>& weights = levels_.weights;
-    const std::size_t block = means_.size() / (weights.size() + 1);
-    const std::size_t padded = (tokens + tile_points - 1) / tile_points * tile_points;
-    float* HWY_RESTRICT sums = means_.data();
-    for (std::size_t i = 0; i < padded; i += tile_points) {
-      std::copy_n(&keys_[key_offset((first + i) / tile_points, s) + j * tile_points], tile_points,
-                  sums + i);
-    }
-    std::fill(sums + tokens, sums + block, 0.0f);
-
-    // The mean of the block of 2^l tokens around each token, at means_[(1 + l) block].
-    for (std::size_t l = 0, size = 1; l < weights.size(); ++l, size *= 2) {
-      if (l > 0) {
-        const std::size_t half = size / 2;
-        for (std::size_t at = 0; at < block; at += size) {
-          for (std::size_t i = at; i < at + half; ++i) {
-            const float sum = sums[i] + sums[i + half];
-            sums[i] = sum;
-            sums[i + half] = sum;
-          }
-        }
-      }
-      float* HWY_RESTRICT means = sums + (1 + l) * block;
-      const std::size_t whole = tokens / size * size;
-      const auto share = 1 / static_cast<float>(size);
-      for (std::size_t i = 0; i < whole; ++i) means[i] = sums[i] * share;
-      // The last block has the tokens that there are.
-      const float left = 1 / static_cast<float>(std::max<std::size_t>(tokens - whole, 1));
-      for (std::size_t i = whole; i < padded; ++i) means[i] = i < tokens ? sums[i] * left : 0.0f;
-    }
-    std::fill_n(sums, padded, 0.0f);
-    for (std::size_t l = 0; l < weights.size(); ++l) {
-      const float* HWY_RESTRICT means = sums + (1 + l) * block;
-      const auto weight = static_cast<float>(weights[l]);
-      for (std::size_t i = 0; i < padded; ++i) sums[i] = math::fused(weight, means[i], sums[i]);
-    }
-    for (std::size_t l = 0; l < weights.size(); ++l) {
-      const float* HWY_RESTRICT means = sums + (1 + l) * block;
-      const auto weight = static_cast<float>(weights[l]);
-      for (std::size_t i = 0; i < padded; ++i) {
-        const float difference = means[i] - sums[i];
-        spreads[i] = math::fused(weight * difference, difference, spreads[i]);
-        norms[i] = math::fused(weight * means[i], means[i], norms[i]);
-      }
-    }
-    for (std::size_t i = 0; i < padded; i += tile_points) {
-      std::copy_n(sums + i, tile_points,
-                  &keys_[key_offset((first + i) / tile_points, s) + j * tile_points]);
-    }
-  }
-  std::size_t at_token(std::size_t subspace, std::size_t token) const {
-    return subspace * slab_tiles_ * tile_points + token;
   }
 
   std::uint64_t first_tile() const { return slab_ * slab_tiles_; }
+  /// Numbers of the keys of a slab.
+  std::size_t level_size() const { return slab_tiles_ * subspaces_.coordinates() * tile_points; }
   std::size_t key_offset(std::size_t tile, std::size_t subspace) const {
     const std::size_t before = slab_tiles_ * subspaces_.first(subspace);
     return (before + tile * subspaces_.k(subspace)) * tile_points;
@@ -473,6 +471,7 @@ class TrainingSet {
   const Plan& plan_;
   const Merge merge_;
   const Levels levels_;
+  LevelMeans means_;
   const PackedSubspaces& subspaces_;
   const std::vector<SeenTokens> seen_;
   std::uint64_t n_;
@@ -483,12 +482,13 @@ class TrainingSet {
   std::vector<Output> outputs_;  ///< [coordinates]
   Buffer norms_;                 ///< [subspace][tile][tile_points]
   Buffer spreads_;               ///< the same, with levels
+  Buffer level_keys_;            ///< [level], as keys_, where they are held apart
+  bool apart_;
   Buffer values_;
   Buffer scales_;
   std::vector<float> packed_;  ///< [coordinates][d], rows as for_row_tiles groups them
   hwy::AlignedFreeUniquePtr<Tile[]> point_;  ///< [4 ceil(d/4)]
   hwy::AlignedFreeUniquePtr<Tile[]> token_;  ///< [4 ceil(d/4)], X of merged points
-  std::vector<float> means_;                 ///< keys of a block and their means at each level
   TileRows rows_drawn_ = {};
   SequenceState sequence_;
   double point_centre_ = 0;  ///< of the points drawn

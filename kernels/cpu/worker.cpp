@@ -52,7 +52,9 @@ class TokenGroup {
     for (const auto& group : groups) {
       ensembles_.push_back(std::make_unique<Ensembles>(plans, group, subspaces_));
     }
-    set_.emplace(*plans[members.front()], subspaces_, seen_by_any(plans, members));
+    const bool pooled = std::ranges::any_of(
+        members, [&](std::size_t p) { return plans[p]->mechanism.keep.pooled; });
+    set_.emplace(*plans[members.front()], subspaces_, seen_by_any(plans, members), pooled);
   }
 
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
@@ -63,7 +65,8 @@ class TokenGroup {
         if (ensembles->begin(pass)) active_.push_back(ensembles.get());
       }
       if (active_.empty()) continue;
-      for (std::size_t slab = 0; slab < set_->slabs(); ++slab) {
+      for (std::size_t slab = set_->next_slab(0); slab < set_->slabs();
+           slab = set_->next_slab(slab + 1)) {
         set_->load(number, slab);
         for (Ensembles* ensembles : active_) ensembles->add(*set_);
       }
@@ -134,7 +137,7 @@ class Parts : public CpuParts {
  public:
   explicit Parts(const Plan& plan) : plans_{&plan}, subspaces_(static_cast<std::size_t>(plan.d)) {
     ensembles_ = std::make_unique<Ensembles>(plans_, std::vector<std::size_t>{0}, subspaces_);
-    set_.emplace(plan, subspaces_, std::vector<SeenTokens>{}, false);
+    set_.emplace(plan, subspaces_, std::vector<SeenTokens>{}, false, false);
     set_->load(0, 0);
     const auto size = static_cast<std::size_t>(point_buffer(plan.d));
     x_ = hwy::AllocateAligned<Tile>(set_->tiles() * size);

@@ -2,9 +2,11 @@
 /// \file Plans with stages of a mechanism, for the tests of the backends.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kernels/plan.h"
@@ -49,6 +51,7 @@ inline std::vector<NamedStage> all_stages() {
       {"top", keep({.rule = Keep::Rule::top}, 5)},
       {"ratio", keep({.rule = Keep::Rule::ratio, .ratio = 0.3}, 0)},
       {"block", keep({.rule = Keep::Rule::block, .block = 5}, 1)},
+      {"pooled", keep({.rule = Keep::Rule::block, .block = 4, .pooled = true}, 2)},
       {"union", keep({.rule = Keep::Rule::top, .shared = true}, 3)},
   };
 }
@@ -66,6 +69,9 @@ inline bool go_together(const NamedStage& a, const NamedStage& b) {
 
 /// True where a kernel has the stage.
 inline bool has_stage(const KernelLaw& kernel, const NamedStage& stage) {
+  const bool compact =
+      std::visit([](const auto& law) { return std::isinf(law.log_weight(1e12)); }, kernel);
+  if (stage.name == "pooled") return !compact;
   return stage.name != "levels" || norm_coefficient_of(kernel);
 }
 

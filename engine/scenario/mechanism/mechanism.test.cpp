@@ -178,13 +178,9 @@ JointZ simulate_known(const std::string& backend, std::uint64_t replicates, bool
     json altered = scenario;
     if (!stages) altered.erase("mechanism");
     if (!stages) altered.erase("sequence");
-    const bool pooled = mechanism.value("keep", json::object()).value("by", "") == "pooled";
-    const Scenario parsed =
-        parse_scenario(scenario_text(altered, pooled ? 2000 : replicates), "known.toml");
+    const Scenario parsed = parse_scenario(scenario_text(altered, replicates), "known.toml");
     const ConditionEstimates estimates =
-        run(parsed, {.backend = pooled ? "reference" : backend, .threads = 2})
-            .conditions.at(0)
-            .estimates;
+        run(parsed, {.backend = backend, .threads = 2}).conditions.at(0).estimates;
     const json& expected = known["expected"];
     for (std::size_t h = 0; h < expected["bias"].size(); ++h) {
       joint.add(estimates.queries[0].head_bias[h], expected["bias"][h]);
