@@ -9,16 +9,15 @@
 ///       visit.optional("mean", mean, finite(), "[d], default 0");
 ///     }
 ///
-/// Members may be double, int, std::uint64_t, bool, std::string, std::optional of these, PerHead,
-/// or std::vector (nested up to three deep) of double. Shapes that depend on d, H or k are checked
-/// by `void check(const Sizes&) const`, which throws ParameterError.
+/// Members may be double, int, std::uint64_t, bool, std::string, std::optional of these, or
+/// std::vector (nested up to three deep) of double. Shapes that depend on d, H or k are checked by
+/// `void check(const Sizes&) const`, which throws ParameterError.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace headlab {
 
@@ -53,11 +52,6 @@ inline Range within(double low, double high) {
   return {.low = low, .high = high, .low_open = false, .high_open = false};
 }
 
-/// Counts of points, tokens or blocks: [low, 2^40).
-inline Range counts_from(double low) {
-  return {.low = low, .high = 1099511627776.0, .low_open = false};
-}
-
 /// What a law may need to know of the rest of the scenario to check its own shapes.
 struct Sizes {
   int d = 0;            ///< dimension of the design
@@ -76,23 +70,6 @@ class ParameterError : public std::invalid_argument {
 
  private:
   std::string key_;
-};
-
-/// One whole number for every head, or one each.
-struct PerHead {
-  std::vector<std::uint64_t> values;
-
-  std::uint64_t operator[](int head) const {
-    return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(head)];
-  }
-  /// Throws ParameterError(key, ...) unless there is one number, or one for each head.
-  void check(const char* key, int heads) const {
-    if (values.size() > 1 && values.size() != static_cast<std::size_t>(heads)) {
-      throw ParameterError(key, "has " + std::to_string(values.size()) +
-                                    " elements, needs one for all heads or one each (" +
-                                    std::to_string(heads) + ")");
-    }
-  }
 };
 
 }  // namespace headlab

@@ -42,8 +42,7 @@ enum class Purpose : std::uint64_t {
   learning_batch = 13,
   learning_start = 14,
   coordinate_subsets = 15,
-  compress_points = 16,
-  query_weights = 17,  // of stacks, to pruning_samples
+  query_weights = 17,  // of stacks, from here on
   key_weights = 18,
   value_weights = 19,
   output_weights = 20,
@@ -51,8 +50,7 @@ enum class Purpose : std::uint64_t {
   mlp_input = 22,
   mlp_bias = 23,
   mlp_output = 24,
-  pruning_samples = 25,
-  compress_points_choice = 26
+  pruning_samples = 25
 };
 
 /// The four integers of one counter: four consecutive draws of a stream.

@@ -162,8 +162,15 @@ void calibrate_stages(Condition& condition) {
     }
   }
   calibrate(*compress, condition.design, d, query_points);
-  // Finds ties in what heads keep before anything is drawn.
-  make_subspaces(condition);
+  // Finds ties in what heads keep before anything is drawn; of heads that are large once their
+  // memory is known to be there, with the plan.
+  constexpr std::uint64_t few_numbers = 1 << 24;
+  const Sizes sizes = sizes_of(condition);
+  if (static_cast<std::uint64_t>(sizes.heads) * static_cast<std::uint64_t>(sizes.d) *
+          static_cast<std::uint64_t>(sizes.k) <=
+      few_numbers) {
+    make_subspaces(condition);
+  }
 }
 
 Plan make_plan(const Condition& condition, const Preparation& found) {
@@ -218,7 +225,12 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
         if constexpr (Redrawable<Law>) {
           if (!law.redraw) return;
           Subspaces drawn = law.generate(sizes_of(condition), draw);
-          apply_stages(condition.mechanism, drawn);
+          try {
+            apply_stages(condition.mechanism, drawn);
+          } catch (const ParameterError& error) {
+            throw RunFailed("heads.mechanism." + error.key() + ": in draw " + std::to_string(draw) +
+                            ", " + error.what());
+          }
           plan.projections = drawn.numbers();
           plan.query_projections = drawn.queries();
         }

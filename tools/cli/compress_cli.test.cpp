@@ -42,7 +42,7 @@ TEST_F(CompressHeads, ComparesTheMethodsWithStandardErrors) {
   EXPECT_EQ(table.err, "");
   for (const char* part :
        {"rank 2 of k 4, 2 layers, averages over heads, d 12, temperature 2", "kq_svd", "k_svd",
-        "joint", "N(0, I), for want of --data", "128 keys a query, 16 x 16 queries, seed 0"}) {
+        "joint", "N(0, I), without --data", "128 keys a query, 16 x 16 queries, seed 0"}) {
     EXPECT_NE(table.out.find(part), std::string::npos) << part << table.out;
   }
   Arguments to_json = arguments;

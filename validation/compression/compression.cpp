@@ -26,7 +26,7 @@ using Eigen::VectorXd;
 class Stream {
  public:
   Stream(std::uint64_t seed, std::uint64_t number)
-      : seed_(seed), stream_(subsequence(Purpose::compress_points, number)) {}
+      : seed_(seed), stream_(subsequence(Purpose::design, number)) {}
 
   MatrixXd normals(Index rows, Index columns) {
     MatrixXd out(rows, columns);

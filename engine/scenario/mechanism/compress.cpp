@@ -41,13 +41,14 @@ DesignMoments exact_moments(const NormalDesign::Sampler& normal, const Table& ta
           root * root.transpose()};
 }
 
-/// About the first point, so that a mean far from 0 does not cancel.
+/// Of points drawn as those on which heads are learned: a run has either. About the first point, so
+/// that a mean far from 0 does not cancel.
 DesignMoments drawn_moments(const DesignSampler& design, const Table& table, int d,
                             std::uint64_t points, std::uint64_t seed) {
   std::vector<float> x(static_cast<std::size_t>(point_buffer(d)));
   const auto draw = [&](std::uint64_t i) {
-    draw_design_point(design, table.design(), d, seed, Purpose::compress_points,
-                      Purpose::compress_points_choice, 0, i, x.data());
+    draw_design_point(design, table.design(), d, seed, learning_streams.design,
+                      learning_streams.design_choice, 0, i, x.data());
     return Eigen::Map<const Eigen::RowVectorXf>(x.data(), d).cast<double>();
   };
   const Eigen::RowVectorXd origin = draw(0);

@@ -246,6 +246,27 @@ TEST(Compress, RefusesInOneLine) {
             "");
 }
 
+TEST(Compress, FailsInTheDrawWhoseHeadsTie) {
+  // Heads on two of three coordinates, of which the last two are alike.
+  const Condition condition =
+      compressed({"heads.subspaces={ law = 'coordinates', redraw = true }",
+                  "data.design.covariance=[[3, 0, 0], [0, 1, 0], [0, 0, 1]]", "heads.count=1",
+                  compress("by = 'kq_svd', rank = 1")});
+  Plan plan = make_plan(condition);
+  std::string line;
+  int draws = 0;
+  for (std::uint64_t draw = 0; draw < 40; ++draw) {
+    try {
+      set_draw(plan, condition, draw);
+      ++draws;
+    } catch (const RunFailed& error) {
+      line = error.what();
+    }
+  }
+  EXPECT_NE(line.find("heads.mechanism.compress.rank: in draw "), std::string::npos) << line;
+  EXPECT_GT(draws, 10);
+}
+
 /// E (f' - f)^2 of two heads on one subspace, of which the second is compressed.
 double squared_distance(const QueryErrorTerms<Estimate>& at) {
   const auto& covariance = at.head_covariance;

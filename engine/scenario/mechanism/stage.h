@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "engine/scenario/per_head.h"
 #include "kernels/laws.h"
 #include "kernels/parameter.h"
 #include "kernels/plan.h"
@@ -25,5 +26,10 @@ struct StageSetting {
   bool projects_queries_apart = false;
   std::uint64_t tokens = 0;  ///< N, after `merge`
 };
+
+/// Counts of points, tokens or blocks: [low, 2^40).
+inline Range counts_from(double low) {
+  return {.low = low, .high = 1099511627776.0, .low_open = false};
+}
 
 }  // namespace headlab

@@ -121,7 +121,7 @@ std::string compression_text(const Compression& compression, const CompressArgum
       "variance over that of the full head\n";
   text += (arguments.data ? "keys and queries are rows of " + *arguments.data + ", " +
                                 std::to_string(compression.rows) + " of them"
-                          : std::string("keys and queries are N(0, I), for want of --data")) +
+                          : std::string("keys and queries are N(0, I), without --data")) +
           (compression.centre ? ", centred to be fitted to" : "") + "; " +
           std::to_string(compression.keys) + " keys a query, " +
           std::to_string(compression.replicates) + " x " + std::to_string(compression.queries) +

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/scenario/law/subspaces/subspaces.h"
+#include "engine/scenario/per_head.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
