@@ -54,6 +54,7 @@ bool any_stage(const MechanismStages& stages) {
   return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);
 }
 
+<<<<<<< HEAD
 std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n,
                                          int heads) {
   std::vector<std::string> names;
@@ -69,6 +70,12 @@ std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uin
       changes = mechanism_of(others, n, heads) != all;
     }
     if (changes) names.emplace_back(Stage::name);
+=======
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages) {
+  std::vector<std::string> names;
+  for_each_stage(stages, [&]<class Stage>(const Stage& one) {
+    if constexpr (!requires(Subspaces & w) { one.apply(w); }) names.emplace_back(Stage::name);
+>>>>>>> r-linear
   });
   return names;
 }
