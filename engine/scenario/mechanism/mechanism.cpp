@@ -32,7 +32,34 @@ std::uint64_t tokens_after_merge(const MechanismStages& stages, std::uint64_t n)
   return merge ? Merge{.stride = merge->stride}.tokens(n) : n;
 }
 
+/// Visitor of a stage's parameters that finds one with several numbers, one a head.
+struct PerHeadFinder {
+  std::string key = {};
+
+  template <class T, class... Rest>
+  void required(const char* name, const T& member, Rest&&...) {
+    if constexpr (std::is_same_v<T, PerHead>) {
+      if (member.values.size() > 1) key = name;
+    }
+  }
+  template <class T, class... Rest>
+  void optional(const char* name, const T& member, Rest&&...) {
+    required(name, member);
+  }
+};
+
 }  // namespace
+
+std::string parameter_per_head(const MechanismStages& stages) {
+  std::string key;
+  for_each_stage(stages, [&]<class Stage>(Stage one) {
+    PerHeadFinder finder;
+    one.parameters(finder);
+    if (finder.key.empty()) return;
+    key = Stage::name + (finder.key == Stage::shorthand ? "" : "." + finder.key);
+  });
+  return key;
+}
 
 bool any_stage(const MechanismStages& stages) {
   return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);

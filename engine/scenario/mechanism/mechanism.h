@@ -38,6 +38,10 @@ void for_each_stage(const MechanismStages& stages, const Visitor& visit) {
 /// True where some stage was given, whatever it does.
 bool any_stage(const MechanismStages& stages);
 
+/// The parameter that has a number for each head, as "window" or "keep.top"; empty where there is
+/// none.
+std::string parameter_per_head(const MechanismStages& stages);
+
 /// Checks every stage; throws ParameterError("KEY" or "KEY.PARAMETER", problem).
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,
                   bool projects_queries_apart);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -40,6 +41,12 @@ struct TransformStage {
       throw ParameterError("matrix", "is " + std::to_string(matrix.size()) + " x " +
                                          std::to_string(matrix[0].size()) + ", heads.dim is " +
                                          std::to_string(k));
+    }
+    const auto is_zero = [](const std::vector<double>& row) {
+      return std::ranges::all_of(row, [](double number) { return number == 0; });
+    };
+    if (!matrix.empty() && std::ranges::all_of(matrix, is_zero)) {
+      throw ParameterError("matrix", "is zero, which leaves nothing of a head");
     }
   }
 
