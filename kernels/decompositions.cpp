@@ -109,6 +109,10 @@ VectorXd singular_values(const MatrixXd& a) {
   return Svd(a).singularValues();
 }
 
+double spectral_radius(const MatrixXd& a) {
+  return a.eigenvalues().cwiseAbs().maxCoeff();
+}
+
 LeftSvd left_svd(const MatrixXd& a) {
   const Svd svd(a, Eigen::ComputeFullU);
   return {.u = svd.matrixU(), .values = svd.singularValues()};

@@ -74,6 +74,9 @@ SymmetricEigen tridiagonal_eigen(const Eigen::VectorXd& diagonal,
 /// Singular values of a square matrix [n], largest first, by two-sided Jacobi rotations.
 Eigen::VectorXd singular_values(const Eigen::MatrixXd& a);
 
+/// Largest |lambda| of a square matrix, by the real Schur form.
+double spectral_radius(const Eigen::MatrixXd& a);
+
 /// A = U diag(values) V^T of a square matrix, without V.
 struct LeftSvd {
   Eigen::MatrixXd u;       ///< [n][n]

@@ -41,7 +41,16 @@ enum class Purpose : std::uint64_t {
   learning_noise = 12,
   learning_batch = 13,
   learning_start = 14,
-  coordinate_subsets = 15
+  coordinate_subsets = 15,
+  query_weights = 17,  // of stacks, from here on
+  key_weights = 18,
+  value_weights = 19,
+  output_weights = 20,
+  logits = 21,
+  mlp_input = 22,
+  mlp_bias = 23,
+  mlp_output = 24,
+  pruning_samples = 25
 };
 
 /// The four integers of one counter: four consecutive draws of a stream.

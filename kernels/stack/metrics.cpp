@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/stack/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/decompositions.h"
+
+namespace headlab {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+namespace {
+
+constexpr Index max_tokens_of_diameter = 1024;
+constexpr Index max_tokens_of_dobrushin = 256;
+
+/// X over max(|m|, e^sigma), 0 where X is.
+MatrixXd scaled_tokens(const CentredTokens& tokens) {
+  const double exponent = std::max(std::log(tokens.mean.norm()), tokens.exponent);
+  if (!std::isfinite(exponent)) return MatrixXd::Zero(tokens.count(), tokens.dim());
+  const double residual = std::exp(tokens.exponent - exponent);
+  return (residual * tokens.residual).rowwise() + std::exp(-exponent) * tokens.mean;
+}
+
+/// Largest of distance(row_i - row_j) over pairs of rows.
+template <class Distance>
+double largest_between_rows(const MatrixXd& rows, const Distance& distance) {
+  double largest = 0;
+  for (Index i = 1; i < rows.rows(); ++i) {
+    for (Index j = 0; j < i; ++j) largest = std::max(largest, distance(rows.row(i) - rows.row(j)));
+  }
+  return largest;
+}
+
+/// Mean cosine of pairs: 1 less the spread of the directions, which keeps its digits.
+double mean_cosine(const CentredTokens& tokens) {
+  const NormedTokens unit = normed(tokens, NormKind::rms, 0);
+  if (unit.zeros > 0) return LayerMetrics::undefined;
+  const CentredTokens& u = unit.tokens;  // of squared length d
+  if (u.collapsed()) return 1;
+  const auto pairs = static_cast<double>(u.dim() * (u.count() - 1));
+  return 1 - std::exp(2 * u.exponent) * u.residual.squaredNorm() / pairs;
+}
+
+}  // namespace
+
+void measure_tokens(const CentredTokens& tokens, LayerMetrics& out) {
+  const auto n = static_cast<double>(tokens.count());
+  const double squared = tokens.residual.squaredNorm();
+  const double scale = tokens.scale();
+  out.collapsed = tokens.collapsed() ? 1 : 0;
+  if (!tokens.collapsed()) out.log_residual = tokens.exponent + std::log(squared) / 2;
+  out.residual_squared = scale * scale * squared;
+  out.mean_squared = tokens.mean.squaredNorm();
+  const MatrixXd x = scaled_tokens(tokens);
+  const double total = x.squaredNorm();
+  if (total > 0) {
+    const double ratio = std::log(n * out.mean_squared) - 2 * tokens.exponent - std::log(squared);
+    out.residual_share = tokens.collapsed() ? 0 : 1 / (1 + std::exp(ratio));
+    const bool wide = tokens.dim() > tokens.count();
+    const MatrixXd gram = wide ? MatrixXd(x * x.transpose()) : MatrixXd(x.transpose() * x);
+    out.participation = total * total / gram.squaredNorm();
+  }
+  const auto size = tokens.residual.cwiseAbs();
+  out.dong = scale * std::sqrt(size.colwise().sum().maxCoeff() * size.rowwise().sum().maxCoeff());
+  if (tokens.count() == 1) return;
+  if (tokens.count() <= max_tokens_of_diameter) {
+    out.diameter =
+        scale * largest_between_rows(tokens.residual, [](const auto& row) { return row.norm(); });
+  }
+  out.cosine = mean_cosine(tokens);
+}
+
+double dobrushin(const ScaledMatrix& rest) {
+  const Index n = rest.matrix.rows();
+  if (n == 1 || n > max_tokens_of_dobrushin) return LayerMetrics::undefined;
+  return std::exp(rest.exponent) / 2 *
+         largest_between_rows(rest.matrix, [](const auto& row) { return row.cwiseAbs().sum(); });
+}
+
+void measure_attention(std::span<const Attention> heads, LayerMetrics& out) {
+  const auto count = static_cast<double>(heads.size());
+  const auto n = static_cast<double>(heads[0].common.size());
+  double entropy = 0;
+  double tau = 0;
+  double factor = 0;
+  double own = 0;
+  for (const Attention& head : heads) {
+    entropy -= head.weights.unaryExpr([](double w) { return w > 0 ? w * std::log(w) : 0.0; }).sum();
+    tau += dobrushin(head.rest);
+    const MatrixXd centred_rows =
+        head.rest.matrix.rowwise() - head.rest.matrix.colwise().mean().eval();
+    factor += std::exp(2 * head.rest.exponent) * centred_rows.squaredNorm();
+    own += head.weights.trace();
+  }
+  out.entropy = entropy / (n * count);
+  out.self_weight = own / (n * count);
+  if (n == 1) return;
+  out.dobrushin = tau / count;
+  out.residual_factor = factor / ((n - 1) * count);
+}
+
+VectorXd scaled_singular_values(const CentredTokens& tokens) {
+  const Index size = std::max(tokens.count(), tokens.dim());
+  MatrixXd square = MatrixXd::Zero(size, size);
+  square.topLeftCorner(tokens.count(), tokens.dim()) = scaled_tokens(tokens);
+  return singular_values(square).head(std::min(tokens.count(), tokens.dim()));
+}
+
+void measure_spectra(const CentredTokens& tokens, std::span<const Attention> heads,
+                     LayerMetrics& out) {
+  const VectorXd s = scaled_singular_values(tokens);
+  if (s(0) > 0) {
+    out.stable_rank = (s / s(0)).squaredNorm();
+    const VectorXd share = s / s.sum();
+    out.effective_rank =
+        std::exp(-share.unaryExpr([](double p) { return p > 0 ? p * std::log(p) : 0.0; }).sum());
+  }
+  if (heads.empty() || tokens.count() == 1) return;
+  double second = 0;
+  for (const Attention& head : heads) {
+    // A maps 1 to itself; its other eigenvalues are those of C A C on vectors of mean 0.
+    MatrixXd centred_map = head.rest.matrix;
+    centred_map.rowwise() -= centred_map.colwise().mean().eval();
+    centred_map.colwise() -= centred_map.rowwise().mean().eval();
+    second += std::exp(head.rest.exponent) * spectral_radius(centred_map);
+  }
+  out.second_eigenvalue = second / static_cast<double>(heads.size());
+}
+
+}  // namespace headlab
