@@ -251,7 +251,7 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
 std::vector<std::string> stages_in_force(const Condition& condition) {
   std::vector<std::string> names;
   if (any_stage(condition.mechanism)) {
-    names = stages_in_force(condition.mechanism, condition.n, condition.heads);
+    names = stages_in_force(condition.mechanism, condition.n, condition.heads, condition.k);
   }
   std::visit(
       [&](const auto& law) {

@@ -10,12 +10,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
-<<<<<<< HEAD
-#include "tools/cli/standard_streams.h"
-=======
 #include "engine/scenario/mechanism/low_rank.h"
-#include "tools/cli/stop_signal.h"
->>>>>>> r-linear
+#include "tools/cli/standard_streams.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {
