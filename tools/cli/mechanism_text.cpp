@@ -54,7 +54,7 @@ std::string mechanism_text(const Scenario& scenario) {
     dependent |= !std::visit([](const auto& law) { return law.off(); }, condition.sequence);
     if (!any_stage(condition.mechanism)) continue;
     for (const std::string& name :
-         stages_in_force(condition.mechanism, condition.n, condition.heads)) {
+         stages_in_force(condition.mechanism, condition.n, condition.heads, condition.k)) {
       if (std::ranges::count(in_force, name) == 0) in_force.push_back(name);
     }
   }

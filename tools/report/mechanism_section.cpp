@@ -54,8 +54,10 @@ std::vector<std::string> in_force(const Json& condition) {
     const Json& parameters = member(condition, "parameters");
     const double n = number_of(member(member(parameters, "data"), "n"));
     const double heads = number_of(member(member(parameters, "heads"), "count"));
-    if (n >= 1 && n < 1e15 && heads >= 1 && heads <= 1024) {
-      return stages_in_force(stages, static_cast<std::uint64_t>(n), static_cast<int>(heads));
+    const double k = number_of(member(member(parameters, "heads"), "dim"));
+    if (n >= 1 && n < 1e15 && heads >= 1 && heads <= 1024 && k >= 1 && k <= 65536) {
+      return stages_in_force(stages, static_cast<std::uint64_t>(n), static_cast<int>(heads),
+                             static_cast<int>(k));
     }
   } catch (const InvalidInput&) {
     // Results of another version.

@@ -45,7 +45,7 @@ struct KeepStage {
       throw ParameterError("", "needs one of top, fraction and ratio, or block with top");
     }
     if (block && !has_top) throw ParameterError("block", "needs top, the number of blocks kept");
-    if (by && by != "mass" && by != "pooled") {
+    if (by && *by != "mass" && *by != "pooled") {
       throw ParameterError("by", "is \"" + *by + "\" - allowed: mass, pooled");
     }
     if (by && !block) throw ParameterError("by", "is the score of a block - give block");

@@ -48,8 +48,8 @@ struct TransformStage {
     if (zero) throw ParameterError("matrix", "is 0, so that a head sees nothing of its keys");
   }
 
-  /// True where the projections of so many heads stay as they are.
-  bool off(int heads) const {
+  /// True where all heads of dimension k keep their projections.
+  bool off(int heads, int) const {
     if (mix) return *mix == 0 || heads == 1;
     for (std::size_t i = 0; i < matrix.size(); ++i) {
       for (std::size_t j = 0; j < matrix[i].size(); ++j) {

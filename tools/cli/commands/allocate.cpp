@@ -260,7 +260,10 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);
     }
-    for (const Condition& condition : scenario.conditions) require_any_size(condition);
+    for (const Condition& condition : scenario.conditions) {
+      require_any_size(condition);
+      for (const std::uint64_t n : sizes) require_points_for(condition, n);
+    }
     return command_allocate_map(arguments, scenario, rules, budgets, sizes, session, options);
   }
   if (rules.size() > 1) {
@@ -277,6 +280,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     }
     sizes = {base.n};
   }
+  for (const std::uint64_t n : sizes) require_points_for(base, n);
   if (arguments.growth && sizes.size() < min_sizes && budgets.size() < min_budgets) {
     throw InvalidInput(
         "--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");
