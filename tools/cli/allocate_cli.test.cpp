@@ -25,13 +25,17 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D"},
       {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "theory", "--set",
         "heads.mechanism.window=3"},
+       "--set heads.mechanism.window=3: heads.mechanism: theory is of heads without stages - leave "
+       "them out, or take --source simulation"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "theory", "--set",
+        "data.sequence={law=\"ar1\", correlation=0.5}"},
+       "--set data.sequence={law=\"ar1\", correlation=0.5}: data.sequence: theory is of "
+       "independent points - leave it out, or take --source simulation"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "exact", "--set",
+        "heads.mechanism.window=3"},
        "--set heads.mechanism.window=3: heads.mechanism: closed forms are for heads without "
        "stages, or with transform alone - simulate with headlab run, or use data.fixed_design = "
        "true"},
-      {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "theory", "--set",
-        "data.sequence={law=\"ar1\", correlation=0.5}"},
-       "--set data.sequence={law=\"ar1\", correlation=0.5}: data.sequence: closed forms are for "
-       "independent points - simulate with headlab run, or use data.fixed_design = true"},
       {{"allocate", "--data", "a.toml", "--budget", "2", "--n", "2,300", "--set",
         "heads.mechanism.skip=2"},
        "--set heads.mechanism.skip=2: heads.mechanism.skip.tokens: leaves out 2 of 2 tokens, so "
