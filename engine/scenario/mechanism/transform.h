@@ -42,12 +42,21 @@ struct TransformStage {
                                          std::to_string(matrix[0].size()) + ", heads.dim is " +
                                          std::to_string(k));
     }
-    const auto is_zero = [](const std::vector<double>& row) {
+    const bool zero = !matrix.empty() && std::ranges::all_of(matrix, [](const auto& row) {
       return std::ranges::all_of(row, [](double number) { return number == 0; });
-    };
-    if (!matrix.empty() && std::ranges::all_of(matrix, is_zero)) {
-      throw ParameterError("matrix", "is zero, which leaves nothing of a head");
+    });
+    if (zero) throw ParameterError("matrix", "is 0, so that a head sees nothing of its keys");
+  }
+
+  /// True where all heads of dimension k keep their projections.
+  bool off(int heads, int) const {
+    if (mix) return *mix == 0 || heads == 1;
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      for (std::size_t j = 0; j < matrix[i].size(); ++j) {
+        if (matrix[i][j] != (i == j ? 1 : 0)) return false;
+      }
     }
+    return true;
   }
 
   /// Replaces what projects keys, and queries where they are projected apart.

@@ -24,6 +24,7 @@
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
 #include "tools/report/page.h"
