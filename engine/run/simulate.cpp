@@ -19,6 +19,7 @@
 #include "engine/moments/estimates.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stack/worker.h"
 
 namespace headlab {
 namespace {
@@ -247,6 +248,7 @@ double replicate_work(std::uint64_t n, int d, int heads, int queries) {
 }
 
 double replicate_work(const Plan& plan) {
+  if (plan.stack) return stack_work(plan) / 20;
   return replicate_work(plan.n, plan.d, plan.heads, plan.queries) + learning_work(plan);
 }
 

@@ -56,6 +56,7 @@ class CudaBackend : public Backend {
 
   std::optional<Refusal> refusal(const Plan& plan) const override {
     const std::string others = " - use --backend cpu or --backend reference";
+    if (plan.stack) return Refusal{"layers", "are not computed here" + others};
     if (plan.ar1) return Refusal{"data.sequence", "of law \"ar1\" is not computed here" + others};
     if (plan.mechanism.off()) return std::nullopt;
     return Refusal{"heads.mechanism", "has stages that are not computed here" + others};
