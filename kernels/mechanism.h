@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/hd.h"
+
 namespace headlab {
 
 /// Groups of `stride` successive points, from the first, become tokens g: X_g = sum_i v_i X_i and
@@ -27,6 +29,8 @@ struct Merge {
   double weight(std::uint64_t points) const {
     return gate.value_or(1 / static_cast<double>(points));
   }
+  /// Sum of v_i over a complete group.
+  double group_weight() const { return gate ? *gate * static_cast<double>(stride) : 1; }
   bool operator==(const Merge&) const = default;
 };
 
@@ -47,14 +51,18 @@ struct SeenTokens {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 
-  std::uint64_t count() const { return sinks + (end - begin); }
-  bool holds(std::uint64_t token) const { return token < sinks || (token >= begin && token < end); }
+  HEADLAB_HD std::uint64_t count() const { return sinks + (end - begin); }
+  HEADLAB_HD bool holds(std::uint64_t token) const {
+    return token < sinks || (token >= begin && token < end);
+  }
   /// Place of a token that is seen among those seen.
-  std::uint64_t rank(std::uint64_t token) const {
+  HEADLAB_HD std::uint64_t rank(std::uint64_t token) const {
     return token < sinks ? token : sinks + (token - begin);
   }
   /// Number of the i-th token seen.
-  std::uint64_t token(std::uint64_t i) const { return i < sinks ? i : begin + (i - sinks); }
+  HEADLAB_HD std::uint64_t token(std::uint64_t i) const {
+    return i < sinks ? i : begin + (i - sinks);
+  }
   bool operator==(const SeenTokens&) const = default;
 };
 

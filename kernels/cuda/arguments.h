@@ -7,13 +7,15 @@
 #include "kernels/cuda/device_variant.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/laws.h"
+#include "kernels/mechanism.h"
 #include "kernels/moments.h"
 #include "kernels/philox.h"
+#include "kernels/sequence.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Training sets of a batch in device memory: slices of slice_replicates replicates, each of
-/// padded_n points, every slice a set of matrices with its points side by side.
+/// Training sets of a batch in device memory, points or tokens: slices of slice_replicates
+/// replicates, each of padded_n points, every slice a set of matrices with its points side by side.
 struct TrainingSets {
   std::uint64_t n = 1;
   std::int64_t padded_n = 0;
@@ -49,9 +51,13 @@ struct TrainingSets {
 
 struct DrawArguments {
   TrainingSets sets;
+  TokenNumbers tokens;       ///< of which points are drawn
+  std::uint64_t stride = 1;  ///< points of a token
   std::uint64_t seed = 0;
   std::uint64_t design_seed = 0;
   bool fixed_design = false;
+  bool sequence = false;  ///< points depend on one another by `ar1`
+  Ar1 ar1;
   Purpose design_purpose = Purpose::design;
   Purpose choice_purpose = Purpose::design_choice;
   Purpose noise_purpose = Purpose::noise;
@@ -66,6 +72,48 @@ struct DrawArguments {
   float value_centre = 0;
   float scale_factor = 1;         ///< 1 over the unit of the noise scales, a power of two
   const float* centre = nullptr;  ///< [d], subtracted from X before it is projected
+};
+
+/// Turns the base draws of points into a sequence.
+struct SequenceArguments {
+  TrainingSets sets;
+  Ar1 ar1;
+  std::int64_t replicates = 0;
+};
+
+/// Makes tokens of points.
+struct TokenArguments {
+  TrainingSets points;
+  TrainingSets tokens;
+  TokenNumbers numbers;
+  bool sequence = false;  ///< points are those from the first on; else those of the tokens stored
+  std::uint64_t n = 1;    ///< points of a training set
+  std::uint64_t stride = 1;       ///< points of a token
+  double gate = 0;                ///< weight of a point; 0: 1 / (points of the token)
+  double group_weight = 1;        ///< sum of the weights of a complete group
+  float value_centre = 0;         ///< subtracted from the values of points
+  const float* centre = nullptr;  ///< [d], subtracted from their X
+  std::int64_t replicates = 0;
+};
+
+/// Levels of the largest block of stage `levels`, 2048 tokens.
+inline constexpr int max_levels = 12;
+
+/// Works on projected keys: `levels`, the mean keys of blocks that `keep` scores, and the tokens
+/// that a head does not see.
+struct KeyArguments {
+  TrainingSets sets;
+  int heads = 1;
+  int k = 1;         ///< coordinates of a key
+  int padded_k = 1;  ///< rows of a head
+  ExtraRow extra_row = ExtraRow::none;
+  int levels = 1;
+  float level_weights[max_levels] = {1};
+  const SeenTokens* seen = nullptr;  ///< [H], positions
+  std::uint64_t block = 1;           ///< tokens of a block of `keep`
+  float* pooled = nullptr;           ///< [replicates][H padded_k][pooled_stride]
+  std::int64_t pooled_stride = 1;
+  std::int64_t replicates = 0;
 };
 
 /// Exponent of 2 from a kernel law, for microkernels of distances. Those of products (dots, tensor)
@@ -125,8 +173,37 @@ struct WindowCounters {
   }
 };
 
+/// Bits of the tokens that a head keeps in a row, a query of a replicate.
+struct KeptTokens {
+  std::uint32_t* bits = nullptr;  ///< [rows][H][words]; null: a head keeps all that it sees
+  std::int64_t words = 1;         ///< ceil(tokens / 32)
+
+  HEADLAB_HD std::uint32_t* of(std::int64_t row, int heads, int head) const {
+    return bits + (row * heads + head) * words;
+  }
+};
+
+/// Stage `keep`.
+struct KeepArguments {
+  WeighArguments weigh;
+  const SeenTokens* seen = nullptr;    ///< [H], positions
+  const std::uint64_t* top = nullptr;  ///< [H]
+  Keep::Rule rule = Keep::Rule::all;
+  float log_ratio = 0;      ///< log2 of the ratio
+  std::uint64_t block = 1;  ///< tokens of a block
+  const float* pooled =
+      nullptr;  ///< mean keys of the blocks, see KeyArguments; null: by their weight
+  std::int64_t pooled_stride = 1;
+  bool shared = false;       ///< each head keeps, of what it sees, what any head keeps
+  std::uint64_t cached = 0;  ///< numbers of a row that fit in shared memory
+  KeptTokens kept;
+  std::int64_t rows = 0;
+};
+
 struct FallbackArguments {
   WeighArguments weigh;
+  const SeenTokens* seen = nullptr;  ///< [H], positions; null: every head sees all that is stored
+  KeptTokens kept;
   double* totals = nullptr;        ///< [replicates][Q][totals.size()]
   std::uint32_t* taken = nullptr;  ///< [replicates][Q], 1 where the fallback was taken
   bool all = false;                ///< every query, whether its sums are safe or not

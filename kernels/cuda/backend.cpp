@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -55,13 +56,14 @@ class CudaBackend : public Backend {
   }
 
   std::optional<Refusal> refusal(const Plan& plan) const override {
-    const std::string others = " - use --backend cpu or --backend reference";
-    if (plan.stack) return Refusal{"layers", "are not computed here" + others};
-    if (plan.ar1) return Refusal{"data.sequence", "of law \"ar1\" is not computed here" + others};
-    if (plan.mechanism.off()) return std::nullopt;
-    return Refusal{"heads.mechanism", "has stages that are not computed here" + others};
+    if (!plan.stack) return std::nullopt;
+    return Refusal{"layers", "are not computed here - use --backend cpu or --backend reference"};
   }
+
   std::unique_ptr<Worker> worker(Plans plans) const override {
+    if (const auto refused = refusal(*plans[0])) {
+      throw std::invalid_argument(refused->key + " " + refused->why);
+    }
     const int device = next_device();
     auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);

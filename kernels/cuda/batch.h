@@ -46,16 +46,40 @@ class Batch {
   struct Arrays {
     std::int64_t replicates = 0;
     Memory x, keys, values, scales, partials, totals, fallback;
+    Memory drawn_x, drawn_values, drawn_scales;  ///< points that are kept apart from tokens
+    Memory pooled, kept;                         ///< of stage `keep`
   };
+
+  /// Memory that a batch takes.
+  struct Array {
+    Memory* memory;
+    std::int64_t bytes;
+  };
+  /// \param stored replicates whose points have a place, in whole slices
+  std::vector<Array> arrays_of(std::int64_t replicates, std::int64_t stored, Arrays& arrays) const;
+  std::int64_t bytes_of(std::int64_t replicates, std::int64_t stored) const;
 
   int key_rows() const { return plan_.heads * launch_.padded_k; }
   std::int64_t slices_of(std::int64_t replicates) const {
     return (replicates + launch_.slice_replicates - 1) / launch_.slice_replicates;
   }
+  std::int64_t stored_replicates(std::int64_t replicates) const {
+    return slices_of(replicates) * launch_.slice_replicates;
+  }
   std::int64_t partials_of_query() const;
+  std::int64_t pooled_blocks() const;  ///< of a head whose mean keys are stored
+  std::int64_t kept_words() const;     ///< of the bits of a head at a query
+  std::int64_t token_rows() const;     ///< of X
   TrainingSets sets() const;
+  /// Of the points: those of tokens unless they are kept apart.
+  TrainingSets drawn_sets() const;
+  TokenNumbers numbers() const;
+  KeptTokens kept() const;
   DrawArguments draw_arguments(std::uint64_t first, std::int64_t count) const;
   WeighArguments weigh_arguments() const;
+  void draw_tokens(std::uint64_t first, std::int64_t count);
+  void make_keys(std::int64_t replicates);
+  void select(const WeighArguments& arguments, std::int64_t replicates);
   void weigh_all(const WeighArguments& arguments, std::int64_t replicates);
 
   const Plan& plan_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/constants.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -40,12 +41,39 @@ float median(std::vector<float> values) {
   return *middle;
 }
 
+/// The first tokens, typical of all: sums of points that are drawn for them. `levels` only bring
+/// tokens nearer to their mean.
+std::vector<std::vector<float>> first_tokens(const Plan& plan, const DeviceTrainingSets& some) {
+  const Merge& merge = plan.mechanism.merge;
+  if (merge.off()) return some.x;
+  // Of a large group some points show where it is.
+  constexpr std::uint64_t max_points = 4096;
+  const std::uint64_t points = std::min({merge.stride, plan.n, max_points});
+  const std::uint64_t tokens = std::min<std::uint64_t>(32, max_points / points);
+  const auto d = static_cast<std::size_t>(plan.d);
+  std::vector<std::vector<float>> result;
+  std::vector<float> x(static_cast<std::size_t>(point_buffer(plan.d)));
+  for (std::uint64_t token = 0; token < tokens && (token + 1) * points <= plan.n; ++token) {
+    std::vector<double> sum(d);
+    for (std::uint64_t i = token * points; i < (token + 1) * points; ++i) {
+      draw_design_point(plan.design, plan.table.design(), plan.d,
+                        plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
+                        plan.streams.design_choice, 0, i, x.data());
+      for (std::size_t c = 0; c < d; ++c) sum[c] += static_cast<double>(x[c]);
+    }
+    const double share = merge.group_weight() / static_cast<double>(points);
+    result.emplace_back();
+    for (const double of_points : sum)
+      result.back().push_back(static_cast<float>(share * of_points));
+  }
+  return result;
+}
+
 /// See Constants::noise_unit.
 double noise_unit_of(const Plan& plan, const DeviceTrainingSets& some) {
-  if (plan.estimator == Estimator::plain) return 1;
+  if (plan.estimator == Estimator::plain || has_constant_noise(plan)) return 1;
   return std::visit(
       [&](const auto& noise) {
-        if (noise.constant_scale) return 1.0;
         std::vector<float> scales;
         for (const std::vector<float>& x : some.x) {
           scales.push_back(noise.scale(plan.table.rounded(), x.data(), 1));
@@ -80,7 +108,8 @@ struct QueryArrays {
   std::vector<float> points, products, shifts;
 };
 QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
-                         std::optional<double> norm_coefficient, const DeviceTrainingSets& some,
+                         std::optional<double> norm_coefficient,
+                         const std::vector<std::vector<float>>& some,
                          const std::vector<float>& projections, const std::vector<double>& centre) {
   QueryArrays arrays;
   const auto heads = static_cast<std::size_t>(plan.heads);
@@ -98,12 +127,12 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
   const std::vector<double> projected = projected_queries(plan);
   for (std::size_t h = 0; h < heads; ++h) {
     // Some keys of the head, which show how large its products are.
-    std::vector<std::vector<double>> keys(some.x.size(), std::vector<double>(k));
+    std::vector<std::vector<double>> keys(some.size(), std::vector<double>(k));
     for (std::size_t i = 0; i < keys.size(); ++i) {
       for (std::size_t j = 0; j < k; ++j) {
         for (std::size_t c = 0; c < d; ++c) {
           keys[i][j] += static_cast<double>(projections[(h * padded_k + j) * d + c]) *
-                        (static_cast<double>(some.x[i][c]) - centre[c]);
+                        (static_cast<double>(some[i][c]) - centre[c]);
         }
       }
     }
@@ -125,6 +154,9 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
   }
   arrays.products = arrays.points;
   for (float& x : arrays.products) x *= 2;
+  for (std::size_t h = 0; launch.extra_row == ExtraRow::mask && h < heads; ++h) {
+    std::fill_n(&arrays.products[(h * padded_k + k) * padded], padded, 1.0f);
+  }
   return arrays;
 }
 
@@ -134,10 +166,13 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
     : norm_coefficient(norm_coefficient_of(plan.kernel)) {
   const DeviceTrainingSets some = first_points(plan);
   value_centre = median(some.m);
+  const Mechanism& mechanism = plan.mechanism;
+  token_centre = static_cast<double>(value_centre) * mechanism.merge.group_weight();
   noise_unit = noise_unit_of(plan, some);
   const std::vector<double> exact_centre = centre_of(plan);
   const std::vector<float> rows = key_projections(plan, launch.padded_k);
-  const QueryArrays arrays = query_arrays(plan, launch, norm_coefficient, some, rows, exact_centre);
+  const QueryArrays arrays =
+      query_arrays(plan, launch, norm_coefficient, first_tokens(plan, some), rows, exact_centre);
   // Copies read these until the stream is synchronised.
   const float* rounded = plan.table.rounded();
   const std::vector<float> numbers(rounded, rounded + plan.table.size());
@@ -156,6 +191,13 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
              .products = query_products_.data(),
              .shifts = query_shifts_.data(),
              .weights = head_weights.data()};
+  std::vector<SeenTokens> views = launch.tokens.seen;
+  if (views.empty() && !mechanism.keep.off()) {
+    views.assign(static_cast<std::size_t>(plan.heads), {.end = launch.tokens.tokens});
+  }
+  if (!views.empty()) seen = Constant<SeenTokens>(stream, views);
+  if (!mechanism.keep.top.empty()) top = Constant<std::uint64_t>(stream, mechanism.keep.top);
+  if (!launch.tokens.ranges.empty()) ranges = Constant<TokenRange>(stream, launch.tokens.ranges);
   stream.synchronise();
 }
 

@@ -42,7 +42,8 @@ struct Constants {
   Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream);
 
   std::optional<double> norm_coefficient;  ///< of the kernel law, where it has a product form
-  float value_centre = 0;  ///< subtracted from the values, so that the rest has the digits
+  float value_centre = 0;   ///< subtracted from the values, so that the rest has the digits
+  double token_centre = 0;  ///< the same of tokens
   /// Power of two near s(X), in units of which noise scales are kept; 1 where s is constant or
   /// noise is drawn. Squares of small weights times small s would underflow.
   double noise_unit = 1;
@@ -52,6 +53,10 @@ struct Constants {
   Constant<float> projections;  ///< [H padded_k][d], in the units of the keys
   Constant<double> head_weights;
   Queries queries;
+  Constant<TokenRange> ranges;  ///< of the tokens stored; empty: all from the first on
+  // Of heads that see or keep a part of the tokens; empty without.
+  Constant<SeenTokens> seen;    ///< [H], positions
+  Constant<std::uint64_t> top;  ///< [H], of stage `keep`
 
  private:
   Constant<float> query_points_, query_products_, query_shifts_;

@@ -110,6 +110,9 @@ HEADLAB_DEVICE void multiply_add_tf32(float (&d)[4], const float (&a)[4], const 
 HEADLAB_DEVICE void add_atomically(unsigned long long* sum, unsigned long long amount) {
   atomicAdd(sum, amount);
 }
+HEADLAB_DEVICE void add_atomically(std::uint32_t* sum, std::uint32_t amount) {
+  atomicAdd(sum, amount);
+}
 
 #endif
 

@@ -2,19 +2,17 @@
 // Fallback for any finite input: one thread block for one query of one replicate, every exponent
 // relative to the largest of its head, every sum in float64, nothing kept. It sums again the few
 // queries whose float32 sums are not safe (all keys far from the query, exponents that overflow),
-// and every query where there are more pairs of heads than pair_sums.cu is written for. Speed does
-// not matter here: every pair of heads recomputes its kernel values.
+// every query where there are more pairs of heads than pair_sums.cu is written for, and every query
+// with stage `keep`. Speed does not matter here: every pair of heads recomputes its kernel values.
 #include <cstdint>
 
+#include "kernels/cuda/exact.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/products.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-constexpr unsigned fallback_threads = 128;
-constexpr unsigned fallback_warps = fallback_threads / warp_threads;
 /// Rows that a thread block checks; most are safe.
 constexpr unsigned rows_of_block = 8;
 static_assert(rows_of_block % 4 == 0, "the arrays behind them in shared memory are aligned");
@@ -23,46 +21,21 @@ static_assert(rows_of_block % 4 == 0, "the arrays behind them in shared memory a
 /// for the smallest.
 constexpr double max_safe_sum = 0x1p+60;
 
-struct Nearest {
-  float value;
-  std::int64_t key;
-};
-/// The smaller value, and for equal values the earlier key.
-HEADLAB_DEVICE Nearest nearer(const Nearest& a, const Nearest& b) {
-  return b.value < a.value || (b.value == a.value && b.key < a.key) ? b : a;
-}
 HEADLAB_DEVICE double add(double a, double b) {
   return a + b;
 }
 
-/// Combines one value per thread over the thread block, in a fixed order; every thread has the
-/// result.
+/// Adds one value per thread over the thread block, in a fixed order; every thread has the sum.
 HEADLAB_DEVICE double sum_of_block(double value, double* of_warps) {
   for (int mask = 16; mask > 0; mask /= 2) value = add(value, shuffle_xor(value, mask));
   const unsigned thread = thread_index();
   if (thread % warp_threads == 0) of_warps[thread / warp_threads] = value;
   synchronise_block();
   double sum = 0;
-  for (unsigned w = 0; w < fallback_warps; ++w) sum = add(sum, of_warps[w]);
+  for (unsigned w = 0; w < exact_warps; ++w) sum = add(sum, of_warps[w]);
   synchronise_block();
   return sum;
 }
-HEADLAB_DEVICE Nearest nearest_of_block(Nearest value, Nearest* of_warps) {
-  for (int mask = 16; mask > 0; mask /= 2) {
-    const Nearest other = {
-        shuffle_xor(value.value, mask),
-        static_cast<std::int64_t>(shuffle_xor(static_cast<long long>(value.key), mask))};
-    value = nearer(value, other);
-  }
-  const unsigned thread = thread_index();
-  if (thread % warp_threads == 0) of_warps[thread / warp_threads] = value;
-  synchronise_block();
-  Nearest best = of_warps[0];
-  for (unsigned w = 1; w < fallback_warps; ++w) best = nearer(best, of_warps[w]);
-  synchronise_block();
-  return best;
-}
-
 /// Window of one head.
 struct Window {
   float shift;            ///< largest exponent
@@ -71,53 +44,52 @@ struct Window {
 };
 
 /// One query of one replicate.
-struct Query {
-  const WeighArguments& a;
-  const float* keys;
-  std::int64_t index;
+/// \tparam staged whether heads see or keep a part of the tokens
+template <bool staged>
+struct Query : ExactQuery {
+  const FallbackArguments& r;
+  std::int64_t row;
 
-  /// Squared distance to a key in the units of the kernel, and log2 of its kernel value.
-  struct Value {
-    float distance, exponent;
-  };
-  HEADLAB_DEVICE Value at(int head, std::int64_t key) const {
-    const std::int64_t rows = static_cast<std::int64_t>(head) * a.padded_k;
-    const float* k = keys + rows * a.sets.slice_points + key;
-    const float* q = a.queries.points + rows * a.queries.padded + index;
-    const float* p = a.queries.products + rows * a.queries.padded + index;
-    float distance = 0;
-    float product = 0;
-    for (int j = 0; j < a.padded_k; ++j) {
-      const float x = k[j * a.sets.slice_points];
-      const float difference = x - q[static_cast<std::int64_t>(j) * a.queries.padded];
-      distance = math::fused(difference, difference, distance);
-      product = math::fused(p[static_cast<std::int64_t>(j) * a.queries.padded], x, product);
+  /// Calls work(key) for the keys that a head weighs, each on one thread.
+  template <class Work>
+  HEADLAB_DEVICE void for_each_key(int head, const Work& work) const {
+    const auto thread = static_cast<std::int64_t>(thread_index());
+    if constexpr (staged) {
+      const SeenTokens seen = r.seen[head];
+      for (auto i = static_cast<std::uint64_t>(thread); i < seen.count(); i += exact_threads) {
+        const auto key = static_cast<std::int64_t>(seen.token(i));
+        if (keeps(head, key)) work(key);
+      }
+    } else {
+      const auto n = static_cast<std::int64_t>(a.sets.n);
+      for (std::int64_t key = thread; key < n; key += exact_threads) work(key);
     }
-    float exponent = a.exponent == Exponent::product ? product : -distance;
-    if (a.exponent == Exponent::law) {
-      a.kernel.visit([&](const auto& law) { exponent = law.log_weight(distance) * log2_e; });
-    }
-    // Neither NaN nor +infinity, whatever the key.
-    exponent = exponent < 1e38f ? exponent : 1e38f;
-    return {distance == distance ? distance : __builtin_huge_valf(), exponent};
+  }
+  HEADLAB_DEVICE bool keeps(int head, std::int64_t key) const {
+    if (r.kept.bits == nullptr) return true;
+    return (r.kept.of(row, a.totals.heads, head)[key / 32] >> key % 32 & 1u) != 0;
   }
 
   HEADLAB_DEVICE double weight(const Window& window, int head, std::int64_t key) const {
     if (window.only_key >= 0) return key == window.only_key ? 1.0 : 0.0;
+    if constexpr (staged) {
+      if (!r.seen[head].holds(static_cast<std::uint64_t>(key)) || !keeps(head, key)) return 0;
+    }
     return static_cast<double>(exp2_unit(at(head, key).exponent - window.shift));
   }
 };
 
 /// Shared memory of a thread block.
 struct Shared {
-  double* of_warps;           ///< [fallback_warps]
-  Nearest* nearest_of_warps;  ///< [fallback_warps]
+  double* of_warps;           ///< [exact_warps]
+  Nearest* nearest_of_warps;  ///< [exact_warps]
   std::uint32_t* unsafe;      ///< [rows_of_block]
   Window* windows;            ///< [H]
 };
 
 /// Sums of one row, a query of a replicate, with rescaled weights; by all threads of a thread
 /// block.
+template <bool staged>
 HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
                                  const Shared& shared) {
   const WeighArguments& a = r.weigh;
@@ -129,7 +101,8 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   double* of_warps = shared.of_warps;
   Nearest* nearest_of_warps = shared.nearest_of_warps;
   Window* windows = shared.windows;
-  const Query query = {a, a.sets.keys_of(replicate), row % a.queries.count};
+  const Query<staged> query = {
+      {a, a.sets.keys_of(replicate), a.sets.slice_points, row % a.queries.count}, r, row};
   const float* values = a.sets.values_of(replicate);
   const float* scales = a.sets.scales_of(replicate);
   const auto n = static_cast<std::int64_t>(a.sets.n);
@@ -137,11 +110,11 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   for (int h = 0; h < heads; ++h) {
     Nearest largest = {__builtin_huge_valf(), n};  // minus the exponent
     Nearest nearest = {__builtin_huge_valf(), n};
-    for (std::int64_t key = thread; key < n; key += fallback_threads) {
-      const Query::Value value = query.at(h, key);
+    query.for_each_key(h, [&](std::int64_t key) {
+      const ExactQuery::Value value = query.at(h, key);
       largest = nearer(largest, {-value.exponent, key});
       nearest = nearer(nearest, {value.distance, key});
-    }
+    });
     largest = nearest_of_block(largest, nearest_of_warps);
     nearest = nearest_of_block(nearest, nearest_of_warps);
     const float exponent = -largest.value;
@@ -158,14 +131,14 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
     double value = 0;
     double square = 0;
     double scaled = 0;
-    for (std::int64_t key = thread; key < n; key += fallback_threads) {
+    query.for_each_key(h, [&](std::int64_t key) {
       const double w = query.weight(windows[h], h, key);
       const double sw = w * static_cast<double>(scales[key]);
       weight += w;
       value += w * static_cast<double>(values[key]);
       square += w * w;
       scaled += sw * sw;
-    }
+    });
     weight = sum_of_block(weight, of_warps);
     value = sum_of_block(value, of_warps);
     square = sum_of_block(square, of_warps);
@@ -184,12 +157,12 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
     for (int l = g + 1; l < heads; ++l) {
       double product = 0;
       double scaled = 0;
-      for (std::int64_t key = thread; key < n; key += fallback_threads) {
+      query.for_each_key(g, [&](std::int64_t key) {
         const double both = query.weight(windows[g], g, key) * query.weight(windows[l], l, key);
         const auto s = static_cast<double>(scales[key]);
         product += both;
         scaled += both * s * s;
-      }
+      });
       product = sum_of_block(product, of_warps);
       scaled = sum_of_block(scaled, of_warps);
       if (thread == 0) {
@@ -200,7 +173,7 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   }
   if (!layout.ensemble) return;
   double square = 0;
-  for (std::int64_t key = thread; key < n; key += fallback_threads) {
+  for (std::int64_t key = thread; key < n; key += exact_threads) {
     double ensemble = 0;
     for (int h = 0; h < heads; ++h) {
       ensemble += static_cast<double>(windows[h].factor) * query.weight(windows[h], h, key);
@@ -225,11 +198,12 @@ HEADLAB_DEVICE bool is_safe(const TotalsLayout& layout, const double* totals, do
   return true;
 }
 
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(fallback_threads, 1)
+template <bool staged>
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1)
     fallback_kernel(const FallbackArguments r, const std::int64_t rows) {
   auto* of_warps = reinterpret_cast<double*>(shared_memory());
-  auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + fallback_warps);
-  auto* unsafe = reinterpret_cast<std::uint32_t*>(nearest_of_warps + fallback_warps);
+  auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + exact_warps);
+  auto* unsafe = reinterpret_cast<std::uint32_t*>(nearest_of_warps + exact_warps);
   auto* windows = reinterpret_cast<Window*>(unsafe + rows_of_block);
   const Shared shared = {of_warps, nearest_of_warps, unsafe, windows};
 
@@ -244,7 +218,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(fallback_threads, 1)
   }
   synchronise_block();
   for (unsigned i = 0; i < rows_of_block && first + i < rows; ++i) {
-    if (unsafe[i] != 0) sum_rescaled(r, first + i, shared);
+    if (unsafe[i] != 0) sum_rescaled<staged>(r, first + i, shared);
     // The windows of a row are read until its end.
     synchronise_block();
   }
@@ -254,14 +228,18 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(fallback_threads, 1)
 
 void sum_fallback(Stream& stream, const FallbackArguments& r, std::int64_t replicates) {
   const std::int64_t rows = replicates * r.weigh.queries.count;
-  const std::uint64_t shared = fallback_warps * (sizeof(double) + sizeof(Nearest)) +
+  const std::uint64_t shared = exact_warps * (sizeof(double) + sizeof(Nearest)) +
                                rows_of_block * sizeof(std::uint32_t) +
                                static_cast<std::uint64_t>(r.weigh.totals.heads) * sizeof(Window);
-  launch(stream, "sum_fallback",
-         {.blocks_x = static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block),
-          .threads = fallback_threads,
-          .shared_bytes = shared},
-         fallback_kernel, r, rows);
+  const Launch grid = {
+      .blocks_x = static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block),
+      .threads = exact_threads,
+      .shared_bytes = shared};
+  if (r.seen == nullptr) {
+    launch(stream, "sum_fallback", grid, fallback_kernel<false>, r, rows);
+  } else {
+    launch(stream, "sum_fallback", grid, fallback_kernel<true>, r, rows);
+  }
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

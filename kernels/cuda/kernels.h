@@ -10,6 +10,16 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 /// Draws the points, values and noise scales of a batch (draws.cu).
 void draw(Stream& stream, const DrawArguments& arguments);
 
+/// Stages of a mechanism (tokens.cu): tokens from points; of projected keys, in this order, the
+/// mean keys of the blocks that `keep` scores, the averages of `levels`, and the tokens not seen.
+void make_tokens(Stream& stream, const TokenArguments& arguments);
+void pool_keys(Stream& stream, const KeyArguments& arguments);
+void average_keys(Stream& stream, const KeyArguments& arguments);
+void hide_tokens(Stream& stream, const KeyArguments& arguments);
+
+/// Marks the tokens that heads keep (keep.cu).
+void select_kept(Stream& stream, const KeepArguments& arguments);
+
 /// Weighs every key of `replicates` replicates and writes rows of partial sums: sums of each head
 /// (sums.cu), sums over pairs of heads (pair_sums.cu), the noise of the ensemble (ensemble.cu).
 void sum_weights(Stream& stream, Microkernel microkernel, const WeighArguments& arguments,

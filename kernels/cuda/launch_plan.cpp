@@ -51,18 +51,17 @@ bool products_are_accurate(const Plan& plan) {
   return true;
 }
 
-Microkernel choose_microkernel(const Plan& plan, const LaunchLimits& limits) {
+/// \param k coordinates of a key
+Microkernel choose_microkernel(const Plan& plan, int k, const LaunchLimits& limits) {
   const auto norm_coefficient = norm_coefficient_of(plan.kernel);
   const bool only_products = norm_coefficient == 0.0;
   const bool products = only_products || (norm_coefficient && products_are_accurate(plan));
   if (plan.queries < 3) return Microkernel::any;
-  if (plan.k <= 2 && !only_products) return Microkernel::distances2;
-  if (plan.k <= 4) return products ? Microkernel::dots4 : Microkernel::distances4;
-  if (plan.k <= 8) return products ? Microkernel::dots8 : Microkernel::distances8;
-  if (!products || limits.no_tensor_cores || plan.k > 64) return Microkernel::any;
-  return plan.k <= 16   ? Microkernel::tensor16
-         : plan.k <= 32 ? Microkernel::tensor32
-                        : Microkernel::tensor64;
+  if (k <= 2 && !only_products) return Microkernel::distances2;
+  if (k <= 4) return products ? Microkernel::dots4 : Microkernel::distances4;
+  if (k <= 8) return products ? Microkernel::dots8 : Microkernel::distances8;
+  if (!products || limits.no_tensor_cores || k > 64) return Microkernel::any;
+  return k <= 16 ? Microkernel::tensor16 : k <= 32 ? Microkernel::tensor32 : Microkernel::tensor64;
 }
 
 int padded_k_of(Microkernel microkernel, int k) {
@@ -266,19 +265,21 @@ std::vector<double> projected_queries(const Plan& plan) {
 }
 
 LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
-  LaunchPlan launch;
+  LaunchPlan launch(plan);
   const bool conditional = plan.estimator == Estimator::conditional;
   const bool pairwise = plan.moments == MomentMode::pairwise;
-  const bool constant =
-      std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
   launch.totals = {.heads = plan.heads,
                    .pairs = conditional && (pairwise || plan.heads <= max_pair_heads),
-                   .scaled = conditional && !constant,
+                   .scaled = conditional && !has_constant_noise(plan),
                    .ensemble = conditional && !pairwise && plan.heads > max_pair_heads};
-  launch.padded_n =
-      divide_up<std::int64_t>(static_cast<std::int64_t>(plan.n), tile_keys) * tile_keys;
-  launch.slice_replicates = static_cast<int>(std::max<std::int64_t>(
-      1, std::min(limits.slice_points, std::int64_t{1} << 30) / launch.padded_n));
+  const auto whole_tiles = [](std::uint64_t points) {
+    return divide_up<std::int64_t>(static_cast<std::int64_t>(points), tile_keys) * tile_keys;
+  };
+  launch.padded_n = whole_tiles(launch.tokens.tokens);
+  launch.padded_points = launch.tokens.separate ? whole_tiles(launch.tokens.points) : 0;
+  launch.slice_replicates = static_cast<int>(
+      std::max<std::int64_t>(1, std::min(limits.slice_points, std::int64_t{1} << 30) /
+                                    std::max(launch.padded_n, launch.padded_points)));
   launch.slice_points = launch.slice_replicates * launch.padded_n;
   launch.pair_tile = !launch.totals.pairs ? 0
                      : plan.heads <= 2    ? 2
@@ -286,11 +287,24 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
                      : plan.heads <= 8    ? 8
                                           : 16;
 
+  const std::optional<double> norm_coefficient = norm_coefficient_of(plan.kernel);
+  launch.fallback_only = !plan.mechanism.keep.off();
+  // The fallback weighs only what a head sees.
+  launch.masks = !launch.tokens.seen.empty() && !launch.fallback_only;
+  if (norm_coefficient && *norm_coefficient != 0 && !plan.mechanism.levels.off()) {
+    launch.extra_row = ExtraRow::prior;
+  } else if (norm_coefficient == 0.0 && launch.masks) {
+    launch.extra_row = ExtraRow::mask;
+  }
+  const int k = plan.k + (launch.extra_row == ExtraRow::none ? 0 : 1);
+  launch.padded_k = k;
+  if (launch.fallback_only) return launch;
+
   // One query per thread fits where four do not.
   launch.fallback_only = true;
-  for (const Microkernel m : {choose_microkernel(plan, limits), Microkernel::any}) {
+  for (const Microkernel m : {choose_microkernel(plan, k, limits), Microkernel::any}) {
     launch.microkernel = m;
-    launch.padded_k = padded_k_of(m, plan.k);
+    launch.padded_k = padded_k_of(m, k);
     const Tiler tiler(plan, limits, m, launch.padded_k, launch.padded_n);
     const auto weigh = launch.totals.pairs ? tiler.pairs(launch.pair_tile) : tiler.sums();
     const auto ensemble = launch.totals.ensemble ? tiler.ensemble() : Tiling{};

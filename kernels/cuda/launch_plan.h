@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/token_layout.h"
 #include "kernels/hd.h"
 #include "kernels/plan.h"
 
@@ -98,16 +99,32 @@ struct TotalsLayout {
   HEADLAB_HD int size() const { return ensemble_noise() + (ensemble ? 1 : 0); }
 };
 
+/// Coordinate that the keys of a head have after their own, so that the kernels that weigh keys
+/// need not know why a weight is smaller.
+enum class ExtraRow {
+  none,
+  prior,  ///< of `levels` with distances: sqrt(D_i); 0 in the queries
+  mask    ///< of heads that see different tokens, with products: far below 0 where the head does
+          ///< not see a token; 1 in the queries. With distances such a key is far away.
+};
+
 struct LaunchPlan {
+  explicit LaunchPlan(const Plan& plan) : tokens(plan) {}
+
+  TokenLayout tokens;
+  ExtraRow extra_row = ExtraRow::none;
+  bool masks = false;  ///< heads see different tokens, and tiles of keys hold those of all
   Microkernel microkernel = Microkernel::any;
   int padded_k = 1;
-  std::int64_t padded_n = tile_keys;
-  int slice_replicates = 1;  ///< whose keys come out of one matrix product
+  std::int64_t padded_n = tile_keys;  ///< of tokens
+  int slice_replicates = 1;           ///< whose keys come out of one matrix product
   std::int64_t slice_points = tile_keys;
+  std::int64_t padded_points = 0;  ///< of points that are kept apart
   TotalsLayout totals;
   /// Heads of the triangles of pairs that a thread sums: 2, 4, 8, or 16 for tiles of 8 by 8.
   int pair_tile = 0;
-  /// More heads than the pair sums are written for: every query takes the fallback.
+  /// Every query takes the fallback: with stage `keep`, and with more heads than the pair sums are
+  /// written for.
   bool fallback_only = false;
   Tiling weigh;     ///< sums or pair sums
   Tiling ensemble;  ///< second pass of the aggregate moments

@@ -136,15 +136,19 @@ WindowCounters CudaWorker::windows(std::uint64_t done, std::uint64_t node) const
 
 void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& counters) {
   const double unit = constants_.noise_unit;
-  const double noise_factor = std::visit(
-      [&](const auto& noise) { return noise.constant_scale ? noise.sd * noise.sd : unit * unit; },
-      plan_.noise);
+  const Merge& merge = plan_.mechanism.merge;
+  const double of_token = merge.weight(merge.stride) * merge.group_weight();
+  const double noise_factor =
+      has_constant_noise(plan_)
+          ? std::visit([](const auto& noise) { return noise.sd * noise.sd; }, plan_.noise) *
+                of_token
+          : unit * unit;
   const auto done = static_cast<std::size_t>(counters.first);
   statistics(*stream_, {.totals = launch_.totals,
                         .layout = layout_,
                         .sums = batch_.totals(),
                         .head_weights = constants_.head_weights.data(),
-                        .centre = static_cast<double>(constants_.value_centre),
+                        .centre = constants_.token_centre,
                         .noise_factor = noise_factor,
                         .statistics = statistics_.as<double>() + done * layout_.statistics(),
                         .replicates = count,

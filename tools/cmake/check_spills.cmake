@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D "OBJECTS=FILE|FILE..." -D SCRATCH=FILE -P check_spills.cmake: prints a table of the report of
 # ptxas -v on each kernel, which tools/cmake/keep_ptxas_log keeps next to the object file. Fails where a
-# kernel that weighs keys (sums_kernel, pair_sums_kernel, ensemble_kernel) or learns heads
+# kernel that weighs keys (sums_kernel, pair_sums_kernel, ensemble_kernel, select_kernel) or learns heads
 # (estimate_kernel, gradient_kernel, product_kernel) has local memory: its inner loop would wait for it.
 cmake_minimum_required(VERSION 3.25)
 find_program(filter NAMES c++filt cu++filt)
@@ -31,7 +31,7 @@ foreach(log IN LISTS logs)
         set(shared ${CMAKE_MATCH_1})
       endif()
       string(APPEND table "${gpu}\t${registers}\t${spilled}\t${stack}\t${shared}\t${kernel}\n")
-      if(kernel MATCHES "(sums|ensemble|estimate|gradient|product)_kernel")
+      if(kernel MATCHES "(sums|ensemble|select|estimate|gradient|product)_kernel")
         math(EXPR checked "${checked} + 1")
         if(stack GREATER 0 OR spilled GREATER 0)
           string(APPEND wrong "${gpu} ${kernel}: ${spilled} bytes spilled, ${stack} bytes of stack\n")

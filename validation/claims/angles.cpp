@@ -6,8 +6,6 @@
 //   C_hl = s2 n sum_alpha prod_j (cos t_j)^|alpha_j| G_alpha^2
 // at every n and k. So C increases in every cos^2 t_j, and is s2/n at right angles. At a fixed
 // query off the centre this is false, and the floor s2/n needs independent projected keys.
-#include <cmath>
-
 #include "validation/claims/claim.h"
 #include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
@@ -15,23 +13,16 @@
 namespace headlab {
 namespace {
 
-/// s2/n: the covariance of heads with nothing in common but the mean.
-double floor_of(Experiment& experiment, std::size_t which) {
-  const Condition& condition = experiment.condition(which);
-  const double sd = std::visit([](const auto& law) { return law.sd; }, condition.noise);
-  return sd * sd / static_cast<double>(condition.n);
-}
-
 /// The conditions turn one angle after the other towards 0, the first has right angles alone.
 std::vector<Finding> increases(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 1; i < experiment.conditions(); ++i) {
-    finding.comparisons.push_back(
-        at_least_zero("n C/s2 of angles " + experiment.condition(i).swept.at(0) + " less that of " +
-                          experiment.condition(i - 1).swept.at(0),
-                      experiment.observed(i).head_covariance_mean -
-                          experiment.observed(i - 1).head_covariance_mean,
-                      floor_of(experiment, i), experiment.margin(), experiment.node_counts()));
+    finding.comparisons.push_back(at_least_zero(
+        "n C/s2 of angles " + experiment.condition(i).swept.at(0) + " less that of " +
+            experiment.condition(i - 1).swept.at(0),
+        experiment.observed(i).head_covariance_mean -
+            experiment.observed(i - 1).head_covariance_mean,
+        noise_floor(experiment.condition(i)), experiment.margin(), experiment.node_counts()));
   }
   return {std::move(finding)};
 }
@@ -41,7 +32,7 @@ std::vector<Finding> floor_holds(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const std::vector<std::string>& swept = experiment.condition(i).swept;
-    const double floor = floor_of(experiment, i);
+    const double floor = noise_floor(experiment.condition(i));
     finding.comparisons.push_back(
         equal_to("n C/s2 at right angles, less 1" + (swept.empty() ? "" : ", " + swept.front()),
                  experiment.observed(i).head_covariance_mean, floor, floor, experiment.margin(),
@@ -52,7 +43,7 @@ std::vector<Finding> floor_holds(Experiment& experiment) {
 
 std::vector<Finding> increases_to_floor(Experiment& experiment) {
   std::vector<Finding> findings = increases(experiment);
-  const double floor = floor_of(experiment, 0);
+  const double floor = noise_floor(experiment.condition());
   findings[0].comparisons.push_back(equal_to("n C/s2 at right angles, less 1",
                                              experiment.observed(0).head_covariance_mean, floor,
                                              floor, experiment.margin(), experiment.node_counts()));
@@ -66,7 +57,7 @@ std::vector<Finding> orthogonal_is_best(Experiment& experiment) {
   finding.comparisons.push_back(at_least_zero(
       "n C/s2 of the smaller angle less that at right angles",
       experiment.observed(1).head_covariance_mean - experiment.observed(0).head_covariance_mean,
-      floor_of(experiment, 0), experiment.margin(), experiment.node_counts()));
+      noise_floor(experiment.condition()), experiment.margin(), experiment.node_counts()));
   finding.counterexample = counterexample_of(experiment, 0, 1);
   return {std::move(finding)};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A claim of the theory, as something that can come out wrong. To add one write its file
-/// next to this one, list it in claims.cpp, give each of its forms a scenario under
-/// scenarios/claims/, and test that a fault turns its verdict.
+/// \file A claim of the theory, as something that can come out wrong. To add one write a scenario
+/// under scenarios/claims/ that states it (stated_claim.h), and test that a fault turns its
+/// verdict. What a scenario cannot state is a file next to this one, listed in claims.cpp, with a
+/// scenario for each of its forms.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +39,9 @@ struct ClaimForm {
   std::string statement;    ///< what is claimed
   std::string assumptions;  ///< under which it is
   std::string refuted_by;   ///< what would refute it
+  std::string origin = {};  ///< whose claim it is, where that is said
   /// The comparisons at the replicates simulated so far: the same ones, in the same order, at every
-  /// look.
+  /// look. Empty in claims() for a form that a scenario states.
   std::function<std::vector<Finding>(Experiment& experiment)> examine;
 };
 
@@ -54,7 +56,7 @@ const std::vector<Claim>& claims();
 /// The claim called `name`; throws InvalidInput with the nearest name for one that does not exist.
 const Claim& find_claim(const std::string& name);
 
-/// The form of a claim called `form`; throws InvalidInput.
+/// The form of a claim called `form`, which no scenario states; throws InvalidInput.
 const ClaimForm& find_form(const Claim& claim, const std::string& form);
 
 }  // namespace headlab

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/scenario.h"
 #include "validation/claims/claim.h"
+#include "validation/claims/claim_scenarios.h"
+#include "validation/claims/stated_claim.h"
 
 namespace headlab {
 
@@ -25,21 +30,44 @@ Claim allocation_claim();
 Claim scaling_law_claim();
 Claim specialization_claim();
 
+namespace {
+
+/// Adds the forms that scenarios state to the claims they are of, or as claims of their own.
+void add_stated(std::vector<Claim>& all) {
+  for (const ClaimScenario& file : claim_scenarios()) {
+    const Scenario scenario = parse_scenario(file.text, file.file);
+    if (!states_claims(scenario)) continue;
+    StatedClaims stated = read_stated_claims(scenario);
+    auto claim = std::ranges::find(all, stated.name, &Claim::name);
+    if (claim == all.end()) claim = all.insert(claim, Claim{.name = stated.name, .forms = {}});
+    for (StatedClaim& one : stated.all) {
+      one.form.examine = nullptr;
+      claim->forms.push_back(std::move(one.form));
+    }
+  }
+}
+
+}  // namespace
+
 const std::vector<Claim>& claims() {
-  static const std::vector<Claim> all = {identity_claim(),
-                                         decomposition_claim(),
-                                         variance_floor_claim(),
-                                         angles_claim(),
-                                         log_correlation_claim(),
-                                         temperature_claim(),
-                                         hdi_claim(),
-                                         weights_claim(),
-                                         output_projection_claim(),
-                                         self_attention_claim(),
-                                         isomorphism_claim(),
-                                         allocation_claim(),
-                                         scaling_law_claim(),
-                                         specialization_claim()};
+  static const std::vector<Claim> all = [] {
+    std::vector<Claim> in_order = {identity_claim(),
+                                   decomposition_claim(),
+                                   variance_floor_claim(),
+                                   angles_claim(),
+                                   log_correlation_claim(),
+                                   temperature_claim(),
+                                   hdi_claim(),
+                                   weights_claim(),
+                                   output_projection_claim(),
+                                   self_attention_claim(),
+                                   isomorphism_claim(),
+                                   allocation_claim(),
+                                   scaling_law_claim(),
+                                   specialization_claim()};
+    add_stated(in_order);
+    return in_order;
+  }();
   return all;
 }
 
@@ -55,6 +83,7 @@ const Claim& find_claim(const std::string& name) {
 const ClaimForm& find_form(const Claim& claim, const std::string& form) {
   std::vector<std::string> names;
   for (const ClaimForm& one : claim.forms) {
+    if (!one.examine) continue;
     if (one.name == form) return one;
     names.push_back(one.name);
   }

@@ -2,6 +2,7 @@
 // Every claim with a fault in the simulated world, so that what is claimed of the world as
 // it should be no longer holds there: the verdict has to turn.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
 #include <string>
@@ -11,23 +12,24 @@
 #include "engine/files/error.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/claim_scenarios.h"
+#include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {
 namespace {
 
-/// Verdict on one built-in scenario, for one index where it has several.
-Verdict verdict_on(const std::string& file, const std::string& index,
+/// Verdict on one built-in scenario, for one index or one stated form where it has several.
+Verdict verdict_on(const std::string& file, const std::string& which,
                    const std::function<void(Plan&)>& fault) {
   for (const ClaimScenario& scenario : claim_scenarios()) {
     if (scenario.file != "scenarios/claims/" + file + ".toml") continue;
     const Validation result =
         validate_scenario(scenario.text, {.threads = 2}, {.substitutes = {.fault = fault}});
     for (const VerdictRow& row : result.rows) {
-      if (row.index == index) return row.verdict;
+      if (row.index == which || row.form == which) return row.verdict;
     }
   }
-  ADD_FAILURE() << "no scenario " << file << " with index \"" << index << "\"";
+  ADD_FAILURE() << "no scenario " << file << " with \"" << which << "\"";
   return Verdict::unresolved;
 }
 
@@ -35,7 +37,7 @@ Verdict verdict_on(const std::string& file, const std::string& index,
 struct Fault {
   std::string claim;
   std::string scenario;  ///< file name without folder and ending
-  std::string index;
+  std::string which;     ///< index, or form that the scenario states; or empty
   Verdict honest;
   Verdict faulty;
   std::string error;
@@ -68,6 +70,27 @@ void align(Plan& plan) {
 
 void align_right_angles(Plan& plan) {
   if (at_right_angles(plan)) align(plan);
+}
+
+void set_noise(Plan& plan, double sd) {
+  std::visit([&](auto& law) { law.sd = sd; }, plan.noise);
+}
+
+/// The plain head in place of one that keeps some weights.
+void keep_all(Plan& plan) {
+  plan.mechanism.keep = {};
+}
+
+/// Every head sees every token.
+void see_all(Plan& plan) {
+  plan.mechanism.seen.clear();
+}
+
+/// The newer half of what a head sees, where that is not everything.
+void see_half(Plan& plan) {
+  for (SeenTokens& seen : plan.mechanism.seen) {
+    if (seen.count() < plan.n) seen.begin += seen.count() / 2;
+  }
 }
 
 const Fault faults[] = {
@@ -119,6 +142,93 @@ const Fault faults[] = {
      [](Plan& plan) {
        if (plan.heads == 64) scale_bandwidth(plan, 0.6);
      }},
+    {"angles", "angles_mechanism", "mechanism, stage by stage", Verdict::supported,
+     Verdict::refuted, "heads at right angles see the same", align_right_angles},
+    {"angles", "angles_transform", "transform", Verdict::refuted, Verdict::supported,
+     "heads see the same whatever their angles", align},
+    {"angles", "angles_union", "union", Verdict::refuted, Verdict::supported,
+     "heads keep their own weights", [](Plan& plan) { plan.mechanism.keep.shared = false; }},
+    {"angles", "angles_union", "keep without union", Verdict::supported, Verdict::refuted,
+     "heads keep what any keeps", [](Plan& plan) { plan.mechanism.keep.shared = true; }},
+    {"hdi", "hdi_sparsity", "sparsity", Verdict::refuted, Verdict::supported, "nothing is dropped",
+     keep_all},
+    {"hdi", "hdi_sparsity", "sparsity, premise", Verdict::supported, Verdict::refuted,
+     "nothing is dropped", keep_all},
+    {"hdi", "hdi_windows", "windows", Verdict::refuted, Verdict::supported, "windows of everything",
+     see_all},
+    {"hdi", "hdi_windows", "windows, premise", Verdict::supported, Verdict::refuted,
+     "windows of everything", see_all},
+    {"context", "context_softmax", "splitting, softmax", Verdict::supported, Verdict::refuted,
+     "windows of a quarter", see_half},
+    {"context", "context_gaussian_one", "splitting, Gaussian of dimension 1", Verdict::refuted,
+     Verdict::supported, "windows of everything", see_all},
+    {"context", "context_gaussian_six", "splitting, Gaussian of dimension 6", Verdict::supported,
+     Verdict::refuted, "windows of a quarter", see_half},
+    {"merging", "merging_price", "price", Verdict::refuted, Verdict::supported, "nothing is merged",
+     [](Plan& plan) {
+       if (!plan.mechanism.merge.off()) scale_temperature(plan, 2);
+       plan.mechanism.merge = {};
+     }},
+    {"merging", "merging_price", "price, premise", Verdict::supported, Verdict::refuted,
+     "nothing is merged, at the temperature of merged points",
+     [](Plan& plan) { plan.mechanism.merge = {}; }},
+    {"merging", "merging_curved", "curved truth", Verdict::refuted, Verdict::supported,
+     "nothing is merged", [](Plan& plan) { plan.mechanism.merge = {}; }},
+    {"merging", "merging_reduction", "reduction", Verdict::supported, Verdict::refuted,
+     "the bandwidth of merged heads 5 % off",
+     [](Plan& plan) {
+       if (!plan.mechanism.merge.off()) scale_bandwidth(plan, 1.05);
+     }},
+    {"levels", "levels_softmax", "softmax, independent keys", Verdict::refuted, Verdict::supported,
+     "keys at one scale",
+     [](Plan& plan) {
+       if (!plan.mechanism.levels.off()) scale_temperature(plan, 4.0 / 3);
+       plan.mechanism.levels = {};
+     }},
+    {"levels", "levels_softmax", "softmax, premise", Verdict::supported, Verdict::refuted,
+     "keys at one scale, at the temperature of two",
+     [](Plan& plan) { plan.mechanism.levels = {}; }},
+    {"levels", "levels_gaussian", "Gaussian", Verdict::refuted, Verdict::supported,
+     "keys at one scale",
+     [](Plan& plan) {
+       if (!plan.mechanism.levels.off()) scale_bandwidth(plan, 0.1317 / 0.2);
+       plan.mechanism.levels = {};
+     }},
+    {"levels", "levels_gaussian", "Gaussian, premise", Verdict::supported, Verdict::refuted,
+     "keys at one scale, with the bandwidth of two",
+     [](Plan& plan) { plan.mechanism.levels = {}; }},
+    {"dropping", "dropping_error", "error", Verdict::refuted, Verdict::supported,
+     "nothing is dropped", keep_all},
+    {"dropping", "dropping_noise", "noise", Verdict::supported, Verdict::refuted,
+     "the head of 5 weights keeps all",
+     [](Plan& plan) {
+       if (!plan.mechanism.keep.off() && plan.mechanism.keep.top[0] == 5) keep_all(plan);
+     }},
+    {"fusion", "fusion_additive", "additive, early", Verdict::refuted, Verdict::supported,
+     "little noise in the noisy setting",
+     [](Plan& plan) {
+       if (plan.n == 400) set_noise(plan, 0.1);
+     }},
+    {"fusion", "fusion_additive", "additive, late", Verdict::refuted, Verdict::supported,
+     "noise and a narrow window in the other setting",
+     [](Plan& plan) {
+       if (plan.n == 400) return;
+       set_noise(plan, 4);
+       scale_bandwidth(plan, 0.4);
+     }},
+    {"fusion", "fusion_product", "product", Verdict::supported, Verdict::refuted,
+     "heads that see both modalities",
+     [](Plan& plan) {
+       plan.projections = {0.6, 0.8, -0.8, 0.6};
+     }},
+    {"autocorrelation", "autocorrelation", "noise", Verdict::refuted, Verdict::supported,
+     "more noise on dependent points",
+     [](Plan& plan) {
+       if (plan.ar1) set_noise(plan, std::sqrt(19.0));
+     }},
+    {"autocorrelation", "autocorrelation", "signal", Verdict::refuted, Verdict::supported,
+     "noise in place of the signal, more on dependent points",
+     [](Plan& plan) { set_noise(plan, plan.ar1 ? 20 * std::sqrt(19.0) : 20); }},
     {"allocation", "allocation_tuned_additive", "", Verdict::supported, Verdict::refuted,
      "the allocation in between is mistuned",
      [](Plan& plan) {
@@ -136,17 +246,20 @@ class Faulty : public testing::TestWithParam<Fault> {};
 
 TEST_P(Faulty, WorldTurnsTheVerdict) {
   const Fault& fault = GetParam();
-  EXPECT_STREQ(verdict_text(verdict_on(fault.scenario, fault.index, nullptr)),
+  EXPECT_STREQ(verdict_text(verdict_on(fault.scenario, fault.which, nullptr)),
                verdict_text(fault.honest));
-  EXPECT_STREQ(verdict_text(verdict_on(fault.scenario, fault.index, fault.apply)),
+  EXPECT_STREQ(verdict_text(verdict_on(fault.scenario, fault.which, fault.apply)),
                verdict_text(fault.faulty))
       << fault.error;
 }
 
 INSTANTIATE_TEST_SUITE_P(Claims, Faulty, testing::ValuesIn(faults),
                          [](const testing::TestParamInfo<Fault>& test) {
-                           return test.param.scenario +
-                                  (test.param.index.empty() ? "" : "_" + test.param.index);
+                           std::string name = test.param.scenario;
+                           if (!test.param.which.empty()) name += "_" + test.param.which;
+                           std::ranges::replace_if(
+                               name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
                          });
 
 TEST(Claims, RefuseQueriesThatAreDrawnAgain) {
@@ -173,8 +286,24 @@ TEST(Claims, EachHasAFaultAndAScenarioForEveryForm) {
   std::set<std::string> faulty;
   for (const Fault& fault : faults) faulty.insert(fault.claim);
   std::set<std::pair<std::string, std::string>> forms;
-  for (const ClaimScenario& scenario : claim_scenarios()) {
-    const ClaimSection section = read_claim_section(parse_scenario(scenario.text, scenario.file));
+  for (const ClaimScenario& file : claim_scenarios()) {
+    const Scenario scenario = parse_scenario(file.text, file.file);
+    if (states_claims(scenario)) {
+      const StatedClaims stated = read_stated_claims(scenario);
+      for (const StatedClaim& one : stated.all) {
+        EXPECT_TRUE(forms.insert({stated.name, one.form.name}).second) << one.form.name;
+        EXPECT_FALSE(one.form.origin.empty() || one.expected.empty()) << one.form.name;
+        EXPECT_TRUE(std::ranges::any_of(faults,
+                                        [&](const Fault& fault) {
+                                          return file.file == "scenarios/claims/" + fault.scenario +
+                                                                  ".toml" &&
+                                                 fault.which == one.form.name;
+                                        }))
+            << file.file << ", " << one.form.name;
+      }
+      continue;
+    }
+    const ClaimSection section = read_claim_section(scenario);
     forms.insert({section.name, section.form});
   }
   for (const Claim& claim : claims()) {
@@ -183,6 +312,16 @@ TEST(Claims, EachHasAFaultAndAScenarioForEveryForm) {
       EXPECT_TRUE(forms.contains({claim.name, form.name})) << claim.name << ", " << form.name;
       EXPECT_FALSE(form.statement.empty() || form.assumptions.empty() || form.refuted_by.empty());
     }
+  }
+}
+
+// A seed of its own: scenarios that share theirs are wrong together.
+TEST(Claims, StatedOnesHaveSeedsOfTheirOwn) {
+  std::set<std::uint64_t> seeds;
+  for (const ClaimScenario& file : claim_scenarios()) {
+    const Scenario scenario = parse_scenario(file.text, file.file);
+    if (!states_claims(scenario)) continue;
+    EXPECT_TRUE(seeds.insert(scenario.conditions.front().seed).second) << file.file;
   }
 }
 

@@ -31,6 +31,11 @@ ClaimSection read_claim_section(const Scenario& scenario) {
   return section;
 }
 
+double noise_floor(const Condition& condition) {
+  const double sd = std::visit([](const auto& law) { return law.sd; }, condition.noise);
+  return sd * sd / static_cast<double>(condition.n);
+}
+
 Experiment::Experiment(Scenario scenario, ClaimSection section, Session session,
                        Substitutes substitutes)
     : scenario_(std::move(scenario)),

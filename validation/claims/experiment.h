@@ -32,6 +32,10 @@ struct ClaimSection {
 /// incomplete.
 ClaimSection read_claim_section(const Scenario& scenario);
 
+/// s2/n: the noise variance of a mean of all n responses, and the noise covariance of two heads
+/// that have nothing else in common. With noise that depends on x, s is that where it is least.
+double noise_floor(const Condition& condition);
+
 /// Thrown where no closed form covers a scenario well enough: the verdict is "limited by theory".
 class ClosedFormDeclines : public InvalidInput {
  public:

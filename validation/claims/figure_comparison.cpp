@@ -38,11 +38,18 @@ FigureComparison with_counterexample(Experiment& experiment, Comparison comparis
 
 }  // namespace
 
-const Jackknifed& observed(Experiment& experiment, const FigureAt& side) {
+double unit_of(const Experiment& experiment, const FigureAt& side) {
+  if (!side.noise_unit) return 1;
+  const double floor = noise_floor(experiment.condition(side.condition));
+  if (floor == 0) reject(side.location, side.key, "has the unit s2/n, which is 0 without noise");
+  return floor;
+}
+
+Jackknifed observed(Experiment& experiment, const FigureAt& side) {
   const Jackknifed* figure =
       find_figure<Jackknifed>(experiment.observed(side.condition), side.figure);
   if (figure == nullptr || !std::isfinite(figure->value)) reject_undefined(side, experiment);
-  return *figure;
+  return side.noise_unit ? *figure / unit_of(experiment, side) : *figure;
 }
 
 Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b) {

@@ -19,8 +19,9 @@ struct FigureAt {
   FigureName figure;
   std::size_t condition = 0;
   Location location;
-  std::string key;   ///< "claim.compare[0].less"
-  std::string text;  ///< "mse at heads.count = 4"
+  std::string key;          ///< "claim.compare[0].less"
+  std::string text;         ///< "mse at heads.count = 4"
+  bool noise_unit = false;  ///< the figure is a variance, in units of s2/n
 };
 
 /// How far from the letter a claim may be.
@@ -35,8 +36,11 @@ struct FigureComparison {
   std::optional<Counterexample> counterexample = {};
 };
 
-/// The figure as simulated so far; throws InvalidInput where the condition has none.
-const Jackknifed& observed(Experiment& experiment, const FigureAt& side);
+/// What the figure is divided by: 1, or s2/n of its condition. Throws InvalidInput where that is 0.
+double unit_of(const Experiment& experiment, const FigureAt& side);
+
+/// The figure as simulated so far, in its unit; throws InvalidInput where the condition has none.
+Jackknifed observed(Experiment& experiment, const FigureAt& side);
 
 /// a - b; 0 where the two differ by no more than 64 units of rounding. Conditions that are equal by
 /// algebra differ by rounding, with a standard error of rounding, which a margin of 0 leaves open.

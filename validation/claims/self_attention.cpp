@@ -35,7 +35,7 @@ double distance(const Plan& plan, int head) {
   return std::sqrt(square);
 }
 
-std::vector<Finding> closed_form(Experiment& experiment) {
+std::vector<Finding> has_closed_form(Experiment& experiment) {
   static const AlteredBackend backend(query_is_a_key);
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
@@ -80,7 +80,7 @@ Claim self_attention_claim() {
                      .assumptions = "X ~ N(0, I), Gaussian kernel, noise alone of constant "
                                     "variance, at a fixed query.",
                      .refuted_by = "A variance or covariance beyond the margin of its closed form.",
-                     .examine = closed_form}}};
+                     .examine = has_closed_form}}};
 }
 
 }  // namespace headlab

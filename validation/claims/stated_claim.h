@@ -14,8 +14,14 @@ namespace headlab {
 /// A claim of a scenario's own.
 struct StatedClaim {
   ClaimForm form;
-  double margin = 0;          ///< as written: absolute, or relative
+  double margin = 0;          ///< as written: absolute, relative, or in units of s2/n
   std::string expected = {};  ///< verdict fixed beforehand; empty: none
+};
+
+/// Those of one scenario.
+struct StatedClaims {
+  std::string name;  ///< [claim] name, or that of the scenario: what the claims are forms of
+  std::vector<StatedClaim> all;
 };
 
 /// Number of tables [[claim.compare]] of the scenario.
@@ -28,6 +34,6 @@ inline bool states_claims(const Scenario& scenario) {
 
 /// Reads them, in their order; throws InvalidInput with one line that says where, for a figure that
 /// does not exist, a condition that is not in the sweep or not the only one, a missing margin.
-std::vector<StatedClaim> read_stated_claims(const Scenario& scenario);
+StatedClaims read_stated_claims(const Scenario& scenario);
 
 }  // namespace headlab

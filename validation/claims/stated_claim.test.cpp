@@ -184,6 +184,46 @@ TEST(StatedClaims, OneVerdictEachWithAllComparisons) {
   EXPECT_FALSE(validation.rows[1].as_expected());
 }
 
+// n C / s2 = 1 at right angles, whatever n and s2; in the figure's own unit that is another number.
+TEST(StatedClaims, UnitOfTheNoise) {
+  std::string text = world;
+  text.replace(text.find("sd = 1.0"), 8, "sd = 3.0");
+  const std::string of =
+      "of = " + one_figure("head_covariance_mean", 2, "orthogonal") + "\nequals = 1\nmargin = 0.05";
+  const auto verdict = [&](const std::string& claim) {
+    return validate_scenario(text + compare(claim), {.threads = 2}).rows.at(0);
+  };
+  EXPECT_EQ(verdict(of).verdict, Verdict::refuted);
+  const VerdictRow row = verdict(of + "\nunit = \"s2/n\"");
+  EXPECT_EQ(row.verdict, Verdict::supported);
+  EXPECT_NEAR(row.decisive.observed, 1, 0.05);
+  // The closed form has the same unit.
+  const VerdictRow form = verdict("of = " + one_figure("head_covariance_mean", 2, "orthogonal") +
+                                  "\nequals_theory = \"exact\"\nmargin = 0.05\nunit = \"s2/n\"");
+  EXPECT_EQ(form.verdict, Verdict::supported);
+  EXPECT_NEAR(form.decisive.expected, 1, 1e-3);
+  text.replace(text.find("sd = 3.0"), 8, "sd = 0.0");
+  EXPECT_THROW(verdict(of + "\nunit = \"s2/n\""), InvalidInput);
+}
+
+TEST(StatedClaims, SayWhoseTheyAreAndUnderWhatTheyHold) {
+  const std::string body = "of = " + mse(2, "aligned") + "\nat_most = 1\nmargin = 0\n";
+  const VerdictRow plain = verdicts_on(compare(body)).rows.at(0);
+  EXPECT_EQ(plain.claim, "conjecture");
+  EXPECT_EQ(plain.origin, "");
+  const VerdictRow row =
+      verdicts_on("[claim]\nname = \"group\"\n" +
+                  compare(body + "statement = \"s\"\nassumptions = \"a\"\nrefuted_by = "
+                                 "\"r\"\norigin = \"o\""))
+          .rows.at(0);
+  EXPECT_EQ(row.claim, "group");
+  EXPECT_EQ(row.form, "claim");
+  EXPECT_EQ(row.statement, "s");
+  EXPECT_EQ(row.assumptions, "a");
+  EXPECT_EQ(row.refuted_by, "r");
+  EXPECT_EQ(row.origin, "o");
+}
+
 // Conditions share their draws: the difference is known far better than its terms.
 TEST(StatedClaims, ConditionsArePaired) {
   const Comparison effect =
@@ -236,6 +276,34 @@ void expect_replays(const Counterexample& counterexample) {
   EXPECT_NEAR(counterexample.difference.value,
               counterexample.first.value - counterexample.second.value, 1e-15);
   EXPECT_EQ(counterexample.z, counterexample.difference.value / counterexample.difference.mcse);
+}
+
+TEST(StatedClaims, ComparisonsJoinedIntoOneVerdict) {
+  const std::string good =
+      "{ less = " + mse(2, "orthogonal") + ", than = " + mse(2, "aligned") + " }";
+  const std::string bad =
+      "{ less = " + mse(2, "aligned") + ", than = " + mse(2, "orthogonal") + " }";
+  const std::string tie =
+      "{ equal = [" + mse(2, "aligned") + ", " + mse(4, "aligned") + "], margin = 1e-9 }";
+  const std::string margin = "\nmargin = { relative = 0.005 }";
+  const VerdictRow both =
+      verdicts_on(compare("all = [" + good + ", " + tie + "]" + margin)).rows.at(0);
+  EXPECT_EQ(both.verdict, Verdict::supported);
+  ASSERT_EQ(both.effects.size(), 2u);
+  EXPECT_EQ(both.effects[0].margin, 0.005);
+  EXPECT_EQ(both.effects[1].margin, 1e-9);
+  for (const std::string& one : {good + ", " + bad, bad + ", " + good}) {
+    const VerdictRow row = verdicts_on(compare("all = [" + one + "]" + margin)).rows.at(0);
+    EXPECT_EQ(row.verdict, Verdict::refuted) << one;
+    ASSERT_TRUE(row.counterexample) << one;
+    expect_replays(*row.counterexample);
+  }
+  // for_each of the claim holds for each.
+  const std::string each = "{ less = " + orthogonal + ", than = " + aligned + " }";
+  EXPECT_EQ(verdicts_on(compare("all = [" + each + "]\nfor_each = [\"heads.count\"]\nmargin = 0"))
+                .rows.at(0)
+                .effects.size(),
+            3u);
 }
 
 // Every comparison of two conditions has one where it is refuted, of any figure.

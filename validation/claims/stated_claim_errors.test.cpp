@@ -63,9 +63,9 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "\"aligned\" } }\nmargin = 0\nequals = 0",
        "head_bias[0,5] is undefined in condition #3 (2 heads"},
       {"nonsense = 1\nmargin = 0",
-       "claim.compare[0].nonsense: unknown key (allowed: name, statement, less, than, equal, of, "
-       "ratio, equals, at_most, at_least, equals_theory, monotone, argmin, for_each, margin, "
-       "expected)"},
+       "claim.compare[0].nonsense: unknown key (allowed: name, statement, assumptions, "
+       "refuted_by, origin, expected, all, less, than, equal, of, ratio, equals, at_most, "
+       "at_least, equals_theory, monotone, argmin, for_each, margin, unit)"},
       {"less = { figure = \"mse\", where = 3 }" + than + "margin = 0",
        "claim.compare[0].less.where: unknown key (allowed: figure, at)"},
       {"less = { at = { \"heads.subspaces\" = \"aligned\" } }" + than + "margin = 0",
@@ -85,6 +85,18 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "claim.compare[0].margin: is inf, needs a finite number"},
       {"of = " + side + "\nmargin = { relative = nan }\nequals = 1",
        "claim.compare[0].margin.relative: is nan, needs a finite number"},
+      {"of = " + side + "\nmargin = 0\nequals = 1\nunit = \"s2\"", "unit: is \"s2\""},
+      {"all = 3\nmargin = 0", "claim.compare[0].all: needs an array of tables"},
+      {"all = []\nmargin = 0", "claim.compare[0].all: needs an array of tables"},
+      {"all = [3]\nmargin = 0", "claim.compare[0].all[0]"},
+      {"all = [{ of = " + side + ", equals = 1 }]", "claim.compare[0].margin: is missing"},
+      {"all = [{ of = " + side + " }]\nmargin = 0", "claim.compare[0].all[0]: needs one of"},
+      {"all = [{ of = " + side + ", equals = 1, name = \"x\" }]\nmargin = 0",
+       "claim.compare[0].all[0].name: unknown key"},
+      {"all = [{ of = " + side + ", equals = 1, margin = -1 }]\nmargin = 0",
+       "claim.compare[0].all[0].margin: is -1"},
+      {"all = [{ of = " + side + ", equals = 1 }]\nof = " + side + "\nmargin = 0",
+       "claim.compare[0].of: stands next to `all`"},
       {"of = " + side + "\nmargin = {}\nequals = 1",
        "claim.compare[0].margin.relative: is missing"},
       {"of = " + side + "\nmargin = 0\nat_most = inf",
@@ -152,9 +164,9 @@ TEST(StatedClaimErrors, RejectsTablesThatAreNoClaims) {
       {"[claim]\ncompare = []\n", "claim.compare: needs tables - write [[claim.compare]]"},
       {"[claim]\ncompare = 3\n", "claim.compare: needs tables - write [[claim.compare]]"},
       {"[claim]\ncompare = [3]\n", "claim.compare[0]: "},
-      {"[claim]\nname = \"angles\"\n" + compare(body),
-       "claim.name: is of a built-in claim - write it in [[claim.compare]]"},
-      {"[claim]\nmargin = 0.1\n" + compare(body), "claim.margin: is of a built-in claim"}};
+      {"[claim]\nform = \"centre\"\n" + compare(body),
+       "claim.form: is of a claim in the program - write it in [[claim.compare]]"},
+      {"[claim]\nmargin = 0.1\n" + compare(body), "claim.margin: is of a claim in the program"}};
   for (const Case& one : cases) {
     const std::string message = message_of(world + one.claims);
     EXPECT_NE(message.find(one.problem), std::string::npos) << message;

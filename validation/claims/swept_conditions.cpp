@@ -69,9 +69,13 @@ SweptConditions::SweptConditions(const Scenario& scenario) : keys_(scenario.swep
   }
 }
 
+bool SweptConditions::is_swept(const std::string& key) const {
+  return std::ranges::find(keys_, key) != keys_.end();
+}
+
 void SweptConditions::require_swept(const Location& location, const std::string& key,
                                     const std::string& swept) const {
-  if (std::ranges::find(keys_, swept) != keys_.end()) return;
+  if (is_swept(swept)) return;
   reject(location, key,
          "\"" + one_line(swept) + "\" is not swept" +
              (keys_.empty() ? " - there is no [sweep]" : suggestion(swept, keys_)));

@@ -27,6 +27,8 @@ class SweptConditions {
   /// unless the sweep has another of that name.
   std::string text(std::size_t i) const;
 
+  bool is_swept(const std::string& key) const;
+
   /// Throws InvalidInput where the key is not swept.
   void require_swept(const Location& location, const std::string& key,
                      const std::string& swept) const;

@@ -147,20 +147,39 @@ void decide(std::vector<Pending>& pending, Validation& result) {
   }
 }
 
+/// Fills in what the conditions are: one law for all, or that it varies.
+void describe_setting(const Experiment& experiment, VerdictRow& row) {
+  const auto name = [](const auto& law) { return std::string(law.name); };
+  const auto add = [](std::string& common, const std::string& law) {
+    if (common.empty()) common = law;
+    if (common != law) common = varies;
+  };
+  std::vector<std::string> stages;
+  row.queries = experiment.plan().queries;
+  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    const Condition& condition = experiment.condition(i);
+    add(row.kernel, std::visit(name, condition.kernel));
+    add(row.regression, std::visit(name, condition.regression));
+    row.signal |= !std::holds_alternative<ZeroRegression>(condition.regression);
+    if (experiment.plan(i).queries != row.queries) row.queries = 0;
+    for (const std::string& stage : stages_in_force(condition)) {
+      if (std::ranges::count(stages, stage) == 0) stages.push_back(stage);
+    }
+  }
+  row.stages = listed(stages);
+}
+
 /// A row with everything that is known before anything is simulated.
 VerdictRow blank_row(const Experiment& experiment, const ClaimSection& section,
                      const ClaimForm& form) {
   VerdictRow row;
   row.claim = section.name;
   row.form = form.name;
-  const auto name = [](const auto& law) { return std::string(law.name); };
-  row.kernel = std::visit(name, experiment.condition().kernel);
-  row.regression = std::visit(name, experiment.condition().regression);
-  row.queries = experiment.plan().queries;
-  row.signal = !std::holds_alternative<ZeroRegression>(experiment.condition().regression);
+  describe_setting(experiment, row);
   row.statement = form.statement;
   row.assumptions = form.assumptions;
   row.refuted_by = form.refuted_by;
+  row.origin = form.origin;
   row.scenario = experiment.scenario().file;
   row.margin = section.margin;
   return row;
@@ -179,7 +198,7 @@ class Validator {
     result_.machine = session.machine();
   }
 
-  /// Adds a scenario of `form`, by default of the form that its [claim] section names.
+  /// Adds a scenario of `form`, by default of the form that its [claim] section names or states.
   void add(const ClaimScenario& file, const ClaimForm* form = nullptr) {
     add(parse_scenario(file.text, file.file, sets()), form, "");
   }
@@ -218,7 +237,11 @@ class Validator {
     Scenario scenario;
     ClaimSection section;  ///< of a built-in claim, or empty
     std::vector<StudiedForm> forms;
-    std::string argument;  ///< of `headlab validate`
+    std::string file;       ///< the user's, or empty
+    std::string name = {};  ///< of the claim
+
+    /// Of `headlab validate`.
+    const std::string& argument() const { return file.empty() ? name : file; }
   };
 
   std::vector<std::string> sets() const {
@@ -230,7 +253,7 @@ class Validator {
   }
 
   void add(Scenario scenario, const ClaimForm* form, const std::string& file) {
-    ClaimRun run{.scenario = std::move(scenario), .section = {}, .forms = {}, .argument = file};
+    ClaimRun run{.scenario = std::move(scenario), .section = {}, .forms = {}, .file = file};
     if (form == nullptr && states_claims(run.scenario)) {
       const Condition& first = run.scenario.conditions.front();
       if (first.replicates < smallest_scenario) {
@@ -239,8 +262,10 @@ class Validator {
                            " are too few for a verdict (allowed: at least " +
                            std::to_string(smallest_scenario) + ")");
       }
-      for (StatedClaim& stated : read_stated_claims(run.scenario)) {
-        ClaimSection section{.name = first.name,
+      StatedClaims claims = read_stated_claims(run.scenario);
+      run.name = claims.name;
+      for (StatedClaim& stated : claims.all) {
+        ClaimSection section{.name = claims.name,
                              .form = stated.form.name,
                              .expected = {stated.expected},
                              .margin = stated.margin};
@@ -248,7 +273,7 @@ class Validator {
       }
     } else {
       run.section = read_claim_section(run.scenario);
-      if (run.argument.empty()) run.argument = run.section.name;
+      run.name = run.section.name;
       if (form == nullptr) form = &find_form(find_claim(run.section.name), run.section.form);
       run.forms.push_back({*form, run.section});
     }
@@ -280,7 +305,7 @@ class Validator {
         row = blank_row(experiment, one.section, one.form);
         row.expected = one.section.expected[i];
         if (!one.section.indices.empty()) row.index = one.section.indices[i];
-        row.replay = replay(run.argument, seed);
+        row.replay = replay(run.argument(), seed);
       }
     }
     try {
@@ -299,7 +324,7 @@ class Validator {
       for (Pending& pending : one.pending) {
         pending.row.seconds = watch.seconds();
         for (auto& [number, counterexample] : pending.counterexamples) {
-          counterexample.replay = replay_of(counterexample, run.argument);
+          counterexample.replay = replay_of(counterexample, run.file);
         }
         pending_.push_back(std::move(pending));
       }
@@ -329,10 +354,10 @@ class Validator {
     }
   }
 
-  /// Command for a counterexample whose scenario is the file `argument`.
-  std::string replay_of(const Counterexample& counterexample, const std::string& argument) const {
-    if (argument.empty()) return "";
-    std::string command = "headlab run " + shell_word(argument) + " --seed " +
+  /// Command for a counterexample whose scenario is the user's file.
+  std::string replay_of(const Counterexample& counterexample, const std::string& file) const {
+    if (file.empty()) return "";
+    std::string command = "headlab run " + shell_word(file) + " --seed " +
                           std::to_string(counterexample.seed) + " --replicates " +
                           std::to_string(counterexample.replicates);
     if (session_.backend.name() != "auto") command += " --backend " + session_.backend.name();
@@ -385,15 +410,33 @@ Validation validate(const std::vector<std::string>& names, const Session& sessio
     if (!names_scenario(name)) find_claim(name);
   }
   Validator validator(session, options);
+  // A file belongs to a form of a claim in the program, or states forms of its own.
+  struct Place {
+    std::string claim;
+    std::string form;  ///< empty: its own
+  };
+  std::vector<Place> places;
+  for (const ClaimScenario& file : claim_scenarios()) {
+    const Scenario scenario = parse_scenario(file.text, file.file);
+    if (states_claims(scenario)) {
+      places.push_back({read_stated_claims(scenario).name, ""});
+    } else {
+      const ClaimSection section = read_claim_section(scenario);
+      places.push_back({section.name, section.form});
+    }
+  }
+  const auto add_files = [&](const std::string& claim, const std::string& form) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (places[i].claim == claim && places[i].form == form) validator.add(claim_scenarios()[i]);
+    }
+  };
   for (const Claim& claim : claims()) {
     if (!names.empty() && std::find(names.begin(), names.end(), claim.name) == names.end())
       continue;
     for (const ClaimForm& form : claim.forms) {
-      for (const ClaimScenario& file : claim_scenarios()) {
-        const ClaimSection section = read_claim_section(parse_scenario(file.text, file.file));
-        if (section.name == claim.name && section.form == form.name) validator.add(file);
-      }
+      if (form.examine) add_files(claim.name, form.name);
     }
+    add_files(claim.name, "");
   }
   for (const std::string& name : names) {
     if (names_scenario(name)) validator.add_file(name);

@@ -104,5 +104,8 @@ void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]);
 inline void add_atomically(unsigned long long* sum, unsigned long long amount) {
   std::atomic_ref<unsigned long long>(*sum).fetch_add(amount, std::memory_order_relaxed);
 }
+inline void add_atomically(std::uint32_t* sum, std::uint32_t amount) {
+  std::atomic_ref<std::uint32_t>(*sum).fetch_add(amount, std::memory_order_relaxed);
+}
 
 }  // namespace headlab::emulated_cuda

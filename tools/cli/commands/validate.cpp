@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/validate.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "engine/files/words.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
 #include "tools/report/page.h"
@@ -35,7 +37,11 @@ void name_counterexamples(Validation& validation, const std::string& backend,
                  std::to_string(row.counterexample->replicates);
     if (backend != "auto") row.replay += " --backend " + backend;
     row.counterexample->replay = row.replay;
-    files.emplace_back(path, row.counterexample->scenario);
+    // Forms that one scenario states share it.
+    const auto same = [&](const TextFile& file) { return file.first == path; };
+    if (std::ranges::none_of(files, same)) {
+      files.emplace_back(path, row.counterexample->scenario);
+    }
   }
 }
 

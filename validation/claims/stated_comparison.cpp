@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions are found when the file is read, before anything is simulated.
+#include "validation/claims/stated_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "engine/files/words.h"
+#include "engine/moments/figure_name.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+namespace {
+
+/// Reads what a table compares.
+class ComparisonReader {
+ public:
+  ComparisonReader(const Value& table, std::string key, const SweptConditions& conditions,
+                   ComparisonSetting setting)
+      : table_(table),
+        reader_(table, key),
+        key_(std::move(key)),
+        conditions_(conditions),
+        setting_(std::move(setting)) {}
+
+  std::vector<StatedComparison> read() {
+    const auto read_kind = kind();
+    for (const SweptValues& fixed : conditions_.choices(setting_.for_each)) {
+      fixed_ = fixed;
+      (this->*read_kind)();
+    }
+    return std::move(comparisons_);
+  }
+
+ private:
+  using ReadKind = void (ComparisonReader::*)();
+
+  /// The one kind of comparison that the table states.
+  ReadKind kind() const {
+    const std::vector<std::pair<std::string, ReadKind>> kinds = {
+        {"less", &ComparisonReader::read_less},         {"equal", &ComparisonReader::read_equal},
+        {"of", &ComparisonReader::read_number},         {"ratio", &ComparisonReader::read_number},
+        {"monotone", &ComparisonReader::read_monotone}, {"argmin", &ComparisonReader::read_argmin}};
+    std::vector<std::string> names;
+    std::vector<std::string> found;
+    ReadKind read_found = nullptr;
+    for (const auto& [name, function] : kinds) {
+      names.push_back(name);
+      if (reader_.find(name.c_str()) == nullptr) continue;
+      found.push_back(name);
+      read_found = function;
+    }
+    if (found.empty()) {
+      reject(table_.location, key_, "states no comparison (allowed: " + listed(names) + ")");
+    }
+    if (found.size() > 1) {
+      reject(table_.location, key_,
+             "states " + listed(found) +
+                 " at once - write a [[claim.compare]] "
+                 "for each");
+    }
+    const bool has_number = found[0] == "of" || found[0] == "ratio";
+    for (const char* key : {"equals", "at_most", "at_least", "equals_theory"}) {
+      if (!has_number && reader_.find(key)) {
+        reject(reader_.find(key)->location, reader_.path(key), "needs `of` or `ratio`");
+      }
+    }
+    if (found[0] != "less" && reader_.find("than")) {
+      reject(reader_.find("than")->location, reader_.path("than"), "needs `less`");
+    }
+    return read_found;
+  }
+
+  /// The figure of a table that has a `figure`.
+  FigureName figure_of(const TableReader& side) const {
+    std::string name;
+    side.required("figure", name, "a figure of summary.json, as \"mse\"");
+    const Value& value = side.need("figure", "");
+    return parse_figure(value.location.text() + ": " + side.path("figure"), name);
+  }
+
+  /// The swept values of a table's `at`, with those of for_each.
+  SweptValues values_of(const TableReader& side) const {
+    SweptValues values = fixed_;
+    const Value* at = side.find("at");
+    if (at == nullptr) return values;
+    const auto* members = std::get_if<Value::Members>(&at->data);
+    if (members == nullptr) {
+      reject(at->location, side.path("at"),
+             std::string("is ") + at->kind() + ", needs a table { \"swept.key\" = value }");
+    }
+    add_members(*members, "", side.path("at"), values);
+    return values;
+  }
+
+  /// Keys may be quoted whole or written as nested tables: heads.count = 4.
+  void add_members(const Value::Members& members, const std::string& prefix,
+                   const std::string& path, SweptValues& values) const {
+    for (const Value::Entry& entry : members) {
+      const std::string key = prefix.empty() ? entry.key : prefix + "." + entry.key;
+      const auto* inner = std::get_if<Value::Members>(&entry.value.data);
+      if (inner != nullptr && law_of(entry.value) == nullptr && !conditions_.is_swept(key)) {
+        add_members(*inner, key, path, values);
+        continue;
+      }
+      conditions_.require_swept(entry.location, path, key);
+      const auto same = [&](const auto& one) { return one.first == key; };
+      if (std::ranges::any_of(values, same)) {
+        reject(entry.location, path,
+               "\"" + key + "\" is in `for_each` too - leave one of them out");
+      }
+      values.emplace_back(key, entry.value);
+    }
+  }
+
+  FigureAt figure_at(FigureName figure, const Location& location, const std::string& key,
+                     const SweptValues& values) const {
+    FigureAt side{.figure = std::move(figure),
+                  .condition = conditions_.find(location, key, values),
+                  .location = location,
+                  .key = key,
+                  .text = {},
+                  .noise_unit = setting_.noise_unit};
+    side.text = setting_.noise_unit ? "n " + side.figure.text() + " / s2" : side.figure.text();
+    const std::string where = conditions_.text(side.condition);
+    if (!where.empty()) side.text += " at " + where;
+    return side;
+  }
+
+  FigureAt side(const Value& value, const std::string& key) const {
+    const TableReader table(value, key);
+    table.allow({"figure", "at"});
+    return figure_at(figure_of(table), value.location, key, values_of(table));
+  }
+  FigureAt side(const char* key) const {
+    return side(reader_.need(key, "{ figure = \"...\", at = { \"swept.key\" = value } }"),
+                reader_.path(key));
+  }
+
+  /// Two sides in an array.
+  std::pair<FigureAt, FigureAt> sides(const char* key) const {
+    const Value& value = reader_.need(key, "");
+    const auto* array = std::get_if<Value::Array>(&value.data);
+    if (array == nullptr || array->size() != 2) {
+      reject(value.location, reader_.path(key),
+             "needs an array of two tables { figure = \"...\", at = { ... } }");
+    }
+    return {side((*array)[0], reader_.path(key) + "[0]"),
+            side((*array)[1], reader_.path(key) + "[1]")};
+  }
+
+  void add_order(const FigureAt& low, const FigureAt& high) {
+    comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
+      return less_than(experiment, low, high, margin);
+    });
+  }
+
+  void read_less() { add_order(side("less"), side("than")); }
+
+  void read_equal() {
+    const auto [a, b] = sides("equal");
+    comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
+      return equal_to(experiment, a, b, margin);
+    });
+  }
+
+  /// A figure, or the ratio of two, against a number or its closed form.
+  void read_number() {
+    std::vector<std::string> found;
+    for (const char* key : {"equals", "at_most", "at_least", "equals_theory"}) {
+      if (reader_.find(key)) found.push_back(key);
+    }
+    if (found.size() != 1) {
+      reject(table_.location, key_,
+             "needs one of equals, at_most, at_least, equals_theory; has " +
+                 (found.empty() ? "none" : listed(found)));
+    }
+    if (found[0] == "equals_theory") {
+      read_theory();
+      return;
+    }
+    double number = 0;
+    reader_.required(found[0].c_str(), number, finite(), "a number");
+    if (setting_.margin.relative && number == 0) {
+      reject(reader_.need(found[0].c_str(), "").location, reader_.path(found[0]),
+             "a margin relative to 0 is 0 - give an absolute one, margin = 0.01");
+    }
+    std::vector<FigureAt> terms;
+    if (reader_.find("ratio")) {
+      const auto [top, bottom] = sides("ratio");
+      terms = {top, bottom};
+    } else {
+      terms = {side("of")};
+    }
+    comparisons_.push_back(
+        [=, relation = found[0], margin = setting_.margin](Experiment& experiment) {
+          Jackknifed figure = observed(experiment, terms[0]);
+          std::string text = terms[0].text;
+          if (terms.size() == 2) {
+            figure = figure / observed(experiment, terms[1]);
+            text += " over " + terms[1].text;
+          }
+          const std::string number_is = " " + number_text(number);
+          if (relation == "equals") {
+            return FigureComparison{
+                equal(experiment, text + " equal to" + number_is, figure, number, margin)};
+          }
+          const Margin of_number{margin.relative ? margin.value * std::abs(number) : margin.value};
+          return FigureComparison{
+              relation == "at_most"
+                  ? at_most(experiment, text + " at most" + number_is, figure, number, of_number)
+                  : at_most(experiment, text + " at least" + number_is, number, figure, of_number)};
+        });
+  }
+
+  void read_theory() {
+    if (!reader_.find("of")) {
+      reject(reader_.need("equals_theory", "").location, reader_.path("equals_theory"),
+             "needs `of`: closed forms are of single figures");
+    }
+    TheorySource source = TheorySource::automatic;
+    reader_.choice("equals_theory", source,
+                   {{"auto", TheorySource::automatic},
+                    {"exact", TheorySource::exact},
+                    {"first_order", TheorySource::first_order}});
+    const FigureAt of = side("of");
+    comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
+      const Remainder* form =
+          find_figure<Remainder>(experiment.theory(of.condition, source).figures, of.figure);
+      if (form == nullptr || !std::isfinite(form->value)) {
+        throw ClosedFormDeclines("No closed form has " + of.figure.text() + ".");
+      }
+      if (margin.relative && form->value == 0) {
+        reject(of.location, of.key,
+               of.figure.text() +
+                   " has a closed form of 0, and a margin relative to 0 is 0 - give "
+                   "an absolute one, margin = 0.01");
+      }
+      const double unit = unit_of(experiment, of);
+      const double remainder =
+          std::isfinite(form->remainder) ? std::abs(form->remainder) / unit : 0;
+      return FigureComparison{equal(experiment, of.text + " equal to its closed form",
+                                    observed(experiment, of), form->value / unit, margin,
+                                    remainder)};
+    });
+  }
+
+  /// The conditions that `swept` tells apart with the rest as in a table's `at`, in the order of
+  /// the sweep.
+  std::vector<FigureAt> along(const TableReader& table, const std::string& key,
+                              const std::string& swept) const {
+    const FigureName figure = figure_of(table);
+    const SweptValues rest = values_of(table);
+    conditions_.require_swept(table_.location, key, swept);
+    const auto fixed = [&](const auto& one) { return one.first == swept; };
+    if (std::ranges::any_of(rest, fixed)) {
+      reject(table_.location, key,
+             "goes along \"" + swept + "\", which `at` or `for_each` fixes - leave it out there");
+    }
+    std::vector<FigureAt> all;
+    for (const SweptValues& one : conditions_.choices({swept})) {
+      SweptValues values = rest;
+      values.push_back(one[0]);
+      all.push_back(figure_at(figure, table_.location, key, values));
+    }
+    if (all.size() < 2) reject(table_.location, key, "\"" + swept + "\" has one value");
+    return all;
+  }
+
+  void read_monotone() {
+    const std::string path = reader_.path("monotone");
+    const TableReader table(reader_.need("monotone", ""), path);
+    table.allow({"figure", "in", "direction", "at"});
+    std::string swept;
+    table.required("in", swept, "a swept key");
+    table.need("direction", "increasing or decreasing");
+    bool increasing = true;
+    table.choice("direction", increasing,
+                 {{std::string("increasing"), true}, {std::string("decreasing"), false}});
+    const std::vector<FigureAt> all = along(table, path, swept);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      if (increasing) {
+        add_order(all[i - 1], all[i]);
+      } else {
+        add_order(all[i], all[i - 1]);
+      }
+    }
+  }
+
+  void read_argmin() {
+    const std::string path = reader_.path("argmin");
+    const TableReader table(reader_.need("argmin", ""), path);
+    table.allow({"figure", "over", "is", "at"});
+    std::string swept;
+    table.required("over", swept, "a swept key");
+    const Value& is = table.need("is", "the value of the key at which the figure is least");
+    const std::vector<FigureAt> all = along(table, path, swept);
+    SweptValues values = values_of(table);
+    values.emplace_back(swept, is);
+    const std::size_t least = conditions_.find(is.location, table.path("is"), values);
+    for (const FigureAt& other : all) {
+      if (other.condition != least) {
+        add_order(figure_at(other.figure, is.location, path, values), other);
+      }
+    }
+  }
+
+  const Value& table_;
+  TableReader reader_;
+  std::string key_;
+  const SweptConditions& conditions_;
+  ComparisonSetting setting_;
+  SweptValues fixed_;  ///< of for_each
+  std::vector<StatedComparison> comparisons_;
+};
+
+Margin read_margin(const TableReader& reader) {
+  Margin margin;
+  const Value& value = reader.need("margin",
+                                   "what still counts as equal, or as no order; a number or { "
+                                   "relative = fraction }");
+  if (!std::holds_alternative<Value::Members>(value.data)) {
+    reader.required("margin", margin.value, at_least(0), "");
+    return margin;
+  }
+  const TableReader table(value, reader.path("margin"));
+  table.allow({"relative"});
+  table.required("relative", margin.value, at_least(0), "fraction of what is compared with");
+  margin.relative = true;
+  return margin;
+}
+
+}  // namespace
+
+const std::vector<std::string>& comparison_keys() {
+  static const std::vector<std::string> keys = {"less",          "than",     "equal",   "of",
+                                                "ratio",         "equals",   "at_most", "at_least",
+                                                "equals_theory", "monotone", "argmin"};
+  return keys;
+}
+
+const std::vector<std::string>& setting_keys() {
+  static const std::vector<std::string> keys = {"for_each", "margin", "unit"};
+  return keys;
+}
+
+ComparisonSetting read_setting(const TableReader& reader, const SweptConditions& conditions,
+                               const ComparisonSetting* defaults) {
+  ComparisonSetting setting = defaults == nullptr ? ComparisonSetting{} : *defaults;
+  if (defaults == nullptr || reader.find("margin")) setting.margin = read_margin(reader);
+  reader.choice("unit", setting.noise_unit, {{std::string("s2/n"), true}});
+  if (const Value* keys = reader.find("for_each")) {
+    setting.for_each = reader.words("for_each");
+    for (const std::string& key : setting.for_each) {
+      conditions.require_swept(keys->location, reader.path("for_each"), key);
+    }
+  }
+  return setting;
+}
+
+std::vector<StatedComparison> read_comparisons(const Value& table, const std::string& key,
+                                               const SweptConditions& conditions,
+                                               const ComparisonSetting& setting) {
+  return ComparisonReader(table, key, conditions, setting).read();
+}
+
+}  // namespace headlab
