@@ -31,6 +31,7 @@ validation/theory
 validation/statistics
 validation/difference
 validation/diversity
+validation/compression
 validation/search
 validation/claims
 validation/verdicts

@@ -41,8 +41,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string names =
-      "run, theory, validate, allocate, dataset, replay, diff, report, hdi, import-heads, init, "
-      "list, doctor, help";
+      "run, theory, validate, allocate, dataset, replay, diff, report, hdi, import-heads, "
+      "compress, init, list, doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{}, "no command given (allowed: " + names + ") - try headlab help"},
@@ -178,8 +178,9 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "replay", "diff",
-                              "report", "hdi", "import-heads", "init", "list", "doctor", "help"}) {
+  for (const char* command :
+       {"run", "theory", "validate", "allocate", "dataset", "replay", "diff", "report", "hdi",
+        "import-heads", "compress", "init", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const ProgramResult about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);

@@ -38,6 +38,14 @@ bool any_stage(const MechanismStages& stages) {
   return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);
 }
 
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages) {
+  std::vector<std::string> names;
+  for_each_stage(stages, [&]<class Stage>(const Stage& one) {
+    if constexpr (!requires(Subspaces & w) { one.apply(w); }) names.emplace_back(Stage::name);
+  });
+  return names;
+}
+
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,
                   bool projects_queries_apart) {
   const StageSetting setting{.sizes = sizes,

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
+#include "engine/scenario/mechanism/compress.h"
 #include "engine/scenario/mechanism/keep.h"
 #include "engine/scenario/mechanism/levels.h"
 #include "engine/scenario/mechanism/merge.h"
@@ -20,8 +22,8 @@ template <class... Stages>
 using OptionalStages = std::tuple<std::optional<Stages>...>;
 
 /// Stages that were given; without any a head is plain.
-using MechanismStages = OptionalStages<TransformStage, MergeStage, LevelsStage, WindowStage,
-                                       SkipStage, SinksStage, KeepStage>;
+using MechanismStages = OptionalStages<TransformStage, CompressStage, MergeStage, LevelsStage,
+                                       WindowStage, SkipStage, SinksStage, KeepStage>;
 
 /// The stage of this type; empty where it was not given.
 template <class Stage>
@@ -37,6 +39,10 @@ void for_each_stage(const MechanismStages& stages, const Visitor& visit) {
 
 /// True where some stage was given, whatever it does.
 bool any_stage(const MechanismStages& stages);
+
+/// Names of the stages given that leave projections as they are, so that no index of subspaces sees
+/// them.
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages);
 
 /// Checks every stage; throws ParameterError("KEY" or "KEY.PARAMETER", problem).
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,

@@ -10,6 +10,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/mechanism/low_rank.h"
 #include "tools/cli/stop_signal.h"
 #include "validation/claims/claim.h"
 
@@ -203,6 +204,7 @@ const std::vector<WordChoices>& word_choices() {
         {"validate", "--level", {"quick", "full"}},
         {"dataset", "--format", {"netcdf", "npy"}},
         {"import-heads", "--arch", families},
+        {"compress", "--by", low_rank_methods()},
         {"validate", "", claim_names},
         {"list", "", {"laws", "claims", "architectures", "scenarios"}},
     };

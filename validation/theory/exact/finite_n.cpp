@@ -86,8 +86,13 @@ bool are_orthogonal(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
   return (a.transpose() * b).cwiseAbs().maxCoeff() <= 1e-10;
 }
 
+bool is_frame(const Eigen::MatrixXd& a) {
+  const Eigen::MatrixXd gram = a.transpose() * a;
+  return (gram - Eigen::MatrixXd::Identity(a.cols(), a.cols())).cwiseAbs().maxCoeff() <= 1e-10;
+}
+
 bool same_subspace(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
-  return (a * (a.transpose() * b) - b).cwiseAbs().maxCoeff() < 1e-12;
+  return a.cols() == b.cols() && (a * (a.transpose() * b) - b).cwiseAbs().maxCoeff() < 1e-12;
 }
 
 }  // namespace
@@ -99,11 +104,14 @@ std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size
     return "exact finite-n theory is for the kernel laws gaussian and softmax - simulate with "
            "headlab run";
   }
-  if (model.projections[h].cols() == 1) return std::nullopt;
+  if (model.projections[h].cols() == 1 && model.projections[l].cols() == 1) return std::nullopt;
   const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
   const std::string otherwise =
       " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
   if (const auto obstacle = radial_obstacle(model)) return many + *obstacle + otherwise;
+  if (!is_frame(model.projections[h]) || !is_frame(model.projections[l])) {
+    return many + "needs projections with orthonormal columns" + otherwise;
+  }
   if (!are_orthogonal(model.projections[h], model.projections[l]) &&
       !same_subspace(model.projections[h], model.projections[l])) {
     return many + "needs heads on orthogonal or identical subspaces" + otherwise;
@@ -126,7 +134,7 @@ class AtQuery {
   FiniteNHead head(std::size_t h) const {
     if (const auto obstacle = finite_n_obstacle(model_, h, h)) throw InvalidInput(*obstacle);
     const auto compute = [&](const Resolution& resolution) {
-      if (radial_) return radial_->head(h, resolution);
+      if (is_radial(h)) return radial_->head(h, resolution);
       const ScalarHead head = scalar_head(model_, model_.queries[query_], h);
       return scalar_head_moments(model_, model_.truth[query_], head,
                                  sigma_range(head, model_.n, resolution), resolution);
@@ -148,9 +156,10 @@ class AtQuery {
     if (same_subspace(model_.projections[h], model_.projections[l])) {
       return {first.variance, first.change, first.normalisation_error};
     }
-    const bool is_radial = radial_ && are_orthogonal(model_.projections[h], model_.projections[l]);
+    const bool both_radial = is_radial(h) && is_radial(l) &&
+                             are_orthogonal(model_.projections[h], model_.projections[l]);
     const auto compute = [&](const Resolution& resolution) {
-      if (is_radial) return radial_->pair(h, l, resolution);
+      if (both_radial) return radial_->pair(h, l, resolution);
       return scalar_pair_moments(model_, model_.truth[query_],
                                  scalar_head(model_, model_.queries[query_], h),
                                  scalar_head(model_, model_.queries[query_], l), resolution);
@@ -172,6 +181,9 @@ class AtQuery {
   std::size_t query_;
   int at_once_;                          ///< heads or pairs, see Resolution
   std::unique_ptr<RadialHeads> radial_;  ///< none where no pair is one of radii
+
+  /// Whether the kernel sees the radius of a standard normal.
+  bool is_radial(std::size_t h) const { return radial_ && is_frame(model_.projections[h]); }
 };
 
 /// A head or a pair (h > l) at a query.

@@ -94,13 +94,14 @@ TiltedDesign::TiltedDesign(const TheoryModel& model, std::size_t head, int power
   const MatrixXd& own = model.projections[head];
   const Index k = own.cols();
   const bool two = other != head && other_power > 0;
-  MatrixXd projections(own.rows(), two ? 2 * k : k);
+  const Index others = two ? model.projections[other].cols() : 0;
+  MatrixXd projections(own.rows(), k + others);
   VectorXd powers = VectorXd::Constant(k, two || other != head ? power : power + other_power);
   projections.leftCols(k) = own;
   if (two) {
-    projections.rightCols(k) = model.projections[other];
-    powers.conservativeResize(2 * k);
-    powers.tail(k).setConstant(other_power);
+    projections.rightCols(others) = model.projections[other];
+    powers.conservativeResize(k + others);
+    powers.tail(others).setConstant(other_power);
   }
   for (std::size_t c = 0; c < model.design.components.size(); ++c) {
     Tilt t = tilt(model.kernel, model.design.components[c], projections, powers);

@@ -31,7 +31,7 @@ struct TheoryModel {
   double noise_sd = 0;                                       ///< s, where it is constant
   bool constant_noise = true;                                ///< s^2(x) = noise_sd^2 everywhere
   KernelLaw kernel;                                          ///< gaussian or softmax
-  std::vector<Eigen::MatrixXd> projections;                  ///< [H] of [d][k]
+  std::vector<Eigen::MatrixXd> projections;                  ///< [H] of [d][k], or fewer columns
   Eigen::VectorXd head_weights;                              ///< [H]
   std::vector<Eigen::VectorXd> queries;                      ///< [Q] of [d]
   std::vector<double> truth;                                 ///< [Q], m at the queries
