@@ -65,14 +65,14 @@ std::vector<std::uint32_t> find_rows(const Condition& condition, const FileDesig
     const auto at = rows.find(key);
     if (at == rows.end()) {
       reject(condition, "queries.points",
-             "point " + std::to_string(q + 1) +
-                 " is not a row of the design's data file, and regression law "
+             "points[" + std::to_string(q) +
+                 "] is not a row of the design's data file, and regression law "
                  "\"file\" is known only there - use queries.law = \"design\"");
     }
     if (ambiguous.contains(key)) {
       reject(condition, "queries.points",
-             "point " + std::to_string(q + 1) +
-                 " stands in the design's data file more than once, with different "
+             "points[" + std::to_string(q) +
+                 "] stands in the design's data file more than once, with different "
                  "values of the regression - use queries.law = \"design\"");
     }
     found.push_back(at->second);
@@ -246,6 +246,19 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
         }
       },
       condition.queries);
+}
+
+std::vector<std::string> stages_in_force(const Condition& condition) {
+  std::vector<std::string> names;
+  if (any_stage(condition.mechanism)) {
+    names = stages_in_force(condition.mechanism, condition.n, condition.heads, condition.k);
+  }
+  std::visit(
+      [&](const auto& law) {
+        if (!law.off()) names.insert(names.begin(), std::string(law.name) + " sequence");
+      },
+      condition.sequence);
+  return names;
 }
 
 bool projects_queries_apart(const Condition& condition) {

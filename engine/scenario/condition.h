@@ -83,6 +83,9 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw);
 /// spaces as matrices. Throws ParameterError.
 Subspaces make_subspaces(const Condition& condition, const Preparation& found = {});
 
+/// What sets a condition apart from plain heads on independent points: "ar1 sequence", "window".
+std::vector<std::string> stages_in_force(const Condition& condition);
+
 /// How a condition learns, of law "learned": the start and what the scenario says.
 Learning make_learning(const Condition& condition);
 

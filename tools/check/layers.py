@@ -60,7 +60,7 @@ def room(path):
 
 
 def is_test(path):
-    return ".test." in path or "/testing/" in path or path.startswith("tools/bench/")
+    return ".test." in path or "/testing/" in path or path.startswith(("tools/bench/", "tools/fuzz/"))
 
 
 def read_includes(root):

@@ -246,6 +246,8 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ keep = 3 }", "heads.mechanism.keep: is an integer, needs a table");
   expect("{ transform = { mix = 0.1, matrix = [[1, 0], [0, 1]] } }", "one of the two");
   expect("{ transform = { matrix = [[1]] } }", "heads.mechanism.transform.matrix: is 1 x 1");
+  expect("{ transform = { matrix = [[0, 0], [0, 0]] } }", "transform.matrix: is 0");
+  expect("{ keep = { top = 3, by = \"mass\" } }", "keep.by: is the score of a block");
   expect("{ windw = 3 }", "heads.mechanism.windw: unknown key");
   // The control: what may be is not refused.
   EXPECT_EQ(
@@ -257,29 +259,37 @@ TEST(Mechanism, RefusesWhatCannotBe) {
 }
 
 TEST(Mechanism, IsOffWhereAStageDoesNothing) {
-  const auto mechanism = [](const std::string& stages) {
-    return make_plan(condition_of(
-                         "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", "
-                         "dim = 4 }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", "
-                         "sd = 1 }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = "
-                         "\"orthogonal\" }\nkernel = { law = \"gaussian\", bandwidth = 0.5 }\n"
-                         "mechanism = " +
-                         stages +
-                         "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\n"
-                         "replicates = 8\n"))
-        .mechanism;
+  const auto condition = [](const std::string& stages) {
+    return condition_of(
+        "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", "
+        "dim = 4 }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", "
+        "sd = 1 }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = "
+        "\"orthogonal\" }\nkernel = { law = \"gaussian\", bandwidth = 0.5 }\n"
+        "mechanism = " +
+        stages +
+        "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\n"
+        "replicates = 8\n");
   };
   for (const char* stages : {"{}", "{ merge = 1 }", "{ levels = [1] }", "{ levels = [1, 0] }",
                              "{ window = 12 }", "{ window = 40, sinks = 3, skip = 0 }",
                              "{ keep = { top = 12 } }", "{ keep = { fraction = 1 } }",
                              "{ keep = { block = 5, top = 3 } }", "{ transform = { mix = 0 } }"}) {
-    EXPECT_TRUE(mechanism(stages).off()) << stages;
+    EXPECT_TRUE(make_plan(condition(stages)).mechanism.off()) << stages;
+    EXPECT_EQ(stages_in_force(condition(stages)), std::vector<std::string>{}) << stages;
   }
   for (const char* stages : {"{ merge = 2 }", "{ merge = { stride = 1, gate = 0.5 } }",
                              "{ levels = [0, 1] }", "{ window = 11 }", "{ skip = 1 }",
                              "{ keep = { top = 11 } }", "{ keep = { ratio = 1e-9 } }"}) {
-    EXPECT_FALSE(mechanism(stages).off()) << stages;
+    EXPECT_FALSE(make_plan(condition(stages)).mechanism.off()) << stages;
+    EXPECT_EQ(stages_in_force(condition(stages)).size(), 1u) << stages;
   }
+  // One that another makes idle is not in force, and transform is, though plans have no part for
+  // it.
+  EXPECT_EQ(stages_in_force(condition("{ keep = { top = 4 }, window = 4, sinks = 0, merge = 2, "
+                                      "transform = { mix = 0.1 } }")),
+            (std::vector<std::string>{"transform", "merge", "window"}));
+  EXPECT_EQ(stages_in_force(condition("{ transform = { matrix = [[1, 0], [0, 1]] } }")),
+            std::vector<std::string>{});
 }
 
 }  // namespace

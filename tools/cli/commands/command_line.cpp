@@ -35,6 +35,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/figures_help.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
@@ -119,7 +120,7 @@ void add_run(CLI::App& app, RunArguments& run) {
   command
       ->add_option("--until", run.until,
                    "Stop once standard errors are this small: mse=1%, output_correlation=0.005, "
-                   "mse@#3=1% for condition 3; --replicates is then the most")
+                   "mse@#3=1% for condition #3; --replicates is then the most")
       ->type_name("FIGURE=MCSE,...");
   command
       ->add_option("--against", run.against,

@@ -11,7 +11,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/mechanism/low_rank.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/standard_streams.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {

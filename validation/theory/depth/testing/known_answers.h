@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <Eigen/Core>
 #include <nlohmann/json.hpp>
 
 namespace headlab {
@@ -23,6 +25,17 @@ inline std::vector<nlohmann::json> depth_cases(const std::string& kind) {
   }
   if (found.empty()) throw std::runtime_error("no known answer of kind " + kind);
   return found;
+}
+
+/// A matrix given as rows.
+inline Eigen::MatrixXd matrix_of(const nlohmann::json& rows) {
+  Eigen::MatrixXd matrix(rows.size(), rows.at(0).size());
+  for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
+    for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+      matrix(i, j) = rows[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+    }
+  }
+  return matrix;
 }
 
 /// Whether |got - expected| <= relative |expected| + absolute; never for a NaN.
