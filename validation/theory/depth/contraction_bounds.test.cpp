@@ -177,7 +177,7 @@ TEST(ContractionBounds, RefuseWhatIsOutOfRange) {
 
 TEST(SmallResidual, IsCubic) {
   const nlohmann::json known = depth_cases("cubic_energy").at(0);
-  MatrixXd x = matrix_of(known["inputs"]["X"]);
+  MatrixXd x = matrix_from(known["inputs"]["X"]);
   const double expected = known["expected"]["residual_squared_over_n"];
   // The closed form itself has the digits of the file.
   EXPECT_TRUE(within_digits(cubic_residual_energy(x), expected));

@@ -26,9 +26,9 @@ struct Given {
 
 Given given(const json& scenario) {
   Given all;
-  all.tokens = token_gram(matrix_of(scenario["tokens"]["design"]["points"]));
+  all.tokens = token_gram(matrix_from(scenario["tokens"]["design"]["points"]));
   for (const json& a : scenario["heads"]["kernel"]["matrices"]) {
-    all.stack.attention.push_back(matrix_of(a));
+    all.stack.attention.push_back(matrix_from(a));
   }
   all.stack.averaged = scenario["heads"]["values"] == "averaged";
   all.stack.value = scenario["heads"]["maps"]["value"];

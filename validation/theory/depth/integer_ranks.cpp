@@ -129,13 +129,14 @@ int dimensions_outside_span(const IntegerMatrix& tokens, const IntegerMatrix& im
   return rank_of(both) - exact_rank(tokens);
 }
 
-NormedRanks normed_ranks(const IntegerMatrix& tokens, TokenNorm norm, ExactEpsilon epsilon) {
+NormedRanks normed_ranks(const IntegerMatrix& tokens, NormKind norm, ExactEpsilon epsilon) {
   require_integers(tokens.rows() >= 1 && tokens.cols() >= 1, "there must be a token");
+  require_integers(norm != NormKind::none, "there must be a norm");
   require_integers(epsilon.numerator >= 0 && epsilon.denominator >= 1,
                    "epsilon must not be negative");
   const IntegerRows x = rows_of(tokens);
   const Integer d = tokens.cols();
-  const bool is_layer = norm == TokenNorm::layer;
+  const bool is_layer = norm == NormKind::layer;
   const IntegerRows y = is_layer ? feature_centred_rows(x) : x;
 
   // sigma_i^2 times d^3 (layer, whose y has d in it) or d (rms), and times epsilon's denominator.

@@ -9,6 +9,8 @@
 
 #include <Eigen/Core>
 
+#include "kernels/stack/stack.h"
+
 namespace headlab {
 
 using IntegerMatrix = Eigen::Matrix<std::int64_t, Eigen::Dynamic, Eigen::Dynamic>;
@@ -22,8 +24,6 @@ int exact_affine_rank(const IntegerMatrix& tokens);
 /// Computes how many dimensions the rows of `image` add to the row span of `tokens`; 0 where they
 /// stay inside. Throws InvalidInput where the matrices differ in columns.
 int dimensions_outside_span(const IntegerMatrix& tokens, const IntegerMatrix& image);
-
-enum class TokenNorm { rms, layer };
 
 /// epsilon = numerator/denominator, in squares of the units of the tokens.
 struct ExactEpsilon {
@@ -49,8 +49,8 @@ struct NormedRanks {
 /// Decided exactly: sigma_i is the root of an integer, roots of integers whose ratios are not
 /// squares are linearly independent over the rationals, so that sigma is in col(Y) where each of
 /// its parts of one such class is. A token of denominator 0 becomes 0.
-/// Throws InvalidInput where there is no token or epsilon is negative.
-NormedRanks normed_ranks(const IntegerMatrix& tokens, TokenNorm norm, ExactEpsilon epsilon = {});
+/// Throws InvalidInput where there is no token, no norm, or epsilon is negative.
+NormedRanks normed_ranks(const IntegerMatrix& tokens, NormKind norm, ExactEpsilon epsilon = {});
 
 /// Computes X + relu(X W_1 + 1 b_1) W_2, an MLP without norm. Throws InvalidInput where shapes
 /// differ or a number would not fit in 62 bits.

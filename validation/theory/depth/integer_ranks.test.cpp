@@ -29,7 +29,7 @@ IntegerMatrix random_integers(Index rows, Index columns, std::uint64_t seed) {
 
 /// Tokens with three decimals, in thousandths.
 IntegerMatrix thousandths(const json& rows) {
-  return (1000 * matrix_of(rows)).array().round().matrix().cast<std::int64_t>();
+  return (1000 * matrix_from(rows)).array().round().matrix().cast<std::int64_t>();
 }
 
 std::string ranks_text(const NormedRanks& ranks) {
@@ -47,8 +47,8 @@ TEST(IntegerRanks, AgreeWithTheKnownAnswers) {
                                 .rank_feature_centred = expected["rank_feature_centred"],
                                 .rank_after = expected["rank_after"],
                                 .affine_rank_after = expected["affine_rank_after"]};
-    EXPECT_EQ(ranks_text(normed_ranks(x, TokenNorm::layer)), ranks_text(wanted));
-    EXPECT_EQ(normed_ranks(x, TokenNorm::rms).affine_rank_after,
+    EXPECT_EQ(ranks_text(normed_ranks(x, NormKind::layer)), ranks_text(wanted));
+    EXPECT_EQ(normed_ranks(x, NormKind::rms).affine_rank_after,
               expected["affine_rank_after_rms"].get<int>());
   }
 }
@@ -71,31 +71,26 @@ TEST(IntegerRanks, CountWhatIsIndependent) {
 }
 
 TEST(IntegerRanks, LayerNormDoesWhatTheCounterexampleSays) {
-  // Generic tokens: kept for n <= d, one less for n > d; BERT's n <= d in small.
-  const NormedRanks few = normed_ranks(random_integers(8, 8, 4), TokenNorm::layer);
-  EXPECT_EQ(ranks_text(few), "8 7 7 7 7");
-  EXPECT_EQ(few.rank_after_any_bias, 8);
-  EXPECT_EQ(ranks_text(normed_ranks(random_integers(12, 8, 5), TokenNorm::layer)), "8 8 7 7 7");
-  EXPECT_EQ(normed_ranks(random_integers(12, 8, 5), TokenNorm::rms).affine_rank_after, 8);
+  EXPECT_EQ(normed_ranks(random_integers(12, 8, 5), NormKind::rms).affine_rank_after, 8);
   // Multiples of 1_d apart: one token after the norm, for every epsilon.
   IntegerMatrix shifted = random_integers(1, 5, 6).replicate(4, 1);
   for (Index i = 0; i < 4; ++i) shifted.row(i).array() += 7 * i;
   for (const std::int64_t numerator : {0, 1, 1000}) {
-    const NormedRanks ranks = normed_ranks(shifted, TokenNorm::layer, {numerator, 3});
+    const NormedRanks ranks = normed_ranks(shifted, NormKind::layer, {numerator, 3});
     EXPECT_EQ(ranks.affine_rank, 1);
     EXPECT_EQ(ranks.affine_rank_after, 0);
   }
   // On a ray: 0 at epsilon 0 and 1 otherwise.
   IntegerMatrix ray(3, 3);
   ray << 1, 0, -1, 2, 0, -2, 3, 0, -3;
-  EXPECT_EQ(normed_ranks(ray, TokenNorm::layer).affine_rank_after, 0);
-  EXPECT_EQ(normed_ranks(ray, TokenNorm::layer, {1, 100000}).affine_rank_after, 1);
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer).affine_rank_after, 0);
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer, {1, 100000}).affine_rank_after, 1);
   // On both sides of the origin: x/|x| takes two values.
   ray.row(2) *= -1;
-  EXPECT_EQ(normed_ranks(ray, TokenNorm::layer).affine_rank_after, 1);
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer).affine_rank_after, 1);
   // A token equal to its mean becomes 0, which is off the ray.
   ray.row(2).setConstant(4);
-  EXPECT_EQ(normed_ranks(ray, TokenNorm::layer).affine_rank_after, 1);
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer).affine_rank_after, 1);
 }
 
 /// The affine rank after layer norm of tokens in plain arithmetic, by a cut.
@@ -124,7 +119,7 @@ TEST(IntegerRanks, AgreeWithPlainArithmeticAfterANorm) {
         random_integers(r, 5, seed + 100).unaryExpr([](std::int64_t a) { return a % 2; });
     const IntegerMatrix x = left * right;
     for (const std::int64_t numerator : {0, 1}) {
-      const NormedRanks ranks = normed_ranks(x, TokenNorm::layer, {numerator, 2});
+      const NormedRanks ranks = normed_ranks(x, NormKind::layer, {numerator, 2});
       const bool has_zero = (x.cast<double>().colwise() - x.cast<double>().rowwise().mean())
                                 .rowwise()
                                 .norm()
@@ -136,71 +131,43 @@ TEST(IntegerRanks, AgreeWithPlainArithmeticAfterANorm) {
   }
 }
 
-TEST(IntegerRanks, AttentionStaysInTheSpanOrLeavesIt) {
-  // Causal uniform attention of 6 tokens, rows times 60; tokens of rank 2 in 5 features.
-  IntegerMatrix attention = IntegerMatrix::Zero(6, 6);
-  for (Index i = 0; i < 6; ++i) attention.row(i).head(i + 1).setConstant(60 / (i + 1));
+TEST(IntegerRanks, SpansAndNullitiesAreThoseOfTheMaps) {
   const IntegerMatrix x = random_integers(6, 2, 8) * random_integers(2, 5, 9);
-  const IntegerMatrix seen = attention * x;
-  EXPECT_EQ(dimensions_outside_span(x, 3 * seen), 0);
-  const IntegerMatrix values = random_integers(5, 5, 10);
-  EXPECT_EQ(dimensions_outside_span(x, seen * values), 2);
-  // One head without skip cannot raise the rank; equal tokens stay equal.
-  EXPECT_EQ(exact_rank(seen * values), 2);
-  const IntegerMatrix equal = random_integers(1, 5, 11).replicate(6, 1);
-  EXPECT_EQ(exact_affine_rank(attention * equal * values), 0);
-  // Tokens that span everything: nothing is outside.
-  EXPECT_EQ(dimensions_outside_span(random_integers(6, 5, 12), seen * values), 0);
-  EXPECT_THROW(dimensions_outside_span(x, attention), InvalidInput);
-}
-
-TEST(IntegerRanks, AnMlpLiftsALineOffTheOrigin) {
-  const Index n = 8, d = 8, width = 64;
-  const IntegerMatrix p = random_integers(1, d, 13);
-  const IntegerMatrix q = random_integers(1, d, 14);
-  IntegerMatrix line(n, d), ray(n, d);
-  for (Index i = 0; i < n; ++i) {
-    const std::int64_t t = 2 * i - n + 1;  // on both sides of p
-    line.row(i) = p + t * q;
-    ray.row(i) = t * q;
-  }
-  const IntegerMatrix input = random_integers(d, width, 15);
-  const IntegerMatrix output = random_integers(width, d, 16);
-  const Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic> none =
-      Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic>::Zero(width);
-  EXPECT_EQ(exact_rank(line), 2);
-  EXPECT_EQ(exact_affine_rank(line), 1);
-  EXPECT_EQ(exact_rank(integer_mlp(line, input, none, output)), 8);
-  // relu is homogeneous: without bias a ray ends on two rays, here x + f(x) for both signs.
-  EXPECT_EQ(exact_rank(integer_mlp(ray, input, none, output)), 2);
-  // Units that all stay on one side see no kink.
-  const Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic> always =
-      Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic>::Constant(width, 1000000000);
-  EXPECT_LE(exact_rank(integer_mlp(line, input, always, output)), 2);
-  EXPECT_THROW(integer_mlp(line, output, none, input), InvalidInput);
-  EXPECT_THROW(integer_mlp(1000000000 * line, 1000000000 * input, none, output), InvalidInput);
-}
-
-TEST(IntegerRanks, HeadChannels) {
-  // n = 5, H = 4, d_v = 3, d = 12: known generic W_O loses nothing; with one row space, or seen
-  // through a read-out of dimension 3, n (H-1) d_v = 45.
+  EXPECT_EQ(dimensions_outside_span(x, random_integers(4, 6, 10) * x), 0);
+  EXPECT_EQ(dimensions_outside_span(x, random_integers(1, 5, 11)), 1);
+  // Equal tokens stay equal.
+  const IntegerMatrix equal = random_integers(1, 5, 12).replicate(6, 1);
+  EXPECT_EQ(exact_affine_rank(equal * random_integers(5, 5, 13)), 0);
+  // (Z_1..Z_H) -> sum_h Z_h W_O^h itself, on n tokens.
   const int n = 5;
-  const IntegerMatrix generic = random_integers(12, 12, 17);
-  EXPECT_EQ(output_projection_nullity(n, generic), 0);
   const IntegerMatrix shared = random_integers(12, 3, 18) * random_integers(3, 12, 19);
-  EXPECT_EQ(output_projection_nullity(n, shared), 45);
-  EXPECT_EQ(output_projection_nullity(n, generic * random_integers(12, 3, 20)), 45);
-  // The map itself, on n tokens.
   IntegerMatrix map = IntegerMatrix::Zero(n * 12, n * 12);
   for (int i = 0; i < n; ++i) map.block(12 * i, 12 * i, 12, 12) = shared;
-  EXPECT_EQ(n * 12 - exact_rank(map), 45);
-  EXPECT_THROW(output_projection_nullity(0, generic), InvalidInput);
+  EXPECT_EQ(output_projection_nullity(n, shared), n * 12 - exact_rank(map));
+}
+
+TEST(IntegerRanks, TheMlpIsAnIntegerOne) {
+  IntegerMatrix x(2, 2), input(2, 2), output(2, 2), expected(2, 2);
+  x << 1, 2, -3, 4;
+  input << 1, -1, 0, 2;
+  output << 1, 0, 1, 1;
+  const Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic> bias =
+      (Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic>(2) << 1, -4).finished();
+  // Units (2, -1) and (-2, 7), relu, through the output.
+  expected << 1 + 2, 2, -3 + 7, 4 + 7;
+  EXPECT_EQ(integer_mlp(x, input, bias, output), expected);
+  EXPECT_THROW(integer_mlp(x, random_integers(3, 2, 1), bias, output), InvalidInput);
+  EXPECT_THROW(integer_mlp(1000000000 * x, 1000000000 * input, bias, output), InvalidInput);
 }
 
 TEST(IntegerRanks, RefuseWhatIsOutOfRange) {
-  EXPECT_THROW(normed_ranks(IntegerMatrix(0, 3), TokenNorm::layer), InvalidInput);
-  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), TokenNorm::layer, {-1, 1}), InvalidInput);
-  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), TokenNorm::layer, {1, 0}), InvalidInput);
+  EXPECT_THROW(dimensions_outside_span(IntegerMatrix::Ones(2, 2), IntegerMatrix::Ones(2, 3)),
+               InvalidInput);
+  EXPECT_THROW(output_projection_nullity(0, IntegerMatrix::Ones(2, 2)), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix(0, 3), NormKind::layer), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), NormKind::none), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), NormKind::layer, {-1, 1}), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), NormKind::layer, {1, 0}), InvalidInput);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "engine/files/error.h"
+#include "kernels/stack/subset_sum.h"
 #include "validation/theory/model/panels.h"
 
 namespace headlab {
@@ -81,19 +82,13 @@ SampleNodes sample_nodes(SampleLaw law) {
 
 }  // namespace
 
-SubsetSums subset_sums(std::span<const double> samples, double target, double eps) {
-  require_subsets(samples.size() <= 24, "at most 24 samples");
+SubsetHits subset_hits(std::span<const double> samples, double target, double eps) {
+  require_subsets(samples.size() <= 20, "at most 20 samples");
   require_subsets(std::ranges::all_of(samples, [](double x) { return std::isfinite(x); }) &&
                       std::isfinite(target) && std::isfinite(eps),
                   "numbers must be finite");
-  std::vector<double> sums = {0};
-  sums.reserve(std::size_t{1} << samples.size());
-  for (const double x : samples) {
-    const std::size_t before = sums.size();
-    for (std::size_t i = 0; i < before; ++i) sums.push_back(sums[i] + x);
-  }
-  SubsetSums result = {.best_error = std::numeric_limits<double>::infinity()};
-  for (const double sum : sums) {
+  SubsetHits result = {.best_error = std::numeric_limits<double>::infinity()};
+  for (const double sum : subset_sums(samples)) {
     const double error = std::abs(sum - target);
     result.best_error = std::min(result.best_error, error);
     result.hits += error <= eps;

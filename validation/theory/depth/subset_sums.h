@@ -14,13 +14,13 @@ namespace headlab {
 enum class SampleLaw { uniform, product };
 
 /// Subset sums of given samples against a target; the empty subset counts.
-struct SubsetSums {
+struct SubsetHits {
   double best_error = 0;  ///< min |sum - z|
   int hits = 0;           ///< subsets within eps of z
 };
-/// Computes them over all subsets. Throws InvalidInput for more than 24 samples or a number that is
+/// Computes them over all subsets. Throws InvalidInput for more than 20 samples or a number that is
 /// not finite.
-SubsetSums subset_sums(std::span<const double> samples, double target, double eps);
+SubsetHits subset_hits(std::span<const double> samples, double target, double eps);
 
 /// Computes the expected number of subsets of m uniforms within eps of z,
 ///

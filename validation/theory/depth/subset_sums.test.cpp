@@ -23,7 +23,7 @@ TEST(SubsetSums, AgreeWithTheKnownAnswers) {
     const auto x = known["inputs"]["x"].get<std::vector<double>>();
     const double z = known["inputs"]["z"], eps = known["inputs"]["eps"];
     const json& expected = known["expected"];
-    const SubsetSums sums = subset_sums(x, z, eps);
+    const SubsetHits sums = subset_hits(x, z, eps);
     EXPECT_EQ(sums.hits, expected["hits"].get<int>());
     EXPECT_TRUE(within(sums.best_error, expected["best_error"], known["tolerance"]));
     const auto count = static_cast<int>(x.size());
@@ -149,8 +149,8 @@ TEST(SubsetSums, NeedHiddenUnits) {
 }
 
 TEST(SubsetSums, RefuseWhatIsOutOfRange) {
-  EXPECT_THROW(subset_sums(std::vector<double>(25, 0.5), 0, 1), InvalidInput);
-  EXPECT_THROW(subset_sums(std::vector<double>{std::nan("")}, 0, 1), InvalidInput);
+  EXPECT_THROW(subset_hits(std::vector<double>(21, 0.5), 0, 1), InvalidInput);
+  EXPECT_THROW(subset_hits(std::vector<double>{std::nan("")}, 0, 1), InvalidInput);
   EXPECT_THROW(expected_subset_hits(31, 0, 1), InvalidInput);
   EXPECT_THROW(expected_subset_hits(3, 0, 0), InvalidInput);
   EXPECT_THROW(RandomEnergyForm(0, SampleLaw::uniform), InvalidInput);

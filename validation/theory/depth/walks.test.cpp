@@ -23,7 +23,7 @@ using nlohmann::json;
 TEST(Walks, AgreeWithTheKnownAnswers) {
   for (const json& known : depth_cases("walk")) {
     Matrices walks;
-    for (const json& p : known["inputs"]["P"]) walks.push_back(matrix_of(p));
+    for (const json& p : known["inputs"]["P"]) walks.push_back(matrix_from(p));
     const double eps = known["inputs"]["eps"];
     const json& expected = known["expected"];
     const MatrixXd average = averaged_walk(walks);
@@ -42,8 +42,7 @@ TEST(Walks, AgreeWithTheKnownAnswers) {
     weights[1] -= 1e-3;
     EXPECT_FALSE(within(largest_hitting_time(averaged_walk(walks, weights)),
                         expected["hitting_average"], known["tolerance"]));
-    EXPECT_NE(mixing_time({average}, 1.5),
-              expected["mixing_time_average"].get<std::uint64_t>());
+    EXPECT_NE(mixing_time({average}, 1.5), expected["mixing_time_average"].get<std::uint64_t>());
     // Weights at a vertex are the head itself, so the best are never slower than the best head.
     std::vector<double> vertex(walks.size(), 0);
     vertex[0] = 1;
