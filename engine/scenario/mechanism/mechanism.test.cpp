@@ -259,7 +259,7 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ merge = { stride = 2, gate = -1 } }", "heads.mechanism.merge.gate: is -1");
   expect("{ merge = { gate = 0.5 } }", "stride");
   expect("{ merge = [2, 3] }", "heads.mechanism.merge: is an array");
-  expect("{ levels = [] }", "heads.mechanism.levels: have the sum 0");
+  expect("{ levels = [] }", "heads.mechanism.levels: is an empty array");
   expect("{ keep = {} }", "heads.mechanism.keep: needs one of");
   expect("{ keep = { ratio = 0 } }", "heads.mechanism.keep.ratio: is 0");
   expect("{ keep = { fraction = 1.5 } }", "heads.mechanism.keep.fraction: is 1.5");
