@@ -19,6 +19,7 @@
 #include "engine/moments/estimates.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stack/worker.h"
 
 namespace headlab {
 namespace {
@@ -250,6 +251,7 @@ double replicate_work(std::uint64_t n, int d, int heads, int queries) {
 }
 
 double replicate_work(const Plan& plan) {
+  if (plan.stack) return stack_work(plan) / 20;
   const Merge& merge = plan.mechanism.merge;
   // What no head sees is neither drawn nor weighed; a sequence is drawn from its beginning.
   SeenTokens any{.begin = merge.tokens(plan.n)};

@@ -26,6 +26,7 @@ validation/theory/model
 validation/theory/exact
 validation/theory/population
 validation/theory/first_order
+validation/theory/mechanisms
 validation/theory/depth
 validation/theory
 validation/statistics

@@ -17,7 +17,7 @@
 #include "validation/diversity/indices.h"
 #include "validation/search/head_sets.h"
 #include "validation/search/predict.h"
-#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/finite_n.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {

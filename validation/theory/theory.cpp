@@ -16,9 +16,9 @@
 #include "engine/scenario/condition.h"
 #include "kernels/parallel_for.h"
 #include "validation/theory/exact/conditional.h"
-#include "validation/theory/exact/finite_n.h"
-#include "validation/theory/first_order/first_order.h"
-#include "validation/theory/model/model.h"
+#include "validation/theory/finite_n.h"
+#include "validation/theory/mechanisms/first_order_tokens.h"
+#include "validation/theory/mechanisms/token_model.h"
 
 namespace headlab {
 namespace {
@@ -110,9 +110,10 @@ void use_conditional(Theory& theory) {
 }
 
 void use_first_order(Theory& theory, const TheoryModel& model, bool exact_applies) {
+  if (const auto obstacle = first_order_obstacle(model)) throw InvalidInput(*obstacle);
   theory.source = "first_order";
   theory.form = "first order in 1/n";
-  theory.heads = first_order(model);
+  theory.heads = first_order_of_tokens(model);
   require_small_remainders(theory, "the second-order term",
                            exact_applies ? " - use --source exact, or simulate with headlab run"
                                          : " - simulate with headlab run");
@@ -242,9 +243,11 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
     }
     use_conditional(theory);
   } else {
-    const TheoryModel model = theory_model(weighted);
+    const TheoryModel model = token_model(weighted, theory.plan);
     const std::optional<std::string> gap = finite_n_gap(model);
     if (source == TheorySource::exact) require_no_gap(gap);
+    if (source == TheorySource::automatic && gap && first_order_obstacle(model))
+      throw InvalidInput(*gap);
     if (source == TheorySource::first_order || gap) {
       use_first_order(theory, model, !gap);
     } else if (source == TheorySource::exact) {
@@ -269,7 +272,8 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
 
 void require_exact(const Condition& condition) {
   require_given_heads(condition);
-  if (!condition.fixed_design) require_no_gap(finite_n_gap(theory_model(condition)));
+  if (condition.fixed_design) return;
+  require_no_gap(finite_n_gap(token_model(condition, make_plan(condition))));
 }
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {

@@ -9,7 +9,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
-#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/finite_n.h"
 
 namespace headlab {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"
+#include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_tables.h"
 
 namespace headlab {
@@ -115,24 +116,37 @@ std::pair<const DirectionRule*, double> direction_rule(int k, double size) {
   return {&rule->second, *reach};
 }
 
-/// A head's grid, its projected query, and its integrals over the radius.
-struct RadialGrid {
-  const MatrixXd& frame;
+/// A head with orthonormal columns, and its projected query.
+struct RadialFrame {
+  double length;   ///< of the columns that it was given
+  MatrixXd frame;  ///< [d][k], orthonormal
   VectorXd q;
   ScalarHead head;
-  SigmaRange range;
-  Nodes sigma;
+
+  RadialFrame(const TheoryModel& model, const VectorXd& query, std::size_t h)
+      : length(column_length(model.projections[h])),
+        frame(model.projections[h] / length),
+        q(frame.transpose() * query),
+        head(radial_head(static_cast<int>(frame.cols()), q.norm(),
+                         std::get<GaussianKernel>(model.kernel).bandwidth / length)) {}
+
+ private:
+  /// 1 to rounding is 1.
+  static double column_length(const MatrixXd& columns) {
+    const double norm = columns.col(0).norm();
+    return std::abs(norm - 1) < 1e-12 ? 1 : norm;
+  }
+};
+
+/// The same with a grid and its integrals over the radius.
+struct RadialGrid : RadialFrame {
   Nodes radius;
 
   RadialGrid(const TheoryModel& model, const VectorXd& query, std::size_t h,
-             const Resolution& resolution)
-      : frame(model.projections[h]),
-        q(frame.transpose() * query),
-        head(radial_head(static_cast<int>(frame.cols()), q.norm(),
-                         std::get<GaussianKernel>(model.kernel).bandwidth)),
-        range(sigma_range(head, model.n, resolution)),
-        sigma(sigma_nodes(head, range, model.n, 1, resolution)),
-        radius(scalar_nodes(head.laws[0], {{head, range}}, resolution.widest(), resolution)) {}
+             const SigmaRange& range, const Resolution& resolution, const LevelRange& levels)
+      : RadialFrame(model, query, h),
+        radius(
+            scalar_nodes(head.laws[0], {{head, range}}, resolution.widest(), resolution, levels)) {}
 
   /// Node weights times J_v, [radius], v = W^T frequency.
   VectorXcd wave(const VectorXd& frequency) const {
@@ -141,6 +155,34 @@ struct RadialGrid {
   /// |W^T frequency|^2, [terms].
   ArrayXd inside(const Waves& waves) const {
     return (waves.frequency * frame).rowwise().squaredNorm().array();
+  }
+  /// [radius][terms + 1], the constant 1 last.
+  MatrixXcd waves(const Waves& regression) const {
+    const Index terms = regression.amplitude.size();
+    MatrixXcd all(radius.points.size(), terms + 1);
+    for (Index j = 0; j < terms; ++j) all.col(j) = wave(regression.frequency.row(j));
+    all.col(terms) = wave(VectorXd::Zero(frame.rows()));
+    return all;
+  }
+  /// The nodes with the response, from waves of the regression and amplitudes of its square.
+  /// visit(j, wave) is called for each term of the square.
+  template <class Visit>
+  DesignNodes nodes(const TheoryModel& model, const MatrixXcd& waves, const Waves& regression,
+                    const Waves& square, const Visit& visit) const {
+    const Index terms = regression.amplitude.size();
+    DesignNodes design;
+    design.level = head.minus_log_kernel(radius.points);
+    design.probability = waves.col(terms).real();
+    design.mean = (waves.leftCols(terms) * damped(regression, inside(regression))).real();
+    design.square = model.noise_sd * model.noise_sd * design.probability;
+    design.coarsened = radius.coarsened;
+    const VectorXcd amplitude = damped(square, inside(square));
+    for (Index j = 0; j < square.amplitude.size(); ++j) {
+      const VectorXcd at = wave(square.frequency.row(j));
+      design.square += (at * amplitude(j)).real();
+      visit(j, at);
+    }
+    return design;
   }
 };
 
@@ -182,20 +224,21 @@ ArrayXcd radial_wave(const VectorXd& v, const VectorXd& q, const ArrayXd& radius
 struct RadialHeads::Share {
   Nodes sigma;
   DesignNodes nodes;
-  bool coarsened;
   ArrayXd regression_inside;  ///< [terms], |W^T v|^2
   ArrayXd square_inside;
   // Integrals over sigma, with e_j = exp(i v_j.U) of each term, the constant 1 last.
   VectorXcd of_squares;  ///< int E[e sK e^(-sK)] phi^(n-1) d sigma, e of the squared regression
+  VectorXcd alone;       ///< the same, e of the regression
   MatrixXcd plain;       ///< int E[e_i sK e^(-sK)] E[e_j e^(-sK)] phi^(n-2) d sigma
   MatrixXcd conjugate;   ///< the same with the conjugate of e_j
 
   Share(const TheoryModel& model, const VectorXd& query, const Waves& regression,
         const Waves& square, std::size_t h, const Resolution& resolution) {
-    const RadialGrid grid(model, query, h, resolution);
-    const auto n = static_cast<double>(model.n);
-    sigma = grid.sigma;
-    coarsened = grid.radius.coarsened;
+    const ScalarHead head = RadialFrame(model, query, h).head;
+    const SigmaRange range = sigma_range(head, model.tokens(h), resolution);
+    const RadialGrid grid(model, query, h, range, resolution, {});
+    const auto n = static_cast<double>(model.tokens(h));
+    sigma = sigma_nodes(head, range, model.tokens(h), 1, resolution);
     // Tables and their complex copies, with the waves.
     const auto radii = static_cast<double>(grid.radius.points.size());
     const auto sigmas = static_cast<double>(sigma.points.size());
@@ -205,16 +248,10 @@ struct RadialHeads::Share {
     regression_inside = grid.inside(regression);
     square_inside = grid.inside(square);
     const Index terms = regression.amplitude.size();
-    MatrixXcd waves(grid.radius.points.size(), terms + 1);
-    for (Index j = 0; j < terms; ++j) waves.col(j) = grid.wave(regression.frequency.row(j));
-    waves.col(terms) = grid.wave(VectorXd::Zero(query.size()));
+    const MatrixXcd waves = grid.waves(regression);
 
-    nodes.level = grid.head.minus_log_kernel(grid.radius.points);
-    nodes.probability = waves.col(terms).real();
-    nodes.mean = (waves.leftCols(terms) * damped(regression, regression_inside)).real();
-    nodes.square = model.noise_sd * model.noise_sd * nodes.probability;
-
-    const KernelTable table = kernel_table(nodes.level, sigma.points);
+    const KernelTable table =
+        kernel_table(grid.head.minus_log_kernel(grid.radius.points), sigma.points);
     const MatrixXcd first = table.first.transpose().cast<Complex>() * waves;
     MatrixXcd rest = -(table.fall.transpose().cast<Complex>() * waves);
     const ArrayXd fall = -rest.col(terms).real().array();
@@ -226,15 +263,13 @@ struct RadialHeads::Share {
 
     const VectorXcd window =
         (table.first * (sigma.weights * power_of_phi(fall, n - 1).col(0)).matrix()).cast<Complex>();
-    const VectorXcd amplitude = damped(square, square_inside);
+    alone = waves.transpose() * window;
     const Index squares = square.amplitude.size();
     of_squares.resize(squares + 1);
     of_squares(squares) = window.cwiseProduct(waves.col(terms)).sum();
-    for (Index j = 0; j < squares; ++j) {
-      const VectorXcd wave = grid.wave(square.frequency.row(j));
+    nodes = grid.nodes(model, waves, regression, square, [&](Index j, const VectorXcd& wave) {
       of_squares(j) = window.cwiseProduct(wave).sum();
-      nodes.square += (wave * amplitude(j)).real();
-    }
+    });
   }
 };
 
@@ -256,37 +291,103 @@ const RadialHeads::Share& RadialHeads::share(std::size_t h, const Resolution& re
   return *made;
 }
 
+ScalarHead RadialHeads::radial(std::size_t h) const {
+  return RadialFrame(model_, query_, h).head;
+}
+
+std::vector<DesignNodes> RadialHeads::design(std::size_t h, const SigmaRange& range,
+                                             const Resolution& resolution,
+                                             const LevelRange& levels) const {
+  const RadialGrid grid(model_, query_, h, range, resolution, levels);
+  return {grid.nodes(model_, grid.waves(regression_), regression_, square_,
+                     [](Index, const VectorXcd&) {})};
+}
+
 HeadMoments RadialHeads::head(std::size_t h, const Resolution& resolution) {
   const Share& own = share(h, resolution);
-  HeadMoments moments = head_moments(model_.n, own.sigma, {own.nodes});
-  moments.coarsened = own.coarsened;
+  HeadMoments moments = head_moments(model_.tokens(h), own.sigma, {own.nodes});
+  moments.coarsened = own.nodes.coarsened;
   return moments;
 }
 
 PairMoments RadialHeads::pair(std::size_t h, std::size_t l, const Resolution& resolution) {
-  const auto n = static_cast<double>(model_.n);
+  const PairTokens tokens(model_, h, l);
   const Share& of_h = share(h, resolution);
   const Share& of_l = share(l, resolution);
   const VectorXcd squares = damped(square_, of_h.square_inside + of_l.square_inside);
   const VectorXcd products = of_h.of_squares.cwiseProduct(of_l.of_squares);
   const double alone = products(products.size() - 1).real();
   PairMoments moments;
-  moments.coarsened = of_h.coarsened || of_l.coarsened;
-  moments.normalisation_error = n * alone - 1;
-  moments.product = n * (model_.noise_sd * model_.noise_sd * alone +
-                         (squares.transpose() * products.head(squares.size())).sum().real());
-  if (model_.n == 1) return moments;
+  moments.coarsened = of_h.nodes.coarsened || of_l.nodes.coarsened;
+  moments.normalisation_error = tokens.both * alone - 1;
+  moments.product =
+      tokens.both * (model_.noise_sd * model_.noise_sd * alone +
+                     (squares.transpose() * products.head(squares.size())).sum().real());
 
-  // int E[K_h e_i e^(..)] E[K_l e_j e^(..)], whose factors are one head's each; e_j or its
-  // conjugate.
+  // Two tokens, with the response of the first in head h and that of the second in head l: all
+  // expectations have factors that are one head's each.
   const Index terms = regression_.amplitude.size();
-  const MatrixXcd plain = of_h.plain.cwiseProduct(of_l.plain.transpose());
-  const MatrixXcd conjugate = of_h.conjugate.cwiseProduct(of_l.conjugate.adjoint());
-  moments.normalisation_error += n * (n - 1) * plain(terms, terms).real();
-  const VectorXcd amplitude = damped(regression_, of_h.regression_inside + of_l.regression_inside);
-  const VectorXcd sums = plain.topLeftCorner(terms, terms) * amplitude +
-                         conjugate.topLeftCorner(terms, terms) * amplitude.conjugate();
-  moments.product += n * (n - 1) * (amplitude.transpose() * sums).sum().real() / 2;
+  // Re(A) Re(B) = Re(A B + A conj B)/2, from both matrices [A][B] of the factors, the constant
+  // last.
+  const auto add = [&](double pairs, const MatrixXcd& plain, const MatrixXcd& conjugate,
+                       const VectorXcd& a, const VectorXcd& b) {
+    if (pairs <= 0) return;
+    moments.normalisation_error += pairs * plain(terms, terms).real();
+    const VectorXcd sums = plain.topLeftCorner(terms, terms) * b +
+                           conjugate.topLeftCorner(terms, terms) * b.conjugate();
+    moments.product += pairs * (a.transpose() * sums).sum().real() / 2;
+  };
+  // Amplitudes of a token that both heads see, or one of them.
+  const VectorXcd a = damped(regression_, of_h.regression_inside + of_l.regression_inside);
+  const VectorXcd a_h = damped(regression_, of_h.regression_inside);
+  const VectorXcd a_l = damped(regression_, of_l.regression_inside);
+  const VectorXcd one_h = of_h.alone;
+  const VectorXcd one_l = of_l.alone;
+  const auto times = [](const MatrixXcd& x, const MatrixXcd& y) -> MatrixXcd {
+    return x.cwiseProduct(y);
+  };
+  // int E[K_h e_i e^(..)] E[K_l e_j e^(..)], e_j or its conjugate.
+  add(tokens.both * (tokens.both - 1), times(of_h.plain, of_l.plain.transpose()),
+      times(of_h.conjugate, of_l.conjugate.adjoint()), a, a);
+  add(tokens.both * tokens.second, one_h.asDiagonal() * of_l.plain.transpose(),
+      one_h.asDiagonal() * of_l.conjugate.adjoint(), a, a_l);
+  add(tokens.first * tokens.both, of_h.plain * one_l.asDiagonal(),
+      of_h.conjugate * one_l.conjugate().asDiagonal(), a_h, a);
+  add(tokens.first * tokens.second, one_h * one_l.transpose(), one_h * one_l.adjoint(), a_h, a_l);
+  return moments;
+}
+
+PairMoments RadialHeads::aligned_pair(std::size_t h, std::size_t l, const Resolution& resolution) {
+  const PairTokens tokens(model_, h, l);
+  const ScalarHead head = radial(h);
+  // One grid of the radius for both, as fine as the head that sees fewer tokens needs it.
+  const auto range_of = [&](std::size_t i) {
+    return sigma_range(head, model_.tokens(i), resolution);
+  };
+  const SigmaRange sigma_reach = range_of(h);
+  const SigmaRange tau_reach = range_of(l);
+  const DesignNodes nodes =
+      design(h, model_.tokens(h) < model_.tokens(l) ? sigma_reach : tau_reach, resolution, {})
+          .at(0);
+  const Nodes sigma = sigma_nodes(sigma_reach, resolution);
+  const Nodes tau = sigma_nodes(tau_reach, resolution);
+  const auto radii = static_cast<double>(nodes.level.size());
+  const auto sigmas = static_cast<double>(sigma.points.size());
+  const auto taus = static_cast<double>(tau.points.size());
+  require_table_memory(radii * (2 * sigmas + 7 * taus) + 14 * sigmas * taus, resolution.at_once);
+  const KernelTable first = kernel_table(nodes.level, sigma.points);
+  const KernelTable second = kernel_table(nodes.level, tau.points);
+  GivenFirst given;
+  given.mean = nodes.mean;
+  given.fall = nodes.probability.asDiagonal() * second.fall;
+  given.first = nodes.probability.asDiagonal() * second.first;
+  given.mean_rest = nodes.mean.asDiagonal() * (1 - second.fall.array()).matrix();
+  given.mean_first = nodes.mean.asDiagonal() * second.first;
+  given.square_first = nodes.square.asDiagonal() * second.first;
+  LevelPairSums sums(sigma.points.size(), tau.points.size());
+  sums.add(first, nodes.probability, given);
+  PairMoments moments = sums.integrate(tokens, sigma.weights, tau.weights);
+  moments.coarsened = nodes.coarsened;
   return moments;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Exact finite-n moments of Gaussian heads on orthogonal subspaces: X ~ N(0, I), constant
-/// s2, m zero or a sum of cosines. The kernel sees R = |U - q|, U = W^T X, q = W^T x, and
+/// \file Exact finite-n moments of Gaussian heads on orthogonal or identical subspaces: X ~ N(0,
+/// I), constant s2, m zero or a sum of cosines. W has orthogonal columns of one length c, which is
+/// as much as the bandwidth b/c. The kernel sees R = |U - q|, U = W^T X/c, q = W^T x/c, and
 ///
 ///     E[g(R) e^(iv.U)] = int g(r) J_v(r) dr,
 ///     J_v(r) = r^(k-1) (2 pi)^(-k/2) |S^(k-1)| e^(iv.q - (r^2+q^2)/2) E e^(z cos A),
@@ -43,6 +44,14 @@ class RadialHeads {
   HeadMoments head(std::size_t h, const Resolution& resolution);
   /// Of heads with W_h^T W_l = 0.
   PairMoments pair(std::size_t h, std::size_t l, const Resolution& resolution);
+  /// Of heads with W_h W_h^T = W_l W_l^T that see different tokens.
+  PairMoments aligned_pair(std::size_t h, std::size_t l, const Resolution& resolution);
+
+  /// The head as a function of the radius.
+  ScalarHead radial(std::size_t h) const;
+  /// Nodes of points with given levels.
+  std::vector<DesignNodes> design(std::size_t h, const SigmaRange& range,
+                                  const Resolution& resolution, const LevelRange& levels) const;
 
  private:
   struct Share;

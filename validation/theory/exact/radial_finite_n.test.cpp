@@ -9,7 +9,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
-#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/finite_n.h"
 
 namespace headlab {
 namespace {
@@ -80,11 +80,12 @@ TEST(RadialFiniteN, OneDimensionalHeadsAreThoseOfTheScalarForm) {
     const ScalarHead first = scalar_head(model, model.queries[0], 0);
     const ScalarHead second = scalar_head(model, model.queries[0], 1);
     const HeadMoments own = scalar_head_moments(
-        model, model.truth[0], first, sigma_range(first, model.n, resolution), resolution);
+        model, model.n, model.truth[0], first, sigma_range(first, model.n, resolution), resolution);
     EXPECT_LE(std::abs(heads.head(0, resolution).mean - own.mean), 1e-9) << x;
     EXPECT_LE(std::abs(heads.head(0, resolution).square - own.square), 1e-9) << x;
     EXPECT_GT(std::abs(heads.head(1, resolution).square - own.square), 1e-4) << x;
-    const PairMoments pair = scalar_pair_moments(model, model.truth[0], first, second, resolution);
+    const PairMoments pair = scalar_pair_moments(model, PairTokens(model, 0, 1), model.truth[0],
+                                                 first, second, resolution);
     EXPECT_LE(std::abs(heads.pair(0, 1, resolution).product - pair.product), 1e-9) << x;
     EXPECT_LE(std::abs(heads.pair(1, 0, resolution).product - pair.product), 1e-9) << x;
   }
@@ -129,8 +130,8 @@ TEST(RadialFiniteN, IsTheFloorForNoiseAloneOnOrthogonalSubspaces) {
 }
 
 TEST(RadialFiniteN, NamesWhatStandsInTheWay) {
-  const Scenario turned = scenario(10, 2, "law = \"zero\"", "[0.3, 0, 0, 0.2]",
-                                   "law = \"principal_angles\", angles = [0.5, 1.0]");
+  const Scenario turned = scenario(10, 3, "law = \"zero\"", "[0.3, 0, 0, 0.2, 0, 0]",
+                                   "law = \"principal_angles\", angles = [0.5, 1.0, 1.0]");
   TheoryModel model = theory_model(turned.conditions.at(0));
   EXPECT_EQ(finite_n_obstacle(model, 0, 0), std::nullopt);
   EXPECT_NE(finite_n_obstacle(model, 0, 1).value_or("").find("orthogonal"), std::string::npos);

@@ -81,25 +81,22 @@ HeadMoments noise_head_moments(std::uint64_t n, double s2, const ScalarHead& hea
                       noise_nodes(head, range, s2, resolution));
 }
 
-HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
-                                const SigmaRange& range, const Resolution& resolution) {
-  const Nodes sigma = head_sigma_nodes(head, range, model.n, resolution);
+std::vector<DesignNodes> scalar_design(const TheoryModel& model, double truth,
+                                       const ScalarHead& head, const SigmaRange& range,
+                                       const Resolution& resolution, const LevelRange& levels) {
   std::vector<DesignNodes> design;
-  bool coarsened = false;
   for (std::size_t c = 0; c < head.laws.size(); ++c) {
     const ScalarLaw& law = head.laws[c];
     const double spread = law.sd > 0 ? 1 / law.sd : 0;
     const ResponseMoments response(model, truth, model.design.components[c],
                                    head.direction * spread);
-    const Nodes u = scalar_nodes(law, {{head, range}}, law.sd * resolution.widest(), resolution);
-    require_table_memory(
-        2 * static_cast<double>(u.points.size()) * static_cast<double>(sigma.points.size()),
-        resolution.at_once);
-    coarsened = coarsened || u.coarsened;
+    const Nodes u =
+        scalar_nodes(law, {{head, range}}, law.sd * resolution.widest(), resolution, levels);
     DesignNodes nodes = {.level = head.minus_log_kernel(u.points),
                          .probability = head.weights[c] * masses(u, law),
                          .mean = VectorXd(u.points.size()),
-                         .square = VectorXd(u.points.size())};
+                         .square = VectorXd(u.points.size()),
+                         .coarsened = u.coarsened};
     for (Index i = 0; i < u.points.size(); ++i) {
       const FunctionMoments moments =
           response(VectorXd::Constant(1, (u.points(i) - law.mean) * spread));
@@ -108,7 +105,22 @@ HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const Sc
     }
     design.push_back(std::move(nodes));
   }
-  HeadMoments moments = head_moments(model.n, sigma, design);
+  return design;
+}
+
+HeadMoments scalar_head_moments(const TheoryModel& model, std::uint64_t n, double truth,
+                                const ScalarHead& head, const SigmaRange& range,
+                                const Resolution& resolution) {
+  const Nodes sigma = head_sigma_nodes(head, range, n, resolution);
+  const std::vector<DesignNodes> design = scalar_design(model, truth, head, range, resolution);
+  bool coarsened = false;
+  for (const DesignNodes& nodes : design) {
+    require_table_memory(
+        2 * static_cast<double>(nodes.level.size()) * static_cast<double>(sigma.points.size()),
+        resolution.at_once);
+    coarsened = coarsened || nodes.coarsened;
+  }
+  HeadMoments moments = head_moments(n, sigma, design);
   moments.coarsened = coarsened;
   return moments;
 }

@@ -8,11 +8,14 @@
 ///     E f_h f_l = n int int E[K_h K_l (m^2+s2) e^(-sK_h-tK_l)] phi(s,t)^(n-1) ds dt
 ///                 + n(n-1) int int E[K_h m e^(..)] E[K_l m e^(..)] phi(s,t)^(n-2) ds dt
 ///
-/// over sigma = log s and a grid of the design. All figures are of m - m(x): weights sum to one, so
+/// over sigma = log s and a grid of the design. Where two heads see different tokens, n and n (n -
+/// 1) are numbers of pairs of tokens, and phi(s,t) is that of one head where the other does not see
+/// the token. All figures are of m - m(x): weights sum to one, so
 /// that this moves means alone and spares the covariance a cancellation.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,7 +41,15 @@ struct DesignNodes {
   Eigen::VectorXd probability;
   Eigen::VectorXd mean;
   Eigen::VectorXd square;
+  bool coarsened = false;  ///< panels are wider than was asked for
 };
+/// The nodes of points with given levels, a component each.
+using DesignOf = std::function<std::vector<DesignNodes>(const SigmaRange&, const Resolution&,
+                                                        const LevelRange&)>;
+/// Of a head that sees one scalar, U = w.X.
+std::vector<DesignNodes> scalar_design(const TheoryModel& model, double truth,
+                                       const ScalarHead& head, const SigmaRange& range,
+                                       const Resolution& resolution, const LevelRange& levels = {});
 /// All nodes of a design under a head with constant s2 and m = 0; radial heads too.
 std::vector<DesignNodes> noise_nodes(const ScalarHead& head, const SigmaRange& range, double s2,
                                      const Resolution& resolution);
@@ -46,8 +57,22 @@ HeadMoments head_moments(std::uint64_t n, const Nodes& sigma,
                          const std::vector<DesignNodes>& design);
 HeadMoments noise_head_moments(std::uint64_t n, double s2, const ScalarHead& head,
                                const SigmaRange& range, const Resolution& resolution);
-HeadMoments scalar_head_moments(const TheoryModel& model, double truth, const ScalarHead& head,
-                                const SigmaRange& range, const Resolution& resolution);
+/// \param n points that the head sees
+HeadMoments scalar_head_moments(const TheoryModel& model, std::uint64_t n, double truth,
+                                const ScalarHead& head, const SigmaRange& range,
+                                const Resolution& resolution);
+
+/// Numbers of tokens, which are independent, that two heads see.
+struct PairTokens {
+  double both = 0;
+  double first = 0;   ///< the first head alone
+  double second = 0;  ///< the second head alone
+
+  PairTokens(const TheoryModel& model, std::size_t h, std::size_t l)
+      : both(static_cast<double>(model.shared_tokens(h, l))),
+        first(static_cast<double>(model.tokens(h)) - both),
+        second(static_cast<double>(model.tokens(l)) - both) {}
+};
 
 /// Two heads' product moment about m(x), with E f_h f_l - 1 for responses that are all one.
 struct PairMoments {
@@ -55,8 +80,9 @@ struct PairMoments {
   double normalisation_error = 0;
   bool coarsened = false;  ///< a grid met the limit of the resolution
 };
-PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const ScalarHead& first,
-                                const ScalarHead& second, const Resolution& resolution);
+PairMoments scalar_pair_moments(const TheoryModel& model, const PairTokens& tokens, double truth,
+                                const ScalarHead& first, const ScalarHead& second,
+                                const Resolution& resolution);
 
 /// Throws InvalidInput, with the figure, unless |normalisation error| <= 1e-7.
 /// \param what the integral is of, as in "heads 1 and 2"

@@ -16,6 +16,17 @@ namespace {
 
 using Eigen::ArrayXd;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+void append(Nodes& nodes, const Nodes& more) {
+  const Eigen::Index size = nodes.points.size();
+  const Eigen::Index added = more.points.size();
+  nodes.points.conservativeResize(size + added);
+  nodes.points.tail(added) = more.points;
+  nodes.weights.conservativeResize(size + added);
+  nodes.weights.tail(added) = more.weights;
+}
+
 /// P(Z > z).
 double upper_tail(double z) {
   return 0.5 * std::erfc(z / std::numbers::sqrt2);
@@ -92,6 +103,9 @@ double ScalarHead::steepness(double level) const {
 }
 
 double ScalarHead::survival(double level) const {
+  if (std::isfinite(cut)) {
+    return level >= cut ? 0 : std::clamp(1 - mass_within(level) / mass_within(cut), 0.0, 1.0);
+  }
   if (dimension > 1) {
     if (level <= 0) return 1;
     const double square = 2 * level / (rate * rate);
@@ -117,12 +131,68 @@ double ScalarHead::survival(double level) const {
   return std::min(probability, 1.0);
 }
 
+double ScalarHead::mass_within(double level) const {
+  if (dimension > 1) {
+    if (level <= 0) return 0;
+    const double square = 2 * level / (rate * rate);
+    return distance > 0
+               ? cdf(boost::math::non_central_chi_squared(dimension, distance * distance), square)
+               : cdf(boost::math::chi_squared(dimension), square);
+  }
+  double mass = 0;
+  for (std::size_t c = 0; c < laws.size(); ++c) {
+    for (const auto& [from, to] : intervals({.to = level})) {
+      // Between two tails on the side where they are small.
+      const double low = standard_score(from, laws[c]);
+      const double high = standard_score(to, laws[c]);
+      mass += weights[c] *
+              (low > 0 ? upper_tail(low) - upper_tail(high) : upper_tail(-high) - upper_tail(-low));
+    }
+  }
+  return std::clamp(mass, 0.0, 1.0);
+}
+
+double ScalarHead::level_of_mass(double mass) const {
+  // Within 40 standard deviations there is all mass.
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const ScalarLaw& law : laws) {
+    ArrayXd ends(3);
+    ends << law.mean - 40 * law.sd, law.mean + 40 * law.sd, softmax ? law.mean : centre;
+    const ArrayXd level = minus_log_kernel(ends);
+    low = std::min(low, level.minCoeff());
+    high = std::max(high, level.maxCoeff());
+  }
+  for (;;) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) return middle;
+    (mass_within(middle) < mass ? low : high) = middle;
+  }
+}
+
+std::vector<std::pair<double, double>> ScalarHead::intervals(const LevelRange& levels) const {
+  if (softmax) return {{-levels.to / rate, -levels.from / rate}};
+  const double inner = std::sqrt(2 * std::max(levels.from, 0.0)) / rate;
+  const double outer = std::sqrt(2 * std::max(levels.to, 0.0)) / rate;
+  if (dimension > 1) return {{inner, outer}};
+  if (inner == 0) return {{centre - outer, centre + outer}};
+  return {{centre - outer, centre - inner}, {centre + inner, centre + outer}};
+}
+
+bool ScalarHead::is_constant() const {
+  if (dimension > 1) return false;
+  if (softmax && rate == 0) return true;
+  return std::ranges::all_of(laws, [](const ScalarLaw& law) { return law.sd == 0; }) &&
+         laws.size() == 1;
+}
+
 ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, std::size_t head) {
   const Eigen::MatrixXd& frame = model.projections[head];
   ScalarHead scalar;
   scalar.direction = frame.col(0);
   if (const auto* softmax = std::get_if<SoftmaxKernel>(&model.kernel)) {
-    const Eigen::VectorXd tilt = frame * (frame.transpose() * query) / softmax->temperature;
+    const Eigen::VectorXd tilt =
+        frame * (model.query_projection(head).transpose() * query) / softmax->temperature;
     scalar.softmax = true;
     scalar.rate = tilt.norm();
     if (scalar.rate > 0) scalar.direction = tilt / scalar.rate;
@@ -161,14 +231,23 @@ ArrayXd radial_density(const ScalarHead& head, const ArrayXd& radius) {
 }
 
 SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution& resolution) {
-  const double points = static_cast<double>(n);
   const auto [least, largest] = levels(head, resolution);
-  const double log_mean = std::log(points) + log_mean_kernel(head);
+  double log_mean = log_mean_kernel(head);
+  if (std::isfinite(head.cut)) {
+    log_mean = std::min(log_mean - std::log(head.mass_within(head.cut)), -least);
+  }
+  return sigma_range({log_mean, least, largest, [&](double level) { return head.survival(level); }},
+                     n, resolution);
+}
+
+SigmaRange sigma_range(const KernelLevels& kernel, std::uint64_t n, const Resolution& resolution) {
+  const double points = static_cast<double>(n);
+  const double log_mean = std::log(points) + kernel.log_mean;
   // phi(s) <= P(L > level) + exp(-exp(sigma - level)): both powers n are small from here.
-  double low = least;
-  double high = largest;
+  double low = kernel.least;
+  double high = kernel.largest;
   const auto is_enough = [&](double level) {
-    return points * std::log(head.survival(level)) <= -(resolution.digits + 8);
+    return points * std::log(kernel.survival(level)) <= -(resolution.digits + 8);
   };
   while (high - low > 0.1) {
     const double middle = (low + high) / 2;
@@ -177,13 +256,19 @@ SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution
   const double margin = std::log(resolution.digits + 10);
   SigmaRange range = {.from = -resolution.digits - 7 - log_mean,
                       .to = high + margin,
-                      .knee = std::min(-log_mean, least) - 5,
+                      .knee = std::min(-log_mean, kernel.least) - 5,
                       .loss = ArrayXd::LinSpaced(100, 0, 1)};
   range.loss = range.loss.unaryExpr([&](double share) {
     const double sigma = range.from + share * (range.to - range.from);
-    return -points * std::log(std::max(head.survival(sigma - margin), 1e-300));
+    return -points * std::log(std::max(kernel.survival(sigma - margin), 1e-300));
   });
   return range;
+}
+
+Nodes sigma_nodes(const SigmaRange& range, const Resolution& resolution) {
+  const double unit = panel_width(resolution.digits);
+  return panel_nodes(range.from, range.to, {range.knee},
+                     [&](double sigma) { return sigma < range.knee ? 3 * unit : unit; });
 }
 
 double SigmaRange::loss_at(double sigma) const {
@@ -221,9 +306,16 @@ Nodes sigma_nodes(const ScalarHead& head, const SigmaRange& range, std::uint64_t
 }
 
 Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, double widest,
-                   const Resolution& resolution) {
-  if (!(law.sd > 0)) return {.points = ArrayXd::Constant(1, law.mean), .weights = ArrayXd::Ones(1)};
-  const auto [from, to] = reach(sights.at(0).head.dimension, law, resolution);
+                   const Resolution& resolution, const LevelRange& levels) {
+  const ScalarHead& own = sights.at(0).head;
+  if (!(law.sd > 0)) {
+    const ArrayXd point = ArrayXd::Constant(1, law.mean);
+    const double level = own.minus_log_kernel(point)(0);
+    if (level > levels.from && level <= levels.to)
+      return {.points = point, .weights = ArrayXd::Ones(1)};
+    return {};
+  }
+  const auto [from, to] = reach(own.dimension, law, resolution);
   double stretch = 1;
   const auto width = [&](double u) {
     const double z = (u - law.mean) / law.sd;
@@ -231,7 +323,8 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
     for (const Sight& sight : sights) {
       const double v = sight.offset + sight.slope * u;
       const double level = sight.head.minus_log_kernel(ArrayXd::Constant(1, v))(0);
-      const double digits = resolution.digits - z * z / 2 - sight.range.loss_of_level(level);
+      const double digits =
+          resolution.digits - z * z / 2 - sight.range.loss_of_level(sight.loss_share * level);
       least = std::min(least, panel_width(digits) * sight.head.scale(v) / std::abs(sight.slope));
     }
     return stretch * least;
@@ -240,11 +333,22 @@ Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, doubl
   for (const Sight& sight : sights) {
     breaks.push_back((sight.head.centre - sight.offset) / sight.slope);
   }
-  Nodes nodes = panel_nodes(from, to, breaks, width);
+  const auto lay = [&, from = from, to = to] {
+    if (levels.from == -infinity && levels.to == infinity)
+      return panel_nodes(from, to, breaks, width);
+    Nodes nodes;
+    for (const auto& [low, high] : own.intervals(levels)) {
+      const double start = std::max(low, from);
+      const double end = std::min(high, to);
+      if (start < end) append(nodes, panel_nodes(start, end, breaks, width));
+    }
+    return nodes;
+  };
+  Nodes nodes = lay();
   while (nodes.points.size() > resolution.max_nodes) {
     stretch *=
         1.2 * static_cast<double>(nodes.points.size()) / static_cast<double>(resolution.max_nodes);
-    nodes = panel_nodes(from, to, breaks, width);
+    nodes = lay();
     nodes.coarsened = true;
   }
   return nodes;

@@ -8,6 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include <Eigen/Core>
@@ -38,6 +41,12 @@ struct ScalarLaw {
   Eigen::ArrayXd density(const Eigen::ArrayXd& points) const;
 };
 
+/// Points whose L = -log K lies in (from, to].
+struct LevelRange {
+  double from = -std::numeric_limits<double>::infinity();
+  double to = std::numeric_limits<double>::infinity();
+};
+
 /// One head: -log K as a function of u = direction.X or u = |W^T(x - X)|, up to a constant.
 struct ScalarHead {
   Eigen::VectorXd direction;  ///< w [d], a unit vector; not for radii
@@ -48,6 +57,8 @@ struct ScalarHead {
   double rate = 1;              ///< Gaussian: 1/b; softmax: |a|, a = P x / t
   std::vector<double> weights;  ///< of the design's components
   std::vector<ScalarLaw> laws;  ///< of U, a component each
+  /// Points are those of the design given L <= cut; others are not there.
+  double cut = std::numeric_limits<double>::infinity();
 
   /// L = rate^2 (u - centre)^2 / 2 (Gaussian), -rate u (softmax).
   Eigen::ArrayXd minus_log_kernel(const Eigen::ArrayXd& u) const;
@@ -57,6 +68,14 @@ struct ScalarHead {
   double steepness(double level) const;
   /// P(L > level).
   double survival(double level) const;
+  /// P(L <= level) of the design, whatever the cut, with the accuracy of a small number.
+  double mass_within(double level) const;
+  /// The level within which the design has this mass, 0 < mass < 1.
+  double level_of_mass(double mass) const;
+  /// Where u may be for levels in a range: two intervals or one, one of them may be empty.
+  std::vector<std::pair<double, double>> intervals(const LevelRange& levels) const;
+  /// Whether every point has the same weight.
+  bool is_constant() const;
 };
 
 /// The head of a model at one query, U = w.X. Gaussian kernels must have k = 1.
@@ -85,6 +104,18 @@ struct SigmaRange {
 };
 SigmaRange sigma_range(const ScalarHead& head, std::uint64_t n, const Resolution& resolution);
 
+/// What is known of a kernel's values over the design.
+struct KernelLevels {
+  double log_mean;  ///< log E K, or a bound from above
+  double least;     ///< of L over the reach of the design
+  double largest;
+  std::function<double(double)> survival;  ///< P(L > level), or a bound from above
+};
+SigmaRange sigma_range(const KernelLevels& kernel, std::uint64_t n, const Resolution& resolution);
+
+/// Nodes in sigma that resolve single design points.
+Nodes sigma_nodes(const SigmaRange& range, const Resolution& resolution);
+
 /// Nodes in sigma. `smoothing`, in the units of the scalar, is the least standard deviation over
 /// which expectations average before sigma is integrated over: beyond it panels need not resolve
 /// single design points.
@@ -97,13 +128,15 @@ struct Sight {
   const SigmaRange& range;
   double offset = 0;
   double slope = 1;
+  double loss_share = 1;  ///< of its level, what others may leave of it
 };
 
 /// Nodes over the reach of a law, weighted by length, that resolve every head in sight. A law
 /// without spread has one node of weight one.
 /// \param widest bound on panels, in units of u
+/// \param levels of the first head in sight; points of others have no node
 Nodes scalar_nodes(const ScalarLaw& law, const std::vector<Sight>& sights, double widest,
-                   const Resolution& resolution);
+                   const Resolution& resolution, const LevelRange& levels = {});
 
 /// Probabilities of a law's nodes.
 Eigen::ArrayXd masses(const Nodes& nodes, const ScalarLaw& law);

@@ -2,9 +2,11 @@
 // Two heads: the sums over the design are matrix products, [sigma][u] [u][v] [v][tau].
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 #include <vector>
 
+#include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/exact/scalar_tables.h"
 
@@ -47,121 +49,6 @@ Conditional conditional(const ScalarHead& first, const ScalarHead& second,
   return law;
 }
 
-/// Expectations given u, [u][tau], each times the probability of the node u.
-struct GivenFirst {
-  MatrixXd fall;          ///< E[1 - e^(-tK)]
-  MatrixXd first;         ///< E[tK e^(-tK)]
-  MatrixXd mean_rest;     ///< E[m e^(-tK)]
-  MatrixXd mean_first;    ///< E[m tK e^(-tK)]
-  MatrixXd square_first;  ///< E[(m^2 + s2) tK e^(-tK)]
-};
-
-/// Probabilities of nodes (u, v), [u][v], alone and times moments of the response there.
-struct JointLaw {
-  MatrixXd probability;
-  MatrixXd mean;
-  MatrixXd square;
-
-  JointLaw(Index rows, Index columns, const ResponseMoments& response)
-      : probability(rows, columns) {
-    if (response.has_mean()) mean.resize(rows, columns);
-    if (!response.is_constant()) square.resize(rows, columns);
-  }
-
-  /// Sets an entry; z are the standardised scalars.
-  void set(Index i, Index j, double p, const VectorXd& z, const ResponseMoments& response) {
-    probability(i, j) = p;
-    if (response.is_constant()) return;
-    const FunctionMoments moments = p > 1e-40 ? response(z) : FunctionMoments{};
-    if (response.has_mean()) mean(i, j) = p * moments.mean;
-    square(i, j) = p * moments.mean_square;
-  }
-
-  /// Sums over v, given the second head's table [v][tau].
-  GivenFirst given_first(const KernelTable& table, const ResponseMoments& response) const {
-    GivenFirst given;
-    given.fall = probability * table.fall;
-    given.first = probability * table.first;
-    if (response.has_mean()) {
-      given.mean_rest = -mean * table.fall;
-      given.mean_rest.colwise() += mean.rowwise().sum();
-      given.mean_first = mean * table.first;
-    }
-    if (!response.is_constant()) given.square_first = square * table.first;
-    return given;
-  }
-};
-
-/// Sums over the design, [sigma][tau], of what a pair's integrals need.
-struct PairSums {
-  VectorXd fall_u, first_u;  ///< E[1 - e^(-sK_h)], E[sK_h e^(-sK_h)]
-  VectorXd fall_v, first_v;  ///< of the second head
-  MatrixXd fall_fall;        ///< E[(1 - e^(-sK_h)) (1 - e^(-tK_l))], and so on
-  MatrixXd first_fall;
-  MatrixXd fall_first;
-  MatrixXd first_first;
-  MatrixXd mean_first_rest;  ///< E[m sK_h e^(-sK_h-tK_l)]
-  MatrixXd mean_rest_first;  ///< E[m tK_l e^(-sK_h-tK_l)]
-  MatrixXd square;           ///< E[(m^2+s2) sK_h tK_l e^(-sK_h-tK_l)]
-
-  PairSums(Index s, Index t) {
-    for (VectorXd* sum : {&fall_u, &first_u}) *sum = VectorXd::Zero(s);
-    for (VectorXd* sum : {&fall_v, &first_v}) *sum = VectorXd::Zero(t);
-    for (MatrixXd* sum : {&fall_fall, &first_fall, &fall_first, &first_first, &mean_first_rest,
-                          &mean_rest_first, &square}) {
-      *sum = MatrixXd::Zero(s, t);
-    }
-  }
-
-  /// Adds one component: the first head's table [u][sigma] and its probabilities [u].
-  void add(const KernelTable& table, const VectorXd& probability, const GivenFirst& given,
-           const ResponseMoments& response) {
-    fall_u += table.fall.transpose() * probability;
-    first_u += table.first.transpose() * probability;
-    fall_v += given.fall.colwise().sum();
-    first_v += given.first.colwise().sum();
-    fall_fall.noalias() += table.fall.transpose() * given.fall;
-    first_fall.noalias() += table.first.transpose() * given.fall;
-    fall_first.noalias() += table.fall.transpose() * given.first;
-    const MatrixXd both = table.first.transpose() * given.first;
-    first_first += both;
-    if (response.has_mean()) {
-      mean_first_rest.noalias() += table.first.transpose() * given.mean_rest;
-      mean_rest_first -= table.fall.transpose() * given.mean_first;
-      mean_rest_first.rowwise() += given.mean_first.colwise().sum();
-    }
-    if (response.is_constant()) {
-      square += response.constant_square() * both;
-    } else {
-      square.noalias() += table.first.transpose() * given.square_first;
-    }
-  }
-
-  /// The double integral.
-  PairMoments integrate(double n, const ArrayXd& sigma_weights, const ArrayXd& tau_weights) const {
-    const auto rows = fall_fall.rows();
-    const auto columns = fall_fall.cols();
-    const Eigen::ArrayXXd fall =
-        (fall_u.replicate(1, columns) + fall_v.transpose().replicate(rows, 1) - fall_fall).array();
-    const auto total = [&](const Eigen::ArrayXXd& integrand) {
-      return sigma_weights.matrix().dot(integrand.matrix() * tau_weights.matrix());
-    };
-    const Eigen::ArrayXXd others = power_of_phi(fall, n - 1);
-    PairMoments moments = {.product = n * total(square.array() * others),
-                           .normalisation_error = n * total(first_first.array() * others) - 1};
-    if (n > 1) {
-      const Eigen::ArrayXXd rest = power_of_phi(fall, n - 2);
-      const Eigen::ArrayXXd first_rest = (first_u.replicate(1, columns) - first_fall).array();
-      const Eigen::ArrayXXd rest_first =
-          (first_v.transpose().replicate(rows, 1) - fall_first).array();
-      moments.product +=
-          n * (n - 1) * total(mean_first_rest.array() * mean_rest_first.array() * rest);
-      moments.normalisation_error += n * (n - 1) * total(first_rest * rest_first * rest);
-    }
-    return moments;
-  }
-};
-
 /// The least spread over which a pair's integrand is averaged, given the other head.
 double min_conditional_sd(const TheoryModel& model, const ScalarHead& given,
                           const ScalarHead& head) {
@@ -180,18 +67,21 @@ double standardised(double value, const ScalarLaw& law) {
 
 }  // namespace
 
-PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const ScalarHead& first,
-                                const ScalarHead& second, const Resolution& resolution) {
-  const SigmaRange sigma_reach = sigma_range(first, model.n, resolution);
-  const SigmaRange tau_reach = sigma_range(second, model.n, resolution);
-  const Nodes sigma = sigma_nodes(first, sigma_reach, model.n,
+PairMoments scalar_pair_moments(const TheoryModel& model, const PairTokens& tokens, double truth,
+                                const ScalarHead& first, const ScalarHead& second,
+                                const Resolution& resolution) {
+  const auto sigma_tokens = static_cast<std::uint64_t>(tokens.both + tokens.first);
+  const auto tau_tokens = static_cast<std::uint64_t>(tokens.both + tokens.second);
+  const SigmaRange sigma_reach = sigma_range(first, sigma_tokens, resolution);
+  const SigmaRange tau_reach = sigma_range(second, tau_tokens, resolution);
+  const Nodes sigma = sigma_nodes(first, sigma_reach, sigma_tokens,
                                   min_conditional_sd(model, second, first), resolution);
-  const Nodes tau =
-      sigma_nodes(second, tau_reach, model.n, min_conditional_sd(model, first, second), resolution);
+  const Nodes tau = sigma_nodes(second, tau_reach, tau_tokens,
+                                min_conditional_sd(model, first, second), resolution);
   require_table_memory(
       14 * static_cast<double>(sigma.points.size()) * static_cast<double>(tau.points.size()),
       resolution.at_once);
-  PairSums sums(sigma.points.size(), tau.points.size());
+  LevelPairSums sums(sigma.points.size(), tau.points.size());
   bool coarsened = false;
   for (std::size_t c = 0; c < first.laws.size(); ++c) {
     const GaussianLaw& component = model.design.components[c];
@@ -233,7 +123,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
     const auto us = static_cast<double>(u.points.size()), vs = static_cast<double>(v.points.size());
     const auto sigmas = static_cast<double>(sigma.points.size());
     const auto taus = static_cast<double>(tau.points.size());
-    // As many matrices as GivenFirst, PairSums with what integrates them, and JointLaw hold.
+    // As many matrices as GivenFirst, LevelPairSums with what integrates them, and JointLaw hold.
     require_table_memory(
         us * (2 * sigmas + 5 * taus) + 14 * sigmas * taus + (narrow ? 0 : vs * (3 * us + 2 * taus)),
         resolution.at_once);
@@ -254,14 +144,20 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
         }
       }
       const KernelTable second_table = kernel_table(second.minus_log_kernel(v.points), tau.points);
-      sums.add(table, probability, joint.given_first(second_table, response), response);
+      sums.add(table, probability, joint.given_first(second_table, response));
       continue;
     }
     GivenFirst given_first;
-    for (MatrixXd* part : {&given_first.fall, &given_first.first, &given_first.mean_rest,
-                           &given_first.mean_first, &given_first.square_first}) {
-      part->resize(u.points.size(), tau.points.size());
+    const auto make_room = [&](MatrixXd& part) { part.resize(u.points.size(), tau.points.size()); };
+    make_room(given_first.fall);
+    make_room(given_first.first);
+    if (response.has_mean()) {
+      given_first.mean.resize(u.points.size());
+      make_room(given_first.mean_rest);
+      make_room(given_first.mean_first);
     }
+    if (!response.is_constant()) make_room(given_first.square_first);
+    given_first.constant_square = response.constant_square();
     for (Index i = 0; i < u.points.size(); ++i) {
       const ScalarLaw given = law.given(u.points(i));
       const Nodes own = scalar_nodes(given, {{second, tau_reach}}, density_panel, resolution);
@@ -277,14 +173,15 @@ PairMoments scalar_pair_moments(const TheoryModel& model, double truth, const Sc
       given_first.fall.row(i) = row.fall;
       given_first.first.row(i) = row.first;
       if (response.has_mean()) {
+        given_first.mean(i) = row.mean(0);
         given_first.mean_rest.row(i) = row.mean_rest;
         given_first.mean_first.row(i) = row.mean_first;
       }
       if (!response.is_constant()) given_first.square_first.row(i) = row.square_first;
     }
-    sums.add(table, probability, given_first, response);
+    sums.add(table, probability, given_first);
   }
-  PairMoments moments = sums.integrate(static_cast<double>(model.n), sigma.weights, tau.weights);
+  PairMoments moments = sums.integrate(tokens, sigma.weights, tau.weights);
   moments.coarsened = coarsened;
   return moments;
 }

@@ -51,7 +51,7 @@ double noise_covariance_ratio(double cosine, double first, double second, double
   model.zero_regression = true;
   model.noise_sd = 1;
   const PairMoments moments =
-      scalar_pair_moments(model, 0, plane_head(1, first, bandwidth),
+      scalar_pair_moments(model, PairTokens(model, 0, 1), 0, plane_head(1, first, bandwidth),
                           plane_head(cosine, second, bandwidth), Resolution{22, 25000});
   require_normalisation(moments.normalisation_error, "a pair of heads");
   return static_cast<double>(n) * moments.product;

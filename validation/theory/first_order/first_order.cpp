@@ -43,7 +43,6 @@ std::vector<OneHead> single_heads(const TheoryModel& model) {
 std::vector<HeadTheory> first_order(const TheoryModel& model) {
   const std::size_t count = model.projections.size();
   const auto size = static_cast<Index>(count);
-  const auto n = static_cast<double>(model.n);
   const VectorXd unknown = VectorXd::Constant(size, std::numeric_limits<double>::quiet_NaN());
   std::vector<HeadTheory> theory(
       model.queries.size(),
@@ -56,6 +55,9 @@ std::vector<HeadTheory> first_order(const TheoryModel& model) {
       const TiltedDesign right(model, h, 1, l, 2, false);
       const auto row = static_cast<Index>(h);
       const auto column = static_cast<Index>(l);
+      const auto n_h = static_cast<double>(model.tokens(h));
+      const auto n_l = static_cast<double>(model.tokens(l));
+      const double share = static_cast<double>(model.shared_tokens(h, l)) / (n_h * n_l);
       for (std::size_t q = 0; q < model.queries.size(); ++q) {
         const VectorXd& x = model.queries[q];
         const TiltedMoments both = pair.at(x);
@@ -65,8 +67,8 @@ std::vector<HeadTheory> first_order(const TheoryModel& model) {
         const double r_l = heads[l].mean[q];
         const double mu_11 = std::exp(both.log_mass - d_h - d_l);
         const FunctionMoments& m = both.regression;
-        const double covariance = mu_11 * (m.product_about(r_h, r_l) + both.noise_variance) / n;
-        const double rounding = mu_11 * m.product_rounding(r_h, r_l) / n;
+        const double covariance = mu_11 * (m.product_about(r_h, r_l) + both.noise_variance) * share;
+        const double rounding = mu_11 * m.product_rounding(r_h, r_l) * share;
 
         // M_ab/M_11; without any noise its limit for small constant noise.
         auto ratio = [&](const TiltedMoments& third, double log_d) {
@@ -74,15 +76,15 @@ std::vector<HeadTheory> first_order(const TheoryModel& model) {
               both.noise_variance > 0 ? third.noise_variance / both.noise_variance : 1;
           return std::exp(third.log_mass - both.log_mass - log_d) * noise;
         };
-        const double relative = (heads[h].second[q] + heads[l].second[q] + mu_11 - 1 -
-                                 ratio(left.at(x), d_h) - ratio(right.at(x), d_l)) /
-                                n;
+        const double relative = (heads[h].second[q] - ratio(left.at(x), d_h)) / n_h +
+                                (heads[l].second[q] - ratio(right.at(x), d_l)) / n_l +
+                                (mu_11 - 1) * share;
         HeadTheory& at = theory[q];
         at.covariance(row, column) = at.covariance(column, row) = covariance;
         const double remainder = covariance * relative;
         at.covariance_remainder(row, column) = at.covariance_remainder(column, row) =
             remainder + std::copysign(rounding, remainder);
-        if (h == l) at.bias(row) = r_h - model.truth[q] - mu_11 * (m.mean - r_h) / n;
+        if (h == l) at.bias(row) = r_h - model.truth[q] - mu_11 * (m.mean - r_h) / n_h;
       }
     }
   }

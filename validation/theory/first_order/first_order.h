@@ -25,6 +25,9 @@ namespace headlab {
 /// in C_hl, which counts where m is large beside its variation; that of B_h is unknown. The form is
 /// worth nothing where the relative term is not small.
 ///
+/// Heads that see different tokens, c of them in common, have c/(N_h N_l) in place of 1/n, and the
+/// relative term (mu_20 - M_21/M_11)/N_h + (mu_02 - M_12/M_11)/N_l + c (mu_11 - 1)/(N_h N_l).
+///
 /// \return one for each query of the model
 std::vector<HeadTheory> first_order(const TheoryModel& model);
 

@@ -49,10 +49,10 @@ Tilt tilt(const GaussianKernel& kernel, const GaussianLaw& design, const MatrixX
 }
 
 Tilt tilt(const SoftmaxKernel& kernel, const GaussianLaw& design, const MatrixXd& projections,
-          const VectorXd& powers) {
+          const MatrixXd& query_projections, const VectorXd& powers) {
   Tilt t;
   t.origin = VectorXd::Zero(design.mean.size());
-  t.frame = projections;
+  t.frame = query_projections;
   const MatrixXd f = projections * (powers / kernel.temperature).asDiagonal();
   t.linear = f.transpose() * design.mean;
   t.quadratic = f.transpose() * design.covariance * f / 2;
@@ -62,9 +62,9 @@ Tilt tilt(const SoftmaxKernel& kernel, const GaussianLaw& design, const MatrixXd
 }
 
 Tilt tilt(const KernelLaw& kernel, const GaussianLaw& design, const MatrixXd& projections,
-          const VectorXd& powers) {
+          const MatrixXd& query_projections, const VectorXd& powers) {
   if (const auto* softmax = std::get_if<SoftmaxKernel>(&kernel)) {
-    return tilt(*softmax, design, projections, powers);
+    return tilt(*softmax, design, projections, query_projections, powers);
   }
   return tilt(std::get<GaussianKernel>(kernel), design, projections, powers);
 }
@@ -94,17 +94,21 @@ TiltedDesign::TiltedDesign(const TheoryModel& model, std::size_t head, int power
   const MatrixXd& own = model.projections[head];
   const Index k = own.cols();
   const bool two = other != head && other_power > 0;
-  const Index others = two ? model.projections[other].cols() : 0;
-  MatrixXd projections(own.rows(), k + others);
-  VectorXd powers = VectorXd::Constant(k, two || other != head ? power : power + other_power);
-  projections.leftCols(k) = own;
-  if (two) {
-    projections.rightCols(others) = model.projections[other];
-    powers.conservativeResize(k + others);
-    powers.tail(others).setConstant(other_power);
-  }
+  const Index k_other = two ? model.projections[other].cols() : 0;
+  const auto joined = [&](const MatrixXd& of_head, const MatrixXd& of_other) {
+    MatrixXd both(own.rows(), k + k_other);
+    both.leftCols(k) = of_head;
+    both.rightCols(k_other) = of_other.leftCols(k_other);
+    return both;
+  };
+  const MatrixXd projections = joined(own, model.projections[other]);
+  const MatrixXd query_projections =
+      joined(model.query_projection(head), model.query_projection(other));
+  VectorXd powers(k + k_other);
+  powers.head(k).setConstant(two || other != head ? power : power + other_power);
+  powers.tail(k_other).setConstant(other_power);
   for (std::size_t c = 0; c < model.design.components.size(); ++c) {
-    Tilt t = tilt(model.kernel, model.design.components[c], projections, powers);
+    Tilt t = tilt(model.kernel, model.design.components[c], projections, query_projections, powers);
     Component component{.weight = model.design.weights[c],
                         .origin = std::move(t.origin),
                         .frame = std::move(t.frame),

@@ -6,7 +6,7 @@
 ///     Gaussian kernel, with F = (sqrt(a) W_h, sqrt(b) W_l)/bandwidth, z = F^T (x - mu),
 ///     G = I + F^T S F:
 ///       mass  det(G)^(-1/2) exp(-z^T G^-1 z/2),  law N(mu + S F G^-1 z, S - S F G^-1 F^T S)
-///     softmax, with F = (a W_h, b W_l)/t, z = (W_h, W_l)^T x:
+///     softmax, with F = (a W_h, b W_l)/t, z = (W_h, W_l)^T x, z by what projects queries:
 ///       mass  exp(mu.F z + z^T F^T S F z/2),     law N(mu + S F z, S)
 ///
 /// The first is the tilt lemma for A = F F^T, the second exponential tilting.

@@ -119,6 +119,12 @@ double FunctionMoments::product_rounding(double a, double b) const {
   return of_mean * (std::abs(mean - a) + std::abs(mean - b) + of_mean) + unit * *variance;
 }
 
+std::unique_ptr<ConditionalMoments> IntegrableFunction::along_pair(const GaussianLaw&,
+                                                                   const MatrixXd&,
+                                                                   const MatrixXd&) const {
+  return nullptr;
+}
+
 FunctionMoments IntegrableFunction::moments(const GaussianLaw& law) const {
   return (*along(law, MatrixXd(law.mean.size(), 0)))(VectorXd(0));
 }
@@ -130,10 +136,16 @@ CosineSumFunction::CosineSumFunction(VectorXd amplitude, MatrixXd frequency, Vec
 
 std::unique_ptr<ConditionalMoments> CosineSumFunction::along(const GaussianLaw& base,
                                                              const MatrixXd& slope) const {
+  return along_pair(base, base.covariance, slope);
+}
+
+std::unique_ptr<ConditionalMoments> CosineSumFunction::along_pair(const GaussianLaw& base,
+                                                                  const MatrixXd& cross,
+                                                                  const MatrixXd& slope) const {
   auto moments = std::make_unique<CosineSumMoments>();
   const Index terms = amplitude_.size();
-  const MatrixXd inner = frequency_ * base.covariance * frequency_.transpose();
-  const VectorXd own = inner.diagonal();
+  const MatrixXd inner = frequency_ * cross * frequency_.transpose();
+  const VectorXd own = (frequency_ * base.covariance).cwiseProduct(frequency_).rowwise().sum();
   moments->damped = amplitude_.array() * (-own.array() / 2).exp();
   moments->phase = frequency_ * base.mean + phase_;
   moments->slope = frequency_ * slope;
@@ -163,15 +175,22 @@ PolynomialFunction::PolynomialFunction(double constant, const VectorXd& linear)
 
 std::unique_ptr<ConditionalMoments> PolynomialFunction::along(const GaussianLaw& base,
                                                               const MatrixXd& slope) const {
+  return along_pair(base, base.covariance, slope);
+}
+
+std::unique_ptr<ConditionalMoments> PolynomialFunction::along_pair(const GaussianLaw& base,
+                                                                   const MatrixXd& cross,
+                                                                   const MatrixXd& slope) const {
   // Around its mean mu, m = m(mu) + g.y + y^T G y with y ~ N(0, S) and g = linear + 2 G mu:
-  // E m = m(mu) + tr(G S), Var m = g^T S g + 2 tr(G S G S).
+  // E m = m(mu) + tr(G S), and Cov(m, m') = g^T Q g + 2 tr(G Q G Q) at Cov(y, y') = Q.
   auto moments = std::make_unique<PolynomialMoments>();
-  const MatrixXd& s = base.covariance;
+  const MatrixXd& s = cross;
   const MatrixXd turned = quadratic_ * s;
   const VectorXd gradient = linear_ + 2 * quadratic_ * base.mean;
   const MatrixXd gradient_slope = 2 * quadratic_ * slope;
   moments->mean = {.constant = constant_ + linear_.dot(base.mean) +
-                               base.mean.dot(quadratic_ * base.mean) + turned.trace(),
+                               base.mean.dot(quadratic_ * base.mean) +
+                               (quadratic_ * base.covariance).trace(),
                    .linear = slope.transpose() * gradient,
                    .square = slope.transpose() * quadratic_ * slope};
   moments->variance = {.constant = gradient.dot(s * gradient) + 2 * (turned * turned).trace(),

@@ -50,6 +50,12 @@ class IntegrableFunction {
   /// \param slope [d][columns]
   virtual std::unique_ptr<ConditionalMoments> along(const GaussianLaw& base,
                                                     const Eigen::MatrixXd& slope) const = 0;
+  /// Prepares E m(X), and E m(X) m(X') and Cov(m(X), m(X')) in place of E m^2 and Var m, of points
+  /// X and X' that each have the law of along() and the covariance `cross` [d][d], symmetric. Null
+  /// where they are not known.
+  virtual std::unique_ptr<ConditionalMoments> along_pair(const GaussianLaw& base,
+                                                         const Eigen::MatrixXd& cross,
+                                                         const Eigen::MatrixXd& slope) const;
   /// Moments under one law.
   FunctionMoments moments(const GaussianLaw& law) const;
 };
@@ -65,6 +71,9 @@ class CosineSumFunction : public IntegrableFunction {
   /// One point takes J sines and cosines and 2 J^2 multiplications.
   std::unique_ptr<ConditionalMoments> along(const GaussianLaw& base,
                                             const Eigen::MatrixXd& slope) const override;
+  std::unique_ptr<ConditionalMoments> along_pair(const GaussianLaw& base,
+                                                 const Eigen::MatrixXd& cross,
+                                                 const Eigen::MatrixXd& slope) const override;
 
   const Eigen::VectorXd& amplitude() const { return amplitude_; }
   const Eigen::MatrixXd& frequency() const { return frequency_; }
@@ -85,6 +94,9 @@ class PolynomialFunction : public IntegrableFunction {
   PolynomialFunction(double constant, const Eigen::VectorXd& linear);
   std::unique_ptr<ConditionalMoments> along(const GaussianLaw& base,
                                             const Eigen::MatrixXd& slope) const override;
+  std::unique_ptr<ConditionalMoments> along_pair(const GaussianLaw& base,
+                                                 const Eigen::MatrixXd& cross,
+                                                 const Eigen::MatrixXd& slope) const override;
 
  private:
   double constant_;

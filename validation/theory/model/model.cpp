@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/model/model.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <numbers>
 #include <string>
@@ -137,7 +138,20 @@ void read_noise(const Plan& plan, TheoryModel& model) {
       plan.noise);
 }
 
+/// Tokens in both [a, b) and [c, e).
+std::uint64_t common(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t e) {
+  const std::uint64_t from = std::max(a, c);
+  return std::max(std::min(b, e), from) - from;
+}
+
 }  // namespace
+
+std::uint64_t TheoryModel::shared_tokens(std::size_t h, std::size_t l) const {
+  const SeenTokens a = seen_by(h);
+  const SeenTokens b = seen_by(l);
+  return common(0, a.sinks, 0, b.sinks) + common(0, a.sinks, b.begin, b.end) +
+         common(a.begin, a.end, 0, b.sinks) + common(a.begin, a.end, b.begin, b.end);
+}
 
 TheoryModel theory_model(const Condition& condition) {
   const Plan plan = make_plan(condition);
@@ -150,6 +164,10 @@ TheoryModel theory_model(const Condition& condition) {
     reject(condition, "data.sequence",
            std::string("closed forms are for independent points") + way_out);
   }
+  return point_model(condition, plan);
+}
+
+TheoryModel point_model(const Condition& condition, const Plan& plan) {
   TheoryModel model;
   model.n = plan.n;
   read_design(condition, plan, model);
@@ -161,15 +179,14 @@ TheoryModel theory_model(const Condition& condition) {
            "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
                "\" is neither" + way_out);
   }
-  if (!plan.query_projections.empty()) {
-    reject(condition, "heads.subspaces",
-           std::string("closed forms are for heads that project queries and keys alike") + way_out);
-  }
   model.kernel = plan.kernel;
   const Index frame = Index{plan.d} * plan.k;
   for (int h = 0; h < plan.heads; ++h) {
     model.projections.push_back(without_zeros(
         Eigen::Map<const RowMajor>(plan.projections.data() + h * frame, plan.d, plan.k)));
+    if (plan.query_projections.empty()) continue;
+    const Eigen::Map<const RowMajor> queries(plan.query_projection(h), plan.d, plan.k);
+    model.query_projections.push_back(queries.leftCols(model.projections.back().cols()));
   }
   model.head_weights = Eigen::Map<const VectorXd>(plan.head_weights.data(), plan.heads);
   for (int q = 0; q < plan.queries; ++q) {

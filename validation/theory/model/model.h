@@ -10,6 +10,7 @@
 #include <Eigen/Core>
 
 #include "engine/scenario/scenario.h"
+#include "kernels/plan.h"
 #include "validation/theory/model/integrable.h"
 
 namespace headlab {
@@ -20,9 +21,11 @@ struct GaussianMixture {
   std::vector<GaussianLaw> components;
 };
 
-/// Everything a closed form needs. Axes: d, k, H = heads, Q = queries as in the plan.
+/// Everything a closed form needs. Axes: d, k, H = heads, Q = queries as in the plan. Heads weigh
+/// tokens: the design points, or what stages before the weights make of them
+/// (validation/theory/mechanisms/token_model.h).
 struct TheoryModel {
-  std::uint64_t n = 1;
+  std::uint64_t n = 1;  ///< tokens
   GaussianMixture design;
   bool standard_design = false;                              ///< X ~ N(0, I)
   std::shared_ptr<const IntegrableFunction> regression;      ///< m
@@ -31,15 +34,35 @@ struct TheoryModel {
   double noise_sd = 0;                                       ///< s, where it is constant
   bool constant_noise = true;                                ///< s^2(x) = noise_sd^2 everywhere
   KernelLaw kernel;                                          ///< gaussian or softmax
-  std::vector<Eigen::MatrixXd> projections;                  ///< [H] of [d][k], or fewer columns
+  std::vector<Eigen::MatrixXd> projections;                  ///< [H] of [d][k_h]
+  std::vector<Eigen::MatrixXd> query_projections;            ///< as these; empty: the same
   Eigen::VectorXd head_weights;                              ///< [H]
   std::vector<Eigen::VectorXd> queries;                      ///< [Q] of [d]
   std::vector<double> truth;                                 ///< [Q], m at the queries
+  std::vector<SeenTokens> seen;                              ///< [H]; empty: all tokens
+  Keep keep;
+  std::vector<double> levels;  ///< of the keys, with a first one that is not 0; empty: one
+  double correlation = 0;      ///< of successive tokens, X_i = phi X_{i-1} + ...
+
+  /// What projects the queries of head h.
+  const Eigen::MatrixXd& query_projection(std::size_t h) const {
+    return query_projections.empty() ? projections[h] : query_projections[h];
+  }
+  SeenTokens seen_by(std::size_t h) const { return seen.empty() ? SeenTokens{.end = n} : seen[h]; }
+  /// N_h, tokens that head h sees.
+  std::uint64_t tokens(std::size_t h) const { return seen_by(h).count(); }
+  /// Tokens that both heads see.
+  std::uint64_t shared_tokens(std::size_t h, std::size_t l) const;
 };
+
+/// Reads the design points, regression, noise, kernel, heads and queries of a scenario, whatever
+/// its stages and its sequence. Throws as theory_model().
+TheoryModel point_model(const Condition& condition, const Plan& plan);
 
 /// Reads a scenario as a model: normal or mixture design; regression of law zero, linear, cosines,
 /// random_cosines, additive, single_index or bumps; any noise; gaussian or softmax kernel. Whether
-/// the design is fixed is not looked at. Throws InvalidInput with one line that names the
+/// the design is fixed is not looked at. Points are independent and heads have no stages but
+/// `transform`; token_model() reads the others. Throws InvalidInput with one line that names the
 /// assumption a closed form needs and the scenario does not meet.
 TheoryModel theory_model(const Condition& condition);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/exact/finite_n.h"
+#include "validation/theory/finite_n.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -174,12 +174,13 @@ TEST(FiniteNCertificate, CatchesAFixedRange) {
   const Resolution resolution = {26, 50000};
   SigmaRange range = sigma_range(head, model.n, resolution);
   EXPECT_TRUE(
-      close(scalar_head_moments(model, 0, head, range, resolution).normalisation_error, 0, 1e-11));
+      close(scalar_head_moments(model, model.n, 0, head, range, resolution).normalisation_error, 0,
+            1e-11));
 
   range.from = -26;
   range.to = 30;
 
-  const HeadMoments cut = scalar_head_moments(model, 0, head, range, resolution);
+  const HeadMoments cut = scalar_head_moments(model, model.n, 0, head, range, resolution);
   EXPECT_TRUE(close(cut.normalisation_error, -3e-3, 1e-3));
 }
 
@@ -187,7 +188,8 @@ TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
   // The first term alone, for responses that are all one, is E sum_i w_hi w_li: noise alone.
   const TheoryModel model = noise_model(Plane(0.5, 0.2, 0.1), 0.5, 10);
   const Resolution resolution = {26, 50000};
-  const PairMoments pair = scalar_pair_moments(model, 0, scalar_head(model, model.queries[0], 0),
+  const PairMoments pair = scalar_pair_moments(model, PairTokens(model, 0, 1), 0,
+                                               scalar_head(model, model.queries[0], 0),
                                                scalar_head(model, model.queries[0], 1), resolution);
   EXPECT_TRUE(close(pair.normalisation_error, 0, 1e-11));
   EXPECT_FALSE(close(pair.product - 1, 0, 0.5));
