@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/moments.h"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace headlab {
@@ -23,6 +25,14 @@ void add_outer(const MomentLayout& layout, const double* x, const double* centre
   }
 }
 
+/// Gives undefined statistics one NaN, whatever NaN they were made of.
+void unite_nans(const MomentLayout& layout, Moments& moments) {
+  if (layout.mode != MomentMode::separate) return;
+  for (std::vector<double>* numbers : {&moments.mean, &moments.comoment}) {
+    for (double& x : *numbers) x = std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x;
+  }
+}
+
 }  // namespace
 
 void leaf_moments(const MomentLayout& layout, std::span<const double> statistics, int count,
@@ -33,6 +43,7 @@ void leaf_moments(const MomentLayout& layout, std::span<const double> statistics
   out.comoment.assign(layout.comoments(), 0.0);
   if (count == 1) {
     out.mean.assign(first, first + size);
+    unite_nans(layout, out);
     return;
   }
 
@@ -50,6 +61,7 @@ void leaf_moments(const MomentLayout& layout, std::span<const double> statistics
                 &out.comoment[q * layout.pairs()]);
     }
   }
+  unite_nans(layout, out);
 }
 
 Moments merge_siblings(const MomentLayout& layout, std::span<Moments> nodes) {
@@ -79,6 +91,7 @@ void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b) {
     a.mean[i] += (b.mean[i] - a.mean[i]) * (nb / (na + nb));
   }
   for (std::size_t i = 0; i < a.comoment.size(); ++i) a.comoment[i] += b.comoment[i];
+  unite_nans(layout, a);
   a.count += b.count;
   a.windows.add(b.windows);
   if (a.extremes && b.extremes) {

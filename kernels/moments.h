@@ -10,6 +10,10 @@
 /// G). A node holds the mean of that vector over its replicates and the centred comoments sum_r
 /// (f_g - mean_g)(f_l - mean_l) of the estimates for the same pairs.
 ///
+/// In mode `separate` queries are groups and heads are statistics of a group: a stack's layers and
+/// their metrics. A statistic that is NaN, undefined, in any replicate has the NaN of
+/// std::numeric_limits for its mean and comoment.
+///
 /// Where heads or queries are drawn again for every leaf, moments are per draw: a node holds means
 /// of figures of the draws (engine/moments/estimates.h), and no comoments.
 #pragma once
@@ -26,8 +30,9 @@
 namespace headlab {
 
 enum class MomentMode {
-  pairwise,  ///< covariance of every pair of heads
-  aggregate  ///< variances of the heads and of the ensemble only
+  pairwise,   ///< covariance of every pair of heads
+  aggregate,  ///< variances of the heads and of the ensemble only
+  separate    ///< statistics that are not heads: the variance of each, with no other
 };
 
 /// Statistics of a leaf whose moments are per draw.
@@ -44,7 +49,7 @@ struct MomentLayout {
   HEADLAB_HD bool pairwise() const { return mode == MomentMode::pairwise; }
   /// G: components whose moments are kept.
   HEADLAB_HD std::size_t components() const {
-    return static_cast<std::size_t>(heads) + (pairwise() ? 0u : 1u);
+    return static_cast<std::size_t>(heads) + (mode == MomentMode::aggregate ? 1u : 0u);
   }
   /// P: pairs whose comoments are kept.
   HEADLAB_HD std::size_t pairs() const {

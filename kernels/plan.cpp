@@ -3,7 +3,18 @@
 
 #include <variant>
 
+#include "kernels/stack/metrics.h"
+#include "kernels/stack/stack.h"
+
 namespace headlab {
+
+MomentLayout Plan::layout() const {
+  if (stack) return stack_layout(stack->layers);
+  return {.queries = queries,
+          .heads = heads,
+          .mode = moments,
+          .conditional = estimator == Estimator::conditional};
+}
 
 bool has_constant_noise(const Plan& plan) {
   const bool of_points =
@@ -13,10 +24,10 @@ bool has_constant_noise(const Plan& plan) {
 
 bool shares_draws(const Plan& a, const Plan& b) {
   // Laws refer to the table by offset, so equal laws of equal tables hold equal numbers.
-  return a.n == b.n && a.d == b.d && a.seed == b.seed &&
-         a.fixed_design_seed == b.fixed_design_seed && a.streams == b.streams && a.ar1 == b.ar1 &&
-         a.estimator == b.estimator && a.design == b.design && a.regression == b.regression &&
-         a.noise == b.noise && a.table == b.table;
+  return (a.stack != nullptr) == (b.stack != nullptr) && a.n == b.n && a.d == b.d &&
+         a.seed == b.seed && a.fixed_design_seed == b.fixed_design_seed && a.streams == b.streams &&
+         a.ar1 == b.ar1 && a.estimator == b.estimator && a.design == b.design &&
+         a.regression == b.regression && a.noise == b.noise && a.table == b.table;
 }
 
 }  // namespace headlab

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "kernels/table.h"
 
 namespace headlab {
+
+struct Stack;
 
 /// How the noise enters a replicate's statistics.
 enum class Estimator {
@@ -74,6 +77,10 @@ struct Plan {
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
 
+  /// Not null: the design points are the tokens of a stack of layers, which has heads of its own
+  /// (kernels/stack/worker.h). Of the rest of the plan it has n, d, seed, design and table alone.
+  std::shared_ptr<const Stack> stack;
+
   /// Heads or queries are drawn again for every leaf; those above are of draw 0. A backend computes
   /// the leaves of one draw.
   bool redraws = false;
@@ -86,12 +93,7 @@ struct Plan {
   }
 
   /// Of what a backend computes, given heads and queries.
-  MomentLayout layout() const {
-    return {.queries = queries,
-            .heads = heads,
-            .mode = moments,
-            .conditional = estimator == Estimator::conditional};
-  }
+  MomentLayout layout() const;
   /// Of what a run keeps.
   MomentLayout kept_layout() const {
     MomentLayout kept = layout();

@@ -50,6 +50,7 @@ TEST(SharesDraws, NotWhereAnyPartOfTheDrawsDiffers) {
       {"stream of choices",
        [](Plan& plan) { plan.streams.design_choice = Purpose::pilot_design_choice; }},
       {"stream of the noise", [](Plan& plan) { plan.streams.noise = Purpose::pilot_noise; }},
+      {"sequence", [](Plan& plan) { plan.ar1 = Ar1(0.5); }},
       {"estimator", [](Plan& plan) { plan.estimator = Estimator::plain; }},
       {"design", [](Plan& plan) { plan.design = UniformDesign::Sampler{}; }},
       {"regression", [](Plan& plan) { plan.regression = ZeroRegression::Function{}; }},
@@ -88,6 +89,11 @@ TEST(SharesDraws, ComparesTheNumbersOfTheLaws) {
   other.height = 2;
   EXPECT_FALSE(shares_draws(plan, with_laws(correlated, other, noise)));
   EXPECT_FALSE(shares_draws(plan, with_laws(correlated, step, LaplaceNoise{.sd = 0.5})));
+  const FileDesign file{.rows = {{1, 2, 3, 4, 5, 6}, {2, 3, 4, 5, 6, 7}}};
+  Plan rows = with_laws(file, step, noise);
+  std::get<FileDesign::Sampler>(rows.design).successive = 2;
+  EXPECT_TRUE(shares_draws(rows, rows));
+  EXPECT_FALSE(shares_draws(with_laws(file, step, noise), rows));
   EXPECT_FALSE(shares_draws(with_laws(normal, step, StudentNoise{.df = 5, .sd = 0.5}),
                             with_laws(normal, step, StudentNoise{.df = 6, .sd = 0.5})));
   EXPECT_FALSE(shares_draws(with_laws(StudentDesign{.dim = 6, .df = 5}, step, noise),

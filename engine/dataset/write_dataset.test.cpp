@@ -232,6 +232,36 @@ TEST_F(WriteDataset, DrawsLongTrainingSetsInPieces) {
   }
 }
 
+TEST_F(WriteDataset, HoldsSequencesWhereverTheyAreCut) {
+  std::ofstream rows(at("rows.csv"));
+  for (int i = 0; i < 60; ++i) rows << i << "," << i * i % 61 << "," << i % 7 << "\n";
+  rows.close();
+  // Pieces of 29127 points: those in the middle of a path know what came before.
+  const std::vector<std::vector<std::string>> all = {
+      {"data.n=60001", "data.design={ law = \"normal\", dim = 3 }",
+       "data.sequence={ law = \"ar1\", correlation = 0.9 }"},
+      {"data.n=40", "data.design={ law = \"file\", path = \"" + at("rows.csv") + "\" }",
+       "data.sequence={ law = \"rows\" }"}};
+  for (const std::vector<std::string>& given : all) {
+    std::vector<std::string> sets = given;
+    sets.push_back("run.replicates=2");
+    write(sets[0], {.format = DatasetFormat::npy, .shards = 1}, {.threads = 2}, sets);
+    const Plan plan = make_plan(parse_scenario(text, "test", sets).conditions[0]);
+    const std::vector<float> x = numbers<float>(at(sets[0] + "/condition_000/shard_000/X.npy"));
+    std::vector<float> drawn;
+    for (const std::uint64_t replicate : {0, 1}) {
+      for (const double number : draw_training_set(plan, replicate).x) {
+        drawn.push_back(static_cast<float>(number));
+      }
+    }
+    EXPECT_TRUE(x == drawn) << sets[0];
+    // The control: without the sequence the points are others.
+    sets.push_back("data.sequence={ law = \"independent\" }");
+    const Plan independent = make_plan(parse_scenario(text, "test", sets).conditions[0]);
+    EXPECT_NE(draw_training_set(independent, 1).x, draw_training_set(plan, 1).x);
+  }
+}
+
 TEST_F(WriteDataset, MakesOneShardAloneAsAmongTheOthers) {
   write("all", everything);
   const DatasetResult result = write("d", everything, {}, {}, text, {.only_shard = 2});

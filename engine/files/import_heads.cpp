@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <utility>
 
 #include <Eigen/Core>
 
@@ -12,8 +12,8 @@
 #include "engine/files/error.h"
 #include "engine/files/model_checkpoint.h"
 #include "engine/files/npy_file.h"
+#include "engine/files/projected_head.h"
 #include "engine/files/words.h"
-#include "kernels/decompositions.h"
 #include "kernels/parallel_for.h"
 
 namespace headlab {
@@ -264,17 +264,7 @@ class Importer {
         continue;
       }
       layer.heads.push_back(head);
-      const auto take = [&](auto HeadLayer::*member) {
-        if (!(heads[h].*member).empty()) {
-          (layer.*member).push_back(std::move((heads[h].*member)[0]));
-        }
-      };
-      take(&HeadLayer::subspaces);
-      take(&HeadLayer::w_q);
-      take(&HeadLayer::w_k);
-      take(&HeadLayer::condition_numbers);
-      take(&HeadLayer::query_subspaces);
-      take(&HeadLayer::singular_values);
+      append_heads(layer, std::move(heads[h]));
     }
     if (layer.heads.size() == count) layer.heads.clear();
     return layer;
@@ -295,27 +285,8 @@ class Importer {
     const auto head = static_cast<Index>(h);
     const Index k = w.query.cols() / import_.counts.heads;
     const Index group = head * import_.counts.kv_heads / import_.counts.heads;
-    const MatrixXd w_q = w.query.middleCols(head * k, k);
-    const MatrixXd w_k = w.key.middleCols(group * k, k);
-    const MatrixXd r_key = HouseholderQr(w_k).upper();
-    const VectorXd s = singular_values(r_key);
-    const double rounding =
-        static_cast<double>(w.key.rows()) * std::numeric_limits<double>::epsilon() * s(0);
-    const auto rank = static_cast<int>((s.array() > rounding).count());
-    if (rank < k) return rank;
-    one.w_q = {w_q};
-    one.w_k = {w_k};
-    one.condition_numbers = {s(0) / s(k - 1)};
-    one.subspaces = {signed_qr(w_k).q};
-    if (names_.rotary) return rank;
-    // W_Q W_K^T = Q_Q (R_Q R_K^T) Q_K^T, so the large product is never formed.
-    const HouseholderQr query(w_q);
-    const LeftSvd product = left_svd(query.upper() * r_key.transpose());
-    one.singular_values = {product.values};
-    MatrixXd u = MatrixXd::Zero(w.query.rows(), k);
-    u.topRows(k) = product.u;
-    one.query_subspaces = {query.q_times(u)};
-    return rank;
+    return add_projected_head(one, w.query.middleCols(head * k, k), w.key.middleCols(group * k, k),
+                              names_.rotary);
   }
 
   ModelCheckpoint file_;

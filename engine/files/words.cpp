@@ -55,6 +55,10 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
          (best.empty() ? "" : " - did you mean \"" + best + "\"?");
 }
 
+std::string numbered_condition(std::size_t number) {
+  return "condition #" + std::to_string(number);
+}
+
 std::string shell_word(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

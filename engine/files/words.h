@@ -3,6 +3,7 @@
 /// command.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ std::string listed(const std::vector<std::string>& words);
 
 /// " (allowed: a, b)" and, where one is close to `word`, " - did you mean "b"?"
 std::string suggestion(const std::string& word, const std::vector<std::string>& allowed);
+
+/// "condition #3", of a sweep. Conditions are counted from 0 wherever a user reads or writes a
+/// number.
+std::string numbered_condition(std::size_t number);
 
 /// A word as a shell takes it: quoted unless it is plain.
 std::string shell_word(const std::string& word);

@@ -19,7 +19,7 @@ constexpr double max_growth = 4;
 [[noreturn]] void reject_target(const std::string& text) {
   throw InvalidInput("--until: \"" + one_line(text) +
                      "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and "
-                     "at most 100 %; FIGURE@#3 for condition 3 alone)");
+                     "at most 100 %; FIGURE@#3 for condition #3 alone)");
 }
 
 PrecisionTarget parse_target(const std::string& text) {

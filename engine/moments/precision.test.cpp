@@ -44,7 +44,7 @@ TEST(Precision, WhatIsNoTargetIsRefused) {
     EXPECT_EQ(until_refusal(text),
               "--until: \"" + text +
                   "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and at "
-                  "most 100 %; FIGURE@#3 for condition 3 alone)");
+                  "most 100 %; FIGURE@#3 for condition #3 alone)");
   }
   EXPECT_TRUE(until_refusal("mse=1%,").starts_with("--until: \"\" does not fit"));
   EXPECT_TRUE(until_refusal("head_bias[0,0=1").starts_with("--until: \"head_bias[0,0\" does"));

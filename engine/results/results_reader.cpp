@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_nodes.h"
@@ -218,8 +219,8 @@ StoredCondition read_nodes(const std::string& path, std::size_t number) {
     const NetcdfInput file(path);
     return ResultsReader(file.root()).read(number);
   } catch (const NetcdfError& error) {
-    throw InvalidInput(path + ": no headlab results for condition " + std::to_string(number) +
-                       " (" + error.what() + ")");
+    throw InvalidInput(path + ": no headlab results for " + numbered_condition(number) + " (" +
+                       error.what() + ")");
   }
 }
 

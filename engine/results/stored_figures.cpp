@@ -15,6 +15,7 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/table_file.h"
+#include "engine/files/words.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
@@ -109,7 +110,7 @@ class NetcdfSource : public StoredResults::Source {
 
   StoredFigures figures(std::size_t i) const override {
     const auto found = places_.find(i);
-    if (found == places_.end()) throw NetcdfError("condition " + std::to_string(i) + " is missing");
+    if (found == places_.end()) throw NetcdfError(numbered_condition(i) + " is missing");
     const auto& [group, row] = found->second;
     const std::size_t queries = group.dimension("query");
     const std::size_t heads = group.dimension("head");

@@ -11,6 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_precision.h"
 #include "engine/results/results_reader.h"
@@ -94,7 +95,7 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
   if (stored.nodes.empty()) {
     return {.tree = MomentTree(stored.layout)};
   }
-  const std::string name = "condition " + std::to_string(number + 1);
+  const std::string name = numbered_condition(number);
   const auto changed =
       difference(Json::parse(stored.parameters), Json::parse(to_json(condition.parameters.tree())));
   if (changed) {
@@ -188,8 +189,8 @@ CheckpointCondition restore(Checkpoint* begun, std::size_t number, const Plan& p
   CheckpointCondition& condition = begun->conditions[number];
   if (condition.tree.count() == 0) return none;
   if (condition.plan_sha256 != plan_sha256(plan) || condition.tree.layout() != plan.kept_layout()) {
-    reject_resume(begun->path, "condition " + std::to_string(number + 1) +
-                                   " had other numbers: a data file was edited");
+    reject_resume(begun->path,
+                  numbered_condition(number) + " had other numbers: a data file was edited");
   }
   return std::exchange(condition, none);
 }

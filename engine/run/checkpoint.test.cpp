@@ -309,16 +309,17 @@ TEST(ResumeOfFormatVersion1, GivesTheBitsThatItHas) {
 TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
   keep({});
   EXPECT_EQ(refusal({"heads.kernel.bandwidth=0.6"}),
-            "--resume: FILE: condition 1: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
+            "--resume: FILE: condition #0: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
   EXPECT_EQ(refusal({"run.seed=4"}),
-            "--resume: FILE: condition 1: run.seed was 3 and is 4" + advice);
+            "--resume: FILE: condition #0: run.seed was 3 and is 4" + advice);
   EXPECT_EQ(refusal({"run.estimator=\"plain\""}),
-            "--resume: FILE: condition 1: run.estimator was not given and is \"plain\"" + advice);
-  EXPECT_EQ(refusal({"queries.points=[[0, 0, 0]]"}),
-            "--resume: FILE: condition 1: queries.points was [[0,0,0],[0.5,0,0]] and is [[0,0,0]]" +
-                advice);
+            "--resume: FILE: condition #0: run.estimator was not given and is \"plain\"" + advice);
+  EXPECT_EQ(
+      refusal({"queries.points=[[0, 0, 0]]"}),
+      "--resume: FILE: condition #0: queries.points was [[0,0,0],[0.5,0,0]] and is [[0,0,0]]" +
+          advice);
   EXPECT_EQ(refusal({"run.replicates=800"}),
-            "--resume: FILE: condition 1 has 1500 replicates already, more than the 800 asked for "
+            "--resume: FILE: condition #0 has 1500 replicates already, more than the 800 asked for "
             "- ask for at least as many");
   EXPECT_EQ(refusal({}, "reference"), "--resume: FILE: was computed by cpu/" +
                                           make_backend("cpu")->simd() +
@@ -327,11 +328,11 @@ TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
   EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "went on");
   EXPECT_EQ(refusal({"claim.name=\"another\"", "run.replicates=1600"}), "went on");
   keep({"run.replicates=1027"});
-  EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 44),
-            "--resume: FILE: condition 1 has 1027 replica");
+  EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 45),
+            "--resume: FILE: condition #0 has 1027 replica");
   keep({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]"});
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.6]"}),
-            "--resume: FILE: condition 2: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
+            "--resume: FILE: condition #1: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3]"}),
             "--resume: FILE: has 2 conditions or more, the scenario has 1" + advice);
 }
@@ -344,7 +345,7 @@ TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
   EXPECT_EQ(refusal(sets), "went on");
   std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,1\n";
   EXPECT_EQ(refusal(sets),
-            "--resume: FILE: condition 1 had other numbers: a data file was edited" + advice);
+            "--resume: FILE: condition #0 had other numbers: a data file was edited" + advice);
 }
 
 TEST_F(Resume, IsRefusedToAnotherProgram) {

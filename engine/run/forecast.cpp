@@ -44,6 +44,23 @@ Condition prepared(Condition condition) {
   return condition;
 }
 
+/// Cost of a replicate where every point is drawn and seen, as it is for some backends.
+double whole_work(const Plan& plan) {
+  return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
+}
+
+/// Gives a plan fewer points. Heads see and keep as many tokens as before, or all that there are.
+void shrink(Plan& plan, std::uint64_t n) {
+  const std::uint64_t before = plan.mechanism.merge.tokens(plan.n);
+  const std::uint64_t tokens = plan.mechanism.merge.tokens(n);
+  plan.n = n;
+  for (SeenTokens& seen : plan.mechanism.seen) {
+    seen = seen_tokens(tokens, seen.end - seen.begin, std::min(before - seen.end, tokens - 1),
+                       seen.sinks);
+  }
+  for (std::uint64_t& top : plan.mechanism.keep.top) top = std::min(top, tokens);
+}
+
 /// Replicates of the pilot behind optimal weights.
 double pilot_replicates(const Condition& condition) {
   const auto* optimal = std::get_if<OptimalWeights>(&condition.weights);
@@ -80,13 +97,14 @@ struct Forecaster {
   double speed_of(const ConditionGroup& group, double seconds, double& taken) const {
     std::vector<Plan> measured;
     for (const std::size_t i : group) measured.push_back(plans[i]);
-    const double share = max_measured_work / work_of(group);
+    double whole = 0;
+    for (const Plan& plan : measured) whole += whole_work(plan);
+    const double share = max_measured_work / whole;
     for (Plan& plan : measured) {
       // A fit on fewer points would not be the same work.
-      if (share < 1 && !plan.learning) {
-        plan.n = std::max<std::uint64_t>(
-            1, static_cast<std::uint64_t>(share * static_cast<double>(plan.n)));
-      }
+      if (share >= 1 || plan.learning) continue;
+      shrink(plan, std::max<std::uint64_t>(
+                       1, static_cast<std::uint64_t>(share * static_cast<double>(plan.n))));
     }
     std::vector<const Plan*> all;
     double work = 0;

@@ -9,6 +9,8 @@
 #include "engine/files/atomic_file.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
 
@@ -57,6 +59,22 @@ TEST_F(Forecast, DrawsHeadsAndQueriesAgain) {
     EXPECT_EQ(one.problem, "");
     EXPECT_GT(one.weights_per_second, 0);
   }
+}
+
+TEST_F(Forecast, CountsTheTokensThatHeadsSee) {
+  const auto work = [](const std::string& mechanism) {
+    const Scenario scenario =
+        hand_made::scenario({"data.n=1000000", "heads.mechanism=" + mechanism});
+    // What is measured has fewer points, of which heads see something.
+    const BackendForecast one = forecast(scenario, "reference", 1, 0.001);
+    EXPECT_EQ(one.problem, "");
+    EXPECT_GT(one.weights_per_second, 0) << mechanism;
+    return replicate_work(make_plan(scenario.conditions[0]));
+  };
+  const double plain = work("{}");
+  EXPECT_NEAR(work("{window=250000, skip=500000, keep={top=1000}}") / plain, 0.25, 1e-9);
+  EXPECT_LT(work("{merge=4}"), plain);
+  EXPECT_LT(work("{window=1}"), 1000);
 }
 
 TEST_F(Forecast, GrowsWithTheReplicatesAndTheHeads) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "engine/results/differences.h"
 #include "engine/run/condition_groups.h"
 #include "engine/run/learned_heads.h"
@@ -206,7 +207,7 @@ class Run {
     const Plan& plan = one.plan;
     ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
     if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
-      throw RunFailed("condition " + std::to_string(i + 1) +
+      throw RunFailed(numbered_condition(i) +
                       ": the mean squared error is not finite: values of the design, "
                       "regression or noise leave the range of the numbers in use - try "
                       "--backend reference");

@@ -389,7 +389,7 @@ TEST(Run, NamesTheConditionThatIsNotFinite) {
     run(small_scenario(sets), {.backend = "cpu"});
     FAIL();
   } catch (const RunFailed& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("condition 1: the mean squared error", 0), 0u);
+    EXPECT_EQ(std::string(error.what()).rfind("condition #0: the mean squared error", 0), 0u);
   }
 }
 

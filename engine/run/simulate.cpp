@@ -19,6 +19,7 @@
 #include "engine/moments/estimates.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stack/worker.h"
 
 namespace headlab {
 namespace {
@@ -35,7 +36,10 @@ class BlockScheduler {
         next_first_(begun.front().count()),
         trees_(std::move(begun)) {
     double work = 0;
-    for (const Plan* plan : plans) work += replicate_work(*plan);
+    // Where no head sees a point some backends draw it all the same.
+    for (const Plan* plan : plans) {
+      work += replicate_work(plan->n, plan->d, plan->heads, plan->queries) + learning_work(*plan);
+    }
     while (2.0 * static_cast<double>(block_) * work < backend.block_work() &&
            block_ < max_block_replicates) {
       block_ *= 2;
@@ -247,7 +251,22 @@ double replicate_work(std::uint64_t n, int d, int heads, int queries) {
 }
 
 double replicate_work(const Plan& plan) {
-  return replicate_work(plan.n, plan.d, plan.heads, plan.queries) + learning_work(plan);
+  if (plan.stack) return stack_work(plan) / 20;
+  const Merge& merge = plan.mechanism.merge;
+  // What no head sees is neither drawn nor weighed; a sequence is drawn from its beginning.
+  SeenTokens any{.begin = merge.tokens(plan.n)};
+  double seen = 0;
+  for (int h = 0; h < plan.heads; ++h) {
+    const SeenTokens one = plan.mechanism.seen_by(h, plan.n);
+    seen += static_cast<double>(one.count());
+    any = {.sinks = std::max(any.sinks, one.sinks),
+           .begin = std::min(any.begin, one.begin),
+           .end = std::max(any.end, one.end)};
+  }
+  const double drawn = plan.ar1
+                           ? static_cast<double>(plan.n)
+                           : static_cast<double>(any.count()) * static_cast<double>(merge.stride);
+  return seen * plan.queries + drawn * 4.0 * plan.d + learning_work(plan);
 }
 
 std::vector<MomentTree> simulate(Plans plans, const Backend& backend, int threads,

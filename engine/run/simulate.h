@@ -59,6 +59,7 @@ MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend
                                const SimulationHooks& hooks = {});
 
 /// Cost of one replicate in kernel weights: those it takes, and the coordinates drawn for it.
+/// Stages of a mechanism count by the points drawn and the tokens seen.
 double replicate_work(std::uint64_t n, int d, int heads, int queries);
 double replicate_work(const Plan& plan);
 

@@ -65,14 +65,14 @@ std::vector<std::uint32_t> find_rows(const Condition& condition, const FileDesig
     const auto at = rows.find(key);
     if (at == rows.end()) {
       reject(condition, "queries.points",
-             "point " + std::to_string(q + 1) +
-                 " is not a row of the design's data file, and regression law "
+             "points[" + std::to_string(q) +
+                 "] is not a row of the design's data file, and regression law "
                  "\"file\" is known only there - use queries.law = \"design\"");
     }
     if (ambiguous.contains(key)) {
       reject(condition, "queries.points",
-             "point " + std::to_string(q + 1) +
-                 " stands in the design's data file more than once, with different "
+             "points[" + std::to_string(q) +
+                 "] stands in the design's data file more than once, with different "
                  "values of the regression - use queries.law = \"design\"");
     }
     found.push_back(at->second);
@@ -133,6 +133,46 @@ Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
       condition.subspaces);
 }
 
+void calibrate_stages(Condition& condition) {
+  auto& compress = std::get<std::optional<CompressStage>>(condition.mechanism);
+  if (!compress || compress->off(condition.heads, condition.k)) return;
+  const int d = design_dimension(condition);
+  std::vector<double> query_points;
+  if (compress->queries == "scenario") {
+    if (redraws(condition.queries)) {
+      throw ParameterError("compress.queries",
+                           "is \"scenario\", but queries are drawn again for every 8 replicates - "
+                           "use \"design\", or leave queries.redraw out");
+    }
+    Table table;
+    const DesignSampler design = std::visit(
+        [&](const auto& law) { return DesignSampler(law.sampler(table)); }, condition.design);
+    query_points = std::visit([&](const auto& law) { return law.generate(d, design, table); },
+                              condition.queries)
+                       .points;
+    const std::uint64_t count = query_points.size() / static_cast<std::size_t>(d);
+    for (int h = 0; h < condition.heads; ++h) {
+      const std::uint64_t rank = compress->rank[h];
+      if (rank >= static_cast<std::uint64_t>(condition.k) || rank < count) continue;
+      throw ParameterError("compress.queries",
+                           "is \"scenario\" with " + std::to_string(count) +
+                               (count == 1 ? " query" : " queries") + ", which rank " +
+                               std::to_string(rank) +
+                               " fits exactly - use \"design\", or more queries");
+    }
+  }
+  calibrate(*compress, condition.design, d, query_points);
+  // Finds ties in what heads keep before anything is drawn; of heads that are large once their
+  // memory is known to be there, with the plan.
+  constexpr std::uint64_t few_numbers = 1 << 24;
+  const Sizes sizes = sizes_of(condition);
+  if (static_cast<std::uint64_t>(sizes.heads) * static_cast<std::uint64_t>(sizes.d) *
+          static_cast<std::uint64_t>(sizes.k) <=
+      few_numbers) {
+    make_subspaces(condition);
+  }
+}
+
 Plan make_plan(const Condition& condition, const Preparation& found) {
   const Sizes sizes = sizes_of(condition);
   Plan plan = sizes_and_settings(condition);
@@ -147,6 +187,7 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
   plan.kernel = condition.kernel;
 
   const Subspaces subspaces = make_subspaces(condition, found);
+  plan.k = subspaces.k();
   plan.projections = subspaces.numbers();
   plan.query_projections = subspaces.queries();
   const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
@@ -184,8 +225,14 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
         if constexpr (Redrawable<Law>) {
           if (!law.redraw) return;
           Subspaces drawn = law.generate(sizes_of(condition), draw);
-          apply_stages(condition.mechanism, drawn);
+          try {
+            apply_stages(condition.mechanism, drawn);
+          } catch (const ParameterError& error) {
+            throw RunFailed("heads.mechanism." + error.key() + ": in draw " + std::to_string(draw) +
+                            ", " + error.what());
+          }
           plan.projections = drawn.numbers();
+          plan.query_projections = drawn.queries();
         }
       },
       condition.subspaces);
@@ -199,6 +246,19 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
         }
       },
       condition.queries);
+}
+
+std::vector<std::string> stages_in_force(const Condition& condition) {
+  std::vector<std::string> names;
+  if (any_stage(condition.mechanism)) {
+    names = stages_in_force(condition.mechanism, condition.n, condition.heads, condition.k);
+  }
+  std::visit(
+      [&](const auto& law) {
+        if (!law.off()) names.insert(names.begin(), std::string(law.name) + " sequence");
+      },
+      condition.sequence);
+  return names;
 }
 
 bool projects_queries_apart(const Condition& condition) {

@@ -63,6 +63,10 @@ Sizes sizes_of(const Condition& condition);
 /// What a run of the condition keeps, before there is a plan.
 MomentLayout layout_of(const Condition& condition);
 
+/// Fits stages of the mechanism to the points and queries of the condition, where any is fitted.
+/// The reader of scenarios calls it. Throws ParameterError, with its key in the table of stages.
+void calibrate_stages(Condition& condition);
+
 /// The plan of one condition, ready for a backend. Weights of law `optimal` must have been found
 /// (engine/run/pilot.h), and heads of law `learned` that are learned once (engine/run/
 /// learned_heads.h). Throws ParameterError.
@@ -78,6 +82,9 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw);
 /// W_h, h = 1..H, of a scenario; subspace_bases() in engine/scenario/subspaces.h has their column
 /// spaces as matrices. Throws ParameterError.
 Subspaces make_subspaces(const Condition& condition, const Preparation& found = {});
+
+/// What sets a condition apart from plain heads on independent points: "ar1 sequence", "window".
+std::vector<std::string> stages_in_force(const Condition& condition);
 
 /// How a condition learns, of law "learned": the start and what the scenario says.
 Learning make_learning(const Condition& condition);

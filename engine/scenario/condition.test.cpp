@@ -216,12 +216,12 @@ TEST(MakePlan, RefusesQueriesAtWhichAFileSaysNothing) {
   Condition condition = from_file();
   condition.queries = PointQueries{.points = {{3, 4}, {3, 5}}};
   EXPECT_EQ(refusal(condition),
-            "queries.points: point 2 is not a row of the design's data file, and regression law "
+            "queries.points: points[1] is not a row of the design's data file, and regression law "
             "\"file\" is known only there - use queries.law = \"design\"");
   condition.regression = FileRegression{.column = 2, .values = {10, 11, 30}};
   condition.queries = PointQueries{.points = {{0.1, 0.2}}};
   EXPECT_EQ(refusal(condition),
-            "queries.points: point 1 stands in the design's data file more than once, with "
+            "queries.points: points[0] stands in the design's data file more than once, with "
             "different values of the regression - use queries.law = \"design\"");
   condition.design = normal_design(2);
   EXPECT_EQ(refusal(condition),

@@ -185,6 +185,10 @@ class ShorthandReader {
     if (shorthand_ == key) read_value(value_, key_, range, member);
   }
   template <class T>
+  void required(const char* key, T& member, const char* doc) const {
+    required(key, member, default_range(member), doc);
+  }
+  template <class T>
   void optional(const char* key, T& member, const Range& range, const char* doc) const {
     required(key, member, range, doc);
   }

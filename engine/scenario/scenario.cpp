@@ -49,6 +49,7 @@ class ConditionReader {
     read_run();
     check_heads();
     check_draws();
+    calibrate_mechanism();
     read_claim();
     return std::move(s_);
   }
@@ -266,6 +267,12 @@ class ConditionReader {
                                             " are drawn again for every 8 replicates - use uniform "
                                             "weights, or leave redraw out"));
     }
+  }
+
+  void calibrate_mechanism() {
+    const Value* mechanism = section("heads", "").find("mechanism");
+    if (mechanism == nullptr) return;
+    checked({*mechanism, "heads.mechanism"}, [&] { calibrate_stages(s_); });
   }
 
   /// Separate projections of the queries are for softmax, and learning for laws with a product

@@ -235,6 +235,7 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
     {"subspaces",
      {{"orthogonal", ""},
       {"aligned", ""},
+      {"blocks", "sizes = [1, 2]"},
       {"haar", ""},
       {"coordinates", ""},
       {"principal_angles", "angles = [0, 1.5708]"},
@@ -259,6 +260,7 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
     {"queries", {{"points", "points = [[0, 0, 0, 0]]"}, {"design", "count = 2"}}},
     {"mechanism",
      {{"transform", "mix = 0.5"},
+      {"compress", "by = \"k_svd\", rank = 1"},
       {"merge", "stride = 2"},
       {"levels", "weights = [0.5, 0.5]"},
       {"window", "tokens = 1"},
@@ -308,6 +310,10 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
       sets.push_back("queries.points=[[0,0,0,0,0]]");
     }
     if (law.name == "sinks") sets.push_back("heads.mechanism.window=1");
+    if (law.name == "compress") {
+      sets.push_back("data.design={ law = \"normal\", dim = 4, ar1 = 0.5 }");
+      sets.push_back("heads.kernel={ law = \"softmax\", temperature = 1 }");
+    }
     if (law.family == "regression" && law.name == "file") {
       sets.push_back("data.design={ law = \"file\", path = \"rows.csv\" }");
       sets.push_back("queries={ law = \"design\", count = 2 }");

@@ -10,6 +10,7 @@
 #include "engine/scenario/law/queries/points.h"
 #include "engine/scenario/law/sequence/sequence.h"
 #include "engine/scenario/law/subspaces/aligned.h"
+#include "engine/scenario/law/subspaces/blocks.h"
 #include "engine/scenario/law/subspaces/coordinates.h"
 #include "engine/scenario/law/subspaces/equiangular.h"
 #include "engine/scenario/law/subspaces/explicit.h"
@@ -26,9 +27,10 @@
 
 namespace headlab {
 
-using SubspaceLaw = std::variant<OrthogonalSubspaces, AlignedSubspaces, HaarSubspaces,
-                                 CoordinateSubspaces, PrincipalAngleSubspaces, EquiangularSubspaces,
-                                 ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
+using SubspaceLaw =
+    std::variant<OrthogonalSubspaces, AlignedSubspaces, BlockSubspaces, HaarSubspaces,
+                 CoordinateSubspaces, PrincipalAngleSubspaces, EquiangularSubspaces,
+                 ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
 using WeightLaw =
     std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
 using SequenceLaw = std::variant<IndependentSequence, Ar1Sequence, RowsSequence>;

@@ -78,6 +78,41 @@ TEST(Subspaces, OrthogonalAndAligned) {
   EXPECT_EQ(off_gram(generate(AlignedSubspaces{}, sizes), 0), 1);
 }
 
+TEST(Subspaces, BlocksOwnTheNextCoordinates) {
+  const Sizes sizes{.d = 8, .heads = 3, .k = 4, .n = 1};
+  const BlockSubspaces law{.sizes = {{2, 4, 1}}};
+  EXPECT_EQ(refusal(law, sizes), "");
+  const Subspaces blocks = law.generate(sizes);
+  EXPECT_FALSE(blocks.orthonormal());
+  int next = 0;
+  for (int h = 0; h < 3; ++h) {
+    const int size = static_cast<int>(law.sizes[h]);
+    for (int i = 0; i < 8; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        EXPECT_EQ(blocks(h, i, j), j < size && i == next + j ? 1 : 0) << h << i << j;
+      }
+    }
+    next += size;
+  }
+  // Bases have the columns that are there.
+  const Frames bases = to_matrices(blocks);
+  EXPECT_EQ(bases[0].cols(), 2);
+  EXPECT_EQ(bases[1].cols(), 4);
+  EXPECT_EQ(bases[2].cols(), 1);
+  EXPECT_EQ(off_gram({bases[0]}, 1), 0);
+  // Of one size they are the orthogonal heads.
+  const Sizes equal{.d = 8, .heads = 3, .k = 2, .n = 1};
+  const BlockSubspaces same{.sizes = {{2, 2, 2}}};
+  EXPECT_TRUE(same.generate(equal).orthonormal());
+  EXPECT_EQ(same.generate(equal).numbers(), OrthogonalSubspaces{}.generate(equal).numbers());
+  EXPECT_EQ(refusal(BlockSubspaces{.sizes = {{2, 4}}}, sizes),
+            "sizes: has 2 elements, needs one for all heads or one each (3)");
+  EXPECT_EQ(refusal(BlockSubspaces{.sizes = {{2, 3, 1}}}, sizes),
+            "sizes: have the largest size 3, but heads.dim is 4");
+  EXPECT_EQ(refusal(BlockSubspaces{.sizes = {{2, 4, 3}}}, sizes),
+            "sizes: have the sum 9, more than the d = 8 coordinates of the design");
+}
+
 TEST(Subspaces, PrincipalAnglesAreRecovered) {
   const Sizes sizes{.d = 9, .heads = 3, .k = 3, .n = 1};
   const PrincipalAngleSubspaces law{.angles = {0.2, 1.0, std::numbers::pi / 2}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scenario/subspaces.h"
 
+#include <limits>
+
 #include "kernels/decompositions.h"
 
 namespace headlab {
@@ -21,12 +23,26 @@ std::vector<Eigen::MatrixXd> matrices_of(const Subspaces& subspaces,
   return matrices;
 }
 
+/// An orthonormal basis of the column space of W [d][k].
+Eigen::MatrixXd basis_of(const Eigen::MatrixXd& w) {
+  const HouseholderQr qr(w);
+  const LeftSvd svd = left_svd(qr.upper());
+  const double rounding =
+      static_cast<double>(w.rows()) * std::numeric_limits<double>::epsilon() * svd.values(0);
+  const Eigen::Index rank = (svd.values.array() > rounding).count();
+  return rank == w.cols() ? signed_qr(w).q : Eigen::MatrixXd(qr.thin_q() * svd.u.leftCols(rank));
+}
+
 }  // namespace
 
+std::vector<Eigen::MatrixXd> to_projections(const Subspaces& subspaces) {
+  return matrices_of(subspaces, subspaces.numbers());
+}
+
 std::vector<Eigen::MatrixXd> to_matrices(const Subspaces& subspaces) {
-  std::vector<Eigen::MatrixXd> matrices = matrices_of(subspaces, subspaces.numbers());
+  std::vector<Eigen::MatrixXd> matrices = to_projections(subspaces);
   if (!subspaces.orthonormal()) {
-    for (Eigen::MatrixXd& w : matrices) w = signed_qr(w).q;
+    for (Eigen::MatrixXd& w : matrices) w = basis_of(w);
   }
   return matrices;
 }

@@ -11,7 +11,11 @@
 
 namespace headlab {
 
-/// Orthonormal bases of the column spaces of W_h, h = 1..H: d x k.
+/// W_h as they project the keys, [H] of d x k.
+std::vector<Eigen::MatrixXd> to_projections(const Subspaces& subspaces);
+
+/// Orthonormal bases of the column spaces of W_h, h = 1..H: d x k, or fewer columns where the rank
+/// of W_h is below k.
 std::vector<Eigen::MatrixXd> to_matrices(const Subspaces& subspaces);
 
 /// The same of the heads of a scenario.

@@ -9,9 +9,11 @@
 #include <hwy/targets.h>
 
 #include "kernels/cpu/head_gradients.h"
+#include "kernels/cpu/stack_arithmetic.h"
 #include "kernels/cpu/tiling.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/replicate_worker.h"
+#include "kernels/stack/worker.h"
 
 namespace headlab {
 namespace {
@@ -38,6 +40,7 @@ class CpuBackend : public Backend {
   int workers(int threads) const override { return threads; }
   std::size_t plans_together() const override { return 16; }
   std::uint64_t worker_bytes(Plans plans) const override {
+    if (plans[0]->stack) return stack_worker_bytes(plans);
     // As if no two conditions had a head in common, with the widest vectors.
     const auto d = static_cast<std::uint64_t>(plans[0]->d);
     std::uint64_t point = 2;  // floats
@@ -64,7 +67,10 @@ class CpuBackend : public Backend {
     const std::uint64_t slab = std::max(4 * point * slab_step, max_slab_bytes);
     return bytes + std::min(slab, 4 * point * (plans[0]->n + tile_points));
   }
-  std::unique_ptr<Worker> worker(Plans plans) const override { return make_cpu_worker(plans); }
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    if (plans[0]->stack) return make_stack_worker(plans, cpu_stack_arithmetic());
+    return make_cpu_worker(plans);
+  }
   std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel,
                                                 int threads) const override {
     return make_cpu_gradients(kernel, threads);

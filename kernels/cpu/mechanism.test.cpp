@@ -211,6 +211,34 @@ TEST(CpuMechanism, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
         stage.set(all.back());
       }
       all.push_back(plain);
+      // What alone tells heads on one subspace apart.
+      const auto add = [&](const auto& change) {
+        all.push_back(plain);
+        change(all.back().mechanism);
+      };
+      for (const std::uint64_t window : {3000, 3001}) {
+        add([&](Mechanism& of) { of.seen.assign(3, seen_tokens(plain.n, window, 0, 0)); });
+        add([&](Mechanism& of) { of.seen.assign(3, seen_tokens(plain.n, 3000, window, 1)); });
+      }
+      for (const double ratio : {0.25, 0.5}) {
+        add([&](Mechanism& of) { of.keep = {.rule = Keep::Rule::ratio, .ratio = ratio}; });
+      }
+      for (const std::uint64_t top : {7, 8, 5000}) {
+        add([&](Mechanism& of) { of.keep = {.rule = Keep::Rule::top, .top = {top, top, top}}; });
+      }
+      for (const std::uint64_t block : {16, 17}) {
+        for (const bool pooled : {false, true}) {
+          add([&](Mechanism& of) {
+            of.keep = {
+                .rule = Keep::Rule::block, .top = {9, 9, 9}, .block = block, .pooled = pooled};
+          });
+          add([&](Mechanism& of) {
+            of.levels.weights = {0.5, 0.3, 0.2};
+            of.keep = {
+                .rule = Keep::Rule::block, .top = {9, 9, 9}, .block = block, .pooled = pooled};
+          });
+        }
+      }
       std::vector<const Plan*> plans;
       for (const Plan& plan : all) plans.push_back(&plan);
       std::vector<Moments> together(plans.size());

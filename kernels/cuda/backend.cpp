@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,15 @@ class CudaBackend : public Backend {
     });
   }
 
+  std::optional<Refusal> refusal(const Plan& plan) const override {
+    if (!plan.stack) return std::nullopt;
+    return Refusal{"layers", "are not computed here - use --backend cpu or --backend reference"};
+  }
+
   std::unique_ptr<Worker> worker(Plans plans) const override {
+    if (const auto refused = refusal(*plans[0])) {
+      throw std::invalid_argument(refused->key + " " + refused->why);
+    }
     const int device = next_device();
     auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);

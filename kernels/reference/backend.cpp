@@ -12,6 +12,7 @@
 #include "kernels/reference/head_gradients.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
+#include "kernels/stack/worker.h"
 
 namespace headlab {
 namespace {
@@ -43,6 +44,7 @@ class ReferenceBackend : public Backend {
   int workers(int) const override { return 1; }
   std::size_t plans_together() const override { return 16; }
   std::uint64_t worker_bytes(Plans plans) const override {
+    if (plans[0]->stack) return stack_worker_bytes(plans);
     // The sample, and the weights of the plan under way.
     std::uint64_t columns = 0;
     std::uint64_t leaves = 0;
@@ -55,6 +57,7 @@ class ReferenceBackend : public Backend {
     return plans[0]->n * 8 * columns + leaves;
   }
   std::unique_ptr<Worker> worker(Plans plans) const override {
+    if (plans[0]->stack) return make_stack_worker(plans);
     return std::make_unique<ReferenceWorker>(plans);
   }
   std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int) const override {

@@ -12,11 +12,17 @@ namespace headlab {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
+using Eigen::VectorXd;
 
-Scores token_scores(const CentredTokens& z, const MatrixXd& map, double temperature) {
-  const MatrixXd right = map * z.residual.transpose() / temperature;
+namespace {
+constexpr double max_exponent = 700;  // of numbers below 1e304
+}  // namespace
+
+Scores token_scores(const CentredTokens& z, const MatrixXd& map, double temperature,
+                    const StackArithmetic& arithmetic) {
+  const MatrixXd right = arithmetic.product(map, z.residual.transpose()) / temperature;
   return {.common = z.scale() * (z.mean * right),
-          .rows = {.matrix = z.residual * right, .exponent = 2 * z.exponent}};
+          .rows = {.matrix = arithmetic.product(z.residual, right), .exponent = 2 * z.exponent}};
 }
 
 Scores drawn_scores(MatrixXd logits) {
@@ -31,39 +37,7 @@ Scores mixed_scores(double a, const Scores& old, const Scores& now) {
   return {.common = a * old.common + (1 - a) * now.common, .rows = scaled_sum(terms)};
 }
 
-namespace {
-
-/// Row i of A and of B, by the logarithm of A_ij / a_j.
-/// \param logits row i of e^w E
-void softmax_row(const RowVectorXd& log_common, const RowVectorXd& logits, Index i,
-                 Attention& out) {
-  // Differences to the largest weight, which is then not one of many that cancel.
-  Index pivot = 0;
-  (log_common + logits).maxCoeff(&pivot);
-  const RowVectorXd t = logits.array() - logits(pivot);
-  double sum = 0;
-  for (Index j = 0; j < t.size(); ++j) sum += out.common(j) * std::expm1(t(j));
-  double log_sum = 0;
-  if (std::abs(sum) < 0.5) {
-    log_sum = std::log1p(sum);
-  } else {
-    const RowVectorXd exponents = log_common + t;
-    const double largest = exponents(pivot);
-    log_sum = largest + std::log((exponents.array() - largest).exp().sum());
-  }
-  const double to_rest = std::exp(-out.rest.exponent);
-  for (Index j = 0; j < t.size(); ++j) {
-    const double delta = t(j) - log_sum;
-    const double weight = std::exp(log_common(j) + delta);
-    const double common = out.common(j);
-    out.weights(i, j) = weight;
-    out.rest.matrix(i, j) = (delta < 1 ? common * std::expm1(delta) : weight - common) * to_rest;
-  }
-}
-
-}  // namespace
-
-Attention softmax_attention(const Scores& scores, bool causal) {
+Attention softmax_attention(const Scores& scores, bool causal, const StackArithmetic& arithmetic) {
   const Index n = scores.common.size();
   const double w = scores.rows.exponent;
   const MatrixXd& e = scores.rows.matrix;
@@ -82,12 +56,48 @@ Attention softmax_attention(const Scores& scores, bool causal) {
                 .common = log_common.array().exp(),
                 .rest = {.matrix = MatrixXd(n, n), .exponent = std::min(w, 0.0)}};
   if (w < -600) {
-    const Eigen::VectorXd means = e * out.common.transpose();
+    const VectorXd means = e * out.common.transpose();
     out.rest.matrix = (e.colwise() - means).array().rowwise() * out.common.array();
     out.weights.rowwise() = out.common;
     return out;
   }
-  for (Index i = 0; i < n; ++i) softmax_row(log_common, std::exp(w) * e.row(i), i, out);
+
+  // Row by row: differences t to the logit of the largest weight, the pivot,
+  // which is then not one of many that cancel.
+  MatrixXd t = std::exp(w) * e;
+  std::vector<Index> pivots(static_cast<std::size_t>(n));
+  for (Index i = 0; i < n; ++i) {
+    Index& pivot = pivots[static_cast<std::size_t>(i)];
+    (log_common + t.row(i)).maxCoeff(&pivot);
+    t.row(i).array() -= t(i, pivot);
+  }
+  // log sum_j a_j e^t_j, by sum_j a_j (e^t_j - 1) where that is small.
+  MatrixXd& rest = out.rest.matrix;
+  rest = t.cwiseMin(max_exponent);
+  arithmetic.expm1(rest);
+  VectorXd sums = VectorXd::Zero(n);
+  for (Index j = 0; j < n; ++j) sums += out.common(j) * rest.col(j);
+  for (Index i = 0; i < n; ++i) {
+    double log_sum = std::log1p(sums(i));
+    if (!(std::abs(sums(i)) < 0.5)) {
+      const RowVectorXd exponents = log_common + t.row(i);
+      const double largest = exponents(pivots[static_cast<std::size_t>(i)]);
+      log_sum = largest + std::log((exponents.array() - largest).exp().sum());
+    }
+    t.row(i).array() -= log_sum;  // now log A_ij / a_j
+  }
+  out.weights = t.rowwise() + log_common;
+  arithmetic.exp(out.weights);
+  rest = t.cwiseMin(1.0);
+  arithmetic.expm1(rest);
+  const double to_rest = std::exp(-out.rest.exponent);
+  for (Index j = 0; j < n; ++j) {
+    const double common = out.common(j);
+    for (Index i = 0; i < n; ++i) {
+      const double difference = t(i, j) < 1 ? common * rest(i, j) : out.weights(i, j) - common;
+      rest(i, j) = difference * to_rest;
+    }
+  }
   return out;
 }
 
@@ -126,7 +136,8 @@ Attention mean_attention(std::span<const Attention> heads) {
 }
 
 CentredTokens attend(double skip, const CentredTokens& x, double branch, const CentredTokens& z,
-                     std::span<const Attention> heads, std::span<const MatrixXd> values) {
+                     std::span<const Attention> heads, std::span<const MatrixXd> values,
+                     const StackArithmetic& arithmetic) {
   RowVectorXd mean = skip * x.mean;
   double mean_sizes = x.mean_error * mean.norm();
   std::vector<ScaledMatrix> terms = {{skip * x.residual, x.exponent}};
@@ -137,7 +148,8 @@ CentredTokens attend(double skip, const CentredTokens& x, double branch, const C
     mean += from_mean + from_residual;
     mean_sizes += z.mean_error * from_mean.norm() + z.residual_error * from_residual.norm();
     terms.push_back(
-        {branch * (head.rest.matrix * z.residual * values[h]), z.exponent + head.rest.exponent});
+        {branch * arithmetic.product(arithmetic.product(head.rest.matrix, z.residual), values[h]),
+         z.exponent + head.rest.exponent});
   }
   const RowVectorXd before = mean;
   CentredTokens out = centred(std::move(mean), scaled_sum(terms));

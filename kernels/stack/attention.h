@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Attention weights of one head, apart from what is the same in all rows.
+/// \file Attention weights of one head, apart from what is the same in all
+/// rows.
 #pragma once
 
 #include <span>
@@ -18,7 +19,8 @@ struct Scores {
 
 /// b_j = e^sigma m^T M r_j / t, E = R M R^T / t, w = 2 sigma.
 /// \param map M [d][d]
-Scores token_scores(const CentredTokens& z, const Eigen::MatrixXd& map, double temperature);
+Scores token_scores(const CentredTokens& z, const Eigen::MatrixXd& map, double temperature,
+                    const StackArithmetic& arithmetic);
 /// Logits [n][n] that depend on no tokens.
 Scores drawn_scores(Eigen::MatrixXd logits);
 /// a old + (1 - a) now.
@@ -31,9 +33,9 @@ struct Attention {
   ScaledMatrix rest;          ///< B, whose rows sum to 0, and v
 };
 
-/// Softmax of the rows. Unmasked, a = softmax(b), and B from differences of logits; with a causal
-/// mask a is the mean of the rows, and v = 0.
-Attention softmax_attention(const Scores& scores, bool causal);
+/// Softmax of the rows. Unmasked, a = softmax(b), and B from differences of
+/// logits; with a causal mask a is the mean of the rows, and v = 0.
+Attention softmax_attention(const Scores& scores, bool causal, const StackArithmetic& arithmetic);
 /// Of rows that sum to one; a is their mean, v = 0.
 Attention given_attention(Eigen::MatrixXd weights);
 /// Equal weights of all keys, or of keys j <= i.
@@ -44,6 +46,7 @@ Attention mean_attention(std::span<const Attention> heads);
 /// s x + b sum_h A_h z V_h.
 /// \param values V_h [d][d], as many as heads
 CentredTokens attend(double skip, const CentredTokens& x, double branch, const CentredTokens& z,
-                     std::span<const Attention> heads, std::span<const Eigen::MatrixXd> values);
+                     std::span<const Attention> heads, std::span<const Eigen::MatrixXd> values,
+                     const StackArithmetic& arithmetic);
 
 }  // namespace headlab

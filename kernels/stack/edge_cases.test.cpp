@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks at their edges: each has its documented value, and NaN means undefined.
+// Stacks at their edges: each has its documented value, and NaN means
+// undefined.
 #include <cmath>
 #include <set>
 #include <string>
@@ -28,7 +29,8 @@ MatrixXd random_tokens(int n, int d, std::uint64_t replicate = 0) {
   return normal_matrix({3, replicate}, Purpose::design, 0, n, d, 1);
 }
 
-/// Names of the metrics that are not finite, those that need spectra or a target left out.
+/// Names of the metrics that are not finite, those that need spectra or a
+/// target left out.
 std::set<std::string> undefined_of(const LayerMetrics& metrics) {
   struct Collect {
     std::set<std::string> names;
@@ -129,7 +131,8 @@ TEST(stack_edges, no_mean_under_a_norm) {
 }
 
 TEST(stack_edges, norms_keep_differences_below_rounding) {
-  // Tokens e^-400 apart: to first order a norm projects R across m and divides by |m|/sqrt(d).
+  // Tokens e^-400 apart: to first order a norm projects R across m and divides
+  // by |m|/sqrt(d).
   CentredTokens x = centred(random_tokens(4, 5));
   x.exponent = -400;
   const CentredTokens y = normed(x, NormKind::rms, 0).tokens;

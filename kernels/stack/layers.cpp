@@ -26,8 +26,8 @@ StackState::StackState(const Stack& stack, const StackDraws& draws, const Matrix
 
 Scores StackState::new_scores(const CentredTokens& z, int head) const {
   if (stack_.kernel == AttentionKernel::softmax) {
-    return token_scores(z, query_key_map(stack_, draws_, layer_, head, z.dim()),
-                        stack_.temperature);
+    return token_scores(z, query_key_map(stack_, draws_, layer_, head, z.dim()), stack_.temperature,
+                        *draws_.arithmetic);
   }
   return drawn_scores(independent_logits(stack_, draws_, layer_, head, z.count()));
 }
@@ -38,10 +38,11 @@ Attention StackState::attention_of(const CentredTokens& z, int head) {
     return uniform_attention(z.count(), stack_.causal);
   }
   if (stack_.kernel == AttentionKernel::fixed) return given_attention(stack_.fixed[h]);
-  if (stack_.memory == 0) return softmax_attention(new_scores(z, head), stack_.causal);
+  if (stack_.memory == 0)
+    return softmax_attention(new_scores(z, head), stack_.causal, *draws_.arithmetic);
   const Scores now = new_scores(z, head);
   scores_[h] = layer_ == 0 ? now : mixed_scores(stack_.memory, scores_[h], now);
-  return softmax_attention(scores_[h], stack_.causal);
+  return softmax_attention(scores_[h], stack_.causal, *draws_.arithmetic);
 }
 
 void StackState::advance() {
@@ -64,9 +65,9 @@ void StackState::advance() {
     }
   }
   const Attention mean = mean_attention(attention_);
-  tokens_ =
-      attend(stack_.skip, tokens_, stack_.branch, z,
-             stack_.averaged ? std::span(&mean, 1) : std::span(std::as_const(attention_)), values);
+  tokens_ = attend(stack_.skip, tokens_, stack_.branch, z,
+                   stack_.averaged ? std::span(&mean, 1) : std::span(std::as_const(attention_)),
+                   values, *draws_.arithmetic);
   if (post) tokens_ = apply_norm(norm, tokens_);
   if (stack_.mlp) {
     const Mlp mlp = layer_mlp(stack_, draws_, layer_, z.dim());
@@ -86,7 +87,7 @@ void StackState::roll_out(const Attention& mean) {
   const Index n = rollout_.count();
   const MatrixXd identity = MatrixXd::Identity(n, n);
   rollout_ = attend(stack_.skip / sum, rollout_, stack_.branch / sum, rollout_, std::span(&mean, 1),
-                    std::span(&identity, 1));
+                    std::span(&identity, 1), *draws_.arithmetic);
   largest_to_sink_ =
       largest_to_sink_.cwiseMax(rollout_.mean + rollout_.scale() * rollout_.residual.row(n - 1));
 }

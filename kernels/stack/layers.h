@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The definition of a stack in float64: tokens, scores and rollout through its layers.
+/// \file The definition of a stack in float64: tokens, scores and rollout
+/// through its layers.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack against known answers, computed with many digits by another program.
+// The stack against known answers, computed with many digits by another
+// program.
 #include "kernels/stack/layers.h"
 
 #include <cmath>

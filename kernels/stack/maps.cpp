@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/stack/maps.h"
 
-#include <array>
 #include <cmath>
 #include <variant>
 #include <vector>
@@ -18,13 +17,15 @@ namespace {
 
 constexpr int max_layers = 4096;
 
-/// Number of a head's draws; with shared weights all layers have those of layer 0.
+/// Number of a head's draws; with shared weights all layers have those of layer
+/// 0.
 std::uint64_t place(const Stack& stack, int layer, int head) {
   const auto l = static_cast<std::uint64_t>(stack.shared_weights ? 0 : layer);
   return l * static_cast<std::uint64_t>(stack.heads) + static_cast<std::uint64_t>(head);
 }
 
-/// Replaces the entries of a d x d map, the first or the second of its head, by subset sums.
+/// Replaces the entries of a d x d map, the first or the second of its head, by
+/// subset sums.
 void prune(const GaussianMaps& maps, const StackDraws& draws, std::uint64_t point, int which,
            MatrixXd& map) {
   const auto m = static_cast<std::uint64_t>(maps.samples);
@@ -51,21 +52,14 @@ void prune(const GaussianMaps& maps, const StackDraws& draws, std::uint64_t poin
 
 MatrixXd normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t point, Index rows,
                        Index columns, double sd) {
-  const auto count = static_cast<std::uint64_t>(rows * columns);
-  const std::uint64_t quads = (count + 3) / 4;
-  const std::uint64_t stream = subsequence(purpose, draws.replicate);
-  MatrixXd out(rows, columns);
-  for (std::uint64_t quad = 0; quad < quads; ++quad) {
-    const Words words = philox(draws.seed, stream, point * quads + quad);
-    const NormalPair a = normal_pair(words.w[0], words.w[1]);
-    const NormalPair b = normal_pair(words.w[2], words.w[3]);
-    const std::array<float, 4> normals = {a.first, a.second, b.first, b.second};
-    for (std::uint64_t j = 0; j < 4 && 4 * quad + j < count; ++j) {
-      const auto at = static_cast<Index>(4 * quad + j);
-      out(at / columns, at % columns) = sd * static_cast<double>(normals[j]);
-    }
-  }
-  return out;
+  std::vector<float> normals(static_cast<std::size_t>(rows * columns));
+  const std::uint64_t quads = (normals.size() + 3) / 4;
+  draws.arithmetic->normals(draws.seed, subsequence(purpose, draws.replicate), point * quads,
+                            normals);
+  // Row by row.
+  return sd * Eigen::Map<const Eigen::MatrixXf>(normals.data(), columns, rows)
+                  .transpose()
+                  .cast<double>();
 }
 
 MatrixXd query_key_map(const Stack& stack, const StackDraws& draws, int layer, int head, Index d) {
@@ -75,8 +69,9 @@ MatrixXd query_key_map(const Stack& stack, const StackDraws& draws, int layer, i
   const auto& maps = std::get<GaussianMaps>(stack.maps);
   const std::uint64_t point = place(stack, layer, head);
   const double sd = std::sqrt(maps.query_key / static_cast<double>(d));
-  MatrixXd map = normal_matrix(draws, Purpose::query_weights, point, d, maps.k, sd) *
-                 normal_matrix(draws, Purpose::key_weights, point, d, maps.k, sd).transpose();
+  MatrixXd map = draws.arithmetic->product(
+      normal_matrix(draws, Purpose::query_weights, point, d, maps.k, sd),
+      normal_matrix(draws, Purpose::key_weights, point, d, maps.k, sd).transpose());
   if (maps.samples > 0) prune(maps, draws, point, 0, map);
   return map;
 }
@@ -91,8 +86,9 @@ MatrixXd value_map(const Stack& stack, const StackDraws& draws, int layer, int h
   const int summed = stack.averaged || stack.alternating ? 1 : stack.heads;
   const double sd = std::sqrt(maps.value / static_cast<double>(d));
   const double output_sd = 1 / std::sqrt(static_cast<double>(summed) * maps.value_dim);
-  MatrixXd map = normal_matrix(draws, Purpose::value_weights, point, d, maps.value_dim, sd) *
-                 normal_matrix(draws, Purpose::output_weights, point, maps.value_dim, d, output_sd);
+  MatrixXd map = draws.arithmetic->product(
+      normal_matrix(draws, Purpose::value_weights, point, d, maps.value_dim, sd),
+      normal_matrix(draws, Purpose::output_weights, point, maps.value_dim, d, output_sd));
   if (maps.samples > 0) prune(maps, draws, point, 1, map);
   return map;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Draws of a stack: a draw is a function of (seed, purpose, replicate, place), the place of
-/// an entry being point `layer H + head` and coordinate `row columns + column`, layers from 0.
+/// \file Draws of a stack: a draw is a function of (seed, purpose, replicate,
+/// place), the place of an entry being point `layer H + head` and coordinate
+/// `row columns + column`, layers from 0.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace headlab {
 
-/// Normal entries [rows][columns] of a point, as every backend draws them (float32), times sd.
+/// Normal entries [rows][columns] of a point, as every backend draws them
+/// (float32), times sd.
 Eigen::MatrixXd normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t point,
                               Eigen::Index rows, Eigen::Index columns, double sd);
 
@@ -24,8 +26,8 @@ Eigen::MatrixXd value_map(const Stack& stack, const StackDraws& draws, int layer
                           Eigen::Index d);
 /// The MLP of a layer, which the stack must have.
 Mlp layer_mlp(const Stack& stack, const StackDraws& draws, int layer, Eigen::Index d);
-/// Independent logits [n][n] of a layer. What correlated heads share are the logits of head 0 in
-/// layer 4096 + layer, past the last one.
+/// Independent logits [n][n] of a layer. What correlated heads share are the
+/// logits of head 0 in layer 4096 + layer, past the last one.
 Eigen::MatrixXd independent_logits(const Stack& stack, const StackDraws& draws, int layer, int head,
                                    Eigen::Index n);
 

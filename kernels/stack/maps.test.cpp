@@ -62,7 +62,8 @@ std::vector<double> z_scores(const json& known, std::uint64_t replicates, double
   for (std::size_t l = 1; l < means.size(); ++l) {  // row 0 is the design's
     for (const auto& [name, mean] : means[l]) {
       const double se = known["se"].is_object() ? known["se"]["layers"][l][name].get<double>() : 0;
-      // Where one replicate in thousands has all the variance, that of the known answer is better.
+      // Where one replicate in thousands has all the variance, that of the
+      // known answer is better.
       const double of_known = se * se * 10000 / static_cast<double>(replicates);
       const double variance = std::max(mean.variance_of_mean(), of_known);
       z.push_back((mean.mean - expected[l][name].get<double>()) / std::sqrt(variance + se * se));

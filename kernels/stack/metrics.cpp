@@ -35,7 +35,8 @@ double largest_between_rows(const MatrixXd& rows, const Distance& distance) {
   return largest;
 }
 
-/// Mean cosine of pairs: 1 less the spread of the directions, which keeps its digits.
+/// Mean cosine of pairs: 1 less the spread of the directions, which keeps its
+/// digits.
 double mean_cosine(const CentredTokens& tokens) {
   const NormedTokens unit = normed(tokens, NormKind::rms, 0);
   if (unit.zeros > 0) return LayerMetrics::undefined;
@@ -45,7 +46,31 @@ double mean_cosine(const CentredTokens& tokens) {
   return 1 - std::exp(2 * u.exponent) * u.residual.squaredNorm() / pairs;
 }
 
+/// Counts the metrics, and writes them where there is room.
+struct MetricWriter {
+  std::span<double> out;
+  std::size_t count = 0;
+  void operator()(const char*, double value, const char*) {
+    if (count < out.size()) out[count] = value;
+    ++count;
+  }
+};
+
 }  // namespace
+
+MomentLayout stack_layout(int layers) {
+  MetricWriter counter;
+  LayerMetrics().fields(counter);
+  return {.queries = layers + 1,
+          .heads = static_cast<int>(counter.count),
+          .mode = MomentMode::separate,
+          .conditional = false};
+}
+
+void write_metrics(const LayerMetrics& metrics, std::span<double> out) {
+  MetricWriter writer{out};
+  metrics.fields(writer);
+}
 
 void measure_tokens(const CentredTokens& tokens, LayerMetrics& out) {
   const auto n = static_cast<double>(tokens.count());
@@ -122,7 +147,8 @@ void measure_spectra(const CentredTokens& tokens, std::span<const Attention> hea
   if (heads.empty() || tokens.count() == 1) return;
   double second = 0;
   for (const Attention& head : heads) {
-    // A maps 1 to itself; its other eigenvalues are those of C A C on vectors of mean 0.
+    // A maps 1 to itself; its other eigenvalues are those of C A C on vectors
+    // of mean 0.
     MatrixXd centred_map = head.rest.matrix;
     centred_map.rowwise() -= centred_map.colwise().mean().eval();
     centred_map.colwise() -= centred_map.rowwise().mean().eval();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What is measured of the tokens X_l behind a layer and of the attention that made them.
+/// \file What is measured of the tokens X_l behind a layer and of the attention
+/// that made them.
 ///
-/// X = 1 m^T + R with the mean token m, G = X^T X; A_h the weights of head h, P_l the rollout
-/// (s I + b mean_h A_h)/(s + b) P_(l-1), P_0 = I; tau(A) = max_ij |A_i - A_j|_1 / 2.
+/// X = 1 m^T + R with the mean token m, G = X^T X; A_h the weights of head h,
+/// P_l the rollout (s I + b mean_h A_h)/(s + b) P_(l-1), P_0 = I; tau(A) =
+/// max_ij |A_i - A_j|_1 / 2.
 #pragma once
 
 #include <limits>
@@ -10,6 +12,7 @@
 
 #include <Eigen/Core>
 
+#include "kernels/moments.h"
 #include "kernels/stack/attention.h"
 #include "kernels/stack/tokens.h"
 
@@ -75,6 +78,12 @@ struct LayerMetrics {
     visit("rank_undecided", rank_undecided, "1 where the bounds of rank X differ, else 0");
   }
 };
+
+/// Of the moments of a stack: L + 1 groups, the rows, each of the metrics in
+/// the order of fields().
+MomentLayout stack_layout(int layers);
+/// Writes the metrics [layout.per_query()] in that order.
+void write_metrics(const LayerMetrics& metrics, std::span<double> out);
 
 /// log_residual to collapsed.
 void measure_tokens(const CentredTokens& tokens, LayerMetrics& out);

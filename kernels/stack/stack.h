@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file A stack of attention layers on a token set, in plain numbers.
 ///
-/// Layer l = 1..L maps the tokens X [n][d], a row each, with Z = norm(X) before (pre) or X:
+/// Layer l = 1..L maps the tokens X [n][d], a row each, with Z = norm(X) before
+/// (pre) or X:
 ///
-///     now_h = Z M_h Z^T / t;  score_h = now_h in layer 1, later a score_h + (1 - a) now_h
-///     A_h   = softmax of the rows of score_h; masked keys get weight 0
-///     X     = s X + b sum_h A_h Z V_h      (averaged values: s X + b (mean_h A_h) Z V)
-///     X     = norm(X)                      after (post)
-///     X     = X + f(norm(X)) (pre), norm(X + f(X)) (post),  f(x) = relu(x W_1 + b_1) W_2
+///     now_h = Z M_h Z^T / t;  score_h = now_h in layer 1, later a score_h + (1
+///     - a) now_h A_h   = softmax of the rows of score_h; masked keys get
+///     weight 0 X     = s X + b sum_h A_h Z V_h      (averaged values: s X + b
+///     (mean_h A_h) Z V) X     = norm(X)                      after (post) X =
+///     X + f(norm(X)) (pre), norm(X + f(X)) (post),  f(x) = relu(x W_1 + b_1)
+///     W_2
 ///
-/// with head h of H, M_h = W_Q W_K^T, V_h = W_V W_O, temperature t, skip s, branch b and memory a.
-/// Tokens are never normed before layer 1.
+/// with head h of H, M_h = W_Q W_K^T, V_h = W_V W_O, temperature t, skip s,
+/// branch b and memory a. Tokens are never normed before layer 1.
 #pragma once
 
 #include <optional>
@@ -19,6 +21,7 @@
 #include <Eigen/Core>
 
 #include "kernels/matrices.h"
+#include "kernels/stack/arithmetic.h"
 
 namespace headlab {
 
@@ -33,8 +36,8 @@ enum class AttentionKernel {
 enum class NormKind { none, rms, layer };
 enum class NormPlace { pre, post };
 
-/// gain x / sqrt(mean x_j^2 + epsilon) + bias of each token x; `layer` does it to x - mean(x). A
-/// token of denominator 0 becomes the bias.
+/// gain x / sqrt(mean x_j^2 + epsilon) + bias of each token x; `layer` does it
+/// to x - mean(x). A token of denominator 0 becomes the bias.
 struct TokenNorm {
   NormKind kind = NormKind::none;
   NormPlace place = NormPlace::pre;
@@ -43,16 +46,16 @@ struct TokenNorm {
   Eigen::RowVectorXd bias;  ///< [d], or empty: 0
 };
 
-/// Maps with independent normal entries: W_Q, W_K [d][k] of variance query_key/d each, W_V
-/// [d][value_dim] of value/d, W_O [value_dim][d] of 1/(H value_dim), or 1/value_dim with averaged
-/// or alternating values.
+/// Maps with independent normal entries: W_Q, W_K [d][k] of variance
+/// query_key/d each, W_V [d][value_dim] of value/d, W_O [value_dim][d] of 1/(H
+/// value_dim), or 1/value_dim with averaged or alternating values.
 struct GaussianMaps {
   double query_key = 1;
   double value = 1;
   int k = 1;          ///< d_k
   int value_dim = 1;  ///< d_v
-  /// Above 0: every entry of M_h and V_h becomes the nearest subset sum of this many products of
-  /// two uniforms on (-1, 1), 20 at most.
+  /// Above 0: every entry of M_h and V_h becomes the nearest subset sum of this
+  /// many products of two uniforms on (-1, 1), 20 at most.
   int samples = 0;
 };
 
@@ -69,8 +72,8 @@ struct Mlp {
   Eigen::MatrixXd output;   ///< W_2 [width][d]
 };
 
-/// An MLP with independent normal entries: W_1 of variance 1/d, b_1 of bias^2, W_2 of
-/// 2 scale^2/width.
+/// An MLP with independent normal entries: W_1 of variance 1/d, b_1 of bias^2,
+/// W_2 of 2 scale^2/width.
 struct GaussianMlp {
   int width = 1;
   double scale = 1;
@@ -78,6 +81,8 @@ struct GaussianMlp {
 };
 
 struct Stack {
+  Eigen::MatrixXd tokens;  ///< X_0 [n][d] where given; empty: points of the plan's design
+
   int layers = 1;  ///< L
   int heads = 1;   ///< H
 
@@ -101,10 +106,11 @@ struct Stack {
   bool spectra = false;         ///< metrics that need singular values or eigenvalues
 };
 
-/// Name of the draws of a replicate.
+/// Names the draws of a replicate, and says how they and the rest are computed.
 struct StackDraws {
   std::uint64_t seed = 0;
   std::uint64_t replicate = 0;
+  const StackArithmetic* arithmetic = &plain_arithmetic();
 };
 
 }  // namespace headlab

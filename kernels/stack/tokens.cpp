@@ -127,7 +127,8 @@ NormedTokens normed_by_excess(const CentredTokens& x, const Eigen::VectorXd& rou
       g = scale < 1e-150 ? -excess / 2 : std::expm1(-std::log1p(scale * excess) / 2) / scale;
       factor = 1 + scale * g;
     } else {
-      // The token is small: its squared length would lose digits as a difference.
+      // The token is small: its squared length would lose digits as a
+      // difference.
       const RowVectorXd token = x.mean + scale * r;
       const bool zero = epsilon == 0 && token.norm() <= scale * rounding(i);
       out.zeros += zero ? 1 : 0;

@@ -19,10 +19,10 @@ struct ScaledMatrix {
 /// Sum of the terms, at the largest exponent of a term that is not 0.
 ScaledMatrix scaled_sum(std::span<const ScaledMatrix> terms);
 
-/// X = 1 m^T + e^sigma R, the columns of R [n][d] of mean 0, max|R| = 1; sigma = -infinity where R
-/// is 0 (collapsed). Errors bound the relative rounding of m and of R: 1e-15 where they are given;
-/// a step makes it (sum of the sizes of its summands, each times its error) / (size of their sum) +
-/// 1e-13.
+/// X = 1 m^T + e^sigma R, the columns of R [n][d] of mean 0, max|R| = 1; sigma
+/// = -infinity where R is 0 (collapsed). Errors bound the relative rounding of
+/// m and of R: 1e-15 where they are given; a step makes it (sum of the sizes of
+/// its summands, each times its error) / (size of their sum) + 1e-13.
 struct CentredTokens {
   Eigen::RowVectorXd mean;
   Eigen::MatrixXd residual;
@@ -43,15 +43,17 @@ CentredTokens centred(Eigen::RowVectorXd mean, ScaledMatrix residual);
 /// X in float64, which loses differences below rounding.
 Eigen::MatrixXd plain(const CentredTokens& tokens);
 
-/// A norm of every token, without gain and bias, and how many of the tokens were 0.
+/// A norm of every token, without gain and bias, and how many of the tokens
+/// were 0.
 struct NormedTokens {
   CentredTokens tokens;
   int zeros = 0;
 };
 
-/// x / sqrt(mean x_j^2 + epsilon) of every token; kind `layer` after x - mean(x). Tokens that are
-/// rounding alone are 0. By the relative excess of a token's squared length over |m|^2, so that
-/// differences below rounding come through; where the mean is small, token by token.
+/// x / sqrt(mean x_j^2 + epsilon) of every token; kind `layer` after x -
+/// mean(x). Tokens that are rounding alone are 0. By the relative excess of a
+/// token's squared length over |m|^2, so that differences below rounding come
+/// through; where the mean is small, token by token.
 NormedTokens normed(const CentredTokens& tokens, NormKind kind, double epsilon);
 
 /// With gain and bias; the tokens themselves where there is no norm.

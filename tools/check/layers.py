@@ -32,6 +32,7 @@ validation/theory
 validation/statistics
 validation/difference
 validation/diversity
+validation/compression
 validation/search
 validation/claims
 validation/verdicts
@@ -60,7 +61,7 @@ def room(path):
 
 
 def is_test(path):
-    return ".test." in path or "/testing/" in path or path.startswith("tools/bench/")
+    return ".test." in path or "/testing/" in path or path.startswith(("tools/bench/", "tools/fuzz/"))
 
 
 def read_includes(root):

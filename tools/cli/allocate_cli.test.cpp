@@ -23,14 +23,23 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
   expect_refusals({
       {{"allocate"},
        "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D"},
-      {{"allocate", "--data", "a.toml", "--budget", "2", "--set", "heads.mechanism.window=[3]"},
-       "--set heads.mechanism.window=[3]: heads.mechanism: allocations are of plain heads - leave "
-       "the "
-       "section out"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "theory", "--set",
+        "heads.mechanism.window=3"},
+       "--set heads.mechanism.window=3: heads.mechanism: theory is of heads without stages - leave "
+       "them out, or take --source simulation"},
       {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "theory", "--set",
         "data.sequence={law=\"ar1\", correlation=0.5}"},
-       "--set data.sequence={law=\"ar1\", correlation=0.5}: data.sequence: allocations are for "
-       "independent points - write --set 'data.sequence={law=\"independent\"}'"},
+       "--set data.sequence={law=\"ar1\", correlation=0.5}: data.sequence: theory is of "
+       "independent points - leave it out, or take --source simulation"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "exact", "--set",
+        "heads.mechanism.window=3"},
+       "--set heads.mechanism.window=3: heads.mechanism: closed forms are for heads without "
+       "stages, or with transform alone - simulate with headlab run, or use data.fixed_design = "
+       "true"},
+      {{"allocate", "--data", "a.toml", "--budget", "2", "--n", "2,300", "--set",
+        "heads.mechanism.skip=2"},
+       "--set heads.mechanism.skip=2: heads.mechanism.skip.tokens: leaves out 2 of 2 tokens, so "
+       "none is left, with n = 2"},
       {{"allocate", "--data", "a.toml"}, "allocate: no budget given - write --budget D"},
       {{"allocate", "--data", "a.toml", "--budget", "0"},
        "--budget: \"0\" does not fit (allowed: a whole number from 1 to 1024)"},

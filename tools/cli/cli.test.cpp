@@ -41,8 +41,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string names =
-      "run, theory, validate, allocate, dataset, replay, diff, report, hdi, import-heads, init, "
-      "list, doctor, help";
+      "run, theory, validate, allocate, dataset, replay, diff, report, hdi, import-heads, "
+      "compress, init, list, doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {
       {{}, "no command given (allowed: " + names + ") - try headlab help"},
@@ -178,8 +178,9 @@ TEST_F(CommandLine, ExplainsItself) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(help.out, headlab({"--help"}).out);
-  for (const char* command : {"run", "theory", "validate", "allocate", "dataset", "replay", "diff",
-                              "report", "hdi", "import-heads", "init", "list", "doctor", "help"}) {
+  for (const char* command :
+       {"run", "theory", "validate", "allocate", "dataset", "replay", "diff", "report", "hdi",
+        "import-heads", "compress", "init", "list", "doctor", "help"}) {
     EXPECT_NE(help.out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
     const ProgramResult about = headlab({"help", command});
     EXPECT_EQ(about.code, 0);
@@ -207,18 +208,58 @@ TEST_F(CommandLine, HelpSaysThatItCannotBeWritten) {
 TEST_F(CommandLine, FilesAreThereWhateverReadsTheOutput) {
   const std::vector<std::pair<std::string, std::string>> commands = {
       {"run a.toml --json run.json", "run.json"},
+      {"run a.toml --out o --overwrite", "o/results.nc"},
       {"validate decomposition --max-time 0.01 --json verdicts.json", "verdicts.json"},
       {"allocate --data a.toml --budget 2 --replicates 2048 --json allocation.json",
        "allocation.json"},
   };
   for (const auto& [arguments, file] : commands) {
-    const std::string line = "cd '" + folder_.string() + "' && " + program_ + " " + arguments +
-                             " --quiet > /dev/full 2> .err";
-    const int status = std::system(line.c_str());
-    ASSERT_TRUE(WIFEXITED(status)) << arguments;
-    EXPECT_EQ(WEXITSTATUS(status), 1) << arguments;
-    EXPECT_TRUE(fs::exists(folder_ / file)) << arguments << ": " << contents(folder_ / ".err");
+    for (const char* output : {"> /dev/full", ">&-"}) {
+      fs::remove(folder_ / file);
+      const std::string line = "cd '" + folder_.string() + "' && " + program_ + " " + arguments +
+                               " --quiet 2> .err " + output;
+      const int status = std::system(line.c_str());
+      ASSERT_TRUE(WIFEXITED(status)) << line;
+      EXPECT_EQ(WEXITSTATUS(status), 1) << line;
+      EXPECT_EQ(contents(folder_ / ".err"), "headlab: standard output: cannot be written\n");
+      EXPECT_TRUE(fs::exists(folder_ / file)) << line;
+    }
   }
+}
+
+TEST_F(CommandLine, FilesDoNotTakeThePlaceOfClosedStreams) {
+  const std::string line =
+      "cd '" + folder_.string() + "' && " + program_ + " run a.toml --out o --json j <&- >&- 2>&-";
+  const int status = std::system(line.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(Json::parse(contents(folder_ / "j")),
+            Json::parse(contents(folder_ / "o/summary.json")));
+  EXPECT_GT(read_nodes((folder_ / "o/results.nc").string(), 0).nodes.size(), 0u);
+}
+
+TEST_F(CommandLine, TablesNameSequenceAndStages) {
+  const Arguments more = {
+      "--set", "data.sequence={ law = \"ar1\", correlation = 0.5 }",
+      "--set", "heads.mechanism={ keep = { top = 3, union = true }, merge = 2 }",
+      "--set", "sweep.\"heads.mechanism.window\"=[4, 5]"};
+  const auto out_of = [&](Arguments arguments, bool with_stages) {
+    if (with_stages) arguments.insert(arguments.end(), more.begin(), more.end());
+    return headlab(arguments).out;
+  };
+  const std::string line =
+      "sequence ar1, correlation 0.5; merge 2; window swept; keep top 3, union true\n";
+  for (const Arguments& arguments : {Arguments{"run", "a.toml", "--backend", "reference"},
+                                     Arguments{"run", "a.toml", "--dry-run"}}) {
+    EXPECT_NE(out_of(arguments, true).find(line), std::string::npos) << out_of(arguments, true);
+    EXPECT_EQ(out_of(arguments, false).find("merge"), std::string::npos);
+  }
+  // Closed forms know transform; stages that change nothing are not named.
+  const std::string theory =
+      headlab({"theory", "a.toml", "--set",
+               "heads.mechanism={ transform = { mix = 0.1 }, merge = 1 }", "--set", "data.n=2000"})
+          .out;
+  EXPECT_NE(theory.find("\ntransform mix 0.1\n"), std::string::npos) << theory;
 }
 
 TEST_F(CommandLine, CountsOneReplicateAsOne) {
@@ -382,10 +423,11 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     EXPECT_EQ(outcome.code, 6);
     EXPECT_TRUE(std::regex_match(
         outcome.err,
-        std::regex("headlab: stopping after this training set; again to quit at once\n"
-                   "headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
-                   "(condition 2|conditions 1-2) of 2 in o/results.nc, o/summary.json; --resume "
-                   "continues)\n")))
+        std::regex(
+            "headlab: stopping after this training set; again to quit at once\n"
+            "headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
+            "(condition #1|conditions #0 to #1) of 2 in o/results.nc, o/summary.json; --resume "
+            "continues)\n")))
         << outcome.err;
     if (outcome.err.find("nothing") != std::string::npos) {
       EXPECT_EQ(files(), std::vector<std::string>{});

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "tools/cli/condition_indices.h"
 #include "validation/theory/side_by_side.h"
 
@@ -30,8 +31,8 @@ std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource sour
       theories.push_back(compute_theory(condition, source, threads));
     } catch (const InvalidInput& error) {
       if (count == 1) throw;
-      throw InvalidInput("condition " + std::to_string(theories.size() + 1) + " of " +
-                         std::to_string(count) + ": " + error.what());
+      throw InvalidInput(numbered_condition(theories.size()) + " of " + std::to_string(count) +
+                         ": " + error.what());
     }
   }
   return theories;

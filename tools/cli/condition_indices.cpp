@@ -2,30 +2,14 @@
 #include "tools/cli/condition_indices.h"
 
 #include <limits>
-#include <optional>
 #include <string>
-#include <variant>
 
-#include "engine/scenario/subspaces.h"
-#include "validation/diversity/indices.h"
-#include "validation/diversity/query_key.h"
+#include "validation/diversity/projected_heads.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-
-/// Index qk of heads that project queries and keys apart: 1 less the mean over pairs of E rho.
-std::optional<double> query_key_index(const Subspaces& subspaces, const KernelLaw& kernel) {
-  const auto* softmax = std::get_if<SoftmaxKernel>(&kernel);
-  if (softmax == nullptr || subspaces.queries().empty() || subspaces.heads() < 2)
-    return std::nullopt;
-  double sum = 0;
-  const auto pairs = query_key_correlations(to_query_matrices(subspaces), to_matrices(subspaces),
-                                            softmax->temperature);
-  for (const QueryKeyCorrelation& pair : pairs) sum += pair.mean;
-  return 1 - sum / static_cast<double>(pairs.size());
-}
 
 /// Largest value of an index that follows from the error.
 double ceiling_of(const std::string& index, int heads) {
@@ -39,21 +23,13 @@ double ceiling_of(const std::string& index, int heads) {
 template <class Number>
 IndicesOf<Number> condition_indices(const Condition& condition, const Preparation& found,
                                     const Plan& plan, const ErrorTerms<Number>& terms) {
-  std::optional<double> bandwidth, temperature;
-  const Subspaces subspaces = make_subspaces(condition, found);
-  const bool alike = subspaces.orthonormal() && subspaces.queries().empty();
-  if (const auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel); gaussian && alike) {
-    bandwidth = gaussian->bandwidth;
-  }
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel); softmax && alike) {
-    temperature = softmax->temperature;
-  }
-  const std::optional<double> query_key = query_key_index(subspaces, plan.kernel);
+  const auto& compress = stage<CompressStage>(condition.mechanism);
+  const bool compressed = compress && !compress->off(condition.heads, condition.k);
   // Heads that every replicate learns have no subspaces of the condition, nor have those of a draw.
   const bool of_condition = !plan.learning && !redraws(condition.subspaces);
   IndicesOf<Number> indices;
-  for (Index& index : subspace_indices(to_matrices(subspaces), bandwidth, temperature)) {
-    if (index.name == "qk" && query_key) index.value = query_key;
+  for (const Index& index :
+       head_indices(make_subspaces(condition, found), plan.kernel, compressed)) {
     indices.push_back(
         {.name = index.name,
          .figure = {.value = of_condition ? index.value.value_or(undefined) : undefined},

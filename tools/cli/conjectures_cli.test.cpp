@@ -52,7 +52,7 @@ TEST_F(Conjectures, HaveTheVerdictsExpectedOfThem) {
 }
 
 TEST_F(Conjectures, OfMechanismsHaveTheVerdictsExpectedOfThem) {
-  expect_expected(fs::path(HEADLAB_SCENARIO_DIR) / "mechanisms", 6);
+  expect_expected(fs::path(HEADLAB_SCENARIO_DIR) / "mechanisms", 8);
 }
 
 // With one claim turned round the verdict turns, and the exit code says so.

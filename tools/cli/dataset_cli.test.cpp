@@ -54,6 +54,10 @@ TEST_F(DatasetCommand, RefusesInOneLineWithExitCodeTwo) {
        "--out: a.toml: is a file, not a folder - choose a place you may write to"},
       {{"dataset", "missing.toml", "--replicates", "5", "--out", "d"},
        "missing.toml: cannot be opened: No such file or directory"},
+      {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--set",
+        "heads.mechanism.window=10"},
+       "--set heads.mechanism.window=10: heads.mechanism: cannot be given here: a data set has the "
+       "weights and estimates of plain heads"},
       {{"dataset", "a.toml", "--replicates", "5", "--out", "d", "--backend", "cpu"},
        "dataset: unknown option --backend (allowed: --help, --set, --replicates, --out, "
        "--overwrite, "

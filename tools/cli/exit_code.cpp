@@ -30,7 +30,10 @@ const std::vector<ExitCodeMeaning>& exit_code_meanings() {
       {"0",
        "done; also a verdict `unresolved` where no other was fixed beforehand, an allocation too "
        "close to call, and a target of `--until` missed with the most replicates"},
-      {"1", "failed: disk, memory, device, a figure that is not finite, a test of `doctor`"},
+      {"1",
+       "failed: disk, memory, device, a figure that is not finite, standard output closed or full, "
+       "a "
+       "test of `doctor`"},
       {"2", "rejected before anything was begun"},
       {"3",
        "a verdict, or a rate of `validate --calibrate`, differs from what was fixed "

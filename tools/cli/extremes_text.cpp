@@ -62,7 +62,7 @@ std::string extremes_text(const RunResult& result, const RunArguments& arguments
   const auto line = [&](const std::string& what, const ExtremeOfRun& most) {
     return what + " " + short_number(most.extreme.key) + ": replicate " +
            std::to_string(most.extreme.replicate) +
-           (sweep ? " of condition " + std::to_string(most.condition) : "") + "\n";
+           (sweep ? " of " + numbered_condition(most.condition) : "") + "\n";
   };
   const auto command = [&](const ExtremeOfRun& most) {
     return "    " + replay_command(arguments, sweep, most) + "\n";

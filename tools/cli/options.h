@@ -77,6 +77,23 @@ struct ImportHeadsArguments {
   bool overwrite = false;
 };
 
+/// The arguments of `headlab compress`, as written.
+struct CompressArguments {
+  std::string file;
+  std::optional<std::string> rank;
+  std::string by = "kq_svd";
+  std::string layer = "all";
+  std::optional<std::string> data;
+  std::optional<std::string> n;
+  std::optional<std::string> replicates;
+  std::optional<std::string> seed;
+  std::optional<std::string> out;
+  std::optional<std::string> json;
+  std::optional<std::string> threads;
+  bool centre = false;
+  bool overwrite = false;
+};
+
 /// The arguments of `headlab report`, as written.
 struct ReportArguments {
   std::vector<std::string> folders;

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -54,9 +55,9 @@ std::string mse_text(const Progress& progress) {
 }  // namespace
 
 std::string conditions_text(std::size_t first, std::size_t last, std::size_t count) {
-  if (count == 1) return "condition " + std::to_string(first + 1);
+  if (count == 1) return numbered_condition(first);
   if (last - first + 1 != count) return std::to_string(count) + " conditions";
-  return "conditions " + std::to_string(first + 1) + "-" + std::to_string(last + 1);
+  return "conditions #" + std::to_string(first) + " to #" + std::to_string(last);
 }
 
 std::string progress_bar_line(const Progress& progress, std::size_t width) {

@@ -11,8 +11,8 @@
 
 namespace headlab::tools {
 
-/// "condition 3", "conditions 3-6", or "4 conditions" where those are not in a row. `first` and
-/// `last` count from 0.
+/// "condition #3", "conditions #3 to #6", or "4 conditions" where those are not in a row. `first`
+/// and `last` count from 0.
 std::string conditions_text(std::size_t first, std::size_t last, std::size_t count);
 
 /// One line of at most `width` columns; parts are left out from the right where it is narrow.

@@ -63,7 +63,7 @@ TEST_F(ReplayCommand, WritesAFileAndPrintsATable) {
   const ProgramResult outcome = headlab(arguments);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "headlab: wrote new/r/replay.nc\n");
-  EXPECT_TRUE(outcome.out.starts_with("replicate 123 of condition 1: n 20, conditional "))
+  EXPECT_TRUE(outcome.out.starts_with("replicate 123 of condition #1: n 20, conditional "))
       << outcome.out;
   for (const char* word : {"reference", "cpu", "difference", "effective sample size",
                            "normalisation error", "ensemble", "squared error 0."}) {

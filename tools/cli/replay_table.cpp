@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/files/words.h"
 #include "engine/results/condition_record.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
@@ -60,7 +61,7 @@ std::string replay_table(const Scenario& scenario, std::size_t condition, const 
   const Plan& plan = replay.plan;
   const auto heads = static_cast<std::size_t>(plan.heads);
   std::string text = "replicate " + std::to_string(replay.replicate);
-  if (scenario.conditions.size() > 1) text += " of condition " + std::to_string(condition);
+  if (scenario.conditions.size() > 1) text += " of " + numbered_condition(condition);
   text += ": n " + std::to_string(plan.n) + ", " + name_of(plan.estimator) + " estimator, " +
           replay.machine.backend +
           (replay.machine.simd == "none" ? "" : " (" + replay.machine.simd + ")") +

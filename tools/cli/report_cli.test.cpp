@@ -119,7 +119,13 @@ TEST_F(ReportCommand, RefusesInOneLine) {
   std::ofstream(folder_ / "types.json") << R"({"headlab": {}, "conditions": "x"})";
   std::ofstream(folder_ / "notes.html") << "mine";
   std::ofstream(folder_ / "other.json") << "{}";
+  ASSERT_EQ(headlab({"dataset", "a.toml", "--replicates", "2", "--out", "set"}).code, 0);
   expect_refusals({
+      {{"report", "set"},
+       "set: holds a data set, of which there is no report - give the folder of headlab run --out"},
+      {{"report", "set/manifest.json"},
+       "set/manifest.json: is no document of run, theory, validate, allocate or hdi - give what "
+       "--out or --json wrote"},
       {{"report"}, "report: no folder given - write headlab report DIR"},
       {{"report", "nowhere"}, "nowhere: is not there - give the folder of --out"},
       {{"report", "empty"},

@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/words.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
 #include "tools/cli/figure_text.h"
 
@@ -163,6 +167,20 @@ std::string difference_text(const RunResult& result) {
   return text + (unequal ? "; none for conditions without equally many replicates" : "") + "\n";
 }
 
+/// Stages that no index of subspaces sees.
+std::string indices_text(const RunResult& result) {
+  std::vector<std::string> stages;
+  for (const ConditionResult& one : result.conditions) {
+    if (one.plan.mechanism.off()) continue;
+    for (const std::string& name : stages_of_tokens(one.condition->mechanism)) {
+      if (std::ranges::find(stages, name) == stages.end()) stages.push_back(name);
+    }
+  }
+  if (stages.empty()) return "";
+  return "indices of subspaces (chordal, spectral, overlap, qk) do not see " + listed(stages) +
+         "\n";
+}
+
 }  // namespace
 
 std::string result_notes(const RunResult& result, bool compact) {
@@ -171,7 +189,7 @@ std::string result_notes(const RunResult& result, bool compact) {
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"
                   : "± is one Monte Carlo standard error\n") +
-         draws_text(result);
+         indices_text(result) + draws_text(result);
 }
 
 }  // namespace headlab::tools

@@ -9,7 +9,7 @@
 namespace headlab::tools {
 
 /// A line each: windows that held too little weight, biases whose estimates are not normal, speed,
-/// what the standard errors are and what they do not cover.
+/// what the standard errors are and what they do not cover, and the stages that indices do not see.
 /// \param compact  estimates are written 4.6240(64)
 std::string result_notes(const RunResult& result, bool compact);
 

@@ -56,9 +56,10 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
     EXPECT_EQ(interrupted.code, 6);
     EXPECT_TRUE(std::regex_match(
         interrupted.err,
-        std::regex("headlab: resumes from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
-                   "--max-time reached: kept \\d+ of 1000000000000 replicates (of conditions 1-2 "
-                   "of 2 )?in o/results.nc, o/summary.json; --resume continues\n")))
+        std::regex(
+            "headlab: resumes from \\d+ of \\d+ replicates in o/results.nc\nheadlab: "
+            "--max-time reached: kept \\d+ of 1000000000000 replicates (of conditions #0 to #1 "
+            "of 2 )?in o/results.nc, o/summary.json; --resume continues\n")))
         << interrupted.err;
     const std::uint64_t further = summary()["conditions"][0]["replicates"];
     EXPECT_GT(further, count);
@@ -108,9 +109,9 @@ TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
        "or "
        "90 for seconds)"},
       {{"run", "a.toml", "--out", "o", "--resume", "--set", "heads.kernel.bandwidth=0.9"},
-       "--resume: o/results.nc: condition 1: heads.kernel.bandwidth was 0.8 and is 0.9" + advice},
+       "--resume: o/results.nc: condition #0: heads.kernel.bandwidth was 0.8 and is 0.9" + advice},
       {{"run", "a.toml", "--out", "o", "--resume", "--replicates", "100"},
-       "--resume: o/results.nc: condition 1 has 300 replicates already, more than the 100 asked "
+       "--resume: o/results.nc: condition #0 has 300 replicates already, more than the 100 asked "
        "for - ask for at least as many"},
   });
   const ProgramResult text = headlab({"run", "a.toml", "--out", "text", "--resume"});

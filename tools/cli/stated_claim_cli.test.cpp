@@ -77,6 +77,32 @@ TEST_F(StatedClaimCommands, TableHasAVerdictForEachClaim) {
   }
 }
 
+TEST_F(StatedClaimCommands, TableSaysWhatVariesAndWhichStagesAreInForce) {
+  std::ofstream(folder_ / "c.toml") << replaced(scenario_text, "= 300", "= 2048") << R"([sweep]
+zip = true
+"heads.kernel" = [{ law = "gaussian", bandwidth = 0.5 }, { law = "softmax", temperature = 1 }]
+"data.regression" = [{ law = "zero" }, { law = "linear", coefficients = [1, 0, 0, 0] }]
+"queries.points" = [[[0, 0, 0, 0]], [[0, 0, 0, 0], [1, 0, 0, 0]]]
+"heads.mechanism.window" = [20, 15]
+[[claim.compare]]
+name = "they are alike"
+less = { figure = "mse", at = { "heads.kernel" = "gaussian" } }
+than = { figure = "mse", at = { "heads.kernel" = "softmax" } }
+margin = 0
+)";
+  const ProgramResult table = headlab({"validate", "c.toml", "--quiet"});
+  EXPECT_NE(table.out.find("varying kernel, varying truth, varying queries, window"),
+            std::string::npos)
+      << table.out << table.err;
+  const Json verdict = verdicts_of("c.toml")["claims"][0];
+  EXPECT_EQ(verdict["kernel"], "varies");
+  EXPECT_EQ(verdict["stages"], "window");
+  // The control.
+  write("d.toml", more_keys_help);
+  EXPECT_EQ(verdicts_of("d.toml")["claims"][0]["kernel"], "gaussian");
+  EXPECT_EQ(verdicts_of("d.toml")["claims"][0]["stages"], nullptr);
+}
+
 TEST_F(StatedClaimCommands, JsonHasAnEntryEachWithItsComparisons) {
   write("c.toml", std::string(more_keys_help) + right_angles_are_better);
   const Json json = verdicts_of("c.toml");

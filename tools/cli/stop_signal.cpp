@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/stop_signal.h"
 
-#include <iostream>
 #include <optional>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <thread>
 #include <unistd.h>
 
-#include "engine/files/error.h"
 #include "engine/files/scratch_path.h"
 
 namespace headlab::tools {
@@ -88,10 +86,6 @@ void end_on_signals() {
 
 Clock::time_point program_start() {
   return started;
-}
-
-void finish_standard_output() {
-  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
 }
 
 }  // namespace headlab::tools

@@ -27,7 +27,4 @@ void end_on_signals();
 /// When the program began.
 std::chrono::steady_clock::time_point program_start();
 
-/// Flushes standard output, which may be a full disk; throws RunFailed.
-void finish_standard_output();
-
 }  // namespace headlab::tools

@@ -15,6 +15,7 @@
 #include "engine/scenario/setup_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/mechanism_text.h"
 #include "tools/cli/result_notes.h"
 #include "tools/cli/text_width.h"
 
@@ -102,16 +103,18 @@ std::string common(const std::vector<Result>& conditions,
   return line;
 }
 
-/// A line on the heads, with its end unless nothing is common to all conditions.
+/// A line on the heads, with its end unless nothing is common to all conditions, and one on what
+/// stands between points and heads, if anything does.
 template <class Result>
-std::string heads_line(const std::vector<Result>& conditions) {
+std::string heads_line(const Scenario& scenario, const std::vector<Result>& conditions) {
   using C = const Result&;
   const std::string heads =
       common(conditions, {[](C c) { return "n " + std::to_string(plan_of(c).n); },
                           [](C c) { return "H " + std::to_string(plan_of(c).heads); },
                           [](C c) { return "d_k " + std::to_string(plan_of(c).k); },
                           [](C c) { return kernel_text(plan_of(c)); }});
-  return heads + (heads.empty() ? "" : "\n");
+  const std::string stages = mechanism_text(scenario);
+  return heads + (heads.empty() ? "" : "\n") + stages + (stages.empty() ? "" : "\n");
 }
 
 template <class Result>
@@ -121,7 +124,7 @@ std::string queries_text(const Result& condition) {
 }
 
 /// What the conditions are: a line on the heads and a line on the simulation.
-std::string header(const RunResult& result) {
+std::string header(const Scenario& scenario, const RunResult& result) {
   if (result.conditions.empty()) return "";
   using C = const ConditionResult&;
   const auto replicates = [](C c) {
@@ -136,7 +139,7 @@ std::string header(const RunResult& result) {
                             const bool plain = m.simd.empty() || m.simd == "none";
                             return m.backend + (plain ? "" : "/" + m.simd);
                           }});
-  return heads_line(result.conditions) + computation + "\n";
+  return heads_line(scenario, result.conditions) + computation + "\n";
 }
 
 /// Numbers of a list that have one of the roles, role by role.
@@ -462,7 +465,7 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
                          const std::vector<ConditionIndices>& indices) {
   std::string text =
       scenario.conditions.empty() ? "" : one_line(scenario.conditions.front().name) + "\n";
-  text += sentences(header(result)) + "\n";
+  text += sentences(header(scenario, result)) + "\n";
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
   bool compact = false;
   if (scenario.swept.empty() && result.conditions.size() == 1) {
@@ -479,7 +482,8 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
 }
 
 std::string theory_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
-  std::string text = one_line(scenario.conditions.front().name) + "\n" + heads_line(theory) +
+  std::string text = one_line(scenario.conditions.front().name) + "\n" +
+                     sentences(heads_line(scenario, theory)) +
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
   text += scenario.swept.empty() && theory.size() == 1

@@ -289,7 +289,7 @@ Progress some_progress() {
 
 TEST(Progress, DrawsABarThatFits) {
   EXPECT_EQ(progress_bar_line(some_progress(), 120),
-            "condition 2 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
+            "condition #1 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
             "999 of 1000 replicates");
   for (std::size_t width = 0; width < 130; ++width) {
     EXPECT_LE(display_width(progress_bar_line(some_progress(), width)), width);
@@ -301,11 +301,11 @@ TEST(Progress, NamesConditionsThatAdvanceTogether) {
   progress.last_condition = 3;
   progress.together = 3;
   EXPECT_EQ(progress_log_line(progress),
-            "conditions 2-4 of 4, 99 %, 999 of 1000 replicates, MSE 0.1234 ± 0.0012 in condition "
-            "2, 1 min 15 s left");
+            "conditions #1 to #3 of 4, 99 %, 999 of 1000 replicates, MSE 0.1234 ± 0.0012 in "
+            "condition #1, 1 min 15 s left");
   EXPECT_EQ(progress_bar_line(progress, 120),
-            "conditions 2-4 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± "
-            "0.0012 in condition 2");
+            "conditions #1 to #3 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± "
+            "0.0012 in condition #1");
   progress.together = 2;
   EXPECT_EQ(progress_log_line(progress).rfind("2 conditions of 4, 99 %", 0), 0u);
 }
@@ -314,10 +314,10 @@ TEST(Progress, NamesTheTargetOfARun) {
   Progress progress = some_progress();
   progress.until = "look 2, until mse=1%";
   EXPECT_EQ(progress_log_line(progress),
-            "condition 2 of 4, 99 %, 999 of 1000 replicates, look 2, until mse=1%, MSE 0.1234 ± "
+            "condition #1 of 4, 99 %, 999 of 1000 replicates, look 2, until mse=1%, MSE 0.1234 ± "
             "0.0012, 1 min 15 s left");
   EXPECT_EQ(progress_bar_line(progress, 130),
-            "condition 2 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
+            "condition #1 of 4  ▕████████████████████▏ 99 %  1 min 15 s left  MSE 0.1234 ± 0.0012  "
             "999 of 1000 replicates  look 2, until mse=1%");
 }
 
@@ -346,7 +346,7 @@ TEST(Progress, WritesALineEveryTenSecondsToALog) {
   progress.mse = {};
   progress.seconds_left = undefined;
   show_run(display, progress, 50);
-  EXPECT_EQ(out.str(), "headlab: condition 2 of 4, 99 %, 999 of 1000 replicates\n");
+  EXPECT_EQ(out.str(), "headlab: condition #1 of 4, 99 %, 999 of 1000 replicates\n");
 }
 
 TEST(Progress, IsSilentWhereAskedOrShort) {

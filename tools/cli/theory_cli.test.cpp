@@ -111,7 +111,7 @@ TEST_F(TheoryCommands, RefusesWhatHasNoClosedFormBeforeSimulating) {
   const ProgramResult narrow = headlab({"theory", "s.toml", "--source", "first_order", "--set",
                                         "data.n=12", "--set", "queries.points=[[3, 3, 3, 3]]"});
   EXPECT_EQ(narrow.code, 2);
-  EXPECT_TRUE(narrow.err.starts_with("headlab: condition 1 of 2: first order in 1/n: "))
+  EXPECT_TRUE(narrow.err.starts_with("headlab: condition #0 of 2: first order in 1/n: "))
       << narrow.err;
   EXPECT_TRUE(files().empty());
 }

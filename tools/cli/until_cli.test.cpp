@@ -95,7 +95,7 @@ TEST_F(UntilCommand, ResumesAKilledRunToTheSameReplicates) {
 TEST_F(UntilCommand, RefusesWhatItCannotDo) {
   const std::string form =
       "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and at most 100 %; "
-      "FIGURE@#3 for condition 3 alone)";
+      "FIGURE@#3 for condition #3 alone)";
   expect_refusals({
       {{"run", "s.toml", "--until", "mse=0"}, "--until: \"mse=0" + form},
       {{"run", "s.toml", "--until", "mse=-1%"}, "--until: \"mse=-1%" + form},

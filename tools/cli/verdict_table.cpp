@@ -21,8 +21,16 @@ std::string form_text(const VerdictRow& row) {
 }
 
 std::string setting_text(const VerdictRow& row) {
-  return row.kernel + ", " + (row.signal ? row.regression : "noise alone") + ", " +
-         std::to_string(row.queries) + (row.queries == 1 ? " query" : " queries");
+  std::string text = row.kernel == varies ? "varying kernel" : row.kernel;
+  text += ", " + (!row.signal                ? "noise alone"
+                  : row.regression == varies ? "varying truth"
+                                             : row.regression);
+  if (row.queries == 0) {
+    text += ", varying queries";
+  } else {
+    text += ", " + std::to_string(row.queries) + (row.queries == 1 ? " query" : " queries");
+  }
+  return text + (row.stages.empty() ? "" : ", " + row.stages);
 }
 
 std::string verdict_cell(const VerdictRow& row) {

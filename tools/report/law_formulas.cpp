@@ -74,6 +74,10 @@ std::string law_html(const std::string& family, const std::vector<const Json*>& 
   const std::string formula = law_formula(family, name);
   std::string text = element("strong", escaped(name)) + ": ";
   text += formula.empty() ? escaped(summary_of(family, name)) : mathml(formula);
+  return text + parameters_html(laws);
+}
+
+std::string parameters_html(const std::vector<const Json*>& laws) {
   // Values of every parameter, in the order of the laws.
   std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
   for (const Json* law : laws) {
@@ -101,7 +105,7 @@ std::string law_html(const std::string& family, const std::vector<const Json*>& 
       list += " or … (" + std::to_string(values.size()) + " values)";
     }
   }
-  return text + (list.empty() ? "" : element("p", {{"class", "note"}}, escaped(list)));
+  return list.empty() ? "" : element("p", {{"class", "note"}}, escaped(list));
 }
 
 }  // namespace headlab::tools

@@ -16,4 +16,7 @@ std::string law_formula(const std::string& family, const std::string& law);
 /// differ in their parameters alone, and there is at least one.
 std::string law_html(const std::string& family, const std::vector<const Json*>& laws);
 
+/// The parameters of laws, with each value that they take, as a note; empty without any.
+std::string parameters_html(const std::vector<const Json*>& laws);
+
 }  // namespace headlab::tools

@@ -223,6 +223,48 @@ TEST(ReportPage, ShowsDifferencesWithoutWhatIsSubtracted) {
       contains(page_with(condition(5, 1, none) + "," + condition(9, 1, none)), "Differences from"));
 }
 
+TEST(ReportPage, DefinesTheStagesInForce) {
+  const auto page_with = [](const std::string& mechanism, const std::string& more = "") {
+    return page_of({"heads.mechanism=" + mechanism}, more);
+  };
+  const std::string page =
+      page_with("{ merge = 2, window = 5, sinks = [1, 2], keep = { top = 3 } }");
+  for (const char* words :
+       {"stages of a head, in order", "<strong>merge</strong>", "<strong>window, sinks</strong>",
+        "<strong>keep</strong>", "stride = 2", "window = 5; sinks = [1,2]", "top = 3"}) {
+    EXPECT_TRUE(contains(page, words)) << words;
+  }
+  // The ensemble is of the tokens kept, and no stage is shown as JSON.
+  EXPECT_TRUE(contains(page, "<mi>ω</mi>"));
+  EXPECT_FALSE(contains(page.substr(0, page.find("Provenance")), "{&quot;top&quot;"));
+  EXPECT_LT(page.find("<strong>merge"), page.find("<strong>window"));
+  EXPECT_LT(page.find("<strong>window"), page.find("<strong>keep"));
+  EXPECT_FALSE(contains(page, "In some conditions."));
+
+  // What changes nothing is not shown, and plain heads have none of it.
+  EXPECT_FALSE(contains(page_with("{ window = 20, sinks = 3, merge = 1, keep = { top = 20 } }"),
+                        "stages of a head"));
+  const std::string plain = page_of({});
+  EXPECT_FALSE(contains(plain, "stages of a head"));
+  EXPECT_FALSE(contains(plain, "<mi>ω</mi>"));
+
+  // Each rule of a sweep has its definition.
+  const std::string swept =
+      page_with("{ window = 9 }",
+                "[sweep]\n\"heads.mechanism.keep\" = [{ top = 20 }, { top = 3 }, { ratio = 0.1 }, "
+                "{ block = 2, top = 2, by = \"pooled\", union = true }]\n");
+  EXPECT_EQ(count(swept, "<strong>keep</strong>"), 3u);
+  EXPECT_EQ(count(swept, "In some conditions."), 3u);
+  EXPECT_TRUE(contains(swept, "mean key of"));
+  EXPECT_TRUE(contains(swept, "<mi>ratio</mi>"));
+}
+
+TEST(ReportPage, ShowsStagesOfAnotherVersion) {
+  const char* document = R"({"headlab": {}, "conditions": [{"parameters": {"heads":
+    {"mechanism": {"later": 3}}}}]})";
+  EXPECT_TRUE(contains(report_page({source_of_document(document)}), "<strong>later</strong>"));
+}
+
 TEST(ReportPage, ShortensALongName) {
   const auto heading = [](std::size_t length) {
     const std::string page = page_of({"scenario.name=\"" + std::string(length, 'x') + "\""});
@@ -310,6 +352,8 @@ TEST(ReportPage, StandsWhateverADocumentLacks) {
   for (const char* document :
        {R"({"headlab": {}, "conditions": []})", R"({"headlab": {}, "conditions": [{}, 3, null]})",
         R"({"headlab": {}, "conditions": [{"queries": [{"head_covariance": [[1], 2]}]}]})",
+        R"({"headlab": {}, "conditions": [{"parameters": {"heads": {"mechanism": {"keep": 1}}}}]})",
+        R"({"headlab": {}, "conditions": [{"parameters": {"heads": {"mechanism": [1]}}}]})",
         R"({"headlab": {}, "claims": [{}]})", R"({"headlab": {}, "claims": 7})",
         R"({"headlab": {}, "cells": [{}, {"setting": {"a": 1}}]})",
         R"({"headlab": {}, "layers": [{}]})", R"({"headlab": {}, "allocations": [{}]})",

@@ -15,6 +15,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
+#include "tools/cli/output_folder.h"
 
 namespace headlab::tools {
 namespace {
@@ -147,6 +148,11 @@ std::vector<Source> SourceReader::read(const std::string& path) {
       const std::string name = fs::path(file).filename().string();
       if (std::ranges::find(own_names, name) != std::end(own_names)) throw;
     }
+  }
+  if (!any && !data_set_in(path).empty()) {
+    throw InvalidInput(one_line(path) +
+                       ": holds a data set, of which there is no report - give the folder of "
+                       "headlab run --out");
   }
   if (!any) {
     throw InvalidInput(one_line(path) +

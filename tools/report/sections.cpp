@@ -10,6 +10,7 @@
 #include "tools/report/law_formulas.h"
 #include "tools/report/markup.h"
 #include "tools/report/mathml.h"
+#include "tools/report/mechanism_section.h"
 #include "tools/report/scale.h"
 #include "tools/report/sweep.h"
 #include "tools/report/verdict_words.h"
@@ -148,14 +149,12 @@ std::vector<Section> run_sections(const Source& source) {
       "queries.");
 
   DefinitionList methods;
-  methods.add("ensemble", mathml("f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_i w_{h i} Y_i, "
-                                 "w_{h i} = frac{K_h(X_i)}{sum_j K_h(X_j)}",
-                                 true));
+  methods.add("ensemble", mathml(ensemble_formula(items_of(conditions)), true));
   methods.add("number of heads H", numbers_html(source, {"heads", "count"}));
   methods.add("dimension of a head d_k", numbers_html(source, {"heads", "dim"}));
   methods.add("subspaces", laws_html(source, "subspaces", {"heads", "subspaces"}));
   methods.add("kernel", laws_html(source, "kernel", {"heads", "kernel"}));
-  methods.add("mechanism", numbers_html(source, {"heads", "mechanism"}));
+  methods.add("stages of a head, in order", mechanism_html(items_of(conditions)));
   methods.add("head weights", laws_html(source, "weights", {"heads", "weights"}));
   if (source.kind == SourceKind::run) {
     methods.add("estimator", numbers_html(source, {"run", "estimator"}));

@@ -46,6 +46,8 @@ Json parse_thinned(const std::string& text, const std::vector<std::size_t>& kept
 
 std::optional<SourceKind> kind_of(const Json& document) {
   if (!document.is_object() || !member(document, "headlab").is_object()) return std::nullopt;
+  // A data set is no result: its manifest alone has a version of the format.
+  if (document.contains("format_version")) return std::nullopt;
   if (document.contains("conditions")) {
     return document.contains("results_id") && member(document, "results_id").is_null()
                ? SourceKind::theory

@@ -157,7 +157,7 @@ std::vector<std::string> level_texts(const std::vector<const Json*>& values) {
   // Long values that begin alike are told apart by their numbers.
   const std::vector<std::string> own = texts;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (std::ranges::count(own, own[i]) > 1) texts[i] += " #" + std::to_string(i + 1);
+    if (std::ranges::count(own, own[i]) > 1) texts[i] += " #" + std::to_string(i);
   }
   return texts;
 }

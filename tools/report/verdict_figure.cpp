@@ -52,8 +52,8 @@ ForestRow forest_row(const Json& verdict) {
     estimate.value /= margin;
     estimate.mcse /= margin;
   }
-  std::string setting = text_of(member(verdict, "kernel"));
-  if (setting_text(verdict).ends_with(", signal")) setting += ", signal";
+  std::string setting = kernel_text(verdict);
+  if (!setting.empty() && member(verdict, "signal") == true) setting += ", signal";
   return {.label = text_of(member(verdict, "claim")) + ": " + reading_text(verdict) +
                    (setting.empty() ? "" : " (" + setting + ")"),
           .style = &style_of(text_of(member(verdict, "verdict"))),

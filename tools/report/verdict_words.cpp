@@ -15,11 +15,19 @@ std::string reading_text(const Json& verdict) {
   return text;
 }
 
+std::string kernel_text(const Json& verdict) {
+  const std::string kernel = text_of(member(verdict, "kernel"));
+  return kernel == "varies" ? "varying kernel" : kernel;
+}
+
 std::string setting_text(const Json& verdict) {
-  std::string text = text_of(member(verdict, "kernel"));
+  std::string text = kernel_text(verdict);
   const Json& signal = member(verdict, "signal");
   if (!text.empty() && signal.is_boolean()) {
     text += signal.get<bool>() ? ", signal" : ", noise alone";
+  }
+  if (const std::string stages = text_of(member(verdict, "stages")); !stages.empty()) {
+    text += (text.empty() ? "" : ", ") + stages;
   }
   return text;
 }

@@ -10,7 +10,9 @@ namespace headlab::tools {
 
 /// "path, chordal"
 std::string reading_text(const Json& verdict);
-/// "softmax, signal"; empty where the verdict has none of these.
+/// "softmax", "varying kernel"; empty where the verdict has none.
+std::string kernel_text(const Json& verdict);
+/// "softmax, signal, window"; empty where the verdict has none of these.
 std::string setting_text(const Json& verdict);
 /// "0.0018 ± 0.0036", "–" where there is none.
 std::string effect_text(const Json& verdict);

@@ -18,7 +18,7 @@ namespace headlab {
 namespace {
 
 /// Two coordinates, of which the truth is about both: two heads of dimension 1 against one of 2.
-Condition two_ways(double sd, std::uint64_t seed = 1) {
+Condition two_ways(double sd, std::uint64_t seed = 1, const std::string& stages = "{}") {
   return parse_scenario(R"([scenario]
 name = "two ways"
 [data]
@@ -38,7 +38,8 @@ points = [[0.5, 0.2], [-0.4, 0.7]]
 [run]
 replicates = 10
 )",
-                        "two.toml", {"run.seed=" + std::to_string(seed)})
+                        "two.toml",
+                        {"run.seed=" + std::to_string(seed), "heads.mechanism=" + stages})
       .conditions.at(0);
 }
 
@@ -149,6 +150,29 @@ TEST(Allocate, AgreesWithExactTheory) {
   EXPECT_EQ(study.advised, errors[0] < errors[1] ? 0u : 1u);
   EXPECT_NE(advice_text(study).find("the best of 2 allocations, with probability 95 % at least."),
             std::string::npos);
+}
+
+TEST(Allocate, GivesAllCandidatesTheStagesOfTheScenario) {
+  // Heads that see 8 of 12 independent points are plain heads of 8 points.
+  const auto study = [](const std::string& stages) {
+    return allocate(two_ways(1, 1, stages), 2, {.backend = "cpu", .threads = 2},
+                    {.replicates = 4096});
+  };
+  Condition fewer = two_ways(1);
+  fewer.n = 8;
+  std::vector<double> exact;
+  for (Condition one : allocation_conditions(fewer, 2, BandwidthRule::fixed)) {
+    one.moments = MomentMode::pairwise;
+    exact.push_back(compute_theory(one, TheorySource::exact, 1).figures.mse.value);
+  }
+  const AllocationStudy windows = study("{window=8}");
+  const AllocationStudy plain = study("{}");
+  const AllocationStudy everything = study("{window=12, keep={fraction=1}}");
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_LE(std::abs(windows.rows[i].mse.value - exact[i]), 4.5 * windows.rows[i].mse.mcse);
+    EXPECT_GT(std::abs(plain.rows[i].mse.value - exact[i]), 4.5 * plain.rows[i].mse.mcse);
+    EXPECT_EQ(everything.rows[i].mse.value, plain.rows[i].mse.value);
+  }
 }
 
 TEST(Allocate, GivesTheSameBitsForAnyNumberOfThreads) {

@@ -27,18 +27,24 @@ void require_any_size(const Condition& base) {
   require_one_draw(base,
                    "an allocation draws haar heads again for every 32 training sets by itself, and "
                    "queries once");
-  // Sizes of heads and training sets change what stages and sequences may be.
-  if (any_stage(base.mechanism)) {
-    reject(base, "heads.mechanism", "allocations are of plain heads - leave the section out");
+  const std::string per_head = parameter_per_head(base.mechanism);
+  if (!per_head.empty()) {
+    reject(base, "heads.mechanism." + per_head,
+           "gives every head its number, and allocations have any number of heads - write one "
+           "number for all");
   }
-  if (!is<IndependentSequence>(base.sequence)) {
-    reject(base, "data.sequence",
-           "allocations are for independent points - write --set "
-           "'data.sequence={law=\"independent\"}'");
+  const auto& transform = stage<TransformStage>(base.mechanism);
+  if (transform && !transform->matrix.empty()) {
+    reject(base, "heads.mechanism.transform.matrix",
+           "is for heads of one dimension - write mix, or leave transform out");
+  }
+  if (stage<CompressStage>(base.mechanism)) {
+    reject(base, "heads.mechanism.compress", "is fitted to heads of one size - leave compress out");
   }
   const auto& subspaces = base.subspaces;
-  if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
-      is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {
+  if (is<BlockSubspaces>(subspaces) || is<PrincipalAngleSubspaces>(subspaces) ||
+      is<ExplicitSubspaces>(subspaces) || is<FileSubspaces>(subspaces) ||
+      is<LearnedSubspaces>(subspaces)) {
     reject(base, "heads.subspaces",
            std::string("law \"") + std::visit([](const auto& law) { return law.name; }, subspaces) +
                "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "
@@ -50,6 +56,23 @@ void require_any_size(const Condition& base) {
            std::string("law \"") +
                std::visit([](const auto& law) { return law.name; }, base.weights) +
                "\" gives the weights of so many heads (allowed: uniform, geometric)");
+  }
+}
+
+void require_points_for(const Condition& base, std::uint64_t n) {
+  Sizes sizes = sizes_of(base);
+  sizes.n = n;
+  const std::string at = ", with n = " + std::to_string(n);
+  try {
+    check_stages(base.mechanism, sizes, base.kernel, projects_queries_apart(base));
+  } catch (const ParameterError& error) {
+    reject(base, "heads.mechanism." + error.key(), error.what() + at);
+  }
+  try {
+    std::visit([&](const auto& law) { law.check(SequenceSetting{.design = base.design, .n = n}); },
+               base.sequence);
+  } catch (const ParameterError& error) {
+    reject(base, "data.sequence", error.what() + at);
   }
 }
 
@@ -142,6 +165,7 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
                        std::to_string(max_budget) + ")");
   }
   require_any_size(base);
+  require_points_for(base, base.n);
   require_rule_for(base, rule);
   const int d = std::visit([](const auto& law) { return law.dimension(); }, base.design);
   std::vector<Condition> conditions;

@@ -3,6 +3,7 @@
 /// each.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -80,8 +81,11 @@ double width_by_rule(const Condition& condition, BandwidthRule rule);
 std::vector<Condition> allocation_conditions(const Condition& base, int budget, BandwidthRule rule,
                                              const std::vector<int>& dims = {});
 
-/// Throws InvalidInput, with what to write instead, where the law of subspaces or weights is
-/// written for one size of head.
+/// Throws InvalidInput, with what to write instead, where the law of subspaces or weights, or a
+/// stage of the mechanism, is written for one size or number of heads.
 void require_any_size(const Condition& base);
+
+/// Throws InvalidInput where the stages of `base` or its sequence do not go with n points.
+void require_points_for(const Condition& base, std::uint64_t n);
 
 }  // namespace headlab

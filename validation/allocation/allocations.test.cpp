@@ -134,6 +134,54 @@ TEST(BandwidthRules, AreFoundByName) {
   }
 }
 
+TEST(AllocationScenarios, HaveTheStagesOfTheScenarioAndItsSequence) {
+  const Condition base =
+      world({"heads.mechanism={merge=2, levels=[0.5,0.5], window=6, sinks=1, "
+             "keep={top=3}, transform={mix=0.2}}",
+             "data.sequence={law=\"ar1\",correlation=0.5}"});
+  for (const Condition& one : allocation_conditions(base, 4, BandwidthRule::fixed)) {
+    const Plan plan = make_plan(one);
+    EXPECT_EQ(plan.mechanism.merge.stride, 2u);
+    EXPECT_EQ(plan.mechanism.levels.weights, (std::vector<double>{0.5, 0.5}));
+    EXPECT_EQ(plan.mechanism.seen, std::vector<SeenTokens>(static_cast<std::size_t>(one.heads),
+                                                           seen_tokens(8, 6, 0, 1)));
+    EXPECT_EQ(plan.mechanism.keep.top,
+              std::vector<std::uint64_t>(static_cast<std::size_t>(one.heads), 3));
+    EXPECT_TRUE(plan.ar1.has_value());
+  }
+}
+
+TEST(AllocationScenarios, RefuseStagesOfOneSize) {
+  const auto refused = [](const std::string& stages, std::uint64_t n) {
+    Condition base = world({"heads.count=2", "heads.mechanism=" + stages});
+    base.n = n;
+    return refusal(base, 4, BandwidthRule::fixed);
+  };
+  const auto expect = [&](const std::string& stages, const std::string& line,
+                          std::uint64_t n = 16) {
+    EXPECT_EQ(refused(stages, n), "--set heads.mechanism=" + stages + ": heads.mechanism." + line);
+  };
+  const std::string per_head =
+      ": gives every head its number, and allocations have any number of heads - write one number "
+      "for all";
+  expect("{window=[4,5]}", "window" + per_head);
+  expect("{skip=[4,5]}", "skip" + per_head);
+  expect("{window=3, sinks=[0,1]}", "sinks" + per_head);
+  expect("{keep={top=[4,5]}}", "keep.top" + per_head);
+  expect("{transform={matrix=[[1,0],[0,2]]}}",
+         "transform.matrix: is for heads of one dimension - write mix, or leave transform out");
+  const std::string compress = "heads.mechanism={compress={by=\"k_svd\",rank=2}}";
+  EXPECT_EQ(refusal(world({"heads.kernel={law=\"softmax\",temperature=1}", compress}), 4,
+                    BandwidthRule::fixed),
+            "--set " + compress +
+                ": heads.mechanism.compress: is fitted to heads of one size - leave compress out");
+  expect("{skip=10}", "skip.tokens: leaves out 10 of 8 tokens, so none is left, with n = 8", 8);
+  EXPECT_EQ(refused("{skip=10}", 16), "");
+  // One number for all heads is no array of them.
+  EXPECT_EQ(refused("{window=[4,4]}", 16).empty(), false);
+  EXPECT_EQ(refused("{window=4, keep={top=2}, transform={mix=0.5}}", 16), "");
+}
+
 TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
   EXPECT_EQ(refusal(world(), 0, BandwidthRule::fixed), "--budget: is 0 (allowed: 1 to 1024)");
   EXPECT_EQ(refusal(world(), 1025, BandwidthRule::fixed), "--budget: is 1025 (allowed: 1 to 1024)");

@@ -293,6 +293,14 @@ void require_theory(const Condition& condition, int budget) {
   if (condition.fixed_design) {
     reject(condition, "data.fixed_design", "theory is the mean over designs" + otherwise);
   }
+  if (any_stage(condition.mechanism)) {
+    reject(condition, "heads.mechanism",
+           "theory is of heads without stages - leave them out, or take --source simulation");
+  }
+  if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
+    reject(condition, "data.sequence",
+           "theory is of independent points - leave it out, or take --source simulation");
+  }
   if (!std::holds_alternative<NormalNoise>(condition.noise)) {
     reject(condition, "data.noise",
            "theory needs normal noise, this one is " + quoted_name(condition.noise) + otherwise);

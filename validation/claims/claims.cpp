@@ -29,6 +29,7 @@ Claim isomorphism_claim();
 Claim allocation_claim();
 Claim scaling_law_claim();
 Claim specialization_claim();
+Claim low_rank_claim();
 
 namespace {
 
@@ -64,7 +65,8 @@ const std::vector<Claim>& claims() {
                                    isomorphism_claim(),
                                    allocation_claim(),
                                    scaling_law_claim(),
-                                   specialization_claim()};
+                                   specialization_claim(),
+                                   low_rank_claim()};
     add_stated(in_order);
     return in_order;
   }();

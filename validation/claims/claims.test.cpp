@@ -197,6 +197,21 @@ const Fault faults[] = {
     {"levels", "levels_gaussian", "Gaussian, premise", Verdict::supported, Verdict::refuted,
      "keys at one scale, with the bandwidth of two",
      [](Plan& plan) { plan.mechanism.levels = {}; }},
+    {"low_rank", "low_rank_scores", "", Verdict::identity, Verdict::refuted,
+     "compressed keys 1 % longer",
+     [](Plan& plan) {
+       for (std::size_t i = plan.projections.size() / 2; i < plan.projections.size(); ++i) {
+         plan.projections[i] *= 1.01;
+       }
+     }},
+    {"low_rank", "low_rank_output", "output", Verdict::refuted, Verdict::supported,
+     "one compression under both names",
+     [](Plan& plan) {
+       const double keys[] = {0, 0, 1, 0};
+       const double queries[] = {0, 0, std::sqrt(0.5), 0};
+       std::ranges::copy(keys, plan.projections.begin() + 4);
+       std::ranges::copy(queries, plan.query_projections.begin() + 4);
+     }},
     {"dropping", "dropping_error", "error", Verdict::refuted, Verdict::supported,
      "nothing is dropped", keep_all},
     {"dropping", "dropping_noise", "noise", Verdict::supported, Verdict::refuted,

@@ -23,6 +23,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "engine/scenario/subspaces.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
@@ -50,9 +51,9 @@ std::vector<Finding> output_identity(Experiment& experiment) {
     const double heads = experiment.condition(i).heads;
     const Jackknifed told = seen.bias_squared + seen.head_variance_mean / heads *
                                                     (heads - (heads - 1) * seen.output_index);
-    finding.comparisons.push_back(equal_to(
-        "MSE told by the index, condition " + std::to_string(i + 1) + ", relative", told - seen.mse,
-        0, seen.mse.value, experiment.margin(), experiment.node_counts()));
+    finding.comparisons.push_back(
+        equal_to("MSE told by the index, " + numbered_condition(i) + ", relative", told - seen.mse,
+                 0, seen.mse.value, experiment.margin(), experiment.node_counts()));
   }
   return {std::move(finding)};
 }
@@ -87,8 +88,8 @@ std::vector<Finding> path(Experiment& experiment) {
       const double lower = index_of(index, subspace_bases(plain), plain.kernel);
       const double higher = index_of(index, subspace_bases(diverse), diverse.kernel);
       if (!(higher > lower)) {
-        throw InvalidInput("the index " + index + " does not grow from condition " +
-                           std::to_string(i + 1) + " to the next - a path turns all heads apart");
+        throw InvalidInput("the index " + index + " does not grow from " + numbered_condition(i) +
+                           " to the next - a path turns all heads apart");
       }
       const auto counterexample = [&, i] {
         const Plan& plan = experiment.plan(i);

@@ -60,6 +60,7 @@ class LawWriter {
   static std::string toml(double number) { return number_text(number); }
   static std::string toml(std::uint64_t number) { return std::to_string(number); }
   static std::string toml(int number) { return std::to_string(number); }
+  static std::string toml(const PerHead& numbers) { return toml(numbers.values); }
   static std::string toml(const std::string& text) { return to_toml(Value{text, {}}); }
   template <class T>
   static std::string toml(const std::optional<T>& present) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
@@ -93,8 +94,8 @@ Finding index_orders(Experiment& experiment, bool flipped) {
       const std::size_t better = first_is_better ? i : j;
       const std::size_t worse = first_is_better ? j : i;
       finding.comparisons.push_back(
-          at_least_zero("MSE of condition " + std::to_string(worse + 1) + " over that of " +
-                            std::to_string(better + 1) + ", less 1",
+          at_least_zero("MSE of " + numbered_condition(worse) + " over that of #" +
+                            std::to_string(better) + ", less 1",
                         experiment.observed(worse).mse / experiment.observed(better).mse - 1, 1,
                         experiment.margin(), experiment.node_counts()));
     }

@@ -147,17 +147,35 @@ void decide(std::vector<Pending>& pending, Validation& result) {
   }
 }
 
+/// Fills in what the conditions are: one law for all, or that it varies.
+void describe_setting(const Experiment& experiment, VerdictRow& row) {
+  const auto name = [](const auto& law) { return std::string(law.name); };
+  const auto add = [](std::string& common, const std::string& law) {
+    if (common.empty()) common = law;
+    if (common != law) common = varies;
+  };
+  std::vector<std::string> stages;
+  row.queries = experiment.plan().queries;
+  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    const Condition& condition = experiment.condition(i);
+    add(row.kernel, std::visit(name, condition.kernel));
+    add(row.regression, std::visit(name, condition.regression));
+    row.signal |= !std::holds_alternative<ZeroRegression>(condition.regression);
+    if (experiment.plan(i).queries != row.queries) row.queries = 0;
+    for (const std::string& stage : stages_in_force(condition)) {
+      if (std::ranges::count(stages, stage) == 0) stages.push_back(stage);
+    }
+  }
+  row.stages = listed(stages);
+}
+
 /// A row with everything that is known before anything is simulated.
 VerdictRow blank_row(const Experiment& experiment, const ClaimSection& section,
                      const ClaimForm& form) {
   VerdictRow row;
   row.claim = section.name;
   row.form = form.name;
-  const auto name = [](const auto& law) { return std::string(law.name); };
-  row.kernel = std::visit(name, experiment.condition().kernel);
-  row.regression = std::visit(name, experiment.condition().regression);
-  row.queries = experiment.plan().queries;
-  row.signal = !std::holds_alternative<ZeroRegression>(experiment.condition().regression);
+  describe_setting(experiment, row);
   row.statement = form.statement;
   row.assumptions = form.assumptions;
   row.refuted_by = form.refuted_by;

@@ -21,15 +21,19 @@ const char* verdict_text(Verdict verdict);
 /// Family-wise level of all verdicts of one invocation.
 inline constexpr double verdict_alpha = 0.01;
 
+/// In the place of a law that is not the same in all conditions.
+inline constexpr const char* varies = "varies";
+
 /// One verdict with its evidence.
 struct VerdictRow {
   std::string claim;
   std::string form;
-  std::string index;  ///< empty where the form is about none
-  std::string kernel;
-  std::string regression;  ///< law of m
-  bool signal = false;     ///< m is not zero
-  int queries = 1;         ///< of its first condition
+  std::string index;       ///< empty where the form is about none
+  std::string kernel;      ///< law, or `varies`
+  std::string regression;  ///< law of m, or `varies`
+  bool signal = false;     ///< m is not zero in some condition
+  int queries = 1;         ///< 0: the number varies
+  std::string stages;      ///< sequence and stages in force in some condition; empty: none
   std::string statement;
   std::string assumptions;
   std::string refuted_by;
@@ -63,9 +67,11 @@ struct VerdictRow {
     visit("claim", claim, "the claim");
     visit("form", form, "form of the claim");
     visit("index", index.empty() ? std::nullopt : std::optional(index), "diversity index");
-    visit("kernel", kernel, "law of the kernel");
-    visit("regression", regression, "law of the regression");
+    visit("kernel", kernel, "law of the kernel, or \"varies\"");
+    visit("regression", regression, "law of the regression, or \"varies\"");
     visit("signal", signal, "the regression is not zero");
+    visit("stages", stages.empty() ? std::nullopt : std::optional(stages),
+          "sequence and stages in force in some condition");
     visit("statement", statement, "what is claimed");
     visit("assumptions", assumptions, "what it is claimed under");
     visit("refuted_by", refuted_by, "what would refute it");

@@ -24,7 +24,7 @@ struct KeepStage {
   std::optional<double> fraction = {};
   std::optional<double> ratio = {};
   std::optional<std::uint64_t> block = {};
-  std::string by = "mass";
+  std::string by = {};
   bool shared = false;
 
   template <class Visitor>
@@ -45,11 +45,10 @@ struct KeepStage {
       throw ParameterError("", "needs one of top, fraction and ratio, or block with top");
     }
     if (block && !has_top) throw ParameterError("block", "needs top, the number of blocks kept");
-    if (by != "mass" && by != "pooled") {
+    if (!by.empty() && by != "mass" && by != "pooled") {
       throw ParameterError("by", "is \"" + by + "\" - allowed: mass, pooled");
     }
-    if (by == "pooled" && !block)
-      throw ParameterError("by", "is the score of a block - give block");
+    if (!by.empty() && !block) throw ParameterError("by", "is the score of a block - give block");
     const bool compact = std::visit(
         [](const auto& law) { return std::isinf(law.log_weight(1e12)); }, setting.kernel);
     if (by == "pooled" && compact) {

@@ -32,10 +32,80 @@ std::uint64_t tokens_after_merge(const MechanismStages& stages, std::uint64_t n)
   return merge ? Merge{.stride = merge->stride}.tokens(n) : n;
 }
 
+template <class... Stages>
+std::vector<std::string> names_of(const OptionalStages<Stages...>&) {
+  return {Stages::name...};
+}
+
+/// What the stages make of a plan.
+Mechanism mechanism_of(const MechanismStages& stages, std::uint64_t n, int heads) {
+  Plan plan{.n = n, .heads = heads};
+  apply_stages(stages, plan);
+  return plan.mechanism;
+}
+
+/// Visitor of a stage's parameters that finds one with several numbers, one a head.
+struct PerHeadFinder {
+  std::string key = {};
+
+  template <class T, class... Rest>
+  void required(const char* name, const T& member, Rest&&...) {
+    if constexpr (std::is_same_v<T, PerHead>) {
+      if (member.values.size() > 1) key = name;
+    }
+  }
+  template <class T, class... Rest>
+  void optional(const char* name, const T& member, Rest&&...) {
+    required(name, member);
+  }
+};
+
 }  // namespace
+
+std::vector<std::string> stage_names() {
+  return names_of(MechanismStages());
+}
+
+std::string parameter_per_head(const MechanismStages& stages) {
+  std::string key;
+  for_each_stage(stages, [&]<class Stage>(Stage one) {
+    PerHeadFinder finder;
+    one.parameters(finder);
+    if (finder.key.empty()) return;
+    key = Stage::name + (finder.key == Stage::shorthand ? "" : "." + finder.key);
+  });
+  return key;
+}
 
 bool any_stage(const MechanismStages& stages) {
   return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);
+}
+
+std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n, int heads,
+                                         int k) {
+  std::vector<std::string> names;
+  const Mechanism all = mechanism_of(stages, n, heads);
+  for_each_stage(stages, [&](const auto& one) {
+    using Stage = std::remove_cvref_t<decltype(one)>;
+    bool changes = true;
+    if constexpr (requires { one.off(heads, k); }) {
+      changes = !one.off(heads, k);
+    } else {
+      MechanismStages others = stages;
+      std::get<std::optional<Stage>>(others).reset();
+      changes = mechanism_of(others, n, heads) != all;
+    }
+    if (changes) names.emplace_back(Stage::name);
+  });
+  return names;
+}
+
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages) {
+  std::vector<std::string> names;
+  for_each_stage(stages, [&]<class Stage>(const Stage& one) {
+    if constexpr (!requires(Subspaces & w) { one.apply(w); }) names.emplace_back(Stage::name);
+  });
+  return names;
 }
 
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,

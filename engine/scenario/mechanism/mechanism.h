@@ -3,10 +3,13 @@
 /// a plan.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
+#include "engine/scenario/mechanism/compress.h"
 #include "engine/scenario/mechanism/keep.h"
 #include "engine/scenario/mechanism/levels.h"
 #include "engine/scenario/mechanism/merge.h"
@@ -20,8 +23,8 @@ template <class... Stages>
 using OptionalStages = std::tuple<std::optional<Stages>...>;
 
 /// Stages that were given; without any a head is plain.
-using MechanismStages = OptionalStages<TransformStage, MergeStage, LevelsStage, WindowStage,
-                                       SkipStage, SinksStage, KeepStage>;
+using MechanismStages = OptionalStages<TransformStage, CompressStage, MergeStage, LevelsStage,
+                                       WindowStage, SkipStage, SinksStage, KeepStage>;
 
 /// The stage of this type; empty where it was not given.
 template <class Stage>
@@ -35,8 +38,23 @@ void for_each_stage(const MechanismStages& stages, const Visitor& visit) {
   std::apply([&](const auto&... one) { ((one ? visit(*one) : void()), ...); }, stages);
 }
 
+/// Names of all stages in the order in which they apply.
+std::vector<std::string> stage_names();
+
 /// True where some stage was given, whatever it does.
 bool any_stage(const MechanismStages& stages);
+
+/// Names of the stages that change something for n points and heads of dimension k, in order.
+std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n, int heads,
+                                         int k);
+
+/// Names of the stages given that leave projections as they are, so that no index of subspaces sees
+/// them.
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages);
+
+/// The parameter that has a number for each head, as "window" or "keep.top"; empty where there is
+/// none.
+std::string parameter_per_head(const MechanismStages& stages);
 
 /// Checks every stage; throws ParameterError("KEY" or "KEY.PARAMETER", problem).
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,

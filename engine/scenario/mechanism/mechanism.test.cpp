@@ -200,16 +200,17 @@ TEST(Mechanism, SimulatesTheKnownExactFigures) {
   EXPECT_GT(simulate_known("cpu", 20000, false).rms(), 10);
 }
 
-std::string refusal(const std::string& mechanism, const std::string& kernel = "gaussian") {
+std::string refusal(const std::string& mechanism, const std::string& kernel = "gaussian",
+                    const std::string& subspaces = "orthogonal", int n = 12) {
   const std::string width = kernel == "softmax" ? "temperature" : "bandwidth";
   try {
-    condition_of(
-        "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", dim = 4 }\n"
-        "regression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n[heads]\ncount = "
-        "2\n"
-        "dim = 2\nsubspaces = { law = \"orthogonal\" }\nkernel = { law = \"" +
-        kernel + "\", " + width + " = 0.5 }\nmechanism = " + mechanism +
-        "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\nreplicates = 8\n");
+    condition_of("[scenario]\nname = \"s\"\n[data]\nn = " + std::to_string(n) +
+                 "\ndesign = { law = \"normal\", dim = 4 }\nregression = { law = \"zero\" }\n"
+                 "noise = { law = \"normal\", sd = 1 }\n[heads]\ncount = 2\ndim = 2\n"
+                 "subspaces = { law = \"" +
+                 subspaces + "\" }\nkernel = { law = \"" + kernel + "\", " + width +
+                 " = 0.5 }\nmechanism = " + mechanism +
+                 "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\nreplicates = 8\n");
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -246,7 +247,39 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ keep = 3 }", "heads.mechanism.keep: is an integer, needs a table");
   expect("{ transform = { mix = 0.1, matrix = [[1, 0], [0, 1]] } }", "one of the two");
   expect("{ transform = { matrix = [[1]] } }", "heads.mechanism.transform.matrix: is 1 x 1");
+  expect("{ transform = { matrix = [[0, 0], [0, 0]] } }", "transform.matrix: is 0");
+  expect("{ keep = { top = 3, by = \"mass\" } }", "keep.by: is the score of a block");
   expect("{ windw = 3 }", "heads.mechanism.windw: unknown key");
+  expect("{ window = [] }", "heads.mechanism.window: is an empty array");
+  expect("{ window = 2, sinks = -1 }", "heads.mechanism.sinks: is -1");
+  expect("{ window = 2, sinks = [1, 2, 3] }", "heads.mechanism.sinks: has 3 elements");
+  expect("{ skip = [1, 2, 3] }", "heads.mechanism.skip: has 3 elements");
+  expect("{ skip = [1, 12] }", "heads.mechanism.skip: leaves out 12 of 12 tokens");
+  expect("{ keep = { top = [1, 2, 3] } }", "heads.mechanism.keep.top: has 3 elements");
+  expect("{ merge = { stride = 2, gate = -1 } }", "heads.mechanism.merge.gate: is -1");
+  expect("{ merge = { gate = 0.5 } }", "stride");
+  expect("{ merge = [2, 3] }", "heads.mechanism.merge: is an array");
+  expect("{ levels = [] }", "heads.mechanism.levels: is an empty array");
+  expect("{ keep = {} }", "heads.mechanism.keep: needs one of");
+  expect("{ keep = { ratio = 0 } }", "heads.mechanism.keep.ratio: is 0");
+  expect("{ keep = { fraction = 1.5 } }", "heads.mechanism.keep.fraction: is 1.5");
+  expect("{ keep = { block = 0, top = 1 } }", "heads.mechanism.keep.block: is 0");
+  expect("{ keep = { block = 2, fraction = 0.5 } }", "heads.mechanism.keep.block: needs top");
+  expect("{ keep = { top = 2, by = \"mass\" } }", "give block");
+  expect("{ keep = { block = 2, top = 1, by = \"sum\" } }", "allowed: mass, pooled");
+  expect("{ transform = {} }", "heads.mechanism.transform: needs matrix or mix");
+  expect("{ transform = { matrix = [[0, 0], [0, 0]] } }",
+         "heads.mechanism.transform.matrix: is zero");
+  EXPECT_EQ(refusal("{ transform = { matrix = [[0, 0], [0, 1]] } }"), "");
+  // 2^12 tokens, of enough.
+  const std::string levels = "{ levels = [0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.5] }";
+  EXPECT_NE(refusal(levels, "gaussian", "orthogonal", 9000).find("more than 2048"),
+            std::string::npos);
+  const std::string twelve = "{ levels = [0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.5] }";
+  EXPECT_EQ(refusal(twelve, "gaussian", "orthogonal", 9000), "");
+  // Gradients are those of plain heads, and so are weights that are learned with them.
+  EXPECT_NE(refusal("{ window = 3 }", "gaussian", "learned").find("law \"learned\""),
+            std::string::npos);
   // The control: what may be is not refused.
   EXPECT_EQ(
       refusal("{ merge = 5, levels = [0.5, 0.5], window = 99, sinks = 1, keep = { top = 50 } }"),
@@ -257,29 +290,37 @@ TEST(Mechanism, RefusesWhatCannotBe) {
 }
 
 TEST(Mechanism, IsOffWhereAStageDoesNothing) {
-  const auto mechanism = [](const std::string& stages) {
-    return make_plan(condition_of(
-                         "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", "
-                         "dim = 4 }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", "
-                         "sd = 1 }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = "
-                         "\"orthogonal\" }\nkernel = { law = \"gaussian\", bandwidth = 0.5 }\n"
-                         "mechanism = " +
-                         stages +
-                         "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\n"
-                         "replicates = 8\n"))
-        .mechanism;
+  const auto condition = [](const std::string& stages) {
+    return condition_of(
+        "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", "
+        "dim = 4 }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", "
+        "sd = 1 }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = "
+        "\"orthogonal\" }\nkernel = { law = \"gaussian\", bandwidth = 0.5 }\n"
+        "mechanism = " +
+        stages +
+        "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\n"
+        "replicates = 8\n");
   };
   for (const char* stages : {"{}", "{ merge = 1 }", "{ levels = [1] }", "{ levels = [1, 0] }",
                              "{ window = 12 }", "{ window = 40, sinks = 3, skip = 0 }",
                              "{ keep = { top = 12 } }", "{ keep = { fraction = 1 } }",
                              "{ keep = { block = 5, top = 3 } }", "{ transform = { mix = 0 } }"}) {
-    EXPECT_TRUE(mechanism(stages).off()) << stages;
+    EXPECT_TRUE(make_plan(condition(stages)).mechanism.off()) << stages;
+    EXPECT_EQ(stages_in_force(condition(stages)), std::vector<std::string>{}) << stages;
   }
   for (const char* stages : {"{ merge = 2 }", "{ merge = { stride = 1, gate = 0.5 } }",
                              "{ levels = [0, 1] }", "{ window = 11 }", "{ skip = 1 }",
                              "{ keep = { top = 11 } }", "{ keep = { ratio = 1e-9 } }"}) {
-    EXPECT_FALSE(mechanism(stages).off()) << stages;
+    EXPECT_FALSE(make_plan(condition(stages)).mechanism.off()) << stages;
+    EXPECT_EQ(stages_in_force(condition(stages)).size(), 1u) << stages;
   }
+  // One that another makes idle is not in force, and transform is, though plans have no part for
+  // it.
+  EXPECT_EQ(stages_in_force(condition("{ keep = { top = 4 }, window = 4, sinks = 0, merge = 2, "
+                                      "transform = { mix = 0.1 } }")),
+            (std::vector<std::string>{"transform", "merge", "window"}));
+  EXPECT_EQ(stages_in_force(condition("{ transform = { matrix = [[1, 0], [0, 1]] } }")),
+            std::vector<std::string>{});
 }
 
 }  // namespace

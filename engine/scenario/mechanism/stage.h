@@ -11,9 +11,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
+#include "engine/scenario/per_head.h"
 #include "kernels/laws.h"
 #include "kernels/parameter.h"
 #include "kernels/plan.h"
@@ -32,22 +31,5 @@ struct StageSetting {
 inline Range counts_from(double low) {
   return {.low = low, .high = 1099511627776.0, .low_open = false};
 }
-
-/// One whole number for every head, or one each.
-struct PerHead {
-  std::vector<std::uint64_t> values;
-
-  std::uint64_t operator[](int head) const {
-    return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(head)];
-  }
-  /// Throws ParameterError(key, ...) unless there is one number, or one for each head.
-  void check(const char* key, int heads) const {
-    if (values.size() > 1 && values.size() != static_cast<std::size_t>(heads)) {
-      throw ParameterError(key, "has " + std::to_string(values.size()) +
-                                    " elements, needs one for all heads or one each (" +
-                                    std::to_string(heads) + ")");
-    }
-  }
-};
 
 }  // namespace headlab

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -41,6 +42,21 @@ struct TransformStage {
                                          std::to_string(matrix[0].size()) + ", heads.dim is " +
                                          std::to_string(k));
     }
+    const bool zero = !matrix.empty() && std::ranges::all_of(matrix, [](const auto& row) {
+      return std::ranges::all_of(row, [](double number) { return number == 0; });
+    });
+    if (zero) throw ParameterError("matrix", "is 0, so that a head sees nothing of its keys");
+  }
+
+  /// True where all heads of dimension k keep their projections.
+  bool off(int heads, int) const {
+    if (mix) return *mix == 0 || heads == 1;
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      for (std::size_t j = 0; j < matrix[i].size(); ++j) {
+        if (matrix[i][j] != (i == j ? 1 : 0)) return false;
+      }
+    }
+    return true;
   }
 
   /// Replaces what projects keys, and queries where they are projected apart.

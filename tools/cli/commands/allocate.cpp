@@ -24,6 +24,7 @@
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
 #include "tools/report/page.h"
@@ -259,7 +260,10 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     if (theory) {
       throw InvalidInput("--map: is about simulations - leave out --source " + arguments.source);
     }
-    for (const Condition& condition : scenario.conditions) require_any_size(condition);
+    for (const Condition& condition : scenario.conditions) {
+      require_any_size(condition);
+      for (const std::uint64_t n : sizes) require_points_for(condition, n);
+    }
     return command_allocate_map(arguments, scenario, rules, budgets, sizes, session, options);
   }
   if (rules.size() > 1) {
@@ -276,6 +280,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     }
     sizes = {base.n};
   }
+  for (const std::uint64_t n : sizes) require_points_for(base, n);
   if (arguments.growth && sizes.size() < min_sizes && budgets.size() < min_budgets) {
     throw InvalidInput(
         "--growth: needs four n or more, or three budgets - write --n 100,300,1000,3000");

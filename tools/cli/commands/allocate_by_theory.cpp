@@ -19,6 +19,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"

@@ -14,6 +14,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"

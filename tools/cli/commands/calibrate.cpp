@@ -12,6 +12,7 @@
 #include "tools/cli/calibration_table.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "validation/verdicts/calibration_json.h"
 #include "validation/verdicts/calibration_studies.h"

@@ -19,6 +19,7 @@
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/calibrate.h"
 #include "tools/cli/commands/completion.h"
+#include "tools/cli/commands/compress.h"
 #include "tools/cli/commands/dataset.h"
 #include "tools/cli/commands/diff.h"
 #include "tools/cli/commands/doctor.h"
@@ -34,6 +35,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/figures_help.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
@@ -55,6 +57,7 @@ struct Arguments {
   ReportArguments report;
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
+  CompressArguments compress;
   std::string init = "scenario.toml";
   std::string list;
   std::string help;
@@ -117,7 +120,7 @@ void add_run(CLI::App& app, RunArguments& run) {
   command
       ->add_option("--until", run.until,
                    "Stop once standard errors are this small: mse=1%, output_correlation=0.005, "
-                   "mse@#3=1% for condition 3; --replicates is then the most")
+                   "mse@#3=1% for condition #3; --replicates is then the most")
       ->type_name("FIGURE=MCSE,...");
   command
       ->add_option("--against", run.against,
@@ -355,6 +358,42 @@ void add_import_heads(CLI::App& app, ImportHeadsArguments& import) {
       ->type_name("N");
 }
 
+void add_compress(CLI::App& app, CompressArguments& compress) {
+  CLI::App* command =
+      app.add_subcommand("compress", "Say what low-rank approximations of heads lose");
+  command->add_option("FILE", compress.file, "Heads with their matrices: NetCDF of import-heads")
+      ->type_name("");
+  command->add_option("--rank", compress.rank, "Rank of the compressed heads")->type_name("R");
+  command
+      ->add_option("--by", compress.by,
+                   "What --out is compressed by: kq_svd (the default), k_svd or joint")
+      ->type_name("METHOD");
+  command
+      ->add_option("--data", compress.data,
+                   "Inputs of the heads, CSV or NPY with a row each; the default is N(0, I)")
+      ->type_name("FILE");
+  command->add_flag("--centre", compress.centre, "Fit to the covariance of the keys")
+      ->disable_flag_override();
+  command->add_option("--layer", compress.layer, "One layer, from 0; the default is all")
+      ->type_name("L|all");
+  command->add_option("--n", compress.n, "Keys that a query weighs; the default is 128")
+      ->type_name("N");
+  command
+      ->add_option("--replicates", compress.replicates,
+                   "Sets of keys, each with 16 queries; the default is 256")
+      ->type_name("R");
+  command->add_option("--seed", compress.seed, "Seed of keys and queries; the default is 0")
+      ->type_name("S");
+  command->add_option("--out", compress.out, "Write the compressed heads: .nc, or .npy of a layer")
+      ->type_name("FILE");
+  add_overwrite(*command, compress.overwrite);
+  command
+      ->add_option("--json", compress.json, "Write the figures to a file, or - for standard output")
+      ->type_name("FILE|-");
+  command->add_option("--threads", compress.threads, "Threads to use; the default is all")
+      ->type_name("N");
+}
+
 void add_report(CLI::App& app, ReportArguments& report) {
   CLI::App* command = app.add_subcommand(
       "report", "Write results as one HTML file with pictures, which needs no network");
@@ -391,6 +430,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_report(app, arguments.report);
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
+  add_compress(app, arguments.compress);
   app.add_subcommand("init", "Write a commented scenario to begin with")
       ->add_option("FILE|-", arguments.init,
                    "The new file, or - for standard output; the default is scenario.toml")
@@ -564,6 +604,7 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "report") return command_report(arguments.report);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);
+  if (name == "compress") return command_compress(arguments.compress);
   if (name == "init") return command_init(arguments.init);
   if (name == "list") return command_list(arguments.list);
   if (name == "doctor") return command_doctor();

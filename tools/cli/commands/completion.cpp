@@ -10,7 +10,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
-#include "tools/cli/stop_signal.h"
+#include "engine/scenario/mechanism/low_rank.h"
+#include "tools/cli/standard_streams.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {
@@ -203,6 +204,7 @@ const std::vector<WordChoices>& word_choices() {
         {"validate", "--level", {"quick", "full"}},
         {"dataset", "--format", {"netcdf", "npy"}},
         {"import-heads", "--arch", families},
+        {"compress", "--by", low_rank_methods()},
         {"validate", "", claim_names},
         {"list", "", {"laws", "claims", "architectures", "scenarios"}},
     };

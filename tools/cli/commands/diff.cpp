@@ -18,7 +18,7 @@
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/text_width.h"
 #include "validation/difference/results_difference.h"
 

@@ -14,6 +14,7 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/self_test.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
@@ -100,7 +101,7 @@ ExitCode command_doctor() {
   bool passed = true;
   for (const std::string& name : tested) passed = test_backend(name) && passed;
   std::cout << (passed ? "\nall is well\n" : "\nsomething is wrong: please report this output\n");
-  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
+  finish_standard_output();
   return passed ? ExitCode::done : ExitCode::failed;
 }
 

@@ -19,7 +19,8 @@
 #include "engine/scenario/resolved_scenario.h"
 #include "kernels/backends.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/mechanism_text.h"
+#include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
 namespace {
@@ -100,6 +101,9 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   const bool learns = std::ranges::any_of(scenario.conditions, learns_heads_once);
   std::string text = "# dry run of " + one_line(scenario.file) + ": nothing was written\n";
   text += "# conditions: " + conditions_line(scenario) + "\n";
+  if (const std::string stages = mechanism_text(scenario); !stages.empty()) {
+    text += "# stages: " + stages + "\n";
+  }
   text += "# memory: " + format_bytes(all.front().memory) + ", " + format_bytes(available_bytes()) +
           " available\n";
   text += "# disk: " + disk_line(arguments, scenario) + "\n";

@@ -16,7 +16,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/head_words.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
 namespace {

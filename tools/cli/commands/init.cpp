@@ -9,7 +9,7 @@
 #include "engine/files/words.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
-#include "tools/cli/stop_signal.h"
+#include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
 namespace {

@@ -15,6 +15,7 @@
 #include "engine/scenario/law_reader.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/text_width.h"
 #include "validation/claims/claim.h"
 
@@ -143,7 +144,7 @@ ExitCode command_list(const std::string& what) {
   if (what.empty() || what == "architectures") list_architectures();
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "scenarios") list_scenarios();
-  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
+  finish_standard_output();
   return ExitCode::done;
 }
 

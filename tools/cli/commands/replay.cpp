@@ -11,6 +11,7 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/replay_table.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 
 namespace headlab::tools {
@@ -22,7 +23,8 @@ constexpr const char* file_name = "replay.nc";
 std::size_t condition_of(const ReplayArguments& arguments, const Scenario& scenario) {
   const std::size_t last = scenario.conditions.size() - 1;
   if (arguments.condition) {
-    return parse_whole_number("--condition", *arguments.condition, 0, last);
+    const std::string& text = *arguments.condition;  // "3", or "#3" as messages have it
+    return parse_whole_number("--condition", text.substr(text.starts_with('#') ? 1 : 0), 0, last);
   }
   if (last == 0) return 0;
   throw InvalidInput("replay: the scenario has " + std::to_string(last + 1) +

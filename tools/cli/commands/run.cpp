@@ -33,6 +33,7 @@
 #include "tools/cli/extremes_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 #include "tools/report/read_sources.h"

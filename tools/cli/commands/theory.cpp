@@ -15,6 +15,7 @@
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"

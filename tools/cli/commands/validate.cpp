@@ -11,6 +11,7 @@
 #include "engine/files/words.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
 #include "tools/report/page.h"

@@ -114,6 +114,13 @@ void read_regression(const Condition& condition, const Plan& plan, TheoryModel& 
       plan.regression);
 }
 
+/// W without its columns of zeros, which a head of a smaller size has.
+MatrixXd without_zeros(const MatrixXd& w) {
+  Index columns = w.cols();
+  while (columns > 1 && w.col(columns - 1).isZero(0)) --columns;
+  return w.leftCols(columns);
+}
+
 void read_noise(const Plan& plan, TheoryModel& model) {
   std::visit(
       [&](const auto& noise) {
@@ -175,11 +182,11 @@ TheoryModel point_model(const Condition& condition, const Plan& plan) {
   model.kernel = plan.kernel;
   const Index frame = Index{plan.d} * plan.k;
   for (int h = 0; h < plan.heads; ++h) {
-    model.projections.push_back(
-        Eigen::Map<const RowMajor>(plan.projections.data() + h * frame, plan.d, plan.k));
+    model.projections.push_back(without_zeros(
+        Eigen::Map<const RowMajor>(plan.projections.data() + h * frame, plan.d, plan.k)));
     if (plan.query_projections.empty()) continue;
-    model.query_projections.push_back(
-        Eigen::Map<const RowMajor>(plan.query_projection(h), plan.d, plan.k));
+    const Eigen::Map<const RowMajor> queries(plan.query_projection(h), plan.d, plan.k);
+    model.query_projections.push_back(queries.leftCols(model.projections.back().cols()));
   }
   model.head_weights = Eigen::Map<const VectorXd>(plan.head_weights.data(), plan.heads);
   for (int q = 0; q < plan.queries; ++q) {

@@ -18,9 +18,13 @@ struct SequenceSetting {
   std::uint64_t n = 0;
 };
 
+// off(): the points are drawn as independent ones are.
+
 struct IndependentSequence {
   static constexpr const char* name = "independent";
   static constexpr const char* summary = "points are drawn independently of one another";
+
+  bool off() const { return true; }
 
   template <class Visitor>
   void parameters(Visitor&) {}
@@ -37,6 +41,8 @@ struct Ar1Sequence {
 
   double correlation = 0;
 
+  bool off() const { return correlation == 0; }
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("correlation", correlation, within(-0.9999, 0.9999), "of successive points");
@@ -47,7 +53,7 @@ struct Ar1Sequence {
     }
   }
   void apply(Plan& plan) const {
-    if (correlation != 0) plan.ar1 = Ar1(correlation);
+    if (!off()) plan.ar1 = Ar1(correlation);
   }
 };
 
@@ -56,6 +62,8 @@ struct Ar1Sequence {
 struct RowsSequence {
   static constexpr const char* name = "rows";
   static constexpr const char* summary = "successive rows of the design's data file";
+
+  bool off() const { return false; }
 
   template <class Visitor>
   void parameters(Visitor&) {}

@@ -3,24 +3,19 @@
 #pragma once
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/stack/testing/known_stack.h"
+
 namespace headlab {
 
 /// Reads the cases of one kind. Throws runtime_error where there is none.
 inline std::vector<nlohmann::json> depth_cases(const std::string& kind) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
-  const auto all = nlohmann::json::parse(std::ifstream(folder / "known-answers-depth.json"));
-  std::vector<nlohmann::json> found;
-  for (const nlohmann::json& known : all["cases"]) {
-    if (known["kind"] == kind) found.push_back(known);
-  }
+  std::vector<nlohmann::json> found = known_depth_cases(kind);
   if (found.empty()) throw std::runtime_error("no known answer of kind " + kind);
   return found;
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/stack/worker.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <variant>
+#include <vector>
+
+#include "kernels/design_point.h"
+#include "kernels/replicate_worker.h"
+#include "kernels/stack/layers.h"
+#include "kernels/stack/metrics.h"
+
+namespace headlab {
+namespace {
+
+class StackWorker : public ReplicateWorker {
+ public:
+  StackWorker(Plans plans, const std::vector<MomentLayout>& layouts,
+              const StackArithmetic& arithmetic)
+      : ReplicateWorker(layouts), plans_(plans.begin(), plans.end()), arithmetic_(arithmetic) {}
+
+ protected:
+  void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
+                 std::span<WindowCounts>) override {
+    for (std::size_t p = 0; p < plans_.size(); ++p) {
+      const Plan& plan = *plans_[p];
+      const auto rows =
+          stack_metrics(*plan.stack, {plan.seed, number, &arithmetic_}, stack_tokens(plan, number));
+      const std::size_t size = plan.layout().per_query();
+      for (std::size_t l = 0; l < rows.size(); ++l) {
+        write_metrics(rows[l], statistics[p].subspan(l * size, size));
+      }
+    }
+  }
+
+ private:
+  std::vector<const Plan*> plans_;
+  const StackArithmetic& arithmetic_;
+};
+
+}  // namespace
+
+Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate) {
+  if (plan.stack->tokens.size() > 0) return plan.stack->tokens;
+  Eigen::MatrixXd x(static_cast<Eigen::Index>(plan.n), plan.d);
+  std::vector<float> point(static_cast<std::size_t>(point_buffer(plan.d)));
+  for (Eigen::Index i = 0; i < x.rows(); ++i) {
+    draw_design_point(plan.design, plan.table.design(), plan.d,
+                      plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
+                      plan.streams.design_choice, plan.fixed_design_seed ? 0 : replicate,
+                      static_cast<std::uint64_t>(i), point.data());
+    for (int j = 0; j < plan.d; ++j)
+      x(i, j) = static_cast<double>(point[static_cast<std::size_t>(j)]);
+  }
+  return x;
+}
+
+std::unique_ptr<Worker> make_stack_worker(Plans plans, const StackArithmetic& arithmetic) {
+  std::vector<MomentLayout> layouts;
+  for (const Plan* plan : plans) {
+    if (!plan->stack) throw std::invalid_argument("a plan without a stack among stacks");
+    layouts.push_back(plan->layout());
+  }
+  return std::make_unique<StackWorker>(plans, layouts, arithmetic);
+}
+
+namespace {
+
+std::uint64_t mlp_width(const Stack& stack) {
+  if (!stack.mlp) return 0;
+  if (const auto* given = std::get_if<Mlp>(&*stack.mlp)) {
+    return static_cast<std::uint64_t>(given->input.cols());
+  }
+  return static_cast<std::uint64_t>(std::get<GaussianMlp>(*stack.mlp).width);
+}
+
+}  // namespace
+
+std::uint64_t stack_worker_bytes(Plans plans) {
+  std::uint64_t largest = 0;
+  std::uint64_t leaves = 0;
+  for (const Plan* plan : plans) {
+    const Stack& stack = *plan->stack;
+    const std::uint64_t n = plan->n;
+    const auto d = static_cast<std::uint64_t>(plan->d);
+    const auto heads = static_cast<std::uint64_t>(stack.heads);
+    // Scores, weights and rests of all heads, the rollout, maps, tokens and
+    // terms of their sum.
+    const std::uint64_t numbers = n * n * (4 * heads + 10) + d * d * (heads + 8) +
+                                  n * d * (heads + 16) + (2 * d + 2 * n) * mlp_width(stack);
+    largest = std::max(largest, numbers * (stack.spectra ? 2 : 1));
+    leaves += 2 * leaf_replicates * plan->layout().statistics();
+  }
+  return 8 * (largest + leaves);
+}
+
+double stack_work(const Plan& plan) {
+  const Stack& stack = *plan.stack;
+  const auto n = static_cast<double>(plan.n);
+  const auto d = static_cast<double>(plan.d);
+  const auto* maps = std::get_if<GaussianMaps>(&stack.maps);
+  const double drawn = maps != nullptr ? 2 * d * (maps->k + maps->value_dim) : 0;
+  const double of_head = 4 * n * n * d + 6 * n * d * d + d * drawn + 20 * drawn + 60 * n * n;
+  return stack.layers *
+         (stack.heads * of_head + n * n * d + 4 * n * d * static_cast<double>(mlp_width(stack)));
+}
+
+}  // namespace headlab

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/compress.h"
+
+#include <cmath>
+#include <iostream>
+#include <optional>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/provenance.h"
+#include "engine/files/table_file.h"
+#include "engine/files/words.h"
+#include "engine/run/simulate.h"
+#include "kernels/parallel_for.h"
+#include "tools/cli/characters.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
+#include "tools/cli/text_width.h"
+#include "validation/compression/compression.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::uint64_t max_rank = 65535, max_model_layer = 4095;
+constexpr std::uint64_t max_keys = 65536, max_key_sets = 65536;
+
+CompressionSetting setting_of(const CompressArguments& arguments) {
+  CompressionSetting setting;
+  if (!arguments.rank) {
+    throw InvalidInput("compress: --rank is missing - name one below the dimension of the heads");
+  }
+  setting.rank = static_cast<int>(parse_whole_number("--rank", *arguments.rank, 1, max_rank));
+  setting.centre = arguments.centre;
+  if (arguments.n) setting.keys = parse_whole_number("--n", *arguments.n, 2, max_keys);
+  if (arguments.replicates) {
+    setting.replicates = parse_whole_number("--replicates", *arguments.replicates, 8, max_key_sets);
+  }
+  if (arguments.seed) setting.seed = parse_seed(*arguments.seed);
+  return setting;
+}
+
+/// The rows of the file of inputs.
+Eigen::MatrixXd tokens_in(const std::string& path) {
+  const DataTable table = read_table(path);
+  Eigen::MatrixXd tokens(static_cast<Eigen::Index>(table.rows),
+                         static_cast<Eigen::Index>(table.columns));
+  for (std::size_t i = 0; i < table.rows; ++i) {
+    for (std::size_t j = 0; j < table.columns; ++j) {
+      tokens(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = table.at(i, j);
+    }
+  }
+  return tokens;
+}
+
+std::optional<int> compressed_layer(const std::string& text) {
+  if (text == "all") return {};
+  return static_cast<int>(parse_whole_number("--layer", text, 0, max_model_layer));
+}
+
+/// A row a method, of each layer, or of each head where there is one layer.
+std::string loss_table(const Compression& compression) {
+  std::vector<std::string> keys, methods, scores;
+  std::vector<Estimate> weights, outputs, noise;
+  const auto add = [&](const std::string& key, const std::string& method,
+                       const CompressionLoss& loss) {
+    keys.push_back(key);
+    methods.push_back(method);
+    scores.push_back(short_number(loss.scores));
+    weights.push_back(loss.weights);
+    outputs.push_back(loss.outputs);
+    noise.push_back(loss.noise);
+  };
+  const bool by_head = compression.layers.size() == 1;
+  for (const LayerCompression& layer : compression.layers) {
+    if (!by_head) {
+      for (const MethodLoss& method : layer.methods) {
+        add(std::to_string(layer.number), method.name, method.mean);
+      }
+      continue;
+    }
+    for (std::size_t h = 0; h < layer.methods[0].heads.size(); ++h) {
+      const int head = layer.heads.empty() ? static_cast<int>(h) : layer.heads[h];
+      for (const MethodLoss& method : layer.methods) {
+        add(std::to_string(head), method.name, method.heads[h]);
+      }
+    }
+  }
+  Columns columns;
+  columns.add_key(by_head ? "head" : "layer", keys, true);
+  columns.add_key("method", methods);
+  columns.add("scores", scores, true);
+  columns.add_figures("weights", weights);
+  columns.add_figures("outputs", outputs);
+  columns.add_figures("noise", noise);
+  return columns.text("  ");
+}
+
+bool any_undefined(const Compression& compression) {
+  for (const LayerCompression& layer : compression.layers) {
+    for (const MethodLoss& method : layer.methods) {
+      for (const CompressionLoss& loss : method.heads) {
+        if (std::isnan(loss.scores)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string compression_text(const Compression& compression, const CompressArguments& arguments) {
+  std::string text =
+      arguments.file + "\nrank " + std::to_string(compression.rank) + " of k " +
+      std::to_string(compression.k) + ", " + std::to_string(compression.layers.size()) +
+      (compression.layers.size() == 1 ? " layer" : " layers, averages over heads") + ", d " +
+      std::to_string(compression.d) + ", temperature " + short_number(compression.temperature) +
+      "\n\n" + loss_table(compression) + "\n";
+  text +=
+      "scores: squared error over their mean square; weights: total variation; outputs: "
+      "squared error of outputs linear in the keys, over their mean square; noise: noise "
+      "variance over that of the full head\n";
+  text += (arguments.data ? "keys and queries are rows of " + *arguments.data + ", " +
+                                std::to_string(compression.rows) + " of them"
+                          : std::string("keys and queries are N(0, I), without --data")) +
+          (compression.centre ? ", centred to be fitted to" : "") + "; " +
+          std::to_string(compression.keys) + " keys a query, " +
+          std::to_string(compression.replicates) + " x " + std::to_string(compression.queries) +
+          " queries, seed " + std::to_string(compression.seed) +
+          ", ± is one Monte Carlo standard error\n";
+  if (compression.rotary) {
+    text += "positions are rotary: scores are those of keys at the position of the query\n";
+  }
+  if (any_undefined(compression)) {
+    text += "no figures: singular values agree, so that no subspace of the rank is the best\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+ExitCode command_compress(const CompressArguments& arguments) {
+  const int threads = thread_count(parse_threads(arguments.threads));
+  if (arguments.file.empty()) {
+    throw InvalidInput("compress: no file given - write headlab compress heads.nc --rank R");
+  }
+  const auto method = low_rank_method(arguments.by);
+  if (!method) {
+    throw InvalidInput("--by: \"" + one_line(arguments.by) + "\" is unknown" +
+                       suggestion(arguments.by, low_rank_methods()));
+  }
+  CompressionSetting setting = setting_of(arguments);
+  const std::optional<int> layer = compressed_layer(arguments.layer);
+  if (!arguments.out && arguments.overwrite) require_out(true, arguments.out);
+  std::vector<std::string> inputs = {arguments.file};
+  if (arguments.data) inputs.push_back(*arguments.data);
+  if (arguments.out) {
+    check_head_path(*arguments.out, 1);
+    require_no_input("--out", *arguments.out, inputs);
+    if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
+    require_writable("--out", *arguments.out);
+  }
+  const bool json_to_standard_output = arguments.json == "-";
+  if (arguments.json && !json_to_standard_output) require_json_writable(*arguments.json, inputs);
+
+  const HeadFile heads = read_head_file(arguments.file, layer);
+  if (arguments.out) check_head_path(*arguments.out, heads.layers.size());
+  if (arguments.data) setting.tokens = tokens_in(*arguments.data);
+  std::optional<HeadFile> compressed;
+  if (arguments.out) {
+    compressed = compressed_heads(heads, arguments.file, *method, setting, threads);
+  }
+  const Compression compression = compression_of(heads, arguments.file, setting, threads);
+  std::string json;
+  if (arguments.json) json = compression_json(compression, arguments.file, provenance());
+  // Files first: they are there whatever reads the output.
+  if (compressed) {
+    write_head_file(*arguments.out, *compressed);
+    std::cerr << "headlab: wrote " << *arguments.out << "\n";
+  }
+  if (arguments.json && !json_to_standard_output) {
+    write_files({{*arguments.json, json}}, false);
+  }
+  std::cout << (json_to_standard_output
+                    ? json
+                    : wrapped(shown(compression_text(compression, arguments)), output_width(), 2));
+  finish_standard_output();
+  return ExitCode::done;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of heads of lower rank.
+//
+// With keys X and queries x of one covariance S, M = W_Q W_K^T before and M' after a compression,
+// the squared score error is E (x^T (M - M') X)^2 = |S^1/2 (M - M') S^1/2|_F^2. By Eckart and Young
+// (1936) no M' of rank R is closer than the singular values of S^1/2 M S^1/2 beyond the R-th.
+#include <cmath>
+#include <utility>
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <Eigen/SVD>
+
+#include "validation/claims/claim.h"
+#include "validation/claims/experiment.h"
+
+namespace headlab {
+namespace {
+
+/// S^1/2 W_Q W_K^T S^1/2 of a head, with the Cholesky factor of S for S^1/2: E (x^T M X)^2 is its
+/// squared Frobenius norm.
+Eigen::MatrixXd scores_of(const Plan& plan, int head, const Eigen::MatrixXd& factor) {
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const auto size = static_cast<std::size_t>(plan.d) * static_cast<std::size_t>(plan.k);
+  const Eigen::Map<const RowMajor> keys(&plan.projections[static_cast<std::size_t>(head) * size],
+                                        plan.d, plan.k);
+  const Eigen::Map<const RowMajor> queries(plan.query_projection(head), plan.d, plan.k);
+  return factor.transpose() * queries * keys.transpose() * factor;
+}
+
+Eigen::MatrixXd factor_of(const Condition& condition) {
+  const auto& law = std::get<NormalDesign>(condition.design);
+  Eigen::MatrixXd covariance = Eigen::MatrixXd::Identity(law.dim, law.dim);
+  for (std::size_t i = 0; i < law.covariance.size(); ++i) {
+    for (std::size_t j = 0; j < law.covariance.size(); ++j) {
+      covariance(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = law.covariance[i][j];
+    }
+  }
+  return covariance.llt().matrixL();
+}
+
+/// Head 0 of each condition has full rank, head 1 the rank and method of the condition. The first
+/// condition is of KQ-SVD.
+std::vector<Finding> has_least_score_error(Experiment& experiment) {
+  Finding finding{.identity = true};
+  double least = 0;
+  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    Plan plan = experiment.plan(i);
+    experiment.add_fault(plan);
+    const Eigen::MatrixXd factor = factor_of(experiment.condition(i));
+    const Eigen::MatrixXd scores = scores_of(plan, 0, factor);
+    const Eigen::MatrixXd compressed = scores_of(plan, 1, factor);
+    const double error = (scores - compressed).squaredNorm() / scores.squaredNorm();
+    if (i == 0) {
+      const auto rank = static_cast<Eigen::Index>(
+          Eigen::JacobiSVD<Eigen::MatrixXd>(compressed).setThreshold(1e-9).rank());
+      const Eigen::VectorXd values = Eigen::JacobiSVD<Eigen::MatrixXd>(scores).singularValues();
+      least = values.tail(values.size() - rank).squaredNorm() / scores.squaredNorm();
+      finding.comparisons.push_back(equal_to(
+          "squared score error of KQ-SVD less that of the singular values left out, relative",
+          Jackknifed(error), least, 1, experiment.margin(), experiment.node_counts()));
+    } else {
+      finding.comparisons.push_back(at_least_zero(
+          "squared score error of " + experiment.condition(i).swept.at(0) +
+              " less the least, relative",
+          Jackknifed(error - least), 1, experiment.margin(), experiment.node_counts()));
+    }
+  }
+  return {std::move(finding)};
+}
+
+}  // namespace
+
+Claim low_rank_claim() {
+  return {
+      .name = "low_rank",
+      .forms = {
+          {.name = "scores",
+           .statement = "In this form: of all projections of rank R, KQ-SVD has the least expected "
+                        "squared error of the scores, the sum of the squared singular values that "
+                        "it leaves out.",
+           .assumptions = "Exact second moments of keys and queries, X ~ N(0, S), queries of the "
+                          "design, rank 2 of 4; compared with K-SVD and joint SVD.",
+           .refuted_by = "Another error of KQ-SVD, or a smaller one of another method, beyond "
+                         "rounding.",
+           .origin = "the KQ-SVD paper (arXiv:2512.05916), its theorem",
+           .examine = has_least_score_error}}};
+}
+
+}  // namespace headlab

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/depth/integer_ranks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/error.h"
+#include "kernels/decompositions.h"
+#include "validation/theory/depth/testing/known_answers.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using nlohmann::json;
+
+IntegerMatrix random_integers(Index rows, Index columns, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  IntegerMatrix a(rows, columns);
+  for (std::int64_t& x : a.reshaped()) x = static_cast<std::int64_t>(random() % 2001) - 1000;
+  return a;
+}
+
+/// Tokens with three decimals, in thousandths.
+IntegerMatrix thousandths(const json& rows) {
+  return (1000 * matrix_from(rows)).array().round().matrix().cast<std::int64_t>();
+}
+
+std::string ranks_text(const NormedRanks& ranks) {
+  return std::to_string(ranks.rank) + " " + std::to_string(ranks.affine_rank) + " " +
+         std::to_string(ranks.rank_feature_centred) + " " + std::to_string(ranks.rank_after) + " " +
+         std::to_string(ranks.affine_rank_after);
+}
+
+TEST(IntegerRanks, AgreeWithTheKnownAnswers) {
+  for (const json& known : depth_cases("layer_norm_ranks")) {
+    const IntegerMatrix x = thousandths(known["inputs"]["X"]);
+    const json& expected = known["expected"];
+    const NormedRanks wanted = {.rank = expected["rank"],
+                                .affine_rank = expected["affine_rank"],
+                                .rank_feature_centred = expected["rank_feature_centred"],
+                                .rank_after = expected["rank_after"],
+                                .affine_rank_after = expected["affine_rank_after"]};
+    EXPECT_EQ(ranks_text(normed_ranks(x, NormKind::layer)), ranks_text(wanted));
+    EXPECT_EQ(normed_ranks(x, NormKind::rms).affine_rank_after,
+              expected["affine_rank_after_rms"].get<int>());
+  }
+}
+
+TEST(IntegerRanks, CountWhatIsIndependent) {
+  EXPECT_EQ(exact_rank(IntegerMatrix::Zero(3, 4)), 0);
+  EXPECT_EQ(exact_rank(random_integers(6, 9, 1)), 6);
+  IntegerMatrix product = random_integers(12, 4, 2) * random_integers(4, 10, 3);
+  EXPECT_EQ(exact_rank(product), 4);
+  EXPECT_EQ(exact_affine_rank(product), 4);
+  // One part in 1e9, which a cut among singular values would not see.
+  product(7, 3) += 1;
+  EXPECT_EQ(exact_rank(product), 5);
+  // A zero column in front, and equal rows.
+  IntegerMatrix a(3, 3);
+  a << 0, 1, 2, 0, 1, 2, 0, 3, 7;
+  EXPECT_EQ(exact_rank(a), 2);
+  EXPECT_EQ(exact_affine_rank(a), 1);
+  EXPECT_EQ(exact_rank(IntegerMatrix(0, 3)), 0);
+}
+
+TEST(IntegerRanks, LayerNormDoesWhatTheCounterexampleSays) {
+  EXPECT_EQ(normed_ranks(random_integers(12, 8, 5), NormKind::rms).affine_rank_after, 8);
+  // Multiples of 1_d apart: one token after the norm, for every epsilon.
+  IntegerMatrix shifted = random_integers(1, 5, 6).replicate(4, 1);
+  for (Index i = 0; i < 4; ++i) shifted.row(i).array() += 7 * i;
+  for (const std::int64_t numerator : {0, 1, 1000}) {
+    const NormedRanks ranks = normed_ranks(shifted, NormKind::layer, {numerator, 3});
+    EXPECT_EQ(ranks.affine_rank, 1);
+    EXPECT_EQ(ranks.affine_rank_after, 0);
+  }
+  // On a ray: 0 at epsilon 0 and 1 otherwise.
+  IntegerMatrix ray(3, 3);
+  ray << 1, 0, -1, 2, 0, -2, 3, 0, -3;
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer).affine_rank_after, 0);
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer, {1, 100000}).affine_rank_after, 1);
+  // On both sides of the origin: x/|x| takes two values.
+  ray.row(2) *= -1;
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer).affine_rank_after, 1);
+  // A token equal to its mean becomes 0, which is off the ray.
+  ray.row(2).setConstant(4);
+  EXPECT_EQ(normed_ranks(ray, NormKind::layer).affine_rank_after, 1);
+}
+
+/// The affine rank after layer norm of tokens in plain arithmetic, by a cut.
+int plain_affine_rank(const IntegerMatrix& tokens, double epsilon) {
+  Eigen::MatrixXd x = tokens.cast<double>();
+  for (Index i = 0; i < x.rows(); ++i) {
+    x.row(i).array() -= x.row(i).mean();
+    x.row(i) /= std::sqrt(x.row(i).squaredNorm() / static_cast<double>(x.cols()) + epsilon);
+  }
+  x.rowwise() -= x.colwise().mean().eval();
+  const Index size = std::max(x.rows(), x.cols());
+  Eigen::MatrixXd square = Eigen::MatrixXd::Zero(size, size);
+  square.topLeftCorner(x.rows(), x.cols()) = x;
+  const Eigen::VectorXd values = singular_values(square);
+  return static_cast<int>((values.array() > 1e-9 * std::max(values(0), 1.0)).count());
+}
+
+TEST(IntegerRanks, AgreeWithPlainArithmeticAfterANorm) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    // Ranks 1 to 3 of 5 features, 2 to 6 tokens, of few integers so that roots share classes.
+    const Index n = 2 + static_cast<Index>(seed % 5);
+    const Index r = 1 + static_cast<Index>(seed / 5 % 3);
+    const IntegerMatrix left =
+        random_integers(n, r, seed).unaryExpr([](std::int64_t a) { return a % 3; });
+    const IntegerMatrix right =
+        random_integers(r, 5, seed + 100).unaryExpr([](std::int64_t a) { return a % 2; });
+    const IntegerMatrix x = left * right;
+    for (const std::int64_t numerator : {0, 1}) {
+      const NormedRanks ranks = normed_ranks(x, NormKind::layer, {numerator, 2});
+      const bool has_zero = (x.cast<double>().colwise() - x.cast<double>().rowwise().mean())
+                                .rowwise()
+                                .norm()
+                                .minCoeff() == 0;
+      if (numerator == 0 && has_zero) continue;  // 0/0
+      EXPECT_EQ(ranks.affine_rank_after, plain_affine_rank(x, 0.5 * static_cast<double>(numerator)))
+          << x;
+    }
+  }
+}
+
+TEST(IntegerRanks, SpansAndNullitiesAreThoseOfTheMaps) {
+  const IntegerMatrix x = random_integers(6, 2, 8) * random_integers(2, 5, 9);
+  EXPECT_EQ(dimensions_outside_span(x, random_integers(4, 6, 10) * x), 0);
+  EXPECT_EQ(dimensions_outside_span(x, random_integers(1, 5, 11)), 1);
+  // Equal tokens stay equal.
+  const IntegerMatrix equal = random_integers(1, 5, 12).replicate(6, 1);
+  EXPECT_EQ(exact_affine_rank(equal * random_integers(5, 5, 13)), 0);
+  // (Z_1..Z_H) -> sum_h Z_h W_O^h itself, on n tokens.
+  const int n = 5;
+  const IntegerMatrix shared = random_integers(12, 3, 18) * random_integers(3, 12, 19);
+  IntegerMatrix map = IntegerMatrix::Zero(n * 12, n * 12);
+  for (int i = 0; i < n; ++i) map.block(12 * i, 12 * i, 12, 12) = shared;
+  EXPECT_EQ(output_projection_nullity(n, shared), n * 12 - exact_rank(map));
+}
+
+TEST(IntegerRanks, TheMlpIsAnIntegerOne) {
+  IntegerMatrix x(2, 2), input(2, 2), output(2, 2), expected(2, 2);
+  x << 1, 2, -3, 4;
+  input << 1, -1, 0, 2;
+  output << 1, 0, 1, 1;
+  const Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic> bias =
+      (Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic>(2) << 1, -4).finished();
+  // Units (2, -1) and (-2, 7), relu, through the output.
+  expected << 1 + 2, 2, -3 + 7, 4 + 7;
+  EXPECT_EQ(integer_mlp(x, input, bias, output), expected);
+  EXPECT_THROW(integer_mlp(x, random_integers(3, 2, 1), bias, output), InvalidInput);
+  EXPECT_THROW(integer_mlp(1000000000 * x, 1000000000 * input, bias, output), InvalidInput);
+}
+
+TEST(IntegerRanks, RefuseWhatIsOutOfRange) {
+  EXPECT_THROW(dimensions_outside_span(IntegerMatrix::Ones(2, 2), IntegerMatrix::Ones(2, 3)),
+               InvalidInput);
+  EXPECT_THROW(output_projection_nullity(0, IntegerMatrix::Ones(2, 2)), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix(0, 3), NormKind::layer), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), NormKind::none), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), NormKind::layer, {-1, 1}), InvalidInput);
+  EXPECT_THROW(normed_ranks(IntegerMatrix::Ones(2, 2), NormKind::layer, {1, 0}), InvalidInput);
+}
+
+}  // namespace
+}  // namespace headlab

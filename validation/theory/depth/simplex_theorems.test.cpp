@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the simplex recursion says about collapse, norms and memory.
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "validation/theory/depth/simplex.h"
+
+namespace headlab {
+namespace {
+
+std::vector<double> log_residuals(const SimplexStack& stack) {
+  std::vector<double> all;
+  for (const SimplexLayer& layer : simplex_layers(stack)) all.push_back(*layer.log_residual);
+  return all;
+}
+
+SimplexStack remembering(double memory, int layers) {
+  return {
+      .n = 4, .rho = 0.3, .query_key = {1.0}, .value = {1.0}, .layers = layers, .memory = memory};
+}
+
+/// log r_(L) - 2 log r_(L-1) + log r_(L-2) of the last layers.
+double last_second_difference(const std::vector<double>& x) {
+  const std::size_t last = x.size() - 1;
+  return x[last] - 2 * x[last - 1] + x[last - 2];
+}
+
+TEST(SimplexTheorems, CollapseIsOfOrderThreeBelowTheThreshold) {
+  const SimplexStack stack = {.n = 5,
+                              .rho = 0.99 * simplex_threshold(5, 1.3, 1, 1),
+                              .mu = 0.3,
+                              .query_key = {1.0},
+                              .value = {1.3},
+                              .layers = 30};
+  const std::vector<double> x = log_residuals(stack);
+  EXPECT_NEAR(x[30] / x[29], 3, 1e-4);
+}
+
+TEST(SimplexTheorems, SecondDifferencesTellTheMemory) {
+  // Log residuals like -(L^2/2) log(1/a); linear at a = 1.
+  for (const double a : {0.3, 0.6, 0.9}) {
+    EXPECT_NEAR(last_second_difference(log_residuals(remembering(a, 100))), std::log(a), 1e-6);
+  }
+  EXPECT_NEAR(last_second_difference(log_residuals(remembering(1, 100))), 0, 1e-9);
+  EXPECT_LT(last_second_difference(log_residuals(remembering(0, 10))), -10000);
+}
+
+TEST(SimplexTheorems, MemoryKeepsResidualsInEveryLayer) {
+  for (const double w : {0.6, 1.0, 1.3}) {
+    SimplexStack stack = remembering(0, 12);
+    stack.value = {w};
+    const std::vector<double> without = log_residuals(stack);
+    for (const double a : {0.1, 0.5, 1.0}) {
+      stack.memory = a;
+      const std::vector<double> with = log_residuals(stack);
+      for (std::size_t l = 0; l < with.size(); ++l) EXPECT_GE(with[l], without[l]);
+      EXPECT_GT(with.back(), without.back() + 1);
+    }
+  }
+}
+
+TEST(SimplexTheorems, ANormNeedsSoftAttentionToContribute) {
+  // Layers of post RMS norm until mu = rho from mu/rho = .05, tokens of squared length 4.
+  const SimplexStack stack = {.n = 2,
+                              .rho = 4 / 1.05,
+                              .mu = 0.2 / 1.05,
+                              .query_key = {1.0},
+                              .value = {1.0},
+                              .layers = 1300,
+                              .skip = 1,
+                              .norm = {.place = SimplexNorm::Place::post, .dim = 4}};
+  const std::vector<SimplexLayer> layers = simplex_layers(stack);
+  std::size_t reached = 0;
+  while (*layers[reached].residual_share > 0.5) ++reached;
+  EXPECT_EQ(reached, 1244u);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/depth/subset_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/error.h"
+#include "validation/theory/depth/testing/known_answers.h"
+
+namespace headlab {
+namespace {
+
+using nlohmann::json;
+
+TEST(SubsetSums, AgreeWithTheKnownAnswers) {
+  for (const json& known : depth_cases("subset_sum")) {
+    const auto x = known["inputs"]["x"].get<std::vector<double>>();
+    const double z = known["inputs"]["z"], eps = known["inputs"]["eps"];
+    const json& expected = known["expected"];
+    const SubsetHits sums = subset_hits(x, z, eps);
+    EXPECT_EQ(sums.hits, expected["hits"].get<int>());
+    EXPECT_TRUE(within(sums.best_error, expected["best_error"], known["tolerance"]));
+    const auto count = static_cast<int>(x.size());
+    const auto agrees = [&](double hits) {
+      return within(hits, expected["expected_hits_uniform"], known["tolerance"]);
+    };
+    EXPECT_TRUE(agrees(expected_subset_hits(count, z, eps)));
+    // Negative controls.
+    EXPECT_FALSE(agrees(expected_subset_hits(count + 1, z, eps)));
+    EXPECT_FALSE(agrees(expected_subset_hits(count, z, eps * (1 + 1e-7))));
+  }
+}
+
+TEST(SubsetSums, ExpectedHitsAreThoseByHand) {
+  EXPECT_EQ(expected_subset_hits(0, 0, 0.1), 1);
+  EXPECT_EQ(expected_subset_hits(0, 0.2, 0.1), 0);
+  // One uniform: 1/2 times 2 eps within (-1, 1), half of it at the end.
+  EXPECT_NEAR(expected_subset_hits(1, 0.5, 0.1), 0.1, 1e-15);
+  EXPECT_NEAR(expected_subset_hits(1, 1, 0.1), 0.05, 1e-15);
+  // Two: the triangle (2 - |s|)/4.
+  EXPECT_NEAR(expected_subset_hits(2, 0.5, 0.1), 2 * 0.1 + 0.2 * 1.5 / 4, 1e-15);
+  // Every subset of ten is somewhere.
+  EXPECT_NEAR(expected_subset_hits(10, 0, 20), 1024, 1e-9);
+  EXPECT_NEAR(expected_subset_hits(30, 0, 40) / 1073741824, 1, 1e-12);
+}
+
+TEST(SubsetSums, RandomEnergyFormIsNearTheFailureProbability) {
+  for (const json& known : depth_cases("subset_failure")) {
+    const json& in = known["inputs"];
+    const SampleLaw law = in["law"] == "uniform" ? SampleLaw::uniform : SampleLaw::product;
+    const RandomEnergyForm form(in["m"], law);
+    const double failure = form.failure(in["z"], in["eps"]);
+    const auto agrees = [&](double got, const char* name, double margin) {
+      const double se = known["se"][name];
+      return std::abs(got - known["expected"][name].get<double>()) <= margin + 3 * se;
+    };
+    EXPECT_TRUE(agrees(failure, "random_energy", 0));
+    EXPECT_TRUE(agrees(failure, "failure", 0.01));
+    // Negative controls: the other law, twice the error.
+    const SampleLaw other = law == SampleLaw::uniform ? SampleLaw::product : SampleLaw::uniform;
+    EXPECT_FALSE(
+        agrees(RandomEnergyForm(in["m"], other).failure(in["z"], in["eps"]), "failure", 0.01));
+    EXPECT_FALSE(agrees(form.failure(in["z"], 2 * in["eps"].get<double>()), "random_energy", 0));
+  }
+}
+
+TEST(SubsetSums, RandomEnergyFormIsAMeanOverSamples) {
+  constexpr int count = 9, draws = 40000;
+  const double target = 0.4, eps = 0.003;
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (const SampleLaw law : {SampleLaw::uniform, SampleLaw::product}) {
+    double sum = 0, squares = 0;
+    for (int draw = 0; draw < draws; ++draw) {
+      double a = 0, q = 0;
+      for (int i = 0; i < count; ++i) {
+        double x = uniform(random);
+        if (law == SampleLaw::product) x *= uniform(random);
+        a += x;
+        q += x * x;
+      }
+      const double density =
+          std::sqrt(2 / (std::numbers::pi * q)) * std::exp(-2 * std::pow(target - a / 2, 2) / q);
+      const double miss = std::exp(-2 * eps * 512 * density);
+      sum += miss / draws;
+      squares += miss * miss / draws;
+    }
+    const double se = std::sqrt((squares - sum * sum) / draws);
+    const double failure = RandomEnergyForm(count, law).failure(target, eps);
+    // The grid errs by some 1e-3.
+    EXPECT_LE(std::abs(failure - sum), 4 * se + 1e-3);
+    EXPECT_FALSE(std::abs(RandomEnergyForm(count + 1, law).failure(target, eps) - sum) <=
+                 4 * se + 1e-3);
+  }
+}
+
+TEST(SubsetSums, MedianErrorHalvesWithEachSample) {
+  // A factor sqrt(m) aside, log 2 per sample.
+  double last = 0;
+  for (const int count : {8, 14}) {
+    const RandomEnergyForm form(count, SampleLaw::uniform);
+    const double error = form.median_error(0.5);
+    EXPECT_NEAR(form.failure(0.5, error), 0.5, 1e-8);
+    const double adjusted = std::log(error) - std::log(static_cast<double>(count)) / 2;
+    if (last != 0) {
+      EXPECT_NEAR((last - adjusted) / 6, std::log(2.0), 0.04);
+    }
+    last = adjusted;
+  }
+}
+
+TEST(SubsetSums, LogitErrorsMoveAttentionByTheTangent) {
+  for (const json& known : depth_cases("logit_error")) {
+    const double e = known["inputs"]["largest_logit_error"];
+    const auto agrees = [&](double got) {
+      return within(got, known["expected"]["total_variation"], known["tolerance"]);
+    };
+    EXPECT_TRUE(agrees(attention_shift_upper_bound(e)));
+    EXPECT_FALSE(agrees(attention_shift_upper_bound(e * (1 + 1e-10))));
+  }
+  // Sharp for two keys, whose log ratio moves from -e to e.
+  const double e = 0.7;
+  EXPECT_NEAR(1 / (1 + std::exp(-e)) - 1 / (1 + std::exp(e)), attention_shift_upper_bound(e),
+              1e-15);
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform(-e, e);
+  for (int draw = 0; draw < 200; ++draw) {
+    Eigen::ArrayXd w(6), v(6);
+    for (Eigen::Index j = 0; j < 6; ++j) {
+      w(j) = std::exp(2 * normal(random));
+      v(j) = w(j) * std::exp(uniform(random));
+    }
+    const double moved = (w / w.sum() - v / v.sum()).abs().sum() / 2;
+    EXPECT_LE(moved, attention_shift_upper_bound(e) + 1e-15);
+  }
+}
+
+TEST(SubsetSums, NeedHiddenUnits) {
+  EXPECT_NEAR(hidden_units_lower_bound(8, 1, 1.0 / 1024), 40 - 1.0 / 16, 1e-13);
+  EXPECT_THROW(hidden_units_lower_bound(0, 1, 0.1), InvalidInput);
+  EXPECT_THROW(hidden_units_lower_bound(2, 1, 2), InvalidInput);
+}
+
+TEST(SubsetSums, RefuseWhatIsOutOfRange) {
+  EXPECT_THROW(subset_hits(std::vector<double>(21, 0.5), 0, 1), InvalidInput);
+  EXPECT_THROW(subset_hits(std::vector<double>{std::nan("")}, 0, 1), InvalidInput);
+  EXPECT_THROW(expected_subset_hits(31, 0, 1), InvalidInput);
+  EXPECT_THROW(expected_subset_hits(3, 0, 0), InvalidInput);
+  EXPECT_THROW(RandomEnergyForm(0, SampleLaw::uniform), InvalidInput);
+  EXPECT_THROW(attention_shift_upper_bound(-1), InvalidInput);
+  EXPECT_THROW(attention_shift_upper_bound(std::nan("")), InvalidInput);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closed forms of heads whose projections are not all frames of one size.
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/run/run.h"
+#include "validation/theory/theory.h"
+
+namespace headlab {
+namespace {
+
+using nlohmann::json;
+
+/// JSON on one line of TOML.
+std::string toml_line(const json& value) {
+  if (!value.is_object()) return value.dump();
+  std::string text;
+  for (const auto& [key, member] : value.items()) {
+    text += (text.empty() ? "" : ", ") + key + " = " + toml_line(member);
+  }
+  return "{ " + text + " }";
+}
+
+Condition sized_condition(const json& known, const std::string& subspaces, int heads, int k) {
+  return parse_scenario("[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
+                            "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
+                            " }\nregression = " + toml_line(known["regression"]) +
+                            "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
+                            " }\n[heads]\ncount = " + std::to_string(heads) +
+                            "\ndim = " + std::to_string(k) + "\nsubspaces = " + subspaces +
+                            "\nkernel = " + toml_line(known["kernel"]) +
+                            "\nmechanism = " + toml_line(known.value("mechanism", json::object())) +
+                            "\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
+                            "]\n[run]\nseed = 5\nreplicates = 20000\n",
+                        "known.toml")
+      .conditions.at(0);
+}
+
+TEST(HeadSizes, EachHeadHasTheFiguresOfItsSize) {
+  for (const char* kernel : {"gaussian", "softmax"}) {
+    const json setting = {
+        {"n", 60},
+        {"d", 3},
+        {"regression",
+         {{"law", "additive"}, {"amplitude", {1, 1, 0.5}}, {"frequency", {1, 0.7, 1}}}},
+        {"noise_sd", 0.5},
+        {"kernel",
+         {{"law", kernel}, {std::string(kernel) == "softmax" ? "temperature" : "bandwidth", 1.2}}},
+        {"x", {0.3, -0.5, 0.4}}};
+    const Condition blocks = sized_condition(setting, "{ law = \"blocks\", sizes = [1, 2] }", 2, 2);
+    const Condition one =
+        sized_condition(setting, "{ law = \"explicit\", matrices = [[[1], [0], [0]]] }", 1, 1);
+    const Condition two = sized_condition(
+        setting, "{ law = \"explicit\", matrices = [[[0, 0], [1, 0], [0, 1]]] }", 1, 2);
+    const ConditionEstimates simulated =
+        run({.file = "", .text = "", .sets = {}, .swept = {}, .conditions = {blocks}}, {})
+            .conditions.at(0)
+            .estimates;
+    for (const TheorySource source : {TheorySource::exact, TheorySource::first_order}) {
+      const HeadTheory both = compute_theory(blocks, source, 1).heads[0];
+      const HeadTheory first = compute_theory(one, source, 1).heads[0];
+      const HeadTheory second = compute_theory(two, source, 1).heads[0];
+      EXPECT_NEAR(both.bias(0), first.bias(0), 1e-9);
+      EXPECT_NEAR(both.bias(1), second.bias(0), 1e-9);
+      EXPECT_NEAR(both.covariance(0, 0), first.covariance(0, 0), 1e-9);
+      EXPECT_NEAR(both.covariance(1, 1), second.covariance(0, 0), 1e-9);
+      EXPECT_GT(std::abs(both.bias(1) - both.bias(0)), 1e-3);
+      if (source == TheorySource::first_order) continue;
+      for (std::size_t h = 0; h < 2; ++h) {
+        for (std::size_t l = 0; l <= h; ++l) {
+          const Estimate& figure = simulated.queries[0].head_covariance[2 * h + l];
+          const double exact =
+              both.covariance(static_cast<Eigen::Index>(h), static_cast<Eigen::Index>(l));
+          EXPECT_LE(std::abs(figure.value - exact), 4 * figure.mcse) << kernel << h << l;
+          EXPECT_GT(std::abs(figure.value - 1.05 * exact), 4 * figure.mcse);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headlab
