@@ -133,6 +133,10 @@ Definition definition_of(const std::string& stage, const Json& parameters) {
                : Definition{stage, "One matrix transforms what all heads project.",
                             "W_h ← W_h T, T = matrix"};
   }
+  if (stage == "compress") {
+    return {stage, "Keys and queries are projected to a lower rank, fitted to them.",
+            "W_{K, h} ← W_{K, h} A_h, W_{Q, h} ← W_{Q, h} B_h, rank A_h B_h^T = rank"};
+  }
   if (stage == "merge") {
     const std::string v = parameters.contains("gate") ? "gate" : "frac{1}{|g|}";
     return {stage,

@@ -38,9 +38,13 @@ void require_any_size(const Condition& base) {
     reject(base, "heads.mechanism.transform.matrix",
            "is for heads of one dimension - write mix, or leave transform out");
   }
+  if (stage<CompressStage>(base.mechanism)) {
+    reject(base, "heads.mechanism.compress", "is fitted to heads of one size - leave compress out");
+  }
   const auto& subspaces = base.subspaces;
-  if (is<PrincipalAngleSubspaces>(subspaces) || is<ExplicitSubspaces>(subspaces) ||
-      is<FileSubspaces>(subspaces) || is<LearnedSubspaces>(subspaces)) {
+  if (is<BlockSubspaces>(subspaces) || is<PrincipalAngleSubspaces>(subspaces) ||
+      is<ExplicitSubspaces>(subspaces) || is<FileSubspaces>(subspaces) ||
+      is<LearnedSubspaces>(subspaces)) {
     reject(base, "heads.subspaces",
            std::string("law \"") + std::visit([](const auto& law) { return law.name; }, subspaces) +
                "\" gives heads of the scenario's size (allowed: orthogonal, aligned, haar, "

@@ -170,6 +170,11 @@ TEST(AllocationScenarios, RefuseStagesOfOneSize) {
   expect("{keep={top=[4,5]}}", "keep.top" + per_head);
   expect("{transform={matrix=[[1,0],[0,2]]}}",
          "transform.matrix: is for heads of one dimension - write mix, or leave transform out");
+  const std::string compress = "heads.mechanism={compress={by=\"k_svd\",rank=2}}";
+  EXPECT_EQ(refusal(world({"heads.kernel={law=\"softmax\",temperature=1}", compress}), 4,
+                    BandwidthRule::fixed),
+            "--set " + compress +
+                ": heads.mechanism.compress: is fitted to heads of one size - leave compress out");
   expect("{skip=10}", "skip.tokens: leaves out 10 of 8 tokens, so none is left, with n = 8", 8);
   EXPECT_EQ(refused("{skip=10}", 16), "");
   // One number for all heads is no array of them.

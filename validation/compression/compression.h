@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ struct LayerCompression {
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("layer", number, "number of the layer");
+    visit("head_numbers", heads.empty() ? std::nullopt : std::optional<std::vector<int>>(heads),
+          "numbers of the heads in the model, where some have no subspace");
     visit("methods", by_name(methods), "method", {.item = "method"});
   }
 };

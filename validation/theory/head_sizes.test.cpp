@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Closed forms of heads whose projections are not all frames of one size.
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/files/error.h"
 #include "engine/run/run.h"
 #include "validation/theory/theory.h"
 
@@ -40,59 +37,6 @@ Condition sized_condition(const json& known, const std::string& subspaces, int h
                             "]\n[run]\nseed = 5\nreplicates = 20000\n",
                         "known.toml")
       .conditions.at(0);
-}
-
-Condition known_condition(const json& known) {
-  return sized_condition(known, "{ law = \"explicit\", matrices = " + known["W"].dump() + " }",
-                         known["H"], known["k"]);
-}
-
-/// Largest distance of a closed form from the figures that are known.
-double off_known(const Theory& theory, const json& expected) {
-  double largest = std::abs(theory.figures.mse.value - expected["mse"].get<double>());
-  for (std::size_t h = 0; h < expected["bias"].size(); ++h) {
-    const auto i = static_cast<Eigen::Index>(h);
-    largest =
-        std::max(largest, std::abs(theory.heads[0].bias(i) - expected["bias"][h].get<double>()));
-    for (std::size_t l = 0; l <= h; ++l) {
-      largest =
-          std::max(largest, std::abs(theory.heads[0].covariance(i, static_cast<Eigen::Index>(l)) -
-                                     expected["covariance"][h][l].get<double>()));
-    }
-  }
-  return largest;
-}
-
-TEST(HeadSizes, HaveTheKnownFiguresAfterTransformAndOfFusion) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
-  const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
-  int count = 0;
-  for (const json& known : all) {
-    const std::string kind = known["kind"];
-    if (kind != "transform" && kind != "late_fusion" && kind != "early_fusion") continue;
-    ++count;
-    const json& scenario = known["scenario"];
-    const Condition condition = known_condition(scenario);
-    const json mechanism = scenario.value("mechanism", json::object());
-    if (scenario["k"] == 2 && !mechanism.empty()) {
-      EXPECT_THROW(compute_theory(condition, TheorySource::exact, 1), InvalidInput);
-      continue;
-    }
-    const json& expected = known["expected"];
-    Theory theory = compute_theory(condition, TheorySource::exact, 1);
-    EXPECT_LE(off_known(theory, expected), 1e-8) << scenario.dump();
-    for (const json& weighted : expected.value("mse_by_weights", json::array())) {
-      set_head_weights(theory, weighted["weights"]);
-      EXPECT_NEAR(theory.figures.mse.value, weighted["mse"].get<double>(), 1e-8);
-    }
-    if (mechanism.empty()) continue;
-    // The control: without the stage the heads are others.
-    json plain = scenario;
-    plain.erase("mechanism");
-    EXPECT_GT(off_known(compute_theory(known_condition(plain), TheorySource::exact, 1), expected),
-              1e-4);
-  }
-  EXPECT_EQ(count, 10);
 }
 
 TEST(HeadSizes, EachHeadHasTheFiguresOfItsSize) {

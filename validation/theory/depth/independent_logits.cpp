@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include <Eigen/Core>
@@ -38,15 +37,11 @@ double product_moment(int n, double sd, double correlation) {
   TheoryModel model;
   model.n = static_cast<std::uint64_t>(n);
   model.design = {{1.0}, {{Eigen::VectorXd::Zero(2), Eigen::MatrixXd::Identity(2, 2)}}};
-  model.standard_design = true;
-  model.regression = std::make_shared<PolynomialFunction>(0, Eigen::VectorXd::Zero(2));
   model.zero_regression = true;
-  model.noise_variance = std::make_shared<PolynomialFunction>(1, Eigen::VectorXd::Zero(2));
   model.noise_sd = 1;
-  model.kernel = SoftmaxKernel{.temperature = 1};
   const Eigen::Vector2d second(correlation, std::sqrt((1 - correlation) * (1 + correlation)));
-  const PairMoments moments =
-      scalar_pair_moments(model, 0, logit_head({1, 0}, sd), logit_head(second, sd), fine);
+  const PairMoments moments = scalar_pair_moments(
+      model, PairTokens(model, 0, 1), 0, logit_head({1, 0}, sd), logit_head(second, sd), fine);
   require_normalisation(moments.normalisation_error, "two heads with independent logits");
   return moments.product;
 }
