@@ -118,20 +118,22 @@ std::optional<std::string> first_order_obstacle(const TheoryModel& model) {
   if (!model.keep.off())
     return std::string("heads.mechanism.keep: has no form of first order") + instead;
   if (model.levels.empty() && model.correlation == 0) return std::nullopt;
-  const std::string stage =
-      model.levels.empty() ? "data.sequence: dependent points have" : "heads.mechanism.levels: has";
+  const char* needs = nullptr;
   if (!model.zero_regression || !model.constant_noise || model.design.components.size() != 1 ||
       !see_the_same_run(model)) {
-    return stage +
-           " a form of first order with noise alone, of constant variance, on a normal design, of "
-           "heads that see the same successive tokens" +
-           instead;
+    needs =
+        "with noise alone, of constant variance, on a normal design, of heads that see the same "
+        "successive tokens";
+  } else if (!model.levels.empty() && !std::holds_alternative<SoftmaxKernel>(model.kernel)) {
+    needs = "with the softmax kernel";
+  } else if (!model.levels.empty() && model.correlation != 0) {
+    needs = "with independent points";
   }
-  if (!model.levels.empty() && !std::holds_alternative<SoftmaxKernel>(model.kernel))
-    return stage + " a form of first order with the softmax kernel" + instead;
-  if (!model.levels.empty() && model.correlation != 0)
-    return stage + " a form of first order with independent points" + instead;
-  return std::nullopt;
+  if (needs == nullptr) return std::nullopt;
+  std::string text =
+      model.levels.empty() ? "data.sequence: dependent points have" : "heads.mechanism.levels: has";
+  text.append(" a form of first order ").append(needs).append(instead);
+  return text;
 }
 
 std::vector<HeadTheory> first_order_of_tokens(const TheoryModel& model) {
