@@ -292,7 +292,7 @@ class AtQuery {
   HeadMoments head_moments_at(std::size_t h, const Resolution& resolution) const {
     const std::uint64_t n = model_.tokens(h);
     const double truth = model_.truth[query_];
-    const bool as_radial = radial_ && is_radial(model_.projections[h]);
+    const bool as_radial = radial_ && model_.levels.empty() && is_radial(model_.projections[h]);
     const ScalarHead head =
         as_radial ? radial_->radial(h) : scalar_head(model_, model_.queries[query_], h);
     if (model_.correlation != 0) return sequence_moments(model_, query_, h, resolution);
@@ -318,9 +318,7 @@ class AtQuery {
   /// The quadrature of a pair; none where the weights of the two are independent, and that is all
   /// that is known.
   std::function<PairMoments(const Resolution&)> pair_form(std::size_t h, std::size_t l) const {
-    const bool all_kept =
-        model_.keep.off() || (is_constant(model_, query_, h) && is_constant(model_, query_, l));
-    if (!all_kept) return nullptr;
+    if (!covers_pairs(model_, h, l)) return nullptr;
     const MatrixXd& w_h = model_.projections[h];
     const MatrixXd& w_l = model_.projections[l];
     if (radial_ && is_radial(w_h) && is_radial(w_l)) {
