@@ -247,8 +247,6 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ keep = 3 }", "heads.mechanism.keep: is an integer, needs a table");
   expect("{ transform = { mix = 0.1, matrix = [[1, 0], [0, 1]] } }", "one of the two");
   expect("{ transform = { matrix = [[1]] } }", "heads.mechanism.transform.matrix: is 1 x 1");
-  expect("{ transform = { matrix = [[0, 0], [0, 0]] } }", "transform.matrix: is 0");
-  expect("{ keep = { top = 3, by = \"mass\" } }", "keep.by: is the score of a block");
   expect("{ windw = 3 }", "heads.mechanism.windw: unknown key");
   expect("{ window = [] }", "heads.mechanism.window: is an empty array");
   expect("{ window = 2, sinks = -1 }", "heads.mechanism.sinks: is -1");

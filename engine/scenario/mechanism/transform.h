@@ -45,7 +45,7 @@ struct TransformStage {
     const bool zero = !matrix.empty() && std::ranges::all_of(matrix, [](const auto& row) {
       return std::ranges::all_of(row, [](double number) { return number == 0; });
     });
-    if (zero) throw ParameterError("matrix", "is 0, so that a head sees nothing of its keys");
+    if (zero) throw ParameterError("matrix", "is zero, so that a head sees nothing of its keys");
   }
 
   /// True where all heads of dimension k keep their projections.
