@@ -115,24 +115,29 @@ class TwoPoints {
 }  // namespace
 
 std::optional<std::string> first_order_obstacle(const TheoryModel& model) {
-  if (!model.keep.off())
-    return std::string("heads.mechanism.keep: has no form of first order") + instead;
-  if (model.levels.empty() && model.correlation == 0) return std::nullopt;
-  const char* needs = nullptr;
-  if (!model.zero_regression || !model.constant_noise || model.design.components.size() != 1 ||
-      !see_the_same_run(model)) {
-    needs =
-        "with noise alone, of constant variance, on a normal design, of heads that see the same "
-        "successive tokens";
-  } else if (!model.levels.empty() && !std::holds_alternative<SoftmaxKernel>(model.kernel)) {
-    needs = "with the softmax kernel";
-  } else if (!model.levels.empty() && model.correlation != 0) {
-    needs = "with independent points";
+  std::string text;
+  if (!model.keep.off()) {
+    text = "heads.mechanism.keep: has no form of first order";
+  } else if (model.levels.empty() && model.correlation == 0) {
+    return std::nullopt;
+  } else {
+    text = model.levels.empty() ? "data.sequence: dependent points have"
+                                : "heads.mechanism.levels: has";
+    text += " a form of first order ";
+    if (!model.zero_regression || !model.constant_noise || model.design.components.size() != 1 ||
+        !see_the_same_run(model)) {
+      text +=
+          "with noise alone, of constant variance, on a normal design, of heads that see the same "
+          "successive tokens";
+    } else if (!model.levels.empty() && !std::holds_alternative<SoftmaxKernel>(model.kernel)) {
+      text += "with the softmax kernel";
+    } else if (!model.levels.empty() && model.correlation != 0) {
+      text += "with independent points";
+    } else {
+      return std::nullopt;
+    }
   }
-  if (needs == nullptr) return std::nullopt;
-  std::string text =
-      model.levels.empty() ? "data.sequence: dependent points have" : "heads.mechanism.levels: has";
-  text.append(" a form of first order ").append(needs).append(instead);
+  text += instead;
   return text;
 }
 
