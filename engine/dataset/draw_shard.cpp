@@ -14,6 +14,7 @@
 #include "kernels/parallel_for.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/tile.h"
 
 namespace headlab {
 namespace {
@@ -41,14 +42,14 @@ struct Part {
   std::uint64_t points = 0;  ///< of each replicate
 };
 
-/// Parts of like size that make up all points: several replicates, or part of one.
+/// Parts of like size that make up all points: several replicates, or whole tiles of one.
 class PointParts {
  public:
   PointParts(std::uint64_t replicates, std::uint64_t n, std::uint64_t max_points)
       : replicates_(replicates),
         n_(n),
         together_(std::clamp<std::uint64_t>(max_points / n, 1, replicates)),
-        points_(std::clamp<std::uint64_t>(max_points, 1, n)),
+        points_(std::min(n, std::max(max_points / tile_points, std::uint64_t{1}) * tile_points)),
         pieces_((n + points_ - 1) / points_) {}
 
   std::uint64_t count() const { return (replicates_ + together_ - 1) / together_ * pieces_; }

@@ -236,7 +236,7 @@ TEST_F(WriteDataset, HoldsSequencesWhereverTheyAreCut) {
   std::ofstream rows(at("rows.csv"));
   for (int i = 0; i < 60; ++i) rows << i << "," << i * i % 61 << "," << i % 7 << "\n";
   rows.close();
-  // Pieces of 29127 points: those in the middle of a path know what came before.
+  // Pieces of 29120 points: those in the middle of a path know what came before.
   const std::vector<std::vector<std::string>> all = {
       {"data.n=60001", "data.design={ law = \"normal\", dim = 3 }",
        "data.sequence={ law = \"ar1\", correlation = 0.9 }"},

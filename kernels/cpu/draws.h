@@ -29,7 +29,8 @@ struct Points {
 
 /// Draws the points first .. first + count - 1 of the training set of `replicate`, count =
 /// to.y.size(), with the bits of draw_training_set() on every SIMD target: X and the unit noise are
-/// drawn in SIMD, m and s evaluated in float64.
+/// drawn in SIMD, m and s evaluated in float64. Of a sequence of law `ar1` `first` has to be a
+/// multiple of tile_points.
 void draw_training_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
                           const Points& to);
 

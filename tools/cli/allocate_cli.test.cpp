@@ -32,10 +32,9 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "--set data.sequence={law=\"ar1\", correlation=0.5}: data.sequence: theory is of "
        "independent points - leave it out, or take --source simulation"},
       {{"allocate", "--data", "a.toml", "--budget", "2", "--source", "exact", "--set",
-        "heads.mechanism.window=3"},
-       "--set heads.mechanism.window=3: heads.mechanism: closed forms are for heads without "
-       "stages, or with transform alone - simulate with headlab run, or use data.fixed_design = "
-       "true"},
+        "heads.mechanism.keep={block=2,top=1}"},
+       "--source exact: heads.mechanism.keep: blocks have no closed form, top, fraction and ratio "
+       "have one - simulate with headlab run, or use data.fixed_design = true"},
       {{"allocate", "--data", "a.toml", "--budget", "2", "--n", "2,300", "--set",
         "heads.mechanism.skip=2"},
        "--set heads.mechanism.skip=2: heads.mechanism.skip.tokens: leaves out 2 of 2 tokens, so "

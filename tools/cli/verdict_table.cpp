@@ -21,12 +21,12 @@ std::string form_text(const VerdictRow& row) {
 }
 
 std::string setting_text(const VerdictRow& row) {
-  std::string text = row.kernel == varies ? "varying kernel" : row.kernel;
+  std::string text = row.kernel == varies ? "kernels vary" : row.kernel;
   text += ", " + (!row.signal                ? "noise alone"
-                  : row.regression == varies ? "varying truth"
+                  : row.regression == varies ? "truths vary"
                                              : row.regression);
   if (row.queries == 0) {
-    text += ", varying queries";
+    text += ", queries vary";
   } else {
     text += ", " + std::to_string(row.queries) + (row.queries == 1 ? " query" : " queries");
   }

@@ -17,7 +17,7 @@ std::string reading_text(const Json& verdict) {
 
 std::string kernel_text(const Json& verdict) {
   const std::string kernel = text_of(member(verdict, "kernel"));
-  return kernel == "varies" ? "varying kernel" : kernel;
+  return kernel == "varies" ? "kernels vary" : kernel;
 }
 
 std::string setting_text(const Json& verdict) {

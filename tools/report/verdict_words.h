@@ -10,7 +10,7 @@ namespace headlab::tools {
 
 /// "path, chordal"
 std::string reading_text(const Json& verdict);
-/// "softmax", "varying kernel"; empty where the verdict has none.
+/// "softmax", "kernels vary"; empty where the verdict has none.
 std::string kernel_text(const Json& verdict);
 /// "softmax, signal, window"; empty where the verdict has none of these.
 std::string setting_text(const Json& verdict);
