@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Closed forms of heads whose projections are not all frames of one size.
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -37,6 +40,49 @@ Condition sized_condition(const json& known, const std::string& subspaces, int h
                             "]\n[run]\nseed = 5\nreplicates = 20000\n",
                         "known.toml")
       .conditions.at(0);
+}
+
+/// A known case of two heads on one subspace, of which the second is compressed.
+Condition known_fidelity(const json& known) {
+  const std::string covariance = known["covariance"].dump();
+  return parse_scenario(
+             "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
+                 "\ndesign = { law = \"normal\", dim = 2, covariance = " + covariance +
+                 " }\nregression = " + toml_line(known["regression"]) +
+                 "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
+                 " }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = \"explicit\", matrices = " +
+                 known["W"].dump() + ", query_matrices = " + known["query_matrices"].dump() +
+                 " }\nkernel = " + toml_line(known["kernel"]) + "\nmechanism = " +
+                 toml_line(known["mechanism"]) + "\n[queries]\nlaw = \"points\"\npoints = [" +
+                 known["x"].dump() + "]\n[run]\nreplicates = 8\n",
+             "known.toml")
+      .conditions.at(0);
+}
+
+TEST(HeadSizes, OfCompressedHeadsHaveTheKnownFidelity) {
+  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
+  std::vector<double> distances;
+  for (const json& known : all) {
+    if (known["kind"] != "fidelity") continue;
+    const json& expected = known["expected"];
+    const HeadTheory found =
+        compute_theory(known_fidelity(known["scenario"]), TheorySource::exact, 1).heads[0];
+    for (Eigen::Index h = 0; h < 2; ++h) {
+      const auto row = static_cast<std::size_t>(h);
+      EXPECT_NEAR(found.bias(h), expected["bias"][row].get<double>(), 1e-8);
+      for (Eigen::Index l = 0; l <= h; ++l) {
+        EXPECT_NEAR(found.covariance(h, l),
+                    expected["covariance"][row][static_cast<std::size_t>(l)].get<double>(), 1e-8);
+      }
+    }
+    const double bias = found.bias(1) - found.bias(0);
+    distances.push_back(bias * bias + found.covariance(0, 0) + found.covariance(1, 1) -
+                        2 * found.covariance(1, 0));
+    EXPECT_NEAR(distances.back(), expected["squared_distance_of_the_heads"].get<double>(), 1e-7);
+  }
+  ASSERT_EQ(distances.size(), 2u);
+  EXPECT_GT(distances[0], 10 * distances[1]);
 }
 
 TEST(HeadSizes, EachHeadHasTheFiguresOfItsSize) {
