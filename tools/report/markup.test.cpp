@@ -56,8 +56,9 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
   EXPECT_TRUE(has("|x|^2", "<msup><mo stretchy=\"false\" lspace=\"0\" rspace=\"0\">|</mo>"));
   EXPECT_TRUE(has("E[e | X]", "<mi>e</mi><mo stretchy=\"false\">|</mo><mi>X</mi>"));
   // Words stand apart from their neighbors, but not from brackets.
-  const char* space = "<mspace width=\"0.17em\"/>";
-  for (const char* apart : {"s log n", "2 bandwidth", "Var f", "a_j exp(x)"}) {
+  const char* space = "<mspace width=\"0.25em\"/>";
+  for (const char* apart :
+       {"s log n", "2 bandwidth", "Var f", "a_j exp(x)", "k \"or\" i", "\"mean of\" b"}) {
     EXPECT_TRUE(has(apart, space)) << apart;
   }
   for (const char* together : {"exp(x)", "a b", "2 a", "a + log(n)"}) {

@@ -26,10 +26,10 @@ class FormulaReader {
       const bool fence = opens(text_[at_]);
       const std::string item = scripted();
       const bool operation = item.starts_with("<mo");
-      const bool name = is_name(item);
-      // "s log n", "2 bandwidth"; but "log(n)".
+      const bool name = is_name(item) || item.starts_with("<mtext>");
+      // "s log n", "2 bandwidth", words in quotes; but "log(n)".
       if (!operation && !fence && (after_name || (name && after_operand))) {
-        items += "<mspace width=\"0.17em\"/>";
+        items += "<mspace width=\"0.25em\"/>";
       }
       items += item;
       after_name = name;

@@ -115,8 +115,8 @@ Definition of_keep(const Json& parameters) {
     formula += "w_{h i} ≥ w_{h, (top)}";
   }
   if (!parameters.contains("ratio")) {
-    words += std::string(" ") + (blocks ? "A score" : "A weight") +
-             " with its place in brackets is the one that many are no smaller than.";
+    words += std::string(" A number in brackets is a rank: (1) is the largest ") +
+             (blocks ? "score." : "weight.");
   }
   if (member(parameters, "union") == true) {
     words += " Of what a head sees it keeps what any head keeps.";
@@ -148,7 +148,7 @@ Definition definition_of(const std::string& stage, const Json& parameters) {
   if (stage == "levels") {
     return {stage,
             "Log weights are averaged over scales: M with i and l is the mean key of the aligned "
-            "block of 2, l times doubled from 1, tokens that holds token i.",
+            "block of 2 to the power l tokens that holds token i.",
             "log w_{h i} = sum_l weights_l log K_h(M_{i, l})"};
   }
   if (stage == "keep") return of_keep(parameters);
