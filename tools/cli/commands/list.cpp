@@ -47,7 +47,8 @@ void list_claims() {
   for (const Claim& claim : claims()) {
     std::cout << "  " << claim.name << "\n";
     for (const ClaimForm& form : claim.forms) {
-      std::cout << wrapped("      " + left(form.name + "  ", 24) + form.statement, output_width(), 30)
+      std::cout << wrapped("      " + left(form.name + "  ", 24) + form.statement, output_width(),
+                           30)
                 << "\n";
     }
   }
