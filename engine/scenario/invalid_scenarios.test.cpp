@@ -112,7 +112,8 @@ TEST(bad_scenarios, sections_and_their_keys) {
       {{{4, ""}}, {}, "s.toml:3:1: data.n: is missing - training points in one training set"},
       {{{4, "m = 50"}},
        {},
-       "s.toml:4:1: data.m: unknown key (allowed: n, design, regression, noise, sequence, fixed_design, "
+       "s.toml:4:1: data.m: unknown key (allowed: n, design, regression, noise, sequence, "
+       "fixed_design, "
        "design_seed)"},
       {{{4, "n = 0"}}, {}, "s.toml:4:5: data.n: is 0, must be in [1, 1099511627776)"},
       {{{4, "n = -5"}}, {}, "s.toml:4:5: data.n: is -5, must be in [1, 1099511627776)"},
@@ -466,7 +467,8 @@ TEST(bad_scenarios, settings) {
        "--set data n=5: data n: is not a key - keys look like heads.kernel.bandwidth"},
       {{},
        {"data.m=5"},
-       "--set data.m=5: data.m: unknown key (allowed: n, design, regression, noise, sequence, fixed_design, "
+       "--set data.m=5: data.m: unknown key (allowed: n, design, regression, noise, sequence, "
+       "fixed_design, "
        "design_seed)"},
       {{},
        {"dat.n=5"},
