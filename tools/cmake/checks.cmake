@@ -32,6 +32,9 @@ if(HEADLAB_HEADER_CHECKS)
     headlab_validation headlab_flags hwy::hwy tomlplusplus::tomlplusplus PkgConfig::HEADLAB_NETCDF
     nlohmann_json::nlohmann_json CLI11::CLI11)
   target_compile_options(header_checks PRIVATE -O0)  # nothing here is run
+  # Helpers of tests read known answers from where the tests have them.
+  target_compile_definitions(header_checks PRIVATE
+    HEADLAB_KNOWN_ANSWERS="${PROJECT_SOURCE_DIR}/validation/testdata/known-answers.json")
 endif()
 
 # The same compiler command on a header that forgets its includes has to fail.
