@@ -25,11 +25,11 @@ void add_outer(const MomentLayout& layout, const double* x, const double* centre
   }
 }
 
-/// Gives undefined statistics one NaN, whatever NaN they were made of.
+/// Gives undefined statistics one NaN, whatever NaN they were made of; those beyond float64 too.
 void unite_nans(const MomentLayout& layout, Moments& moments) {
   if (layout.mode != MomentMode::separate) return;
   for (std::vector<double>* numbers : {&moments.mean, &moments.comoment}) {
-    for (double& x : *numbers) x = std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x;
+    for (double& x : *numbers) x = std::isfinite(x) ? x : std::numeric_limits<double>::quiet_NaN();
   }
 }
 

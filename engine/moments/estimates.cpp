@@ -11,7 +11,6 @@ namespace headlab {
 namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint64_t min_replicates_for_mcse = 8;
 
 /// Turns moments of one query into the terms of its error. Formulas: docs/theory.md.
 class QueryTerms {

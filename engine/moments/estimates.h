@@ -44,7 +44,9 @@ JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth);
 
-/// Fewest draws of heads or queries whose figures get a standard error.
+/// Fewest replicates whose figures get a standard error.
+inline constexpr std::uint64_t min_replicates_for_mcse = 8;
+/// Fewest draws of heads or queries whose figures get one.
 inline constexpr std::uint64_t min_draws_for_mcse = 16;
 
 /// What is kept of a leaf with a draw of heads or queries of its own: its figures, as the moments

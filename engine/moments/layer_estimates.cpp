@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moments/layer_estimates.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <string_view>
+#include <limits>
+#include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include "kernels/stack/metrics.h"
 
 namespace headlab {
-namespace {
-
-std::size_t number_of_metric(std::string_view name) {
-  const auto& all = layer_metric_descriptions();
-  std::size_t i = 0;
-  while (all[i].name != name) ++i;
-  return i;
-}
-
-}  // namespace
-
 const std::vector<LayerMetricDescription>& layer_metric_descriptions() {
   static const auto all = [] {
     struct Names {
@@ -33,20 +24,37 @@ const std::vector<LayerMetricDescription>& layer_metric_descriptions() {
   return all;
 }
 
-Estimate LayerEstimates::estimate(std::size_t row, std::size_t metric) const {
-  const Jackknifed& figure = rows.at(row).metrics.at(metric);
-  if (figure.leave_one_out.size() < 2 || std::isnan(figure.value)) return {.value = figure.value};
-  return figure.figure(node_counts);
+std::size_t layer_metric(const std::string& name) {
+  const auto& all = layer_metric_descriptions();
+  const auto at = std::ranges::find(all, name, &LayerMetricDescription::name);
+  if (at == all.end()) throw std::out_of_range("no metric of layers is called " + name);
+  return static_cast<std::size_t>(at - all.begin());
 }
 
-LayerEstimates estimate_layers(const MomentTree& tree, std::uint64_t n) {
+std::vector<std::size_t> metrics_of(const Stack& stack) {
+  const auto* maps = std::get_if<GaussianMaps>(&stack.maps);
+  const bool pruned = maps != nullptr && maps->samples > 0;
+  const std::size_t count = layer_metric_descriptions().size();
+  // The last one is a ratio of two others; before it come those of singular values.
+  const std::size_t spectra = layer_metric("stable_rank");
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == layer_metric("collapsed")) continue;
+    if (i == layer_metric("target_distance") && !pruned) continue;
+    if (i >= spectra && i + 1 < count && !stack.spectra) continue;
+    all.push_back(i);
+  }
+  return all;
+}
+
+double float64_floor(double squared_size) {
+  return std::log(std::numeric_limits<double>::epsilon()) + std::log(squared_size) / 2;
+}
+
+LayersOf<Jackknifed> jackknifed_layers(const MomentTree& tree, std::uint64_t n) {
   const MomentLayout& layout = tree.layout();
   const std::vector<Node> nodes = tree.jackknife_nodes();
-  LayerEstimates out;
-  for (const Node& node : nodes) {
-    out.replicates += node.moments.count;
-    out.node_counts.push_back(static_cast<double>(node.moments.count));
-  }
+  LayersOf<Jackknifed> out;
   if (nodes.empty()) return out;
 
   // after[j]: nodes j .. end merged; without[j]: all but node j.
@@ -57,18 +65,19 @@ LayerEstimates estimate_layers(const MomentTree& tree, std::uint64_t n) {
   }
   std::vector<Moments> without;
   Moments before;
-  for (std::size_t j = 0; nodes.size() > 1 && j < nodes.size(); ++j) {
+  const bool with_error = tree.count() >= min_replicates_for_mcse && nodes.size() > 1;
+  for (std::size_t j = 0; with_error && j < nodes.size(); ++j) {
     without.push_back(before);
     merge_moments(layout, without.back(), after[j + 1]);
     merge_moments(layout, before, nodes[j].moments);
   }
 
-  const std::size_t residual = number_of_metric("residual_squared");
-  const std::size_t mean = number_of_metric("mean_squared");
-  const std::size_t collapsed = number_of_metric("collapsed");
+  const std::size_t residual = layer_metric("residual_squared");
+  const std::size_t mean = layer_metric("mean_squared");
+  const std::size_t collapsed = layer_metric("collapsed");
   const std::size_t metrics = layout.per_query();
   for (std::size_t l = 0; l < static_cast<std::size_t>(layout.queries); ++l) {
-    LayerEstimates::Row& row = out.rows.emplace_back();
+    LayerRowOf<Jackknifed>& row = out.rows.emplace_back();
     for (std::size_t i = 0; i < metrics; ++i) {
       Jackknifed figure(after[0].mean[l * metrics + i]);
       for (const Moments& rest : without) {
@@ -79,9 +88,32 @@ LayerEstimates estimate_layers(const MomentTree& tree, std::uint64_t n) {
     const Jackknifed tokens = Jackknifed(static_cast<double>(n)) * row.metrics[mean];
     row.metrics.push_back(row.metrics[residual] / (row.metrics[residual] + tokens));
     row.collapsed = static_cast<std::uint64_t>(
-        std::llround(row.metrics[collapsed].value * static_cast<double>(out.replicates)));
+        std::llround(row.metrics[collapsed].value * static_cast<double>(tree.count())));
   }
   return out;
+}
+
+LayerEstimates estimate_layers(const MomentTree& tree, std::uint64_t n) {
+  const std::vector<double> counts = counts_of_layers(tree).node_counts;
+  LayerEstimates out;
+  for (const LayerRowOf<Jackknifed>& row : jackknifed_layers(tree, n).rows) {
+    LayerRowOf<Estimate>& estimates = out.rows.emplace_back();
+    estimates.collapsed = row.collapsed;
+    for (const Jackknifed& figure : row.metrics) {
+      const bool known = !figure.leave_one_out.empty() && !std::isnan(figure.value);
+      estimates.metrics.push_back(known ? figure.figure(counts) : Estimate{figure.value});
+    }
+  }
+  return out;
+}
+
+ConditionEstimates counts_of_layers(const MomentTree& tree) {
+  ConditionEstimates counts;
+  for (const Node& node : tree.jackknife_nodes()) {
+    counts.replicates += node.moments.count;
+    counts.node_counts.push_back(static_cast<double>(node.moments.count));
+  }
+  return counts;
 }
 
 }  // namespace headlab

@@ -32,18 +32,11 @@ Plan layers_plan(double skip) {
   return plan;
 }
 
-std::size_t metric(const std::string& name) {
-  std::size_t i = 0;
-  while (layer_metric_descriptions().at(i).name != name) ++i;
-  return i;
-}
-
 TEST(layer_estimates, are_means_over_replicates_with_their_errors) {
   const Plan plan = layers_plan(0);
   const auto backend = make_backend("reference");
   const LayerEstimates e = estimate_layers(simulate(plan, *backend, 1, 200), plan.n);
   ASSERT_EQ(e.rows.size(), 4u);
-  EXPECT_EQ(e.replicates, 200u);
   // The same by hand: below 256 replicates a node is one of them, and the jackknife of a mean is
   // sd/sqrt(R).
   std::vector<double> values;
@@ -59,10 +52,10 @@ TEST(layer_estimates, are_means_over_replicates_with_their_errors) {
   for (const double x : values) mean += x / 200;
   double square = 0;
   for (const double x : values) square += (x - mean) * (x - mean);
-  const Estimate got = e.estimate(2, metric("log_residual"));
+  const Estimate got = e.rows[2].metrics[layer_metric("log_residual")];
   EXPECT_NEAR(got.value, mean, 1e-12);
   EXPECT_NEAR(got.mcse, std::sqrt(square / 199 / 200), 1e-12);
-  const Estimate share = e.estimate(2, metric("residual_share_of_means"));
+  const Estimate share = e.rows[2].metrics[layer_metric("residual_share_of_means")];
   EXPECT_NEAR(share.value, residual / total, 1e-12);
   EXPECT_GT(share.mcse, 0);
   EXPECT_LT(share.mcse, share.value);
@@ -76,17 +69,18 @@ TEST(layer_estimates, do_not_depend_on_threads_or_on_who_is_simulated_too) {
   const Plan* const both[] = {&a, &b};
   const auto backend = make_backend("cpu");
   const auto together = simulate(both, *backend, 2, 300);
-  const LayerEstimates one = estimate_layers(simulate(b, *backend, 1, 300), b.n);
-  const LayerEstimates two = estimate_layers(together[1], b.n);
-  const std::size_t m = metric("cosine");
+  const auto one = jackknifed_layers(simulate(b, *backend, 1, 300), b.n);
+  const auto two = jackknifed_layers(together[1], b.n);
+  const std::size_t m = layer_metric("cosine");
   EXPECT_EQ(one.rows[3].metrics[m].value, two.rows[3].metrics[m].value);
   EXPECT_EQ(one.rows[3].metrics[m].leave_one_out, two.rows[3].metrics[m].leave_one_out);
   // Pairs share tokens and weights: the difference is better known than either.
-  const LayerEstimates without = estimate_layers(together[0], a.n);
-  const std::size_t e = metric("entropy");
+  const auto without = jackknifed_layers(together[0], a.n);
+  const std::size_t e = layer_metric("entropy");
   const Jackknifed difference = without.rows[1].metrics[e] - two.rows[1].metrics[e];
-  EXPECT_EQ(difference.figure(two.node_counts).value, 0);
-  EXPECT_EQ(difference.figure(two.node_counts).mcse, 0);
+  const Estimate paired = difference.figure(counts_of_layers(together[0]).node_counts);
+  EXPECT_EQ(paired.value, 0);
+  EXPECT_EQ(paired.mcse, 0);
 }
 
 TEST(layer_estimates, of_undefined_metrics_are_nan_and_of_one_replicate_have_no_error) {
@@ -96,14 +90,14 @@ TEST(layer_estimates, of_undefined_metrics_are_nan_and_of_one_replicate_have_no_
   plan.stack = std::make_shared<const Stack>(stack);
   const auto backend = make_backend("cpu");
   const LayerEstimates e = estimate_layers(simulate(plan, *backend, 1, 20), plan.n);
-  EXPECT_TRUE(std::isnan(e.estimate(1, metric("log_residual")).value));
-  EXPECT_TRUE(std::isnan(e.estimate(1, metric("log_residual")).mcse));
+  EXPECT_TRUE(std::isnan(e.rows[1].metrics[layer_metric("log_residual")].value));
+  EXPECT_TRUE(std::isnan(e.rows[1].metrics[layer_metric("log_residual")].mcse));
   EXPECT_EQ(e.rows[1].collapsed, 20u);
-  EXPECT_EQ(e.estimate(1, metric("cosine")).value, 1);
-  EXPECT_EQ(e.estimate(1, metric("cosine")).mcse, 0);
+  EXPECT_EQ(e.rows[1].metrics[layer_metric("cosine")].value, 1);
+  EXPECT_EQ(e.rows[1].metrics[layer_metric("cosine")].mcse, 0);
   const LayerEstimates one = estimate_layers(simulate(plan, *backend, 1, 1), plan.n);
-  EXPECT_EQ(one.estimate(1, metric("cosine")).value, 1);
-  EXPECT_TRUE(std::isnan(one.estimate(1, metric("cosine")).mcse));
+  EXPECT_EQ(one.rows[1].metrics[layer_metric("cosine")].value, 1);
+  EXPECT_TRUE(std::isnan(one.rows[1].metrics[layer_metric("cosine")].mcse));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/moments/estimates.h"
+#include "engine/moments/layer_estimates.h"
 #include "engine/results/index_value.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"
@@ -17,12 +18,15 @@ namespace headlab {
 
 /// Closed forms of one condition.
 struct TheoryResult {
-  std::string source;  ///< "exact" or "first_order"
+  std::string source;  ///< "exact" or "first_order", of a study of depth "exact" or "bound"
   std::string form;    ///< in words: "exact for the fixed design"
   /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
   double normalisation_error = std::numeric_limits<double>::quiet_NaN();
   Plan plan;  ///< conditional and pairwise, with the head weights used
   ErrorTerms<Remainder> figures;
+  /// Of a study of depth instead: the metrics that there are forms of.
+  LayersOf<Remainder> layers = {};
+  std::vector<std::size_t> listed = {};
   std::optional<WindowCounts> windows;  ///< known for a fixed design
   double seconds = 0;                   ///< it took
 };

@@ -23,7 +23,9 @@ inline const char* name_of(Estimator estimator) {
 }
 
 inline const char* name_of(MomentMode moments) {
-  return moments == MomentMode::pairwise ? "pairwise" : "aggregate";
+  return moments == MomentMode::pairwise    ? "pairwise"
+         : moments == MomentMode::aggregate ? "aggregate"
+                                            : "separate";
 }
 
 /// What is drawn again for every leaf, in words.
@@ -140,6 +142,35 @@ struct ConditionRecord {
   }
 };
 
+/// Rows of layers as a list.
+template <class Number>
+std::vector<LayerMetricsRecord<Number>> layer_records(const LayersOf<Number>& layers,
+                                               const std::vector<std::size_t>& listed) {
+  std::vector<LayerMetricsRecord<Number>> records;
+  for (const LayerRowOf<Number>& row : layers.rows) records.push_back({row, listed});
+  return records;
+}
+
+/// One condition of a study of depth.
+template <class Number>
+struct DepthRecord {
+  const Condition& condition;
+  const LayersOf<Number>& layers;
+  std::vector<std::size_t> listed;  ///< numbers of metrics
+  double seconds;
+  std::optional<std::uint64_t> replicates = {};  ///< of a simulation
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("parameters", JsonText{to_json(condition.parameters.tree())},
+          "scenario after --set and sweep");
+    visit("replicates", replicates, "replicates simulated");
+    visit("n", condition.n, "tokens");
+    visit("layers", layer_records(layers, listed), "metrics of each layer", {.item = "layer"});
+    visit("seconds", seconds, "wall time of the simulation", {.unit = "s"});
+  }
+};
+
 inline ConditionRecord<Estimate> record_of(const ConditionResult& one,
                                            const ConditionIndices& indices) {
   return {.condition = *one.condition,
@@ -153,6 +184,21 @@ inline ConditionRecord<Estimate> record_of(const ConditionResult& one,
           .learned = one.found.heads.get()};
 }
 
+/// Visits the fields of a condition that was simulated.
+template <class Visitor>
+void visit_condition(const ConditionResult& one, const ConditionIndices& indices, Visitor& visit) {
+  if (!one.layers) {
+    record_of(one, indices).fields(visit);
+    return;
+  }
+  DepthRecord<Estimate>{.condition = *one.condition,
+                        .layers = *one.layers,
+                        .listed = metrics_of(*one.plan.stack),
+                        .seconds = one.seconds,
+                        .replicates = one.estimates.replicates}
+      .fields(visit);
+}
+
 inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
   const TheoryResult& closed = computed.result;
   return {.condition = computed.condition,
@@ -161,6 +207,20 @@ inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
           .indices = computed.indices,
           .windows = closed.windows,
           .seconds = closed.seconds};
+}
+
+/// Visits the fields of a condition that was computed.
+template <class Visitor>
+void visit_condition(const ComputedCondition& computed, Visitor& visit) {
+  if (!computed.condition.stack) {
+    record_of(computed).fields(visit);
+    return;
+  }
+  DepthRecord<Remainder>{.condition = computed.condition,
+                         .layers = computed.result.layers,
+                         .listed = computed.result.listed,
+                         .seconds = computed.result.seconds}
+      .fields(visit);
 }
 
 }  // namespace headlab

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/results/differences.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <span>
 #include <vector>
@@ -26,18 +26,20 @@ ErrorTerms<Estimate> each_number(const Difference& difference) {
   return terms;
 }
 
+/// A difference with its standard error, which without values left out would be that of a constant.
+Estimate paired_figure(const Jackknifed& difference, bool has_error,
+                       std::span<const double> counts) {
+  if (!has_error || std::isnan(difference.value)) return {.value = difference.value};
+  return difference.figure(counts);
+}
+
 ErrorTerms<Estimate> paired_difference(const JackknifedEstimates& one,
                                        const JackknifedEstimates& other,
                                        std::span<const double> counts) {
   const auto left = all_numbers<const Jackknifed>(one);
   const auto right = all_numbers<const Jackknifed>(other);
   return each_number([&](std::size_t i) {
-    Estimate difference = (*left[i] - *right[i]).figure(counts);
-    // Without standard errors they look like constants.
-    if (left[i]->leave_one_out.empty()) {
-      difference.mcse = std::numeric_limits<double>::quiet_NaN();
-    }
-    return difference;
+    return paired_figure(*left[i] - *right[i], !left[i]->leave_one_out.empty(), counts);
   });
 }
 
@@ -48,6 +50,35 @@ ErrorTerms<Estimate> independent_difference(const ConditionEstimates& one,
   return each_number([&](std::size_t i) {
     return Estimate{left[i]->value - right[i]->value, std::hypot(left[i]->mcse, right[i]->mcse)};
   });
+}
+
+/// Differences of the metrics of layers, of as many rows as both have.
+void set_layers(ConditionDifference& difference, const ConditionResult& one,
+                const ConditionResult& other) {
+  difference.listed = metrics_of(*one.plan.stack);
+  const auto rows = std::min(one.layers->rows.size(), other.layers->rows.size());
+  difference.layers.rows.resize(rows);
+  if (!difference.paired) {
+    for (std::size_t l = 0; l < rows; ++l) {
+      const auto& left = one.layers->rows[l].metrics;
+      const auto& right = other.layers->rows[l].metrics;
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        difference.layers.rows[l].metrics.push_back(
+            {left[i].value - right[i].value, std::hypot(left[i].mcse, right[i].mcse)});
+      }
+    }
+    return;
+  }
+  const LayersOf<Jackknifed> left = jackknifed_layers(one.tree, one.plan.n);
+  const LayersOf<Jackknifed> right = jackknifed_layers(other.tree, other.plan.n);
+  for (std::size_t l = 0; l < rows; ++l) {
+    for (std::size_t i = 0; i < left.rows[l].metrics.size(); ++i) {
+      const Jackknifed& a = left.rows[l].metrics[i];
+      const Jackknifed& b = right.rows[l].metrics[i];
+      difference.layers.rows[l].metrics.push_back(
+          paired_figure(a - b, !a.leave_one_out.empty(), one.estimates.node_counts));
+    }
+  }
 }
 
 }  // namespace
@@ -63,6 +94,12 @@ void set_differences(RunResult& result, const References& references) {
     if (!difference.reference || *difference.reference >= result.conditions.size()) continue;
     const ConditionResult& other = result.conditions[*difference.reference];
     if (one.tree.count() == 0 || other.tree.count() == 0) continue;
+    if (one.layers) {
+      const bool same_seed = one.plan.seed == other.plan.seed;
+      difference.paired = same_seed && one.tree.count() == other.tree.count();
+      if (difference.paired || !same_seed) set_layers(difference, one, other);
+      continue;
+    }
     if (one.plan.seed != other.plan.seed) {
       difference.terms = independent_difference(one.estimates, other.estimates);
     } else if (one.tree.count() == other.tree.count()) {

@@ -9,6 +9,7 @@
 
 #include "engine/files/machine.h"
 #include "engine/moments/estimates.h"
+#include "engine/moments/layer_estimates.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/moments/precision.h"
 #include "engine/results/difference.h"
@@ -23,11 +24,12 @@ struct ConditionResult {
   Preparation found;                           ///< before the simulation
   Plan plan;
   MomentTree tree;
-  ConditionEstimates estimates;
+  ConditionEstimates estimates;  ///< of a study of depth replicates and nodes alone
+  std::shared_ptr<const LayerEstimates> layers = {};  ///< of a study of depth, else null
   /// Of the simulation loop, earlier runs with it. Where conditions were simulated together it is
   /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
-  double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
+  double weights_per_second = 0;  ///< replicates x weights_of_replicate(plan) / seconds
   std::optional<ConditionDifference> difference = {};  ///< where differences were asked for
 };
 

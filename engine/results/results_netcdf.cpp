@@ -16,6 +16,7 @@
 #include "engine/results/results_precision.h"
 #include "engine/results/results_scenario.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "kernels/stack/stack.h"
 
 namespace headlab {
 namespace {
@@ -44,12 +45,17 @@ struct FileRecord {
     visit("jackknife_nodes", one.estimates.nodes(), "nodes behind the standard errors");
     visit("seed", plan.seed, "seed of the simulation");
     visit("d", plan.d, "dimension of the design");
+    if (plan.stack) {
+      visit("heads", plan.stack->heads, "number of heads H");
+      visit("moments", name_of(one.tree.layout().mode), "which moments are kept");
+      visit_sums(visit);
+      return;
+    }
     visit("heads", plan.heads, "number of heads H");
     visit("k", plan.k, "per-head dimension d_k");
     visit("queries", plan.queries, "number of queries Q");
     visit("moments", name_of(plan.moments), "which moments are kept");
-    visit("plan_sha256", plan_sha256(plan), "fingerprint of the numbers that were simulated");
-    visit("nodes_sha256", nodes_sha256(one.tree.nodes()), "SHA-256 of the nodes");
+    visit_sums(visit);
     if (one.found.heads) {
       visit("fresh_key_error", one.found.heads->fresh_key_error,
             "squared error over the points held out, with keys of another training set");
@@ -64,6 +70,13 @@ struct FileRecord {
     if (plan.query_projections.empty()) return;
     visit("query_projections", shaped(plan.query_projections, shape), "projections of the queries",
           axes);
+  }
+
+ private:
+  template <class Visitor>
+  void visit_sums(Visitor& visit) const {
+    visit("plan_sha256", plan_sha256(one.plan), "fingerprint of the numbers that were simulated");
+    visit("nodes_sha256", nodes_sha256(one.tree.nodes()), "SHA-256 of the nodes");
   }
 };
 
@@ -116,6 +129,10 @@ std::vector<LayoutGroup> layout_groups(const RunResult& result) {
 
 /// Lengths of the axes of a group, which longer ones of some conditions decide.
 Lengths lengths_of(const LayoutGroup& group, const RunResult& result) {
+  if (group.layout.mode == MomentMode::separate) {
+    return {{"condition", group.conditions.size()},
+            {"layer", static_cast<std::size_t>(group.layout.queries)}};
+  }
   int d = 0, k = 0;
   for (const std::size_t c : group.conditions) {
     d = std::max(d, result.conditions[c].plan.d);
@@ -169,7 +186,7 @@ void write_conditions(const NetcdfGroup& root, const RunResult& result,
       const ConditionResult& one = result.conditions[c];
       const ConditionIndices of_condition = c < indices.size() ? indices[c] : ConditionIndices{};
       NetcdfFields visit({&of_root, {{"condition"}, {c}}}, {&table, {{"condition"}, {row}}});
-      record_of(one, of_condition).fields(visit);
+      visit_condition(one, of_condition, visit);
       FileRecord{one}.fields(visit);
       if (one.difference) visit("difference", *one.difference, "difference between conditions");
       trees.push_back({c, &one.tree});

@@ -10,6 +10,7 @@
 
 #include "engine/files/sha256.h"
 #include "engine/moments/estimates.h"
+#include "engine/moments/layer_estimates.h"
 
 namespace headlab {
 namespace {
@@ -31,6 +32,11 @@ std::vector<std::pair<std::size_t, std::size_t>> pairs_of(const MomentLayout& la
 
 std::vector<std::string> statistic_names(const MomentLayout& layout) {
   std::vector<std::string> names;
+  if (layout.mode == MomentMode::separate) {
+    const auto& metrics = layer_metric_descriptions();
+    for (std::size_t i = 0; i < layout.per_query(); ++i) names.push_back(metrics.at(i).name);
+    return names;
+  }
   if (layout.per_draw) {
     for (const char* name : draw_statistic_names()) names.emplace_back(name);
     return names;
@@ -171,13 +177,23 @@ void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& tree
   const std::vector<std::string> statistics = statistic_names(layout);
   nodes.define_dimension("statistic", statistics.size());
   nodes.write("statistic", {"statistic"}, {"what a mean is of", ""}, statistics);
-  if (!layout.per_draw) write_pairs(nodes, layout);
+  const bool of_layers = layout.mode == MomentMode::separate;
+  if (!layout.per_draw && !of_layers) write_pairs(nodes, layout);
 
   nodes.write("condition", {"node"}, {"condition of a node, from 0"}, conditions);
   write("first", "first replicate of a node", [](Tree, const Node& node) { return node.first; });
   write("count", "replicates of a node", [](Tree, const Node& node) { return node.moments.count; });
   nodes.write("jackknife", {"node"}, {"jackknife group of a condition that a node belongs to"},
               jackknife_groups(trees));
+  if (of_layers) {
+    nodes.write("mean", {"node", "layer", "statistic"},
+                {"mean of a statistic over the replicates of a node"},
+                moments_of(trees, &Moments::mean));
+    nodes.write("comoment", {"node", "layer", "statistic"},
+                {"sum over the replicates of a node of (f - mean)^2"},
+                moments_of(trees, &Moments::comoment));
+    return;
+  }
   write("empty_windows", "windows without a kernel value above 2^-126",
         [](Tree, const Node& node) { return node.moments.windows.empty; });
   write("narrow_windows", "windows of effective sample size below 2",

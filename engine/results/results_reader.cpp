@@ -12,6 +12,7 @@
 #include "engine/results/condition_record.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_nodes.h"
+#include "kernels/stack/metrics.h"
 
 namespace headlab {
 namespace {
@@ -37,6 +38,10 @@ MomentLayout stored_layout(const std::string& estimator, const std::string& mome
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
+  if (layout.mode == MomentMode::separate) {
+    if (nodes.dimension("statistic") == layout.per_query()) return;
+    throw NetcdfError("statistics do not fit the layers");
+  }
   const std::size_t statistics = layout.per_draw ? draw_statistics : layout.per_query();
   if (nodes.dimension("statistic") != statistics ||
       (!layout.per_draw && nodes.dimension("pair") != layout.pairs())) {
@@ -109,13 +114,14 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
   parameters_ = root.texts("parameters");
   plan_sums_ = root.texts("plan_sha256");
   node_sums_ = root.texts("nodes_sha256");
-  estimators_ = root.texts("estimator");
+  if (root.has_variable("estimator")) estimators_ = root.texts("estimator");
   moments_ = root.texts("moments");
   dimensions_ = root.integers("d");
   if (root.has_variable("redraw")) redraws_ = root.texts("redraw");
   require_size(conditions_,
-               {parameters_.size(), plan_sums_.size(), node_sums_.size(), estimators_.size(),
-                moments_.size(), dimensions_.size()},
+               {parameters_.size(), plan_sums_.size(), node_sums_.size(),
+                estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(),
+                dimensions_.size()},
                "condition");
   if (root.has_group("nodes")) {
     std::vector<std::int64_t> all(conditions_);
@@ -134,21 +140,26 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
     places_[static_cast<std::size_t>(numbers[row])] = {groups_.size(), row};
   }
   const auto one = static_cast<std::size_t>(numbers.at(0));
+  const bool of_layers = moments_.at(one) == name_of(MomentMode::separate);
   const bool per_draw = !redraws_.empty() && !redraws_.at(one).empty();
   Group& added = groups_.emplace_back(
       Group{.group = group,
             .nodes = group.find_group("nodes"),
-            .layout = stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
-                                    group.dimension("head"), per_draw),
-            .coordinates = group.dimension("coordinate")});
+            .layout = of_layers
+                          ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
+                          : stored_layout(estimators_.at(one), moments_.at(one),
+                                          group.dimension("query"), group.dimension("head"),
+                                          per_draw),
+            .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
   added.condition = nodes.integers("condition");
   added.first = nodes.integers("first");
   added.count = nodes.integers("count");
-  added.empty = nodes.integers("empty_windows");
-  added.narrow = nodes.integers("narrow_windows");
-  require_size(nodes.dimension("node"),
+  const std::size_t size = nodes.dimension("node");
+  added.empty = of_layers ? std::vector<std::int64_t>(size) : nodes.integers("empty_windows");
+  added.narrow = of_layers ? std::vector<std::int64_t>(size) : nodes.integers("narrow_windows");
+  require_size(size,
                {added.condition.size(), added.first.size(), added.count.size(), added.empty.size(),
                 added.narrow.size()},
                "node");
@@ -165,7 +176,8 @@ StoredCondition ResultsReader::read(std::size_t number) const {
   const auto queries = static_cast<std::size_t>(group.layout.queries);
   const auto heads = static_cast<std::size_t>(group.layout.heads);
   const auto d = static_cast<std::size_t>(dimensions_[number]);
-  if (d > group.coordinates) throw NetcdfError("d: is larger than the points");
+  const bool of_layers = group.layout.mode == MomentMode::separate;
+  if (!of_layers && d > group.coordinates) throw NetcdfError("d: is larger than the points");
   const auto nodes = std::ranges::equal_range(group.condition, static_cast<std::int64_t>(number));
   StoredCondition stored{
       .parameters = parameters_[number],
@@ -176,9 +188,14 @@ StoredCondition ResultsReader::read(std::size_t number) const {
                                static_cast<std::size_t>(nodes.end() - group.condition.begin()),
                                group.first, group.count, group.empty, group.narrow),
       .extremes = group.extremes[row],
-      .head_weights = group.group.doubles("head_weights", {{row, 0}, {1, heads}}),
-      .query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}}),
-      .truth = group.group.doubles("truth", {{row, 0}, {1, queries}})};
+      .head_weights = {},
+      .query_points = {},
+      .truth = {}};
+  if (!of_layers) {
+    stored.head_weights = group.group.doubles("head_weights", {{row, 0}, {1, heads}});
+    stored.query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}});
+    stored.truth = group.group.doubles("truth", {{row, 0}, {1, queries}});
+  }
   require_sum(stored.nodes, node_sums_[number]);
   return stored;
 }

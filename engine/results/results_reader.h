@@ -21,6 +21,7 @@ struct StoredCondition {
   MomentLayout layout;
   std::vector<Node> nodes;           ///< as MomentTree::nodes()
   std::optional<Extremes> extremes;  ///< as MomentTree::kept_extremes(); none in old files
+  // Of a study of depth these are empty.
   std::vector<double> head_weights;  ///< [H]
   std::vector<double> query_points;  ///< [Q][d]
   std::vector<double> truth;         ///< [Q]

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/moments/layer_estimates.h"
 #include "engine/results/stored_figures.h"
 
 #include <algorithm>
@@ -61,6 +62,10 @@ void add_figures(const ErrorTerms<Estimate>& terms, std::vector<NamedFigure>& fi
       });
 }
 
+std::string layer_figure(std::size_t layer, const std::string& metric) {
+  return "layers[" + std::to_string(layer) + "]." + metric;
+}
+
 class NetcdfSource : public StoredResults::Source {
  public:
   explicit NetcdfSource(const std::string& path) : file_(path), root_(file_.root()) {
@@ -90,7 +95,7 @@ class NetcdfSource : public StoredResults::Source {
         exact_indices_.push_back(index);
       }
     }
-    if (root_.has_dimension("query")) {
+    if (root_.has_dimension("query") || root_.has_dimension("layer")) {
       for (std::size_t i = 0; i < size_; ++i) places_[i] = {root_, i};
     }
     for (std::size_t g = 0; root_.has_group(layout_group_name(g)); ++g) {
@@ -112,6 +117,7 @@ class NetcdfSource : public StoredResults::Source {
     const auto found = places_.find(i);
     if (found == places_.end()) throw NetcdfError(numbered_condition(i) + " is missing");
     const auto& [group, row] = found->second;
+    if (group.has_dimension("layer")) return figures_of_layers(i, group, row);
     const std::size_t queries = group.dimension("query");
     const std::size_t heads = group.dimension("head");
     const bool pairwise = moments_[i] == name_of(MomentMode::pairwise);
@@ -171,6 +177,26 @@ class NetcdfSource : public StoredResults::Source {
   }
 
  private:
+  StoredFigures figures_of_layers(std::size_t i, const NetcdfGroup& group, std::size_t row) const {
+    StoredFigures stored{.replicates = static_cast<std::uint64_t>(column("replicates").at(i)),
+                         .plan_sha256 = plan_sums_[i],
+                         .nodes_sha256 = reader_ ? node_sums_[i] : ""};
+    const std::size_t layers = group.dimension("layer");
+    for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
+      if (!group.has_variable(metric.name + "_mcse")) continue;
+      const auto numbers = [&](const std::string& name) {
+        return group.doubles(name, {{row, 0}, {1, layers}});
+      };
+      const std::vector<double> values = numbers(metric.name);
+      const std::vector<double> errors = numbers(metric.name + "_mcse");
+      for (std::size_t l = 0; l < layers; ++l) {
+        stored.figures.push_back(
+            {.name = layer_figure(l, metric.name), .estimate = {values[l], errors[l]}});
+      }
+    }
+    return stored;
+  }
+
   std::vector<std::string> texts(const std::string& name) const {
     std::vector<std::string> all = root_.texts(name);
     if (all.size() != size_) throw NetcdfError(name + ": is of another length");
@@ -234,6 +260,7 @@ class SummarySource : public StoredResults::Source {
 
   StoredFigures figures(std::size_t i) const override {
     const Json& one = condition(i);
+    if (one.contains("layers")) return figures_of_layers(one);
     const Json& queries = one.at("queries");
     const std::size_t heads = one.at("head_weights").size();
     const bool pairwise = !queries.empty() && queries.at(0).at("head_covariance").is_array();
@@ -274,6 +301,20 @@ class SummarySource : public StoredResults::Source {
   }
 
  private:
+  static StoredFigures figures_of_layers(const Json& one) {
+    StoredFigures stored{.replicates = one.at("replicates").get<std::uint64_t>()};
+    const Json& layers = one.at("layers");
+    for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        const auto at = layers[l].find(metric.name);
+        if (at == layers[l].end() || !at->is_object()) continue;
+        stored.figures.push_back(
+            {.name = layer_figure(l, metric.name), .estimate = estimate_of(*at)});
+      }
+    }
+    return stored;
+  }
+
   const Json& condition(std::size_t i) const { return json_.at("conditions").at(i); }
 
   Json json_;

@@ -91,7 +91,12 @@ struct ComparedRecord {
   template <class Visitor>
   void fields(Visitor& visit) const {
     head_fields(visit, computed.result);
-    record_of(computed).error_fields(visit);
+    if (computed.condition.stack) {
+      visit("layers", layer_records(computed.result.layers, computed.result.listed),
+            "metrics of each layer", {.item = "layer"});
+    } else {
+      record_of(computed).error_fields(visit);
+    }
     std::vector<std::pair<std::string, double>> z;
     for (const ComparedFigure& one : computed.simulated.figures) z.emplace_back(one.name, one.z);
     visit("z", by_name(z), "(simulated - computed)/sqrt(MCSE^2 + remainder^2 + rounding^2)",
@@ -204,7 +209,7 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
         const ConditionResult& one = result.conditions[i];
         const ConditionIndices of_condition = i < indices.size() ? indices[i] : ConditionIndices{};
         JsonFields visit(to, has_matrices(one.plan));
-        record_of(one, of_condition).fields(visit);
+        visit_condition(one, of_condition, visit);
         if (one.difference) visit("difference", *one.difference, "difference between conditions");
         visit("extremes", extremes_of(one.tree), "most extreme replicates");
         if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");
@@ -219,7 +224,7 @@ void write_theory_json(const TextSink& out, const std::vector<ComputedCondition>
                    const TheoryResult& closed = theory[i].result;
                    JsonFields visit(to, has_matrices(closed.plan));
                    ComparedRecord::head_fields(visit, closed);
-                   record_of(theory[i]).fields(visit);
+                   visit_condition(theory[i], visit);
                    visit.close();
                  });
 }

@@ -79,7 +79,10 @@ void require_same_program(const std::string& path, const NetcdfGroup& root,
 }
 
 MomentTree tree_of(StoredCondition stored) {
+  // An undefined metric of layers is no damage; the sum of the nodes tells that.
+  const bool may_be_undefined = stored.layout.mode == MomentMode::separate;
   for (const Node& node : stored.nodes) {
+    if (may_be_undefined) break;
     for (const std::vector<double>* numbers : {&node.moments.mean, &node.moments.comoment}) {
       for (const double number : *numbers) {
         if (!std::isfinite(number)) throw std::invalid_argument("numbers that are not finite");

@@ -14,7 +14,8 @@ namespace {
 /// True for a swept key that the draws do not depend on.
 bool is_beside_the_draws(const std::string& key) {
   return key == "heads" || key.starts_with("heads.") || key == "queries" ||
-         key.starts_with("queries.") || key == "run.moments";
+         key.starts_with("queries.") || key == "layers" || key.starts_with("layers.") ||
+         key == "run.moments";
 }
 
 /// What the sweep says of the draws of a condition, and whether it redraws: where it differs

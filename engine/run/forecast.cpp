@@ -46,6 +46,7 @@ Condition prepared(Condition condition) {
 
 /// Cost of a replicate where every point is drawn and seen, as it is for some backends.
 double whole_work(const Plan& plan) {
+  if (plan.stack) return replicate_work(plan);
   return replicate_work(plan.n, plan.d, plan.heads, plan.queries);
 }
 
@@ -102,7 +103,7 @@ struct Forecaster {
     const double share = max_measured_work / whole;
     for (Plan& plan : measured) {
       // A fit on fewer points would not be the same work.
-      if (share >= 1 || plan.learning) continue;
+      if (share >= 1 || plan.learning || plan.stack) continue;
       shrink(plan, std::max<std::uint64_t>(
                        1, static_cast<std::uint64_t>(share * static_cast<double>(plan.n))));
     }
@@ -148,12 +149,18 @@ ResultSize result_size(const Scenario& scenario) {
     const MomentLayout layout = layout_of(condition);
     const auto heads = static_cast<double>(layout.heads);
     const auto queries = static_cast<double>(layout.queries);
-    const Sizes sizes = sizes_of(condition);
     const double text = static_cast<double>(to_json(condition.parameters.tree()).size());
-    const double matrices = layout.pairwise() ? 2 * heads * heads : 0;
-    const double figures = queries * (4 + sizes.d + 2 * heads + 2 * heads * heads);
     nodes += netcdf_number * kept_nodes(layout, condition.replicates) *
              static_cast<double>(layout.statistics() + layout.comoments() + 6);
+    if (condition.stack) {
+      const double figures = 2 * queries * heads;
+      arrays += netcdf_number * figures + text + netcdf_condition;
+      summary += json_number * figures + text + json_condition;
+      continue;
+    }
+    const Sizes sizes = sizes_of(condition);
+    const double matrices = layout.pairwise() ? 2 * heads * heads : 0;
+    const double figures = queries * (4 + sizes.d + 2 * heads + 2 * heads * heads);
     arrays += netcdf_number * (figures + heads * sizes.d * sizes.k) + text + netcdf_condition;
     const bool has_matrices = matrices * queries / 2 <= 1e5;
     summary += json_number * queries * (4 + sizes.d + 2 * heads + (has_matrices ? matrices : 0)) +

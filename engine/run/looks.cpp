@@ -45,6 +45,11 @@ void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenari
     reject_target_of(target, "there is no such condition (allowed: #0" +
                                  (count > 1 ? " to #" + std::to_string(count - 1) : "") + ")");
   }
+  if (scenario.conditions.front().stack) {
+    throw InvalidInput(
+        "--until: is for figures of studies of regression - write run.replicates for a study of "
+        "depth");
+  }
   const std::uint64_t most = scenario.conditions.front().replicates;
   if (std::ranges::any_of(scenario.conditions, [&](const Condition& condition) {
         return condition.replicates != most;

@@ -12,6 +12,7 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/stack/stack_setting.h"
 #include "kernels/learning/worker.h"
 
 namespace headlab {
@@ -88,6 +89,10 @@ Bytes query_bytes(int queries, int d) {
 }
 
 std::vector<Part> plan_parts(const Condition& condition) {
+  if (condition.stack) {
+    const StackBytes all = stack_bytes(*condition.stack);
+    return {{{all.tokens}, "tokens.n"}, {{all.maps}, "heads.count"}};
+  }
   const Bytes d = bytes(dimension_of(condition));
   const Bytes subspaces = subspace_bytes(condition.heads, dimension_of(condition), condition.k);
   const Bytes queries = query_bytes(queries_of(condition), dimension_of(condition));
@@ -133,8 +138,11 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
     const Bytes of_worker = leaf + node * bytes(std::min(replicates, max_block_replicates) / 8);
     return (node * (nodes + under_way) + figures + bytes(workers) * of_worker).value;
   }
-  // The jackknife keeps every figure of one query for every node left out.
-  const Bytes leave_one_out = (components + pairs) * bytes(first_leaf) * bytes(sizeof(double));
+  // The jackknife keeps every figure of one query for every node left out, of layers those of all
+  // and the moments behind them.
+  const Bytes of_one = (components + pairs) * bytes(first_leaf) * bytes(sizeof(double));
+  const Bytes leave_one_out =
+      layout.mode == MomentMode::separate ? of_one * queries * bytes(3) : of_one;
   return (node * (nodes + under_way) + figures + leave_one_out).value;
 }
 
@@ -176,7 +184,42 @@ void check_fit_memory(const Condition& condition) {
                  "to learn the heads", knob, "", source_location(condition, knob));
 }
 
+namespace {
+
+/// Of a study of depth.
+void check_stack_memory(const Condition& condition, const Backend& backend, int threads) {
+  const auto workers = std::min(static_cast<std::uint64_t>(threads), condition.replicates);
+  std::vector<Part> parts = plan_parts(condition);
+  parts.push_back(
+      {bytes(moments_bytes(layout_of(condition), condition.replicates, static_cast<int>(workers))),
+       "layers.count"});
+  const auto require = [&](const std::string& what, const std::string& alternative) {
+    const auto largest = std::ranges::max_element(
+        parts, {}, [](const Part& part) { return part.bytes.value; });
+    require_memory(sum_of(parts).value, what, largest->knob, alternative,
+                   source_location(condition, largest->knob));
+  };
+  require("to set the scenario up", "");
+  Plan plan = make_plan(condition);
+  if (const auto refusal = backend.refusal(plan)) reject(condition, refusal->key, refusal->why);
+  const Plan* const one = &plan;
+  const std::uint64_t of_worker = worker_bytes(backend, {&one, 1});
+  plan.n = 1;
+  const bool by_tokens = worker_bytes(backend, {&one, 1}) <= of_worker / 2;
+  const bool has_dim = condition.parameters.tree().find("tokens")->find("design")->find("dim");
+  parts.push_back({bytes(workers) * bytes(of_worker),
+                   by_tokens || !has_dim ? "tokens.n" : "tokens.design.dim"});
+  require(workers == 1 ? "for 1 worker" : "for " + std::to_string(workers) + " workers",
+          workers > 1 ? "or use --threads 1" : "");
+}
+
+}  // namespace
+
 void check_memory(const Condition& condition, const Backend& backend, int threads) {
+  if (condition.stack) {
+    check_stack_memory(condition, backend, threads);
+    return;
+  }
   const MomentLayout layout = layout_of(condition);
   // Optimal weights come from a pilot, which is pairwise whatever the run is.
   MomentLayout pilot = layout;

@@ -82,6 +82,13 @@ class Pace {
   Clock::time_point next_;
 };
 
+/// The figure of a study of depth that progress shows: what is left of the tokens' differences
+/// behind the last layer.
+Estimate headline_of(const LayerEstimates& layers) {
+  return layers.rows.empty() ? Estimate{}
+                             : layers.rows.back().metrics[layer_metric("log_residual")];
+}
+
 /// A run under way.
 class Run {
  public:
@@ -147,6 +154,10 @@ class Run {
   /// the record. False where they were stopped.
   bool prepare(std::vector<Preparation>& all) {
     return std::ranges::all_of(scenario_.conditions, [&](const Condition& condition) {
+      if (condition.stack) {
+        all.emplace_back();
+        return true;
+      }
       const auto tell = [&](const FitCheck& check) {
         if (!session_.report) return;
         const std::uint64_t steps = std::get<LearnedSubspaces>(condition.subspaces).steps;
@@ -205,8 +216,11 @@ class Run {
     // Where the replicates of a last leaf that was not full are not all there again.
     if (tree.count() < one.tree.count()) return;
     const Plan& plan = one.plan;
-    ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
-    if (tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
+    if (plan.stack) one.layers = std::make_shared<LayerEstimates>(estimate_layers(tree, plan.n));
+    ConditionEstimates estimates = plan.stack
+                                       ? counts_of_layers(tree)
+                                       : estimate(tree, plan.head_weights, plan.truth);
+    if (!plan.stack && tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
       throw RunFailed(numbered_condition(i) +
                       ": the mean squared error is not finite: values of the design, "
                       "regression or noise leave the range of the numbers in use - try "
@@ -215,8 +229,8 @@ class Run {
     one.tree = std::move(tree);
     one.estimates = std::move(estimates);
     one.seconds = seconds;
-    one.weights_per_second = static_cast<double>(one.tree.count()) * plan.queries * plan.heads *
-                             static_cast<double>(plan.n) / seconds;
+    one.weights_per_second =
+        static_cast<double>(one.tree.count()) * weights_of_replicate(plan) / seconds;
   }
 
   /// Resumes from the looks of an earlier run with the same targets. From results without these
@@ -309,7 +323,7 @@ class Run {
       }
     };
     const std::uint64_t count_before = begun[0].count();
-    auto tell = [&](std::uint64_t count, const Estimate& mse) {
+    auto tell = [&](std::uint64_t count, const Estimate& estimate) {
       const double part = static_cast<double>(count - count_before) /
                           static_cast<double>(replicates - count_before);
       const double done = work_done_ + part * group_work;
@@ -320,7 +334,8 @@ class Run {
                         .done = count,
                         .total = replicates,
                         .share = static_cast<double>(count) / static_cast<double>(replicates),
-                        .mse = mse};
+                        .figure = plans[0]->stack ? "log residual" : "MSE",
+                        .estimate = estimate};
       if (const auto& precision = result_.precision) {
         progress.until = "look " + std::to_string(precision->looks.size() + 1) + ", until " +
                          until_text(precision->targets);
@@ -337,7 +352,9 @@ class Run {
         progress_.act_when_due([&] {
           const Plan& plan = *plans[0];
           const std::vector<MomentTree> trees = moments();
-          tell(trees[0].count(), estimate(trees[0], plan.head_weights, plan.truth).mse);
+          tell(trees[0].count(),
+               plan.stack ? headline_of(estimate_layers(trees[0], plan.n))
+                          : estimate(trees[0], plan.head_weights, plan.truth).mse);
         });
       }
       if (options_.checkpoint) {
@@ -350,7 +367,9 @@ class Run {
     keep(continue_simulation(std::move(begun), plans, *session_.backend, session_.threads,
                              replicates, hooks));
     const ConditionResult& first = conditions()[group[0]];
-    if (session_.report) tell(first.tree.count(), first.estimates.mse);
+    if (session_.report) {
+      tell(first.tree.count(), first.layers ? headline_of(*first.layers) : first.estimates.mse);
+    }
     if (options_.checkpoint) checkpoint_.act_when_due([&] { hand_over(); });
     work_done_ += group_work;
   }

@@ -59,7 +59,8 @@ struct Progress {
   const char* what = "replicates";
   double share = 0;  ///< of the work under way that is done, 0 to 1
   double seconds_left = std::numeric_limits<double>::quiet_NaN();  ///< NaN: unknown
-  Estimate mse = {};                                               ///< of `condition` so far
+  const char* figure = "MSE";
+  Estimate estimate = {};  ///< of `figure` in `condition` so far
   std::string until = {};  ///< what the run ends with, where that is not a number of replicates
 };
 

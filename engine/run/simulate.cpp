@@ -19,6 +19,7 @@
 #include "engine/moments/estimates.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stack/stack.h"
 #include "kernels/stack/worker.h"
 
 namespace headlab {
@@ -248,6 +249,12 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
 
 double replicate_work(std::uint64_t n, int d, int heads, int queries) {
   return static_cast<double>(n) * (static_cast<double>(heads) * queries + 4.0 * d);
+}
+
+double weights_of_replicate(const Plan& plan) {
+  const auto n = static_cast<double>(plan.n);
+  if (plan.stack) return n * n * plan.stack->heads * plan.stack->layers;
+  return n * plan.queries * plan.heads;
 }
 
 double replicate_work(const Plan& plan) {

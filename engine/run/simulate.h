@@ -63,4 +63,7 @@ MomentTree continue_simulation(MomentTree begun, const Plan& plan, const Backend
 double replicate_work(std::uint64_t n, int d, int heads, int queries);
 double replicate_work(const Plan& plan);
 
+/// Kernel weights of one replicate, whatever a mechanism leaves out.
+double weights_of_replicate(const Plan& plan);
+
 }  // namespace headlab

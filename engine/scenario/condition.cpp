@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/scenario/stack/stack_setting.h"
+#include "kernels/stack/metrics.h"
 
 namespace headlab {
 namespace {
@@ -118,6 +120,7 @@ Sizes sizes_of(const Condition& condition) {
 }
 
 MomentLayout layout_of(const Condition& condition) {
+  if (condition.stack) return stack_layout(condition.stack->layers);
   return sizes_and_settings(condition).kept_layout();
 }
 
@@ -174,6 +177,7 @@ void calibrate_stages(Condition& condition) {
 }
 
 Plan make_plan(const Condition& condition, const Preparation& found) {
+  if (condition.stack) return make_stack_plan(*condition.stack);
   const Sizes sizes = sizes_of(condition);
   Plan plan = sizes_and_settings(condition);
   plan.design = std::visit([&](const auto& law) { return DesignSampler(law.sampler(plan.table)); },

@@ -17,6 +17,8 @@
 
 namespace headlab {
 
+struct StackSetting;
+
 /// One condition: a scenario with every parameter fixed.
 struct Condition {
   std::string name;
@@ -43,6 +45,10 @@ struct Condition {
   std::uint64_t replicates = 0;
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
+
+  /// Not null: a study of depth, a stack of layers on a token set. The rest of the condition then
+  /// has its name, n, seed and replicates alone.
+  std::shared_ptr<const StackSetting> stack;
 
   Parameters parameters;           ///< the scenario after --set and sweep, without [sweep]
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML

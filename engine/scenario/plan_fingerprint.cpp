@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/files/sha256.h"
+#include "kernels/stack/stack.h"
 
 namespace headlab {
 namespace {
@@ -20,6 +21,26 @@ Sha256 sum_of_rows(const FileRows& rows) {
   return sum;
 }
 
+/// Adds the numbers that a stack was given.
+void add_stack(const Stack& stack, Sha256& sum) {
+  const auto add = [&](const auto& numbers) {
+    sum.add(std::as_bytes(std::span(numbers.data(), static_cast<std::size_t>(numbers.size()))));
+  };
+  add(stack.tokens);
+  for (const Eigen::MatrixXd& one : stack.fixed) add(one);
+  if (const auto* maps = std::get_if<ExplicitMaps>(&stack.maps)) {
+    for (const Eigen::MatrixXd& one : maps->query_key) add(one);
+    for (const Eigen::MatrixXd& one : maps->value) add(one);
+  }
+  add(stack.norm.gain);
+  add(stack.norm.bias);
+  if (const Mlp* mlp = stack.mlp ? std::get_if<Mlp>(&*stack.mlp) : nullptr) {
+    add(mlp->input);
+    add(mlp->bias);
+    add(mlp->output);
+  }
+}
+
 }  // namespace
 
 std::string plan_sha256(const Plan& plan) {
@@ -30,6 +51,7 @@ std::string plan_sha256(const Plan& plan) {
   sum.add(std::as_bytes(std::span(plan.query_points)));
   sum.add(std::as_bytes(std::span(plan.head_weights)));
   if (plan.redraws) sum.add(std::as_bytes(std::span("redraws")));
+  if (plan.stack) add_stack(*plan.stack, sum);
   return sum.digest();
 }
 

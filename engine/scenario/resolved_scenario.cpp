@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/scenario/setup_laws.h"
+#include "engine/scenario/stack/stack_setting.h"
 #include "kernels/laws.h"
 
 namespace headlab {
@@ -67,6 +68,11 @@ class Resolver {
 
   Value resolve() {
     fill("scenario", "aims", std::string());
+    if (one_.stack) {
+      fill_stack(*one_.stack);
+      make_absolute(root_, "");
+      return std::move(root_);
+    }
     fill("data", "fixed_design", false);
     // A seed of the design is rejected where the design is not fixed.
     if (one_.fixed_design && !is_swept("data.fixed_design")) {
@@ -77,7 +83,7 @@ class Resolver {
          std::string(one_.estimator == Estimator::conditional ? "conditional" : "plain"));
     fill("run", "moments",
          std::string(one_.moments == MomentMode::pairwise ? "pairwise" : "aggregate"));
-    fill_weights();
+    fill_name("heads", "weights", one_.weights);
     fill_law("data.design", one_.design);
     fill_law("data.regression", one_.regression);
     fill_law("data.noise", one_.noise);
@@ -91,6 +97,33 @@ class Resolver {
   }
 
  private:
+  void fill_stack(const StackSetting& s) {
+    const auto word = [](bool yes, const char* if_yes, const char* if_not) {
+      return std::string(yes ? if_yes : if_not);
+    };
+    fill("tokens", "fixed_design", false);
+    if (s.fixed_design && !is_swept("tokens.fixed_design")) {
+      fill("tokens", "design_seed", s.design_seed);
+    }
+    if (s.value_dim && !is_swept("heads.dim")) fill("heads", "value_dim", *s.value_dim);
+    fill("heads", "values", word(s.averaged, "averaged", "independent"));
+    fill("heads", "order", word(s.alternating, "alternating", "together"));
+    fill("layers", "skip", s.skip);
+    fill("layers", "branch", s.branch);
+    fill("layers", "memory", s.memory);
+    fill("layers", "mask", word(s.causal, "causal", "none"));
+    fill("layers", "weights", word(s.shared_weights, "shared", "fresh"));
+    fill_name("layers", "norm", s.norm);
+    fill_name("layers", "mlp", s.mlp);
+    fill("run", "seed", s.seed);
+    fill("run", "spectra", s.spectra);
+    fill_law("tokens.design", s.design);
+    fill_law("heads.kernel", s.kernel);
+    fill_law("heads.maps", s.maps);
+    fill_law("layers.norm", s.norm);
+    fill_law("layers.mlp", s.mlp);
+  }
+
   /// True where the sweep sets `key`, a table that holds it or a part of it.
   bool is_swept(const std::string& key) const {
     return std::ranges::any_of(scenario_.swept, [&](const std::string& swept) {
@@ -105,13 +138,14 @@ class Resolver {
     std::get<Value::Members>(table->data).push_back({key, {}, value_of(value)});
   }
 
-  void fill_weights() {
-    Value* heads = root_.find("heads");
-    if (heads == nullptr || heads->find("weights") != nullptr || is_swept("heads.weights")) return;
-    const std::string law =
-        std::visit([](const auto& one) { return std::string(one.name); }, one_.weights);
-    std::get<Value::Members>(heads->data)
-        .push_back({"weights", {}, {Value::Members{{"law", {}, value_of(law)}}, {}}});
+  /// Adds the table of a law that was not given.
+  template <class Law>
+  void fill_name(const std::string& section, const std::string& key, const Law& law) {
+    Value* table = root_.find(section);
+    if (table == nullptr || table->find(key) != nullptr || is_swept(section + "." + key)) return;
+    const std::string name = std::visit([](const auto& one) { return std::string(one.name); }, law);
+    std::get<Value::Members>(table->data)
+        .push_back({key, {}, {Value::Members{{"law", {}, value_of(name)}}, {}}});
   }
 
   /// \param law of the first condition, which has the defaults of all where it is not swept

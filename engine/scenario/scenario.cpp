@@ -10,6 +10,7 @@
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/stack/stack_setting.h"
 #include "engine/scenario/sweep.h"
 
 namespace headlab {
@@ -34,15 +35,50 @@ void checked(const TableReader& table, const Check& check) {
   }
 }
 
-/// Reads the sections of one condition, in the order that their checks need.
+void read_name(const Value& root, Condition& condition) {
+  const TableReader all(root, "");
+  const TableReader scenario(all.need("scenario", "a section with the name of the scenario"),
+                             "scenario");
+  scenario.allow({"name", "aims"});
+  scenario.required("name", condition.name, "what to call this scenario");
+  scenario.optional("aims", condition.aims, "");
+}
+
+/// What a claim says is read where claims are checked; here only that it is well formed.
+void read_claim(const Value& root) {
+  const Value* table = root.find("claim");
+  if (table == nullptr) return;
+  const TableReader claim(*table, "claim");
+  claim.allow({"name", "form", "index", "expected", "margin", "compare"});
+  std::string word;
+  for (const char* key : {"name", "form"}) claim.optional(key, word, "");
+  for (const char* key : {"index", "expected"}) claim.words(key);
+  double margin = 0;
+  claim.optional("margin", margin, at_least(0), "");
+}
+
+/// Reads the sections of a study of depth.
+Condition read_study_of_depth(const Value& root, DataFiles& files) {
+  Condition condition;
+  read_name(root, condition);
+  auto setting = std::make_shared<StackSetting>(read_stack_setting(root, files));
+  read_claim(root);
+  condition.n = setting->n;
+  condition.seed = setting->seed;
+  condition.replicates = setting->replicates;
+  condition.stack = std::move(setting);
+  return condition;
+}
+
+/// Reads the sections of a study of regression, in the order that their checks need.
 class ConditionReader {
  public:
   ConditionReader(const Value& root, DataFiles& files, bool simulates)
-      : root_(root, ""), files_(files), simulates_(simulates) {}
+      : root_value_(root), root_(root, ""), files_(files), simulates_(simulates) {}
 
   Condition read() {
     root_.allow({"scenario", "data", "heads", "queries", "run", "sweep", "claim"});
-    read_name();
+    read_name(root_value_, s_);
     read_data();
     read_heads();
     read_queries();
@@ -50,20 +86,13 @@ class ConditionReader {
     check_heads();
     check_draws();
     calibrate_mechanism();
-    read_claim();
+    read_claim(root_value_);
     return std::move(s_);
   }
 
  private:
   TableReader section(const char* key, const std::string& doc) const {
     return {root_.need(key, doc), key};
-  }
-
-  void read_name() {
-    const auto scenario = section("scenario", "a section with the name of the scenario");
-    scenario.allow({"name", "aims"});
-    scenario.required("name", s_.name, "what to call this scenario");
-    scenario.optional("aims", s_.aims, "");
   }
 
   void read_data() {
@@ -291,19 +320,7 @@ class ConditionReader {
     }
   }
 
-  /// What a claim says is read where claims are checked; here only that it is well formed.
-  void read_claim() const {
-    const Value* table = root_.find("claim");
-    if (table == nullptr) return;
-    const TableReader claim(*table, "claim");
-    claim.allow({"name", "form", "index", "expected", "margin", "compare"});
-    std::string word;
-    for (const char* key : {"name", "form"}) claim.optional(key, word, "");
-    for (const char* key : {"index", "expected"}) claim.words(key);
-    double margin = 0;
-    claim.optional("margin", margin, at_least(0), "");
-  }
-
+  const Value& root_value_;
   TableReader root_;
   DataFiles& files_;
   bool simulates_;
@@ -333,12 +350,20 @@ Setting apply(Value& root, const std::string& argument) {
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
 /// changed something else, the refusal says which condition it is about.
 Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t index,
-                         DataFiles& files, bool simulates) {
+                         DataFiles& files, const ReadHooks& hooks) {
   const Value parameters = sweep->condition(index);
   const auto keys = sweep->keys();
   const auto values = sweep->values(index);
   try {
-    Condition condition = ConditionReader(parameters, files, simulates).read();
+    const bool of_depth = is_study_of_depth(parameters);
+    if (of_depth && !hooks.depth) {
+      const char* key = parameters.find("tokens") ? "tokens" : "layers";
+      reject(parameters.find(key)->location, key,
+             "is for studies of depth, which this command does not take (allowed: headlab run, "
+             "theory, validate)");
+    }
+    Condition condition = of_depth ? read_study_of_depth(parameters, files)
+                                   : ConditionReader(parameters, files, hooks.simulates).read();
     condition.parameters = Parameters(sweep, index);
     for (const Value* value : values) condition.swept.push_back(to_toml(*value));
     return condition;
@@ -391,7 +416,7 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
   scenario.conditions.reserve(sweep->size());
   for (std::size_t index = 0; index < sweep->size(); ++index) {
     if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
-    scenario.conditions.push_back(read_condition(sweep, index, files, hooks.simulates));
+    scenario.conditions.push_back(read_condition(sweep, index, files, hooks));
     if (hooks.report) {
       hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep->size()));
     }

@@ -27,6 +27,8 @@ struct ReadHooks {
   /// False: closed forms alone are wanted. They are float64, and the mean of a design may lie
   /// farther from 0 where no point of it is drawn.
   bool simulates = true;
+  /// False: the caller has no use for a study of depth, which is refused.
+  bool depth = true;
 };
 
 /// Reads a scenario file, applies the `--set KEY=VALUE` arguments and unrolls the sweep. Throws

@@ -82,12 +82,22 @@ std::size_t Columns::rows() const {
 
 /// The columns with estimates in the shorter form.
 std::vector<Columns::Column> Columns::compact_columns() const {
+  constexpr std::size_t longest_compact = 18;
   std::vector<Column> columns = columns_;
   for (Column& column : columns) {
     if (column.estimates.empty()) continue;
-    const int exponent = common_exponent(column.estimates);
+    int exponent = common_exponent(column.estimates);
+    std::size_t longest = 0;
     for (std::size_t i = 0; i < column.cells.size(); ++i) {
       column.cells[i] = compact_figure_text(column.estimates[i], exponent);
+      longest = std::max(longest, display_width(column.cells[i]));
+    }
+    // Figures of many orders of magnitude have an exponent each.
+    if (longest > longest_compact) {
+      exponent = 0;
+      for (std::size_t i = 0; i < column.cells.size(); ++i) {
+        column.cells[i] = scientific_figure_text(column.estimates[i]);
+      }
     }
     align_figures(column.cells);
     if (exponent != 0) column.heading += " /1e" + std::to_string(exponent);

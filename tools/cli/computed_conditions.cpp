@@ -14,6 +14,7 @@ namespace headlab::tools {
 namespace {
 
 ComputedCondition computed_condition(const Condition& condition, const Theory& theory) {
+  if (condition.stack) return {.condition = condition, .result = theory};
   return {.condition = condition,
           .result = theory,
           .indices = condition_indices<Remainder>(condition, {}, theory.plan, theory.figures)};
@@ -56,7 +57,8 @@ std::vector<ComputedCondition> compared_conditions(const RunResult& result,
     set_head_weights(theory, simulated.plan.head_weights);
     computed.push_back(computed_condition(*simulated.condition, theory));
     computed.back().simulated =
-        side_by_side(simulated.estimates, theory.figures, theory.plan.truth);
+        simulated.layers ? side_by_side(*simulated.layers, theory)
+                         : side_by_side(simulated.estimates, theory.figures, theory.plan.truth);
   }
   return computed;
 }

@@ -54,6 +54,10 @@ template IndicesOf<Remainder> condition_indices(const Condition&, const Preparat
 std::vector<ConditionIndices> condition_indices(const RunResult& result) {
   std::vector<ConditionIndices> indices;
   for (const ConditionResult& one : result.conditions) {
+    if (one.layers) {
+      indices.emplace_back();
+      continue;
+    }
     indices.push_back(
         condition_indices<Estimate>(*one.condition, one.found, one.plan, one.estimates));
   }

@@ -62,9 +62,11 @@ std::string figure_text(const Estimate& figure) {
 }
 
 std::string compact_figure_text(const Estimate& figure, int exponent) {
-  const double scale = std::pow(10.0, -exponent);
-  const double value = figure.value * scale;
-  const double mcse = figure.mcse * scale;
+  // In two steps: 10^320 is no number.
+  const double scale = std::pow(10.0, -exponent / 2);
+  const double rest = std::pow(10.0, -exponent - (-exponent / 2));
+  const double value = figure.value * scale * rest;
+  const double mcse = figure.mcse * scale * rest;
   if (std::isnan(value)) return none;
   if (std::isnan(mcse)) return short_number(value) + "(" + none + ")";
   if (mcse == 0) return print("%.6g", value) + "(0)";
@@ -74,6 +76,17 @@ std::string compact_figure_text(const Estimate& figure, int exponent) {
   const int decimals = std::max(1 - exponent_of_two_digits(mcse), 0);
   return print("%.*f", decimals, value) + "(" + print("%.0f", mcse * std::pow(10.0, decimals)) +
          ")";
+}
+
+std::string scientific_figure_text(const Estimate& figure) {
+  const double size = std::fmax(std::abs(figure.value), figure.mcse);
+  if (!(size > 0) || !std::isfinite(size) || (size >= 1e-3 && size < 1e5)) {
+    // One whose error is far below it has no digits to lose.
+    const bool certain = figure.mcse < 1e-6 * size;
+    return compact_figure_text(certain ? Estimate{figure.value, 0} : figure, 0);
+  }
+  const int exponent = static_cast<int>(std::floor(std::log10(size)));
+  return compact_figure_text(figure, exponent) + "e" + std::to_string(exponent);
 }
 
 std::string computed_text(const Remainder& figure) {

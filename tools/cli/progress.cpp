@@ -36,8 +36,8 @@ std::string boxed_bar(const Progress& progress) {
   return "▕" + left(bar(progress.share, width), width) + "▏";
 }
 
-bool has_mse(const Progress& progress) {
-  return !std::isnan(progress.mse.value);
+bool has_estimate(const Progress& progress) {
+  return !std::isnan(progress.estimate.value);
 }
 
 /// Which conditions, for a sweep.
@@ -46,8 +46,8 @@ std::string place(const Progress& progress) {
          std::to_string(progress.conditions);
 }
 
-std::string mse_text(const Progress& progress) {
-  const std::string text = "MSE " + figure_text(progress.mse);
+std::string estimate_text(const Progress& progress) {
+  const std::string text = std::string(progress.figure) + " " + figure_text(progress.estimate);
   if (progress.together == 1) return text;
   return text + " in " + conditions_text(progress.condition, progress.condition, 1);
 }
@@ -68,7 +68,7 @@ std::string progress_bar_line(const Progress& progress, std::size_t width) {
     if (display_width(line) + 2 + display_width(part) <= width) line += "  " + part;
   };
   if (!std::isnan(progress.seconds_left)) add(duration_text(progress.seconds_left) + " left");
-  if (has_mse(progress)) add(mse_text(progress));
+  if (has_estimate(progress)) add(estimate_text(progress));
   add(counts(progress));
   if (!progress.until.empty()) add(progress.until);
   if (display_width(line) > width) line = right(percent(progress), 5);
@@ -80,7 +80,7 @@ std::string progress_log_line(const Progress& progress) {
   if (progress.conditions > 1) line = place(progress) + ", ";
   line += percent(progress) + ", " + counts(progress);
   if (!progress.until.empty()) line += ", " + progress.until;
-  if (has_mse(progress)) line += ", " + mse_text(progress);
+  if (has_estimate(progress)) line += ", " + estimate_text(progress);
   if (!std::isnan(progress.seconds_left)) {
     line += ", " + duration_text(progress.seconds_left) + " left";
   }

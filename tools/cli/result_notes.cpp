@@ -39,19 +39,6 @@ std::string windows_text(const RunResult& result) {
          line(narrow, "fewer than two effective points");
 }
 
-std::string speed_text(const RunResult& result) {
-  double seconds = 0, weights = 0;
-  for (const ConditionResult& one : result.conditions) {
-    seconds += one.seconds;
-    if (std::isfinite(one.weights_per_second)) {
-      weights += one.weights_per_second * one.seconds;
-    }
-  }
-  std::string text = duration_text(seconds);
-  if (seconds > 0) text += ", " + short_number(weights / seconds) + " kernel weights a second";
-  return text + "\n";
-}
-
 /// Heads, queries or both.
 struct Drawn {
   bool heads = false, queries = false;
@@ -145,28 +132,6 @@ std::string precision_text(const RunResult& result) {
   return text;
 }
 
-/// What is subtracted in differences, and what their standard errors are.
-std::string difference_text(const RunResult& result) {
-  if (result.difference_to.empty()) return "";
-  bool paired = false, independent = false, unequal = false;
-  for (const ConditionResult& one : result.conditions) {
-    if (!one.difference || !one.difference->reference) continue;
-    const bool known = !std::isnan(one.difference->terms.mse.value);
-    paired |= one.difference->paired;
-    independent |= known && !one.difference->paired;
-    unequal |= !known;
-  }
-  std::string text = "differences from " + result.difference_to;
-  if (paired && !independent) text += ", paired: both have the same draws";
-  if (independent && !paired) {
-    text += ", not paired: seeds differ, and the variances are added";
-  }
-  if (paired && independent) {
-    text += ", paired where both have the same draws; where seeds differ the variances are added";
-  }
-  return text + (unequal ? "; none for conditions without equally many replicates" : "") + "\n";
-}
-
 /// Stages that no index of subspaces sees.
 std::string indices_text(const RunResult& result) {
   std::vector<std::string> stages;
@@ -182,6 +147,40 @@ std::string indices_text(const RunResult& result) {
 }
 
 }  // namespace
+
+std::string speed_text(const RunResult& result) {
+  double seconds = 0, weights = 0;
+  for (const ConditionResult& one : result.conditions) {
+    seconds += one.seconds;
+    if (std::isfinite(one.weights_per_second)) {
+      weights += one.weights_per_second * one.seconds;
+    }
+  }
+  std::string text = duration_text(seconds);
+  if (seconds > 0) text += ", " + short_number(weights / seconds) + " kernel weights a second";
+  return text + "\n";
+}
+
+std::string difference_text(const RunResult& result) {
+  if (result.difference_to.empty()) return "";
+  bool paired = false, independent = false, unequal = false;
+  for (const ConditionResult& one : result.conditions) {
+    if (!one.difference || !one.difference->reference) continue;
+    const bool known = one.difference->is_known();
+    paired |= one.difference->paired;
+    independent |= known && !one.difference->paired;
+    unequal |= !known;
+  }
+  std::string text = "differences from " + result.difference_to;
+  if (paired && !independent) text += ", paired: both have the same draws";
+  if (independent && !paired) {
+    text += ", not paired: seeds differ, and the variances are added";
+  }
+  if (paired && independent) {
+    text += ", paired where both have the same draws; where seeds differ the variances are added";
+  }
+  return text + (unequal ? "; none for conditions without equally many replicates" : "") + "\n";
+}
 
 std::string result_notes(const RunResult& result, bool compact) {
   return windows_text(result) + bias_text(result) + precision_text(result) +

@@ -13,4 +13,8 @@ namespace headlab::tools {
 /// \param compact  estimates are written 4.6240(64)
 std::string result_notes(const RunResult& result, bool compact);
 
+/// Time and speed of a run, and what its differences are from.
+std::string speed_text(const RunResult& result);
+std::string difference_text(const RunResult& result);
+
 }  // namespace headlab::tools

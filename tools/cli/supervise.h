@@ -38,20 +38,17 @@ auto supervise(Session& session, const RunArguments& arguments, const Show& show
 /// Reads a scenario while signals and --max-time may stop it, with progress on standard error;
 /// throws Stopped, and InvalidInput as read_scenario().
 inline Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
-                                const Session& session, bool quiet, bool simulates = true) {
+                                const Session& session, bool quiet, ReadHooks hooks = {}) {
   ProgressDisplay display = ProgressDisplay::on_standard_error(quiet);
   const Stopwatch watch;
   double next = 0.1;
-  return read_scenario_argument(
-      file, sets,
-      {.stop = session.stop_hook(),
-       .report =
-           [&](double share) {
-             if (watch.seconds() < next) return;
-             next = watch.seconds() + 0.1;
-             show_stage(display, {.stage = "reading conditions", .share = share}, watch.seconds());
-           },
-       .simulates = simulates});
+  hooks.stop = session.stop_hook();
+  hooks.report = [&](double share) {
+    if (watch.seconds() < next) return;
+    next = watch.seconds() + 0.1;
+    show_stage(display, {.stage = "reading conditions", .share = share}, watch.seconds());
+  };
+  return read_scenario_argument(file, sets, hooks);
 }
 
 /// Says on standard error why a computation ended early, and `what` that means.

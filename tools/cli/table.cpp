@@ -15,8 +15,10 @@
 #include "engine/scenario/setup_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/layer_table.h"
 #include "tools/cli/mechanism_text.h"
 #include "tools/cli/result_notes.h"
+#include "tools/cli/swept_columns.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
@@ -55,12 +57,6 @@ std::string replicates_text(const ConditionResult& one) {
   return done + " of " + std::to_string(one.condition->replicates);
 }
 
-const Condition& condition_of(const ConditionResult& one) {
-  return *one.condition;
-}
-const Condition& condition_of(const ComputedCondition& computed) {
-  return computed.condition;
-}
 const Plan& plan_of(const ConditionResult& one) {
   return one.plan;
 }
@@ -244,24 +240,6 @@ std::string single_table(const Condition& condition, const ErrorTerms<Number>& t
   text += "\n" + figures_table(terms);
   if (!indices.empty()) text += "\n" + indices_table(indices);
   return text;
-}
-
-/// The last part of a dotted key where that names one swept key only, else the whole key.
-std::string heading_of(const std::string& key, const std::vector<std::string>& keys) {
-  auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
-  const auto same = std::count_if(
-      keys.begin(), keys.end(), [&](const std::string& other) { return last(other) == last(key); });
-  return same == 1 ? last(key) : key;
-}
-
-/// A column for each swept key.
-template <class Result>
-void add_swept(const Scenario& scenario, const std::vector<Result>& conditions, Columns& columns) {
-  for (std::size_t s = 0; s < scenario.swept.size(); ++s) {
-    std::vector<std::string> values;
-    for (const Result& one : conditions) values.push_back(condition_of(one).swept.at(s));
-    columns.add_key(heading_of(scenario.swept[s], scenario.swept), values, true);
-  }
 }
 
 /// The chordal index of each condition, where heads were learned: how far they came.
@@ -463,6 +441,7 @@ std::string comparison_of_many(const Scenario& scenario,
 
 std::string result_table(const Scenario& scenario, const RunResult& result,
                          const std::vector<ConditionIndices>& indices) {
+  if (scenario.conditions.front().stack) return layer_table(scenario, result);
   std::string text =
       scenario.conditions.empty() ? "" : one_line(scenario.conditions.front().name) + "\n";
   text += sentences(header(scenario, result)) + "\n";
@@ -482,6 +461,7 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
 }
 
 std::string theory_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
+  if (scenario.conditions.front().stack) return layer_theory_table(scenario, theory);
   std::string text = one_line(scenario.conditions.front().name) + "\n" +
                      sentences(heads_line(scenario, theory)) +
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
@@ -494,6 +474,7 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
 
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory) {
+  if (scenario.conditions.front().stack) return layer_comparison_table(scenario, theory);
   const bool one = scenario.swept.empty() && theory.size() == 1;
   return (one ? comparison_of_one(theory.front().simulated)
               : comparison_of_many(scenario, theory)) +

@@ -284,7 +284,7 @@ Progress some_progress() {
           .total = 1000,
           .share = 0.999,
           .seconds_left = 75,
-          .mse = {0.1234, 0.0012}};
+          .estimate = {0.1234, 0.0012}};
 }
 
 TEST(Progress, DrawsABarThatFits) {
@@ -343,7 +343,7 @@ TEST(Progress, WritesALineEveryTenSecondsToALog) {
   }
   EXPECT_EQ(spoke, (std::vector<double>{10, 20, 30}));
   out.str("");
-  progress.mse = {};
+  progress.estimate = {};
   progress.seconds_left = undefined;
   show_run(display, progress, 50);
   EXPECT_EQ(out.str(), "headlab: condition #1 of 4, 99 %, 999 of 1000 replicates\n");

@@ -2,11 +2,15 @@
 #include "validation/difference/pairing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/moments/estimates.h"
+#include "engine/moments/layer_estimates.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/results/stored_figures.h"
 
@@ -87,6 +91,12 @@ std::string at_query(const std::string& name, std::size_t query) {
 
 using Errors = std::map<std::string, double>;
 
+/// Tokens of a study of depth.
+std::uint64_t tokens_of(const StoredCondition& stored) {
+  const auto parameters = nlohmann::json::parse(stored.parameters);
+  return parameters.at("tokens").at("n").get<std::uint64_t>();
+}
+
 /// Adds the errors of what both have; of averages where `averages`, else of figures at `query`.
 void add_errors(const Samples& a, const Samples& b, const std::vector<double>& counts,
                 bool averages, std::size_t query, Errors& errors) {
@@ -99,6 +109,29 @@ void add_errors(const Samples& a, const Samples& b, const std::vector<double>& c
     if (found == others.end()) return;
     errors[at_query(name, query)] = (one - *found->second).figure(counts).mcse;
   });
+}
+
+/// Errors of the metrics of layers that both have.
+std::optional<Errors> errors_of_layers(const StoredCondition& stored_a,
+                                       const StoredCondition& stored_b) {
+  if (stored_b.layout.mode != MomentMode::separate) return std::nullopt;
+  const MomentTree tree_a(stored_a.layout, stored_a.nodes), tree_b(stored_b.layout, stored_b.nodes);
+  const std::vector<double> counts = counts_of_layers(tree_a).node_counts;
+  if (counts != counts_of_layers(tree_b).node_counts) return std::nullopt;
+  const std::uint64_t n = tokens_of(stored_a);
+  if (n != tokens_of(stored_b)) return std::nullopt;
+  const LayersOf<Jackknifed> a = jackknifed_layers(tree_a, n), b = jackknifed_layers(tree_b, n);
+  Errors errors;
+  for (std::size_t l = 0; l < std::min(a.rows.size(), b.rows.size()); ++l) {
+    const auto& left = a.rows[l].metrics;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const Jackknifed difference = b.rows[l].metrics[i] - left[i];
+      if (difference.leave_one_out.empty() || std::isnan(difference.value)) continue;
+      errors["layers[" + std::to_string(l) + "]." + layer_metric_descriptions()[i].name] =
+          difference.figure(counts).mcse;
+    }
+  }
+  return errors;
 }
 
 }  // namespace
@@ -124,6 +157,7 @@ std::uint64_t jackknife_node_count(std::uint64_t replicates, bool per_draw) {
 
 std::optional<Errors> paired_errors(StoredCondition stored_a, StoredCondition stored_b) {
   if (stored_a.layout.per_draw != stored_b.layout.per_draw) return std::nullopt;
+  if (stored_a.layout.mode == MomentMode::separate) return errors_of_layers(stored_a, stored_b);
   if (stored_a.layout.per_draw) {
     const JackknifedEstimates of_a = figures_of_draws(stored_a), of_b = figures_of_draws(stored_b);
     if (of_a.node_counts != of_b.node_counts || of_a.mse.leave_one_out.empty()) {

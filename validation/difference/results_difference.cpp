@@ -178,9 +178,12 @@ double exact_rounding(double a, double b) {
 
 /// Degrees of freedom of sqrt(a^2 + b^2) (Welch 1947, Satterthwaite 1946).
 double joint_df(double a, double df_a, double b, double df_b) {
-  const double va = a * a, vb = b * b;
+  // Relative to the larger one: fourth powers of small errors underflow.
+  const double larger = std::max(a, b);
+  if (!(larger > 0)) return std::min(df_a, df_b);
+  const double va = a / larger * (a / larger), vb = b / larger * (b / larger);
   const double sum = va + vb;
-  return sum > 0 ? sum * sum / (va * va / df_a + vb * vb / df_b) : std::min(df_a, df_b);
+  return sum * sum / (va * va / df_a + vb * vb / df_b);
 }
 
 double nodes_df(const StoredFigures& stored) {

@@ -92,6 +92,29 @@ void keep_larger(ComparedFigure& largest, ComparedFigure candidate) {
 
 }  // namespace
 
+SideBySide side_by_side(const LayerEstimates& simulated, const TheoryResult& computed) {
+  SideBySide both;
+  ComparedFigure largest;
+  for (std::size_t l = 0; l < simulated.rows.size(); ++l) {
+    for (const std::size_t i : computed.listed) {
+      const Remainder& closed = computed.layers.rows.at(l).metrics[i];
+      const Estimate& estimate = simulated.rows[l].metrics[i];
+      if (std::isnan(closed.value) && std::isnan(estimate.value)) continue;
+      ComparedFigure figure =
+          compared("layers[" + std::to_string(l) + "]." + layer_metric_descriptions()[i].name,
+                   estimate, closed, 0);
+      if (computed.source == "bound") {
+        figure.z_scale = std::numeric_limits<double>::quiet_NaN();
+        figure.z = std::numeric_limits<double>::quiet_NaN();
+      }
+      keep_larger(largest, figure);
+      both.figures.push_back(std::move(figure));
+    }
+  }
+  if (!std::isnan(largest.z)) both.largest.push_back(largest);
+  return both;
+}
+
 SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Remainder>& computed,
                         const std::vector<double>& truth) {
   SideBySide both;

@@ -21,4 +21,7 @@ namespace headlab {
 SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Remainder>& computed,
                         const std::vector<double>& truth);
 
+/// The same of a study of depth, layer by layer: "layers[3].entropy". Bounds have no z.
+SideBySide side_by_side(const LayerEstimates& simulated, const TheoryResult& computed);
+
 }  // namespace headlab

@@ -15,6 +15,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "kernels/parallel_for.h"
+#include "validation/theory/depth/stack_theory.h"
 #include "validation/theory/exact/conditional.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/mechanisms/first_order_tokens.h"
@@ -224,6 +225,14 @@ void require_given_heads(const Condition& condition) {
 
 Theory compute_theory(const Condition& condition, TheorySource source, int threads,
                       const Preparation& found) {
+  if (condition.stack) {
+    if (source == TheorySource::first_order) {
+      reject(condition, "layers", "have no form of first order in 1/n - use --source exact");
+    }
+    Theory theory;
+    static_cast<TheoryResult&>(theory) = stack_theory(condition);
+    return theory;
+  }
   const auto start = std::chrono::steady_clock::now();
   require_given_heads(condition);
   const bool optimal = std::holds_alternative<OptimalWeights>(condition.weights);
@@ -277,6 +286,7 @@ void require_exact(const Condition& condition) {
 }
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {
+  if (theory.plan.stack) return;
   theory.plan.head_weights = head_weights;
   theory.figures = figures_of(theory);
 }

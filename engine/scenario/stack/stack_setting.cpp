@@ -81,7 +81,7 @@ class StackReader {
   StackReader(const Value& root, DataFiles& files) : root_(root, ""), files_(files) {}
 
   StackSetting read() {
-    root_.allow({"scenario", "tokens", "heads", "layers", "run", "sweep"});
+    root_.allow({"scenario", "tokens", "heads", "layers", "run", "sweep", "claim"});
     read_tokens();
     read_run();
     read_heads();
@@ -434,6 +434,21 @@ bool is_study_of_depth(const Value& root) {
 
 StackSetting read_stack_setting(const Value& root, DataFiles& files) {
   return StackReader(root, files).read();
+}
+
+StackBytes stack_bytes(const StackSetting& s) {
+  // No factor is above 2^16 or so, and no sum of products near 2^64.
+  const std::uint64_t n = s.n;
+  const auto d = static_cast<std::uint64_t>(dimension_of(s.design));
+  const auto heads = static_cast<std::uint64_t>(s.heads);
+  StackBytes all;
+  if (std::holds_alternative<SimplexTokens>(s.design)) all.tokens = 8 * (2 * n * n + 2 * n * d + d * d);
+  if (std::holds_alternative<GivenTokens>(s.design)) all.tokens = 8 * n * d;
+  if (std::holds_alternative<FixedAttention>(s.kernel)) all.tokens += 8 * heads * n * n;
+  const bool drawn = std::holds_alternative<GaussianMapsLaw>(s.maps) ||
+                     std::holds_alternative<PrunedMaps>(s.maps);
+  if (!drawn) all.maps = 8 * 2 * heads * d * d;
+  return all;
 }
 
 Plan make_stack_plan(const StackSetting& s) {

@@ -48,6 +48,14 @@ bool is_study_of_depth(const Value& root);
 /// which key, what is wrong and what is allowed.
 StackSetting read_stack_setting(const Value& root, DataFiles& files);
 
+/// What the plan of a setting takes, and to make it [bytes], 2^64 - 1 where it does not fit in 64
+/// bits: tokens by their number, maps by the heads.
+struct StackBytes {
+  std::uint64_t tokens = 0;
+  std::uint64_t maps = 0;
+};
+StackBytes stack_bytes(const StackSetting& setting);
+
 /// Its plan, ready for a backend.
 Plan make_stack_plan(const StackSetting& setting);
 

@@ -105,7 +105,7 @@ TEST(stack_setting, simulates_to_the_known_expectations) {
       for (std::size_t m = 0; m < names.size(); ++m) {
         const json& expected = known["expected"]["layers"][l];
         if (!expected.contains(names[m].name)) continue;
-        const Estimate got = e.estimate(l, m);
+        const Estimate got = e.rows[l].metrics[m];
         const double z = (got.value - expected[names[m].name].get<double>()) / got.mcse;
         EXPECT_LE(std::abs(z), 4.5) << names[m].name;
         squares += z * z;

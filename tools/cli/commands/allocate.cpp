@@ -252,7 +252,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     }
   }
   const Scenario scenario = read_supervised(arguments.run.scenario, all_sets(arguments.run),
-                                            session, arguments.run.quiet);
+                                            session, arguments.run.quiet, {.depth = false});
   if (arguments.run.report) {
     require_report_writable("--report", *arguments.run.report, scenario.inputs);
   }

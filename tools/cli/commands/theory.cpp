@@ -42,7 +42,7 @@ ExitCode command_theory(const TheoryArguments& arguments) {
   Session session;
   session.stop = stop_on_signals();
   const Scenario scenario =
-      read_supervised(arguments.scenario, arguments.sets, session, false, false);
+      read_supervised(arguments.scenario, arguments.sets, session, false, {.simulates = false});
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
     require_json_writable(*arguments.json, scenario.inputs);

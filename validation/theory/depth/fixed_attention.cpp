@@ -20,7 +20,7 @@ void require_fixed(bool holds, const char* message) {
   if (!holds) throw InvalidInput(std::string("fixed attention: ") + message);
 }
 
-void require_valid(const TokenGram& tokens, const FixedAttention& stack) {
+void require_valid(const TokenGram& tokens, const FixedAttentionStack& stack) {
   const Index n = tokens.residual.rows();
   require_fixed(n >= 1 && tokens.residual.cols() == n && tokens.cross.size() == n,
                 "the Gram matrix of the tokens must be square");
@@ -108,7 +108,7 @@ TokenGram independent_token_gram(int n, double squared_mean, double variance) {
   return {squared_mean + variance / n, VectorXd::Zero(n), variance * centre};
 }
 
-MatrixXd uniform_attention(int n, bool causal) {
+MatrixXd uniform_weights(int n, bool causal) {
   require_fixed(n >= 1, "n must be at least 1");
   if (!causal) return MatrixXd::Constant(n, n, 1.0 / n);
   MatrixXd a = MatrixXd::Zero(n, n);
@@ -117,7 +117,7 @@ MatrixXd uniform_attention(int n, bool causal) {
 }
 
 std::vector<ExpectedEnergies> fixed_attention_energies(const TokenGram& tokens,
-                                                       const FixedAttention& stack) {
+                                                       const FixedAttentionStack& stack) {
   require_valid(tokens, stack);
   std::vector<SplitAttention> heads;
   if (stack.averaged) {
@@ -152,7 +152,7 @@ std::vector<ExpectedEnergies> fixed_attention_energies(const TokenGram& tokens,
   return layers;
 }
 
-double disagreement_of_heads(const TokenGram& tokens, const FixedAttention& stack) {
+double disagreement_of_heads(const TokenGram& tokens, const FixedAttentionStack& stack) {
   require_valid(tokens, stack);
   const MatrixXd mean = mean_attention(stack.attention);
   double sum = 0;

@@ -38,7 +38,7 @@ TokenGram token_gram(const Eigen::MatrixXd& tokens);
 TokenGram independent_token_gram(int n, double squared_mean, double variance);
 
 /// The stack.
-struct FixedAttention {
+struct FixedAttentionStack {
   Matrices attention;  ///< A_h [H] of [n][n]
   bool averaged = false;
   double value = 1;  ///< v
@@ -48,15 +48,15 @@ struct FixedAttention {
 };
 
 /// The attention of kernel `uniform`: 1/n, or 1/i on keys 1 to i of row i. \param n >= 1
-Eigen::MatrixXd uniform_attention(int n, bool causal);
+Eigen::MatrixXd uniform_weights(int n, bool causal);
 
 /// Computes layers 0 to L. Throws InvalidInput where shapes differ, rows of attention have a
 /// negative element or do not sum to one within 1e-9, or a number is out of its range.
 std::vector<ExpectedEnergies> fixed_attention_energies(const TokenGram& tokens,
-                                                       const FixedAttention& stack);
+                                                       const FixedAttentionStack& stack);
 
 /// Computes b^2 v mean_h |C (A_h - Abar) X|_F^2, what a layer with a value map for each head keeps
 /// of E|R'|^2 and one with averaged heads loses. Throws as fixed_attention_energies.
-double disagreement_of_heads(const TokenGram& tokens, const FixedAttention& stack);
+double disagreement_of_heads(const TokenGram& tokens, const FixedAttentionStack& stack);
 
 }  // namespace headlab

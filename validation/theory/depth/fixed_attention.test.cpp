@@ -21,7 +21,7 @@ using nlohmann::json;
 
 struct Given {
   TokenGram tokens;
-  FixedAttention stack;
+  FixedAttentionStack stack;
 };
 
 Given given(const json& scenario) {
@@ -49,7 +49,7 @@ bool agrees(const std::vector<ExpectedEnergies>& layers, const json& expected) {
   return true;
 }
 
-TEST(FixedAttention, AgreesWithTheKnownAnswers) {
+TEST(FixedAttentionStack, AgreesWithTheKnownAnswers) {
   for (const json& known : depth_cases("fixed_attention")) {
     Given all = given(known["scenario"]);
     const json& expected = known["expected"]["layers"];
@@ -63,7 +63,7 @@ TEST(FixedAttention, AgreesWithTheKnownAnswers) {
   }
 }
 
-TEST(FixedAttention, KeepsDigitsThatTheGramMatrixLoses) {
+TEST(FixedAttentionStack, KeepsDigitsThatTheGramMatrixLoses) {
   // Two tokens and A = 1a^T + delta C: the residual is multiplied by delta in each layer. The trace
   // of C G would be rounding after two.
   const double delta = 1e-9;
@@ -84,30 +84,30 @@ TEST(FixedAttention, KeepsDigitsThatTheGramMatrixLoses) {
   EXPECT_EQ(layers[100].residual_share_of_means(), 0);
 }
 
-TEST(FixedAttention, GrowsWithoutOverflow) {
+TEST(FixedAttentionStack, GrowsWithoutOverflow) {
   const auto layers = fixed_attention_energies(
       independent_token_gram(4, 0, 3),
-      {.attention = {uniform_attention(4, false)}, .skip = 1, .layers = 4096});
+      {.attention = {uniform_weights(4, false)}, .skip = 1, .layers = 4096});
   // The residual stays, the mean doubles: E|m_0|^2 = 3/4.
   EXPECT_NEAR(layers.back().log_mean_squared, std::log(0.75) + 4096 * std::log(2.0), 1e-9);
   EXPECT_NEAR(layers.back().residual_squared(), 9, 1e-9);
 }
 
-TEST(FixedAttention, UniformAttentionLeavesTheMeanAlone) {
+TEST(FixedAttentionStack, UniformAttentionLeavesTheMeanAlone) {
   MatrixXd x(3, 1);
   x << 1, 2, 6;
   const auto layers = fixed_attention_energies(
-      token_gram(x), {.attention = {uniform_attention(3, false)}, .value = 2, .layers = 2});
+      token_gram(x), {.attention = {uniform_weights(3, false)}, .value = 2, .layers = 2});
   EXPECT_NEAR(layers[1].mean_squared(), 18, 1e-13);
   EXPECT_LT(layers[1].residual_squared(), 1e-28);
   // Causal: rows (1), (1, 2)/2, (1, 2, 6)/3 of the tokens.
   const auto causal = fixed_attention_energies(
-      token_gram(x), {.attention = {uniform_attention(3, true)}, .layers = 1});
+      token_gram(x), {.attention = {uniform_weights(3, true)}, .layers = 1});
   EXPECT_NEAR(causal[1].mean_squared(), std::pow(5.5 / 3, 2), 1e-14);
   EXPECT_NEAR(causal[1].residual_squared(), 1 + 2.25 + 9 - 5.5 * 5.5 / 3, 1e-14);
 }
 
-TEST(FixedAttention, SeparateValueMapsKeepTheDisagreementOfHeads) {
+TEST(FixedAttentionStack, SeparateValueMapsKeepTheDisagreementOfHeads) {
   Given all = given(depth_cases("fixed_attention").at(0)["scenario"]);
   all.stack.layers = 1;
   all.stack.averaged = false;
@@ -121,7 +121,7 @@ TEST(FixedAttention, SeparateValueMapsKeepTheDisagreementOfHeads) {
   EXPECT_NEAR(disagreement_of_heads(all.tokens, all.stack), 0, 1e-28);
 }
 
-TEST(FixedAttention, HasGramMatricesOfRandomTokens) {
+TEST(FixedAttentionStack, HasGramMatricesOfRandomTokens) {
   // n = 3 tokens with E x = (1, 2), Cov = diag(3, 4).
   const TokenGram tokens = independent_token_gram(3, 5, 7);
   EXPECT_NEAR(tokens.mean_squared, 5 + 7.0 / 3, 1e-15);
@@ -129,9 +129,9 @@ TEST(FixedAttention, HasGramMatricesOfRandomTokens) {
   EXPECT_NEAR(tokens.residual(0, 1), -7.0 / 3, 1e-14);
 }
 
-TEST(FixedAttention, RefusesWhatIsOutOfRange) {
+TEST(FixedAttentionStack, RefusesWhatIsOutOfRange) {
   const TokenGram tokens = independent_token_gram(2, 0, 1);
-  const MatrixXd a = uniform_attention(2, false);
+  const MatrixXd a = uniform_weights(2, false);
   EXPECT_NO_THROW(fixed_attention_energies(tokens, {.attention = {a}}));
   MatrixXd wrong = a;
   wrong(0, 0) = 0.6;
@@ -140,14 +140,14 @@ TEST(FixedAttention, RefusesWhatIsOutOfRange) {
   MatrixXd nan = a;
   nan(1, 1) = std::numeric_limits<double>::quiet_NaN();
   const std::vector<Matrices> heads = {
-      {}, {wrong}, {a, negative}, {nan}, {uniform_attention(3, false)}};
+      {}, {wrong}, {a, negative}, {nan}, {uniform_weights(3, false)}};
   for (const Matrices& attention : heads) {
     EXPECT_THROW(fixed_attention_energies(tokens, {.attention = attention}), InvalidInput);
   }
   EXPECT_THROW(fixed_attention_energies(tokens, {.attention = {a}, .value = -1}), InvalidInput);
   EXPECT_THROW(fixed_attention_energies(tokens, {.attention = {a}, .layers = -1}), InvalidInput);
   EXPECT_THROW(independent_token_gram(0, 0, 1), InvalidInput);
-  EXPECT_THROW(uniform_attention(0, true), InvalidInput);
+  EXPECT_THROW(uniform_weights(0, true), InvalidInput);
 }
 
 }  // namespace

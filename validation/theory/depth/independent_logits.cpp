@@ -63,7 +63,7 @@ WeightMoments softmax_weight_moments(int n, double sd, double correlation) {
   return {one.square, product_moment(n, sd, correlation)};
 }
 
-double residual_kept(const IndependentLogits& stack) {
+double residual_kept(const IndependentLogitsStack& stack) {
   require_logits(stack.heads >= 1, "there must be a head");
   const bool correlated = stack.averaged && stack.heads > 1;
   const WeightMoments w =
@@ -76,7 +76,7 @@ double residual_kept(const IndependentLogits& stack) {
 
 std::vector<ExpectedEnergies> independent_logits_energies(double residual_squared,
                                                           double mean_squared,
-                                                          const IndependentLogits& stack) {
+                                                          const IndependentLogitsStack& stack) {
   require_logits(std::isfinite(residual_squared) && residual_squared >= 0 &&
                      std::isfinite(mean_squared) && mean_squared >= 0,
                  "energies of tokens must be finite and not negative");

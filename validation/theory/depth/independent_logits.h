@@ -31,7 +31,7 @@ struct WeightMoments {
 WeightMoments softmax_weight_moments(int n, double sd, double correlation = 0);
 
 /// The stack.
-struct IndependentLogits {
+struct IndependentLogitsStack {
   int n = 1;
   int heads = 1;
   double sd = 1;           ///< sigma
@@ -45,13 +45,13 @@ struct IndependentLogits {
 
 /// Computes kappa, what a layer without skip leaves of E|R|^2 at v = 1. Throws as
 /// softmax_weight_moments.
-double residual_kept(const IndependentLogits& stack);
+double residual_kept(const IndependentLogitsStack& stack);
 
 /// Computes layers 0 to L from E|R|^2 and E|m|^2 of the tokens. Throws InvalidInput where a number
 /// is out of its range, and as softmax_weight_moments.
 std::vector<ExpectedEnergies> independent_logits_energies(double residual_squared,
                                                           double mean_squared,
-                                                          const IndependentLogits& stack);
+                                                          const IndependentLogitsStack& stack);
 
 /// Computes the variance of a logit in layer l = 1, 2, .. with memory a of logits that are redrawn
 /// in each layer: sigma^2 (a^(2k) + (1-a)/(1+a) (1 - a^(2k))), k = l - 1. It falls to sigma^2

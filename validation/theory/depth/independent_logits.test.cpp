@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-IndependentLogits logits_stack(const json& scenario) {
+IndependentLogitsStack logits_stack(const json& scenario) {
   return {.n = scenario["tokens"]["n"],
           .heads = scenario["heads"]["count"],
           .sd = scenario["heads"]["kernel"]["sd"],
@@ -30,7 +30,7 @@ IndependentLogits logits_stack(const json& scenario) {
 
 /// Energies of tokens N(0, I_d): E|R|^2 = (n - 1) d, E|m|^2 = d/n.
 std::vector<ExpectedEnergies> normal_token_energies(const json& scenario,
-                                                    const IndependentLogits& stack) {
+                                                    const IndependentLogitsStack& stack) {
   const double d = scenario["tokens"]["design"]["dim"];
   return independent_logits_energies((stack.n - 1) * d, d / stack.n, stack);
 }
@@ -48,10 +48,10 @@ bool energies_agree(const std::vector<ExpectedEnergies>& layers, const json& exp
   return true;
 }
 
-TEST(IndependentLogits, AgreeWithTheKnownAnswers) {
+TEST(IndependentLogitsStack, AgreeWithTheKnownAnswers) {
   for (const json& known : depth_cases("independent_logits")) {
     const json& expected = known["expected"];
-    IndependentLogits stack = logits_stack(known["scenario"]);
+    IndependentLogitsStack stack = logits_stack(known["scenario"]);
     EXPECT_TRUE(energies_agree(normal_token_energies(known["scenario"], stack), expected["layers"]))
         << known["scenario"];
     const double square = softmax_weight_moments(stack.n, stack.sd).square;
@@ -68,7 +68,7 @@ TEST(IndependentLogits, AgreeWithTheKnownAnswers) {
   }
 }
 
-TEST(IndependentLogits, WeightMomentsAreThoseOfDraws) {
+TEST(IndependentLogitsStack, WeightMomentsAreThoseOfDraws) {
   constexpr int n = 12, replicates = 20000;
   constexpr double sd = 1.5, correlation = 0.6;
   std::mt19937_64 random(11);
@@ -105,7 +105,7 @@ TEST(IndependentLogits, WeightMomentsAreThoseOfDraws) {
   EXPECT_FALSE(agrees(w.square, 1));
 }
 
-TEST(IndependentLogits, MomentsHaveTheirLimits) {
+TEST(IndependentLogitsStack, MomentsHaveTheirLimits) {
   const WeightMoments flat = softmax_weight_moments(16, 0, 0.5);
   EXPECT_EQ(flat.square, 1.0 / 16);
   EXPECT_EQ(flat.product, 1.0 / 16);
@@ -123,8 +123,8 @@ TEST(IndependentLogits, MomentsHaveTheirLimits) {
   EXPECT_NEAR(softmax_weight_moments(64, 100).square, condensed_squared_weights(64, 100), 0.02);
 }
 
-TEST(IndependentLogits, SkipAndMemoryHaveTheFactorsOfTheTheorems) {
-  const IndependentLogits stack = {.n = 16, .sd = 1.5};
+TEST(IndependentLogitsStack, SkipAndMemoryHaveTheFactorsOfTheTheorems) {
+  const IndependentLogitsStack stack = {.n = 16, .sd = 1.5};
   const double kept = residual_kept(stack);
   EXPECT_NEAR(kept, 0.1578, 5e-5);
   EXPECT_NEAR((1 + kept) / 2, 0.579, 5e-4);
@@ -132,7 +132,7 @@ TEST(IndependentLogits, SkipAndMemoryHaveTheFactorsOfTheTheorems) {
   EXPECT_NEAR(residual_kept({.n = 16, .sd = remembered}), 0.0513, 5e-5);
 }
 
-TEST(IndependentLogits, VarianceWithMemoryIsThatOfTheMixture) {
+TEST(IndependentLogitsStack, VarianceWithMemoryIsThatOfTheMixture) {
   for (const double a : {0.0, 0.3, 0.9, 1.0}) {
     double variance = 4;
     for (int l = 1; l <= 6; ++l) {
@@ -144,7 +144,7 @@ TEST(IndependentLogits, VarianceWithMemoryIsThatOfTheMixture) {
   EXPECT_THROW(remembered_logit_variance(1, 0.5, 0), InvalidInput);
 }
 
-TEST(IndependentLogits, StayFiniteThroughThousandsOfLayers) {
+TEST(IndependentLogitsStack, StayFiniteThroughThousandsOfLayers) {
   for (const double skip : {0.0, 1.0}) {
     const auto last = independent_logits_energies(
                           1, 0, {.n = 8, .heads = 2, .sd = 1, .skip = skip, .layers = 4096})
@@ -160,7 +160,7 @@ TEST(IndependentLogits, StayFiniteThroughThousandsOfLayers) {
   EXPECT_EQ(independent_logits_energies(0, 0, {.n = 4}).back().mean_squared(), 0);
 }
 
-TEST(IndependentLogits, RefuseWhatIsOutOfRange) {
+TEST(IndependentLogitsStack, RefuseWhatIsOutOfRange) {
   EXPECT_THROW(softmax_weight_moments(0, 1), InvalidInput);
   EXPECT_THROW(softmax_weight_moments(4, -1), InvalidInput);
   EXPECT_THROW(softmax_weight_moments(4, std::nan("")), InvalidInput);
