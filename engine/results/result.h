@@ -25,12 +25,12 @@ struct ConditionResult {
   Plan plan;
   MomentTree tree;
   ConditionEstimates estimates;  ///< of a study of depth replicates and nodes alone
-  std::shared_ptr<const LayerEstimates> layers = {};  ///< of a study of depth, else null
   /// Of the simulation loop, earlier runs with it. Where conditions were simulated together it is
   /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
   double weights_per_second = 0;  ///< replicates x weights_of_replicate(plan) / seconds
   std::optional<ConditionDifference> difference = {};  ///< where differences were asked for
+  std::shared_ptr<const LayerEstimates> layers = {};  ///< of a study of depth, else null
 };
 
 struct RunResult {
