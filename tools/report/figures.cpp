@@ -15,6 +15,7 @@ struct PictureEntry {
 /// In the order of the page.
 const std::vector<PictureEntry>& figure_entries() {
   static const std::vector<PictureEntry> all = {
+      {{SourceKind::run, SourceKind::theory}, layers_figures},
       {{SourceKind::run, SourceKind::theory}, components_figures},
       {{SourceKind::run}, difference_figures},
       {{SourceKind::run, SourceKind::theory}, decomposition_figures},

@@ -10,6 +10,7 @@
 namespace headlab::tools {
 
 // Of a run or of closed forms.
+std::vector<Picture> layers_figures(const Source& source);
 std::vector<Picture> components_figures(const Source& source);
 std::vector<Picture> difference_figures(const Source& source);
 std::vector<Picture> decomposition_figures(const Source& source);

@@ -21,6 +21,18 @@ std::string element(const char* name, const Attributes& attributes, std::string_
 std::string element(const char* name, std::string_view content);
 std::string empty_element(const char* name, const Attributes& attributes);
 
+/// A definition list of names with content that is markup.
+class DefinitionList {
+ public:
+  void add(const std::string& name, const std::string& html) {
+    if (!html.empty()) text_ += element("dt", escaped(name)) + element("dd", html) + "\n";
+  }
+  std::string html() const { return text_.empty() ? "" : element("dl", "\n" + text_) + "\n"; }
+
+ private:
+  std::string text_;
+};
+
 /// A table with a heading row; the first cell of a row is its heading. Cells are plain text.
 struct Table {
   std::string caption = {};

@@ -82,7 +82,7 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
     const ResultsReader reader(root);
     for (const std::size_t number : precision_conditions(source.conditions)) {
       const StoredCondition stored = reader.read(number);
-      if (stored.nodes.empty()) continue;
+      if (stored.nodes.empty() || stored.layout.mode == MomentMode::separate) continue;
       source.precision.push_back({number, mse_by_replicates(MomentTree(stored.layout, stored.nodes),
                                                             stored.head_weights, stored.truth)});
     }
@@ -171,7 +171,7 @@ Source source_of_run(const Scenario& scenario, const RunResult& result,
   source.scenario_text = scenario.text;
   for (const std::size_t number : precision_conditions(source.conditions)) {
     const ConditionResult& one = result.conditions.at(number);
-    if (one.tree.count() == 0) continue;
+    if (one.tree.count() == 0 || one.layers) continue;
     source.precision.push_back(
         {number, mse_by_replicates(one.tree, one.plan.head_weights, one.plan.truth)});
   }

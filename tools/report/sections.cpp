@@ -7,6 +7,7 @@
 
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
+#include "tools/report/depth_sections.h"
 #include "tools/report/law_formulas.h"
 #include "tools/report/markup.h"
 #include "tools/report/mathml.h"
@@ -24,18 +25,6 @@ constexpr std::size_t max_values = 8;       ///< of a swept parameter that are l
 std::string paragraph(const std::string& text) {
   return element("p", escaped(text)) + "\n";
 }
-
-/// A definition list of names with content that is markup.
-class DefinitionList {
- public:
-  void add(const std::string& name, const std::string& html) {
-    if (!html.empty()) text_ += element("dt", escaped(name)) + element("dd", html) + "\n";
-  }
-  std::string html() const { return text_.empty() ? "" : element("dl", "\n" + text_) + "\n"; }
-
- private:
-  std::string text_;
-};
 
 const Json& parameter(const Json& condition, std::initializer_list<const char*> path) {
   const Json* at = &member(condition, "parameters");
@@ -376,7 +365,7 @@ std::vector<Section> sections_before_figures(const Source& source) {
     case SourceKind::heads:
       return head_sections(source);
     default:
-      return run_sections(source);
+      return is_study_of_depth(source) ? depth_sections(source) : run_sections(source);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/resolved_scenario.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/stack/stack_setting.h"
 #include "engine/scenario/sweep.h"
 #include "kernels/parameter.h"
 
@@ -30,6 +31,10 @@ inline void require(bool holds, const char* what) {
 }
 
 inline bool is_small(const Condition& condition) {
+  if (condition.stack) {
+    const StackBytes all = stack_bytes(*condition.stack);
+    return static_cast<double>(all.tokens + all.maps) <= 8 * max_numbers;
+  }
   const Sizes sizes = sizes_of(condition);
   const double d = sizes.d;
   return d * d <= max_numbers && d * sizes.heads * sizes.k <= max_numbers &&
@@ -50,6 +55,8 @@ inline bool plan_small(const Condition& condition, std::string& sum) {
   if (!is_small(condition) || learns_heads_once(condition)) return false;
   try {
     const Plan plan = make_plan(condition, prepared(condition));
+    sum = plan_sha256(plan);
+    if (plan.stack) return true;
     const auto numbers =
         static_cast<std::size_t>(plan.heads) * static_cast<std::size_t>(plan.d * plan.k);
     require(plan.projections.size() == numbers, "projections do not fit the sizes");
@@ -57,7 +64,6 @@ inline bool plan_small(const Condition& condition, std::string& sum) {
     require(plan.mechanism.seen.empty() ||
                 plan.mechanism.seen.size() == static_cast<std::size_t>(plan.heads),
             "some heads see nothing");
-    sum = plan_sha256(plan);
     return true;
   } catch (const ParameterError&) {
     return false;  // of subspaces and weights: rejected by name as InvalidInput is

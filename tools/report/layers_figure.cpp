@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Metrics of a stack, layer by layer.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/moments/layer_estimates.h"
+#include "tools/report/figures.h"
+#include "tools/report/sweep.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr std::size_t most_series = colors;
+constexpr double band_errors = 2;
+constexpr double panel_height = 190;
+
+/// One condition.
+struct DepthSeries {
+  std::string name;
+  std::size_t color = 0;
+  const Json* condition = nullptr;
+
+  const Json& layers() const { return member(*condition, "layers"); }
+  Estimate at(std::size_t layer, const char* metric) const {
+    return estimate_of(member(layers()[layer], metric));
+  }
+  double computed(std::size_t layer, const char* metric) const {
+    const Json& closed = member(member(*condition, "theory"), "layers");
+    if (!closed.is_array() || layer >= closed.size()) return std::nan("");
+    return estimate_of(member(closed[layer], metric)).value;
+  }
+  /// Where the log residual of plain float64 stops; NaN where it never gets there.
+  double floor() const {
+    if (layers().empty()) return std::nan("");
+    const Json& n = member(*condition, "n");
+    const std::size_t last = layers().size() - 1;
+    const double size = at(last, "residual_squared").value +
+                        number_of(n) * at(last, "mean_squared").value;
+    const double floor = float64_floor(size);
+    return at(last, "log_residual").value < floor ? floor : std::nan("");
+  }
+};
+
+struct DepthPanel {
+  const char* metric;
+  const char* title;
+};
+
+/// One metric of every series.
+void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
+                const std::vector<DepthSeries>& all, bool with_floor) {
+  std::vector<double> values;
+  std::size_t layers = 1;
+  for (const DepthSeries& one : all) {
+    layers = std::max(layers, one.layers().size());
+    for (std::size_t l = 0; l < one.layers().size(); ++l) {
+      const Estimate estimate = one.at(l, panel.metric);
+      values.push_back(estimate.value);
+      values.push_back(one.computed(l, panel.metric));
+    }
+    if (with_floor) values.push_back(one.floor());
+  }
+  const Range y = range_of(ScaleKind::linear, values, 0.08);
+  const Axes axes{
+      box, Scale(ScaleKind::linear, 0, static_cast<double>(layers - 1), box.left, box.right),
+      Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
+  std::vector<Tick> ticks = axes.x.ticks(8);
+  std::erase_if(ticks, [](const Tick& tick) { return tick.value != std::floor(tick.value); });
+  draw_y_axis(canvas, axes, {panel.title, axes.y.ticks(5)});
+  draw_x_axis(canvas, axes, {"layer", ticks});
+  double floor = std::nan("");
+  for (const DepthSeries& one : all) {
+    const std::string color = "c" + std::to_string(one.color);
+    std::vector<Point> line, upper, lower, computed;
+    for (std::size_t l = 0; l < one.layers().size(); ++l) {
+      const auto x = static_cast<double>(l);
+      const Estimate estimate = one.at(l, panel.metric);
+      const double closed = one.computed(l, panel.metric);
+      if (std::isfinite(closed)) computed.push_back(axes.at(x, closed));
+      if (!std::isfinite(estimate.value)) continue;
+      line.push_back(axes.at(x, estimate.value));
+      if (!std::isfinite(estimate.mcse)) continue;
+      const double room = band_errors * estimate.mcse;
+      upper.push_back(axes.at(x, std::min(estimate.value + room, axes.y.high())));
+      lower.push_back(axes.at(x, std::max(estimate.value - room, axes.y.low())));
+    }
+    std::vector<Point> band = upper;
+    band.insert(band.end(), lower.rbegin(), lower.rend());
+    if (upper.size() > 1) canvas.polygon(band, "band " + color);
+    canvas.polyline(line, "line " + color);
+    canvas.polyline(computed, "theory " + color);
+    const double radius = line.size() > 25 ? 1.5 : 3;
+    for (const Point& at : line) canvas.mark(one.color, at, false, radius);
+    if (with_floor) floor = std::fmax(floor, one.floor());
+  }
+  if (!std::isfinite(floor)) return;
+  canvas.line({box.left, axes.y(floor)}, {box.right, axes.y(floor)}, "target c0");
+  canvas.text({box.left + 8, axes.y(floor) + 15}, "plain float64 ends here", "start", "halo");
+}
+
+Canvas draw_panels(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all,
+                   bool with_floor) {
+  std::vector<LegendEntry> legend;
+  for (const DepthSeries& one : all) {
+    if (!one.name.empty()) legend.push_back({one.color, shortened(one.name, 40), false, true});
+  }
+  Canvas measure(figure_width, 1);
+  const double top = legend.empty() ? 4 : draw_legend(measure, {20, 14}, figure_width - 10, legend);
+  const double cell = panel_height + 70;
+  const std::size_t rows = panels.size() == 1 ? 1 : (panels.size() + 1) / 2;
+  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
+  if (!legend.empty()) draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
+  for (std::size_t p = 0; p < panels.size(); ++p) {
+    const double y = cells[p].top + 18;
+    draw_panel(canvas, {cells[p].left + 70, y, cells[p].right - 16, y + panel_height}, panels[p],
+               all, with_floor);
+  }
+  return canvas;
+}
+
+Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all) {
+  Table table{.caption = "Metrics behind each layer", .headings = {"condition", "layer"}, .rows = {}};
+  for (const DepthPanel& panel : panels) table.headings.push_back(panel.title);
+  for (const DepthSeries& one : all) {
+    for (std::size_t l = 0; l < one.layers().size(); ++l) {
+      std::vector<std::string> row = {one.name.empty() ? "the only condition" : one.name,
+                                      std::to_string(l)};
+      for (const DepthPanel& panel : panels) row.push_back(estimate_text(one.at(l, panel.metric)));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+/// "falls from 2.59 to −1048 over 7 layers"
+std::string course(const DepthSeries& one, const char* metric) {
+  std::size_t first = 0;
+  const std::size_t last = one.layers().size() - 1;
+  while (first < last && !std::isfinite(one.at(first, metric).value)) ++first;
+  const double from = one.at(first, metric).value, to = one.at(last, metric).value;
+  if (!std::isfinite(from) || !std::isfinite(to)) return "is undefined in some layers";
+  const char* verb = to < from ? "falls from " : to > from ? "rises from " : "stays from ";
+  return verb + axis_number(from) + " to " + axis_number(to) + " over " + std::to_string(last) +
+         (last == 1 ? " layer" : " layers");
+}
+
+std::string finding(const std::vector<DepthSeries>& all, const char* metric, const char* name) {
+  const DepthSeries& first = all.front();
+  const DepthSeries& last = all.back();
+  const auto at = [](const DepthSeries& one) { return one.name.empty() ? "" : " at " + one.name; };
+  std::string text = std::string(name) + " " + course(first, metric) + at(first);
+  if (all.size() > 1) text += ", and " + course(last, metric) + at(last);
+  return text + ".";
+}
+
+}  // namespace
+
+std::vector<Picture> layers_figures(const Source& source) {
+  const Json& conditions = source.shown_conditions();
+  const Sweep sweep = sweep_of(conditions);
+  std::vector<DepthSeries> all;
+  for (const std::size_t c : spread(conditions.size(), most_series)) {
+    const Json& layers = member(conditions[c], "layers");
+    if (!layers.is_array() || layers.empty()) continue;
+    all.push_back(
+        {.name = sweep.condition_text(c), .color = all.size(), .condition = &conditions[c]});
+  }
+  if (all.empty()) return {};
+  const std::string left_out =
+      all.size() < conditions.size()
+          ? "Shows " + std::to_string(all.size()) + " of " + std::to_string(conditions.size()) +
+                " conditions."
+          : "";
+  const std::string bands =
+      "Bands are ± 2 Monte Carlo standard errors. Dotted: closed forms, where there are any.";
+  const std::vector<DepthPanel> residual = {{"log_residual", "log residual"}};
+  std::vector<DepthPanel> others;
+  for (const DepthPanel& panel : {DepthPanel{"residual_share", "share of the residual"},
+                                  DepthPanel{"cosine", "mean cosine"},
+                                  DepthPanel{"participation", "participation"},
+                                  DepthPanel{"entropy", "entropy"},
+                                  DepthPanel{"dobrushin", "Dobrushin coefficient"},
+                                  DepthPanel{"diameter", "diameter"}}) {
+    const bool has = std::ranges::any_of(all, [&](const DepthSeries& one) {
+      for (std::size_t l = 0; l < one.layers().size(); ++l) {
+        if (std::isfinite(one.at(l, panel.metric).value)) return true;
+      }
+      return false;
+    });
+    if (has) others.push_back(panel);
+  }
+  const bool floors = std::ranges::any_of(
+      all, [](const DepthSeries& one) { return std::isfinite(one.floor()); });
+  std::vector<Picture> pictures;
+  pictures.push_back(
+      {.title = "What is left of the differences between tokens",
+       .finding = sentences(
+           {finding(all, "log_residual", "The log residual log |R|"),
+            floors ? "Below the dashed line plain float64 arithmetic could not see them." : ""}),
+       .canvas = draw_panels(residual, all, true),
+       .table = table_of(residual, all),
+       .note = sentences({bands, left_out})});
+  if (others.empty()) return pictures;
+  pictures.push_back({.title = "Tokens and attention over depth",
+                      .finding = finding(all, "cosine", "The mean cosine of two tokens"),
+                      .canvas = draw_panels(others, all, false),
+                      .table = table_of(others, all),
+                      .note = sentences({bands, left_out})});
+  for (Picture& picture : pictures) {
+    const std::string thinned = thin_rows(picture.table);
+    if (!thinned.empty()) picture.note += " " + thinned;
+  }
+  return pictures;
+}
+
+}  // namespace headlab::tools
