@@ -28,7 +28,7 @@ struct ConditionResult {
   /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
   double weights_per_second = 0;  ///< replicates x queries x heads x n / seconds
-  std::optional<ConditionDifference> difference = {};  ///< where differences were asked for
+  std::shared_ptr<const ConditionDifference> difference = {};  ///< where differences were asked for
 };
 
 struct RunResult {

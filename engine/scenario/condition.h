@@ -35,7 +35,7 @@ struct Condition {
   SubspaceLaw subspaces;
   KernelLaw kernel;
   WeightLaw weights;
-  MechanismStages mechanism;
+  SharedStages mechanism;
 
   QueryLaw queries;
 
