@@ -79,7 +79,9 @@ class NetcdfReader {
 
   HeadFile read(std::optional<int> layer, bool subspaces_alone) {
     root_ = input_.root();
-    if (!root_.has_variable("subspaces")) fail("has no variable subspaces [layer, head, d, k]");
+    if (!root_.has_variable("subspaces"))
+      fail(
+          "has no variable subspaces [layer, head, d, k] - headlab import-heads makes such a file");
     shape_ = checked_shape("subspaces", 4);
     check_sizes(path_, shape_[1], shape_[2], shape_[3]);
     HeadFile file;

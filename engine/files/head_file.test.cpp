@@ -147,7 +147,8 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
     });
   };
   EXPECT_EQ(netcdf_refusal([](const NetcdfGroup&) {}),
-            "a.nc: has no variable subspaces [layer, head, d, k]");
+            "a.nc: has no variable subspaces [layer, head, d, k] - headlab import-heads makes such "
+            "a file");
   EXPECT_TRUE(
       netcdf_refusal([&](const NetcdfGroup& root) {
         root.write("subspaces", {"head", "d", "k"}, {}, std::vector<double>(6, 0.5));

@@ -282,6 +282,7 @@ class Importer {
 
   /// Fills `one` with head h and returns the rank of its keys; below k, `one` stays empty.
   int read_head(const Projections& w, std::size_t h, HeadLayer& one) const {
+    if (import_.stop && import_.stop()) throw Stopped();
     const auto head = static_cast<Index>(h);
     const Index k = w.query.cols() / import_.counts.heads;
     const Index group = head * import_.counts.kv_heads / import_.counts.heads;

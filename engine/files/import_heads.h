@@ -3,6 +3,7 @@
 /// subspaces.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,7 +16,8 @@ namespace headlab {
 struct HeadImport {
   const Architecture* architecture = nullptr;
   HeadCounts counts;
-  std::optional<int> layer;  ///< all layers without one
+  std::optional<int> layer;         ///< all layers without one
+  std::function<bool()> stop = {};  ///< true: throw Stopped; asked for each head
 };
 
 /// Reads heads from a model checkpoint (ModelCheckpoint: a safetensors file, an index of shards or

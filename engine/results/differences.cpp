@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -89,7 +90,9 @@ void set_differences(RunResult& result, const References& references) {
   std::map<std::size_t, JackknifedEstimates> subtracted;  // those that were needed so far
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     ConditionResult& one = result.conditions[i];
-    ConditionDifference& difference = one.difference.emplace();
+    const auto made = std::make_shared<ConditionDifference>();
+    one.difference = made;
+    ConditionDifference& difference = *made;
     difference.reference = references.of.at(i);
     if (!difference.reference || *difference.reference >= result.conditions.size()) continue;
     const ConditionResult& other = result.conditions[*difference.reference];

@@ -29,8 +29,8 @@ struct ConditionResult {
   /// this one's share of their time, in proportion to replicate_work().
   double seconds = 0;
   double weights_per_second = 0;  ///< replicates x weights_of_replicate(plan) / seconds
-  std::optional<ConditionDifference> difference = {};  ///< where differences were asked for
-  std::shared_ptr<const LayerEstimates> layers = {};  ///< of a study of depth, else null
+  std::shared_ptr<const ConditionDifference> difference = {};  ///< where differences were asked for
+  std::shared_ptr<const LayerEstimates> layers = {};           ///< of a study of depth, else null
 };
 
 struct RunResult {

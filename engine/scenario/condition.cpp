@@ -137,7 +137,8 @@ Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
 }
 
 void calibrate_stages(Condition& condition) {
-  auto& compress = std::get<std::optional<CompressStage>>(condition.mechanism);
+  MechanismStages stages = condition.mechanism;
+  auto& compress = std::get<std::optional<CompressStage>>(stages);
   if (!compress || compress->off(condition.heads, condition.k)) return;
   const int d = design_dimension(condition);
   std::vector<double> query_points;
@@ -165,6 +166,7 @@ void calibrate_stages(Condition& condition) {
     }
   }
   calibrate(*compress, condition.design, d, query_points);
+  condition.mechanism = stages;
   // Finds ties in what heads keep before anything is drawn; of heads that are large once their
   // memory is known to be there, with the plan.
   constexpr std::uint64_t few_numbers = 1 << 24;

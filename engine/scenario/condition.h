@@ -37,7 +37,7 @@ struct Condition {
   SubspaceLaw subspaces;
   KernelLaw kernel;
   WeightLaw weights;
-  MechanismStages mechanism;
+  SharedStages mechanism;
 
   QueryLaw queries;
 

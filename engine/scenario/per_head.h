@@ -14,6 +14,8 @@ namespace headlab {
 struct PerHead {
   std::vector<std::uint64_t> values;
 
+  bool operator==(const PerHead&) const = default;
+
   std::uint64_t operator[](int head) const {
     return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(head)];
   }

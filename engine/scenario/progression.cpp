@@ -172,6 +172,7 @@ Value::Array progression(const Value& table, const std::string& key, std::size_t
 
   const bool integers = terms.integers && std::ranges::all_of(values, is_integer);
   Value::Array result;
+  result.reserve(values.size());
   for (const double value : values) {
     if (!round && !integers) {
       result.push_back({value, body->location});

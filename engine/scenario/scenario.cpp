@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scenario/scenario.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,6 +22,9 @@ constexpr std::size_t max_scenario_bytes = std::size_t{64} << 20;
 
 /// Conditions read between two questions whether to stop.
 constexpr std::size_t stop_interval = 16;
+
+/// Different stages of a sweep that later conditions are compared with.
+constexpr std::size_t max_known_stages = 64;
 
 /// Training points and replicates: [1, 2^40).
 constexpr Range counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
@@ -187,9 +191,11 @@ class ConditionReader {
     checked({subspaces, "heads.subspaces"},
             [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces); });
     if (const Value* mechanism = heads.find("mechanism")) {
-      read_stages(*mechanism, "heads.mechanism", s_.mechanism);
+      MechanismStages stages;
+      read_stages(*mechanism, "heads.mechanism", stages);
       checked({*mechanism, "heads.mechanism"},
-              [&] { check_stages(s_.mechanism, sizes, s_.kernel, projects_queries_apart(s_)); });
+              [&] { check_stages(stages, sizes, s_.kernel, projects_queries_apart(s_)); });
+      s_.mechanism = stages;
     }
     if (const Value* weights = heads.find("weights")) {
       read_law(*weights, "heads.weights", s_.weights);
@@ -379,6 +385,19 @@ Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t 
   }
 }
 
+/// Lets a condition share the stages of an earlier one that are equal to its own.
+void share_stages(Condition& condition, std::vector<SharedStages>& known) {
+  const MechanismStages& stages = condition.mechanism;
+  if (!any_stage(stages)) return;
+  const auto equal =
+      std::ranges::find_if(known, [&](const MechanismStages& other) { return other == stages; });
+  if (equal != known.end()) {
+    condition.mechanism = *equal;
+  } else if (known.size() < max_known_stages) {
+    known.push_back(condition.mechanism);
+  }
+}
+
 /// A sweep writes over what was set there: refused rather than silently undone.
 void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
   for (const auto& setting : settings) {
@@ -413,10 +432,12 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
   Scenario scenario{
       .file = source, .text = text, .sets = sets, .swept = sweep->keys(), .conditions = {}};
   DataFiles files(directory);
+  std::vector<SharedStages> known_stages;
   scenario.conditions.reserve(sweep->size());
   for (std::size_t index = 0; index < sweep->size(); ++index) {
     if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
     scenario.conditions.push_back(read_condition(sweep, index, files, hooks));
+    share_stages(scenario.conditions.back(), known_stages);
     if (hooks.report) {
       hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep->size()));
     }

@@ -173,6 +173,36 @@ TEST(condition, law_tables_and_absent_optional_keys_can_be_swept) {
   EXPECT_EQ(scenario.conditions[0].swept[0], "{ law = \"softmax\", temperature = 2 }");
 }
 
+TEST(condition, equal_stages_are_held_once) {
+  const auto held = [](const std::string& sweep) {
+    const auto scenario = parse_scenario(text_with() + "[sweep]\n" + sweep, "s.toml",
+                                         {"heads.kernel={ law = 'softmax' }"});
+    std::vector<const void*> places;
+    for (const Condition& one : scenario.conditions) {
+      const MechanismStages& stages = one.mechanism;
+      EXPECT_EQ(stage<WindowStage>(stages)->tokens[0], places.size() % 2 == 0 ? 5u : 6u);
+      places.push_back(&stages);
+    }
+    return places;
+  };
+  const std::string window = "\"heads.mechanism.window\" = [5, 6]\n";
+  for (const std::string more : {"",
+                                 "\"heads.mechanism.compress\" = [{ by = 'kq_svd', rank = 1 }]\n"
+                                 "\"data.design.ar1\" = [0.3]\n"}) {
+    const auto places = held(more + "\"heads.kernel.temperature\" = [1, 2]\n" + window);
+    ASSERT_EQ(places.size(), 4u);
+    EXPECT_EQ(places[0], places[2]);
+    EXPECT_EQ(places[1], places[3]);
+    EXPECT_NE(places[0], places[1]);
+  }
+  // Fitted to other points.
+  const auto places = held(
+      "\"heads.mechanism.compress\" = [{ by = 'kq_svd', rank = 1 }]\n"
+      "\"heads.kernel.temperature\" = [1]\n\"data.design.ar1\" = [0.1, 0.2]\n" +
+      window);
+  EXPECT_NE(places[0], places[2]);
+}
+
 TEST(condition, settings_come_before_the_sweep_and_may_change_it) {
   const std::string text = text_with() + "[sweep]\n\"data.n\" = [10, 20]\n";
   const std::vector<std::string> sets = {"sweep.\"data.n\"=[7]", "heads.kernel.bandwidth = 3",

@@ -6,8 +6,8 @@ signals_check.py HEADLAB [--moments N] [--seed S] [--only NAME]...: starts each 
 and sends SIGINT, SIGTERM or SIGHUP after a random time. Its line must come within 2 s, the exit code
 must be 6, no temporary file may stay, and `--resume` must give the figures of an uninterrupted run, to
 the bit. Every other time a second signal follows 1.05 s later, which must end the program within a
-second with exit code 128 + n. Commands without anything to keep quit at the first signal. Prints a row
-for each command; exit code 1 where a promise is broken.
+second with exit code 128 + n. Commands that only read and write files say "interrupted" and quit at the
+first signal. Prints a row for each command; exit code 1 where a promise is broken.
 """
 import argparse
 import array
@@ -22,7 +22,8 @@ import sys
 import tempfile
 import time
 
-STOPPING = "headlab: stopping after this training set; again to quit at once\n"
+STOPPING = "headlab: stopping after {}; again to quit at once\n"
+INTERRUPTED = "headlab: interrupted\n"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LINE_S, QUIT_S, END_S = 2.0, 1.0, 60.0
 SECOND_AFTER_S = 1.05
@@ -57,8 +58,11 @@ class Command:
     arguments: list
     span: float = 1.5        # seconds within which the first signal is sent
     resumes: bool = False    # an ended run is resumed and compared with an uninterrupted one
-    looks: bool = True       # the first signal is a request
+    unit: str = "this training set"  # what it finishes at the first signal; empty: it quits
     ends: bool = True        # a training set under way ends soon
+
+    def line(self):
+        return STOPPING.format(self.unit) if self.unit else INTERRUPTED
 
 
 COMMANDS = [
@@ -77,13 +81,19 @@ COMMANDS = [
     Command("allocate --map", ["allocate", "--map", "--data", "a.toml", "--budget", "4", "--n", "10,20,40,80",
                                "--replicates", "1e7", "--out", "o"]),
     Command("allocate --source theory", ["allocate", "--data", "THEORY", "--source", "theory", "--budget",
-                                         "4096", "--json", "o.json"]),
+                                         "4096", "--json", "o.json"], unit="this allocation"),
     Command("validate", ["validate", "--level", "full", "--out", "o"]),
     Command("validate --calibrate", ["validate", "--calibrate", "--level", "full", "--out", "o"]),
-    Command("theory", ["theory", "closed.toml", "--json", "o.json"]),
-    Command("hdi", ["hdi", "heads.npy", "--json", "o.json"], span=0.5, looks=False),
+    Command("theory", ["theory", "closed.toml", "--json", "o.json"], unit="this condition"),
+    Command("replay", ["replay", "a.toml", "--set", "data.n=1e6", "--set",
+                       "queries={ law = 'design', count = 64 }", "--replicate", "3", "--out", "o"]),
+    Command("hdi", ["hdi", "heads.npy", "--json", "o.json"], span=0.5, unit="these heads"),
     Command("import-heads", ["import-heads", "MODEL", "--layer", "all", "--out", "heads.nc"], span=0.02,
-            looks=False),
+            unit="these heads"),
+    Command("compress", ["compress", "small.nc", "--rank", "4", "--replicates", "65536", "--json", "o.json",
+                         "--out", "heads.nc"], unit="this set of keys"),
+    Command("diff", ["diff", "results_a", "results_b", "--json", "o.json"], span=0.2, unit=""),
+    Command("report", ["report", "results_a", "--out", "o.html"], span=0.2, unit=""),
 ]
 
 
@@ -143,7 +153,7 @@ class Check:
 
     def clean(self):
         shutil.rmtree(self.folder / "o", ignore_errors=True)
-        for name in ("o.json", "heads.nc"):
+        for name in ("o.json", "o.html", "heads.nc"):
             (self.folder / name).unlink(missing_ok=True)
 
     def whole_files(self):
@@ -184,13 +194,13 @@ class Check:
             wait_for(lambda: is_ready(process), 30, process)
             time.sleep(delay)
             process.send_signal(number)
-            if not command.looks:
-                return self.quits(process, number, row)
-            line = wait_for(lambda: STOPPING in self.said(), LINE_S, process)
+            line = wait_for(lambda: command.line() in self.said(), LINE_S, process)
             if line is not None:
                 row["line"] = max(row["line"], line)
             elif process.poll() is None:
                 return f"no line within {LINE_S} s"
+            if not command.unit:
+                return self.quits(process, number, row)
             if twice and process.poll() is None:
                 wait_for(lambda: False, SECOND_AFTER_S - (line or 0), process)
                 if process.poll() is None:
@@ -224,7 +234,7 @@ class Check:
             row["done"] += 1
             return self.whole_files()
         # Once its results are written the program no longer looks for signals.
-        if process.returncode == 128 + number and STOPPING not in self.said():
+        if process.returncode == 128 + number and self.said().endswith(INTERRUPTED):
             row["quit"] += 1
             return self.whole_files()
         if process.returncode != 6:
@@ -262,6 +272,16 @@ def write_inputs(folder, root):
         command.arguments = [places.get(a, a) for a in command.arguments]
 
 
+def make_inputs(check):
+    """Files that headlab writes and other commands read."""
+    model = str(pathlib.Path(__file__).resolve().parent.parent.parent / "scenarios/data/small_model")
+    runs = [["run", "sweep.toml", "--set", "data.n=20", "--seed", seed, "--out", f"results_{name}"]
+            for name, seed in (("a", "1"), ("b", "2"))]
+    for arguments in [["import-heads", model, "--layer", "all", "--out", "small.nc"], *runs]:
+        if check.start(arguments).wait() != 0:
+            raise SystemExit(f"signals_check: {arguments[0]} fails: {check.said()}")
+
+
 def replicates_of_seconds(check, seconds):
     """Replicates that a run takes so long for."""
     count, took = 10000, 0.0
@@ -288,6 +308,7 @@ def main():
         folder = pathlib.Path(name)
         write_inputs(folder, pathlib.Path(__file__).resolve().parent.parent.parent)
         check = Check(headlab, folder, arguments.moments, arguments.seed)
+        make_inputs(check)
         replicates = None
         print("| command | moments | ended with 6 | quit with 128 + n | done before | resumed, same figures | "
               "line after [s] | quit after [s] | ended after [s] |\n|---|---|---|---|---|---|---|---|---|", flush=True)

@@ -8,6 +8,7 @@
 #include "engine/files/document.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -92,9 +93,10 @@ std::string calibration_table(const Calibration& calibration) {
       columns.add(column.heading, cells);
     }
   }
-  std::string text = columns.text("") + "\n";
-  for (const std::string& line : total_lines(calibration)) text += line + "\n";
-  return text + last_line(calibration) + "\n";
+  std::string notes;
+  for (const std::string& line : total_lines(calibration)) notes += line + "\n";
+  return columns.text("") + "\n" +
+         wrapped(notes + last_line(calibration) + "\n", output_width(), 2);
 }
 
 std::string calibration_report(const Calibration& calibration) {

@@ -94,6 +94,9 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
       {{"run", "a.toml", "--max-time", "5d"}, "--max-time: \"5d\"" + time},
       {{"run", "a.toml", "--max-time", "30m1h"}, "--max-time: \"30m1h\"" + time},
       {{"run", "a.toml", "--max-time", "1h30"}, "--max-time: \"1h30\"" + time},
+      {{"run", "a.toml", "--backend", "gpu"},
+       "--backend: \"gpu\" is unknown (allowed: auto, reference, cpu, cuda) - did you mean "
+       "\"cuda\"?"},
       {{"run", "a.toml", "--backend", "cpuu"},
        "--backend: \"cpuu\" is unknown (allowed: auto, reference, cpu, cuda) - did you mean "
        "\"cpu\"?"},

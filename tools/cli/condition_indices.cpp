@@ -27,16 +27,18 @@ IndicesOf<Number> condition_indices(const Condition& condition, const Preparatio
   const bool compressed = compress && !compress->off(condition.heads, condition.k);
   // Heads that every replicate learns have no subspaces of the condition, nor have those of a draw.
   const bool of_condition = !plan.learning && !redraws(condition.subspaces);
+  const std::vector<Index> of_heads =
+      head_indices(make_subspaces(condition, found), plan.kernel, compressed);
+  NumberList<const Number> of_error;
+  terms.index_fields(of_error);
   IndicesOf<Number> indices;
-  for (const Index& index :
-       head_indices(make_subspaces(condition, found), plan.kernel, compressed)) {
+  indices.reserve(of_heads.size() + of_error.all.size());
+  for (const Index& index : of_heads) {
     indices.push_back(
         {.name = index.name,
          .figure = {.value = of_condition ? index.value.value_or(undefined) : undefined},
          .upper_bound = index.upper_bound.value_or(undefined)});
   }
-  NumberList<const Number> of_error;
-  terms.index_fields(of_error);
   for (const NamedNumber<const Number>& index : of_error.all) {
     indices.push_back({.name = index.name,
                        .figure = *index.number,
@@ -53,6 +55,7 @@ template IndicesOf<Remainder> condition_indices(const Condition&, const Preparat
 
 std::vector<ConditionIndices> condition_indices(const RunResult& result) {
   std::vector<ConditionIndices> indices;
+  indices.reserve(result.conditions.size());
   for (const ConditionResult& one : result.conditions) {
     if (one.layers) {
       indices.emplace_back();

@@ -57,6 +57,21 @@ TEST_F(DryRun, PrintsAScenarioThatRunsWithTheSameBitsAndWritesNothing) {
   EXPECT_EQ(headlab({"diff", "two", "three"}).code, 5);
 }
 
+TEST_F(DryRun, CountsTheFileThatIsPutTogetherInMemory) {
+  write("many.toml", scenario_text + std::string("[sweep]\n\"heads.kernel.bandwidth\" = "
+                                                 "{ linspace = [0.1, 1, 3000] }\n"));
+  const auto memory = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"run", "many.toml", "--replicates", "8", "--dry-run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::string text = headlab(arguments).out;
+    const std::string line = text.substr(text.find("# memory: ") + 10);
+    return line.substr(0, line.find(','));
+  };
+  const std::string without = memory({});
+  EXPECT_NE(without, memory({"--out", "o"}));
+  EXPECT_EQ(without, memory({"--json", "o.json"}));
+}
+
 TEST_F(DryRun, ReadsDataFilesFromAnywhere) {
   fs::create_directory(folder_ / "data");
   write("data/rows.csv", "a,b,c,d\n1,2,3,4\n2,1,0,1\n0,1,1,0\n");

@@ -43,7 +43,7 @@ const std::vector<ExitCodeMeaning>& exit_code_meanings() {
       {"6",
        "not finished: `--max-time` or a signal; also `unresolved` where another verdict was "
        "fixed beforehand"},
-      {"128 + n", "ended at once by signal n: a second one, or one while nothing is simulated"},
+      {"128 + n", "ended at once by signal n: a second one, or one while nothing is computed"},
   };
   return meanings;
 }

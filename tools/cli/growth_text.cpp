@@ -142,7 +142,10 @@ std::string heads_summary(const RegimeMap& map) {
 std::string growth_table(const GrowthStudy& study) {
   std::string text = "growth of the best d_k with n, D " + std::to_string(study.budget) +
                      ", rule " + rule_name(study.rule) + "\n";
-  if (!study.outcome.complete) return text + "  time was up: nothing is known\n\n";
+  if (!study.outcome.complete) {
+    return text + (study.outcome.interrupted ? "  interrupted" : "  time was up") +
+           ": nothing is known\n\n";
+  }
   const Growth& growth = study.growth;
   std::vector<std::string> sizes, dims, interpolation;
   for (const BestDimensionAt& point : growth.points()) {

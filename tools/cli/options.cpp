@@ -127,8 +127,10 @@ void limit(Session& session, const RunArguments& arguments) {
 Session session_of(const RunArguments& arguments) {
   const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
   if (std::find(known.begin(), known.end(), arguments.backend) == known.end()) {
+    // Two of three letters are those of "cpu".
+    const std::string meant = arguments.backend == "gpu" ? "cuda" : arguments.backend;
     throw InvalidInput("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
-                       suggestion(arguments.backend, known));
+                       suggestion(meant, known));
   }
   Session session{.backend = arguments.backend};
   *session.backend;  // made here, or refused

@@ -134,8 +134,12 @@ TEST_F(ReportCommand, RefusesInOneLine) {
       {{"report", "other.json"},
        "other.json: is no document of run, theory, validate, allocate or hdi - give what --out or "
        "--json wrote"},
-      {{"report", "damaged"}, "damaged/summary.json: is not JSON, or is damaged - make it again"},
-      {{"report", "wrong"}, "wrong/verdicts.json: is not JSON, or is damaged - make it again"},
+      {{"report", "damaged"},
+       "damaged/summary.json: is not JSON, or is damaged - give a folder of --out or a file of "
+       "--json, or make it again"},
+      {{"report", "wrong"},
+       "wrong/verdicts.json: is not JSON, or is damaged - give a folder of --out or a file of "
+       "--json, or make it again"},
       {{"report", "types.json"}, "types.json: its conditions are no list - make it again"},
       {{"report", "other.json", "--out", "nowhere/x.html"},
        "--out: nowhere/x.html: there is no folder nowhere - choose a place you may write to"},

@@ -73,6 +73,45 @@ TEST_F(Signals, ManyConditionsAreStoppedWhileTheyAreRead) {
   EXPECT_EQ(late.err, "headlab: --max-time reached: kept nothing\n");
 }
 
+TEST_F(Signals, EveryCommandSaysWhatItFinishes) {
+  const std::string model = std::string(HEADLAB_SOURCE_DIR) + "/scenarios/data/small_model";
+  const std::string theory = std::string(HEADLAB_SOURCE_DIR) + "/scenarios/scaling_law_theory.toml";
+  ASSERT_EQ(headlab({"import-heads", model, "--out", "heads.nc"}).code, 0);
+  std::ofstream(folder_ / "many.toml")
+      << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = { linspace = [0.1, 1, 900000] }\n";
+  const std::vector<std::pair<Arguments, std::string>> commands = {
+      {{"compress", "heads.nc", "--rank", "2", "--replicates", "65536", "--n", "65536", "--out",
+        "o.nc", "--json", "o.json"},
+       "this set of keys"},
+      {{"theory", "many.toml", "--json", "o.json"}, "this condition"},
+      {{"allocate", "--data", theory, "--source", "theory", "--budget", "4096", "--json", "o.json"},
+       "this allocation"},
+      {{"replay", "many.toml", "--condition", "3", "--replicate", "0", "--out", "o"},
+       "this training set"},
+  };
+  for (const auto& [command, unit] : commands) {
+    SCOPED_TRACE(command[0]);
+    const pid_t child = start(command);
+    send(child, SIGINT);
+    const ProgramResult outcome = finish(child);
+    EXPECT_EQ(outcome.code, 6);
+    EXPECT_EQ(outcome.err, "headlab: stopping after " + unit + "; again to quit at once\n" +
+                               "headlab: interrupted: kept nothing\n");
+    EXPECT_EQ(files(), (std::vector<std::string>{"heads.nc", "many.toml"}));
+  }
+}
+
+TEST_F(Signals, VerdictsThatWereInterruptedSaySo) {
+  const pid_t child = start({"validate", "angles", "--replicates", "1e9"});
+  send(child, SIGINT);
+  const ProgramResult outcome = finish(child);
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_NE(outcome.out.find("Interrupted before its first look."), std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("incomplete: interrupted before"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("Time was up"), std::string::npos) << outcome.out;
+}
+
 TEST_F(Signals, NoCommandLeavesHalfAFile) {
   const std::vector<Arguments> commands = {
       {"run", "s.toml", "--replicates", "1e12", "--out", "o", "--checkpoint", "0.01"},

@@ -4,6 +4,7 @@
 #include <optional>
 #include <pthread.h>
 #include <signal.h>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -19,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 const Clock::time_point started = Clock::now();
 
 std::atomic<bool> stop_asked = false;
-std::atomic<bool> can_stop = false;  ///< the command looks at the flag
+std::atomic<bool> can_stop = false;               ///< the command looks at the flag
+std::atomic<const char*> unit_of_work = nullptr;  ///< null: not known by name
 
 constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::chrono::seconds one_request{1};
@@ -44,18 +46,25 @@ void watch(sigset_t signals) {
       if (now - *first >= one_request) quit(number);
       continue;
     }
-    if (!can_stop) quit(number);
+    const bool stops = can_stop;
+    if (::isatty(STDERR_FILENO) == 1) say("\r\x1b[K");  // in the place of a progress bar
+    if (!stops) {
+      say("headlab: interrupted\n");
+      quit(number);
+    }
     first = now;
     stop_asked = true;
-    if (::isatty(STDERR_FILENO) == 1) say("\r\x1b[K");  // in the place of a progress bar
-    say("headlab: stopping after this training set; again to quit at once\n");
+    const char* const unit = unit_of_work;
+    say("headlab: stopping after " + std::string(unit == nullptr ? "the work in progress" : unit) +
+        "; again to quit at once\n");
   }
 }
 
 }  // namespace
 
-void watch_signals(bool looks) {
-  can_stop = looks;
+void watch_signals(const char* unit) {
+  unit_of_work = unit;
+  can_stop = unit != nullptr;
   // A file size limit is then an error of write(), which says so, and not a killed program.
   signal(SIGXFSZ, SIG_IGN);
   sigset_t signals;
@@ -78,6 +87,10 @@ void watch_signals(bool looks) {
 const std::atomic<bool>* stop_on_signals() {
   can_stop = true;
   return &stop_asked;
+}
+
+bool stop_requested() {
+  return stop_asked;
 }
 
 void end_on_signals() {

@@ -119,7 +119,9 @@ std::string summary_lines(const Validation& validation) {
          duration_text(validation.outcome.seconds) + " on " + validation.machine.backend +
          (validation.outcome.complete
               ? ""
-              : "; incomplete: time ended before every verdict was decided") +
+              : std::string("; incomplete: ") +
+                    (validation.outcome.interrupted ? "interrupted" : "time ended") +
+                    " before every verdict was decided") +
          "\nhow often such verdicts are wrong: " + calibration_sentence() +
          " - measured, docs/measured/calibration.md\n";
 }

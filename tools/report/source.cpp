@@ -76,7 +76,10 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
                                            : Json::parse(text, nullptr, false);
   if (source.document.is_discarded()) {
-    throw InvalidInput(file + ": is not JSON, or is damaged - make it again");
+    throw InvalidInput(
+        file +
+        ": is not JSON, or is damaged - give a folder of --out or a file of --json, or make "
+        "it again");
   }
   const std::optional<SourceKind> kind = kind_of(source.document);
   if (!kind) return std::nullopt;

@@ -145,7 +145,8 @@ AllocationStudy allocate(const Condition& base, int budget, const Session& sessi
 }
 
 std::string advice_text(const AllocationStudy& study) {
-  if (!study.advised) return "Time was up before the first look: nothing is known.";
+  const std::string ended = study.outcome.interrupted ? "Interrupted" : "Time was up";
+  if (!study.advised) return ended + " before the first look: nothing is known.";
   const std::string advised = heads_text(study.rows[*study.advised]);
   const std::string sure = percent(1 - study.guarantee.alpha);
   const auto left = std::count_if(study.rows.begin(), study.rows.end(),
@@ -167,7 +168,7 @@ std::string advice_text(const AllocationStudy& study) {
                         " replicates decide if errors are what they look like."
                   : "no number of replicates is sure to decide.");
     case AdviceKind::unfinished:
-      return "Time was up: " + advised + " has the least estimated MSE so far, but " + may_be_best +
+      return ended + ": " + advised + " has the least estimated MSE so far, but " + may_be_best +
              ".";
   }
   return "";

@@ -89,7 +89,7 @@ struct AllocationStudy {
     visit("budget", budget, "budget D = H d_k");
     visit("n", n, "training points in one training set");
     visit("rule", rule_name(rule), "bandwidth rule");
-    visit("complete", outcome.complete, "decided before time was up");
+    visit("complete", outcome.complete, "decided before time was up or a signal came");
     visit("alpha", guarantee.alpha, "chance that the set misses the best, at most");
     visit("zone", guarantee.zone, "share of the error that does not matter");
     visit("pilot", tuning.settings > 0 ? std::optional(tuning) : std::nullopt,

@@ -226,7 +226,9 @@ TEST(Allocate, StopsWhereTimeIsUp) {
   EXPECT_TRUE(json["allocations"][0]["mse"]["value"].is_null());
 
   std::atomic<bool> stop = true;
-  EXPECT_TRUE(allocate(two_ways(0.5), 2, {.stop = &stop}).outcome.interrupted);
+  const AllocationStudy interrupted = allocate(two_ways(0.5), 2, {.stop = &stop});
+  EXPECT_TRUE(interrupted.outcome.interrupted);
+  EXPECT_EQ(advice_text(interrupted), "Interrupted before the first look: nothing is known.");
 }
 
 TEST(Allocate, RefusesBeforeItSimulates) {

@@ -38,7 +38,7 @@ struct AllocationDocument {
     } else {
       const bool complete =
           std::ranges::all_of(studies, [](const auto& one) { return one.study.outcome.complete; });
-      visit("complete", complete, "all were decided before time was up");
+      visit("complete", complete, "all were decided before time was up or a signal came");
       visit("studies", studies, "one for each budget and n", {.item = "study"});
       visit("replay", replay, "command that gives the same bits of all");
     }

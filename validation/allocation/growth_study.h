@@ -28,7 +28,7 @@ struct GrowthStudy {
   void fields(Visitor& visit) const {
     visit("budget", budget, "budget D = H d_k");
     visit("rule", rule_name(rule), "bandwidth rule");
-    visit("complete", outcome.complete, "finished before time was up");
+    visit("complete", outcome.complete, "finished before time was up or a signal came");
     visit("dims", dims, "dimensions compared");
     visit("replicates", replicates, "training sets of each dimension at each n");
     growth.fields(visit);

@@ -129,8 +129,9 @@ class HeadComparison {
   }
 
   /// \param head number that its draws are known by
-  std::vector<CompressionLoss> losses(std::uint64_t head) {
+  std::vector<CompressionLoss> losses(std::uint64_t head, const std::function<bool()>& stop) {
     for (std::uint64_t r = 0; r < setting_.replicates; ++r) {
+      if (stop && stop()) throw Stopped();
       Stream stream(setting_.seed, head * setting_.replicates + r);
       simulate(stream, static_cast<Index>(r));
     }
@@ -246,7 +247,8 @@ int head_number(const HeadLayer& layer, std::size_t h) {
 }  // namespace
 
 Compression compression_of(const HeadFile& file, const std::string& source,
-                           const CompressionSetting& setting, int threads) {
+                           const CompressionSetting& setting, int threads,
+                           const std::function<bool()>& stop) {
   check_heads(file, source, setting);
   Compression out{.d = file.d(),
                   .k = file.k(),
@@ -267,7 +269,7 @@ Compression compression_of(const HeadFile& file, const std::string& source,
       const auto number =
           static_cast<std::uint64_t>(layer.number) * static_cast<std::uint64_t>(file.heads()) +
           static_cast<std::uint64_t>(head_number(layer, h));
-      losses[h] = HeadComparison(inputs, setting, out.temperature).losses(number);
+      losses[h] = HeadComparison(inputs, setting, out.temperature).losses(number, stop);
     });
     LayerCompression& of_layer = out.layers.emplace_back();
     of_layer.number = layer.number;
@@ -283,7 +285,8 @@ Compression compression_of(const HeadFile& file, const std::string& source,
 }
 
 HeadFile compressed_heads(const HeadFile& file, const std::string& source, LowRankMethod method,
-                          const CompressionSetting& setting, int threads) {
+                          const CompressionSetting& setting, int threads,
+                          const std::function<bool()>& stop) {
   check_heads(file, source, setting);
   const std::string& name = low_rank_methods()[static_cast<std::size_t>(method)];
   HeadFile out = file;
@@ -298,6 +301,7 @@ HeadFile compressed_heads(const HeadFile& file, const std::string& source, LowRa
     const std::size_t heads = whole.w_k.size();
     std::vector<HeadLayer> made(heads);
     parallel_for(heads, threads, [&](std::size_t h) {
+      if (stop && stop()) throw Stopped();
       const std::string which = "layer " + std::to_string(whole.number) + ", head " +
                                 std::to_string(head_number(whole, h));
       const auto maps = HeadInputs(whole.w_q[h], whole.w_k[h], setting).maps(method, setting.rank);

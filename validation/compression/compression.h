@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -106,15 +107,20 @@ struct Compression {
 
 /// Compresses every head by every method. Scores are computed from the second moments, the rest is
 /// simulated; heads have draws of their own, which do not depend on `threads`.
+/// \param stop true: throw Stopped; asked for each set of keys
 /// Throws InvalidInput, beginning with `source`, where the file has no query and key matrices or
 /// the rank does not fit them.
 Compression compression_of(const HeadFile& file, const std::string& source,
-                           const CompressionSetting& setting, int threads);
+                           const CompressionSetting& setting, int threads,
+                           const std::function<bool()>& stop = {});
 
-/// The heads of rank R as a file of their own. Throws InvalidInput, beginning with `source`, where
+/// The heads of rank R as a file of their own.
+/// \param stop true: throw Stopped; asked for each head
+/// Throws InvalidInput, beginning with `source`, where
 /// the method has no best subspace for some head, or its scores have a rank below R.
 HeadFile compressed_heads(const HeadFile& file, const std::string& source, LowRankMethod method,
-                          const CompressionSetting& setting, int threads);
+                          const CompressionSetting& setting, int threads,
+                          const std::function<bool()>& stop = {});
 
 /// The result as JSON.
 std::string compression_json(const Compression& compression, const std::string& file,

@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 
 #include "engine/files/document.h"
+#include "engine/files/error.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/decompositions.h"
@@ -135,10 +136,19 @@ class Computation {
     }
   }
 
-  HeadDiversity run(int threads) {
+  HeadDiversity run(int threads, const std::function<bool()>& stop) {
+    const auto go_on = [&] {
+      if (stop && stop()) throw Stopped();
+    };
     sets_.resize(static_cast<std::size_t>(out_.random_sets));
-    parallel_for(sets_.size(), threads, [&](std::size_t s) { sets_[s] = draw(s); });
-    parallel_for(out_.layers.size(), threads, [&](std::size_t n) { layer(n); });
+    parallel_for(sets_.size(), threads, [&](std::size_t s) {
+      go_on();
+      sets_[s] = draw(s);
+    });
+    parallel_for(out_.layers.size(), threads, [&](std::size_t n) {
+      go_on();
+      layer(n);
+    });
     return std::move(out_);
   }
 
@@ -350,7 +360,8 @@ class Computation {
 
 /// Layers with the same number of heads together.
 HeadDiversity by_number_of_heads(const HeadFile& file, const std::string& source,
-                                 std::uint64_t seed, int threads) {
+                                 std::uint64_t seed, int threads,
+                                 const std::function<bool()>& stop) {
   std::map<std::size_t, std::vector<std::size_t>> places;
   for (std::size_t n = 0; n < file.layers.size(); ++n) {
     places[file.layers[n].subspaces.size()].push_back(n);
@@ -365,7 +376,7 @@ HeadDiversity by_number_of_heads(const HeadFile& file, const std::string& source
     part.model_heads = 0;
     // Heads of a group share their keys, so that groups are whole or absent.
     part.kv_heads = file.kv_heads * static_cast<int>(heads) / file.heads();
-    out = Computation(part, source, seed).run(threads);
+    out = Computation(part, source, seed).run(threads, stop);
     random_sets = std::max(random_sets, out.random_sets);
     for (std::size_t i = 0; i < own.size(); ++i) layers[own[i]] = std::move(out.layers[i]);
   }
@@ -379,12 +390,12 @@ HeadDiversity by_number_of_heads(const HeadFile& file, const std::string& source
 }  // namespace
 
 HeadDiversity head_diversity(const HeadFile& file, const std::string& source, std::uint64_t seed,
-                             int threads) {
+                             int threads, const std::function<bool()>& stop) {
   const bool all_there = std::ranges::all_of(file.layers, [&](const HeadLayer& layer) {
     return layer.subspaces.size() == static_cast<std::size_t>(file.heads());
   });
-  return all_there ? Computation(file, source, seed).run(threads)
-                   : by_number_of_heads(file, source, seed, threads);
+  return all_there ? Computation(file, source, seed).run(threads, stop)
+                   : by_number_of_heads(file, source, seed, threads, stop);
 }
 
 }  // namespace headlab

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -139,9 +140,10 @@ struct HeadDiversity {
 /// Layers that lack heads of the model are compared with random heads of their own number.
 ///
 /// \param seed of the random heads; figures do not depend on `threads`
+/// \param stop true: throw Stopped; asked for each layer and each set of random heads
 /// Throws InvalidInput, beginning with `source`, where matrices have rank below k or heads of one
 /// group differ in their subspaces.
 HeadDiversity head_diversity(const HeadFile& file, const std::string& source, std::uint64_t seed,
-                             int threads);
+                             int threads, const std::function<bool()>& stop = {});
 
 }  // namespace headlab

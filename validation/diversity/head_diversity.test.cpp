@@ -247,6 +247,16 @@ TEST(HeadDiversity, ThreadsChangeNoFigure) {
   EXPECT_NE(one, json_of(head_diversity(file, "f", 6, 4)));
 }
 
+TEST(HeadDiversity, StopsBetweenLayers) {
+  const HeadFile file = query_key_file(3, {.d = 9, .heads = 3, .k = 2, .n = 1}, 11);
+  const int all = head_diversity(file, "f", 5, 1).random_sets + 3;
+  int asked = 0;
+  head_diversity(file, "f", 5, 1, [&] { return ++asked > all; });
+  EXPECT_EQ(asked, all);
+  asked = 0;
+  EXPECT_THROW(head_diversity(file, "f", 5, 1, [&] { return ++asked >= all; }), Stopped);
+}
+
 /// The law haar of a scenario with the same seed is not one of the sets.
 TEST(HeadDiversity, RandomHeadsAreOthersThanThoseOfTheLaw) {
   const Sizes sizes{.d = 9, .heads = 3, .k = 2, .n = 1};

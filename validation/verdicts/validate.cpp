@@ -113,7 +113,10 @@ void decide(std::vector<Pending>& pending, Validation& result) {
       at += one.p_values.size();
     }
     if (one.comparisons.empty()) {
-      if (row.note.empty()) row.note = "Time was up before its first look.";
+      if (row.note.empty()) {
+        row.note = result.outcome.interrupted ? "Interrupted before its first look."
+                                              : "Time was up before its first look.";
+      }
       result.rows.push_back(std::move(row));
       continue;
     }
@@ -216,8 +219,8 @@ class Validator {
       examine(std::move(run));
     }
     tell(runs_.size(), "");
-    decide(pending_, result_);
     result_.outcome = session_.outcome(complete_, watch_);
+    decide(pending_, result_);
     return std::move(result_);
   }
 

@@ -102,6 +102,18 @@ void CompressStage::check(const StageSetting& setting) const {
   rank.check("rank", setting.sizes.heads);
 }
 
+bool CompressStage::operator==(const CompressStage& other) const {
+  const auto equal = [](const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
+    return a.rows() == b.rows() && a.cols() == b.cols() && a == b;
+  };
+  const bool same_moments =
+      moments == other.moments ||
+      (moments && other.moments && equal(moments->keys, other.moments->keys) &&
+       equal(moments->queries, other.moments->queries));
+  return same_moments && by == other.by && rank == other.rank && centre == other.centre &&
+         queries == other.queries && points == other.points && seed == other.seed;
+}
+
 bool CompressStage::off(int heads, int k) const {
   for (int h = 0; h < heads; ++h) {
     if (rank[h] < static_cast<std::uint64_t>(k)) return false;

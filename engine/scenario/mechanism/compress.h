@@ -35,6 +35,9 @@ struct CompressStage {
   /// What the projections are fitted to, found by calibrate() once the points are known.
   std::shared_ptr<const PointMoments> moments = {};
 
+  /// Compares moments by their numbers.
+  bool operator==(const CompressStage& other) const;
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("by", by, "kq_svd, k_svd or joint");

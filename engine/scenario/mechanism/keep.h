@@ -27,6 +27,8 @@ struct KeepStage {
   std::string by = {};
   bool shared = false;
 
+  bool operator==(const KeepStage&) const = default;
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.optional("top", top, counts_from(1),

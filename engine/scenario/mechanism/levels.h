@@ -22,6 +22,8 @@ struct LevelsStage {
 
   std::vector<double> weights = {};
 
+  bool operator==(const LevelsStage&) const = default;
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("weights", weights, at_least(0), "of the levels, of sum 1");

@@ -81,6 +81,11 @@ bool any_stage(const MechanismStages& stages) {
   return std::apply([](const auto&... one) { return (one.has_value() || ...); }, stages);
 }
 
+SharedStages::operator const MechanismStages&() const {
+  static const MechanismStages none;
+  return given_ ? *given_ : none;
+}
+
 std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n, int heads,
                                          int k) {
   std::vector<std::string> names;

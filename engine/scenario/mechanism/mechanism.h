@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -43,6 +44,20 @@ std::vector<std::string> stage_names();
 
 /// True where some stage was given, whatever it does.
 bool any_stage(const MechanismStages& stages);
+
+/// The stages of a condition. Plain heads hold none and copies share theirs: there may be 10^6
+/// conditions.
+class SharedStages {
+ public:
+  SharedStages() = default;
+  SharedStages(const MechanismStages& stages)
+      : given_(any_stage(stages) ? std::make_shared<const MechanismStages>(stages) : nullptr) {}
+
+  operator const MechanismStages&() const;
+
+ private:
+  std::shared_ptr<const MechanismStages> given_;
+};
 
 /// Names of the stages that change something for n points and heads of dimension k, in order.
 std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n, int heads,

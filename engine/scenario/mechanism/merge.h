@@ -20,6 +20,8 @@ struct MergeStage {
   std::uint64_t stride = 1;
   std::optional<double> gate = {};
 
+  bool operator==(const MergeStage&) const = default;
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("stride", stride, counts_from(1), "points of a token");

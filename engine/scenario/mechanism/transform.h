@@ -26,6 +26,8 @@ struct TransformStage {
   std::vector<std::vector<double>> matrix = {};  ///< T [k][k]
   std::optional<double> mix = {};
 
+  bool operator==(const TransformStage&) const = default;
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.optional("matrix", matrix, within(-1e6, 1e6), "T [k][k], instead of mix");

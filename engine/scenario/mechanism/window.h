@@ -17,6 +17,8 @@ struct WindowStage {
 
   PerHead tokens = {};
 
+  bool operator==(const WindowStage&) const = default;
+
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("tokens", tokens, counts_from(1), "tokens seen, one number or one a head");
@@ -31,6 +33,8 @@ struct SkipStage {
   static constexpr const char* shorthand = "tokens";
 
   PerHead tokens = {};
+
+  bool operator==(const SkipStage&) const = default;
 
   template <class Visitor>
   void parameters(Visitor& visit) {
@@ -54,6 +58,8 @@ struct SinksStage {
   static constexpr const char* shorthand = "tokens";
 
   PerHead tokens = {};
+
+  bool operator==(const SinksStage&) const = default;
 
   template <class Visitor>
   void parameters(Visitor& visit) {

@@ -2,7 +2,6 @@
 #include "tools/cli/commands/allocate_by_theory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -21,6 +20,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
+#include "tools/cli/supervise.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"
 #include "validation/allocation/theory_json.h"
@@ -183,7 +183,6 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
   const std::optional<std::string>& json = arguments.run.json;
-  const std::atomic<bool>* const stop = stop_on_signals();
   std::vector<TheoryGrowth> growths;
   const std::optional<std::string>& report = arguments.run.report;
   const auto document = [&] {
@@ -195,9 +194,10 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
     if (report) files.emplace_back(*report, report_page({source_of_document(document())}));
     write_files(files, arguments.run.quiet);
   };
+  Outcome outcome;
   for (const std::uint64_t budget : budgets) {
     const auto done = [&](double share) {
-      if (stop->load()) throw Stopped();
+      if (stop_requested()) throw Stopped();
       const std::string words = "D " + std::to_string(budget) + ", " +
                                 std::to_string(static_cast<int>(100 * share)) + " %";
       display.show(
@@ -208,6 +208,13 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
     try {
       growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget), rule,
                                                              sizes, threads, done));
+    } catch (const Stopped&) {
+      if (growths.empty()) {
+        display.finish("");
+        throw;
+      }
+      outcome = {.complete = false, .interrupted = true};
+      break;
     } catch (...) {
       display.finish("");
       // What came before the budget that failed is not lost.
@@ -226,7 +233,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   write();
   std::cout << (json == "-" ? document() : shown(table(base, growths)));
   finish_standard_output();
-  return ExitCode::done;
+  return ended(outcome, "budgets that were not reached are left out");
 }
 
 }  // namespace headlab::tools

@@ -633,9 +633,22 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
-bool stops_when_asked(const std::string& command) {
-  return command == "run" || command == "theory" || command == "validate" ||
-         command == "allocate" || command == "dataset" || command == "replay";
+const char* unit_of_work(int argc, const char* const* argv) {
+  if (argc < 2) return nullptr;
+  const std::string command = argv[1];
+  const bool by_theory = std::any_of(argv + 2, argv + argc, [](const std::string& word) {
+    return word == "theory" || word == "exact" || word == "--source=theory" ||
+           word == "--source=exact";
+  });
+  if (command == "allocate" && by_theory) return "this allocation";
+  if (command == "run" || command == "validate" || command == "allocate" || command == "dataset" ||
+      command == "replay") {
+    return "this training set";
+  }
+  if (command == "theory") return "this condition";
+  if (command == "hdi" || command == "import-heads") return "these heads";
+  if (command == "compress") return "this set of keys";
+  return nullptr;
 }
 
 int command_line(int argc, const char* const* argv) {

@@ -9,7 +9,8 @@ namespace headlab::tools {
 /// errors are one line on standard error.
 int command_line(int argc, const char* const* argv);
 
-/// True for the commands that end at a good place when a signal asks them to.
-bool stops_when_asked(const std::string& command);
+/// What a command line finishes before it ends when a signal asks it to, as "this training set";
+/// null for those that a signal ends at once.
+const char* unit_of_work(int argc, const char* const* argv);
 
 }  // namespace headlab::tools

@@ -17,6 +17,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
+#include "tools/cli/stop_signal.h"
 #include "tools/cli/text_width.h"
 #include "validation/compression/compression.h"
 
@@ -167,9 +168,11 @@ ExitCode command_compress(const CompressArguments& arguments) {
   if (arguments.data) setting.tokens = tokens_in(*arguments.data);
   std::optional<HeadFile> compressed;
   if (arguments.out) {
-    compressed = compressed_heads(heads, arguments.file, *method, setting, threads);
+    compressed = compressed_heads(heads, arguments.file, *method, setting, threads, stop_requested);
   }
-  const Compression compression = compression_of(heads, arguments.file, setting, threads);
+  const Compression compression =
+      compression_of(heads, arguments.file, setting, threads, stop_requested);
+  end_on_signals();
   std::string json;
   if (arguments.json) json = compression_json(compression, arguments.file, provenance());
   // Files first: they are there whatever reads the output.

@@ -55,11 +55,9 @@ std::optional<std::uint64_t> free_bytes(std::filesystem::path folder) {
   return error ? std::nullopt : std::optional<std::uint64_t>(space.available);
 }
 
-std::string disk_line(const RunArguments& arguments, const Scenario& scenario) {
-  const ResultSize size = result_size(scenario);
-  const std::uint64_t netcdf = arguments.nodes == "none" ? size.netcdf_without_nodes : size.netcdf;
-  std::string text = "about " + format_bytes(netcdf) + " for results.nc, " +
-                     format_bytes(size.summary) + " for summary.json";
+std::string disk_line(const RunArguments& arguments, std::uint64_t netcdf, std::uint64_t summary) {
+  std::string text = "about " + format_bytes(netcdf) + " for results.nc, " + format_bytes(summary) +
+                     " for summary.json";
   if (!arguments.out) return text + ", with --out DIR";
   const std::optional<std::uint64_t> left = free_bytes(*arguments.out);
   return left ? text + "; " + format_bytes(*left) + " free" : text;
@@ -104,9 +102,13 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   if (const std::string stages = mechanism_text(scenario); !stages.empty()) {
     text += "# stages: " + stages + "\n";
   }
-  text += "# memory: " + format_bytes(all.front().memory) + ", " + format_bytes(available_bytes()) +
-          " available\n";
-  text += "# disk: " + disk_line(arguments, scenario) + "\n";
+  const ResultSize size = result_size(scenario);
+  const std::uint64_t netcdf = arguments.nodes == "none" ? size.netcdf_without_nodes : size.netcdf;
+  // results.nc is put together in memory.
+  const std::uint64_t memory = all.front().memory + (arguments.out ? netcdf : 0);
+  text +=
+      "# memory: " + format_bytes(memory) + ", " + format_bytes(available_bytes()) + " available\n";
+  text += "# disk: " + disk_line(arguments, netcdf, size.summary) + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     text += "# time: " + time_line(all[i], i == 0) + "\n";
   }

@@ -16,6 +16,7 @@
 #include "tools/cli/head_words.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
+#include "tools/cli/stop_signal.h"
 #include "tools/cli/text_width.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"
@@ -137,7 +138,9 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   if (arguments.report) require_report_writable("--report", *arguments.report, {arguments.file});
   HeadFile file = read_head_file(arguments.file);
   if (arguments.kv_heads) use_groups(file, arguments.file, *arguments.kv_heads);
-  const HeadDiversity diversity = head_diversity(file, arguments.file, seed, threads);
+  const HeadDiversity diversity =
+      head_diversity(file, arguments.file, seed, threads, stop_requested);
+  end_on_signals();
   const AlikeHeads alike = alike_heads(diversity, top, threshold);
   std::string json;
   if (arguments.json || arguments.report) {

@@ -17,6 +17,7 @@
 #include "tools/cli/head_words.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
+#include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
 namespace {
@@ -143,7 +144,9 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   const ModelConfig config = config_of(arguments);
   import.architecture = config.architecture;
   import.counts = config.counts;
+  import.stop = stop_requested;
   const HeadFile heads = import_heads(arguments.checkpoint, import, threads);
+  end_on_signals();
   check_head_path(*arguments.out, heads.layers.size());
   write_head_file(*arguments.out, heads);
   std::cout << shown(table(heads));

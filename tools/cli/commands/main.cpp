@@ -5,6 +5,6 @@
 
 int main(int argc, char** argv) {
   headlab::tools::hold_standard_streams();
-  headlab::tools::watch_signals(argc > 1 && headlab::tools::stops_when_asked(argv[1]));
+  headlab::tools::watch_signals(headlab::tools::unit_of_work(argc, argv));
   return headlab::tools::command_line(argc, argv);
 }
