@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/mechanisms.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab {
@@ -38,6 +39,13 @@ TEST(SharesDraws, WhateverTheHeadsDoWithThem) {
   other.regression = plan.regression;
   EXPECT_TRUE(shares_draws(plan, other));
   EXPECT_TRUE(shares_draws(other, plan));
+  // Stages begin after the draws, which keep their bits.
+  for (const test::NamedStage& stage : test::all_stages()) {
+    Plan staged = plan;
+    stage.set(staged);
+    EXPECT_TRUE(shares_draws(plan, staged)) << stage.name;
+    EXPECT_TRUE(shares_draws(staged, staged)) << stage.name;
+  }
 }
 
 TEST(SharesDraws, NotWhereAnyPartOfTheDrawsDiffers) {

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "engine/dataset/sequence_states.h"
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
 #include "kernels/cpu/draws.h"
@@ -180,8 +182,13 @@ class Drawing {
       const auto of = [&](auto& values, std::size_t width) {
         return std::span(values).subspan(r * points * width, points * width);
       };
-      draw_training_points(plan_, range_.first + part.replicate + r, part.point,
-                           {of(to.x, d), of(to.regression, 1), of(to.noise_sd, 1), of(to.y, 1)});
+      const std::uint64_t replicate = range_.first + part.replicate + r;
+      SequenceState sequence;
+      if (plan_.ar1) sequence = sequences_.take(replicate, part.point);
+      draw_training_points(plan_, replicate, part.point,
+                           {of(to.x, d), of(to.regression, 1), of(to.noise_sd, 1), of(to.y, 1)},
+                           sequence);
+      if (plan_.ar1) sequences_.put(replicate, std::move(sequence));
     }
     const std::uint64_t first = part.replicate * plan_.n + part.point;
     put(output_, variable("X"), first * d, to.x);
@@ -229,6 +236,7 @@ class Drawing {
   const std::function<void(double work)>& done_;
   std::vector<DatasetVariable> variables_;
   PointParts points_;
+  SequenceStates sequences_;
   std::uint64_t outputs_a_replicate_;  ///< queries x heads
   std::uint64_t samples_together_;     ///< replicates that are weighed in one part
   std::atomic<bool> stopped_ = false;

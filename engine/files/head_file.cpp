@@ -160,9 +160,10 @@ class NetcdfReader {
       if (!layer || *layer == numbers[i]) all.emplace_back(i, static_cast<int>(numbers[i]));
     }
     if (all.empty()) {
+      const auto [least, most] = std::ranges::minmax(numbers);
       fail("has no layer " + std::to_string(*layer) +
-           " (its layers: " + std::to_string(*std::ranges::min_element(numbers)) + " to " +
-           std::to_string(*std::ranges::max_element(numbers)) + ")");
+           (least == most ? " (its only layer is " : " (its layers: ") + std::to_string(least) +
+           (least == most ? "" : " to " + std::to_string(most)) + ")");
     }
     return all;
   }

@@ -109,6 +109,10 @@ TEST_F(HeadFiles, NetcdfComesBackAsItWasWritten) {
   EXPECT_EQ(refusal([&] { read_head_layer(path("h.nc"), {}); }),
             "h.nc: holds 2 layers - choose one with layer = 3");
   EXPECT_EQ(read_refusal("h.nc", 5), "h.nc: has no layer 5 (its layers: 3 to 4)");
+  HeadFile single = file;
+  single.layers.pop_back();
+  write_head_file(path("one.nc"), single);
+  EXPECT_EQ(read_refusal("one.nc", 0), "one.nc: has no layer 0 (its only layer is 3)");
 }
 
 TEST_F(HeadFiles, NpyHoldsOneLayer) {

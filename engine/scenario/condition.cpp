@@ -136,7 +136,9 @@ Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
       condition.subspaces);
 }
 
-void calibrate_stages(Condition& condition) {
+namespace {
+
+void calibrate_compression(Condition& condition) {
   MechanismStages stages = condition.mechanism;
   auto& compress = std::get<std::optional<CompressStage>>(stages);
   if (!compress || compress->off(condition.heads, condition.k)) return;
@@ -167,8 +169,17 @@ void calibrate_stages(Condition& condition) {
   }
   calibrate(*compress, condition.design, d, query_points);
   condition.mechanism = stages;
-  // Finds ties in what heads keep before anything is drawn; of heads that are large once their
-  // memory is known to be there, with the plan.
+}
+
+}  // namespace
+
+void calibrate_stages(Condition& condition) {
+  calibrate_compression(condition);
+  if (!stage<CompressStage>(condition.mechanism) && !stage<TransformStage>(condition.mechanism)) {
+    return;
+  }
+  // Finds ties in what heads keep, and heads of which nothing is left, before anything is drawn; of
+  // heads that are large once their memory is known to be there, with the plan.
   constexpr std::uint64_t few_numbers = 1 << 24;
   const Sizes sizes = sizes_of(condition);
   if (static_cast<std::uint64_t>(sizes.heads) * static_cast<std::uint64_t>(sizes.d) *

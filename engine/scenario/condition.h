@@ -69,8 +69,9 @@ Sizes sizes_of(const Condition& condition);
 /// What a run of the condition keeps, before there is a plan.
 MomentLayout layout_of(const Condition& condition);
 
-/// Fits stages of the mechanism to the points and queries of the condition, where any is fitted.
-/// The reader of scenarios calls it. Throws ParameterError, with its key in the table of stages.
+/// Fits stages of the mechanism to the points and queries of the condition, where any is fitted,
+/// and tries those that change projections. The reader of scenarios calls it. Throws
+/// ParameterError, with its key in the table of stages.
 void calibrate_stages(Condition& condition);
 
 /// The plan of one condition, ready for a backend. Weights of law `optimal` must have been found

@@ -124,17 +124,16 @@ Tile draw_noise(const Plan& plan, std::uint64_t replicate, std::uint64_t first) 
 namespace {
 
 HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
-                     const Points& to) {
+                     const Points& to, SequenceState& sequence) {
   const auto d = static_cast<std::size_t>(plan.d);
   const double* table = plan.table.exact();
   const auto tile = hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
   TileRows rows = {};
-  SequenceState state;
   std::vector<double> wide(tile_points * d);  // X of the tile in float64
 
   for (std::size_t begin = 0; begin < to.y.size(); begin += tile_points) {
     const std::size_t count = std::min(tile_points, to.y.size() - begin);
-    draw_design_points(plan, replicate, first + begin, tile.get(), rows, state);
+    draw_design_points(plan, replicate, first + begin, tile.get(), rows, sequence);
     float* x = &to.x[begin * d];
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t j = 0; j < d; ++j) x[i * d + j] = tile[j].v[i];
@@ -188,8 +187,8 @@ HWY_EXPORT(normal_pair_tile);
 }  // namespace
 
 void draw_training_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
-                          const Points& to) {
-  HWY_DYNAMIC_DISPATCH(sample)(plan, replicate, first, to);
+                          const Points& to, SequenceState& sequence) {
+  HWY_DYNAMIC_DISPATCH(sample)(plan, replicate, first, to, sequence);
 }
 
 std::vector<float> draw_design_cpu(const Plan& plan, std::uint64_t replicate) {

@@ -14,7 +14,7 @@ namespace headlab {
 
 /// Where a sequence of points is: the tile that comes next and the last point before it.
 struct SequenceState {
-  std::uint64_t replicate = 0;
+  std::uint64_t replicate = 0;  ///< 0 for a fixed design
   std::uint64_t next = 0;
   std::vector<float> last = {};  ///< [4 ceil(d/4)]
 };
@@ -30,9 +30,10 @@ struct Points {
 /// Draws the points first .. first + count - 1 of the training set of `replicate`, count =
 /// to.y.size(), with the bits of draw_training_set() on every SIMD target: X and the unit noise are
 /// drawn in SIMD, m and s evaluated in float64. Of a sequence of law `ar1` `first` has to be a
-/// multiple of tile_points.
+/// multiple of tile_points, and the draw resumes at `sequence` where that is not behind it, else at
+/// point 0; any other design leaves `sequence` alone.
 void draw_training_points(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
-                          const Points& to);
+                          const Points& to, SequenceState& sequence);
 
 /// The design points of a replicate, x [n][d], as the backend draws them.
 std::vector<float> draw_design_cpu(const Plan& plan, std::uint64_t replicate);

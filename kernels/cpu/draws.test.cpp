@@ -179,13 +179,19 @@ struct Points {
   std::vector<double> regression, noise_sd, y;
 };
 
-Points points_of(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
-                 std::size_t count) {
+Points points_of(const Plan& plan, std::uint64_t replicate, std::uint64_t first, std::size_t count,
+                 SequenceState& sequence) {
   Points points{std::vector<float>(count * static_cast<std::size_t>(plan.d)),
                 std::vector<double>(count), std::vector<double>(count), std::vector<double>(count)};
   draw_training_points(plan, replicate, first,
-                       {points.x, points.regression, points.noise_sd, points.y});
+                       {points.x, points.regression, points.noise_sd, points.y}, sequence);
   return points;
+}
+
+Points points_of(const Plan& plan, std::uint64_t replicate, std::uint64_t first,
+                 std::size_t count) {
+  SequenceState sequence;
+  return points_of(plan, replicate, first, count, sequence);
 }
 
 /// The number of values whose bits are not those that draw_training_set() gives.
@@ -282,6 +288,31 @@ TEST(Points, TakeTheRegressionOfTheirRowOfAFile) {
   }
   expect_bits_of_the_reference(
       plan_of(FileDesign{.rows = rows}, FileRegression{.values = values}, heteroscedastic));
+}
+
+TEST(Points, OfASequenceResumeWhereTheLastPartEnded) {
+  Plan plan = plan_of(NormalDesign{.dim = 3}, ZeroRegression{}, heteroscedastic);
+  plan.ar1 = Ar1(0.9);
+  const TrainingSet sample = draw_training_set(plan, 41);
+  on_every_target([&] {
+    constexpr std::uint64_t half = 10 * tile_points;
+    SequenceState sequence;
+    points_of(plan, 41, 0, half, sequence);
+    EXPECT_EQ(sequence.next, half);
+    const SequenceState before = sequence;
+    const Points rest = points_of(plan, 41, half, plan.n - half, sequence);
+    EXPECT_EQ(differing_bits(plan, sample, half, rest), 0u);
+    // From point 0, from a place behind the part, and from another replicate: the same bits.
+    SequenceState none, behind = sequence, other = {40, half, before.last};
+    for (SequenceState* from : {&none, &behind, &other}) {
+      const Points part = points_of(plan, 41, half, half, *from);
+      EXPECT_EQ(differing_bits(plan, sample, half, part), 0u);
+    }
+    // The control: the last point before the part is the one in the state, not drawn again.
+    SequenceState wrong = before;
+    wrong.last[0] += 1;
+    EXPECT_GT(differing_bits(plan, sample, half, points_of(plan, 41, half, half, wrong)), 0u);
+  });
 }
 
 TEST(Points, ShareAFixedDesignButNoNoise) {

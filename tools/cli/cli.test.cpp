@@ -263,6 +263,20 @@ TEST_F(CommandLine, TablesNameSequenceAndStages) {
                "heads.mechanism={ transform = { mix = 0.1 }, merge = 1 }", "--set", "data.n=2000"})
           .out;
   EXPECT_NE(theory.find("\ntransform mix 0.1\n"), std::string::npos) << theory;
+  // Above the figures and below them the same stages are named.
+  const auto staged = [&](const std::string& mechanism) {
+    return headlab({"run", "a.toml", "--set", "data.n=8", "--set", "heads.mechanism=" + mechanism})
+        .out;
+  };
+  const std::string idle = staged("{ merge = 2, window = 1, sinks = 1000 }");
+  EXPECT_NE(idle.find("\nmerge 2\n"), std::string::npos) << idle;
+  EXPECT_NE(idle.find("do not see merge\n"), std::string::npos) << idle;
+  EXPECT_NE(staged("{ window = 1, sinks = 2 }").find("\nwindow 1; sinks 2\n"), std::string::npos);
+  EXPECT_EQ(idle.find("see or keep one alone"), std::string::npos) << idle;
+  const std::string alone = staged("{ merge = 8 }");
+  EXPECT_NE(alone.find("fewer than two effective tokens: some heads see or keep one alone\n"),
+            std::string::npos)
+      << alone;
 }
 
 TEST_F(CommandLine, CountsOneReplicateAsOne) {

@@ -17,16 +17,34 @@
 namespace headlab::tools {
 namespace {
 
+/// True where some head sees one token, or keeps one weight, whatever is drawn.
+bool has_single_tokens(const Plan& plan) {
+  const Mechanism& mechanism = plan.mechanism;
+  for (int h = 0; h < plan.heads; ++h) {
+    if (mechanism.seen_by(h, plan.n).count() == 1) return true;
+    const bool by_rank = !mechanism.keep.off() && mechanism.keep.rule == Keep::Rule::top;
+    if (by_rank && !mechanism.keep.shared && mechanism.keep.top[static_cast<std::size_t>(h)] == 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// Windows that held too little weight, where there are any.
 std::string windows_text(const RunResult& result) {
   std::uint64_t empty = 0, narrow = 0;
+  bool merged = false, single = false;
   double all = 0;
   for (const ConditionResult& one : result.conditions) {
     empty += one.estimates.windows.empty;
     narrow += one.estimates.windows.narrow;
+    if (one.estimates.windows.narrow > 0) {
+      merged |= !one.plan.mechanism.merge.off();
+      single |= has_single_tokens(one.plan);
+    }
     all += static_cast<double>(one.estimates.replicates) * one.plan.queries * one.plan.heads;
   }
-  auto line = [&](std::uint64_t count, const char* what) {
+  auto line = [&](std::uint64_t count, const std::string& what) {
     if (count == 0) return std::string();
     return "warning: " + std::to_string(count) + " of " + number_text(all) + " windows (" +
            short_number(100 * static_cast<double>(count) / all) + " %) held " + what + "\n";
@@ -36,7 +54,8 @@ std::string windows_text(const RunResult& result) {
               ? "such a head takes the value of the nearest key: its figures are of the nearest "
                 "neighbour\n"
               : "") +
-         line(narrow, "fewer than two effective points");
+         line(narrow, std::string("fewer than two effective ") + (merged ? "tokens" : "points") +
+                          (single ? ": some heads see or keep one alone" : ""));
 }
 
 /// Heads, queries or both.
@@ -136,8 +155,10 @@ std::string precision_text(const RunResult& result) {
 std::string indices_text(const RunResult& result) {
   std::vector<std::string> stages;
   for (const ConditionResult& one : result.conditions) {
-    if (one.plan.mechanism.off()) continue;
-    for (const std::string& name : stages_of_tokens(one.condition->mechanism)) {
+    const Condition& condition = *one.condition;
+    if (!any_stage(condition.mechanism)) continue;
+    for (const std::string& name :
+         stages_of_tokens(condition.mechanism, condition.n, condition.heads, condition.k)) {
       if (std::ranges::find(stages, name) == stages.end()) stages.push_back(name);
     }
   }

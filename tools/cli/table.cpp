@@ -337,8 +337,9 @@ Columns sweep_table(const Scenario& scenario, const std::vector<ComputedConditio
   return columns;
 }
 
-/// Which forms were used, and how far weights are from summing to one in a quadrature.
-std::string forms_text(const std::vector<ComputedCondition>& theory) {
+/// Which forms were used, and how far weights are from summing to one in a quadrature. \param table
+/// of figures, whose remainders are explained where it has any
+std::string forms_text(const std::vector<ComputedCondition>& theory, const std::string& table) {
   std::vector<std::string> forms;
   double normalisation_error = std::numeric_limits<double>::quiet_NaN();
   double seconds = 0;
@@ -353,9 +354,13 @@ std::string forms_text(const std::vector<ComputedCondition>& theory) {
   if (!std::isnan(normalisation_error)) {
     text += ", weights sum to one within " + short_number(normalisation_error);
   }
-  return sentences(text + ", " + duration_text(seconds) +
-                   "\n(in parentheses: the second-order term of first order, the change on "
-                   "refinement of exact forms)\n");
+  text += ", " + duration_text(seconds) + "\n";
+  if (table.find(" (+") != std::string::npos || table.find(" (-") != std::string::npos) {
+    text +=
+        "(in parentheses: the second-order term of first order, the change on refinement of exact "
+        "forms)\n";
+  }
+  return sentences(text);
 }
 
 std::string z_text(double z) {
@@ -466,19 +471,19 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
                      sentences(heads_line(scenario, theory)) +
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
-  text += scenario.swept.empty() && theory.size() == 1
-              ? single_table(first.condition, first.result.figures, first.indices)
-              : sweep_table(scenario, theory).sweep_text(table_margin);
-  return text + "\n" + forms_text(theory);
+  const std::string table = scenario.swept.empty() && theory.size() == 1
+                                ? single_table(first.condition, first.result.figures, first.indices)
+                                : sweep_table(scenario, theory).sweep_text(table_margin);
+  return text + table + "\n" + forms_text(theory, table);
 }
 
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory) {
   if (scenario.conditions.front().stack) return layer_comparison_table(scenario, theory);
   const bool one = scenario.swept.empty() && theory.size() == 1;
-  return (one ? comparison_of_one(theory.front().simulated)
-              : comparison_of_many(scenario, theory)) +
-         "\n" + forms_text(theory) +
+  const std::string table =
+      one ? comparison_of_one(theory.front().simulated) : comparison_of_many(scenario, theory);
+  return table + "\n" + forms_text(theory, table) +
          sentences(
              "z = (simulation - theory)/sqrt(MCSE² + remainder² + rounding²); none where the "
              "MCSE is 0\n" +

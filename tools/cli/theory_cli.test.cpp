@@ -37,6 +37,11 @@ TEST_F(TheoryCommands, ComputesClosedForms) {
     EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
   }
   EXPECT_EQ(table.out.find("±"), std::string::npos);
+  // Remainders are explained where there are any.
+  EXPECT_NE(table.out.find("(in parentheses: "), std::string::npos) << table.out;
+  const ProgramResult given = headlab({"theory", "a.toml", "--set", "data.fixed_design=true"});
+  EXPECT_EQ(given.code, 0) << given.err;
+  EXPECT_EQ(given.out.find("parentheses"), std::string::npos) << given.out;
 
   arguments.insert(arguments.end(), {"--json", "-"});
   const Json json = Json::parse(headlab(arguments).out);

@@ -356,12 +356,16 @@ TEST(ReportPage, StandsWhateverADocumentLacks) {
         R"({"headlab": {}, "conditions": [{"parameters": {"heads": {"mechanism": [1]}}}]})",
         R"({"headlab": {}, "claims": [{}]})", R"({"headlab": {}, "claims": 7})",
         R"({"headlab": {}, "cells": [{}, {"setting": {"a": 1}}]})",
-        R"({"headlab": {}, "layers": [{}]})", R"({"headlab": {}, "allocations": [{}]})",
+        R"({"headlab": {}, "layers": [{}], "random_sets": 3})",
+        R"({"headlab": {}, "allocations": [{}]})",
         R"({"headlab": {}, "studies": [{"allocations": 1}]})"}) {
     EXPECT_TRUE(report_page({source_of_document(document)}).ends_with("</html>\n")) << document;
   }
   EXPECT_FALSE(read_document(R"({"a": 1})", "x").has_value());
   EXPECT_FALSE(read_document("[]", "x").has_value());
+  // Of headlab compress, which has no figures.
+  EXPECT_FALSE(
+      read_document(R"({"headlab": {}, "layers": [{"methods": {}}], "rank": 2})", "x").has_value());
   EXPECT_THROW(read_document("{", "x"), InvalidInput);
 }
 

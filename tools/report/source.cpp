@@ -55,7 +55,8 @@ std::optional<SourceKind> kind_of(const Json& document) {
   }
   if (document.contains("claims")) return SourceKind::verdicts;
   if (document.contains("cells")) return SourceKind::map;
-  if (document.contains("layers")) return SourceKind::heads;
+  // Losses of compressed heads have layers too, and no figures.
+  if (document.contains("layers") && document.contains("random_sets")) return SourceKind::heads;
   if (document.contains("allocations") || document.contains("studies")) {
     return SourceKind::allocation;
   }

@@ -50,11 +50,26 @@ void find_differences(const std::string& path, const Column& column, std::vector
 }
 
 /// The number that a value is, or that all elements of an array of numbers are.
-double level_number(const Json& value) {
+double number_of_value(const Json& value) {
   if (value.is_number()) return number_of(value);
   const bool one = value.is_array() && !value.empty() && value.front().is_number() &&
                    std::ranges::all_of(value, [&](const Json& x) { return x == value.front(); });
   return one ? number_of(value.front()) : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The numbers that values are; an array is none where another has more or fewer elements, which
+/// then say something too.
+std::vector<double> level_numbers(const std::vector<const Json*>& values) {
+  std::set<std::size_t> sizes;
+  for (const Json* value : values) {
+    if (value->is_array()) sizes.insert(value->size());
+  }
+  std::vector<double> numbers;
+  for (const Json* value : values) {
+    const bool varies = value->is_array() && sizes.size() > 1;
+    numbers.push_back(varies ? std::numeric_limits<double>::quiet_NaN() : number_of_value(*value));
+  }
+  return numbers;
 }
 
 constexpr std::size_t longest_part = 24;  ///< of a parameter in a label
@@ -82,14 +97,12 @@ void add_key(const FoundKey& found, Sweep& sweep) {
   std::vector<std::size_t> places;
   for (const Json* value : found.column) {
     const auto [at, is_new] = numbers.emplace(value->dump(), values.size());
-    if (is_new) {
-      values.push_back(value);
-      key.levels.push_back({"", level_number(*value)});
-    }
+    if (is_new) values.push_back(value);
     places.push_back(at->second);
   }
   const std::vector<std::string> texts = level_texts(values);
-  for (std::size_t i = 0; i < texts.size(); ++i) key.levels[i].text = texts[i];
+  const std::vector<double> level_values = level_numbers(values);
+  for (std::size_t i = 0; i < texts.size(); ++i) key.levels.push_back({texts[i], level_values[i]});
   key.numeric =
       std::ranges::none_of(key.levels, [](const Level& level) { return std::isnan(level.number); });
   std::vector<std::size_t> order(key.levels.size());
@@ -147,12 +160,13 @@ std::string SweptKey::title() const {
 
 std::vector<std::string> level_texts(const std::vector<const Json*>& values) {
   std::vector<std::string> texts;
-  for (const Json* value : values) {
-    const double number = level_number(*value);
-    texts.push_back(!std::isnan(number)  ? number_text(number)
-                    : value->is_string() ? text_of(*value)
-                    : value->is_object() ? law_text(*value, values)
-                                         : shortened(value->dump(), longest_part));
+  const std::vector<double> numbers = level_numbers(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Json& value = *values[i];
+    texts.push_back(!std::isnan(numbers[i]) ? number_text(numbers[i])
+                    : value.is_string()     ? text_of(value)
+                    : value.is_object()     ? law_text(value, values)
+                                            : shortened(value.dump(), longest_part));
   }
   // Long values that begin alike are told apart by their numbers.
   const std::vector<std::string> own = texts;

@@ -52,6 +52,12 @@ TEST(Sweep, TakesAnArrayOfOneNumberForThatNumber) {
   EXPECT_TRUE(sweep.keys[0].numeric);
   const Sweep other = sweep_of(conditions_of({R"({"a": [0.5, 0.6]})", R"({"a": [0.25, 0.25]})"}));
   EXPECT_FALSE(other.keys.at(0).numeric);
+  // Of arrays of several lengths each is what was written.
+  const Sweep lengths = sweep_of(conditions_of({R"({"a": [0.5, 0.5]})", R"({"a": [1.0]})"}));
+  EXPECT_FALSE(lengths.keys.at(0).numeric);
+  EXPECT_EQ(lengths.condition_text(0), "a [0.5,0.5]");
+  const Sweep mixed = sweep_of(conditions_of({R"({"a": [30, 30]})", R"({"a": 60})"}));
+  EXPECT_TRUE(mixed.keys.at(0).numeric);
   const Sweep alike =
       sweep_of(conditions_of({R"({"a": [0.123456789123456, 0.12345678912345, 1]})",
                               R"({"a": [0.123456789123456, 0.12345678912345, 2]})"}));

@@ -170,7 +170,8 @@ std::optional<std::string> levels_obstacle(const TheoryModel& model, std::size_t
   if (model.levels.size() > 2)
     return stage + "exact finite-n theory is of two successive scales, here " +
            std::to_string(model.levels.size()) +
-           " - use headlab theory --source first_order (softmax, noise alone), or simulate";
+           " - use headlab theory --source first_order (softmax, noise alone), simulate with "
+           "headlab run, or use data.fixed_design = true";
   if (!is_scalar(model, h) || model.design.components.size() != 1) {
     return stage +
            "exact finite-n theory needs heads.dim = 1 or the softmax kernel, on a normal design" +

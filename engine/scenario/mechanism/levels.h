@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -34,12 +37,14 @@ struct LevelsStage {
     if (!(std::abs(sum - 1) <= 1e-9)) {
       throw ParameterError("weights", "have the sum " + std::to_string(sum) + ", needs 1");
     }
-    const std::uint64_t most = std::min(setting.tokens, max_block);
-    if (weights.size() > 12 || (std::uint64_t{1} << (weights.size() - 1)) > most) {
-      throw ParameterError("weights", "are " + std::to_string(weights.size()) +
-                                          ", and the largest block of 2^(levels - 1) tokens has "
-                                          "more than " +
-                                          std::to_string(most));
+    const std::uint64_t largest = std::min(setting.tokens, max_block);
+    if (const auto most = static_cast<std::size_t>(std::bit_width(largest));
+        weights.size() > most) {
+      throw ParameterError(
+          "weights", "has " + std::to_string(weights.size()) + " levels, needs at most " +
+                         std::to_string(most) + ": blocks of 1, 2, 4 ... tokens have at most " +
+                         std::to_string(largest) +
+                         (setting.tokens < max_block ? ", all that there are" : ""));
     }
     if (!norm_coefficient_of(setting.kernel)) {
       throw ParameterError("",

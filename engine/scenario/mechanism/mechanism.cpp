@@ -98,17 +98,24 @@ std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uin
     } else {
       MechanismStages others = stages;
       std::get<std::optional<Stage>>(others).reset();
+      // Sinks are tokens besides a window.
+      if constexpr (std::is_same_v<Stage, WindowStage>)
+        std::get<std::optional<SinksStage>>(others).reset();
       changes = mechanism_of(others, n, heads) != all;
+      if constexpr (std::is_same_v<Stage, SinksStage>) {
+        changes = changes && std::ranges::count(names, WindowStage::name) > 0;
+      }
     }
     if (changes) names.emplace_back(Stage::name);
   });
   return names;
 }
 
-std::vector<std::string> stages_of_tokens(const MechanismStages& stages) {
-  std::vector<std::string> names;
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages, std::uint64_t n, int heads,
+                                          int k) {
+  std::vector<std::string> names = stages_in_force(stages, n, heads, k);
   for_each_stage(stages, [&]<class Stage>(const Stage& one) {
-    if constexpr (!requires(Subspaces & w) { one.apply(w); }) names.emplace_back(Stage::name);
+    if constexpr (requires(Subspaces & w) { one.apply(w); }) std::erase(names, Stage::name);
   });
   return names;
 }

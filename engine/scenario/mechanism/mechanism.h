@@ -59,13 +59,14 @@ class SharedStages {
   std::shared_ptr<const MechanismStages> given_;
 };
 
-/// Names of the stages that change something for n points and heads of dimension k, in order.
+/// Names of the stages that change something for n points and heads of dimension k, in order. A
+/// window is looked at together with its sinks: where both see every token neither is in force.
 std::vector<std::string> stages_in_force(const MechanismStages& stages, std::uint64_t n, int heads,
                                          int k);
 
-/// Names of the stages given that leave projections as they are, so that no index of subspaces sees
-/// them.
-std::vector<std::string> stages_of_tokens(const MechanismStages& stages);
+/// Those of them that leave projections as they are, so that no index of subspaces sees them.
+std::vector<std::string> stages_of_tokens(const MechanismStages& stages, std::uint64_t n, int heads,
+                                          int k);
 
 /// The parameter that has a number for each head, as "window" or "keep.top"; empty where there is
 /// none.

@@ -200,6 +200,55 @@ TEST(Mechanism, SimulatesTheKnownExactFigures) {
   EXPECT_GT(simulate_known("cpu", 20000, false).rms(), 10);
 }
 
+/// Mean over training sets of what head 0 keeps: the weight that its tokens have before `keep`, or
+/// their number.
+Estimate kept_by_first_head(const Plan& plan, bool count, std::uint64_t replicates) {
+  Plan all = plan;
+  all.mechanism.keep = {};
+  double sum = 0, squares = 0;
+  for (std::uint64_t r = 0; r < replicates; ++r) {
+    const TrainingSet tokens = tokens_of(plan, draw_training_set(plan, r));
+    WindowCounts windows;
+    const std::vector<double> kept = nw_weights(plan, tokens, 0, 0, windows);
+    const std::vector<double> weights = nw_weights(all, tokens, 0, 0, windows);
+    double one = 0;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i] > 0) one += count ? 1 : weights[i];
+    }
+    sum += one;
+    squares += one * one;
+  }
+  const auto n = static_cast<double>(replicates);
+  const double mean = sum / n;
+  return {mean, std::sqrt((squares / n - mean * mean) / (n - 1))};
+}
+
+TEST(Mechanism, KeepsTheKnownShares) {
+  std::vector<json> blocks, unions;
+  for (const json& known : known_cases()) {
+    if (known["kind"] == "block_choice") blocks.push_back(known);
+    if (known["kind"] == "union") unions.push_back(known);
+  }
+  ASSERT_EQ(blocks.size(), 4u);
+  ASSERT_EQ(unions.size(), 1u);
+  const auto z_of = [](const Estimate& kept, const json& known, const char* figure) {
+    return (kept.value - known["expected"][figure].get<double>()) /
+           std::hypot(kept.mcse, known["se"][figure].get<double>());
+  };
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Plan plan = make_plan(condition_of(scenario_text(blocks[i]["scenario"], 1)));
+    const Estimate kept = kept_by_first_head(plan, false, 1000);
+    EXPECT_LE(std::abs(z_of(kept, blocks[i], "mass_kept")), 4.5) << i;
+    // The control: the other score of a block keeps another share.
+    EXPECT_GT(std::abs(z_of(kept, blocks[i ^ 1], "mass_kept")), 4.5) << i;
+  }
+  Plan plan = make_plan(condition_of(scenario_text(unions[0]["scenario"], 1)));
+  EXPECT_LE(std::abs(z_of(kept_by_first_head(plan, true, 1000), unions[0], "mean_number_kept")),
+            4.5);
+  plan.mechanism.keep.shared = false;
+  EXPECT_EQ(kept_by_first_head(plan, true, 10).value, 4);
+}
+
 std::string refusal(const std::string& mechanism, const std::string& kernel = "gaussian",
                     const std::string& subspaces = "orthogonal", int n = 12) {
   const std::string width = kernel == "softmax" ? "temperature" : "bandwidth";
@@ -234,7 +283,9 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ sinks = 2 }", "heads.mechanism.sinks: has no effect without window");
   expect("{ levels = [0.5, 0.6] }", "heads.mechanism.levels: have the sum 1.1");
   expect("{ levels = [1.5, -0.5] }", "heads.mechanism.levels[1]: is -0.5, must be >= 0");
-  expect("{ levels = [0.2, 0.2, 0.2, 0.2, 0.2] }", "more than 12");
+  expect("{ levels = [0.2, 0.2, 0.2, 0.2, 0.2] }",
+         "heads.mechanism.levels: has 5 levels, needs at most 4: blocks of 1, 2, 4 ... tokens have "
+         "at most 12, all that there are");
   expect("{ levels = [0.5, 0.5] }", "heads.mechanism.levels: needs the kernel", "laplace");
   expect("{ keep = { top = 0 } }", "heads.mechanism.keep.top: is 0");
   expect("{ keep = { ratio = 1.5 } }", "heads.mechanism.keep.ratio: is 1.5");
@@ -269,9 +320,15 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ transform = { matrix = [[0, 0], [0, 0]] } }",
          "heads.mechanism.transform.matrix: is zero");
   EXPECT_EQ(refusal("{ transform = { matrix = [[0, 0], [0, 1]] } }"), "");
+  // Two heads on one subspace less one another.
+  EXPECT_NE(refusal("{ transform = { mix = -1 } }", "gaussian", "aligned")
+                .find("heads.mechanism.transform.mix: leaves nothing of what head 1 projects"),
+            std::string::npos);
+  EXPECT_EQ(refusal("{ transform = { mix = -0.999 } }", "gaussian", "aligned"), "");
+  EXPECT_EQ(refusal("{ transform = { mix = -1 } }"), "");
   // 2^12 tokens, of enough.
   const std::string levels = "{ levels = [0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.5] }";
-  EXPECT_NE(refusal(levels, "gaussian", "orthogonal", 9000).find("more than 2048"),
+  EXPECT_NE(refusal(levels, "gaussian", "orthogonal", 9000).find("tokens have at most 2048"),
             std::string::npos);
   const std::string twelve = "{ levels = [0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.5] }";
   EXPECT_EQ(refusal(twelve, "gaussian", "orthogonal", 9000), "");
@@ -301,6 +358,7 @@ TEST(Mechanism, IsOffWhereAStageDoesNothing) {
   };
   for (const char* stages : {"{}", "{ merge = 1 }", "{ levels = [1] }", "{ levels = [1, 0] }",
                              "{ window = 12 }", "{ window = 40, sinks = 3, skip = 0 }",
+                             "{ window = 2, sinks = 40 }", "{ window = [2, 3], sinks = [12, 9] }",
                              "{ keep = { top = 12 } }", "{ keep = { fraction = 1 } }",
                              "{ keep = { block = 5, top = 3 } }", "{ transform = { mix = 0 } }"}) {
     EXPECT_TRUE(make_plan(condition(stages)).mechanism.off()) << stages;
@@ -317,6 +375,13 @@ TEST(Mechanism, IsOffWhereAStageDoesNothing) {
   EXPECT_EQ(stages_in_force(condition("{ keep = { top = 4 }, window = 4, sinks = 0, merge = 2, "
                                       "transform = { mix = 0.1 } }")),
             (std::vector<std::string>{"transform", "merge", "window"}));
+  // A window whose sinks see every token is idle with them, whatever else there is.
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(stages_in_force(condition("{ window = 4, sinks = 40, skip = 1, merge = 2 }")),
+            (Names{"merge", "skip"}));
+  EXPECT_EQ(stages_in_force(condition("{ window = 4, sinks = [40, 2], keep = { ratio = 0.1 } }")),
+            (Names{"window", "sinks", "keep"}));
+  EXPECT_EQ(stages_in_force(condition("{ window = 4, sinks = 0 }")), Names{"window"});
   EXPECT_EQ(stages_in_force(condition("{ transform = { matrix = [[1, 0], [0, 1]] } }")),
             std::vector<std::string>{});
 }

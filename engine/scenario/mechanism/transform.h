@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,7 +63,8 @@ struct TransformStage {
     return true;
   }
 
-  /// Replaces what projects keys, and queries where they are projected apart.
+  /// Replaces what projects keys, and queries where they are projected apart. Throws ParameterError
+  /// where nothing is left of what a head projected.
   void apply(Subspaces& subspaces) const {
     if (mix == 0.0) return;
     std::vector<double> queries = subspaces.queries();
@@ -85,7 +88,33 @@ struct TransformStage {
       const std::size_t row = at / k * k;
       for (std::size_t i = 0; i < k; ++i) result[at] += w[row + i] * matrix[i][at % k];
     }
+    require_projections(w, result, size);
     return result;
+  }
+
+  /// Each head, of `size` numbers, was 0 before or is more than the rounding of its sums now.
+  void require_projections(const std::vector<double>& before, const std::vector<double>& after,
+                           std::size_t size) const {
+    const auto largest = [&](const std::vector<double>& w, std::size_t begin, std::size_t end) {
+      double found = 0;
+      for (std::size_t at = begin; at < end; ++at) found = std::max(found, std::abs(w[at]));
+      return found;
+    };
+    const auto terms = static_cast<double>(before.size() / size + matrix.size());
+    double factor = 1 + std::abs(mix.value_or(0));
+    for (const auto& row : matrix) {
+      for (const double number : row) factor = std::max(factor, std::abs(number));
+    }
+    const double rounding = terms * terms * std::numeric_limits<double>::epsilon() * factor *
+                            largest(before, 0, before.size());
+    for (std::size_t begin = 0; begin < before.size(); begin += size) {
+      if (largest(before, begin, begin + size) == 0) continue;
+      if (largest(after, begin, begin + size) > rounding) continue;
+      throw ParameterError(std::string("transform.") + (mix ? "mix" : "matrix"),
+                           "leaves nothing of what head " + std::to_string(begin / size + 1) +
+                               " projects, so that it sees nothing of its keys - give another " +
+                               (mix ? "number" : "matrix"));
+    }
   }
 };
 

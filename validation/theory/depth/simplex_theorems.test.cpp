@@ -2,6 +2,7 @@
 // What the simplex recursion says about collapse, norms and memory.
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -40,11 +41,34 @@ TEST(SimplexTheorems, CollapseIsOfOrderThreeBelowTheThreshold) {
 }
 
 TEST(SimplexTheorems, SecondDifferencesTellTheMemory) {
-  // Log residuals like -(L^2/2) log(1/a); linear at a = 1.
+  // Log residuals like -(L^2/2) log(1/a); linear at a = 1. The second difference is log phi(g_L) -
+  // log phi(g_(L-1)). Once old tokens make no score, g_L = a g_(L-1) and log phi(g) = log(g/n) +
+  // (n-2)/(2n) g + ..: what it is off log a is (1-a) g_(L-1) (n-2)/(2n), with g near a^(L-2) g_1.
+  const auto remainder = [](double a, int layers) {
+    const SimplexStack stack = remembering(a, layers);
+    const double n = stack.n;
+    const double first = n / (n - 1) * stack.rho / stack.temperature;
+    return (1 - a) * std::pow(a, layers - 2) * first * (n - 2) / (2 * n);
+  };
+  // A log residual is rounded as a sum and as what is stored: x_L and x_(L-1) once each, and
+  // three stored ones times 1, 2 and 1.
+  const auto rounding = [](const std::vector<double>& x) {
+    return 6 * std::numeric_limits<double>::epsilon() / 2 * std::abs(x.back());
+  };
   for (const double a : {0.3, 0.6, 0.9}) {
-    EXPECT_NEAR(last_second_difference(log_residuals(remembering(a, 100))), std::log(a), 1e-6);
+    const std::vector<double> x = log_residuals(remembering(a, 400));
+    ASSERT_LT(remainder(a, 400), 1e-3 * rounding(x));
+    EXPECT_NEAR(last_second_difference(x), std::log(a), rounding(x));
   }
-  EXPECT_NEAR(last_second_difference(log_residuals(remembering(1, 100))), 0, 1e-9);
+  // Negative control: at 100 layers memory .9 leaves the remainder, up to its own next order and
+  // the scores of layers after the first, each below 1 %.
+  const std::vector<double> x = log_residuals(remembering(0.9, 100));
+  const double left = std::log(0.9) - last_second_difference(x);
+  EXPECT_GT(left, 1e5 * rounding(x));
+  EXPECT_NEAR(left / remainder(0.9, 100), 1, 0.01);
+
+  const std::vector<double> linear = log_residuals(remembering(1, 100));
+  EXPECT_NEAR(last_second_difference(linear), 0, rounding(linear));
   EXPECT_LT(last_second_difference(log_residuals(remembering(0, 10))), -10000);
 }
 

@@ -42,9 +42,11 @@ struct Chain {
   const MatrixXd& hermite;
   ArrayXd powers;  ///< of the correlation, [rank]
 
-  /// (E h_j f h_k), f at each node.
+  /// (E h_j f h_k), f at each node: symmetric, so that half of it is computed.
   MatrixXd factor(const ArrayXd& f) const {
-    return hermite.transpose() * (f.matrix().asDiagonal() * hermite);
+    MatrixXd half = MatrixXd::Zero(hermite.cols(), hermite.cols());
+    half.triangularView<Eigen::Lower>() = hermite.transpose() * (f.matrix().asDiagonal() * hermite);
+    return half.selfadjointView<Eigen::Lower>();
   }
   VectorXd step(const VectorXd& state) const { return (powers * state.array()).matrix(); }
 };

@@ -93,7 +93,7 @@ const std::vector<Settings> cases = {
     {mechanism + "{ levels = [0.4, 0.6], window = 12, skip = [0, 12] }"},
     {mechanism + "{ levels = [0, 0.5, 0.5], window = 12, skip = [0, 12] }",
      "heads.kernel={ law = \"softmax\", temperature = 0.8 }", "heads.dim=3"},
-    {"data.sequence={ law = \"ar1\", correlation = 0.7 }", "data.regression={ law = \"zero\" }",
+    {"data.sequence={ law = \"ar1\", correlation = 0.5 }", "data.regression={ law = \"zero\" }",
      "heads.subspaces={ law = \"orthogonal\" }", mechanism + "{ window = [20, 9], skip = [3, 1] }"},
 };
 
