@@ -28,7 +28,7 @@ class StackWorker : public ReplicateWorker {
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const Plan& plan = *plans_[p];
       const auto rows =
-          stack_metrics(*plan.stack, {plan.seed, number, &arithmetic_}, stack_tokens(plan, number));
+          runner_.run(*plan.stack, {plan.seed, number, &arithmetic_}, stack_tokens(plan, number));
       const std::size_t size = plan.layout().per_query();
       for (std::size_t l = 0; l < rows.size(); ++l) {
         write_metrics(rows[l], statistics[p].subspan(l * size, size));
@@ -39,6 +39,7 @@ class StackWorker : public ReplicateWorker {
  private:
   std::vector<const Plan*> plans_;
   const StackArithmetic& arithmetic_;
+  StackRunner runner_;
 };
 
 }  // namespace
