@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <vector>
 
 #include "kernels/cpu/draws.h"
 #include "kernels/cpu/targets.h"
@@ -179,7 +180,9 @@ HWY_INLINE double largest(const Eight& x) {
 /// Calls body(j, count) for the eights of a row of n numbers.
 template <class Body>
 HWY_INLINE void for_eights(std::size_t n, const Body& body) {
-  for (std::size_t j = 0; j < n; j += eight) body(j, n - j);
+  std::size_t j = 0;
+  for (; j + eight <= n; j += eight) body(j, eight);
+  if (j < n) body(j, n - j);
 }
 
 // ---- Sums over k of f(a_ik, b_kj), one chain for each element in the order of k ----
@@ -203,11 +206,10 @@ struct SquareDistanceOf {
 constexpr std::size_t max_rows = lanes == 8 ? 11 : lanes == 4 ? 6 : 4;
 
 /// Rows x Width vectors from b [inner][columns], the last of them of `tail` columns.
-/// \param keep sums continue from `out`
 template <std::size_t Rows, std::size_t Width, class Term>
 HWY_INLINE void sum_block(const double* a, std::size_t a_stride, std::size_t inner, const double* b,
                           std::size_t b_stride, double* out, std::size_t out_stride,
-                          std::size_t tail, const Term& term, bool keep) {
+                          std::size_t tail, const Term& term) {
   const auto load_vector = [&](const double* p, std::size_t w) HWY_ATTR {
     return w + 1 < Width || tail == lanes ? hn::LoadU(doubles, p + w * lanes)
                                           : load_some(p + w * lanes, tail);
@@ -215,7 +217,7 @@ HWY_INLINE void sum_block(const double* a, std::size_t a_stride, std::size_t inn
   Vector sums[Rows][Width];
   for (std::size_t r = 0; r < Rows; ++r) {
     for (std::size_t w = 0; w < Width; ++w) {
-      sums[r][w] = keep ? load_vector(out + r * out_stride, w) : hn::Zero(doubles);
+      sums[r][w] = hn::Zero(doubles);
     }
   }
   const auto add_terms = [&](const auto& load_b) HWY_ATTR {
@@ -257,9 +259,8 @@ HWY_INLINE void with_rows(std::size_t rows, const Body& body) {
 
 /// Row blocks of nearly one height, of one or two vectors of columns.
 template <class Term>
-HWY_INLINE void sum_columns(const InGrid& a, const double* b, std::size_t b_stride, double* out,
-                            std::size_t out_stride, std::size_t columns, const Term& term,
-                            bool keep) {
+HWY_INLINE void sum_columns(InGrid a, const double* b, std::size_t b_stride, double* out,
+                            std::size_t out_stride, std::size_t columns, const Term& term) {
   const std::size_t blocks = (a.rows + max_rows - 1) / max_rows;
   std::size_t row = 0;
   for (std::size_t block = 0; block < blocks; ++block) {
@@ -269,10 +270,9 @@ HWY_INLINE void sum_columns(const InGrid& a, const double* b, std::size_t b_stri
       double* to = out + row * out_stride;
       if (columns > lanes) {
         sum_block<Rows, 2>(from, a.stride, a.columns, b, b_stride, to, out_stride, columns - lanes,
-                           term, keep);
+                           term);
       } else {
-        sum_block<Rows, 1>(from, a.stride, a.columns, b, b_stride, to, out_stride, columns, term,
-                           keep);
+        sum_block<Rows, 1>(from, a.stride, a.columns, b, b_stride, to, out_stride, columns, term);
       }
     });
     row += rows;
@@ -280,64 +280,91 @@ HWY_INLINE void sum_columns(const InGrid& a, const double* b, std::size_t b_stri
 }
 
 constexpr std::size_t panel_columns = 2 * lanes;
-constexpr std::size_t panel_depth = 256;
 
-HWY_ATTR void product(const InGrid& a, const InGrid& b, const OutGrid& out) {
+HWY_ATTR void product(InGrid a, InGrid b, OutGrid out) {
   for (std::size_t j = 0; j < b.columns; j += panel_columns) {
     sum_columns(a, b.data + j, b.stride, out.data + j, out.stride,
-                std::min(panel_columns, b.columns - j), ProductOf(), false);
+                std::min(panel_columns, b.columns - j), ProductOf());
   }
 }
 
-/// out(i, j) = sum_k term(a_ik, b_jk): rows of b become columns of a panel.
-template <class Term>
-HWY_INLINE void sum_over_pairs(const InGrid& a, const InGrid& b, std::size_t j, std::size_t columns,
-                               double* out, std::size_t out_stride, const Term& term) {
-  HWY_ALIGN double panel[panel_depth * panel_columns];
-  for (std::size_t k = 0; k == 0 || k < a.columns; k += panel_depth) {
-    const std::size_t depth = std::min(panel_depth, a.columns - k);
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double* row = b.row(j + c) + k;
-      for (std::size_t l = 0; l < depth; ++l) panel[l * panel_columns + c] = row[l];
+/// Columns of a panel [depth][panel_columns] from as many rows of `depth` numbers.
+HWY_INLINE void fill_panel(const double* rows, std::size_t stride, std::size_t columns,
+                           std::size_t depth, double* panel) {
+  std::size_t whole_columns = 0;
+  std::size_t whole_depth = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Squares of four.
+  const hn::FixedTag<double, 4> four;
+  whole_columns = columns / 4 * 4;
+  whole_depth = depth / 4 * 4;
+  for (std::size_t c = 0; c < whole_columns; c += 4) {
+    for (std::size_t k = 0; k < whole_depth; k += 4) {
+      const double* from = rows + c * stride + k;
+      double* to = panel + k * panel_columns + c;
+      const auto r0 = hn::LoadU(four, from);
+      const auto r1 = hn::LoadU(four, from + stride);
+      const auto r2 = hn::LoadU(four, from + 2 * stride);
+      const auto r3 = hn::LoadU(four, from + 3 * stride);
+      const auto even01 = hn::InterleaveLower(four, r0, r1);
+      const auto even23 = hn::InterleaveLower(four, r2, r3);
+      const auto odd01 = hn::InterleaveUpper(four, r0, r1);
+      const auto odd23 = hn::InterleaveUpper(four, r2, r3);
+      hn::StoreU(hn::ConcatLowerLower(four, even23, even01), four, to);
+      hn::StoreU(hn::ConcatLowerLower(four, odd23, odd01), four, to + panel_columns);
+      hn::StoreU(hn::ConcatUpperUpper(four, even23, even01), four, to + 2 * panel_columns);
+      hn::StoreU(hn::ConcatUpperUpper(four, odd23, odd01), four, to + 3 * panel_columns);
     }
-    sum_columns(InGrid{a.data + k, a.rows, depth, a.stride}, panel, panel_columns, out, out_stride,
-                columns, term, k > 0);
+  }
+#endif
+  for (std::size_t c = 0; c < columns; ++c) {
+    for (std::size_t k = c < whole_columns ? whole_depth : 0; k < depth; ++k) {
+      panel[k * panel_columns + c] = rows[c * stride + k];
+    }
   }
 }
 
-HWY_ATTR void product_transposed(const InGrid& a, const InGrid& b, const OutGrid& out) {
+/// out(i, j - first) = sum_k term(a_ik, b_jk) for `columns` rows j of b from `first` on.
+/// \param panel [a.columns][panel_columns], to work in
+template <class Term>
+HWY_INLINE void sum_over_pairs(InGrid a, InGrid b, std::size_t first, std::size_t columns,
+                               double* panel, double* out, std::size_t out_stride,
+                               const Term& term) {
+  fill_panel(b.row(first), b.stride, columns, b.columns, panel);
+  sum_columns(a, panel, panel_columns, out, out_stride, columns, term);
+}
+
+HWY_ATTR void product_transposed(InGrid a, InGrid b, double* panel, OutGrid out) {
   for (std::size_t j = 0; j < b.rows; j += panel_columns) {
-    sum_over_pairs(a, b, j, std::min(panel_columns, b.rows - j), out.data + j, out.stride,
+    sum_over_pairs(a, b, j, std::min(panel_columns, b.rows - j), panel, out.data + j, out.stride,
                    ProductOf());
   }
 }
 
+/// \param room [rows.columns + rows.rows][panel_columns], to work in
 template <class Term>
-HWY_INLINE double largest_of_pairs(const InGrid& rows, const Term& term) {
-  constexpr std::size_t step = 2 * max_rows;
-  HWY_ALIGN double sums[step * panel_columns];
+HWY_INLINE double largest_of_pairs(InGrid rows, double* room, const Term& term) {
+  double* sums = room + rows.columns * panel_columns;
   Eight most = set(0);
   for (std::size_t j = 0; j < rows.rows; j += panel_columns) {
     const std::size_t columns = std::min(panel_columns, rows.rows - j);
     // Rows from j on: the pairs before them have been seen.
-    for (std::size_t i = j; i < rows.rows; i += step) {
-      const InGrid some = {rows.row(i), std::min(step, rows.rows - i), rows.columns, rows.stride};
-      sum_over_pairs(some, rows, j, columns, sums, panel_columns, term);
-      for (std::size_t r = 0; r < some.rows; ++r) {
-        for_eights(columns, [&](std::size_t c, std::size_t count) HWY_ATTR {
-          most = max(most, load(sums + r * panel_columns + c, count));
-        });
-      }
+    const InGrid others = {rows.row(j), rows.rows - j, rows.columns, rows.stride};
+    sum_over_pairs(others, rows, j, columns, room, sums, panel_columns, term);
+    for (std::size_t r = 0; r < others.rows; ++r) {
+      for_eights(columns, [&](std::size_t c, std::size_t count) HWY_ATTR {
+        most = max(most, load(sums + r * panel_columns + c, count));
+      });
     }
   }
   return largest(most);
 }
 
-HWY_ATTR double largest_difference(const InGrid& rows) {
-  return largest_of_pairs(rows, DifferenceOf());
+HWY_ATTR double largest_difference(InGrid rows, double* room) {
+  return largest_of_pairs(rows, room, DifferenceOf());
 }
-HWY_ATTR double largest_square_distance(const InGrid& rows) {
-  return largest_of_pairs(rows, SquareDistanceOf());
+HWY_ATTR double largest_square_distance(InGrid rows, double* room) {
+  return largest_of_pairs(rows, room, SquareDistanceOf());
 }
 
 // ---- Row by row ----
@@ -371,7 +398,7 @@ HWY_INLINE double softmax_of_far_row(std::size_t n, double scale, const double* 
   });
 }
 
-HWY_ATTR double softmax(const InGrid& scores, double w, const OutGrid& out) {
+HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
   const std::size_t n = scores.columns;
   const double* b = scores.row(n);
   double* a = out.row(n);
@@ -405,36 +432,43 @@ HWY_ATTR double softmax(const InGrid& scores, double w, const OutGrid& out) {
     HWY_ALIGN double sums[eight] = {};       // of a_j e^x_j, less 1
     HWY_ALIGN double entropies[eight] = {};  // less log1p(sums)
     const std::size_t rows = std::min(eight, n - begin);
+    // Every step for all rows before the next one: a row alone would wait for its sums.
+    HWY_ALIGN double means[eight];
     for (std::size_t r = 0; r < rows; ++r) {
       const double* e = scores.row(begin + r);
+      means[r] = scale * sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+                   return fused(load(a + j, count), load(e + j, count), s);
+                 });
+    }
+    const auto difference = [&](std::size_t r, std::size_t j, std::size_t count) HWY_ATTR {
+      return first(fused(set(scale), load(scores.row(begin + r) + j, count), set(-means[r])),
+                   count);
+    };
+    Eight most = set(0);
+    for (std::size_t r = 0; r < rows; ++r) {
       double* u = out.row(begin + r);
-      const double mean =
-          scale * sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-            return fused(load(a + j, count), load(e + j, count), s);
-          });
-      const auto difference = [&](std::size_t j, std::size_t count) HWY_ATTR {
-        return first(fused(set(scale), load(e + j, count), set(-mean)), count);
-      };
-      Eight most = set(0);
       sums[r] = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-        const Eight x = difference(j, count);
+        const Eight x = difference(r, j, count);
         most = max(most, x);
         const Eight change = expm1(x);
         store(change, u + j, count);
         return fused(load(a + j, count), change, s);
       });
-      if (largest(most) > StackArithmetic::max_spread) {
+    }
+    const bool far = largest(most) > StackArithmetic::max_spread;
+    for (std::size_t r = 0; r < rows; ++r) {
+      double* u = out.row(begin + r);
+      if (far) {
         sums[r] = 0;
-        entropies[r] = softmax_of_far_row(n, scale, e, b, a, to_rest, u);
+        entropies[r] = softmax_of_far_row(n, scale, scores.row(begin + r), b, a, to_rest, u);
         continue;
       }
       const double share = 1 / (1 + sums[r]);
       entropies[r] = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-        const Eight common = load(a + j, count);
         const Eight change = load(u + j, count);
-        const Eight weight = common * set(share);
+        const Eight weight = load(a + j, count) * set(share);
         store(weight * set(to_rest) * (change - set(sums[r])), u + j, count);
-        const Eight log_weight = difference(j, count) + (load(b + j, count) + log_common);
+        const Eight log_weight = difference(r, j, count) + (load(b + j, count) + log_common);
         return s - fused(weight, change, weight) * log_weight;
       });
     }
@@ -444,7 +478,7 @@ HWY_ATTR double softmax(const InGrid& scores, double w, const OutGrid& out) {
   return entropy / static_cast<double>(n);
 }
 
-HWY_ATTR double centre(const OutGrid& rows, double* mean) {
+HWY_ATTR double centre(OutGrid rows, double* mean) {
   const double share = 1 / static_cast<double>(rows.rows);
   Eight most = set(0);
   for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
@@ -469,7 +503,7 @@ HWY_ATTR double centre(const OutGrid& rows, double* mean) {
   return largest_size;
 }
 
-HWY_ATTR void row_products(const InGrid& rows, const double* m, double* products, double* squares) {
+HWY_ATTR void row_products(InGrid rows, const double* m, double* products, double* squares) {
   for (std::size_t i = 0; i < rows.rows; ++i) {
     Eight square = set(0);
     products[i] = sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
@@ -481,8 +515,7 @@ HWY_ATTR void row_products(const InGrid& rows, const double* m, double* products
   }
 }
 
-HWY_ATTR void combine(const InGrid& rows, const double* f, const double* g, const double* m,
-                      const OutGrid& out) {
+HWY_ATTR void combine(InGrid rows, const double* f, const double* g, const double* m, OutGrid out) {
   for (std::size_t i = 0; i < rows.rows; ++i) {
     for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
       store(fused(set(f[i]), load(rows.row(i) + j, count), set(g[i]) * load(m + j, count)),
@@ -491,7 +524,7 @@ HWY_ATTR void combine(const InGrid& rows, const double* f, const double* g, cons
   }
 }
 
-HWY_ATTR void sum(double f, const InGrid& a, double g, const InGrid& b, const OutGrid& out) {
+HWY_ATTR void sum(double f, InGrid a, double g, InGrid b, OutGrid out) {
   for (std::size_t i = 0; i < a.rows; ++i) {
     for_eights(a.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
       store(fused(set(f), load(a.row(i) + j, count), set(g) * load(b.row(i) + j, count)),
@@ -500,7 +533,7 @@ HWY_ATTR void sum(double f, const InGrid& a, double g, const InGrid& b, const Ou
   }
 }
 
-HWY_ATTR double spread(const InGrid& rows) {
+HWY_ATTR double spread(InGrid rows) {
   const double share = 1 / static_cast<double>(rows.rows);
   return sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
     Eight sum_of_column = set(0);
@@ -559,13 +592,22 @@ OutGrid out_grid(RowsOut& rows) {
   return grid<double>(rows);
 }
 
+/// For the panels of some rows and for sums of their pairs, kept by the thread.
+double* room_for(const RowsView& rows) {
+  constexpr std::size_t max_panel_columns = 16;
+  static thread_local std::vector<double> room;
+  room.resize(std::max(room.size(),
+                       max_panel_columns * static_cast<std::size_t>(rows.rows() + rows.cols())));
+  return room.data();
+}
+
 class CpuStackArithmetic : public StackArithmetic {
  public:
   void product(const RowsView& a, const RowsView& b, RowsOut out) const override {
     HWY_DYNAMIC_DISPATCH(product)(in(a), in(b), out_grid(out));
   }
   void product_transposed(const RowsView& a, const RowsView& b, RowsOut out) const override {
-    HWY_DYNAMIC_DISPATCH(product_transposed)(in(a), in(b), out_grid(out));
+    HWY_DYNAMIC_DISPATCH(product_transposed)(in(a), in(b), room_for(b), out_grid(out));
   }
   double softmax(const RowsView& scores, double w, RowsOut out) const override {
     return HWY_DYNAMIC_DISPATCH(softmax)(in(scores), w, out_grid(out));
@@ -591,10 +633,16 @@ class CpuStackArithmetic : public StackArithmetic {
     return HWY_DYNAMIC_DISPATCH(spread)(in(rows));
   }
   double largest_difference(const RowsView& rows) const override {
-    return HWY_DYNAMIC_DISPATCH(largest_difference)(in(rows));
+    return HWY_DYNAMIC_DISPATCH(largest_difference)(in(rows), room_for(rows));
   }
   double largest_square_distance(const RowsView& rows) const override {
-    return HWY_DYNAMIC_DISPATCH(largest_square_distance)(in(rows));
+    return HWY_DYNAMIC_DISPATCH(largest_square_distance)(in(rows), room_for(rows));
+  }
+  void design_points(const Plan& plan, std::uint64_t replicate,
+                     Eigen::MatrixXd& out) const override {
+    const std::vector<float> x = draw_design_cpu(plan, replicate);
+    using Floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    out = Eigen::Map<const Floats>(x.data(), out.rows(), out.cols()).cast<double>();
   }
   void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,
                std::span<double> out) const override {

@@ -9,6 +9,8 @@
 
 namespace headlab {
 
+struct Plan;
+
 /// A matrix whose rows are contiguous.
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 /// One of these or some of its rows and columns.
@@ -52,6 +54,9 @@ class StackArithmetic {
   virtual double largest_difference(const RowsView& rows) const = 0;
   virtual double largest_square_distance(const RowsView& rows) const = 0;
 
+  /// Points of the plan's design in a replicate, drawn in float32: out [n][d].
+  virtual void design_points(const Plan& plan, std::uint64_t replicate,
+                             Eigen::MatrixXd& out) const = 0;
   /// sd times normals 4 quad .. of a stream, as kernels/draws.h makes them in float32: two from
   /// words 0 and 1, two from words 2 and 3 of each counter from `quad` on.
   virtual void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,

@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/metrics.h"
@@ -27,8 +26,8 @@ class StackWorker : public ReplicateWorker {
                  std::span<WindowCounts>) override {
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const Plan& plan = *plans_[p];
-      const auto rows =
-          runner_.run(*plan.stack, {plan.seed, number, &arithmetic_}, stack_tokens(plan, number));
+      const auto rows = runner_.run(*plan.stack, {plan.seed, number, &arithmetic_},
+                                    stack_tokens(plan, number, arithmetic_));
       const std::size_t size = plan.layout().per_query();
       for (std::size_t l = 0; l < rows.size(); ++l) {
         write_metrics(rows[l], statistics[p].subspan(l * size, size));
@@ -44,18 +43,11 @@ class StackWorker : public ReplicateWorker {
 
 }  // namespace
 
-Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate) {
+Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate,
+                             const StackArithmetic& arithmetic) {
   if (plan.stack->tokens.size() > 0) return plan.stack->tokens;
   Eigen::MatrixXd x(static_cast<Eigen::Index>(plan.n), plan.d);
-  std::vector<float> point(static_cast<std::size_t>(point_buffer(plan.d)));
-  for (Eigen::Index i = 0; i < x.rows(); ++i) {
-    draw_design_point(plan.design, plan.table.design(), plan.d,
-                      plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
-                      plan.streams.design_choice, plan.fixed_design_seed ? 0 : replicate,
-                      static_cast<std::uint64_t>(i), point.data());
-    for (int j = 0; j < plan.d; ++j)
-      x(i, j) = static_cast<double>(point[static_cast<std::size_t>(j)]);
-  }
+  arithmetic.design_points(plan, replicate, x);
   return x;
 }
 

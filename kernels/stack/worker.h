@@ -14,7 +14,8 @@ namespace headlab {
 
 /// X_0 [n][d] of a replicate: as given, or drawn from the plan's design in
 /// float32.
-Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate);
+Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate,
+                             const StackArithmetic& arithmetic = plain_arithmetic());
 
 /// Creates the worker of plans that have stacks and share their draws. Throws
 /// std::invalid_argument where one has none.
