@@ -428,9 +428,9 @@ HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
   const double scale = std::exp(w);
   const double to_rest = std::exp(-std::min(w, 0.0));
   double entropy = 0;
+  Eight entropies = set(0);  // of rows, less log1p(sums)
   for (std::size_t begin = 0; begin < n; begin += eight) {
-    HWY_ALIGN double sums[eight] = {};       // of a_j e^x_j, less 1
-    HWY_ALIGN double entropies[eight] = {};  // less log1p(sums)
+    HWY_ALIGN double sums[eight] = {};  // of a_j e^x_j, less 1
     const std::size_t rows = std::min(eight, n - begin);
     // Every step for all rows before the next one: a row alone would wait for its sums.
     HWY_ALIGN double means[eight];
@@ -460,21 +460,21 @@ HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
       double* u = out.row(begin + r);
       if (far) {
         sums[r] = 0;
-        entropies[r] = softmax_of_far_row(n, scale, scores.row(begin + r), b, a, to_rest, u);
+        entropy += softmax_of_far_row(n, scale, scores.row(begin + r), b, a, to_rest, u);
         continue;
       }
       const double share = 1 / (1 + sums[r]);
-      entropies[r] = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+      for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
         const Eight change = load(u + j, count);
         const Eight weight = load(a + j, count) * set(share);
         store(weight * set(to_rest) * (change - set(sums[r])), u + j, count);
         const Eight log_weight = difference(r, j, count) + (load(b + j, count) + log_common);
-        return s - fused(weight, change, weight) * log_weight;
+        entropies = entropies - fused(weight, change, weight) * log_weight;
       });
     }
-    store(log1p(load(sums, eight)) + load(entropies, eight), entropies, eight);
-    for (std::size_t r = 0; r < rows; ++r) entropy += entropies[r];
+    entropies = entropies + log1p(load(sums, eight));
   }
+  entropy += total(entropies);
   return entropy / static_cast<double>(n);
 }
 

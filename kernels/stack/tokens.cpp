@@ -17,6 +17,7 @@ namespace {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 constexpr double step_error = 1e-13;
+constexpr double token_rounding = 16 * 0x1p-52;
 
 /// Numerator over denominator; 0 where both are.
 double relative(double numerator, double denominator) {
@@ -97,9 +98,16 @@ namespace {
 
 /// Of the tokens to be normed.
 struct Lengths {
-  VectorXd with_mean;  ///< [n], m.r_i
-  VectorXd squares;    ///< [n], |r_i|^2
-  VectorXd rounding;   ///< [n], size of a token that is rounding alone, in units of e^sigma
+  VectorXd with_mean;          ///< [n], m.r_i
+  VectorXd squares;            ///< [n], |r_i|^2
+  const CentredTokens& given;  ///< before their features were centred
+
+  /// Size of a token that is rounding alone, in units of e^sigma, which may be far below the
+  /// smallest number.
+  double rounding(Index i) const {
+    return token_rounding *
+           (given.residual.row(i).norm() + in_units_of(given.scale(), given.mean.norm()));
+  }
 };
 
 /// Token by token, where the mean is small against the residual.
@@ -177,19 +185,15 @@ NormedTokens normed_by_excess(const CentredTokens& x, const Lengths& of, double 
 
 NormedTokens normed_about(const CentredTokens& x, const CentredTokens& given, double epsilon,
                           const StackArithmetic& arithmetic) {
-  constexpr double eps = 16 * 0x1p-52;
   const double mean_square = x.mean.squaredNorm() + static_cast<double>(x.dim()) * epsilon;
   if (x.collapsed()) {
-    const bool zero = epsilon == 0 && x.mean.norm() <= eps * given.mean.norm();
+    const bool zero = epsilon == 0 && x.mean.norm() <= token_rounding * given.mean.norm();
     NormedTokens out = {.tokens = x, .zeros = zero ? static_cast<int>(x.count()) : 0};
     out.tokens.mean *= zero ? 0 : std::sqrt(static_cast<double>(x.dim()) / mean_square);
     return out;
   }
-  Lengths of;
+  Lengths of = {.with_mean = {}, .squares = {}, .given = given};
   arithmetic.row_products(x.residual, x.mean, of.with_mean, of.squares);
-  // In units of e^sigma, which may be far below the smallest number.
-  of.rounding =
-      eps * (given.residual.rowwise().norm().array() + in_units_of(x.scale(), given.mean.norm()));
   const double mean_size = in_units_of(x.scale(), std::sqrt(mean_square));
   const bool small_mean = mean_square == 0 || mean_size <= 1e-3 * std::sqrt(of.squares.maxCoeff());
   return small_mean ? normed_plainly(x, of, epsilon, arithmetic)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stack of attention layers in NumPy and in PyTorch, as a user who cares for speed would write it, next to headlab's.
 
-tools/bench/stack_peers.py [--replicates R] [--seconds S] [--program FILE]
+tools/bench/stack_peers.py [--replicates R] [--rounds N] [--program FILE]
 
 n = d = 32, H = 4, d_k = d_v = 8, 8 layers, softmax, Gaussian maps, skip 1, rms pre norm; float64, one thread,
 tokens and weights drawn. The peers take replicates in batches, all heads in one product, plain arithmetic, and
-take part with the fastest of their variants. Programs take turns; medians of their times for a replicate.
-"state" is the tokens alone; "metrics" adds the metrics of every layer that headlab gives by default.
+take part with the fastest of their variants: batches of 8, 32 or 128, normals drawn in float32 or float64.
+Programs take turns; medians of the processor time of a replicate. "state" is the tokens of the last layer;
+"metrics" adds the metrics of every layer that headlab gives by default.
 
 Exit status: 0 measured, 1 a program of headlab's failed, 2 nothing to measure with.
 """
@@ -19,7 +20,7 @@ import statistics
 import sys
 import time
 
-from common import ended, find_program, machine, number, run_program
+from common import Failed, ended, find_program, machine, number, run_program
 
 N, D, HEADS, K, LAYERS = 32, 32, 4, 8, 8
 BATCHES = (8, 32, 128)
@@ -176,10 +177,10 @@ def microseconds(peer, variant, metrics, replicates):
     """Of a replicate."""
     calls = max(1, round(replicates / variant[0]))
     peer.run(variant, metrics)
-    begin = time.perf_counter()
+    begin = time.process_time()
     for _ in range(calls):
         peer.run(variant, metrics)
-    return 1e6 * (time.perf_counter() - begin) / (calls * variant[0])
+    return 1e6 * (time.process_time() - begin) / (calls * variant[0])
 
 
 def fastest(peer, metrics, replicates):
@@ -187,11 +188,15 @@ def fastest(peer, metrics, replicates):
 
 
 def check(peer):
-    """Skip 1 adds 1 to the mean square of an entry in every layer but for the part of the weights' spread."""
+    """A layer adds the squares of its weights, at most 1, to the mean square of an entry, which starts at 1."""
     last = peer.run(peer.variants()[-1], True)
     square = float((last ** 2).mean())
     if not 1 < square < 1 + LAYERS:
-        raise ValueError(f"{peer.name}: the tokens' mean square {square} is not that of a stack")
+        raise Failed(f"{peer.name}: the mean square {square} of its tokens is not that of a stack")
+
+
+def batch_of(variant):
+    return "" if variant is None else f", batches of {variant[0]}, normals in {'float32' if '32' in str(variant[1]) else 'float64'}"
 
 
 def measure(arguments):
@@ -224,13 +229,13 @@ def measure(arguments):
         against = median / medians["headlab", metrics]
         low, high = min(times[name, metrics]), max(times[name, metrics])
         print(f"{name:8} {'metrics' if metrics else 'state':8} {median:8.1f} us a replicate ({low:.1f} to {high:.1f}), "
-              f"x {against:.2f}, {chosen.get((name, metrics), '')}")
+              f"x {against:.2f}{batch_of(chosen.get((name, metrics)))}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replicates", type=number(1), default=512, metavar="R", help="of one timing (512)")
-    parser.add_argument("--rounds", type=number(1), default=5, metavar="N", help="turns of the programs (5)")
+    parser.add_argument("--replicates", type=number(int, 1), default=512, metavar="R", help="of one timing (512)")
+    parser.add_argument("--rounds", type=number(int, 1), default=5, metavar="N", help="turns of the programs (5)")
     parser.add_argument("--program", metavar="FILE", help="headlab_stack_rate")
     return ended("stack_peers.py", measure, parser.parse_args())
 
