@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/draws.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/stack/stack.h"
 #include "kernels/tile.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/stack_arithmetic.cpp"
@@ -410,7 +411,7 @@ HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
   for_eights(n, [&](std::size_t j, std::size_t count)
                     HWY_ATTR { store(load(a + j, count) * set(1 / sum), a + j, count); });
   const Eight log_common = set(-top) - log(set(sum));  // less b
-  if (w < StackArithmetic::least_exponent) {
+  if (w < StackArithmetic::min_exponent) {
     for (std::size_t i = 0; i < n; ++i) {
       const double* e = scores.row(i);
       const double mean = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
@@ -638,12 +639,6 @@ class CpuStackArithmetic : public StackArithmetic {
   double largest_square_distance(const RowsView& rows) const override {
     return HWY_DYNAMIC_DISPATCH(largest_square_distance)(in(rows), room_for(rows));
   }
-  void design_points(const Plan& plan, std::uint64_t replicate,
-                     Eigen::MatrixXd& out) const override {
-    const std::vector<float> x = draw_design_cpu(plan, replicate);
-    using Floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    out = Eigen::Map<const Floats>(x.data(), out.rows(), out.cols()).cast<double>();
-  }
   void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,
                std::span<double> out) const override {
     // A tile of points of one counter each.
@@ -661,6 +656,14 @@ class CpuStackArithmetic : public StackArithmetic {
 const StackArithmetic& cpu_stack_arithmetic() {
   static const CpuStackArithmetic arithmetic;
   return arithmetic;
+}
+
+Eigen::MatrixXd cpu_stack_tokens(const Plan& plan, std::uint64_t replicate) {
+  if (plan.stack->tokens.size() > 0) return plan.stack->tokens;
+  const std::vector<float> x = draw_design_cpu(plan, replicate);
+  using Floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const Floats> rows(x.data(), static_cast<Eigen::Index>(plan.n), plan.d);
+  return rows.cast<double>();
 }
 
 }  // namespace headlab

@@ -2,6 +2,7 @@
 /// \file The arithmetic of stacks in SIMD.
 #pragma once
 
+#include "kernels/plan.h"
 #include "kernels/stack/arithmetic.h"
 
 namespace headlab {
@@ -11,5 +12,8 @@ namespace headlab {
 /// the same bits; exponentials and logarithms are Highway's. Normals and design points have the
 /// bits of plain_arithmetic().
 const StackArithmetic& cpu_stack_arithmetic();
+
+/// stack_tokens(), drawn in SIMD.
+Eigen::MatrixXd cpu_stack_tokens(const Plan& plan, std::uint64_t replicate);
 
 }  // namespace headlab

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "kernels/philox.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
+#include "kernels/stack/worker.h"
 #include "kernels/testing/every_target.h"
 
 namespace headlab {
@@ -164,6 +166,17 @@ TEST(stack_arithmetic, normals_have_the_bits_of_their_definition) {
   }
 }
 
+TEST(stack_arithmetic, tokens_have_the_bits_of_their_definition) {
+  Plan plan;
+  plan.n = 37;
+  plan.d = 5;
+  NormalDesign design;
+  design.dim = 5;
+  plan.design = design.sampler(plan.table);
+  plan.stack = std::make_shared<const Stack>();
+  test::on_every_target([&] { EXPECT_EQ(cpu_stack_tokens(plan, 3), stack_tokens(plan, 3)); });
+}
+
 /// A stack with everything that is computed apart.
 Stack full_stack() {
   Stack stack;
@@ -172,6 +185,7 @@ Stack full_stack() {
   stack.temperature = 2;
   stack.maps = GaussianMaps{.query_key = 2, .k = 5, .value_dim = 5};
   stack.memory = 0.3;
+  stack.skip = -0.2;
   return stack;
 }
 

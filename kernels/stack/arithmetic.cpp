@@ -5,12 +5,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
-#include "kernels/design_point.h"
 #include "kernels/draws.h"
 #include "kernels/philox.h"
-#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -56,7 +53,7 @@ class PlainArithmetic : public StackArithmetic {
     double entropy = 0;
     for (Index i = 0; i < n; ++i) {
       const auto e = scores.row(i);
-      if (w < least_exponent) {  // e^x = 1 + x
+      if (w < min_exponent) {  // e^x = 1 + x
         out.row(i) = common.array() * (e.array() - e.dot(common));
         entropy -= weighted(common, log_common);
         continue;
@@ -112,19 +109,6 @@ class PlainArithmetic : public StackArithmetic {
     return largest_between_rows(rows, [](const auto& row) { return row.squaredNorm(); });
   }
 
-  void design_points(const Plan& plan, std::uint64_t replicate,
-                     Eigen::MatrixXd& out) const override {
-    std::vector<float> point(static_cast<std::size_t>(point_buffer(plan.d)));
-    for (Index i = 0; i < out.rows(); ++i) {
-      draw_design_point(plan.design, plan.table.design(), plan.d,
-                        plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
-                        plan.streams.design_choice, plan.fixed_design_seed ? 0 : replicate,
-                        static_cast<std::uint64_t>(i), point.data());
-      for (Index j = 0; j < out.cols(); ++j) {
-        out(i, j) = static_cast<double>(point[static_cast<std::size_t>(j)]);
-      }
-    }
-  }
   void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,
                std::span<double> out) const override {
     for (std::size_t i = 0; i < out.size(); i += 4, ++quad) {

@@ -9,8 +9,6 @@
 
 namespace headlab {
 
-struct Plan;
-
 /// A matrix whose rows are contiguous.
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 /// One of these or some of its rows and columns.
@@ -21,7 +19,7 @@ class StackArithmetic {
  public:
   /// Of softmax: below this exponent w logits are infinitesimal, and above this difference to a
   /// row's mean logit exponentials may overflow.
-  static constexpr double least_exponent = -600;
+  static constexpr double min_exponent = -600;
   static constexpr double max_spread = 600;
 
   virtual ~StackArithmetic() = default;
@@ -54,9 +52,6 @@ class StackArithmetic {
   virtual double largest_difference(const RowsView& rows) const = 0;
   virtual double largest_square_distance(const RowsView& rows) const = 0;
 
-  /// Points of the plan's design in a replicate, drawn in float32: out [n][d].
-  virtual void design_points(const Plan& plan, std::uint64_t replicate,
-                             Eigen::MatrixXd& out) const = 0;
   /// sd times normals 4 quad .. of a stream, as kernels/draws.h makes them in float32: two from
   /// words 0 and 1, two from words 2 and 3 of each counter from `quad` on.
   virtual void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,

@@ -13,7 +13,7 @@ void mix_scores(double a, const Scores& now, const StackArithmetic& arithmetic, 
   const Index n = old.rows.cols();
   old.rows.row(n) = a * old.rows.row(n) + (1 - a) * now.rows.row(n);
   old.exponent =
-      scaled_sum(old.exponent + std::log(a), old.rows.topRows(n), now.exponent + std::log1p(-a),
+      scaled_sum(1, old.exponent + std::log(a), old.rows.topRows(n), now.exponent + std::log1p(-a),
                  now.rows.topRows(n), old.rows.topRows(n), arithmetic);
 }
 

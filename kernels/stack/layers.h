@@ -18,8 +18,8 @@
 
 namespace headlab {
 
-/// The state of a stack behind its first layers. Allocates where a stack is larger than those
-/// before.
+/// The state of a stack behind its first layers; keeps its matrices for the next stack. Per head
+/// are score() and attend(), and in add_values() the values; the rest is per layer.
 class StackState {
  public:
   StackState() = default;
@@ -46,6 +46,7 @@ class StackState {
   const NormedTokens& unit();
   /// The tokens under the stack's norm.
   CentredTokens normed_tokens();
+  /// Makes these the tokens.
   void replace(CentredTokens tokens);
   /// Scores of the tokens rows_ of scale e^sigma by block `place` of the maps.
   void score(double sigma, Eigen::Index place, Scores& out);
@@ -63,7 +64,7 @@ class StackState {
   int layer_ = 0;  ///< layers passed
   CentredTokens tokens_;
   std::optional<NormedTokens> unit_;
-  std::vector<Scores> scores_;  ///< [H] where there is a memory, else one
+  std::vector<Scores> scores_;  ///< [H] where there is a memory, else none
   std::vector<Attention> attention_;
   Attention mean_;                      ///< of the heads
   CentredTokens rollout_;               ///< rows of P
@@ -77,15 +78,16 @@ class StackState {
   RowMatrix queries_;
   RowMatrix keys_;
   RowMatrix values_;  ///< [n + 1][d_v]
-  RowMatrix
-      mixed_;  ///< of all heads B R value, below it m value + e^sigma a R value [n + 1][H d_v]
+  /// Of all heads B R value and, below it, m value + e^sigma a R value [n + 1][H d_v].
+  RowMatrix mixed_;
   RowMatrix branch_;  ///< [n + 1][d], or [n + 1][n] of the rollout
   CentredTokens next_;
 };
 
-/// Metrics of rows 0..L. With pruned maps the target runs on the same tokens.
+/// Runs stacks one after the other.
 class StackRunner {
  public:
+  /// Metrics of rows 0..L. With pruned maps the target runs on the same tokens.
   std::vector<LayerMetrics> run(const Stack& stack, const StackDraws& draws,
                                 const Eigen::MatrixXd& tokens);
 

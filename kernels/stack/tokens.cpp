@@ -31,15 +31,15 @@ double in_units_of(double scale, double size) {
 
 }  // namespace
 
-double scaled_sum(double p, const RowsView& a, double q, const RowsView& b, RowsOut out,
+double scaled_sum(double f, double p, const RowsView& a, double q, const RowsView& b, RowsOut out,
                   const StackArithmetic& arithmetic) {
-  const double first = a.isZero(0) ? minus_infinity : p;
+  const double first = f == 0 || a.isZero(0) ? minus_infinity : p;
   const double second = b.isZero(0) ? minus_infinity : q;
   const double exponent = std::max(first, second);
   auto factor = [&](double of_term) {
     return of_term == minus_infinity ? 0 : std::exp(of_term - exponent);
   };
-  arithmetic.sum(factor(first), a, factor(second), b, out);
+  arithmetic.sum(f * factor(first), a, factor(second), b, out);
   return exponent;
 }
 
@@ -75,9 +75,8 @@ void add(double factor, const CentredTokens& x, const RowsView& rest_and_mean, d
   const Index n = x.count();
   out.mean = factor * x.mean + rest_and_mean.row(n);
   out.residual.resize(n, x.dim());
-  const double size = factor == 0 ? minus_infinity : x.exponent + std::log(std::abs(factor));
-  out.exponent =
-      scaled_sum(size, x.residual, exponent, rest_and_mean.topRows(n), out.residual, arithmetic);
+  out.exponent = scaled_sum(factor, x.exponent, x.residual, exponent, rest_and_mean.topRows(n),
+                            out.residual, arithmetic);
   recentre(out, arithmetic);
 }
 

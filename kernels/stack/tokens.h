@@ -34,9 +34,9 @@ void recentre(CentredTokens& tokens, const StackArithmetic& arithmetic);
 /// X in float64, which loses differences below rounding.
 Eigen::MatrixXd plain(const CentredTokens& tokens);
 
-/// out = e^p a + e^q b, at the larger exponent of those that are not 0, which it
+/// out = f e^p a + e^q b, at the larger exponent of those that are not 0, which it
 /// returns; -infinity where both are 0.
-double scaled_sum(double p, const RowsView& a, double q, const RowsView& b, RowsOut out,
+double scaled_sum(double f, double p, const RowsView& a, double q, const RowsView& b, RowsOut out,
                   const StackArithmetic& arithmetic);
 
 /// out = factor x + y, y = 1 mean^T + e^exponent rest.

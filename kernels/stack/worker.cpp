@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/metrics.h"
@@ -18,16 +19,19 @@ namespace {
 class StackWorker : public ReplicateWorker {
  public:
   StackWorker(Plans plans, const std::vector<MomentLayout>& layouts,
-              const StackArithmetic& arithmetic)
-      : ReplicateWorker(layouts), plans_(plans.begin(), plans.end()), arithmetic_(arithmetic) {}
+              const StackArithmetic& arithmetic, decltype(stack_tokens)& tokens)
+      : ReplicateWorker(layouts),
+        plans_(plans.begin(), plans.end()),
+        arithmetic_(arithmetic),
+        tokens_(tokens) {}
 
  protected:
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                  std::span<WindowCounts>) override {
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const Plan& plan = *plans_[p];
-      const auto rows = runner_.run(*plan.stack, {plan.seed, number, &arithmetic_},
-                                    stack_tokens(plan, number, arithmetic_));
+      const auto rows =
+          runner_.run(*plan.stack, {plan.seed, number, &arithmetic_}, tokens_(plan, number));
       const std::size_t size = plan.layout().per_query();
       for (std::size_t l = 0; l < rows.size(); ++l) {
         write_metrics(rows[l], statistics[p].subspan(l * size, size));
@@ -38,26 +42,35 @@ class StackWorker : public ReplicateWorker {
  private:
   std::vector<const Plan*> plans_;
   const StackArithmetic& arithmetic_;
+  decltype(stack_tokens)& tokens_;
   StackRunner runner_;
 };
 
 }  // namespace
 
-Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate,
-                             const StackArithmetic& arithmetic) {
+Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate) {
   if (plan.stack->tokens.size() > 0) return plan.stack->tokens;
   Eigen::MatrixXd x(static_cast<Eigen::Index>(plan.n), plan.d);
-  arithmetic.design_points(plan, replicate, x);
+  std::vector<float> point(static_cast<std::size_t>(point_buffer(plan.d)));
+  for (Eigen::Index i = 0; i < x.rows(); ++i) {
+    draw_design_point(plan.design, plan.table.design(), plan.d,
+                      plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
+                      plan.streams.design_choice, plan.fixed_design_seed ? 0 : replicate,
+                      static_cast<std::uint64_t>(i), point.data());
+    for (int j = 0; j < plan.d; ++j)
+      x(i, j) = static_cast<double>(point[static_cast<std::size_t>(j)]);
+  }
   return x;
 }
 
-std::unique_ptr<Worker> make_stack_worker(Plans plans, const StackArithmetic& arithmetic) {
+std::unique_ptr<Worker> make_stack_worker(Plans plans, const StackArithmetic& arithmetic,
+                                          decltype(stack_tokens)& tokens) {
   std::vector<MomentLayout> layouts;
   for (const Plan* plan : plans) {
     if (!plan->stack) throw std::invalid_argument("a plan without a stack among stacks");
     layouts.push_back(plan->layout());
   }
-  return std::make_unique<StackWorker>(plans, layouts, arithmetic);
+  return std::make_unique<StackWorker>(plans, layouts, arithmetic, tokens);
 }
 
 namespace {

@@ -187,12 +187,13 @@ def fastest(peer, metrics, replicates):
     return min(peer.variants(), key=lambda variant: microseconds(peer, variant, metrics, replicates))
 
 
-def check(peer):
-    """A layer adds the squares of its weights, at most 1, to the mean square of an entry, which starts at 1."""
-    last = peer.run(peer.variants()[-1], True)
-    square = float((last ** 2).mean())
-    if not 1 < square < 1 + LAYERS:
-        raise Failed(f"{peer.name}: the mean square {square} of its tokens is not that of a stack")
+def check(peer, rate):
+    """The mean of log |R|_F in the last layer is headlab's, within five standard errors."""
+    last = [x - x.mean(0) for _ in range(4) for x in peer.run(peer.variants()[-1], True)]
+    logs = [math.log((r ** 2).sum()) / 2 for r in last]
+    error = math.hypot(statistics.stdev(logs) / math.sqrt(len(logs)), rate["log_residual_mcse"])
+    if not abs(statistics.fmean(logs) - rate["log_residual"]) <= 5 * error:
+        raise Failed(f"{peer.name}: log |R| is {statistics.fmean(logs)} and not {rate['log_residual']} +- {error}")
 
 
 def batch_of(variant):
@@ -210,11 +211,11 @@ def measure(arguments):
             print(f"{kind.name}: left out ({error})")
     print(machine())
     times, chosen = {}, {}
+    rate = json.loads(run_program(program, str(arguments.replicates)))
     for peer in peers:
-        check(peer)
+        check(peer, rate)
         for metrics in (False, True):
             chosen[peer.name, metrics] = fastest(peer, metrics, arguments.replicates)
-    rate = None
     for _ in range(arguments.rounds):
         rate = json.loads(run_program(program, str(arguments.replicates)))
         times.setdefault(("headlab", False), []).append(rate["state"])
@@ -234,7 +235,7 @@ def measure(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replicates", type=number(int, 1), default=512, metavar="R", help="of one timing (512)")
+    parser.add_argument("--replicates", type=number(int, 2), default=512, metavar="R", help="of one timing (512)")
     parser.add_argument("--rounds", type=number(int, 1), default=5, metavar="N", help="turns of the programs (5)")
     parser.add_argument("--program", metavar="FILE", help="headlab_stack_rate")
     return ended("stack_peers.py", measure, parser.parse_args())
