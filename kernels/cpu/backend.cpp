@@ -68,7 +68,9 @@ class CpuBackend : public Backend {
     return bytes + std::min(slab, 4 * point * (plans[0]->n + tile_points));
   }
   std::unique_ptr<Worker> worker(Plans plans) const override {
-    if (plans[0]->stack) return make_stack_worker(plans, cpu_stack_arithmetic());
+    if (plans[0]->stack) {
+      return make_stack_worker(plans, cpu_stack_arithmetic(), cpu_stack_tokens);
+    }
     return make_cpu_worker(plans);
   }
   std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel,

@@ -5,9 +5,12 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
+#include <vector>
 
 #include "kernels/cpu/draws.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/stack/stack.h"
 #include "kernels/tile.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/stack_arithmetic.cpp"
@@ -16,87 +19,546 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#ifndef HEADLAB_CPU_STACK_ARITHMETIC
+#define HEADLAB_CPU_STACK_ARITHMETIC
+namespace headlab {
+
+/// Rows and columns of numbers, each row contiguous.
+template <class Number>
+struct Grid {
+  Number* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t stride = 0;  ///< from row to row
+
+  Number* row(std::size_t i) const { return data + i * stride; }
+};
+using InGrid = Grid<const double>;
+using OutGrid = Grid<double>;
+
+}  // namespace headlab
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using Doubles = hn::ScalableTag<double>;
+using Doubles = hn::CappedTag<double, 8>;
 constexpr Doubles doubles;
+using Vector = hn::Vec<Doubles>;
+constexpr std::size_t lanes = hn::MaxLanes(doubles);
 
-/// Element (i, j) of a b, a [rows][inner] and b [inner][columns] by columns.
-HWY_ATTR double product_element(const double* a, std::size_t rows, std::size_t inner,
-                                const double* b, std::size_t i, std::size_t j) {
-  double sum = 0;
-  for (std::size_t k = 0; k < inner; ++k) sum = std::fma(a[k * rows + i], b[j * inner + k], sum);
-  return sum;
+/// a b + c, rounded once on every target.
+HWY_INLINE Vector mul_add(Vector a, Vector b, Vector c) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a, b, c);
+#else
+  static_assert(lanes == 1);
+  return hn::Set(doubles, std::fma(hn::GetLane(a), hn::GetLane(b), hn::GetLane(c)));
+#endif
+}
+/// The first `count` numbers at p, 0 behind them.
+HWY_INLINE Vector load_some(const double* p, std::size_t count) {
+  return hn::MaskedLoad(hn::FirstN(doubles, count), doubles, p);
+}
+HWY_INLINE void store_some(Vector x, double* p, std::size_t count) {
+  hn::BlendedStore(x, hn::FirstN(doubles, count), doubles, p);
 }
 
-/// Rows i .. i + 2 lanes - 1 of Width columns from j on.
-template <std::size_t Width>
-HWY_ATTR void product_block(const double* a, std::size_t rows, std::size_t inner, const double* b,
-                            double* out, std::size_t i, std::size_t j) {
-  const std::size_t lanes = hn::Lanes(doubles);
-  hn::Vec<Doubles> low[Width];
-  hn::Vec<Doubles> high[Width];
-  for (std::size_t c = 0; c < Width; ++c) low[c] = high[c] = hn::Zero(doubles);
-  for (std::size_t k = 0; k < inner; ++k) {
-    const auto first = hn::LoadU(doubles, a + k * rows + i);
-    const auto second = hn::LoadU(doubles, a + k * rows + i + lanes);
-    for (std::size_t c = 0; c < Width; ++c) {
-      const auto factor = hn::Set(doubles, b[(j + c) * inner + k]);
-      low[c] = hn::MulAdd(first, factor, low[c]);
-      high[c] = hn::MulAdd(second, factor, high[c]);
-    }
-  }
-  for (std::size_t c = 0; c < Width; ++c) {
-    hn::StoreU(low[c], doubles, out + (j + c) * rows + i);
-    hn::StoreU(high[c], doubles, out + (j + c) * rows + i + lanes);
-  }
+// ---- Eight numbers at a time: sums have eight chains on every target ----
+
+constexpr std::size_t eight = 8;
+constexpr std::size_t vectors = eight / lanes;
+
+struct Eight {
+  Vector v[vectors];
+};
+
+template <class Function, class... Arguments>
+HWY_INLINE Eight by_vector(const Function& function, const Arguments&... arguments) {
+  Eight out;
+  for (std::size_t i = 0; i < vectors; ++i) out.v[i] = function(arguments.v[i]...);
+  return out;
 }
 
-/// All by columns: a [rows][inner], b [inner][columns], out [rows][columns].
-HWY_ATTR void product(const double* a, std::size_t rows, std::size_t inner, const double* b,
-                      std::size_t columns, double* out) {
-  std::size_t done = 0;
-  if (HWY_NATIVE_FMA != 0) {
-    const std::size_t step = 2 * hn::Lanes(doubles);
-    for (; done + step <= rows; done += step) {
-      std::size_t j = 0;
-      for (; j + 4 <= columns; j += 4) product_block<4>(a, rows, inner, b, out, done, j);
-      for (; j < columns; ++j) product_block<1>(a, rows, inner, b, out, done, j);
-    }
+HWY_INLINE Eight set(double x) {
+  Eight out;
+  for (std::size_t i = 0; i < vectors; ++i) out.v[i] = hn::Set(doubles, x);
+  return out;
+}
+HWY_INLINE std::size_t in_vector(std::size_t i, std::size_t count) {
+  return std::min(lanes, count - std::min(count, i * lanes));
+}
+/// The first `count` numbers at p, all eight from 8 on; 0 behind them.
+HWY_INLINE Eight load(const double* p, std::size_t count) {
+  Eight out;
+  if (count >= eight) {
+    for (std::size_t i = 0; i < vectors; ++i) out.v[i] = hn::LoadU(doubles, p + i * lanes);
+    return out;
   }
-  for (std::size_t j = 0; j < columns; ++j) {
-    for (std::size_t i = done; i < rows; ++i) {
-      out[j * rows + i] = product_element(a, rows, inner, b, i, j);
-    }
+  for (std::size_t i = 0; i < vectors; ++i) {
+    out.v[i] = load_some(p + i * lanes, in_vector(i, count));
+  }
+  return out;
+}
+HWY_INLINE void store(const Eight& x, double* p, std::size_t count) {
+  if (count >= eight) {
+    for (std::size_t i = 0; i < vectors; ++i) hn::StoreU(x.v[i], doubles, p + i * lanes);
+    return;
+  }
+  for (std::size_t i = 0; i < vectors; ++i) {
+    store_some(x.v[i], p + i * lanes, in_vector(i, count));
   }
 }
+/// x with 0 behind its first `count` numbers.
+HWY_INLINE Eight first(const Eight& x, std::size_t count) {
+  if (count >= eight) return x;
+  Eight out;
+  for (std::size_t i = 0; i < vectors; ++i) {
+    out.v[i] = hn::IfThenElseZero(hn::FirstN(doubles, in_vector(i, count)), x.v[i]);
+  }
+  return out;
+}
 
-/// Replaces x by f of it, vector by vector; NaN stays.
-template <class Function>
-HWY_ATTR void apply_to_all(double* x, std::size_t count, const Function& f) {
-  const std::size_t lanes = hn::Lanes(doubles);
-  auto one = [&](double* at) HWY_ATTR {
-    const auto v = hn::LoadU(doubles, at);
-    hn::StoreU(hn::IfThenElse(hn::Eq(v, v), f(v), v), doubles, at);
+HWY_INLINE Eight operator+(const Eight& a, const Eight& b) {
+  return by_vector([](Vector x, Vector y) HWY_ATTR { return hn::Add(x, y); }, a, b);
+}
+HWY_INLINE Eight operator-(const Eight& a, const Eight& b) {
+  return by_vector([](Vector x, Vector y) HWY_ATTR { return hn::Sub(x, y); }, a, b);
+}
+HWY_INLINE Eight operator*(const Eight& a, const Eight& b) {
+  return by_vector([](Vector x, Vector y) HWY_ATTR { return hn::Mul(x, y); }, a, b);
+}
+HWY_INLINE Eight fused(const Eight& a, const Eight& b, const Eight& c) {
+  return by_vector([](Vector x, Vector y, Vector z) HWY_ATTR { return mul_add(x, y, z); }, a, b, c);
+}
+HWY_INLINE Eight max(const Eight& a, const Eight& b) {
+  return by_vector([](Vector x, Vector y) HWY_ATTR { return hn::Max(x, y); }, a, b);
+}
+HWY_INLINE Eight abs(const Eight& a) {
+  return by_vector([](Vector x) HWY_ATTR { return hn::Abs(x); }, a);
+}
+HWY_INLINE Eight exp(const Eight& a) {
+  return by_vector([](Vector x) HWY_ATTR { return hn::Exp(doubles, x); }, a);
+}
+HWY_INLINE Eight expm1(const Eight& a) {
+  return by_vector([](Vector x) HWY_ATTR { return hn::Expm1(doubles, x); }, a);
+}
+HWY_INLINE Eight log(const Eight& a) {
+  return by_vector([](Vector x) HWY_ATTR { return hn::Log(doubles, x); }, a);
+}
+HWY_INLINE Eight log1p(const Eight& a) {
+  return by_vector([](Vector x) HWY_ATTR { return hn::Log1p(doubles, x); }, a);
+}
+
+/// Lane i and lane i + half, until one is left.
+template <class Tag, class Combine>
+HWY_INLINE double fold([[maybe_unused]] Tag tag, hn::Vec<Tag> x,
+                       [[maybe_unused]] const Combine& combine) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(tag) > 1) {
+    const hn::Half<Tag> half;
+    return fold(half, combine(hn::LowerHalf(half, x), hn::UpperHalf(half, x)), combine);
+  }
+#endif
+  return hn::GetLane(x);
+}
+template <class Combine>
+HWY_INLINE double fold(Eight x, const Combine& combine) {
+  for (std::size_t width = vectors / 2; width > 0; width /= 2) {
+    for (std::size_t i = 0; i < width; ++i) x.v[i] = combine(x.v[i], x.v[i + width]);
+  }
+  return fold(doubles, x.v[0], combine);
+}
+HWY_INLINE double total(const Eight& x) {
+  return fold(x, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+}
+HWY_INLINE double largest(const Eight& x) {
+  return fold(x, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
+}
+
+/// Calls body(j, count) for the eights of a row of n numbers.
+template <class Body>
+HWY_INLINE void for_eights(std::size_t n, const Body& body) {
+  std::size_t j = 0;
+  for (; j + eight <= n; j += eight) body(j, eight);
+  if (j < n) body(j, n - j);
+}
+
+// ---- Sums over k of f(a_ik, b_kj), one chain for each element in the order of k ----
+
+struct ProductOf {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector sum) const { return mul_add(a, b, sum); }
+};
+struct DifferenceOf {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector sum) const {
+    return hn::Add(sum, hn::Abs(hn::Sub(a, b)));
+  }
+};
+struct SquareDistanceOf {
+  HWY_INLINE Vector operator()(Vector a, Vector b, Vector sum) const {
+    const Vector difference = hn::Sub(a, b);
+    return mul_add(difference, difference, sum);
+  }
+};
+
+/// Sums, two vectors of columns, and a factor fill most of the registers.
+constexpr std::size_t max_rows = lanes == 8 ? 11 : lanes == 4 ? 6 : 4;
+
+/// Rows x Width vectors from b [inner][columns], the last of them of `tail` columns.
+template <std::size_t Rows, std::size_t Width, class Term>
+HWY_INLINE void sum_block(const double* a, std::size_t a_stride, std::size_t inner, const double* b,
+                          std::size_t b_stride, double* out, std::size_t out_stride,
+                          std::size_t tail, const Term& term) {
+  const auto load_vector = [&](const double* p, std::size_t w) HWY_ATTR {
+    return w + 1 < Width || tail == lanes ? hn::LoadU(doubles, p + w * lanes)
+                                          : load_some(p + w * lanes, tail);
   };
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) one(x + i);
-  if (i == count) return;
-  HWY_ALIGN double rest[hn::MaxLanes(doubles)] = {};
-  std::copy(x + i, x + count, rest);
-  one(rest);
-  std::copy(rest, rest + (count - i), x + i);
+  Vector sums[Rows][Width];
+  for (std::size_t r = 0; r < Rows; ++r) {
+    for (std::size_t w = 0; w < Width; ++w) {
+      sums[r][w] = hn::Zero(doubles);
+    }
+  }
+  const auto add_terms = [&](const auto& load_b) HWY_ATTR {
+    for (std::size_t k = 0; k < inner; ++k) {
+      Vector columns[Width];
+      for (std::size_t w = 0; w < Width; ++w) columns[w] = load_b(b + k * b_stride, w);
+      for (std::size_t r = 0; r < Rows; ++r) {
+        const Vector factor = hn::Set(doubles, a[r * a_stride + k]);
+        for (std::size_t w = 0; w < Width; ++w) sums[r][w] = term(factor, columns[w], sums[r][w]);
+      }
+    }
+  };
+  if (tail == lanes) {
+    add_terms([](const double* p, std::size_t w)
+                  HWY_ATTR { return hn::LoadU(doubles, p + w * lanes); });
+  } else {
+    add_terms(load_vector);
+  }
+  for (std::size_t r = 0; r < Rows; ++r) {
+    for (std::size_t w = 0; w < Width; ++w) {
+      double* to = out + r * out_stride + w * lanes;
+      if (w + 1 < Width || tail == lanes) {
+        hn::StoreU(sums[r][w], doubles, to);
+      } else {
+        store_some(sums[r][w], to, tail);
+      }
+    }
+  }
 }
 
-HWY_ATTR void exp_of_all(double* x, std::size_t count) {
-  apply_to_all(x, count, [](auto v) HWY_ATTR { return hn::Exp(doubles, v); });
+/// Calls body.operator()<rows>() for 1 <= rows <= Max.
+template <std::size_t Max, class Body>
+HWY_INLINE void with_rows(std::size_t rows, const Body& body) {
+  if constexpr (Max > 1) {
+    if (rows < Max) return with_rows<Max - 1>(rows, body);
+  }
+  body.template operator()<Max>();
 }
 
-HWY_ATTR void expm1_of_all(double* x, std::size_t count) {
-  apply_to_all(x, count, [](auto v) HWY_ATTR { return hn::Expm1(doubles, v); });
+/// Row blocks of nearly one height, of one or two vectors of columns.
+template <class Term>
+HWY_INLINE void sum_columns(InGrid a, const double* b, std::size_t b_stride, double* out,
+                            std::size_t out_stride, std::size_t columns, const Term& term) {
+  const std::size_t blocks = (a.rows + max_rows - 1) / max_rows;
+  std::size_t row = 0;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::size_t rows = (a.rows - row + blocks - block - 1) / (blocks - block);
+    with_rows<max_rows>(rows, [&]<std::size_t Rows>() HWY_ATTR {
+      const double* from = a.row(row);
+      double* to = out + row * out_stride;
+      if (columns > lanes) {
+        sum_block<Rows, 2>(from, a.stride, a.columns, b, b_stride, to, out_stride, columns - lanes,
+                           term);
+      } else {
+        sum_block<Rows, 1>(from, a.stride, a.columns, b, b_stride, to, out_stride, columns, term);
+      }
+    });
+    row += rows;
+  }
+}
+
+constexpr std::size_t panel_columns = 2 * lanes;
+
+HWY_ATTR void product(InGrid a, InGrid b, OutGrid out) {
+  for (std::size_t j = 0; j < b.columns; j += panel_columns) {
+    sum_columns(a, b.data + j, b.stride, out.data + j, out.stride,
+                std::min(panel_columns, b.columns - j), ProductOf());
+  }
+}
+
+/// Columns of a panel [depth][panel_columns] from as many rows of `depth` numbers.
+HWY_INLINE void fill_panel(const double* rows, std::size_t stride, std::size_t columns,
+                           std::size_t depth, double* panel) {
+  std::size_t whole_columns = 0;
+  std::size_t whole_depth = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Squares of four.
+  const hn::FixedTag<double, 4> four;
+  whole_columns = columns / 4 * 4;
+  whole_depth = depth / 4 * 4;
+  for (std::size_t c = 0; c < whole_columns; c += 4) {
+    for (std::size_t k = 0; k < whole_depth; k += 4) {
+      const double* from = rows + c * stride + k;
+      double* to = panel + k * panel_columns + c;
+      const auto r0 = hn::LoadU(four, from);
+      const auto r1 = hn::LoadU(four, from + stride);
+      const auto r2 = hn::LoadU(four, from + 2 * stride);
+      const auto r3 = hn::LoadU(four, from + 3 * stride);
+      const auto even01 = hn::InterleaveLower(four, r0, r1);
+      const auto even23 = hn::InterleaveLower(four, r2, r3);
+      const auto odd01 = hn::InterleaveUpper(four, r0, r1);
+      const auto odd23 = hn::InterleaveUpper(four, r2, r3);
+      hn::StoreU(hn::ConcatLowerLower(four, even23, even01), four, to);
+      hn::StoreU(hn::ConcatLowerLower(four, odd23, odd01), four, to + panel_columns);
+      hn::StoreU(hn::ConcatUpperUpper(four, even23, even01), four, to + 2 * panel_columns);
+      hn::StoreU(hn::ConcatUpperUpper(four, odd23, odd01), four, to + 3 * panel_columns);
+    }
+  }
+#endif
+  for (std::size_t c = 0; c < columns; ++c) {
+    for (std::size_t k = c < whole_columns ? whole_depth : 0; k < depth; ++k) {
+      panel[k * panel_columns + c] = rows[c * stride + k];
+    }
+  }
+}
+
+/// out(i, j - first) = sum_k term(a_ik, b_jk) for `columns` rows j of b from `first` on.
+/// \param panel [a.columns][panel_columns], to work in
+template <class Term>
+HWY_INLINE void sum_over_pairs(InGrid a, InGrid b, std::size_t first, std::size_t columns,
+                               double* panel, double* out, std::size_t out_stride,
+                               const Term& term) {
+  fill_panel(b.row(first), b.stride, columns, b.columns, panel);
+  sum_columns(a, panel, panel_columns, out, out_stride, columns, term);
+}
+
+HWY_ATTR void product_transposed(InGrid a, InGrid b, double* panel, OutGrid out) {
+  for (std::size_t j = 0; j < b.rows; j += panel_columns) {
+    sum_over_pairs(a, b, j, std::min(panel_columns, b.rows - j), panel, out.data + j, out.stride,
+                   ProductOf());
+  }
+}
+
+/// \param room [rows.columns + rows.rows][panel_columns], to work in
+template <class Term>
+HWY_INLINE double largest_of_pairs(InGrid rows, double* room, const Term& term) {
+  double* sums = room + rows.columns * panel_columns;
+  Eight most = set(0);
+  for (std::size_t j = 0; j < rows.rows; j += panel_columns) {
+    const std::size_t columns = std::min(panel_columns, rows.rows - j);
+    // Rows from j on: the pairs before them have been seen.
+    const InGrid others = {rows.row(j), rows.rows - j, rows.columns, rows.stride};
+    sum_over_pairs(others, rows, j, columns, room, sums, panel_columns, term);
+    for (std::size_t r = 0; r < others.rows; ++r) {
+      for_eights(columns, [&](std::size_t c, std::size_t count) HWY_ATTR {
+        most = max(most, load(sums + r * panel_columns + c, count));
+      });
+    }
+  }
+  return largest(most);
+}
+
+HWY_ATTR double largest_difference(InGrid rows, double* room) {
+  return largest_of_pairs(rows, room, DifferenceOf());
+}
+HWY_ATTR double largest_square_distance(InGrid rows, double* room) {
+  return largest_of_pairs(rows, room, SquareDistanceOf());
+}
+
+// ---- Row by row ----
+
+/// One of the sums of eight-lane terms over a row of n.
+template <class Term>
+HWY_INLINE double sum_of_row(std::size_t n, const Term& term) {
+  Eight sum = set(0);
+  for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR { sum = term(j, count, sum); });
+  return total(sum);
+}
+
+/// Softmax of a row whose logits differ by too much for what is below: A - a.
+/// \return sum_j -A_j log A_j
+HWY_INLINE double softmax_of_far_row(std::size_t n, double scale, const double* e, const double* b,
+                                     const double* a, double to_rest, double* out) {
+  double top = -std::numeric_limits<double>::infinity();
+  for (std::size_t j = 0; j < n; ++j) top = std::max(top, std::fma(scale, e[j], b[j]));
+  const auto logit = [&](std::size_t j, std::size_t count) HWY_ATTR {
+    return fused(set(scale), load(e + j, count), load(b + j, count)) - set(top);
+  };
+  const double sum = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s)
+                                       HWY_ATTR { return s + first(exp(logit(j, count)), count); });
+  const Eight log_sum = log(set(sum));
+  const Eight share = set(1 / sum);
+  return sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+    const Eight x = logit(j, count);
+    const Eight weight = first(exp(x) * share, count);
+    store((weight - load(a + j, count)) * set(to_rest), out + j, count);
+    return s - weight * (x - log_sum);
+  });
+}
+
+HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
+  const std::size_t n = scores.columns;
+  const double* b = scores.row(n);
+  double* a = out.row(n);
+  const double top = *std::max_element(b, b + n);
+  for_eights(n, [&](std::size_t j, std::size_t count)
+                    HWY_ATTR { store(exp(load(b + j, count) - set(top)), a + j, count); });
+  const double sum = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s)
+                                       HWY_ATTR { return s + load(a + j, count); });
+  for_eights(n, [&](std::size_t j, std::size_t count)
+                    HWY_ATTR { store(load(a + j, count) * set(1 / sum), a + j, count); });
+  const Eight log_common = set(-top) - log(set(sum));  // less b
+  if (w < StackArithmetic::min_exponent) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const double* e = scores.row(i);
+      const double mean = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+        return fused(load(a + j, count), load(e + j, count), s);
+      });
+      for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
+        store(load(a + j, count) * (load(e + j, count) - set(mean)), out.row(i) + j, count);
+      });
+    }
+    return sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+      return s - load(a + j, count) * (load(b + j, count) + log_common);
+    });
+  }
+
+  const double scale = std::exp(w);
+  const double to_rest = std::exp(-std::min(w, 0.0));
+  double entropy = 0;
+  Eight entropies = set(0);  // of rows, less log1p(sums)
+  for (std::size_t begin = 0; begin < n; begin += eight) {
+    HWY_ALIGN double sums[eight] = {};  // of a_j e^x_j, less 1
+    const std::size_t rows = std::min(eight, n - begin);
+    // Every step for all rows before the next one: a row alone would wait for its sums.
+    HWY_ALIGN double means[eight];
+    for (std::size_t r = 0; r < rows; ++r) {
+      const double* e = scores.row(begin + r);
+      means[r] = scale * sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+                   return fused(load(a + j, count), load(e + j, count), s);
+                 });
+    }
+    const auto difference = [&](std::size_t r, std::size_t j, std::size_t count) HWY_ATTR {
+      return first(fused(set(scale), load(scores.row(begin + r) + j, count), set(-means[r])),
+                   count);
+    };
+    Eight most = set(0);
+    for (std::size_t r = 0; r < rows; ++r) {
+      double* u = out.row(begin + r);
+      sums[r] = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+        const Eight x = difference(r, j, count);
+        most = max(most, x);
+        const Eight change = expm1(x);
+        store(change, u + j, count);
+        return fused(load(a + j, count), change, s);
+      });
+    }
+    const bool far = largest(most) > StackArithmetic::max_spread;
+    for (std::size_t r = 0; r < rows; ++r) {
+      double* u = out.row(begin + r);
+      if (far) {
+        sums[r] = 0;
+        entropy += softmax_of_far_row(n, scale, scores.row(begin + r), b, a, to_rest, u);
+        continue;
+      }
+      const double share = 1 / (1 + sums[r]);
+      for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
+        const Eight change = load(u + j, count);
+        const Eight weight = load(a + j, count) * set(share);
+        store(weight * set(to_rest) * (change - set(sums[r])), u + j, count);
+        const Eight log_weight = difference(r, j, count) + (load(b + j, count) + log_common);
+        entropies = entropies - fused(weight, change, weight) * log_weight;
+      });
+    }
+    entropies = entropies + log1p(load(sums, eight));
+  }
+  entropy += total(entropies);
+  return entropy / static_cast<double>(n);
+}
+
+HWY_ATTR double centre(OutGrid rows, double* mean) {
+  const double share = 1 / static_cast<double>(rows.rows);
+  Eight most = set(0);
+  for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+    Eight sum = set(0);
+    for (std::size_t i = 0; i < rows.rows; ++i) sum = sum + load(rows.row(i) + j, count);
+    const Eight shift = sum * set(share);
+    store(shift, mean + j, count);
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+      const Eight x = load(rows.row(i) + j, count) - shift;
+      most = max(most, abs(x));
+      store(x, rows.row(i) + j, count);
+    }
+  });
+  const double largest_size = largest(most);
+  if (!(largest_size > 0)) return largest_size;
+  const Eight factor = set(1 / largest_size);
+  for (std::size_t i = 0; i < rows.rows; ++i) {
+    for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+      store(load(rows.row(i) + j, count) * factor, rows.row(i) + j, count);
+    });
+  }
+  return largest_size;
+}
+
+HWY_ATTR void row_products(InGrid rows, const double* m, double* products, double* squares) {
+  for (std::size_t i = 0; i < rows.rows; ++i) {
+    Eight square = set(0);
+    products[i] = sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+      const Eight x = load(rows.row(i) + j, count);
+      square = fused(x, x, square);
+      return fused(x, load(m + j, count), s);
+    });
+    squares[i] = total(square);
+  }
+}
+
+HWY_ATTR void combine(InGrid rows, const double* f, const double* g, const double* m, OutGrid out) {
+  for (std::size_t i = 0; i < rows.rows; ++i) {
+    for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+      store(fused(set(f[i]), load(rows.row(i) + j, count), set(g[i]) * load(m + j, count)),
+            out.row(i) + j, count);
+    });
+  }
+}
+
+HWY_ATTR void sum(double f, InGrid a, double g, InGrid b, OutGrid out) {
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for_eights(a.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+      store(fused(set(f), load(a.row(i) + j, count), set(g) * load(b.row(i) + j, count)),
+            out.row(i) + j, count);
+    });
+  }
+}
+
+HWY_ATTR double spread(InGrid rows) {
+  const double share = 1 / static_cast<double>(rows.rows);
+  return sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+    Eight sum_of_column = set(0);
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+      sum_of_column = sum_of_column + load(rows.row(i) + j, count);
+    }
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+      const Eight x = load(rows.row(i) + j, count) - sum_of_column * set(share);
+      s = fused(x, x, s);
+    }
+    return s;
+  });
+}
+
+/// sd times the numbers of a tile of counters, the four of a counter side by side.
+HWY_ATTR void scaled_normals(const Tile* tile, double sd, double* out, std::size_t count) {
+  const hn::ScalableTag<float> floats;
+  HWY_ALIGN float four[4 * tile_points];
+  for (std::size_t i = 0; i < tile_points; i += hn::Lanes(floats)) {
+    hn::StoreInterleaved4(hn::Load(floats, tile[0].v + i), hn::Load(floats, tile[1].v + i),
+                          hn::Load(floats, tile[2].v + i), hn::Load(floats, tile[3].v + i), floats,
+                          four + 4 * i);
+  }
+  for (std::size_t i = 0; i < count; ++i) out[i] = sd * static_cast<double>(four[i]);
 }
 
 }  // namespace
@@ -108,32 +570,83 @@ namespace headlab {
 namespace {
 
 HWY_EXPORT(product);
-HWY_EXPORT(exp_of_all);
-HWY_EXPORT(expm1_of_all);
+HWY_EXPORT(product_transposed);
+HWY_EXPORT(softmax);
+HWY_EXPORT(centre);
+HWY_EXPORT(row_products);
+HWY_EXPORT(combine);
+HWY_EXPORT(sum);
+HWY_EXPORT(spread);
+HWY_EXPORT(largest_difference);
+HWY_EXPORT(largest_square_distance);
+HWY_EXPORT(scaled_normals);
+
+template <class Number, class Matrix>
+Grid<Number> grid(Matrix& matrix) {
+  return {matrix.data(), static_cast<std::size_t>(matrix.rows()),
+          static_cast<std::size_t>(matrix.cols()), static_cast<std::size_t>(matrix.outerStride())};
+}
+InGrid in(const RowsView& rows) {
+  return grid<const double>(rows);
+}
+OutGrid out_grid(RowsOut& rows) {
+  return grid<double>(rows);
+}
+
+/// For the panels of some rows and for sums of their pairs, kept by the thread.
+double* room_for(const RowsView& rows) {
+  constexpr std::size_t max_panel_columns = 16;
+  static thread_local std::vector<double> room;
+  room.resize(std::max(room.size(),
+                       max_panel_columns * static_cast<std::size_t>(rows.rows() + rows.cols())));
+  return room.data();
+}
 
 class CpuStackArithmetic : public StackArithmetic {
  public:
-  Eigen::MatrixXd product(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) const override {
-    Eigen::MatrixXd out(a.rows(), b.cols());
-    HWY_DYNAMIC_DISPATCH(product)
-    (a.data(), static_cast<std::size_t>(a.rows()), static_cast<std::size_t>(a.cols()), b.data(),
-     static_cast<std::size_t>(b.cols()), out.data());
-    return out;
+  void product(const RowsView& a, const RowsView& b, RowsOut out) const override {
+    HWY_DYNAMIC_DISPATCH(product)(in(a), in(b), out_grid(out));
   }
-  void exp(std::span<double> x) const override {
-    HWY_DYNAMIC_DISPATCH(exp_of_all)(x.data(), x.size());
+  void product_transposed(const RowsView& a, const RowsView& b, RowsOut out) const override {
+    HWY_DYNAMIC_DISPATCH(product_transposed)(in(a), in(b), room_for(b), out_grid(out));
   }
-  void expm1(std::span<double> x) const override {
-    HWY_DYNAMIC_DISPATCH(expm1_of_all)(x.data(), x.size());
+  double softmax(const RowsView& scores, double w, RowsOut out) const override {
+    return HWY_DYNAMIC_DISPATCH(softmax)(in(scores), w, out_grid(out));
   }
-  void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad,
-               std::span<float> out) const override {
+  double centre(RowsOut rows, Eigen::RowVectorXd& mean) const override {
+    mean.resize(rows.cols());
+    return HWY_DYNAMIC_DISPATCH(centre)(out_grid(rows), mean.data());
+  }
+  void row_products(const RowsView& rows, const Eigen::RowVectorXd& m, Eigen::VectorXd& products,
+                    Eigen::VectorXd& squares) const override {
+    products.resize(rows.rows());
+    squares.resize(rows.rows());
+    HWY_DYNAMIC_DISPATCH(row_products)(in(rows), m.data(), products.data(), squares.data());
+  }
+  void combine(const RowsView& rows, const Eigen::VectorXd& f, const Eigen::VectorXd& g,
+               const Eigen::RowVectorXd& m, RowsOut out) const override {
+    HWY_DYNAMIC_DISPATCH(combine)(in(rows), f.data(), g.data(), m.data(), out_grid(out));
+  }
+  void sum(double f, const RowsView& a, double g, const RowsView& b, RowsOut out) const override {
+    HWY_DYNAMIC_DISPATCH(sum)(f, in(a), g, in(b), out_grid(out));
+  }
+  double spread(const RowsView& rows) const override {
+    return HWY_DYNAMIC_DISPATCH(spread)(in(rows));
+  }
+  double largest_difference(const RowsView& rows) const override {
+    return HWY_DYNAMIC_DISPATCH(largest_difference)(in(rows), room_for(rows));
+  }
+  double largest_square_distance(const RowsView& rows) const override {
+    return HWY_DYNAMIC_DISPATCH(largest_square_distance)(in(rows), room_for(rows));
+  }
+  void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,
+               std::span<double> out) const override {
     // A tile of points of one counter each.
     std::array<Tile, 4> tile;
     for (std::size_t i = 0; i < out.size(); i += 4 * tile_points, quad += tile_points) {
       draw_base_cpu(BaseDraw::normal, seed, stream, quad, 1, tile.data());
-      const std::size_t count = std::min(4 * tile_points, out.size() - i);
-      for (std::size_t k = 0; k < count; ++k) out[i + k] = tile[k % 4].v[k / 4];
+      HWY_DYNAMIC_DISPATCH(scaled_normals)
+      (tile.data(), sd, out.data() + i, std::min(4 * tile_points, out.size() - i));
     }
   }
 };
@@ -143,6 +656,14 @@ class CpuStackArithmetic : public StackArithmetic {
 const StackArithmetic& cpu_stack_arithmetic() {
   static const CpuStackArithmetic arithmetic;
   return arithmetic;
+}
+
+Eigen::MatrixXd cpu_stack_tokens(const Plan& plan, std::uint64_t replicate) {
+  if (plan.stack->tokens.size() > 0) return plan.stack->tokens;
+  const std::vector<float> x = draw_design_cpu(plan, replicate);
+  using Floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const Floats> rows(x.data(), static_cast<Eigen::Index>(plan.n), plan.d);
+  return rows.cast<double>();
 }
 
 }  // namespace headlab

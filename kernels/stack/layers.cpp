@@ -2,106 +2,195 @@
 #include "kernels/stack/layers.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
+#include <cmath>
+#include <cstddef>
 #include <utility>
 #include <variant>
-
-#include "kernels/stack/maps.h"
 
 namespace headlab {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
 
-StackState::StackState(const Stack& stack, const StackDraws& draws, const MatrixXd& tokens)
-    : stack_(stack),
-      draws_(draws),
-      tokens_(centred(tokens)),
-      scores_(static_cast<std::size_t>(stack.heads)),
-      rollout_(centred(MatrixXd::Identity(tokens.rows(), tokens.rows()))),
-      largest_to_sink_(Eigen::RowVectorXd::Zero(tokens.rows())) {
-  if (stack_.spectra) ranks_at_most_ = given_ranks(tokens_);
+void StackState::begin(const Stack& stack, const StackDraws& draws, const MatrixXd& tokens,
+                       bool measured) {
+  stack_ = &stack;
+  draws_ = draws;
+  measured_ = measured;
+  layer_ = 0;
+  tokens_ = centred(tokens, arithmetic());
+  unit_.reset();
+  scores_.resize(stack.memory > 0 ? static_cast<std::size_t>(stack.heads) : 0);
+  attention_.clear();
+  if (stack.spectra) ranks_at_most_ = given_ranks(tokens_);
+  if (!measured) return;
+  rollout_ = centred(MatrixXd::Identity(tokens.rows(), tokens.rows()), arithmetic());
+  largest_to_sink_.setZero(tokens.rows());
 }
 
-Scores StackState::new_scores(const CentredTokens& z, int head) const {
-  if (stack_.kernel == AttentionKernel::softmax) {
-    return token_scores(z, query_key_map(stack_, draws_, layer_, head, z.dim()), stack_.temperature,
-                        *draws_.arithmetic);
-  }
-  return drawn_scores(independent_logits(stack_, draws_, layer_, head, z.count()));
+const NormedTokens& StackState::unit() {
+  if (!unit_) unit_ = normed(tokens_, NormKind::rms, 0, arithmetic());
+  return *unit_;
 }
 
-Attention StackState::attention_of(const CentredTokens& z, int head) {
-  const auto h = static_cast<std::size_t>(head);
-  if (stack_.kernel == AttentionKernel::uniform) {
-    return uniform_attention(z.count(), stack_.causal);
+CentredTokens StackState::normed_tokens() {
+  const TokenNorm& norm = stack_->norm;
+  if (norm.kind == NormKind::rms && norm.epsilon == 0) {
+    return with_gain(norm, unit().tokens, arithmetic());
   }
-  if (stack_.kernel == AttentionKernel::fixed) return given_attention(stack_.fixed[h]);
-  if (stack_.memory == 0)
-    return softmax_attention(new_scores(z, head), stack_.causal, *draws_.arithmetic);
-  const Scores now = new_scores(z, head);
-  scores_[h] = layer_ == 0 ? now : mixed_scores(stack_.memory, scores_[h], now);
-  return softmax_attention(scores_[h], stack_.causal, *draws_.arithmetic);
+  return apply_norm(norm, tokens_, arithmetic());
+}
+
+void StackState::score(double sigma, Index place, Scores& out) {
+  // E = Q K^T, Q = R query, K = R key, and below it b = e^sigma (m query) K^T.
+  const Index d = rows_.cols();
+  const Index n = rows_.rows() - 1;
+  queries_.resize(n + 1, maps_.query.cols());
+  arithmetic().product(rows_, maps_.query.middleRows(place * d, d), queries_);
+  out.rows.resize(n + 1, n);
+  if (maps_.key.size() > 0) {
+    keys_.resize(n, maps_.key.cols());
+    arithmetic().product(rows_.topRows(n), maps_.key.middleRows(place * d, d), keys_);
+    arithmetic().product_transposed(queries_, keys_, out.rows);
+  } else {
+    arithmetic().product_transposed(queries_, rows_.topRows(n), out.rows);
+  }
+  out.rows.row(n) *= std::exp(sigma);
+  out.exponent = 2 * sigma;
+}
+
+void StackState::attend(const CentredTokens& z, int head, Index place, Attention& out) {
+  const Index n = z.count();
+  if (stack_->kernel == AttentionKernel::uniform) return attend_equally(n, stack_->causal, out);
+  if (stack_->kernel == AttentionKernel::fixed) {
+    return attend_as_given(stack_->fixed[static_cast<std::size_t>(head)], out);
+  }
+  if (stack_->kernel == AttentionKernel::softmax) {
+    score(z.exponent, place, now_);
+  } else {
+    now_.rows.resize(n + 1, n);
+    now_.rows << independent_logits(*stack_, draws_, layer_, head, n), Eigen::RowVectorXd::Zero(n);
+    now_.exponent = 0;
+  }
+  if (stack_->memory == 0) return attend_by_scores(now_, stack_->causal, arithmetic(), out);
+  Scores& kept = scores_[static_cast<std::size_t>(head)];
+  if (layer_ == 0) {
+    std::swap(kept, now_);
+  } else {
+    mix_scores(stack_->memory, now_, arithmetic(), kept);
+  }
+  attend_by_scores(kept, stack_->causal, arithmetic(), out);
+}
+
+void StackState::add_values(const CentredTokens& z, std::span<const Attention> heads) {
+  const Index n = z.count();
+  const Index d = z.dim();
+  const auto count = static_cast<Index>(heads.size());
+  const bool projects = maps_.value.size() > 0;
+  const Index rank = projects ? maps_.value.cols() : d;
+  SummandSizes sizes;
+  mixed_.resize(n + 1, count * rank);
+  values_.resize(n + 1, rank);
+  for (Index h = 0; h < count; ++h) {
+    const Attention& head = heads[static_cast<std::size_t>(h)];
+    if (projects) arithmetic().product(rows_, maps_.value.middleRows(h * d, d), values_);
+    const RowMatrix& values = projects ? values_ : rows_;
+    auto mixed = mixed_.middleCols(h * rank, rank);
+    arithmetic().product(head.rows, values.topRows(n), mixed);
+    mixed.row(n) *= z.scale();
+    if (stack_->spectra) {
+      const auto output = maps_.output.middleRows(h * rank, rank);
+      const double branch = std::abs(stack_->branch);
+      sizes.mean += branch * (z.mean_error * (values.row(n) * output).norm() +
+                              z.residual_error * (mixed.row(n) * output).norm());
+      sizes.rest += branch * z.residual_error * (mixed.topRows(n) * output).norm();
+    }
+    mixed.row(n) += values.row(n);
+  }
+  branch_.resize(n + 1, d);
+  arithmetic().product(mixed_, maps_.output, branch_);
+  if (stack_->branch != 1) branch_ *= stack_->branch;
+  const double exponent = z.exponent + heads[0].exponent;
+  add(stack_->skip, tokens_, branch_, exponent, arithmetic(), next_);
+  if (stack_->spectra) {
+    // What the residual gives to the mean counts with the residual's error.
+    const auto shift = next_.mean - stack_->skip * tokens_.mean - branch_.row(n);
+    sizes.mean += z.residual_error * shift.norm();
+    bound_errors(stack_->skip, tokens_, sizes, exponent, next_);
+  }
+  std::swap(tokens_, next_);
+  unit_.reset();
+}
+
+void StackState::replace(CentredTokens tokens) {
+  tokens_ = std::move(tokens);
+  unit_.reset();
 }
 
 void StackState::advance() {
-  const TokenNorm& norm = stack_.norm;
+  const Stack& stack = *stack_;
+  const TokenNorm& norm = stack.norm;
   const bool pre = norm.kind != NormKind::none && norm.place == NormPlace::pre;
   const bool post = norm.kind != NormKind::none && norm.place == NormPlace::post;
-  const CentredTokens z = pre ? apply_norm(norm, tokens_) : tokens_;
+  const CentredTokens z = pre ? normed_tokens() : tokens_;
+  rows_.resize(z.count() + 1, z.dim());
+  rows_ << z.residual, z.mean;
 
-  const int only = stack_.alternating ? layer_ % stack_.heads : -1;
-  attention_.clear();
-  std::vector<MatrixXd> values;
-  for (int h = 0; h < stack_.heads; ++h) {
-    const bool in_use = only < 0 || h == only;
-    if (!in_use && stack_.memory == 0) continue;
-    Attention attention = attention_of(z, h);
-    if (!in_use) continue;
-    attention_.push_back(std::move(attention));
-    if (values.empty() || !stack_.averaged) {
-      values.push_back(value_map(stack_, draws_, layer_, h, z.dim()));
-    }
+  const HeadRange all = {0, stack.heads};
+  const HeadRange used = stack.alternating ? HeadRange{layer_ % stack.heads, 1} : all;
+  const HeadRange scored = stack.memory > 0 ? all : used;
+  const bool reads_tokens = stack.kernel == AttentionKernel::softmax;
+  const bool same_maps = stack.shared_weights || std::holds_alternative<ExplicitMaps>(stack.maps);
+  if (layer_ == 0 || stack.alternating || !same_maps) {
+    draw_maps(stack, draws_, layer_, reads_tokens ? scored : HeadRange{0, 0}, used, z.dim(), maps_);
   }
-  const Attention mean = mean_attention(attention_);
-  tokens_ = attend(stack_.skip, tokens_, stack_.branch, z,
-                   stack_.averaged ? std::span(&mean, 1) : std::span(std::as_const(attention_)),
-                   values, *draws_.arithmetic);
-  if (post) tokens_ = apply_norm(norm, tokens_);
-  if (stack_.mlp) {
-    const Mlp mlp = layer_mlp(stack_, draws_, layer_, z.dim());
-    tokens_ = add_mlp(mlp, tokens_, pre ? apply_norm(norm, tokens_) : tokens_);
-    if (post) tokens_ = apply_norm(norm, tokens_);
+  attention_.resize(static_cast<std::size_t>(used.count));
+  for (int h = scored.first; h < scored.first + scored.count; ++h) {
+    const bool in_use = h >= used.first && h < used.first + used.count;
+    const int place = in_use ? h - used.first : 0;
+    // A head that is not in use passes on its scores alone: its weights are overwritten.
+    attend(z, h, h - scored.first, in_use ? attention_[static_cast<std::size_t>(place)] : mean_);
   }
-  roll_out(mean);
-  if (stack_.spectra) {
-    ranks_at_most_ = ranks_at_most(stack_, ranks_at_most_, tokens_.count(), tokens_.dim());
+  if (measured_ || stack.averaged) average_heads(attention_, arithmetic(), mean_);
+  add_values(z, stack.averaged ? std::span<const Attention>(&mean_, 1) : attention());
+  if (post) replace(normed_tokens());
+  if (stack.mlp) {
+    const Mlp mlp = layer_mlp(stack, draws_, layer_, z.dim());
+    replace(add_mlp(mlp, tokens_, pre ? normed_tokens() : tokens_, arithmetic()));
+    if (post) replace(normed_tokens());
+  }
+  if (measured_) roll_out();
+  if (stack.spectra) {
+    ranks_at_most_ = ranks_at_most(stack, ranks_at_most_, tokens_.count(), tokens_.dim());
   }
   ++layer_;
 }
 
-void StackState::roll_out(const Attention& mean) {
-  const double sum = stack_.skip + stack_.branch;
+void StackState::roll_out() {
+  const double sum = stack_->skip + stack_->branch;
   if (sum == 0) return;
   const Index n = rollout_.count();
-  const MatrixXd identity = MatrixXd::Identity(n, n);
-  rollout_ = attend(stack_.skip / sum, rollout_, stack_.branch / sum, rollout_, std::span(&mean, 1),
-                    std::span(&identity, 1), *draws_.arithmetic);
+  branch_.resize(n + 1, n);
+  arithmetic().product(mean_.rows, rollout_.residual, branch_);
+  branch_.row(n) = rollout_.scale() * branch_.row(n) + rollout_.mean;
+  branch_ *= stack_->branch / sum;
+  add(stack_->skip / sum, rollout_, branch_, rollout_.exponent + mean_.exponent, arithmetic(),
+      next_);
+  std::swap(rollout_, next_);
   largest_to_sink_ =
       largest_to_sink_.cwiseMax(rollout_.mean + rollout_.scale() * rollout_.residual.row(n - 1));
 }
 
-LayerMetrics StackState::metrics() const {
+LayerMetrics StackState::metrics() {
   LayerMetrics out;
-  measure_tokens(tokens_, out);
-  if (layer_ > 0) measure_attention(attention_, out);
+  measure_tokens(tokens_, unit(), arithmetic(), out);
+  if (layer_ > 0) measure_attention(attention_, arithmetic(), out);
   const Index n = tokens_.count();
-  if (n > 1 && stack_.skip + stack_.branch != 0) {
-    out.rollout_dobrushin = dobrushin({rollout_.residual, rollout_.exponent});
+  if (n > 1 && stack_->skip + stack_->branch != 0) {
+    out.rollout_dobrushin = dobrushin(rollout_.residual, rollout_.exponent, arithmetic());
     out.sink_fidelity = largest_to_sink_.head(n - 1).minCoeff();
   }
-  if (!stack_.spectra) return out;
+  if (!stack_->spectra) return out;
   measure_spectra(tokens_, attention_, out);
   const TokenRanks least = ranks_at_least(tokens_);
   out.rank_at_least = static_cast<double>(least.matrix);
@@ -112,25 +201,26 @@ LayerMetrics StackState::metrics() const {
   return out;
 }
 
-std::vector<LayerMetrics> stack_metrics(const Stack& stack, const StackDraws& draws,
-                                        const MatrixXd& tokens) {
-  StackState state(stack, draws, tokens);
+std::vector<LayerMetrics> StackRunner::run(const Stack& stack, const StackDraws& draws,
+                                           const MatrixXd& tokens) {
+  state_.begin(stack, draws, tokens);
   Stack target_stack;
-  std::optional<StackState> target;
   const auto* maps = std::get_if<GaussianMaps>(&stack.maps);
-  if (maps && maps->samples > 0) {
+  const bool pruned = maps && maps->samples > 0;
+  if (pruned) {
     target_stack = stack;
     std::get<GaussianMaps>(target_stack.maps).samples = 0;
-    target.emplace(target_stack, draws, tokens);
+    target_.begin(target_stack, draws, tokens, false);
   }
   std::vector<LayerMetrics> rows;
+  rows.reserve(static_cast<std::size_t>(stack.layers) + 1);
   for (int l = 0; l <= stack.layers; ++l) {
-    if (l > 0) state.advance();
-    if (l > 0 && target) target->advance();
-    rows.push_back(state.metrics());
-    if (!target) continue;
+    if (l > 0) state_.advance();
+    rows.push_back(state_.metrics());
+    if (!pruned) continue;
+    if (l > 0) target_.advance();
     rows.back().target_distance =
-        (plain(state.tokens()) - plain(target->tokens())).rowwise().norm().maxCoeff();
+        (plain(state_.tokens()) - plain(target_.tokens())).rowwise().norm().maxCoeff();
   }
   return rows;
 }

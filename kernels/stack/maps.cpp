@@ -2,6 +2,8 @@
 #include "kernels/stack/maps.h"
 
 #include <cmath>
+#include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -11,7 +13,6 @@
 namespace headlab {
 
 using Eigen::Index;
-using Eigen::MatrixXd;
 
 namespace {
 
@@ -27,7 +28,7 @@ std::uint64_t place(const Stack& stack, int layer, int head) {
 /// Replaces the entries of a d x d map, the first or the second of its head, by
 /// subset sums.
 void prune(const GaussianMaps& maps, const StackDraws& draws, std::uint64_t point, int which,
-           MatrixXd& map) {
+           RowsOut map) {
   const auto m = static_cast<std::uint64_t>(maps.samples);
   const auto d = static_cast<std::uint64_t>(map.cols());
   const std::uint64_t quads = d * d * m;  // two maps, two uniforms a product
@@ -48,49 +49,99 @@ void prune(const GaussianMaps& maps, const StackDraws& draws, std::uint64_t poin
   }
 }
 
+/// Draws the entries [count][rows][columns] of the points from `first` on.
+void draw_points(const StackDraws& draws, Purpose purpose, std::uint64_t first, int count,
+                 Index rows, Index columns, double sd, RowMatrix& out) {
+  out.resize(count * rows, columns);
+  const auto size = static_cast<std::size_t>(rows * columns);
+  const std::uint64_t quads = (size + 3) / 4;
+  const std::uint64_t stream = subsequence(purpose, draws.replicate);
+  const std::span<double> all(out.data(), static_cast<std::size_t>(out.size()));
+  if (size % 4 == 0) {  // one point after the other
+    draws.arithmetic->normals(draws.seed, stream, first * quads, sd, all);
+    return;
+  }
+  for (std::size_t p = 0; p < static_cast<std::size_t>(count); ++p) {
+    draws.arithmetic->normals(draws.seed, stream, (first + p) * quads, sd,
+                              all.subspan(p * size, size));
+  }
+}
+
+/// Matrices one below the other, over a divisor.
+void put_below(const Matrices& matrices, HeadRange range, double divisor, RowMatrix& out) {
+  const Index d = matrices.at(0).rows();
+  out.resize(range.count * d, d);
+  for (int h = 0; h < range.count; ++h) {
+    out.middleRows(h * d, d) = matrices[static_cast<std::size_t>(range.first + h)] / divisor;
+  }
+}
+
+/// Makes first second (or first second^T) of every head its first factor, pruned.
+void prune_all(const GaussianMaps& maps, const StackDraws& draws, std::uint64_t point, int count,
+               int which, double divisor, RowMatrix& first, const RowMatrix& second) {
+  const Index heads = count;
+  const Index d = first.rows() / heads;
+  RowMatrix full(first.rows(), d);
+  for (Index h = 0; h < heads; ++h) {
+    auto map = full.middleRows(h * d, d);
+    const auto left = first.middleRows(h * d, d);
+    const Index inner = second.rows() / heads;
+    const auto right = second.middleRows(h * inner, inner);
+    if (which == 0) {
+      draws.arithmetic->product_transposed(left, right, map);
+    } else {
+      draws.arithmetic->product(left, right, map);
+    }
+    prune(maps, draws, point + static_cast<std::uint64_t>(h), which, map);
+  }
+  first = full / divisor;
+}
+
 }  // namespace
 
-MatrixXd normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t point, Index rows,
-                       Index columns, double sd) {
-  std::vector<float> normals(static_cast<std::size_t>(rows * columns));
-  const std::uint64_t quads = (normals.size() + 3) / 4;
-  draws.arithmetic->normals(draws.seed, subsequence(purpose, draws.replicate), point * quads,
-                            normals);
-  // Row by row.
-  return sd * Eigen::Map<const Eigen::MatrixXf>(normals.data(), columns, rows)
-                  .transpose()
-                  .cast<double>();
+RowMatrix normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t point, Index rows,
+                        Index columns, double sd) {
+  RowMatrix out;
+  draw_points(draws, purpose, point, 1, rows, columns, sd, out);
+  return out;
 }
 
-MatrixXd query_key_map(const Stack& stack, const StackDraws& draws, int layer, int head, Index d) {
+void draw_maps(const Stack& stack, const StackDraws& draws, int layer, HeadRange scored,
+               HeadRange used, Index d, LayerMaps& out) {
+  if (stack.averaged) used = {};
   if (const auto* given = std::get_if<ExplicitMaps>(&stack.maps)) {
-    return given->query_key[static_cast<std::size_t>(head)];
+    if (scored.count > 0) put_below(given->query_key, scored, stack.temperature, out.query);
+    put_below(given->value, used, 1, out.output);
+    out.key.resize(0, 0);
+    out.value.resize(0, 0);
+    return;
   }
   const auto& maps = std::get<GaussianMaps>(stack.maps);
-  const std::uint64_t point = place(stack, layer, head);
-  const double sd = std::sqrt(maps.query_key / static_cast<double>(d));
-  MatrixXd map = draws.arithmetic->product(
-      normal_matrix(draws, Purpose::query_weights, point, d, maps.k, sd),
-      normal_matrix(draws, Purpose::key_weights, point, d, maps.k, sd).transpose());
-  if (maps.samples > 0) prune(maps, draws, point, 0, map);
-  return map;
-}
-
-MatrixXd value_map(const Stack& stack, const StackDraws& draws, int layer, int head, Index d) {
-  if (stack.averaged) head = 0;
-  if (const auto* given = std::get_if<ExplicitMaps>(&stack.maps)) {
-    return given->value[static_cast<std::size_t>(head)];
+  const bool pruned = maps.samples > 0;
+  if (scored.count > 0) {
+    const std::uint64_t point = place(stack, layer, scored.first);
+    const double sd = std::sqrt(maps.query_key / static_cast<double>(d));
+    const double divisor = pruned ? 1 : stack.temperature;
+    draw_points(draws, Purpose::query_weights, point, scored.count, d, maps.k, sd / divisor,
+                out.query);
+    draw_points(draws, Purpose::key_weights, point, scored.count, d, maps.k, sd, out.key);
+    if (pruned) {
+      prune_all(maps, draws, point, scored.count, 0, stack.temperature, out.query, out.key);
+      out.key.resize(0, 0);
+    }
   }
-  const auto& maps = std::get<GaussianMaps>(stack.maps);
-  const std::uint64_t point = place(stack, layer, head);
+  const std::uint64_t point = place(stack, layer, used.first);
   const int summed = stack.averaged || stack.alternating ? 1 : stack.heads;
   const double sd = std::sqrt(maps.value / static_cast<double>(d));
   const double output_sd = 1 / std::sqrt(static_cast<double>(summed) * maps.value_dim);
-  MatrixXd map = draws.arithmetic->product(
-      normal_matrix(draws, Purpose::value_weights, point, d, maps.value_dim, sd),
-      normal_matrix(draws, Purpose::output_weights, point, maps.value_dim, d, output_sd));
-  if (maps.samples > 0) prune(maps, draws, point, 1, map);
-  return map;
+  draw_points(draws, Purpose::value_weights, point, used.count, d, maps.value_dim, sd, out.value);
+  draw_points(draws, Purpose::output_weights, point, used.count, maps.value_dim, d, output_sd,
+              out.output);
+  if (pruned) {
+    prune_all(maps, draws, point, used.count, 1, 1, out.value, out.output);
+    std::swap(out.value, out.output);
+    out.value.resize(0, 0);
+  }
 }
 
 Mlp layer_mlp(const Stack& stack, const StackDraws& draws, int layer, Index d) {
@@ -104,15 +155,15 @@ Mlp layer_mlp(const Stack& stack, const StackDraws& draws, int layer, Index d) {
           .output = normal_matrix(draws, Purpose::mlp_output, point, mlp.width, d, output_sd)};
 }
 
-MatrixXd independent_logits(const Stack& stack, const StackDraws& draws, int layer, int head,
-                            Index n) {
+RowMatrix independent_logits(const Stack& stack, const StackDraws& draws, int layer, int head,
+                             Index n) {
   const double shared = stack.logit_correlation;
   auto logits = [&](int l, int h, double variance) {
     const auto point = static_cast<std::uint64_t>(l) * static_cast<std::uint64_t>(stack.heads) +
                        static_cast<std::uint64_t>(h);
     return normal_matrix(draws, Purpose::logits, point, n, n, stack.logit_sd * std::sqrt(variance));
   };
-  MatrixXd own = logits(layer, head, 1 - shared);
+  RowMatrix own = logits(layer, head, 1 - shared);
   if (shared > 0) own += logits(max_layers + layer, 0, shared);
   return own;
 }

@@ -15,20 +15,35 @@ namespace headlab {
 
 /// Normal entries [rows][columns] of a point, as every backend draws them
 /// (float32), times sd.
-Eigen::MatrixXd normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t point,
-                              Eigen::Index rows, Eigen::Index columns, double sd);
+RowMatrix normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t point,
+                        Eigen::Index rows, Eigen::Index columns, double sd);
 
-/// M_h [d][d] of a layer, from 0; 0 for layers with shared weights.
-Eigen::MatrixXd query_key_map(const Stack& stack, const StackDraws& draws, int layer, int head,
-                              Eigen::Index d);
-/// V_h [d][d] of a layer; of head 0 with averaged values.
-Eigen::MatrixXd value_map(const Stack& stack, const StackDraws& draws, int layer, int head,
-                          Eigen::Index d);
+/// Heads first .. first + count - 1.
+struct HeadRange {
+  int first = 0;
+  int count = 1;
+};
+
+/// Maps of some heads of a layer one below the other: of head h M_h / t = query_h key_h^T and V_h =
+/// value_h output_h. Factors have d_k and d_v columns, or d where a map is given or pruned: key and
+/// value are then the identity, and empty.
+struct LayerMaps {
+  RowMatrix query;   ///< [heads d][d_k]
+  RowMatrix key;     ///< [heads d][d_k], or empty
+  RowMatrix value;   ///< [heads d][d_v], or empty
+  RowMatrix output;  ///< [heads d_v][d]
+};
+
+/// Query and key of `scored`, value and output of `used`; of one value map with averaged values.
+/// \param scored none: no query and key
+void draw_maps(const Stack& stack, const StackDraws& draws, int layer, HeadRange scored,
+               HeadRange used, Eigen::Index d, LayerMaps& out);
+
 /// The MLP of a layer, which the stack must have.
 Mlp layer_mlp(const Stack& stack, const StackDraws& draws, int layer, Eigen::Index d);
 /// Independent logits [n][n] of a layer. What correlated heads share are the
 /// logits of head 0 in layer 4096 + layer, past the last one.
-Eigen::MatrixXd independent_logits(const Stack& stack, const StackDraws& draws, int layer, int head,
-                                   Eigen::Index n);
+RowMatrix independent_logits(const Stack& stack, const StackDraws& draws, int layer, int head,
+                             Eigen::Index n);
 
 }  // namespace headlab

@@ -48,9 +48,10 @@ std::vector<double> z_scores(const json& known, std::uint64_t replicates, double
   for (std::uint64_t r = 0; r < replicates; ++r) {
     const StackDraws draws = {11, r};
     const bool given = scenario["tokens"]["design"]["law"] == "points";
-    const MatrixXd x = given ? known_tokens(scenario)
-                             : normal_matrix(draws, Purpose::design, 0, scenario["tokens"]["n"],
-                                             scenario["tokens"]["design"]["dim"], 1);
+    const MatrixXd x =
+        given ? known_tokens(scenario)
+              : MatrixXd(normal_matrix(draws, Purpose::design, 0, scenario["tokens"]["n"],
+                                       scenario["tokens"]["design"]["dim"], 1));
     const auto rows = stack_metrics(stack, draws, x);
     for (std::size_t l = 0; l < rows.size(); ++l) {
       for (const auto& item : expected[l].items()) {
@@ -108,14 +109,26 @@ TEST(stack_draws, are_functions_of_their_place) {
 
   Stack stack;
   stack.heads = 2;
-  stack.maps = GaussianMaps{.k = 2, .value_dim = 2};
-  const MatrixXd first = query_key_map(stack, draws, 0, 1, 4);
-  EXPECT_NE(first, query_key_map(stack, draws, 1, 1, 4));
-  EXPECT_NE(first, query_key_map(stack, draws, 0, 0, 4));
+  stack.maps = GaussianMaps{.query_key = 4, .k = 3, .value_dim = 2};
+  stack.temperature = 2;
+  auto maps_of = [&](int layer, HeadRange heads) {
+    LayerMaps maps;
+    draw_maps(stack, draws, layer, heads, heads, 5, maps);
+    return maps;
+  };
+  const LayerMaps maps = maps_of(1, {0, 2});
+  EXPECT_EQ(maps.query.bottomRows(5),
+            normal_matrix(draws, Purpose::query_weights, 3, 5, 3, std::sqrt(4.0 / 5) / 2));
+  EXPECT_EQ(maps.key.topRows(5),
+            normal_matrix(draws, Purpose::key_weights, 2, 5, 3, std::sqrt(4.0 / 5)));
+  EXPECT_EQ(maps.output.bottomRows(2),
+            normal_matrix(draws, Purpose::output_weights, 3, 2, 5, 1 / std::sqrt(4.0)));
+  EXPECT_EQ(maps_of(1, {1, 1}).value, maps.value.bottomRows(5));
+  EXPECT_NE(maps_of(0, {0, 2}).key, maps.key);
   stack.shared_weights = true;
-  EXPECT_EQ(first, query_key_map(stack, draws, 1, 1, 4));
+  EXPECT_EQ(maps_of(0, {0, 2}).key, maps_of(1, {0, 2}).key);
   stack.averaged = true;
-  EXPECT_EQ(value_map(stack, draws, 0, 0, 4), value_map(stack, draws, 0, 1, 4));
+  EXPECT_EQ(maps_of(0, {0, 2}).value.rows(), 5);
 }
 
 TEST(stack_draws, logits_of_heads_have_the_correlation_asked_for) {
@@ -163,9 +176,9 @@ TEST(stack_draws, small_residuals_shrink_like_their_cube) {
     for (std::uint64_t r = 0; r < 6000; ++r) {
       StackState state(stack, {1, r}, x);
       state.advance();
-      LayerMetrics row;
-      measure_tokens(state.tokens(), row);
-      energy.add(row.residual_squared / static_cast<double>(x.rows()));
+      const CentredTokens& tokens = state.tokens();
+      energy.add(std::exp(2 * tokens.exponent) * tokens.residual.squaredNorm() /
+                 static_cast<double>(x.rows()));
     }
     const double expected = known["expected"]["residual_squared_over_n"];
     const double tolerance = known["tolerance"]["relative"].get<double>() * expected;

@@ -18,27 +18,16 @@ constexpr Index max_tokens_of_diameter = 1024;
 constexpr Index max_tokens_of_dobrushin = 256;
 
 /// X over max(|m|, e^sigma), 0 where X is.
-MatrixXd scaled_tokens(const CentredTokens& tokens) {
+RowMatrix scaled_tokens(const CentredTokens& tokens) {
   const double exponent = std::max(std::log(tokens.mean.norm()), tokens.exponent);
-  if (!std::isfinite(exponent)) return MatrixXd::Zero(tokens.count(), tokens.dim());
+  if (!std::isfinite(exponent)) return RowMatrix::Zero(tokens.count(), tokens.dim());
   const double residual = std::exp(tokens.exponent - exponent);
   return (residual * tokens.residual).rowwise() + std::exp(-exponent) * tokens.mean;
 }
 
-/// Largest of distance(row_i - row_j) over pairs of rows.
-template <class Distance>
-double largest_between_rows(const MatrixXd& rows, const Distance& distance) {
-  double largest = 0;
-  for (Index i = 1; i < rows.rows(); ++i) {
-    for (Index j = 0; j < i; ++j) largest = std::max(largest, distance(rows.row(i) - rows.row(j)));
-  }
-  return largest;
-}
-
 /// Mean cosine of pairs: 1 less the spread of the directions, which keeps its
 /// digits.
-double mean_cosine(const CentredTokens& tokens) {
-  const NormedTokens unit = normed(tokens, NormKind::rms, 0);
+double mean_cosine(const NormedTokens& unit) {
   if (unit.zeros > 0) return LayerMetrics::undefined;
   const CentredTokens& u = unit.tokens;  // of squared length d
   if (u.collapsed()) return 1;
@@ -72,7 +61,8 @@ void write_metrics(const LayerMetrics& metrics, std::span<double> out) {
   metrics.fields(writer);
 }
 
-void measure_tokens(const CentredTokens& tokens, LayerMetrics& out) {
+void measure_tokens(const CentredTokens& tokens, const NormedTokens& unit,
+                    const StackArithmetic& arithmetic, LayerMetrics& out) {
   const auto n = static_cast<double>(tokens.count());
   const double squared = tokens.residual.squaredNorm();
   const double scale = tokens.scale();
@@ -80,48 +70,46 @@ void measure_tokens(const CentredTokens& tokens, LayerMetrics& out) {
   if (!tokens.collapsed()) out.log_residual = tokens.exponent + std::log(squared) / 2;
   out.residual_squared = scale * scale * squared;
   out.mean_squared = tokens.mean.squaredNorm();
-  const MatrixXd x = scaled_tokens(tokens);
+  const RowMatrix x = scaled_tokens(tokens);
   const double total = x.squaredNorm();
   if (total > 0) {
     const double ratio = std::log(n * out.mean_squared) - 2 * tokens.exponent - std::log(squared);
     out.residual_share = tokens.collapsed() ? 0 : 1 / (1 + std::exp(ratio));
-    const bool wide = tokens.dim() > tokens.count();
-    const MatrixXd gram = wide ? MatrixXd(x * x.transpose()) : MatrixXd(x.transpose() * x);
+    const RowMatrix shorter = tokens.dim() > tokens.count() ? x : RowMatrix(x.transpose());
+    RowMatrix gram(shorter.rows(), shorter.rows());
+    arithmetic.product_transposed(shorter, shorter, gram);
     out.participation = total * total / gram.squaredNorm();
   }
   const auto size = tokens.residual.cwiseAbs();
   out.dong = scale * std::sqrt(size.colwise().sum().maxCoeff() * size.rowwise().sum().maxCoeff());
   if (tokens.count() == 1) return;
   if (tokens.count() <= max_tokens_of_diameter) {
-    out.diameter =
-        scale * largest_between_rows(tokens.residual, [](const auto& row) { return row.norm(); });
+    out.diameter = scale * std::sqrt(arithmetic.largest_square_distance(tokens.residual));
   }
-  out.cosine = mean_cosine(tokens);
+  out.cosine = mean_cosine(unit);
 }
 
-double dobrushin(const ScaledMatrix& rest) {
-  const Index n = rest.matrix.rows();
+double dobrushin(const RowsView& rest, double exponent, const StackArithmetic& arithmetic) {
+  const Index n = rest.rows();
   if (n == 1 || n > max_tokens_of_dobrushin) return LayerMetrics::undefined;
-  return std::exp(rest.exponent) / 2 *
-         largest_between_rows(rest.matrix, [](const auto& row) { return row.cwiseAbs().sum(); });
+  return std::exp(exponent) / 2 * arithmetic.largest_difference(rest);
 }
 
-void measure_attention(std::span<const Attention> heads, LayerMetrics& out) {
+void measure_attention(std::span<const Attention> heads, const StackArithmetic& arithmetic,
+                       LayerMetrics& out) {
   const auto count = static_cast<double>(heads.size());
-  const auto n = static_cast<double>(heads[0].common.size());
+  const auto n = static_cast<double>(heads[0].rows.cols());
   double entropy = 0;
   double tau = 0;
   double factor = 0;
   double own = 0;
   for (const Attention& head : heads) {
-    entropy -= head.weights.unaryExpr([](double w) { return w > 0 ? w * std::log(w) : 0.0; }).sum();
-    tau += dobrushin(head.rest);
-    const MatrixXd centred_rows =
-        head.rest.matrix.rowwise() - head.rest.matrix.colwise().mean().eval();
-    factor += std::exp(2 * head.rest.exponent) * centred_rows.squaredNorm();
-    own += head.weights.trace();
+    entropy += head.entropy;
+    tau += dobrushin(head.rest(), head.exponent, arithmetic);
+    factor += std::exp(2 * head.exponent) * arithmetic.spread(head.rest());
+    own += head.common().sum() + std::exp(head.exponent) * head.rest().trace();
   }
-  out.entropy = entropy / (n * count);
+  out.entropy = entropy / count;
   out.self_weight = own / (n * count);
   if (n == 1) return;
   out.dobrushin = tau / count;
@@ -149,10 +137,10 @@ void measure_spectra(const CentredTokens& tokens, std::span<const Attention> hea
   for (const Attention& head : heads) {
     // A maps 1 to itself; its other eigenvalues are those of C A C on vectors
     // of mean 0.
-    MatrixXd centred_map = head.rest.matrix;
+    MatrixXd centred_map = head.rest();
     centred_map.rowwise() -= centred_map.colwise().mean().eval();
     centred_map.colwise() -= centred_map.rowwise().mean().eval();
-    second += std::exp(head.rest.exponent) * spectral_radius(centred_map);
+    second += std::exp(head.exponent) * spectral_radius(centred_map);
   }
   out.second_eigenvalue = second / static_cast<double>(heads.size());
 }

@@ -86,12 +86,15 @@ MomentLayout stack_layout(int layers);
 void write_metrics(const LayerMetrics& metrics, std::span<double> out);
 
 /// log_residual to collapsed.
-void measure_tokens(const CentredTokens& tokens, LayerMetrics& out);
+/// \param unit the tokens under an rms norm with epsilon 0
+void measure_tokens(const CentredTokens& tokens, const NormedTokens& unit,
+                    const StackArithmetic& arithmetic, LayerMetrics& out);
 /// entropy to self_weight.
 /// \param heads those in use, at least one
-void measure_attention(std::span<const Attention> heads, LayerMetrics& out);
+void measure_attention(std::span<const Attention> heads, const StackArithmetic& arithmetic,
+                       LayerMetrics& out);
 /// tau of the rows 1 a^T + e^v B; undefined unless there are 2 to 256.
-double dobrushin(const ScaledMatrix& rest);
+double dobrushin(const RowsView& rest, double exponent, const StackArithmetic& arithmetic);
 
 /// Singular values of X, largest first, up to a common factor.
 Eigen::VectorXd scaled_singular_values(const CentredTokens& tokens);

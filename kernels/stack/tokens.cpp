@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/stack/tokens.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -11,11 +11,13 @@ namespace headlab {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
+using Eigen::VectorXd;
 
 namespace {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 constexpr double step_error = 1e-13;
+constexpr double token_rounding = 16 * 0x1p-52;
 
 /// Numerator over denominator; 0 where both are.
 double relative(double numerator, double denominator) {
@@ -29,18 +31,16 @@ double in_units_of(double scale, double size) {
 
 }  // namespace
 
-ScaledMatrix scaled_sum(std::span<const ScaledMatrix> terms) {
-  ScaledMatrix sum{MatrixXd::Zero(terms[0].matrix.rows(), terms[0].matrix.cols()), minus_infinity};
-  auto contributes = [](const ScaledMatrix& term) {
-    return term.exponent > minus_infinity && !term.matrix.isZero(0);
+double scaled_sum(double f, double p, const RowsView& a, double q, const RowsView& b, RowsOut out,
+                  const StackArithmetic& arithmetic) {
+  const double first = f == 0 || a.isZero(0) ? minus_infinity : p;
+  const double second = b.isZero(0) ? minus_infinity : q;
+  const double exponent = std::max(first, second);
+  auto factor = [&](double of_term) {
+    return of_term == minus_infinity ? 0 : std::exp(of_term - exponent);
   };
-  for (const ScaledMatrix& term : terms) {
-    if (contributes(term)) sum.exponent = std::max(sum.exponent, term.exponent);
-  }
-  for (const ScaledMatrix& term : terms) {
-    if (contributes(term)) sum.matrix += std::exp(term.exponent - sum.exponent) * term.matrix;
-  }
-  return sum;
+  arithmetic.sum(f * factor(first), a, factor(second), b, out);
+  return exponent;
 }
 
 bool CentredTokens::collapsed() const {
@@ -51,39 +51,67 @@ double CentredTokens::scale() const {
   return std::exp(exponent);
 }
 
-CentredTokens centred(RowVectorXd mean, ScaledMatrix residual) {
-  CentredTokens out;
-  out.residual = std::move(residual.matrix);
-  out.exponent = residual.exponent;
-  if (out.count() > 0) {
-    const RowVectorXd shift = out.residual.colwise().mean();
-    out.residual.rowwise() -= shift;
-    if (!out.collapsed()) mean += out.scale() * shift;
-  }
-  out.mean = std::move(mean);
-  const double largest = out.residual.size() == 0 ? 0 : out.residual.cwiseAbs().maxCoeff();
-  if (largest == 0) {
-    out.exponent = minus_infinity;
-    return out;
-  }
-  out.residual /= largest;
-  out.exponent += std::log(largest);
-  return out;
+void recentre(CentredTokens& tokens, const StackArithmetic& arithmetic) {
+  RowVectorXd shift;
+  const double largest = arithmetic.centre(tokens.residual, shift);
+  if (!tokens.collapsed()) tokens.mean += tokens.scale() * shift;
+  tokens.exponent = largest == 0 ? minus_infinity : tokens.exponent + std::log(largest);
 }
 
-CentredTokens centred(const MatrixXd& x) {
-  return centred(x.row(0), {x.rowwise() - x.row(0), 0});
+CentredTokens centred(const MatrixXd& x, const StackArithmetic& arithmetic) {
+  CentredTokens out;
+  out.mean = x.row(0);
+  out.residual = x.rowwise() - x.row(0);
+  recentre(out, arithmetic);
+  return out;
 }
 
 MatrixXd plain(const CentredTokens& tokens) {
   return (tokens.scale() * tokens.residual).rowwise() + tokens.mean;
 }
 
+void add(double factor, const CentredTokens& x, const RowsView& rest_and_mean, double exponent,
+         const StackArithmetic& arithmetic, CentredTokens& out) {
+  const Index n = x.count();
+  out.mean = factor * x.mean + rest_and_mean.row(n);
+  out.residual.resize(n, x.dim());
+  out.exponent = scaled_sum(factor, x.exponent, x.residual, exponent, rest_and_mean.topRows(n),
+                            out.residual, arithmetic);
+  recentre(out, arithmetic);
+}
+
+void bound_errors(double factor, const CentredTokens& x, const SummandSizes& y, double exponent,
+                  CentredTokens& out) {
+  factor = std::abs(factor);
+  out.mean_error =
+      relative(factor * x.mean_error * x.mean.norm() + y.mean, out.mean.norm()) + step_error;
+  double sizes = 0;
+  if (!x.collapsed()) {
+    sizes += factor * x.residual_error * x.residual.norm() * std::exp(x.exponent - out.exponent);
+  }
+  if (y.rest > 0) sizes += y.rest * std::exp(exponent - out.exponent);
+  out.residual_error = relative(out.collapsed() ? 0 : sizes, out.residual.norm()) + step_error;
+}
+
 namespace {
 
+/// Of the tokens to be normed.
+struct Lengths {
+  VectorXd with_mean;          ///< [n], m.r_i
+  VectorXd squares;            ///< [n], |r_i|^2
+  const CentredTokens& given;  ///< before their features were centred
+
+  /// Size of a token that is rounding alone, in units of e^sigma, which may be far below the
+  /// smallest number.
+  double rounding(Index i) const {
+    return token_rounding *
+           (given.residual.row(i).norm() + in_units_of(given.scale(), given.mean.norm()));
+  }
+};
+
 /// Token by token, where the mean is small against the residual.
-NormedTokens normed_plainly(const CentredTokens& x, const Eigen::VectorXd& rounding,
-                            double epsilon) {
+NormedTokens normed_plainly(const CentredTokens& x, const Lengths& of, double epsilon,
+                            const StackArithmetic& arithmetic) {
   // In units of e^sigma.
   const auto d = static_cast<double>(x.dim());
   const RowVectorXd mean = x.mean.unaryExpr([&](double m) { return in_units_of(x.scale(), m); });
@@ -94,13 +122,13 @@ NormedTokens normed_plainly(const CentredTokens& x, const Eigen::VectorXd& round
   double spread = 0;
   for (Index i = 0; i < x.count(); ++i) {
     const double size = tokens.row(i).norm();
-    const bool zero = epsilon == 0 && size <= rounding(i);
+    const bool zero = epsilon == 0 && size <= of.rounding(i);
     out.zeros += zero ? 1 : 0;
     const double factor = zero ? 0 : std::sqrt(d / (size * size + floor));
     y.row(i) = factor * tokens.row(i);
-    spread = std::hypot(spread, factor * (mean.norm() + x.residual.row(i).norm()));
+    spread = std::hypot(spread, factor * (mean.norm() + std::sqrt(of.squares(i))));
   }
-  out.tokens = centred(y);
+  out.tokens = centred(y, arithmetic);
   const double error = std::max(x.mean_error, x.residual_error) * spread;
   out.tokens.mean_error =
       relative(error, std::sqrt(static_cast<double>(x.count())) * out.tokens.mean.norm());
@@ -110,93 +138,107 @@ NormedTokens normed_plainly(const CentredTokens& x, const Eigen::VectorXd& round
 
 /// By the excess of a token's squared length over that of the mean.
 /// \param mean_square |m|^2 + d epsilon
-NormedTokens normed_by_excess(const CentredTokens& x, const Eigen::VectorXd& rounding,
-                              double epsilon, double mean_square) {
+NormedTokens normed_by_excess(const CentredTokens& x, const Lengths& of, double epsilon,
+                              double mean_square, const StackArithmetic& arithmetic) {
   const auto d = static_cast<double>(x.dim());
   const double to_unit = std::sqrt(d / mean_square);
   const double scale = x.scale();
+  const double mean_part = x.mean.squaredNorm();
   NormedTokens out;
-  MatrixXd residual(x.count(), x.dim());
+  VectorXd of_residual(x.count());  // factors of r_i and of m
+  VectorXd of_mean(x.count());
   double summands = 0;
   for (Index i = 0; i < x.count(); ++i) {
-    const RowVectorXd r = x.residual.row(i);
-    const double excess = (2 * x.mean.dot(r) + scale * r.squaredNorm()) / mean_square;
-    double factor = 0;  // 1 + e^sigma g
+    const double excess = (2 * of.with_mean(i) + scale * of.squares(i)) / mean_square;
+    double factor = 0;  // 1 + e^sigma g = 1 / sqrt(1 + e^sigma excess)
     double g = 0;
     if (scale * excess > -0.99) {
-      g = scale < 1e-150 ? -excess / 2 : std::expm1(-std::log1p(scale * excess) / 2) / scale;
-      factor = 1 + scale * g;
+      const double root = std::sqrt(1 + scale * excess);
+      g = -excess / (root * (1 + root));
+      factor = 1 / root;
     } else {
       // The token is small: its squared length would lose digits as a
       // difference.
-      const RowVectorXd token = x.mean + scale * r;
-      const bool zero = epsilon == 0 && token.norm() <= scale * rounding(i);
+      const RowVectorXd token = x.mean + scale * x.residual.row(i);
+      const bool zero = epsilon == 0 && token.norm() <= scale * of.rounding(i);
       out.zeros += zero ? 1 : 0;
       factor = zero ? 0 : std::sqrt(mean_square / (token.squaredNorm() + d * epsilon));
       g = (factor - 1) / scale;
     }
-    residual.row(i) = to_unit * (factor * r + g * x.mean);
-    summands = std::hypot(summands, factor * r.norm(), g * x.mean.norm());
+    of_residual(i) = to_unit * factor;
+    of_mean(i) = to_unit * g;
+    summands += factor * factor * of.squares(i) + g * g * mean_part;
   }
-  out.tokens = centred(to_unit * x.mean, {std::move(residual), x.exponent});
-  out.tokens.mean_error = x.mean_error;
-  out.tokens.residual_error =
-      std::max(x.mean_error, x.residual_error) *
-      relative(to_unit * summands,
-               out.tokens.residual.norm() * std::exp(out.tokens.exponent - x.exponent));
+  CentredTokens& y = out.tokens;
+  y.mean = to_unit * x.mean;
+  y.exponent = x.exponent;
+  y.residual.resize(x.count(), x.dim());
+  arithmetic.combine(x.residual, of_residual, of_mean, x.mean, y.residual);
+  recentre(y, arithmetic);
+  y.mean_error = x.mean_error;
+  y.residual_error = std::max(x.mean_error, x.residual_error) *
+                     relative(to_unit * std::sqrt(summands),
+                              y.residual.norm() * std::exp(y.exponent - x.exponent));
   return out;
+}
+
+NormedTokens normed_about(const CentredTokens& x, const CentredTokens& given, double epsilon,
+                          const StackArithmetic& arithmetic) {
+  const double mean_square = x.mean.squaredNorm() + static_cast<double>(x.dim()) * epsilon;
+  if (x.collapsed()) {
+    const bool zero = epsilon == 0 && x.mean.norm() <= token_rounding * given.mean.norm();
+    NormedTokens out = {.tokens = x, .zeros = zero ? static_cast<int>(x.count()) : 0};
+    out.tokens.mean *= zero ? 0 : std::sqrt(static_cast<double>(x.dim()) / mean_square);
+    return out;
+  }
+  Lengths of = {.with_mean = {}, .squares = {}, .given = given};
+  arithmetic.row_products(x.residual, x.mean, of.with_mean, of.squares);
+  const double mean_size = in_units_of(x.scale(), std::sqrt(mean_square));
+  const bool small_mean = mean_square == 0 || mean_size <= 1e-3 * std::sqrt(of.squares.maxCoeff());
+  return small_mean ? normed_plainly(x, of, epsilon, arithmetic)
+                    : normed_by_excess(x, of, epsilon, mean_square, arithmetic);
 }
 
 }  // namespace
 
-NormedTokens normed(const CentredTokens& tokens, NormKind kind, double epsilon) {
-  CentredTokens x = tokens;
+NormedTokens normed(const CentredTokens& tokens, NormKind kind, double epsilon,
+                    const StackArithmetic& arithmetic) {
+  NormedTokens out;
   if (kind == NormKind::layer) {
+    CentredTokens x = tokens;
     x.mean.array() -= x.mean.mean();
     x.residual.colwise() -= x.residual.rowwise().mean().eval();
     x.mean_error *= relative(tokens.mean.norm(), x.mean.norm());
     x.residual_error *= relative(tokens.residual.norm(), x.residual.norm());
-  }
-  constexpr double eps = 16 * 0x1p-52;
-  const double floor = static_cast<double>(x.dim()) * epsilon;
-  const double mean_square = x.mean.squaredNorm() + floor;
-  NormedTokens out;
-  if (x.collapsed()) {
-    const bool zero = epsilon == 0 && x.mean.norm() <= eps * tokens.mean.norm();
-    out.tokens = x;
-    out.tokens.mean *= zero ? 0 : std::sqrt(static_cast<double>(x.dim()) / mean_square);
-    out.zeros = zero ? static_cast<int>(x.count()) : 0;
+    out = normed_about(x, tokens, epsilon, arithmetic);
   } else {
-    // In units of e^sigma, which may be far below the smallest number.
-    const Eigen::VectorXd rounding = eps * (tokens.residual.rowwise().norm().array() +
-                                            in_units_of(x.scale(), tokens.mean.norm()));
-    const double mean_size = in_units_of(x.scale(), std::sqrt(mean_square));
-    const double largest = x.residual.rowwise().norm().maxCoeff();
-    const bool small_mean = mean_square == 0 || mean_size <= 1e-3 * largest;
-    out = small_mean ? normed_plainly(x, rounding, epsilon)
-                     : normed_by_excess(x, rounding, epsilon, mean_square);
+    out = normed_about(tokens, tokens, epsilon, arithmetic);
   }
   out.tokens.mean_error += step_error;
   out.tokens.residual_error += step_error;
   return out;
 }
 
-CentredTokens apply_norm(const TokenNorm& norm, const CentredTokens& tokens) {
-  if (norm.kind == NormKind::none) return tokens;
-  CentredTokens y = normed(tokens, norm.kind, norm.epsilon).tokens;
+CentredTokens with_gain(const TokenNorm& norm, CentredTokens tokens,
+                        const StackArithmetic& arithmetic) {
   if (norm.gain.size() > 0) {
-    y.mean.array() *= norm.gain.array();
-    y.residual.array().rowwise() *= norm.gain.array();
+    tokens.mean.array() *= norm.gain.array();
+    tokens.residual.array().rowwise() *= norm.gain.array();
+    recentre(tokens, arithmetic);
   }
-  if (norm.bias.size() > 0) y.mean += norm.bias;
-  if (norm.gain.size() == 0) return y;
-  CentredTokens out = centred(y.mean, {y.residual, y.exponent});
-  out.mean_error = y.mean_error;
-  out.residual_error = y.residual_error;
-  return out;
+  if (norm.bias.size() > 0) tokens.mean += norm.bias;
+  return tokens;
 }
 
-CentredTokens add_mlp(const Mlp& mlp, const CentredTokens& x, const CentredTokens& z) {
+CentredTokens apply_norm(const TokenNorm& norm, const CentredTokens& tokens,
+                         const StackArithmetic& arithmetic) {
+  if (norm.kind == NormKind::none) return tokens;
+  return with_gain(norm, normed(tokens, norm.kind, norm.epsilon, arithmetic).tokens, arithmetic);
+}
+
+CentredTokens add_mlp(const Mlp& mlp, const CentredTokens& x, const CentredTokens& z,
+                      const StackArithmetic& arithmetic) {
+  const Index n = x.count();
   const RowVectorXd at_mean = z.mean * mlp.input + mlp.bias;
   MatrixXd hidden = z.residual * mlp.input;
   const double scale = z.scale();
@@ -213,22 +255,14 @@ CentredTokens add_mlp(const Mlp& mlp, const CentredTokens& x, const CentredToken
       }
     }
   }
-  const RowVectorXd shift = at_mean.cwiseMax(0) * mlp.output;
-  const ScaledMatrix branch{hidden * mlp.output, z.exponent};
-  const std::array<ScaledMatrix, 2> terms = {ScaledMatrix{x.residual, x.exponent}, branch};
-  CentredTokens out = centred(x.mean + shift, scaled_sum(terms));
-  const double from_branch = std::max(z.mean_error, z.residual_error);
-  out.mean_error =
-      relative(x.mean_error * x.mean.norm() + from_branch * shift.norm(), out.mean.norm()) +
-      step_error;
-  double sizes = 0;
-  if (!x.collapsed()) {
-    sizes += x.residual_error * x.residual.norm() * std::exp(x.exponent - out.exponent);
-  }
-  if (!z.collapsed()) {
-    sizes += from_branch * branch.matrix.norm() * std::exp(z.exponent - out.exponent);
-  }
-  out.residual_error = relative(out.collapsed() ? 0 : sizes, out.residual.norm()) + step_error;
+  RowMatrix branch(n + 1, x.dim());
+  branch.topRows(n) = hidden * mlp.output;
+  branch.row(n) = at_mean.cwiseMax(0) * mlp.output;
+  CentredTokens out;
+  add(1, x, branch, z.exponent, arithmetic, out);
+  const double error = std::max(z.mean_error, z.residual_error);
+  bound_errors(1, x, {error * branch.row(n).norm(), error * branch.topRows(n).norm()}, z.exponent,
+               out);
   return out;
 }
 

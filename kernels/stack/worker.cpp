@@ -19,8 +19,11 @@ namespace {
 class StackWorker : public ReplicateWorker {
  public:
   StackWorker(Plans plans, const std::vector<MomentLayout>& layouts,
-              const StackArithmetic& arithmetic)
-      : ReplicateWorker(layouts), plans_(plans.begin(), plans.end()), arithmetic_(arithmetic) {}
+              const StackArithmetic& arithmetic, decltype(stack_tokens)& tokens)
+      : ReplicateWorker(layouts),
+        plans_(plans.begin(), plans.end()),
+        arithmetic_(arithmetic),
+        tokens_(tokens) {}
 
  protected:
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
@@ -28,7 +31,7 @@ class StackWorker : public ReplicateWorker {
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const Plan& plan = *plans_[p];
       const auto rows =
-          stack_metrics(*plan.stack, {plan.seed, number, &arithmetic_}, stack_tokens(plan, number));
+          runner_.run(*plan.stack, {plan.seed, number, &arithmetic_}, tokens_(plan, number));
       const std::size_t size = plan.layout().per_query();
       for (std::size_t l = 0; l < rows.size(); ++l) {
         write_metrics(rows[l], statistics[p].subspan(l * size, size));
@@ -39,6 +42,8 @@ class StackWorker : public ReplicateWorker {
  private:
   std::vector<const Plan*> plans_;
   const StackArithmetic& arithmetic_;
+  decltype(stack_tokens)& tokens_;
+  StackRunner runner_;
 };
 
 }  // namespace
@@ -58,13 +63,14 @@ Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate) {
   return x;
 }
 
-std::unique_ptr<Worker> make_stack_worker(Plans plans, const StackArithmetic& arithmetic) {
+std::unique_ptr<Worker> make_stack_worker(Plans plans, const StackArithmetic& arithmetic,
+                                          decltype(stack_tokens)& tokens) {
   std::vector<MomentLayout> layouts;
   for (const Plan* plan : plans) {
     if (!plan->stack) throw std::invalid_argument("a plan without a stack among stacks");
     layouts.push_back(plan->layout());
   }
-  return std::make_unique<StackWorker>(plans, layouts, arithmetic);
+  return std::make_unique<StackWorker>(plans, layouts, arithmetic, tokens);
 }
 
 namespace {
@@ -87,10 +93,18 @@ std::uint64_t stack_worker_bytes(Plans plans) {
     const std::uint64_t n = plan->n;
     const auto d = static_cast<std::uint64_t>(plan->d);
     const auto heads = static_cast<std::uint64_t>(stack.heads);
-    // Scores, weights and rests of all heads, the rollout, maps, tokens and
-    // terms of their sum.
-    const std::uint64_t numbers = n * n * (4 * heads + 10) + d * d * (heads + 8) +
-                                  n * d * (heads + 16) + (2 * d + 2 * n) * mlp_width(stack);
+    const auto* maps = std::get_if<GaussianMaps>(&stack.maps);
+    const bool factored = maps != nullptr && maps->samples == 0;
+    const std::uint64_t k = factored ? static_cast<std::uint64_t>(maps->k) : d;
+    const std::uint64_t value_dim = factored ? static_cast<std::uint64_t>(maps->value_dim) : d;
+    // Attention of all heads, and their scores where there is a memory; scores, rollout and sums of
+    // a layer; factors of the maps; tokens, their norms and panels; queries, keys and values.
+    std::uint64_t numbers = n * n * (heads * (stack.memory > 0 ? 2 : 1) + 8) +
+                            2 * heads * d * (k + value_dim) + n * d * 16 + 40 * (n + d) +
+                            n * (2 * k + (heads + 1) * value_dim) +
+                            (2 * d + 2 * n) * mlp_width(stack);
+    // Pruned maps have a target, and are drawn as factors first.
+    if (maps != nullptr && maps->samples > 0) numbers *= 2;
     largest = std::max(largest, numbers * (stack.spectra ? 2 : 1));
     leaves += 2 * leaf_replicates * plan->layout().statistics();
   }
@@ -102,10 +116,14 @@ double stack_work(const Plan& plan) {
   const auto n = static_cast<double>(plan.n);
   const auto d = static_cast<double>(plan.d);
   const auto* maps = std::get_if<GaussianMaps>(&stack.maps);
+  const bool factored = maps != nullptr && maps->samples == 0;
+  const double k = factored ? maps->k : d;
+  const double value_dim = factored ? maps->value_dim : d;
   const double drawn = maps != nullptr ? 2 * d * (maps->k + maps->value_dim) : 0;
-  const double of_head = 4 * n * n * d + 6 * n * d * d + d * drawn + 20 * drawn + 60 * n * n;
-  return stack.layers *
-         (stack.heads * of_head + n * n * d + 4 * n * d * static_cast<double>(mlp_width(stack)));
+  const double of_head =
+      (4 * n * d + 2 * n * n) * (k + value_dim) + 20 * drawn + (n <= 256 ? 40 + 2 * n : 40) * n * n;
+  return stack.layers * (stack.heads * of_head + 4 * n * n * n +
+                         4 * n * d * static_cast<double>(mlp_width(stack)));
 }
 
 }  // namespace headlab

@@ -18,8 +18,10 @@ Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate);
 
 /// Creates the worker of plans that have stacks and share their draws. Throws
 /// std::invalid_argument where one has none.
+/// \param tokens has the bits of stack_tokens()
 std::unique_ptr<Worker> make_stack_worker(Plans plans,
-                                          const StackArithmetic& arithmetic = plain_arithmetic());
+                                          const StackArithmetic& arithmetic = plain_arithmetic(),
+                                          decltype(stack_tokens)& tokens = stack_tokens);
 
 /// Its memory [bytes].
 std::uint64_t stack_worker_bytes(Plans plans);

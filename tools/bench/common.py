@@ -58,7 +58,7 @@ def find_bench(given):
 
 
 def run_program(*command):
-    """Runs a program of headlab's to its end."""
+    """Runs a program of headlab's to its end; what it printed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except OSError as error:
@@ -66,6 +66,7 @@ def run_program(*command):
     if done.returncode != 0:
         said = done.stderr.strip() or done.stdout.strip() or f"{command[0]}: ended with status {done.returncode} and no word"
         raise Failed(said.splitlines()[0])
+    return done.stdout
 
 
 def figures(program, file, pick):
