@@ -12,11 +12,6 @@ namespace headlab {
 
 namespace {
 
-template <class... Laws>
-void describe_family(const char* family, std::variant<Laws...>, std::vector<LawDescription>& out) {
-  (out.push_back({family, Laws::name, Laws::summary, describe_parameters<Laws>()}), ...);
-}
-
 template <class... Stages>
 void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescription>& out) {
   (out.push_back({"mechanism", Stages::name, Stages::summary, describe_parameters<Stages>()}), ...);

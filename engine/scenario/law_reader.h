@@ -36,7 +36,8 @@ struct LawDescription {
   std::vector<ParameterDescription> parameters;
 };
 
-/// Every law of every family, in the order of the registry.
+/// Every law of every family of a study of regression, in the order of the registry; those of a
+/// study of depth are in engine/scenario/stack/stack_setting.h.
 std::vector<LawDescription> describe_laws();
 
 /// "> 0", "inside (-1, 1)", "in [0, 1)"; empty for all finite numbers.
@@ -106,6 +107,13 @@ std::vector<ParameterDescription> describe_parameters() {
   Describer describer;
   law.parameters(describer);
   return describer.parameters();
+}
+
+/// Adds the laws of a family.
+template <class... Laws>
+void describe_family(const char* family, const std::variant<Laws...>&,
+                     std::vector<LawDescription>& out) {
+  (out.push_back({family, Laws::name, Laws::summary, describe_parameters<Laws>()}), ...);
 }
 
 /// Reads the members of one table of a scenario: a section, or a law's parameters.

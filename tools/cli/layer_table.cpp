@@ -34,7 +34,8 @@ constexpr TableMetric table_metrics[] = {
     {"log_residual", "log residual"},     {"residual_share", "share"},
     {"cosine", "cosine"},                 {"participation", "participation"},
     {"entropy", "entropy"},               {"dobrushin", "Dobrushin"},
-    {"residual_factor", "factor"},        {"target_distance", "from target"},
+    {"residual_factor", "factor"},        {"sink_fidelity", "fidelity"},
+    {"target_distance", "from target"},
     {"rank_at_least", "rank, at least"},  {"rank_at_most", "rank, at most"},
     {"rank_undecided", "rank undecided"},
 };
@@ -125,6 +126,13 @@ void add_estimates(const std::string& heading, const std::vector<Estimate>& figu
   columns.add_figures(heading, cells);
 }
 
+/// Numbers of the metrics that a table shows of a stack: fidelity for given walks alone.
+std::vector<std::size_t> shown_of(const Stack& stack) {
+  std::vector<std::size_t> listed = metrics_of(stack);
+  if (stack.kernel != AttentionKernel::fixed) std::erase(listed, layer_metric("sink_fidelity"));
+  return listed;
+}
+
 /// Metrics of a table that are listed of every condition.
 template <class Listed>
 std::vector<TableMetric> shown_metrics(std::size_t conditions, const Listed& listed_of) {
@@ -197,7 +205,7 @@ Columns of_one(const ConditionResult& one) {
   const auto& rows = one.layers->rows;
   columns.add_key("layer", layer_numbers(rows.size()), true);
   for (const auto& [name, heading] :
-       shown_metrics(1, [&](std::size_t) { return metrics_of(*one.plan.stack); })) {
+       shown_metrics(1, [&](std::size_t) { return shown_of(*one.plan.stack); })) {
     std::vector<Estimate> cells;
     for (const auto& row : rows) cells.push_back(row.metrics[layer_metric(name)]);
     add_estimates(heading, cells, columns);
@@ -209,7 +217,7 @@ Columns of_sweep(const Scenario& scenario, const std::vector<ConditionResult>& c
   Columns columns;
   add_swept(scenario, conditions, columns);
   const auto metrics = shown_metrics(conditions.size(), [&](std::size_t i) {
-    return metrics_of(*conditions[i].plan.stack);
+    return shown_of(*conditions[i].plan.stack);
   });
   const auto last = [](const LayerEstimates& layers, const char* name) {
     return layers.rows.empty() ? Estimate{} : layers.rows.back().metrics[layer_metric(name)];

@@ -10,7 +10,6 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/design_rounding.h"
-#include "engine/scenario/law_reader.h"
 #include "kernels/stack/stack.h"
 
 namespace headlab {
@@ -413,6 +412,16 @@ TokenNorm norm_of(const NormParameters& law, NormKind kind) {
 }
 
 }  // namespace
+
+std::vector<LawDescription> describe_stack_laws() {
+  std::vector<LawDescription> laws;
+  describe_family("tokens", std::variant<GivenTokens, SimplexTokens>(), laws);
+  describe_family("attention", AttentionLaw(), laws);
+  describe_family("maps", MapsLaw(), laws);
+  describe_family("norm", NormLaw(), laws);
+  describe_family("mlp", MlpLaw(), laws);
+  return laws;
+}
 
 bool is_study_of_depth(const Value& root) {
   const Value* depth = nullptr;

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/files/document.h"
 #include "engine/scenario/file_laws.h"
+#include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_laws.h"
 #include "kernels/plan.h"
 
@@ -39,6 +41,9 @@ struct StackSetting {
   std::uint64_t seed = 0;
   std::uint64_t replicates = 1;
 };
+
+/// The laws that studies of depth have besides design laws.
+std::vector<LawDescription> describe_stack_laws();
 
 /// True for a document with [tokens] or [layers]. Throws InvalidInput for one with tables of a
 /// study of regression too.

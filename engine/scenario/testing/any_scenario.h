@@ -106,7 +106,9 @@ inline std::vector<std::string> words() {
   const auto add = [&](const std::string& word) {
     if (std::ranges::count(all, word) == 0) all.push_back(word);
   };
-  for (const LawDescription& law : describe_laws()) {
+  std::vector<LawDescription> laws = describe_laws();
+  for (const LawDescription& law : describe_stack_laws()) laws.push_back(law);
+  for (const LawDescription& law : laws) {
     const bool stage = law.family == "mechanism";
     add(stage ? law.name + " = " : "law = \"" + law.name + "\"");
     if (stage) add("\"heads.mechanism." + law.name + "\" = ");

@@ -13,6 +13,7 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/stack/stack_setting.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/standard_streams.h"
@@ -25,7 +26,12 @@ namespace {
 
 void list_laws() {
   std::string family;
-  for (const LawDescription& law : describe_laws()) {
+  std::vector<LawDescription> all = describe_laws();
+  for (LawDescription& law : describe_stack_laws()) {
+    law.family += ", of studies of depth";
+    all.push_back(std::move(law));
+  }
+  for (const LawDescription& law : all) {
     if (law.family != family) {
       std::cout << (family.empty() ? "" : "\n") << law.family << "\n";
       family = law.family;
