@@ -15,10 +15,7 @@
 namespace headlab {
 namespace {
 
-using Json = nlohmann::json;
-using Arguments = std::vector<std::string>;
-
-/// Random tokens and maps; SKIP is replaced.
+/// Random tokens and maps.
 constexpr const char* stack_text = R"([scenario]
 name = "a stack"
 [tokens]
@@ -38,23 +35,30 @@ replicates = 400
 
 class DepthCommands : public ProgramTest {
  protected:
-  DepthCommands() : ProgramTest(HEADLAB_BINARY) {
-    std::ofstream(folder_ / "stack.toml") << stack_text;
+  DepthCommands() : ProgramTest(HEADLAB_BINARY) {}
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("stack.toml", stack_text);
+  }
+  /// The scenario with one text in place of another.
+  static std::string stack_with(const std::string& from, const std::string& to) {
+    std::string text = stack_text;
+    return text.replace(text.find(from), from.size(), to);
   }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }
-  Json run_json(Arguments arguments) const {
+  nlohmann::json run_json(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "run");
     arguments.insert(arguments.end(), {"--json", "-", "--quiet"});
     const ProgramResult outcome = headlab(arguments);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return Json::parse(outcome.out);
+    return nlohmann::json::parse(outcome.out);
   }
-  Json summary(const std::string& folder) const {
-    return Json::parse(contents(folder_ / folder / "summary.json"));
+  nlohmann::json summary(const std::string& folder) const {
+    return nlohmann::json::parse(contents(folder_ / folder / "summary.json"));
   }
-  void expect_refused(const Arguments& arguments, const std::string& why) const {
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& why) const {
     const ProgramResult outcome = headlab(arguments);
     EXPECT_EQ(outcome.code, 2) << outcome.out;
     EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
@@ -68,17 +72,17 @@ TEST_F(DepthCommands, ShowWhereFloat64EndsAndAgreeWithTheKnownAnswers) {
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("below the rounding of plain float64"), std::string::npos) << table.out;
   // The control: with a skip tokens stay apart.
-  const ProgramResult skip = headlab(
-      {"run", shipped, "--set", "run.replicates=200", "--set", "layers.skip=1", "--quiet"});
+  const ProgramResult skip =
+      headlab({"run", shipped, "--set", "run.replicates=200", "--set", "layers.skip=1", "--quiet"});
   EXPECT_EQ(skip.out.find("below the rounding"), std::string::npos) << skip.out;
 
   // A case of the known answers by the same way, which falls far below float64's smallest number.
   const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
   int cases = 0;
-  for (const auto& known :
-       Json::parse(std::ifstream(folder / "known-answers-depth.json"))["cases"]) {
+  const auto all = nlohmann::json::parse(std::ifstream(folder / "known-answers-depth.json"));
+  for (const auto& known : all["cases"]) {
     if (known["kind"] != "log_residual_without_skip") continue;
-    Json scenario = known["scenario"];
+    nlohmann::json scenario = known["scenario"];
     std::string text = "[scenario]\nname = \"known\"\n";
     for (const char* section : {"tokens", "heads", "layers", "run"}) {
       text += "[" + std::string(section) + "]\n";
@@ -95,10 +99,11 @@ TEST_F(DepthCommands, ShowWhereFloat64EndsAndAgreeWithTheKnownAnswers) {
       }
     }
     write("known.toml", text);
-    const Json layers = run_json({"known.toml"})["conditions"][0]["layers"];
-    const Json& expected = known["expected"]["layers"];
+    const nlohmann::json layers = run_json({"known.toml"})["conditions"][0]["layers"];
+    const nlohmann::json& expected = known["expected"]["layers"];
     ASSERT_EQ(layers.size(), expected.size());
-    const double relative = known["tolerance"]["relative"], absolute = known["tolerance"]["absolute"];
+    const double relative = known["tolerance"]["relative"],
+                 absolute = known["tolerance"]["absolute"];
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const double right = expected[l]["log_residual"];
       const double got = layers[l]["log_residual"]["value"];
@@ -110,28 +115,31 @@ TEST_F(DepthCommands, ShowWhereFloat64EndsAndAgreeWithTheKnownAnswers) {
 }
 
 TEST_F(DepthCommands, WriteEveryLayerWithItsErrors) {
-  const Json one = run_json({"stack.toml"})["conditions"][0];
+  const nlohmann::json one = run_json({"stack.toml"})["conditions"][0];
   EXPECT_EQ(one["replicates"], 400);
   EXPECT_FALSE(one.contains("mse"));
   EXPECT_FALSE(one.contains("queries"));
   ASSERT_EQ(one["layers"].size(), 4u);
   EXPECT_TRUE(one["layers"][0]["entropy"]["value"].is_null());
   EXPECT_EQ(one["layers"][0]["rollout_dobrushin"]["value"], 1.0);
-  for (const Json& layer : one["layers"]) {
+  for (const nlohmann::json& layer : one["layers"]) {
     EXPECT_GT(layer["log_residual"]["mcse"], 0);
     EXPECT_EQ(layer["collapsed"], 0);
     EXPECT_FALSE(layer.contains("rank_at_least"));
     EXPECT_FALSE(layer.contains("target_distance"));
   }
-  const Json spectra = run_json({"stack.toml", "--set", "run.spectra=true"})["conditions"][0];
+  const nlohmann::json spectra =
+      run_json({"stack.toml", "--set", "run.spectra=true"})["conditions"][0];
   EXPECT_EQ(spectra["layers"][0]["rank_at_least"]["value"], 4.0);
 }
 
 TEST_F(DepthCommands, ResumeWithTheBitsOfOneRun) {
   const auto run = [&](const std::string& folder, const std::string& replicates,
-                       const Arguments& more) {
-    Arguments arguments = {"run", "stack.toml", "--out", folder, "--quiet", "--replicates",
-                           replicates, "--set", "sweep.\"layers.count\"=[2, 3]"};
+                       const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {
+        "run",      "stack.toml", "--out",
+        folder,     "--quiet",    "--replicates",
+        replicates, "--set",      "sweep.\"layers.count\"=[2, 3]"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramResult outcome = headlab(arguments);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -153,28 +161,30 @@ TEST_F(DepthCommands, ResumeWithTheBitsOfOneRun) {
 }
 
 TEST_F(DepthCommands, ResumeWhereAMetricIsUndefined) {
-  std::string text = stack_text;
-  text.replace(text.find("n = 5\ndesign = { law = \"normal\", dim = 4 }"), 42,
-               "n = 2\ndesign = { law = \"points\", points = [[1, 1, 1, 1], [1, 1, 1, 1]] }");
+  const std::string text =
+      stack_with("n = 5\ndesign = { law = \"normal\", dim = 4 }",
+                 "n = 2\ndesign = { law = \"points\", points = [[1, 1, 1, 1], [1, 1, 1, 1]] }");
   write("equal.toml", text);
   for (const char* replicates : {"16", "40"}) {
-    const ProgramResult outcome = headlab({"run", "equal.toml", "--out", "equal", "--quiet",
-                                           "--replicates", replicates,
-                                           replicates[0] == '1' ? "--overwrite" : "--resume"});
+    const ProgramResult outcome =
+        headlab({"run", "equal.toml", "--out", "equal", "--quiet", "--replicates", replicates,
+                 replicates[0] == '1' ? "--overwrite" : "--resume"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
   }
-  const Json layer = summary("equal")["conditions"][0]["layers"][1];
+  const nlohmann::json layer = summary("equal")["conditions"][0]["layers"][1];
   EXPECT_TRUE(layer["log_residual"]["value"].is_null());
   EXPECT_EQ(layer["collapsed"], 40);
   EXPECT_EQ(layer["cosine"]["value"], 1.0);
 }
 
 TEST_F(DepthCommands, PairConditionsThatDifferInLayersAlone) {
-  const Json all = run_json(
+  const nlohmann::json all = run_json(
       {"stack.toml", "--set", "sweep.\"layers.skip\"=[0, 1]", "--against", "#0"})["conditions"];
-  const Json& difference = all[1]["difference"];
+  const nlohmann::json& difference = all[1]["difference"];
   EXPECT_EQ(difference["paired"], true);
-  const auto at = [&](const Json& one, std::size_t l) { return one["layers"][l]["cosine"]; };
+  const auto at = [&](const nlohmann::json& one, std::size_t l) {
+    return one["layers"][l]["cosine"];
+  };
   EXPECT_DOUBLE_EQ(at(difference, 3)["value"],
                    at(all[1], 3)["value"].get<double>() - at(all[0], 3)["value"].get<double>());
   // Tokens are the same in both, replicate by replicate.
@@ -183,11 +193,10 @@ TEST_F(DepthCommands, PairConditionsThatDifferInLayersAlone) {
 }
 
 TEST_F(DepthCommands, CompareWithClosedForms) {
-  std::string text = stack_text;
-  text.replace(text.find("{ law = \"softmax\", temperature = 1.5 }"), 37,
-               "{ law = \"independent_logits\", sd = 1.5 }");
+  const std::string text = stack_with("{ law = \"softmax\", temperature = 1.5 }",
+                                      "{ law = \"independent_logits\", sd = 1.5 }");
   write("logits.toml", text);
-  const Json closed = run_json({"logits.toml", "--compare"})["conditions"][0]["theory"];
+  const nlohmann::json closed = run_json({"logits.toml", "--compare"})["conditions"][0]["theory"];
   EXPECT_EQ(closed["source"], "exact");
   int compared = 0;
   for (const auto& [name, z] : closed["z"].items()) {
@@ -218,7 +227,8 @@ TEST_F(DepthCommands, RefuseWhatIsForRegressionAlone) {
   expect_refused({"dataset", "stack.toml", "--out", "x", "--replicates", "8"},
                  "is for studies of depth");
   expect_refused({"allocate", "--data", "stack.toml", "--budget", "4"}, "is for studies of depth");
-  expect_refused({"replay", "stack.toml", "--replicate", "0"}, "is for studies of depth");
+  expect_refused({"replay", "stack.toml", "--replicate", "0", "--out", "x"},
+                 "is for studies of depth");
   std::string mixed = stack_text;
   write("mixed.toml", mixed + "[data]\nn = 5\n");
   expect_refused({"run", "mixed.toml"}, "cannot stand next to [tokens]");

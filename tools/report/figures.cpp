@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tools/report/depth_sections.h"
+
 namespace headlab::tools {
 namespace {
 
@@ -15,7 +17,6 @@ struct PictureEntry {
 /// In the order of the page.
 const std::vector<PictureEntry>& figure_entries() {
   static const std::vector<PictureEntry> all = {
-      {{SourceKind::run, SourceKind::theory}, layers_figures},
       {{SourceKind::run, SourceKind::theory}, components_figures},
       {{SourceKind::run}, difference_figures},
       {{SourceKind::run, SourceKind::theory}, decomposition_figures},
@@ -34,6 +35,8 @@ const std::vector<PictureEntry>& figure_entries() {
 }  // namespace
 
 std::vector<Picture> figures_of(const Source& source) {
+  // Their conditions have layers in place of errors.
+  if (is_study_of_depth(source)) return layers_figures(source);
   std::vector<Picture> all;
   for (const PictureEntry& entry : figure_entries()) {
     if (std::ranges::find(entry.kinds, source.kind) == entry.kinds.end()) continue;
