@@ -11,8 +11,8 @@
 /// (f_g - mean_g)(f_l - mean_l) of the estimates for the same pairs.
 ///
 /// In mode `separate` queries are groups and heads are statistics of a group: a stack's layers and
-/// their metrics. A statistic that is undefined, NaN or beyond float64, in any replicate has the NaN of
-/// std::numeric_limits for its mean and comoment.
+/// their metrics. A statistic that is undefined, NaN or beyond float64, in any replicate has the
+/// NaN of std::numeric_limits for its mean and comoment.
 ///
 /// Where heads or queries are drawn again for every leaf, moments are per draw: a node holds means
 /// of figures of the draws (engine/moments/estimates.h), and no comoments.

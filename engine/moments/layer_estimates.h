@@ -35,11 +35,12 @@ std::vector<std::size_t> metrics_of(const Stack& stack);
 /// Metrics of X_l and of the attention that made it.
 template <class Number>
 struct LayerRowOf {
-  std::vector<Number> metrics;  ///< as layer_metric_descriptions()
+  std::vector<Number> metrics;                  ///< as layer_metric_descriptions()
   std::optional<std::uint64_t> collapsed = {};  ///< replicates with R = 0, of a simulation
 };
 
-/// Metrics of one condition. A Number is an Estimate, a Remainder of a closed form, or a Jackknifed.
+/// Metrics of one condition. A Number is an Estimate, a Remainder of a closed form, or a
+/// Jackknifed.
 template <class Number>
 struct LayersOf {
   std::vector<LayerRowOf<Number>> rows;  ///< 0..L, or none where nothing was simulated

@@ -145,7 +145,7 @@ struct ConditionRecord {
 /// Rows of layers as a list.
 template <class Number>
 std::vector<LayerMetricsRecord<Number>> layer_records(const LayersOf<Number>& layers,
-                                               const std::vector<std::size_t>& listed) {
+                                                      const std::vector<std::size_t>& listed) {
   std::vector<LayerMetricsRecord<Number>> records;
   for (const LayerRowOf<Number>& row : layers.rows) records.push_back({row, listed});
   return records;

@@ -21,9 +21,9 @@ struct NumberedTree {
 /// SHA-256 of the numbers of nodes, because a file keeps no sums of its own.
 std::string nodes_sha256(const std::vector<Node>& nodes);
 
-/// Adds the group `nodes` to a group with the dimension `query`, of stacks `layer`: the nodes of trees of one layout,
-/// one tree after the other, without comoments where moments are per draw. The trees are read when
-/// the file is saved. Throws NetcdfError.
+/// Adds the group `nodes` to a group with the dimension `query`, of stacks `layer`: the nodes of
+/// trees of one layout, one tree after the other, without comoments where moments are per draw. The
+/// trees are read when the file is saved. Throws NetcdfError.
 void write_nodes(const NetcdfGroup& group, const std::vector<NumberedTree>& trees);
 
 /// Adds the group `extremes` to a group with the dimension `condition`: the kept extremes of trees,

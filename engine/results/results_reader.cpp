@@ -118,11 +118,11 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
   moments_ = root.texts("moments");
   dimensions_ = root.integers("d");
   if (root.has_variable("redraw")) redraws_ = root.texts("redraw");
-  require_size(conditions_,
-               {parameters_.size(), plan_sums_.size(), node_sums_.size(),
-                estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(),
-                dimensions_.size()},
-               "condition");
+  require_size(
+      conditions_,
+      {parameters_.size(), plan_sums_.size(), node_sums_.size(),
+       estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(), dimensions_.size()},
+      "condition");
   if (root.has_group("nodes")) {
     std::vector<std::int64_t> all(conditions_);
     std::iota(all.begin(), all.end(), 0);
@@ -142,15 +142,14 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
   const auto one = static_cast<std::size_t>(numbers.at(0));
   const bool of_layers = moments_.at(one) == name_of(MomentMode::separate);
   const bool per_draw = !redraws_.empty() && !redraws_.at(one).empty();
-  Group& added = groups_.emplace_back(
-      Group{.group = group,
-            .nodes = group.find_group("nodes"),
-            .layout = of_layers
-                          ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
-                          : stored_layout(estimators_.at(one), moments_.at(one),
-                                          group.dimension("query"), group.dimension("head"),
-                                          per_draw),
-            .coordinates = of_layers ? 0 : group.dimension("coordinate")});
+  Group& added = groups_.emplace_back(Group{
+      .group = group,
+      .nodes = group.find_group("nodes"),
+      .layout = of_layers
+                    ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
+                    : stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
+                                    group.dimension("head"), per_draw),
+      .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
   added.condition = nodes.integers("condition");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/moments/layer_estimates.h"
 #include "engine/results/stored_figures.h"
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
+#include "engine/moments/layer_estimates.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"

@@ -194,8 +194,8 @@ void check_stack_memory(const Condition& condition, const Backend& backend, int 
       {bytes(moments_bytes(layout_of(condition), condition.replicates, static_cast<int>(workers))),
        "layers.count"});
   const auto require = [&](const std::string& what, const std::string& alternative) {
-    const auto largest = std::ranges::max_element(
-        parts, {}, [](const Part& part) { return part.bytes.value; });
+    const auto largest =
+        std::ranges::max_element(parts, {}, [](const Part& part) { return part.bytes.value; });
     require_memory(sum_of(parts).value, what, largest->knob, alternative,
                    source_location(condition, largest->knob));
   };

@@ -58,6 +58,16 @@ TEST(stack_edges, row_0_has_no_attention) {
   EXPECT_EQ(undefined_of(rows[3]), Names{});
 }
 
+TEST(stack_edges, fidelity_is_negative_where_all_weights_of_the_rollout_are) {
+  Stack stack = scaled_stack(3, 1, 1);
+  stack.kernel = AttentionKernel::uniform;
+  stack.skip = 2;
+  stack.branch = -1;
+  // P = 2 I - J
+  const auto rows = stack_metrics(stack, {}, random_tokens(4, 3));
+  EXPECT_NEAR(rows[1].sink_fidelity, -0.25, 1e-15);
+}
+
 TEST(stack_edges, one_token_attends_to_itself) {
   const auto rows = stack_metrics(scaled_stack(3, 1, 0.5), {}, random_tokens(1, 3));
   EXPECT_EQ(undefined_of(rows[1]),

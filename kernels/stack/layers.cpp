@@ -25,7 +25,7 @@ void StackState::begin(const Stack& stack, const StackDraws& draws, const Matrix
   if (stack.spectra) ranks_at_most_ = given_ranks(tokens_);
   if (!measured) return;
   rollout_ = centred(MatrixXd::Identity(tokens.rows(), tokens.rows()), arithmetic());
-  largest_to_sink_.setZero(tokens.rows());
+  largest_to_sink_.setConstant(tokens.rows(), -std::numeric_limits<double>::infinity());
 }
 
 const NormedTokens& StackState::unit() {
@@ -188,7 +188,7 @@ LayerMetrics StackState::metrics() {
   const Index n = tokens_.count();
   if (n > 1 && stack_->skip + stack_->branch != 0) {
     out.rollout_dobrushin = dobrushin(rollout_.residual, rollout_.exponent, arithmetic());
-    out.sink_fidelity = largest_to_sink_.head(n - 1).minCoeff();
+    out.sink_fidelity = layer_ == 0 ? 0 : largest_to_sink_.head(n - 1).minCoeff();
   }
   if (!stack_->spectra) return out;
   measure_spectra(tokens_, attention_, out);

@@ -2,6 +2,7 @@
 #include "tools/cli/figures_help.h"
 
 #include "engine/moments/error_terms.h"
+#include "engine/moments/layer_estimates.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/text_width.h"
 
@@ -22,6 +23,14 @@ struct FigureParagraphs {
   }
 };
 
+std::string layers_help(std::size_t width) {
+  std::string text;
+  for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
+    text += wrapped("  " + left(metric.name, 22) + metric.doc, width, 24) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string figures_help(std::size_t width) {
@@ -36,7 +45,9 @@ std::string figures_help(std::size_t width) {
              "regression function, V_h = Var f_h, C_hl = Cov(f_h, f_l).\n\naveraged over queries\n",
              width) +
          averages.text + "\nat each query\n" + of_query.text +
-         "\ndiversity indices of the simulation\n" + indices.text + "\n" +
+         "\ndiversity indices of the simulation\n" + indices.text +
+         "\nof each layer, in studies of depth (X = 1 m^T + R, m the mean token, R the residual)\n" +
+         layers_help(width) + "\n" +
          wrapped(
              "0.0046240 ± 0.0000064 is a figure and one Monte Carlo standard error (mcse). In a "
              "narrow table 4.6240(64) under a heading with /1e-3 is the same: the figure is "

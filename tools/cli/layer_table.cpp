@@ -31,12 +31,17 @@ struct TableMetric {
 
 /// In the order of a table; those that a condition does not have are left out.
 constexpr TableMetric table_metrics[] = {
-    {"log_residual", "log residual"},     {"residual_share", "share"},
-    {"cosine", "cosine"},                 {"participation", "participation"},
-    {"entropy", "entropy"},               {"dobrushin", "Dobrushin"},
-    {"residual_factor", "factor"},        {"sink_fidelity", "fidelity"},
+    {"log_residual", "log residual"},
+    {"residual_share", "share"},
+    {"cosine", "cosine"},
+    {"participation", "participation"},
+    {"entropy", "entropy"},
+    {"dobrushin", "Dobrushin"},
+    {"residual_factor", "factor"},
+    {"sink_fidelity", "fidelity"},
     {"target_distance", "from target"},
-    {"rank_at_least", "rank, at least"},  {"rank_at_most", "rank, at most"},
+    {"rank_at_least", "rank, at least"},
+    {"rank_at_most", "rank, at most"},
     {"rank_undecided", "rank undecided"},
 };
 
@@ -74,9 +79,7 @@ std::string sizes_line(const Scenario& scenario, const std::vector<const Plan*>&
         if (rms != nullptr) return rms->place + " rms norm";
         return layer != nullptr ? layer->place + " layer norm" : std::string();
       },
-      [](const StackSetting& s, const Plan&) {
-        return std::string(s.causal ? "causal mask" : "");
-      },
+      [](const StackSetting& s, const Plan&) { return std::string(s.causal ? "causal mask" : ""); },
       [](const StackSetting& s, const Plan&) {
         return std::string(std::holds_alternative<NoMlp>(s.mlp) ? "" : "MLP");
       }};
@@ -114,9 +117,8 @@ std::string run_line(const RunResult& result) {
 /// Adds estimates, as values alone where none has a standard error.
 void add_estimates(const std::string& heading, const std::vector<Estimate>& figures,
                    Columns& columns) {
-  const bool any = std::ranges::any_of(figures, [](const Estimate& figure) {
-    return !std::isnan(figure.mcse);
-  });
+  const bool any =
+      std::ranges::any_of(figures, [](const Estimate& figure) { return !std::isnan(figure.mcse); });
   if (any) {
     columns.add_figures(heading, figures);
     return;
@@ -184,8 +186,8 @@ std::string rounding_text(const ConditionResult& one) {
   return "from layer " + std::to_string(from) +
          " on differences between tokens are below the rounding of plain float64, which would show "
          "a log residual of about " +
-         short_number(std::round(float64_floor(value(from, "mean_squared") *
-                                               static_cast<double>(one.plan.n)))) +
+         short_number(std::round(
+             float64_floor(value(from, "mean_squared") * static_cast<double>(one.plan.n)))) +
          " or none\n";
 }
 
@@ -194,9 +196,11 @@ std::string errors_text(const RunResult& result, bool compact) {
     return one.estimates.replicates < min_replicates_for_mcse;
   });
   if (few) return "no standard errors below 8 replicates; – is undefined\n";
-  return std::string(compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
-                    "heading /1e-3 gives the unit\n"
-                  : "± is one Monte Carlo standard error\n") +
+  return std::string(
+             compact
+                 ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
+                   "heading /1e-3 gives the unit\n"
+                 : "± is one Monte Carlo standard error\n") +
          "– is undefined; headlab help figures explains the columns\n";
 }
 
@@ -216,9 +220,8 @@ Columns of_one(const ConditionResult& one) {
 Columns of_sweep(const Scenario& scenario, const std::vector<ConditionResult>& conditions) {
   Columns columns;
   add_swept(scenario, conditions, columns);
-  const auto metrics = shown_metrics(conditions.size(), [&](std::size_t i) {
-    return shown_of(*conditions[i].plan.stack);
-  });
+  const auto metrics = shown_metrics(
+      conditions.size(), [&](std::size_t i) { return shown_of(*conditions[i].plan.stack); });
   const auto last = [](const LayerEstimates& layers, const char* name) {
     return layers.rows.empty() ? Estimate{} : layers.rows.back().metrics[layer_metric(name)];
   };
@@ -296,9 +299,8 @@ void add_comparison(const std::vector<const ComparedFigure*>& figures, const std
   }
   add_estimates(heading, simulated, columns);
   columns.add_figures("theory", computed);
-  if (std::ranges::any_of(figures, [](const ComparedFigure* figure) {
-        return figure && !std::isnan(figure->z);
-      })) {
+  if (std::ranges::any_of(
+          figures, [](const ComparedFigure* figure) { return figure && !std::isnan(figure->z); })) {
     columns.add("z", z, true);
   }
 }
@@ -345,8 +347,7 @@ std::string layer_theory_table(const Scenario& scenario,
   }
   return title(scenario) + sentences(sizes_line(scenario, plans_of(theory))) + "\n" +
          columns.sweep_text(table_margin) + "\n" +
-         (one ? "" : "figures are of the last layer; --json has all layers\n") +
-         forms_text(theory);
+         (one ? "" : "figures are of the last layer; --json has all layers\n") + forms_text(theory);
 }
 
 std::string layer_comparison_table(const Scenario& scenario,
@@ -380,12 +381,12 @@ std::string layer_comparison_table(const Scenario& scenario,
       if (!largest || std::abs(figure.z) > std::abs(largest->z)) largest = &figure;
     }
   }
-  std::string notes = "z = (simulation - theory)/sqrt(MCSE² + remainder²); none where the MCSE is "
-                      "0, and none of bounds\n";
+  std::string notes =
+      "z = (simulation - theory)/sqrt(MCSE² + remainder²); none where the MCSE is "
+      "0, and none of bounds\n";
   if (largest) {
-    notes += "largest |z| of " + std::to_string(count) +
-             (count == 1 ? " figure: " : " figures: ") + z_text(std::abs(largest->z)) + " (" +
-             largest->name + ")\n";
+    notes += "largest |z| of " + std::to_string(count) + (count == 1 ? " figure: " : " figures: ") +
+             z_text(std::abs(largest->z)) + " (" + largest->name + ")\n";
   }
   return columns.sweep_text(table_margin) + "\n" + forms_text(theory) + sentences(notes);
 }

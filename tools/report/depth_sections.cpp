@@ -42,7 +42,8 @@ std::vector<Section> depth_sections(const Source& source) {
   const auto add_all = [&](DefinitionList& list, const char* table, const Keys& keys) {
     for (const auto& [key, name] : keys) list.add(name, escaped(setting(first, table, key)));
   };
-  add_all(tokens, "tokens", {{"n", "tokens n"}, {"design", "design"}, {"fixed_design", "fixed design"}});
+  add_all(tokens, "tokens",
+          {{"n", "tokens n"}, {"design", "design"}, {"fixed_design", "fixed design"}});
   std::string varied;
   for (const SweptKey& key : sweep_of(conditions).keys) {
     std::string values;
@@ -59,7 +60,8 @@ std::vector<Section> depth_sections(const Source& source) {
   }
 
   DefinitionList methods;
-  methods.add("a layer", mathml("X' = s X + b sum_h A_h Z V_h, A_h = softmax(Z M_h Z^T / t)", true));
+  methods.add("a layer",
+              mathml("X' = s X + b sum_h A_h Z V_h, A_h = softmax(Z M_h Z^T / t)", true));
   add_all(methods, "heads",
           {{"count", "heads H"},
            {"dim", "dimension d_k"},

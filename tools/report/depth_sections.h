@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "tools/report/sections.h"
+#include "tools/report/markup.h"
+#include "tools/report/source.h"
 
 namespace headlab::tools {
 

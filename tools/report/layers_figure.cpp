@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "engine/moments/layer_estimates.h"
+#include "tools/cli/figure_text.h"
 #include "tools/report/figures.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t most_series = colors;
+constexpr std::size_t max_series = colors;
 constexpr double band_errors = 2;
 constexpr double panel_height = 190;
 
@@ -36,8 +37,8 @@ struct DepthSeries {
     if (layers().empty()) return std::nan("");
     const Json& n = member(*condition, "n");
     const std::size_t last = layers().size() - 1;
-    const double size = at(last, "residual_squared").value +
-                        number_of(n) * at(last, "mean_squared").value;
+    const double size =
+        at(last, "residual_squared").value + number_of(n) * at(last, "mean_squared").value;
     const double floor = float64_floor(size);
     return at(last, "log_residual").value < floor ? floor : std::nan("");
   }
@@ -63,9 +64,9 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
     if (with_floor) values.push_back(one.floor());
   }
   const Range y = range_of(ScaleKind::linear, values, 0.08);
-  const Axes axes{
-      box, Scale(ScaleKind::linear, 0, static_cast<double>(layers - 1), box.left, box.right),
-      Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
+  const Axes axes{box,
+                  Scale(ScaleKind::linear, 0, static_cast<double>(layers - 1), box.left, box.right),
+                  Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
   std::vector<Tick> ticks = axes.x.ticks(8);
   std::erase_if(ticks, [](const Tick& tick) { return tick.value != std::floor(tick.value); });
   draw_y_axis(canvas, axes, {panel.title, axes.y.ticks(5)});
@@ -122,7 +123,8 @@ Canvas draw_panels(const std::vector<DepthPanel>& panels, const std::vector<Dept
 }
 
 Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all) {
-  Table table{.caption = "Metrics behind each layer", .headings = {"condition", "layer"}, .rows = {}};
+  Table table{
+      .caption = "Metrics behind each layer", .headings = {"condition", "layer"}, .rows = {}};
   for (const DepthPanel& panel : panels) table.headings.push_back(panel.title);
   for (const DepthSeries& one : all) {
     for (std::size_t l = 0; l < one.layers().size(); ++l) {
@@ -136,14 +138,15 @@ Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSer
 }
 
 /// "falls from 2.59 to −1048 over 7 layers"
-std::string course(const DepthSeries& one, const char* metric) {
+std::string history_of(const DepthSeries& one, const char* metric) {
   std::size_t first = 0;
   const std::size_t last = one.layers().size() - 1;
   while (first < last && !std::isfinite(one.at(first, metric).value)) ++first;
   const double from = one.at(first, metric).value, to = one.at(last, metric).value;
   if (!std::isfinite(from) || !std::isfinite(to)) return "is undefined in some layers";
   const char* verb = to < from ? "falls from " : to > from ? "rises from " : "stays from ";
-  return verb + axis_number(from) + " to " + axis_number(to) + " over " + std::to_string(last) +
+  const auto number = [](double value) { return with_minus_sign(short_number(value)); };
+  return verb + number(from) + " to " + number(to) + " over " + std::to_string(last) +
          (last == 1 ? " layer" : " layers");
 }
 
@@ -151,8 +154,8 @@ std::string finding(const std::vector<DepthSeries>& all, const char* metric, con
   const DepthSeries& first = all.front();
   const DepthSeries& last = all.back();
   const auto at = [](const DepthSeries& one) { return one.name.empty() ? "" : " at " + one.name; };
-  std::string text = std::string(name) + " " + course(first, metric) + at(first);
-  if (all.size() > 1) text += ", and " + course(last, metric) + at(last);
+  std::string text = std::string(name) + " " + history_of(first, metric) + at(first);
+  if (all.size() > 1) text += ", and " + history_of(last, metric) + at(last);
   return text + ".";
 }
 
@@ -162,28 +165,28 @@ std::vector<Picture> layers_figures(const Source& source) {
   const Json& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   std::vector<DepthSeries> all;
-  for (const std::size_t c : spread(conditions.size(), most_series)) {
+  for (const std::size_t c : spread(conditions.size(), max_series)) {
     const Json& layers = member(conditions[c], "layers");
     if (!layers.is_array() || layers.empty()) continue;
     all.push_back(
         {.name = sweep.condition_text(c), .color = all.size(), .condition = &conditions[c]});
   }
   if (all.empty()) return {};
-  const std::string left_out =
-      all.size() < conditions.size()
-          ? "Shows " + std::to_string(all.size()) + " of " + std::to_string(conditions.size()) +
-                " conditions."
-          : "";
-  const std::string bands =
-      "Bands are ± 2 Monte Carlo standard errors. Dotted: closed forms, where there are any.";
+  const std::string left_out = all.size() < conditions.size()
+                                   ? "Shows " + std::to_string(all.size()) + " of " +
+                                         std::to_string(conditions.size()) + " conditions."
+                                   : "";
+  const bool compared = std::ranges::any_of(all, [](const DepthSeries& one) {
+    return member(member(*one.condition, "theory"), "layers").is_array();
+  });
+  const std::string bands = std::string("Bands are ± 2 Monte Carlo standard errors.") +
+                            (compared ? " Finely dotted: closed forms." : "");
   const std::vector<DepthPanel> residual = {{"log_residual", "log residual"}};
   std::vector<DepthPanel> others;
-  for (const DepthPanel& panel : {DepthPanel{"residual_share", "share of the residual"},
-                                  DepthPanel{"cosine", "mean cosine"},
-                                  DepthPanel{"participation", "participation"},
-                                  DepthPanel{"entropy", "entropy"},
-                                  DepthPanel{"dobrushin", "Dobrushin coefficient"},
-                                  DepthPanel{"diameter", "diameter"}}) {
+  for (const DepthPanel& panel :
+       {DepthPanel{"residual_share", "share of the residual"}, DepthPanel{"cosine", "mean cosine"},
+        DepthPanel{"participation", "participation"}, DepthPanel{"entropy", "entropy"},
+        DepthPanel{"dobrushin", "Dobrushin coefficient"}, DepthPanel{"diameter", "diameter"}}) {
     const bool has = std::ranges::any_of(all, [&](const DepthSeries& one) {
       for (std::size_t l = 0; l < one.layers().size(); ++l) {
         if (std::isfinite(one.at(l, panel.metric).value)) return true;
@@ -192,8 +195,8 @@ std::vector<Picture> layers_figures(const Source& source) {
     });
     if (has) others.push_back(panel);
   }
-  const bool floors = std::ranges::any_of(
-      all, [](const DepthSeries& one) { return std::isfinite(one.floor()); });
+  const bool floors =
+      std::ranges::any_of(all, [](const DepthSeries& one) { return std::isfinite(one.floor()); });
   std::vector<Picture> pictures;
   pictures.push_back(
       {.title = "What is left of the differences between tokens",

@@ -33,6 +33,12 @@ class DefinitionList {
   std::string text_;
 };
 
+/// A part of a page under a heading.
+struct Section {
+  const char* title;
+  std::string html;
+};
+
 /// A table with a heading row; the first cell of a row is its heading. Cells are plain text.
 struct Table {
   std::string caption = {};

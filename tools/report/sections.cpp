@@ -6,8 +6,8 @@
 #include <set>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figure.h"
 #include "tools/report/depth_sections.h"
+#include "tools/report/figure.h"
 #include "tools/report/law_formulas.h"
 #include "tools/report/markup.h"
 #include "tools/report/mathml.h"

@@ -6,17 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/report/markup.h"
 #include "tools/report/source.h"
 
 namespace headlab::tools {
 
 /// The title of a source: the scenario's name, or what it is.
 std::string source_title(const Source& source);
-
-struct Section {
-  const char* title;
-  std::string html;
-};
 
 /// The sections of a source before its figures, and those behind them without the provenance.
 std::vector<Section> sections_before_figures(const Source& source);

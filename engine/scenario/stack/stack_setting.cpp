@@ -451,11 +451,12 @@ StackBytes stack_bytes(const StackSetting& s) {
   const auto d = static_cast<std::uint64_t>(dimension_of(s.design));
   const auto heads = static_cast<std::uint64_t>(s.heads);
   StackBytes all;
-  if (std::holds_alternative<SimplexTokens>(s.design)) all.tokens = 8 * (2 * n * n + 2 * n * d + d * d);
+  if (std::holds_alternative<SimplexTokens>(s.design))
+    all.tokens = 8 * (2 * n * n + 2 * n * d + d * d);
   if (std::holds_alternative<GivenTokens>(s.design)) all.tokens = 8 * n * d;
   if (std::holds_alternative<FixedAttention>(s.kernel)) all.tokens += 8 * heads * n * n;
-  const bool drawn = std::holds_alternative<GaussianMapsLaw>(s.maps) ||
-                     std::holds_alternative<PrunedMaps>(s.maps);
+  const bool drawn =
+      std::holds_alternative<GaussianMapsLaw>(s.maps) || std::holds_alternative<PrunedMaps>(s.maps);
   if (!drawn) all.maps = 8 * 2 * heads * d * d;
   return all;
 }

@@ -106,7 +106,8 @@ ExitCode command_dataset(const DatasetArguments& arguments) {
   options.overwrite = run.overwrite;
   Session session{.threads = parse_threads(run.threads, run.quiet)};
   limit(session, run);
-  const Scenario scenario = read_supervised(run.scenario, all_sets(run), session, run.quiet, {.depth = false});
+  const Scenario scenario =
+      read_supervised(run.scenario, all_sets(run), session, run.quiet, {.depth = false});
   std::optional<OutputFolder> folder;
   const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {
     const Dataset dataset = plan_dataset(scenario, request, session);

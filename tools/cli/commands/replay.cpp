@@ -43,7 +43,8 @@ ExitCode command_replay(const ReplayArguments& arguments) {
     throw InvalidInput("replay: no replicate given - write --replicate R, counted from 0");
   }
   if (!run.out) throw InvalidInput("replay: no folder given - write --out DIR");
-  const Scenario scenario = read_supervised(run.scenario, all_sets(run), session, run.quiet, {.depth = false});
+  const Scenario scenario =
+      read_supervised(run.scenario, all_sets(run), session, run.quiet, {.depth = false});
   const std::size_t number = condition_of(arguments, scenario);
   const Condition& condition = scenario.conditions[number];
   const std::uint64_t replicate =

@@ -213,9 +213,10 @@ TheoryResult stack_theory(const Condition& condition) {
   theory.plan = make_plan(condition);
   if (!use_simplex(theory, setting) && !use_energies(theory, setting) &&
       !use_bound(theory, setting)) {
-    reject(condition, "layers",
-           "have no closed form with these tokens, heads and layers - simulate with headlab run, or "
-           "see the forms in docs/depth.md");
+    reject(
+        condition, "layers",
+        "have no closed form with these tokens, heads and layers - simulate with headlab run, or "
+        "see the forms in docs/depth.md");
   }
   theory.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return theory;
