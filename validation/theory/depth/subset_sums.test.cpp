@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numbers>
 #include <random>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -20,13 +19,9 @@ using nlohmann::json;
 
 TEST(SubsetSums, AgreeWithTheKnownAnswers) {
   for (const json& known : depth_cases("subset_sum")) {
-    const auto x = known["inputs"]["x"].get<std::vector<double>>();
     const double z = known["inputs"]["z"], eps = known["inputs"]["eps"];
     const json& expected = known["expected"];
-    const SubsetHits sums = subset_hits(x, z, eps);
-    EXPECT_EQ(sums.hits, expected["hits"].get<int>());
-    EXPECT_TRUE(within(sums.best_error, expected["best_error"], known["tolerance"]));
-    const auto count = static_cast<int>(x.size());
+    const auto count = static_cast<int>(known["inputs"]["x"].size());
     const auto agrees = [&](double hits) {
       return within(hits, expected["expected_hits_uniform"], known["tolerance"]);
     };
@@ -142,15 +137,7 @@ TEST(SubsetSums, LogitErrorsMoveAttentionByTheTangent) {
   }
 }
 
-TEST(SubsetSums, NeedHiddenUnits) {
-  EXPECT_NEAR(hidden_units_lower_bound(8, 1, 1.0 / 1024), 40 - 1.0 / 16, 1e-13);
-  EXPECT_THROW(hidden_units_lower_bound(0, 1, 0.1), InvalidInput);
-  EXPECT_THROW(hidden_units_lower_bound(2, 1, 2), InvalidInput);
-}
-
 TEST(SubsetSums, RefuseWhatIsOutOfRange) {
-  EXPECT_THROW(subset_hits(std::vector<double>(21, 0.5), 0, 1), InvalidInput);
-  EXPECT_THROW(subset_hits(std::vector<double>{std::nan("")}, 0, 1), InvalidInput);
   EXPECT_THROW(expected_subset_hits(31, 0, 1), InvalidInput);
   EXPECT_THROW(expected_subset_hits(3, 0, 0), InvalidInput);
   EXPECT_THROW(RandomEnergyForm(0, SampleLaw::uniform), InvalidInput);
