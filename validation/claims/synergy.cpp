@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/files/document.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/stack_examples.h"
@@ -47,8 +48,8 @@ struct Compared {
   double average = 0;
 
   std::string text() const {
-    return ": average " + std::to_string(average) + ", heads " + std::to_string(least) + " to " +
-           std::to_string(largest);
+    return " (average " + number_text(average) + ", heads " + number_text(least) + " to " +
+           number_text(largest) + ")";
   }
 };
 
@@ -76,20 +77,23 @@ Comparison not_below(const Experiment& experiment, const std::string& what, doub
   return at_least_zero(what, effect, 1, experiment.margin(), {});
 }
 
+std::vector<Finding> decided_by(const Experiment& experiment, const std::string& what,
+                                double effect) {
+  Finding finding;
+  finding.comparisons = {not_below(experiment, what, effect)};
+  return {std::move(finding)};
+}
+
 std::vector<Finding> average_mixes_faster(Experiment& experiment) {
   const Compared steps = steps_of(experiment);
-  Finding finding;
-  finding.comparisons = {not_below(experiment, "steps gained, less one" + steps.text(),
-                                   steps.least - steps.average - 1)};
-  return {std::move(finding)};
+  return decided_by(experiment, "steps gained on the faster head, less one" + steps.text(),
+                    steps.least - steps.average - 1);
 }
 
 std::vector<Finding> average_mixes_no_slower(Experiment& experiment) {
   const Compared steps = steps_of(experiment);
-  Finding finding;
-  finding.comparisons = {not_below(experiment, "steps of the slowest head less" + steps.text(),
-                                   steps.largest - steps.average)};
-  return {std::move(finding)};
+  return decided_by(experiment, "steps gained on the slowest head" + steps.text(),
+                    steps.largest - steps.average);
 }
 
 /// Two heads, with weights in steps of 1/10.
@@ -116,7 +120,7 @@ std::vector<Finding> fidelity_exceeds_both(Experiment& experiment) {
   Finding finding;
   // A gain below 0.001 would not count.
   finding.comparisons = {
-      not_below(experiment, "fidelity gained, less 0.001" + fidelity.text(),
+      not_below(experiment, "fidelity gained on the higher head, less 0.001" + fidelity.text(),
                 fidelity.average - fidelity.largest - 0.001),
       not_below(experiment, "pairs of graphs that gain, less one", some.average_above_both - 1.0)};
   finding.note = "Graphs of " + std::to_string(experiment.plan().n) +
@@ -129,11 +133,8 @@ std::vector<Finding> fidelity_exceeds_both(Experiment& experiment) {
 
 std::vector<Finding> fidelity_stays_above_the_lower(Experiment& experiment) {
   const Compared fidelity = fidelity_of(experiment);
-  Finding finding;
-  finding.comparisons = {not_below(experiment,
-                                   "fidelity above that of the lower head" + fidelity.text(),
-                                   fidelity.average - fidelity.least)};
-  return {std::move(finding)};
+  return decided_by(experiment, "fidelity gained on the lower head" + fidelity.text(),
+                    fidelity.average - fidelity.least);
 }
 
 /// Lines of N = n - 1 steps of one speed p, a condition each.
@@ -152,7 +153,7 @@ std::vector<Finding> mixes_in_twice_the_mean(Experiment& experiment, bool long_l
       finding.comparisons.push_back(
           not_below(experiment,
                     "2N/p less the steps of a line, N = " + std::to_string(line.rows() - 1) +
-                        ", p = " + std::to_string(speed) + ", eps = " + std::to_string(one),
+                        ", p = " + number_text(speed) + ", eps = " + number_text(one),
                     2 * steps / speed - time));
     }
   }

@@ -69,14 +69,6 @@ TEST(IntegerRanks, CountWhatIsIndependent) {
 }
 
 TEST(IntegerRanks, LayerNormDoesWhatTheCounterexampleSays) {
-  // Multiples of 1_d apart: one token after the norm, for every epsilon.
-  IntegerMatrix shifted = random_integers(1, 5, 6).replicate(4, 1);
-  for (Index i = 0; i < 4; ++i) shifted.row(i).array() += 7 * i;
-  for (const std::int64_t numerator : {0, 1, 1000}) {
-    const NormedRanks ranks = normed_ranks(shifted, NormKind::layer, {numerator, 3});
-    EXPECT_EQ(ranks.affine_rank, 1);
-    EXPECT_EQ(ranks.affine_rank_after, 0);
-  }
   // On a ray: 0 at epsilon 0 and 1 otherwise.
   IntegerMatrix ray(3, 3);
   ray << 1, 0, -1, 2, 0, -2, 3, 0, -3;

@@ -150,15 +150,6 @@ double RandomEnergyForm::failure(double target, double eps) const {
   return (probability_ * (-2 * eps * subsets * density).exp()).sum();
 }
 
-double RandomEnergyForm::median_error(double target) const {
-  double low = std::log(1e-12), high = std::log(static_cast<double>(count_) + std::abs(target));
-  while (high - low > 1e-9) {
-    const double middle = (low + high) / 2;
-    (failure(target, std::exp(middle)) > 0.5 ? low : high) = middle;
-  }
-  return std::exp((low + high) / 2);
-}
-
 double attention_shift_upper_bound(double largest_logit_error) {
   require_subsets(largest_logit_error >= 0, "a logit error must not be negative");
   return std::tanh(largest_logit_error / 2);

@@ -4,7 +4,6 @@
 /// uniform on (-1, 1) or a product of two.
 #pragma once
 
-
 #include <Eigen/Core>
 
 namespace headlab {
@@ -32,8 +31,6 @@ class RandomEnergyForm {
 
   /// \param eps >= 0
   double failure(double target, double eps) const;
-  /// The eps at which failure is 1/2.
-  double median_error(double target) const;
 
  private:
   int count_;
