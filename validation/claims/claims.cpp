@@ -30,6 +30,12 @@ Claim allocation_claim();
 Claim scaling_law_claim();
 Claim specialization_claim();
 Claim low_rank_claim();
+Claim layer_norm_claim();
+Claim span_claim();
+Claim head_channels_claim();
+Claim retrieval_claim();
+Claim tickets_claim();
+Claim synergy_claim();
 
 namespace {
 
@@ -66,7 +72,13 @@ const std::vector<Claim>& claims() {
                                    allocation_claim(),
                                    scaling_law_claim(),
                                    specialization_claim(),
-                                   low_rank_claim()};
+                                   low_rank_claim(),
+                                   layer_norm_claim(),
+                                   span_claim(),
+                                   head_channels_claim(),
+                                   retrieval_claim(),
+                                   tickets_claim(),
+                                   synergy_claim()};
     add_stated(in_order);
     return in_order;
   }();

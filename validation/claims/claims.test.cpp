@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "kernels/stack/stack.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/claims/stated_claim.h"
@@ -91,6 +94,36 @@ void see_half(Plan& plan) {
   for (SeenTokens& seen : plan.mechanism.seen) {
     if (seen.count() < plan.n) seen.begin += seen.count() / 2;
   }
+}
+
+/// Changes the stack of a plan.
+template <class Change>
+void change_stack(Plan& plan, const Change& change) {
+  Stack stack = *plan.stack;
+  change(stack);
+  plan.stack = std::make_shared<const Stack>(std::move(stack));
+}
+
+GaussianMaps& gaussian_maps(Stack& stack) {
+  return std::get<GaussianMaps>(stack.maps);
+}
+
+void drop_norm(Plan& plan) {
+  change_stack(plan, [](Stack& stack) { stack.norm = {}; });
+}
+
+/// The second head is the first.
+void equal_heads(Plan& plan) {
+  change_stack(plan, [](Stack& stack) { stack.fixed[1] = stack.fixed[0]; });
+}
+
+/// Walks that stay where they are every second time.
+void slow_down(Plan& plan) {
+  change_stack(plan, [](Stack& stack) {
+    for (Eigen::MatrixXd& walk : stack.fixed) {
+      walk = ((walk + Eigen::MatrixXd::Identity(walk.rows(), walk.cols())) / 2).eval();
+    }
+  });
 }
 
 const Fault faults[] = {
@@ -212,6 +245,76 @@ const Fault faults[] = {
        std::ranges::copy(keys, plan.projections.begin() + 4);
        std::ranges::copy(queries, plan.query_projections.begin() + 4);
      }},
+    {"layer_norm", "layer_norm_few", "", Verdict::supported, Verdict::refuted,
+     "more tokens than features", [](Plan& plan) { plan.n = 12; }},
+    {"layer_norm", "layer_norm_many", "", Verdict::refuted, Verdict::supported, "RMS norm",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.norm.kind = NormKind::rms; }); }},
+    {"layer_norm", "layer_norm_every", "", Verdict::refuted, Verdict::supported,
+     "tokens on three of four axes",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) { stack.tokens = Eigen::MatrixXd::Identity(3, 4); });
+     }},
+    {"layer_norm", "layer_norm_protects", "", Verdict::refuted, Verdict::supported,
+     "no norm in either stack", drop_norm},
+    {"layer_norm", "layer_norm_contributes", "", Verdict::refuted, Verdict::supported,
+     "no norm in either stack", drop_norm},
+    {"span", "span_identity_values", "", Verdict::supported, Verdict::refuted, "drawn values",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) {
+         stack.maps = GaussianMaps{.k = 6, .value_dim = 6};
+       });
+     }},
+    {"span", "span_spanning_tokens", "", Verdict::supported, Verdict::refuted,
+     "too few tokens to span the space", [](Plan& plan) { plan.n = 3; }},
+    {"span", "span_any_values", "", Verdict::refuted, Verdict::supported,
+     "as many tokens as features", [](Plan& plan) { plan.n = 6; }},
+    {"span", "span_mlp", "", Verdict::supported, Verdict::refuted, "a line through the origin",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) {
+         stack.tokens.rowwise() -= stack.tokens.colwise().mean().eval();
+       });
+     }},
+    {"head_channels", "head_channels_read_out", "", Verdict::supported, Verdict::refuted,
+     "heads that write more than they are read",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) { gaussian_maps(stack).value_dim = 6; });
+     }},
+    {"head_channels", "head_channels_row_space", "", Verdict::supported, Verdict::refuted,
+     "a block for each head",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.averaged = false; }); }},
+    {"head_channels", "head_channels_full_output", "", Verdict::refuted, Verdict::supported,
+     "one block for all heads",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.averaged = true; }); }},
+    {"retrieval", "retrieval", "", Verdict::supported, Verdict::refuted, "a temperature 5 % off",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.temperature *= 1.05; }); }},
+    {"tickets", "tickets_rate", "", Verdict::supported, Verdict::refuted,
+     "no more than 12 samples",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) {
+         gaussian_maps(stack).samples = std::min(gaussian_maps(stack).samples, 12);
+       });
+     }},
+    {"tickets", "tickets_output", "", Verdict::supported, Verdict::refuted,
+     "a pruned head of half the temperature",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.temperature /= 2; }); }},
+    {"synergy", "synergy_faster", "", Verdict::supported, Verdict::refuted,
+     "both heads fast on the same half", equal_heads},
+    {"synergy", "synergy_best_weights", "", Verdict::identity, Verdict::refuted,
+     "mixtures that stay where they are every second time", slow_down},
+    {"synergy", "synergy_no_slower", "", Verdict::refuted, Verdict::supported, "equal heads",
+     equal_heads},
+    {"synergy", "synergy_fidelity_above", "", Verdict::supported, Verdict::refuted, "equal heads",
+     equal_heads},
+    {"synergy", "synergy_fidelity_below", "", Verdict::refuted, Verdict::supported, "equal heads",
+     equal_heads},
+    {"synergy", "synergy_long_lines", "", Verdict::supported, Verdict::refuted,
+     "walks that stay where they are every second time", slow_down},
+    {"synergy", "synergy_every_line", "", Verdict::refuted, Verdict::supported, "a sure step",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) { stack.fixed[0].row(0) = stack.fixed[0].row(1); });
+     }},
+    {"synergy", "synergy_union", "", Verdict::supported, Verdict::refuted, "the first head alone",
+     equal_heads},
     {"dropping", "dropping_error", "error", Verdict::refuted, Verdict::supported,
      "nothing is dropped", keep_all},
     {"dropping", "dropping_noise", "noise", Verdict::supported, Verdict::refuted,

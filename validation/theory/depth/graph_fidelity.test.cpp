@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/depth/graph_fidelity.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -73,20 +71,6 @@ TEST(GraphFidelity, CensusAgreesWithTheKnownAnswer) {
   // Negative controls.
   EXPECT_FALSE(counts_agree(census.reaches_sink, expected[earlier]));
   EXPECT_FALSE(counts_agree(fidelity_census(4, 2).all, expected["all"]));
-}
-
-TEST(GraphFidelity, IsPositiveWhereTheUnionReachesTheSink) {
-  const std::vector<GraphEdges> graphs = {{{0, 1}, {3, 4}}, {{1, 4}, {0, 3}}};
-  MatrixXd average = MatrixXd::Zero(5, 5);
-  for (const GraphEdges& edges : graphs) average += graph_diffusion(5, edges) / 2;
-  const VectorXd fidelities = sink_fidelities(average, 5);
-  const std::vector<bool> reaches = reach_sink(5, graphs);
-  EXPECT_EQ(reaches, (std::vector<bool>{true, true, false, true}));
-  for (Index j = 0; j < 4; ++j) {
-    EXPECT_EQ(fidelities(j) > 0, reaches[static_cast<std::size_t>(j)]);
-  }
-  // Neither graph alone.
-  EXPECT_EQ(reach_sink(5, {graphs[0]}), (std::vector<bool>{false, false, false, true}));
 }
 
 TEST(GraphFidelity, OfALineIsACentralBinomial) {

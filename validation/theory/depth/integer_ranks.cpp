@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/depth/integer_ranks.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -118,10 +117,6 @@ int exact_rank(const IntegerMatrix& a) {
   return rank_of(rows_of(a));
 }
 
-int exact_affine_rank(const IntegerMatrix& tokens) {
-  return rank_of(centred_rows(rows_of(tokens)));
-}
-
 int dimensions_outside_span(const IntegerMatrix& tokens, const IntegerMatrix& image) {
   require_integers(tokens.cols() == image.cols(), "tokens differ in dimension");
   IntegerRows both = rows_of(tokens);
@@ -159,8 +154,6 @@ NormedRanks normed_ranks(const IntegerMatrix& tokens, NormKind norm, ExactEpsilo
   // With a token of 0 among the normed ones, 1 is in no column span.
   const bool loses_one = !has_zero && spans_roots(y, squares, ranks.rank_after);
   ranks.affine_rank_after = ranks.rank_after - (loses_one ? 1 : 0);
-  ranks.rank_after_any_bias =
-      std::min(ranks.affine_rank_after + 1, static_cast<int>(tokens.cols()));
   return ranks;
 }
 

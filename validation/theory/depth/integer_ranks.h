@@ -18,9 +18,6 @@ using IntegerMatrix = Eigen::Matrix<std::int64_t, Eigen::Dynamic, Eigen::Dynamic
 /// Computes the rank by fraction-free elimination in integers of any size.
 int exact_rank(const IntegerMatrix& a);
 
-/// Computes rank C X, C = I - 11^T/n: the dimension of the affine hull of the rows of X.
-int exact_affine_rank(const IntegerMatrix& tokens);
-
 /// Computes how many dimensions the rows of `image` add to the row span of `tokens`; 0 where they
 /// stay inside. Throws InvalidInput where the matrices differ in columns.
 int dimensions_outside_span(const IntegerMatrix& tokens, const IntegerMatrix& image);
@@ -34,11 +31,10 @@ struct ExactEpsilon {
 /// Ranks around one norm with gain 1.
 struct NormedRanks {
   int rank = 0;                  ///< of X
-  int affine_rank = 0;           ///< of C X
+  int affine_rank = 0;           ///< of C X, C = I - 11^T/n: the dimension of the affine hull
   int rank_feature_centred = 0;  ///< of X P_d, P_d = I - 11^T/d
   int rank_after = 0;            ///< of the normed tokens
   int affine_rank_after = 0;     ///< of the normed tokens; a bias does not change it
-  int rank_after_any_bias = 0;   ///< of the normed tokens with a bias, for almost all biases
 };
 
 /// Computes ranks before and after one norm. With Y = X P_d (layer) or X (rms) and sigma_i the

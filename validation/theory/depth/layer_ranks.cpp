@@ -28,12 +28,6 @@ int rank_after_layer(const LayerSizes& sizes, int rank, bool has_skip) {
   return std::min(full, (has_skip ? rank : 0) + heads);
 }
 
-bool keeps_full_rank(const LayerSizes& sizes, bool has_skip, bool fresh_weights) {
-  require_valid(sizes);
-  const int needed = fresh_weights ? std::min(sizes.n, sizes.d) : sizes.d;
-  return has_skip || sizes.heads * sizes.value_dim >= needed;
-}
-
 int generic_projection_nullity(const LayerSizes& sizes) {
   require_valid(sizes);
   return sizes.n * std::max(sizes.heads * sizes.value_dim - sizes.d, 0);

@@ -20,10 +20,6 @@ struct LayerSizes {
 /// Functions of this file throw InvalidInput where a number is out of its range.
 int rank_after_layer(const LayerSizes& sizes, int rank, bool has_skip);
 
-/// Whether distinct tokens of rank min(n, d) keep that rank through every layer: with a skip, or
-/// without where H d_v >= min(n, d) (fresh weights) or >= d (the same weights in all layers).
-bool keeps_full_rank(const LayerSizes& sizes, bool has_skip, bool fresh_weights);
-
 /// Computes the nullity of (Z_1..Z_H) -> sum_h Z_h W_O^h for generic W_O, n (H d_v - min(H d_v,
 /// d)).
 int generic_projection_nullity(const LayerSizes& sizes);

@@ -35,12 +35,6 @@ TEST(LayerRanks, StayWithinTheSizes) {
   EXPECT_EQ(rank_after_layer(sizes, 6, true), 6);
   EXPECT_EQ(rank_after_layer(sizes, 3, false), 4);  // H d_v
   EXPECT_EQ(rank_after_layer(sizes, 3, true), 6);
-  EXPECT_FALSE(keeps_full_rank(sizes, false, true));
-  EXPECT_TRUE(keeps_full_rank(sizes, true, false));
-  LayerSizes wide = sizes;
-  wide.value_dim = 3;
-  EXPECT_TRUE(keeps_full_rank(wide, false, true));    // 6 >= min(n, d)
-  EXPECT_FALSE(keeps_full_rank(wide, false, false));  // 6 < d
   EXPECT_EQ(gauge_dimension(sizes, true), 2 * (9 + 4 + 6 + 2));
 }
 

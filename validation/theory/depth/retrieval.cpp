@@ -63,9 +63,4 @@ Retrieval retrieval_self_weight(int patterns, double beta, double query_squared)
   return result;
 }
 
-double retrieval_critical_load(double beta) {
-  require_retrieval(std::isfinite(beta) && beta >= 0, "beta must be finite and not negative");
-  return beta <= 1 ? beta - beta * beta / 2 : 0.5;
-}
-
 }  // namespace headlab

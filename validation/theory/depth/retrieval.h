@@ -22,8 +22,4 @@ struct Retrieval {
 /// within 1e-7.
 Retrieval retrieval_self_weight(int patterns, double beta, double query_squared);
 
-/// Computes the load alpha = log(N)/d at which retrieval of a pattern of squared length d turns for
-/// d -> infinity: beta - beta^2/2 for beta <= 1, 1/2 beyond. \param beta >= 0
-double retrieval_critical_load(double beta);
-
 }  // namespace headlab

@@ -37,20 +37,10 @@ TEST(Retrieval, HasItsLimits) {
   EXPECT_NEAR(retrieval_self_weight(2, 1, 1000).self_weight, 1, 1e-12);
 }
 
-TEST(Retrieval, TurnsAtTheCriticalLoad) {
-  EXPECT_EQ(retrieval_critical_load(0.5), 0.375);
-  EXPECT_EQ(retrieval_critical_load(1), 0.5);
-  EXPECT_EQ(retrieval_critical_load(7), 0.5);
-  // d = 24, beta = .5: N = e^(.375 24) = 8103.
-  EXPECT_GT(retrieval_self_weight(800, 0.5, 24).self_weight, 0.8);
-  EXPECT_LT(retrieval_self_weight(80000, 0.5, 24).self_weight, 0.2);
-}
-
 TEST(Retrieval, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(retrieval_self_weight(0, 1, 1), InvalidInput);
   EXPECT_THROW(retrieval_self_weight(2, -1, 1), InvalidInput);
   EXPECT_THROW(retrieval_self_weight(2, 1, std::nan("")), InvalidInput);
-  EXPECT_THROW(retrieval_critical_load(-1), InvalidInput);
 }
 
 }  // namespace

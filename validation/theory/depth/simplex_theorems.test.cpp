@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simplex recursion says about collapse, norms and memory.
+// What the simplex recursion says about collapse and memory.
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -84,22 +84,6 @@ TEST(SimplexTheorems, MemoryKeepsResidualsInEveryLayer) {
       EXPECT_GT(with.back(), without.back() + 1);
     }
   }
-}
-
-TEST(SimplexTheorems, ANormNeedsSoftAttentionToContribute) {
-  // Layers of post RMS norm until mu = rho from mu/rho = .05, tokens of squared length 4.
-  const SimplexStack stack = {.n = 2,
-                              .rho = 4 / 1.05,
-                              .mu = 0.2 / 1.05,
-                              .query_key = {1.0},
-                              .value = {1.0},
-                              .layers = 1300,
-                              .skip = 1,
-                              .norm = {.place = SimplexNorm::Place::post, .dim = 4}};
-  const std::vector<SimplexLayer> layers = simplex_layers(stack);
-  std::size_t reached = 0;
-  while (*layers[reached].residual_share > 0.5) ++reached;
-  EXPECT_EQ(reached, 1244u);
 }
 
 }  // namespace

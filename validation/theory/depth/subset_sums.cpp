@@ -8,9 +8,9 @@
 #include <limits>
 #include <numbers>
 #include <string>
+#include <vector>
 
 #include "engine/files/error.h"
-#include "kernels/stack/subset_sum.h"
 #include "validation/theory/model/panels.h"
 
 namespace headlab {
@@ -82,20 +82,6 @@ SampleNodes sample_nodes(SampleLaw law) {
 
 }  // namespace
 
-SubsetHits subset_hits(std::span<const double> samples, double target, double eps) {
-  require_subsets(samples.size() <= 20, "at most 20 samples");
-  require_subsets(std::ranges::all_of(samples, [](double x) { return std::isfinite(x); }) &&
-                      std::isfinite(target) && std::isfinite(eps),
-                  "numbers must be finite");
-  SubsetHits result = {.best_error = std::numeric_limits<double>::infinity()};
-  for (const double sum : subset_sums(samples)) {
-    const double error = std::abs(sum - target);
-    result.best_error = std::min(result.best_error, error);
-    result.hits += error <= eps;
-  }
-  return result;
-}
-
 double expected_subset_hits(int count, double target, double eps) {
   require_subsets(count >= 0 && count <= 30, "the number of samples must be in [0, 30]");
   require_subsets(std::isfinite(target), "the target must be finite");
@@ -164,26 +150,9 @@ double RandomEnergyForm::failure(double target, double eps) const {
   return (probability_ * (-2 * eps * subsets * density).exp()).sum();
 }
 
-double RandomEnergyForm::median_error(double target) const {
-  double low = std::log(1e-12), high = std::log(static_cast<double>(count_) + std::abs(target));
-  while (high - low > 1e-9) {
-    const double middle = (low + high) / 2;
-    (failure(target, std::exp(middle)) > 0.5 ? low : high) = middle;
-  }
-  return std::exp((low + high) / 2);
-}
-
 double attention_shift_upper_bound(double largest_logit_error) {
   require_subsets(largest_logit_error >= 0, "a logit error must not be negative");
   return std::tanh(largest_logit_error / 2);
-}
-
-double hidden_units_lower_bound(int d, double half_side, double delta) {
-  require_subsets(d >= 1, "d must be at least 1");
-  require_subsets(
-      std::isfinite(half_side) && std::isfinite(delta) && delta > 0 && half_side >= delta,
-      "needs half_side >= delta > 0");
-  return 0.5 * d * std::log2(half_side / delta) - 0.5 / d;
 }
 
 }  // namespace headlab

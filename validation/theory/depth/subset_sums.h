@@ -4,23 +4,11 @@
 /// uniform on (-1, 1) or a product of two.
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include <Eigen/Core>
 
 namespace headlab {
 
 enum class SampleLaw { uniform, product };
-
-/// Subset sums of given samples against a target; the empty subset counts.
-struct SubsetHits {
-  double best_error = 0;  ///< min |sum - z|
-  int hits = 0;           ///< subsets within eps of z
-};
-/// Computes them over all subsets. Throws InvalidInput for more than 20 samples or a number that is
-/// not finite.
-SubsetHits subset_hits(std::span<const double> samples, double target, double eps);
 
 /// Computes the expected number of subsets of m uniforms within eps of z,
 ///
@@ -43,8 +31,6 @@ class RandomEnergyForm {
 
   /// \param eps >= 0
   double failure(double target, double eps) const;
-  /// The eps at which failure is 1/2.
-  double median_error(double target) const;
 
  private:
   int count_;
@@ -55,10 +41,5 @@ class RandomEnergyForm {
 /// off by at most e; sharp. An output moves by at most that times the diameter of the values, for
 /// any number of keys and any mask. \param largest_logit_error e >= 0
 double attention_shift_upper_bound(double largest_logit_error);
-
-/// Computes (d/2) log2(c/delta) - 1/(2d): hidden units needed to reach every d x d matrix with
-/// elements in [-c, c] within delta with probability 1/2. Pruning in blocks of d needs twice as
-/// many to leading order.
-double hidden_units_lower_bound(int d, double half_side, double delta);
 
 }  // namespace headlab

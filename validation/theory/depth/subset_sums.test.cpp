@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/depth/subset_sums.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numbers>
-#include <random>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -20,13 +16,9 @@ using nlohmann::json;
 
 TEST(SubsetSums, AgreeWithTheKnownAnswers) {
   for (const json& known : depth_cases("subset_sum")) {
-    const auto x = known["inputs"]["x"].get<std::vector<double>>();
     const double z = known["inputs"]["z"], eps = known["inputs"]["eps"];
     const json& expected = known["expected"];
-    const SubsetHits sums = subset_hits(x, z, eps);
-    EXPECT_EQ(sums.hits, expected["hits"].get<int>());
-    EXPECT_TRUE(within(sums.best_error, expected["best_error"], known["tolerance"]));
-    const auto count = static_cast<int>(x.size());
+    const auto count = static_cast<int>(known["inputs"]["x"].size());
     const auto agrees = [&](double hits) {
       return within(hits, expected["expected_hits_uniform"], known["tolerance"]);
     };
@@ -70,51 +62,6 @@ TEST(SubsetSums, RandomEnergyFormIsNearTheFailureProbability) {
   }
 }
 
-TEST(SubsetSums, RandomEnergyFormIsAMeanOverSamples) {
-  constexpr int count = 9, draws = 40000;
-  const double target = 0.4, eps = 0.003;
-  std::mt19937_64 random(4);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  for (const SampleLaw law : {SampleLaw::uniform, SampleLaw::product}) {
-    double sum = 0, squares = 0;
-    for (int draw = 0; draw < draws; ++draw) {
-      double a = 0, q = 0;
-      for (int i = 0; i < count; ++i) {
-        double x = uniform(random);
-        if (law == SampleLaw::product) x *= uniform(random);
-        a += x;
-        q += x * x;
-      }
-      const double density =
-          std::sqrt(2 / (std::numbers::pi * q)) * std::exp(-2 * std::pow(target - a / 2, 2) / q);
-      const double miss = std::exp(-2 * eps * 512 * density);
-      sum += miss / draws;
-      squares += miss * miss / draws;
-    }
-    const double se = std::sqrt((squares - sum * sum) / draws);
-    const double failure = RandomEnergyForm(count, law).failure(target, eps);
-    // The grid errs by some 1e-3.
-    EXPECT_LE(std::abs(failure - sum), 4 * se + 1e-3);
-    EXPECT_FALSE(std::abs(RandomEnergyForm(count + 1, law).failure(target, eps) - sum) <=
-                 4 * se + 1e-3);
-  }
-}
-
-TEST(SubsetSums, MedianErrorHalvesWithEachSample) {
-  // A factor sqrt(m) aside, log 2 per sample.
-  double last = 0;
-  for (const int count : {8, 14}) {
-    const RandomEnergyForm form(count, SampleLaw::uniform);
-    const double error = form.median_error(0.5);
-    EXPECT_NEAR(form.failure(0.5, error), 0.5, 1e-8);
-    const double adjusted = std::log(error) - std::log(static_cast<double>(count)) / 2;
-    if (last != 0) {
-      EXPECT_NEAR((last - adjusted) / 6, std::log(2.0), 0.04);
-    }
-    last = adjusted;
-  }
-}
-
 TEST(SubsetSums, LogitErrorsMoveAttentionByTheTangent) {
   for (const json& known : depth_cases("logit_error")) {
     const double e = known["inputs"]["largest_logit_error"];
@@ -128,29 +75,9 @@ TEST(SubsetSums, LogitErrorsMoveAttentionByTheTangent) {
   const double e = 0.7;
   EXPECT_NEAR(1 / (1 + std::exp(-e)) - 1 / (1 + std::exp(e)), attention_shift_upper_bound(e),
               1e-15);
-  std::mt19937_64 random(5);
-  std::normal_distribution<double> normal;
-  std::uniform_real_distribution<double> uniform(-e, e);
-  for (int draw = 0; draw < 200; ++draw) {
-    Eigen::ArrayXd w(6), v(6);
-    for (Eigen::Index j = 0; j < 6; ++j) {
-      w(j) = std::exp(2 * normal(random));
-      v(j) = w(j) * std::exp(uniform(random));
-    }
-    const double moved = (w / w.sum() - v / v.sum()).abs().sum() / 2;
-    EXPECT_LE(moved, attention_shift_upper_bound(e) + 1e-15);
-  }
-}
-
-TEST(SubsetSums, NeedHiddenUnits) {
-  EXPECT_NEAR(hidden_units_lower_bound(8, 1, 1.0 / 1024), 40 - 1.0 / 16, 1e-13);
-  EXPECT_THROW(hidden_units_lower_bound(0, 1, 0.1), InvalidInput);
-  EXPECT_THROW(hidden_units_lower_bound(2, 1, 2), InvalidInput);
 }
 
 TEST(SubsetSums, RefuseWhatIsOutOfRange) {
-  EXPECT_THROW(subset_hits(std::vector<double>(21, 0.5), 0, 1), InvalidInput);
-  EXPECT_THROW(subset_hits(std::vector<double>{std::nan("")}, 0, 1), InvalidInput);
   EXPECT_THROW(expected_subset_hits(31, 0, 1), InvalidInput);
   EXPECT_THROW(expected_subset_hits(3, 0, 0), InvalidInput);
   EXPECT_THROW(RandomEnergyForm(0, SampleLaw::uniform), InvalidInput);

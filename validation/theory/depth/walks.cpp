@@ -39,11 +39,6 @@ bool all_reach_sink(const MatrixXd& walk) {
   return std::ranges::all_of(reaches, [](bool is) { return is; });
 }
 
-void require_line(int steps, double speed) {
-  require_walks(steps >= 1, "a line needs a step");
-  require_walks(speed > 0 && speed <= 1, "a speed must be in (0, 1]");
-}
-
 void require_eps(double eps) {
   require_walks(eps > 0 && eps < 2, "eps must be in (0, 2)");
 }
@@ -115,31 +110,6 @@ double largest_hitting_time(const MatrixXd& walk) {
     time(k) += p.row(k).segment(k + 1, n - 2 - k).dot(time.tail(n - 2 - k));
   }
   return n == 1 ? 0 : time.maxCoeff();
-}
-
-MatrixXd line_walk(int steps, double speed) {
-  require_line(steps, speed);
-  MatrixXd walk = MatrixXd::Zero(steps + 1, steps + 1);
-  for (int i = 0; i < steps; ++i) {
-    walk(i, i) = 1 - speed;
-    walk(i, i + 1) = speed;
-  }
-  walk(steps, steps) = 1;
-  return walk;
-}
-
-double line_mixing_upper_bound(int steps, double speed, double eps) {
-  require_line(steps, speed);
-  require_eps(eps);
-  const double c = std::log(2 / eps) / 2;
-  const double root = std::sqrt(c) + std::sqrt(c + 4 * speed * steps);
-  return root * root / (4 * speed * speed);
-}
-
-bool line_mixes_in_twice_the_mean(int steps, double speed, double eps) {
-  require_line(steps, speed);
-  require_eps(eps);
-  return speed * steps >= std::log(2 / eps);
 }
 
 }  // namespace headlab

@@ -35,14 +35,4 @@ std::optional<std::uint64_t> mixing_time(const Matrices& walks, double eps,
 /// reach the sink.
 double largest_hitting_time(const Eigen::MatrixXd& walk);
 
-/// A line of N steps, each taken with probability p. \param steps N >= 1  \param speed p in (0, 1]
-Eigen::MatrixXd line_walk(int steps, double speed);
-
-/// Computes (sqrt(c) + sqrt(c + 4pN))^2/(4p^2) >= T(eps) of a line, c = log(2/eps)/2 (Hoeffding).
-/// \param eps in (0, 2)
-double line_mixing_upper_bound(int steps, double speed, double eps);
-
-/// Whether p N >= log(2/eps), which is enough for T(eps) <= 2N/p; in general that is false.
-bool line_mixes_in_twice_the_mean(int steps, double speed, double eps);
-
 }  // namespace headlab

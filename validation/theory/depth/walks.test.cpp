@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/depth/walks.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -19,6 +18,16 @@ namespace {
 
 using Eigen::MatrixXd;
 using nlohmann::json;
+
+/// A line of steps, each taken with one probability.
+MatrixXd line_walk(int steps, double speed) {
+  MatrixXd walk = MatrixXd::Identity(steps + 1, steps + 1);
+  for (int i = 0; i < steps; ++i) {
+    walk(i, i) = 1 - speed;
+    walk(i, i + 1) = speed;
+  }
+  return walk;
+}
 
 TEST(Walks, AgreeWithTheKnownAnswers) {
   for (const json& known : depth_cases("walk")) {
@@ -50,27 +59,8 @@ TEST(Walks, AgreeWithTheKnownAnswers) {
   }
 }
 
-TEST(Walks, ALineHasItsBound) {
-  for (const double speed : {1.0, 0.7, 0.3, 0.05}) {
-    for (const int steps : {1, 2, 5, 20}) {
-      const MatrixXd line = line_walk(steps, speed);
-      EXPECT_NEAR(largest_hitting_time(line), steps / speed, 1e-9 * steps / speed);
-      for (const double eps : {1.0, 0.25, 0.01, 1e-6}) {
-        const auto time = static_cast<double>(mixing_time({line}, eps).value());
-        EXPECT_LE(time, std::ceil(line_mixing_upper_bound(steps, speed, eps)));
-        if (line_mixes_in_twice_the_mean(steps, speed, eps)) {
-          EXPECT_LE(time, 2 * steps / speed);
-        }
-      }
-    }
-  }
-  // In general false: 15 > 6.7.
-  EXPECT_EQ(mixing_time({line_walk(1, 0.3)}, 0.01), 15u);
-  EXPECT_FALSE(line_mixes_in_twice_the_mean(1, 0.3, 0.01));
-  EXPECT_GT(15, 2 / 0.3);
-}
-
 TEST(Walks, HittingTimesKeepTheDigitsOfSlowWalks) {
+  EXPECT_NEAR(largest_hitting_time(line_walk(5, 0.3)), 5 / 0.3, 1e-12);
   EXPECT_NEAR(largest_hitting_time(line_walk(3, 1e-14)) / 3e14, 1, 1e-2);  // 1 - p is rounded
   // Two nodes that pass to one another and seldom to the sink: I - Q is singular to rounding.
   MatrixXd trap(3, 3);
@@ -91,8 +81,6 @@ TEST(Walks, NeverArriveWhereTheSinkIsOutOfReach) {
 
 TEST(Walks, RefuseWhatIsOutOfRange) {
   MatrixXd walk = line_walk(2, 0.5);
-  EXPECT_THROW(line_walk(0, 0.5), InvalidInput);
-  EXPECT_THROW(line_walk(2, 0), InvalidInput);
   EXPECT_THROW(mixing_time({walk}, 0), InvalidInput);
   EXPECT_THROW(mixing_time({}, 0.1), InvalidInput);
   EXPECT_THROW(averaged_walk({walk, walk}, {0.5, 0.6}), InvalidInput);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Retrieval of one of N patterns by a row of attention: the weight of the pattern that is the
+// query.
+#include "validation/theory/depth/retrieval.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "kernels/stack/worker.h"
+#include "validation/claims/claim.h"
+#include "validation/claims/stack_examples.h"
+
+namespace headlab {
+namespace {
+
+double beta_of(const Stack& stack) {
+  return std::get<ExplicitMaps>(stack.maps).query_key.at(0)(0, 0) / stack.temperature;
+}
+
+/// Mean over patterns of the weight of one that is the query, moved to squared length q before.
+double own_weight(const Eigen::MatrixXd& patterns, double beta, double q) {
+  Eigen::MatrixXd logits =
+      beta * std::sqrt(q) * patterns.rowwise().normalized() * patterns.transpose();
+  logits.diagonal().setConstant(beta * q);
+  logits.colwise() -= logits.rowwise().maxCoeff().eval();
+  const Eigen::ArrayXXd weights = logits.array().exp();
+  return (logits.diagonal().array().exp() / weights.rowwise().sum()).mean();
+}
+
+double mean_weight(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double one : values) sum += one;
+  return sum / static_cast<double>(values.size());
+}
+
+std::vector<Finding> has_own_weight(Experiment& experiment) {
+  Finding finding;
+  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    const Plan plan = faulty_plan(experiment, i);
+    const double q = plan.d;
+    std::vector<double> weights;
+    for (std::uint64_t r = 0; r < experiment.replicates(); ++r) {
+      weights.push_back(own_weight(stack_tokens(plan, r), beta_of(*plan.stack), q));
+    }
+    const Plan& known = experiment.plan(i);
+    const double beta = beta_of(*known.stack);
+    const Retrieval exact = retrieval_self_weight(static_cast<int>(known.n), beta, known.d);
+    finding.comparisons.push_back(
+        equal_to("weight of the query's pattern at beta = " + experiment.condition(i).swept.at(0),
+                 jackknifed(weights, mean_weight), exact.self_weight, 1, experiment.margin(),
+                 part_counts(weights.size()), std::abs(exact.normalisation_error)));
+  }
+  return {std::move(finding)};
+}
+
+}  // namespace
+
+Claim retrieval_claim() {
+  return {.name = "retrieval",
+          .forms = {{.name = "own weight",
+                     .statement = "In this form: the expected weight of the pattern that is the "
+                                  "query is int e^-u phi(u)^(N-1) du, phi(u) = E exp(-u e^(beta "
+                                  "sqrt(q) g - beta q)).",
+                     .assumptions = "N patterns N(0, I_d), softmax of beta x_i.x, a query of "
+                                    "squared length q = d that is one of them. The form is ours; "
+                                    "no paper states it at finite N.",
+                     .refuted_by = "A mean weight that differs by more than the margin.",
+                     .origin = "retrieval: folklore of modern Hopfield networks "
+                               "(arXiv:2008.02217); the form at finite N: ours",
+                     .examine = has_own_weight}}};
+}
+
+}  // namespace headlab

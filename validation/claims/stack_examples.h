@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Examples that a claim computes from the stack of its scenario, without a run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "kernels/plan.h"
+#include "kernels/stack/stack.h"
+#include "validation/claims/experiment.h"
+#include "validation/theory/depth/integer_ranks.h"
+
+namespace headlab {
+
+/// Examples of a claim that holds, or fails, for almost all tokens or weights.
+inline constexpr std::uint64_t drawn_examples = 5;
+
+/// The plan of a condition, with the fault of the experiment.
+Plan faulty_plan(const Experiment& experiment, std::size_t condition);
+
+/// Elements of a matrix times 1000, rounded: generic where the matrix is.
+IntegerMatrix thousandths(const Eigen::MatrixXd& matrix);
+
+/// Equal parts of a sample, each of which is left out once.
+inline constexpr std::size_t sample_parts = 32;
+
+/// A statistic of a sample and of the sample without each part. \param values as many as
+/// sample_parts or a multiple
+Jackknifed jackknifed(const std::vector<double>& values,
+                      const std::function<double(std::vector<double>)>& statistic);
+
+/// Numbers in each part of a sample.
+std::vector<double> part_counts(std::size_t values);
+
+}  // namespace headlab
