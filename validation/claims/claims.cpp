@@ -30,6 +30,9 @@ Claim allocation_claim();
 Claim scaling_law_claim();
 Claim specialization_claim();
 Claim low_rank_claim();
+Claim collapse_claim();
+Claim hidden_state_claim();
+Claim rank_links_claim();
 
 namespace {
 
@@ -66,7 +69,10 @@ const std::vector<Claim>& claims() {
                                    allocation_claim(),
                                    scaling_law_claim(),
                                    specialization_claim(),
-                                   low_rank_claim()};
+                                   low_rank_claim(),
+                                   collapse_claim(),
+                                   hidden_state_claim(),
+                                   rank_links_claim()};
     add_stated(in_order);
     return in_order;
   }();
