@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moments/figure_name.h"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <string_view>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
@@ -38,6 +40,7 @@ std::string kind_text(const FigureKind& kind) {
 }  // namespace
 
 std::string FigureName::text() const {
+  if (layer) return "layers[" + std::to_string(*layer) + "]." + name;
   std::string text = name;
   for (std::size_t i = 0; i < index.size(); ++i) {
     text += (i == 0 ? "[" : ",") + std::to_string(index[i]);
@@ -78,6 +81,33 @@ FigureName parse_figure(const std::string& option, const std::string& text) {
   if (open < text.size() && at + 1 != end) reject_index();
   if (figure.index.size() != kind.axes.size()) reject_index();
   return figure;
+}
+
+FigureName parse_layer_figure(const std::string& option, const std::string& text) {
+  constexpr std::string_view before = "layers[", behind = "].";
+  std::size_t layer = 0;
+  const char* const end = text.data() + text.size();
+  const char* at = end;
+  if (text.starts_with(before)) {
+    const auto [stop, error] = std::from_chars(text.data() + before.size(), end, layer);
+    if (error == std::errc()) at = stop;
+  }
+  const std::string_view rest(at, end);
+  if (!rest.starts_with(behind)) {
+    throw InvalidInput(option + ": figure \"" + one_line(text) +
+                       "\" is not of a study of depth (allowed: layers[L].METRIC, L from 0, as "
+                       "layers[1].cosine)");
+  }
+  const std::string metric(rest.substr(behind.size()));
+  std::vector<std::string> names;
+  for (const LayerMetricDescription& one : layer_metric_descriptions()) {
+    if (one.name != "collapsed") names.push_back(one.name);  // a count in the results
+  }
+  if (std::ranges::find(names, metric) == names.end()) {
+    throw InvalidInput(option + ": metric \"" + one_line(metric) + "\" of layers is unknown" +
+                       suggestion(metric, names));
+  }
+  return {.name = metric, .layer = layer};
 }
 
 }  // namespace headlab

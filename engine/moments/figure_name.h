@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "engine/moments/error_terms.h"
+#include "engine/moments/layer_estimates.h"
 
 namespace headlab {
 
-/// A figure of a condition: "mse", "index_output", "head_covariance[0,1,2]".
+/// A figure of a condition: "mse", "index_output", "head_covariance[0,1,2]"; of a study of depth
+/// "layers[8].cosine".
 struct FigureName {
   std::string name;
-  std::vector<std::size_t> index = {};  ///< of an array, from 0: query, head, head
+  std::vector<std::size_t> index = {};    ///< of an array, from 0: query, head, head
+  std::optional<std::size_t> layer = {};  ///< of a metric of a layer, from 0
 
   std::string text() const;
   bool operator==(const FigureName&) const = default;
@@ -39,6 +42,10 @@ const FigureKind& figure_kind(const std::string& option, const std::string& name
 /// Reads NAME or NAME[i,j]; throws InvalidInput("OPTION: ...") for a name or a number of indices
 /// that no figure has.
 FigureName parse_figure(const std::string& option, const std::string& text);
+
+/// Reads layers[L].METRIC; throws InvalidInput("OPTION: ...") for anything else and for a metric
+/// that layers do not have.
+FigureName parse_layer_figure(const std::string& option, const std::string& text);
 
 /// Number of a figure, with its name in results.nc: calls use(name, number) for one that stands by
 /// itself and use(name, numbers, axes) for the Shaped numbers of an array.
@@ -84,6 +91,13 @@ const Number* find_figure(const ErrorTerms<Number>& terms, const FigureName& fig
     terms.queries[figure.index[0]].fields(of_query);
   }
   return found;
+}
+
+/// The same of a study of depth, or nullptr where it has no such layer.
+template <class Number>
+const Number* find_figure(const LayersOf<Number>& layers, const FigureName& figure) {
+  if (!figure.layer || *figure.layer >= layers.rows.size()) return nullptr;
+  return &layers.rows[*figure.layer].metrics.at(layer_metric(figure.name));
 }
 
 }  // namespace headlab

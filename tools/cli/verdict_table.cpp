@@ -22,6 +22,7 @@ std::string form_text(const VerdictRow& row) {
 
 std::string setting_text(const VerdictRow& row) {
   std::string text = row.kernel == varies ? "kernels vary" : row.kernel;
+  if (row.depth) return text + ", " + row.stages;
   text += ", " + (!row.signal                ? "noise alone"
                   : row.regression == varies ? "truths vary"
                                              : row.regression);

@@ -30,6 +30,9 @@ Claim allocation_claim();
 Claim scaling_law_claim();
 Claim specialization_claim();
 Claim low_rank_claim();
+Claim collapse_claim();
+Claim hidden_state_claim();
+Claim rank_links_claim();
 Claim layer_norm_claim();
 Claim span_claim();
 Claim head_channels_claim();
@@ -73,6 +76,9 @@ const std::vector<Claim>& claims() {
                                    scaling_law_claim(),
                                    specialization_claim(),
                                    low_rank_claim(),
+                                   collapse_claim(),
+                                   hidden_state_claim(),
+                                   rank_links_claim(),
                                    layer_norm_claim(),
                                    span_claim(),
                                    head_channels_claim(),

@@ -126,6 +126,35 @@ void slow_down(Plan& plan) {
   });
 }
 
+void forget(Plan& plan) {
+  change_stack(plan, [](Stack& stack) { stack.memory = 0; });
+}
+
+/// Soft attention in place of a memory.
+void soften_memory(Plan& plan) {
+  change_stack(plan, [](Stack& stack) {
+    if (stack.memory > 0) stack.temperature *= 8;
+    stack.memory = 0;
+  });
+}
+
+void hide_later_tokens(Plan& plan) {
+  change_stack(plan, [](Stack& stack) { stack.causal = true; });
+}
+
+void leave_out_skip(Plan& plan) {
+  change_stack(plan, [](Stack& stack) { stack.skip = 0; });
+}
+
+void leave_out_attention(Plan& plan) {
+  change_stack(plan, [](Stack& stack) { stack.branch = 0; });
+}
+
+void draw_other_logits(Plan& plan) {
+  if (!plan.stack) return;
+  change_stack(plan, [](Stack& stack) { stack.logit_correlation = 0.9; });
+}
+
 const Fault faults[] = {
     {"identity", "identity_equal_norms", "", Verdict::identity, Verdict::refuted, "b^2 is not t",
      [](Plan& plan) { scale_bandwidth(plan, 1.05); }},
@@ -358,6 +387,46 @@ const Fault faults[] = {
      "nothing is learned", [](Plan& plan) { plan.learning->steps = 0; }},
     {"specialization", "specialization_pays_additive", "", Verdict::supported, Verdict::refuted,
      "the penalty is not in force", [](Plan& plan) { plan.learning->diversity = 0; }},
+    {"collapse", "collapse_bound", "", Verdict::supported, Verdict::refuted, "a causal mask",
+     hide_later_tokens},
+    {"collapse", "collapse_simplex", "order three", Verdict::supported, Verdict::refuted,
+     "attention with a memory",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.memory = 0.5; }); }},
+    {"collapse", "collapse_simplex", "unconditional", Verdict::refuted, Verdict::supported,
+     "smaller tokens",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.tokens *= 0.9; }); }},
+    {"collapse", "collapse_averaged", "averaged heads", Verdict::supported, Verdict::refuted,
+     "heads of another correlation", draw_other_logits},
+    {"skip", "skip_rank", "rank with a skip", Verdict::supported, Verdict::refuted, "no skip",
+     leave_out_skip},
+    {"skip", "skip_rank", "rank without a skip", Verdict::supported, Verdict::refuted,
+     "values of rank 1",
+     [](Plan& plan) {
+       change_stack(plan, [](Stack& stack) { std::get<GaussianMaps>(stack.maps).value_dim = 1; });
+     }},
+    {"skip", "skip_share", "share", Verdict::supported, Verdict::refuted, "no skip",
+     leave_out_skip},
+    {"skip", "skip_cosine_simplex", "cosine, simplex", Verdict::refuted, Verdict::supported,
+     "no attention", leave_out_attention},
+    {"skip", "skip_cosine_gaussian", "cosine, Gaussian", Verdict::refuted, Verdict::supported,
+     "no attention", leave_out_attention},
+    {"hidden_state", "hidden_state_bound", "", Verdict::supported, Verdict::refuted,
+     "a causal mask", hide_later_tokens},
+    {"hidden_state", "hidden_state_rate", "", Verdict::refuted, Verdict::supported,
+     "the first scores for ever",
+     [](Plan& plan) { change_stack(plan, [](Stack& stack) { stack.memory = 1; }); }},
+    {"hidden_state", "hidden_state_simplex", "simplex", Verdict::supported, Verdict::refuted,
+     "softer attention in place of the memory", soften_memory},
+    {"hidden_state", "hidden_state_logits", "independent logits", Verdict::refuted,
+     Verdict::supported, "no memory", forget},
+    {"hidden_state", "hidden_state_gaussian", "cosine, soft attention", Verdict::refuted,
+     Verdict::supported, "no memory", forget},
+    {"hidden_state", "hidden_state_gaussian", "cosine, hard attention", Verdict::supported,
+     Verdict::refuted, "softer attention in place of the memory", soften_memory},
+    {"rank_links", "rank_links_floor", "", Verdict::supported, Verdict::refuted,
+     "a layer of more correlated heads", draw_other_logits},
+    {"rank_links", "rank_links_ambiguity", "", Verdict::supported, Verdict::refuted,
+     "a layer of more correlated heads", draw_other_logits},
 };
 
 class Faulty : public testing::TestWithParam<Fault> {};

@@ -7,7 +7,7 @@ namespace headlab {
 namespace {
 
 const Jackknifed& observed(Experiment& experiment, const ConditionFigure& at) {
-  const Jackknifed* figure = find_figure<Jackknifed>(experiment.observed(at.condition), at.figure);
+  const Jackknifed* figure = experiment.figure(at.condition, at.figure);
   if (figure == nullptr) throw std::logic_error("counterexample of " + at.figure.text());
   return *figure;
 }

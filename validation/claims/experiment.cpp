@@ -56,9 +56,13 @@ void Experiment::look_at(std::uint64_t replicates) {
   replicates_ = replicates;
 }
 
-const JackknifedEstimates& Experiment::observed(std::size_t which) {
+const Experiment::Observation& Experiment::observe(std::size_t which) {
   return observe("condition " + std::to_string(which), plan(which), *session_.backend,
                  &condition(which));
+}
+
+const JackknifedEstimates& Experiment::observed(std::size_t which) {
+  return observe(which).estimates;
 }
 
 const JackknifedEstimates& Experiment::observed(const std::string& key, const Plan& plan) {
@@ -67,11 +71,25 @@ const JackknifedEstimates& Experiment::observed(const std::string& key, const Pl
 
 const JackknifedEstimates& Experiment::observed(const std::string& key, const Plan& plan,
                                                 const Backend& backend) {
-  return observe(key, plan, backend, nullptr);
+  return observe(key, plan, backend, nullptr).estimates;
 }
 
-const JackknifedEstimates& Experiment::observe(const std::string& key, const Plan& plan,
-                                               const Backend& backend, const Condition* condition) {
+const LayersOf<Jackknifed>& Experiment::observed_layers(std::size_t which) {
+  return observe(which).layers;
+}
+
+const LayersOf<Jackknifed>& Experiment::observed_layers(const std::string& key, const Plan& plan) {
+  return observe(key, plan, *session_.backend, nullptr).layers;
+}
+
+const Jackknifed* Experiment::figure(std::size_t which, const FigureName& name) {
+  return name.layer ? find_figure<Jackknifed>(observed_layers(which), name)
+                    : find_figure<Jackknifed>(observed(which), name);
+}
+
+const Experiment::Observation& Experiment::observe(const std::string& key, const Plan& plan,
+                                                   const Backend& backend,
+                                                   const Condition* condition) {
   std::unique_ptr<Observation>& at = observations_[key];
   if (!at) {
     at = std::make_unique<Observation>(Observation{plan, MomentTree(plan.kept_layout()), {}});
@@ -87,9 +105,14 @@ const JackknifedEstimates& Experiment::observe(const std::string& key, const Pla
     at->tree = continue_simulation(std::move(at->tree), at->plan, backend, session_.threads,
                                    replicates_, hooks);
     if (at->tree.count() != replicates_) throw TimeIsUp();
-    at->estimates = jackknifed_estimates(at->tree, at->plan.head_weights, at->plan.truth);
+    if (at->plan.stack) {
+      at->layers = jackknifed_layers(at->tree, at->plan.n);
+      at->estimates.node_counts = counts_of_layers(at->tree).node_counts;
+    } else {
+      at->estimates = jackknifed_estimates(at->tree, at->plan.head_weights, at->plan.truth);
+    }
   }
-  return at->estimates;
+  return *at;
 }
 
 void Experiment::add_fault(Plan& plan) const {

@@ -13,6 +13,8 @@
 
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"
+#include "engine/moments/figure_name.h"
+#include "engine/moments/layer_estimates.h"
 #include "engine/run/session.h"
 #include "engine/scenario/scenario.h"
 #include "validation/theory/theory.h"
@@ -86,6 +88,13 @@ class Experiment {
   const JackknifedEstimates& observed(const std::string& key, const Plan& plan,
                                       const Backend& backend);
 
+  /// The same of a study of depth.
+  const LayersOf<Jackknifed>& observed_layers(std::size_t which = 0);
+  const LayersOf<Jackknifed>& observed_layers(const std::string& key, const Plan& plan);
+
+  /// A figure of a condition as simulated so far, or nullptr where the condition has none.
+  const Jackknifed* figure(std::size_t which, const FigureName& name);
+
   /// Gives the fault of the experiment, if any, to a plan that is simulated past observed().
   void add_fault(Plan& plan) const;
 
@@ -96,15 +105,17 @@ class Experiment {
   const std::vector<double>& node_counts();
 
  private:
-  /// `condition` draws heads or queries again where the plan does.
-  const JackknifedEstimates& observe(const std::string& key, const Plan& plan,
-                                     const Backend& backend, const Condition* condition);
-
   struct Observation {
     Plan plan;
     MomentTree tree;
-    JackknifedEstimates estimates;
+    JackknifedEstimates estimates;     ///< of a study of depth the nodes alone
+    LayersOf<Jackknifed> layers = {};  ///< of a study of depth
   };
+
+  /// `condition` draws heads or queries again where the plan does.
+  const Observation& observe(const std::string& key, const Plan& plan, const Backend& backend,
+                             const Condition* condition);
+  const Observation& observe(std::size_t which);
 
   Scenario scenario_;
   ClaimSection section_;

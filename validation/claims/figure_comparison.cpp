@@ -17,6 +17,12 @@ Jackknifed magnitude(const Jackknifed& a) {
 
 [[noreturn]] void reject_undefined(const FigureAt& side, const Experiment& experiment) {
   const Condition& condition = experiment.condition(side.condition);
+  if (condition.stack) {
+    reject(side.location, side.key,
+           side.figure.text() + " is undefined in condition #" + std::to_string(side.condition) +
+               " (those of attention in layer 0, those of singular values without run.spectra, "
+               "logarithms and angles of tokens that are 0 in some replicate)");
+  }
   reject(side.location, side.key,
          side.figure.text() + " is undefined in condition #" + std::to_string(side.condition) +
              " (" + std::to_string(condition.heads) + " heads, " +
@@ -40,14 +46,16 @@ FigureComparison with_counterexample(Experiment& experiment, Comparison comparis
 
 double unit_of(const Experiment& experiment, const FigureAt& side) {
   if (!side.noise_unit) return 1;
+  if (experiment.condition(side.condition).stack) {
+    reject(side.location, side.key, "has the unit s2/n, and a study of depth has no noise");
+  }
   const double floor = noise_floor(experiment.condition(side.condition));
   if (floor == 0) reject(side.location, side.key, "has the unit s2/n, which is 0 without noise");
   return floor;
 }
 
 Jackknifed observed(Experiment& experiment, const FigureAt& side) {
-  const Jackknifed* figure =
-      find_figure<Jackknifed>(experiment.observed(side.condition), side.figure);
+  const Jackknifed* figure = experiment.figure(side.condition, side.figure);
   if (figure == nullptr || !std::isfinite(figure->value)) reject_undefined(side, experiment);
   return side.noise_unit ? *figure / unit_of(experiment, side) : *figure;
 }

@@ -78,7 +78,8 @@ class ComparisonReader {
     std::string name;
     side.required("figure", name, "a figure of summary.json, as \"mse\"");
     const Value& value = side.need("figure", "");
-    return parse_figure(value.location.text() + ": " + side.path("figure"), name);
+    const std::string option = value.location.text() + ": " + side.path("figure");
+    return conditions_.layers(0) ? parse_layer_figure(option, name) : parse_figure(option, name);
   }
 
   /// The swept values of a table's `at`, with those of for_each.
@@ -123,6 +124,11 @@ class ComparisonReader {
                   .key = key,
                   .text = {},
                   .noise_unit = setting_.noise_unit};
+    if (side.figure.layer && *side.figure.layer > *conditions_.layers(side.condition)) {
+      reject(location, key,
+             side.figure.text() + " is not there: condition #" + std::to_string(side.condition) +
+                 " has layers 0 to " + std::to_string(*conditions_.layers(side.condition)));
+    }
     side.text = setting_.noise_unit ? "n " + side.figure.text() + " / s2" : side.figure.text();
     const std::string where = conditions_.text(side.condition);
     if (!where.empty()) side.text += " at " + where;
@@ -227,8 +233,13 @@ class ComparisonReader {
                     {"first_order", TheorySource::first_order}});
     const FigureAt of = side("of");
     comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
-      const Remainder* form =
-          find_figure<Remainder>(experiment.theory(of.condition, source).figures, of.figure);
+      const Theory& theory = experiment.theory(of.condition, source);
+      if (theory.source == "bound") {
+        throw ClosedFormDeclines("The closed form of " + of.figure.text() + " is " + theory.form +
+                                 ".");
+      }
+      const Remainder* form = of.figure.layer ? find_figure<Remainder>(theory.layers, of.figure)
+                                              : find_figure<Remainder>(theory.figures, of.figure);
       if (form == nullptr || !std::isfinite(form->value)) {
         throw ClosedFormDeclines("No closed form has " + of.figure.text() + ".");
       }

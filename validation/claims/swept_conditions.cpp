@@ -9,6 +9,7 @@
 
 #include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/stack/stack_setting.h"
 
 namespace headlab {
 namespace {
@@ -62,6 +63,8 @@ const std::string* law_of(const Value& value) {
 SweptConditions::SweptConditions(const Scenario& scenario) : keys_(scenario.swept) {
   for (const Condition& condition : scenario.conditions) {
     const Value tree = condition.parameters.tree();
+    layers_.emplace_back();
+    if (condition.stack) layers_.back() = static_cast<std::size_t>(condition.stack->layers);
     SweptValues& values = values_.emplace_back();
     for (const std::string& key : keys_) {
       if (const Value* value = value_at(tree, key)) values.emplace_back(key, *value);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@ class SweptConditions {
   /// unless the sweep has another of that name.
   std::string text(std::size_t i) const;
 
+  /// L of a condition of a study of depth.
+  std::optional<std::size_t> layers(std::size_t i) const { return layers_[i]; }
+
   bool is_swept(const std::string& key) const;
 
   /// Throws InvalidInput where the key is not swept.
@@ -47,7 +51,8 @@ class SweptConditions {
   std::string value_text(std::size_t i, const std::string& key) const;
 
   std::vector<std::string> keys_;
-  std::vector<SweptValues> values_;  ///< [conditions]
+  std::vector<SweptValues> values_;                 ///< [conditions]
+  std::vector<std::optional<std::size_t>> layers_;  ///< [conditions]
 };
 
 }  // namespace headlab

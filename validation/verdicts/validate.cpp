@@ -11,6 +11,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/scenario/stack/stack_setting.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "validation/claims/claim_scenarios.h"
@@ -157,6 +158,16 @@ void describe_setting(const Experiment& experiment, VerdictRow& row) {
     if (common.empty()) common = law;
     if (common != law) common = varies;
   };
+  row.depth = experiment.condition().stack != nullptr;
+  if (row.depth) {
+    for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+      const StackSetting& stack = *experiment.condition(i).stack;
+      add(row.kernel, std::visit(name, stack.kernel));
+      add(row.stages, std::to_string(stack.layers) + (stack.layers == 1 ? " layer" : " layers"));
+    }
+    if (row.stages == varies) row.stages = "layers vary";
+    return;
+  }
   std::vector<std::string> stages;
   row.queries = experiment.plan().queries;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {

@@ -29,11 +29,13 @@ struct VerdictRow {
   std::string claim;
   std::string form;
   std::string index;       ///< empty where the form is about none
+  bool depth = false;      ///< of a study of depth, which has no regression, signal and queries
   std::string kernel;      ///< law, or `varies`
   std::string regression;  ///< law of m, or `varies`
   bool signal = false;     ///< m is not zero in some condition
   int queries = 1;         ///< 0: the number varies
-  std::string stages;      ///< sequence and stages in force in some condition; empty: none
+  /// Sequence and stages in force in some condition, or "8 layers"; empty: none.
+  std::string stages;
   std::string statement;
   std::string assumptions;
   std::string refuted_by;
@@ -68,10 +70,11 @@ struct VerdictRow {
     visit("form", form, "form of the claim");
     visit("index", index.empty() ? std::nullopt : std::optional(index), "diversity index");
     visit("kernel", kernel, "law of the kernel, or \"varies\"");
-    visit("regression", regression, "law of the regression, or \"varies\"");
-    visit("signal", signal, "the regression is not zero");
+    visit("regression", depth ? std::nullopt : std::optional(regression),
+          "law of the regression, or \"varies\"");
+    visit("signal", depth ? std::nullopt : std::optional(signal), "the regression is not zero");
     visit("stages", stages.empty() ? std::nullopt : std::optional(stages),
-          "sequence and stages in force in some condition");
+          "sequence and stages in force in some condition, or layers");
     visit("statement", statement, "what is claimed");
     visit("assumptions", assumptions, "what it is claimed under");
     visit("refuted_by", refuted_by, "what would refute it");
