@@ -68,7 +68,7 @@ Claim retrieval_claim() {
                                     "no paper states it at finite N.",
                      .refuted_by = "A mean weight that differs by more than the margin.",
                      .origin = "retrieval: folklore of modern Hopfield networks "
-                               "(arXiv:2008.02217); the form at finite N: ours",
+                               "(arXiv:2008.02217); the form at finite N: headlab",
                      .examine = has_own_weight}}};
 }
 

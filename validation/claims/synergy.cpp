@@ -255,7 +255,7 @@ Claim synergy_claim() {
                         "slowest head.",
            .assumptions = walks + "Two heads on four nodes: 2, 2 and 3 steps.",
            .refuted_by = "An average that is slower than each head.",
-           .origin = "ours, too strong a reading",
+           .origin = "headlab, too strong a reading",
            .examine = average_mixes_no_slower},
           {.name = "fidelity above",
            .statement = "In this form: the fidelity of an average can exceed that of both heads, "
@@ -269,7 +269,7 @@ Claim synergy_claim() {
                         "heads.",
            .assumptions = graphs + "Two heads on four nodes: 1/3, 3/8 and 37/144.",
            .refuted_by = "A lower fidelity.",
-           .origin = "ours, too strong a reading",
+           .origin = "headlab, too strong a reading",
            .examine = fidelity_stays_above_the_lower},
           {.name = "long lines",
            .statement = "In this form: a line of N steps of speed p mixes within eps in 2N/p "
@@ -291,7 +291,7 @@ Claim synergy_claim() {
                         "it reaches the sink in the union of the graphs.",
            .assumptions = graphs + "Graphs of the scenario, and drawn pairs.",
            .refuted_by = "An exception.",
-           .origin = "ours",
+           .origin = "headlab",
            .examine = fidelity_follows_the_union}}};
 }
 

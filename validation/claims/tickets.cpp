@@ -150,7 +150,7 @@ Claim tickets_claim() {
                           "paper are products of two uniforms, and further targets have other "
                           "slopes at these m.",
            .refuted_by = "Another slope, or more draws with a hit than hits are expected.",
-           .origin = "arXiv:2511.04217: exponentially; the rate: ours",
+           .origin = "arXiv:2511.04217: exponentially; the rate: headlab",
            .examine = falls_by_log_two},
           {.name = "output",
            .statement = "In this form: where pruning moves logits by at most e, an output of "
@@ -158,7 +158,7 @@ Claim tickets_claim() {
            .assumptions = "One head with pruned W_Q W_K^T and the values of its target, drawn "
                           "tokens and weights, any number of tokens.",
            .refuted_by = "An output that moves further.",
-           .origin = "ours",
+           .origin = "headlab",
            .examine = moves_within_bound}}};
 }
 
