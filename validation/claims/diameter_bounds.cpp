@@ -8,8 +8,8 @@
 #include <Eigen/SVD>
 
 #include "kernels/stack/layers.h"
-#include "kernels/stack/maps.h"
 #include "kernels/stack/worker.h"
+#include "validation/claims/stack_examples.h"
 #include "validation/theory/depth/contraction_bounds.h"
 
 namespace headlab {

@@ -3,12 +3,30 @@
 
 #include <cstdint>
 
+#include "kernels/stack/maps.h"
+
 namespace headlab {
 
 Plan faulty_plan(const Experiment& experiment, std::size_t condition) {
   Plan plan = experiment.plan(condition);
   experiment.add_fault(plan);
   return plan;
+}
+
+Eigen::MatrixXd query_key_map(const Stack& stack, const StackDraws& draws, int layer, int head,
+                              Eigen::Index d) {
+  LayerMaps maps;
+  draw_maps(stack, draws, layer, {.first = head}, {.first = head}, d, maps);
+  const Eigen::MatrixXd map = stack.temperature * maps.query;
+  return maps.key.size() == 0 ? map : Eigen::MatrixXd(map * maps.key.transpose());
+}
+
+Eigen::MatrixXd value_map(const Stack& stack, const StackDraws& draws, int layer, int head,
+                          Eigen::Index d) {
+  LayerMaps maps;
+  draw_maps(stack, draws, layer, {.first = head, .count = 0}, {.first = head}, d, maps);
+  return maps.value.size() == 0 ? Eigen::MatrixXd(maps.output)
+                                : Eigen::MatrixXd(maps.value * maps.output);
 }
 
 IntegerMatrix thousandths(const Eigen::MatrixXd& matrix) {

@@ -22,6 +22,12 @@ inline constexpr std::uint64_t drawn_examples = 5;
 /// The plan of a condition, with the fault of the experiment.
 Plan faulty_plan(const Experiment& experiment, std::size_t condition);
 
+/// M_h and V_h of a head in a layer, d x d.
+Eigen::MatrixXd query_key_map(const Stack& stack, const StackDraws& draws, int layer, int head,
+                              Eigen::Index d);
+Eigen::MatrixXd value_map(const Stack& stack, const StackDraws& draws, int layer, int head,
+                          Eigen::Index d);
+
 /// Elements of a matrix times 1000, rounded: generic where the matrix is.
 IntegerMatrix thousandths(const Eigen::MatrixXd& matrix);
 

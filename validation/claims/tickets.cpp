@@ -89,10 +89,11 @@ std::vector<Finding> falls_by_log_two(Experiment& experiment) {
 }
 
 MatrixXd attention_of(const Plan& plan, const MatrixXd& tokens, const MatrixXd& map) {
-  const StackArithmetic& plain = plain_arithmetic();
-  return softmax_attention(token_scores(centred(tokens), map, plan.stack->temperature, plain),
-                           plan.stack->causal, plain)
-      .weights;
+  MatrixXd weights = tokens * map * tokens.transpose() / plan.stack->temperature;
+  weights.colwise() -= weights.rowwise().maxCoeff().eval();
+  weights = weights.array().exp();
+  weights.array().colwise() /= weights.rowwise().sum().eval().array();
+  return weights;
 }
 
 double diameter_of(const MatrixXd& rows) {
