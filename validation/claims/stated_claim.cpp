@@ -72,7 +72,8 @@ StatedClaim read_stated_claim(const Value& table, const std::string& key,
   const ComparisonSetting setting = read_setting(reader, conditions);
   claim.margin = setting.margin.value;
   form.assumptions =
-      "The conditions of the scenario, at its queries" +
+      std::string("The conditions of the scenario") +
+      (conditions.layers(0) ? "" : ", at its queries") +
       (setting.for_each.empty() ? std::string(".")
                                 : ", for each value of " + listed(setting.for_each) + ".");
   form.refuted_by = "A comparison beyond the margin of " + margin_text(setting);

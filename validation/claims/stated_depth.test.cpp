@@ -71,6 +71,7 @@ TEST(StatedDepth, LayersAreComparedAndCounterexamplesReplay) {
   EXPECT_EQ(good.verdict, Verdict::supported);
   EXPECT_EQ(good.kernel, "softmax");
   EXPECT_EQ(good.stages, "3 layers");
+  EXPECT_EQ(good.assumptions, "The conditions of the scenario.");
 
   const VerdictRow bad = row_of(claim(without, with_skip));
   EXPECT_EQ(bad.verdict, Verdict::refuted);
