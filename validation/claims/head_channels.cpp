@@ -12,10 +12,8 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
-
 IntegerMatrix drawn_weights(const StackDraws& from, Purpose purpose, std::uint64_t point,
-                            Index rows, Index columns) {
+                            Eigen::Index rows, Eigen::Index columns) {
   return thousandths(normal_matrix(from, purpose, point, rows, columns, 1));
 }
 

@@ -14,16 +14,14 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
-
 /// One head of causal uniform attention, whose weights times `common` are integers.
 std::vector<Finding> stays_inside(Experiment& experiment) {
   const Plan plan = faulty_plan(experiment, 0);
-  const auto n = static_cast<Index>(plan.n);
+  const auto n = static_cast<Eigen::Index>(plan.n);
   std::int64_t common = 1;
-  for (Index i = 1; i <= n; ++i) common = std::lcm(common, static_cast<std::int64_t>(i));
+  for (Eigen::Index i = 1; i <= n; ++i) common = std::lcm(common, static_cast<std::int64_t>(i));
   IntegerMatrix attention = IntegerMatrix::Zero(n, n);
-  for (Index i = 0; i < n; ++i) attention.row(i).head(i + 1).setConstant(common / (i + 1));
+  for (Eigen::Index i = 0; i < n; ++i) attention.row(i).head(i + 1).setConstant(common / (i + 1));
   Finding finding;
   for (std::uint64_t draw = 0; draw < drawn_examples; ++draw) {
     const IntegerMatrix tokens = thousandths(stack_tokens(plan, draw));

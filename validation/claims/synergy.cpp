@@ -19,7 +19,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 
 constexpr double sink_distance = 0.25;  ///< of the walk from the sink, twice the total variation
@@ -163,8 +162,8 @@ std::vector<Finding> mixes_in_twice_the_mean(Experiment& experiment, bool long_l
 /// Edges [from, to] of the diffusion of a graph.
 GraphEdges edges_of(const MatrixXd& diffusion) {
   GraphEdges edges;
-  for (Index to = 0; to < diffusion.rows(); ++to) {
-    for (Index from = 0; from < to; ++from) {
+  for (Eigen::Index to = 0; to < diffusion.rows(); ++to) {
+    for (Eigen::Index from = 0; from < to; ++from) {
       if (diffusion(to, from) > 0) {
         edges.emplace_back(static_cast<int>(from), static_cast<int>(to));
       }
@@ -179,7 +178,7 @@ double exceptions(const Matrices& heads, const std::vector<GraphEdges>& graphs) 
   const Eigen::VectorXd fidelities = sink_fidelities(mean_head(heads), fidelity_horizon);
   const std::vector<bool> reaches = reach_sink(static_cast<int>(heads[0].rows()), graphs);
   double count = 0;
-  for (Index j = 0; j < fidelities.size(); ++j) {
+  for (Eigen::Index j = 0; j < fidelities.size(); ++j) {
     count += (fidelities(j) > 0) != reaches[static_cast<std::size_t>(j)] ? 1 : 0;
   }
   return count;

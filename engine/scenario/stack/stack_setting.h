@@ -8,11 +8,12 @@
 
 #include "engine/files/document.h"
 #include "engine/scenario/file_laws.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_laws.h"
 #include "kernels/plan.h"
 
 namespace headlab {
+
+struct LawDescription;
 
 struct StackSetting {
   std::uint64_t n = 1;  ///< tokens

@@ -20,10 +20,9 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 
-MatrixXd normals(Index rows, Index columns, std::mt19937_64& random) {
+MatrixXd normals(Eigen::Index rows, Eigen::Index columns, std::mt19937_64& random) {
   std::normal_distribution<double> normal;
   MatrixXd a(rows, columns);
   for (double& x : a.reshaped()) x = normal(random);
@@ -32,21 +31,23 @@ MatrixXd normals(Index rows, Index columns, std::mt19937_64& random) {
 
 /// Largest of f(i, j) over pairs of rows.
 template <class F>
-double largest_of_pairs(Index n, const F& f) {
+double largest_of_pairs(Eigen::Index n, const F& f) {
   double largest = 0;
-  for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < i; ++j) largest = std::max(largest, f(i, j));
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j < i; ++j) largest = std::max(largest, f(i, j));
   }
   return largest;
 }
 
 double diameter_of(const MatrixXd& x) {
-  return largest_of_pairs(x.rows(), [&](Index i, Index j) { return (x.row(i) - x.row(j)).norm(); });
+  return largest_of_pairs(
+      x.rows(), [&](Eigen::Index i, Eigen::Index j) { return (x.row(i) - x.row(j)).norm(); });
 }
 
 double dobrushin_of(const MatrixXd& a) {
-  return largest_of_pairs(
-      a.rows(), [&](Index i, Index j) { return (a.row(i) - a.row(j)).cwiseAbs().sum() / 2; });
+  return largest_of_pairs(a.rows(), [&](Eigen::Index i, Eigen::Index j) {
+    return (a.row(i) - a.row(j)).cwiseAbs().sum() / 2;
+  });
 }
 
 MatrixXd softmax_rows(MatrixXd logits) {
@@ -62,7 +63,7 @@ double norm_of(const MatrixXd& a) {
 
 TEST(ContractionBounds, HoldForRandomStacks) {
   std::mt19937_64 random(3);
-  constexpr Index n = 6, d = 4;
+  constexpr Eigen::Index n = 6, d = 4;
   double tightest = 0;
   for (int draw = 0; draw < 200; ++draw) {
     const double scale = std::exp(-0.02 * draw);

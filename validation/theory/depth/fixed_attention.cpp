@@ -12,7 +12,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
@@ -21,7 +20,7 @@ void require_fixed(bool holds, const char* message) {
 }
 
 void require_valid(const TokenGram& tokens, const FixedAttentionStack& stack) {
-  const Index n = tokens.residual.rows();
+  const Eigen::Index n = tokens.residual.rows();
   require_fixed(n >= 1 && tokens.residual.cols() == n && tokens.cross.size() == n,
                 "the Gram matrix of the tokens must be square");
   require_fixed(std::isfinite(tokens.mean_squared) && tokens.mean_squared >= 0 &&

@@ -15,7 +15,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 using nlohmann::json;
 

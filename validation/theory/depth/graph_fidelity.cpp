@@ -11,7 +11,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 using Eigen::VectorXd;
@@ -42,7 +41,7 @@ MatrixXd graph_diffusion(int n, const GraphEdges& edges) {
 }
 
 VectorXd sink_fidelities(const MatrixXd& diffusion, int horizon) {
-  const Index n = diffusion.rows();
+  const Eigen::Index n = diffusion.rows();
   require_graph(n >= 2 && diffusion.cols() == n && diffusion.allFinite() &&
                     diffusion.minCoeff() >= 0 &&
                     ((diffusion.rowwise().sum().array() - 1).abs() <= 1e-9).all(),

@@ -13,14 +13,13 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using nlohmann::json;
 
 bool agree(const VectorXd& fidelities, const json& expected, const json& tolerance) {
-  bool all = fidelities.size() == static_cast<Index>(expected.size());
-  for (Index j = 0; all && j < fidelities.size(); ++j) {
+  bool all = fidelities.size() == static_cast<Eigen::Index>(expected.size());
+  for (Eigen::Index j = 0; all && j < fidelities.size(); ++j) {
     all = within(fidelities(j), expected[static_cast<std::size_t>(j)], tolerance);
   }
   return all;

@@ -13,7 +13,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Integer = boost::multiprecision::cpp_int;
 using IntegerRows = std::vector<std::vector<Integer>>;
 
@@ -23,8 +22,9 @@ void require_integers(bool holds, const char* message) {
 
 IntegerRows rows_of(const IntegerMatrix& a) {
   IntegerRows rows(static_cast<std::size_t>(a.rows()));
-  for (Index i = 0; i < a.rows(); ++i) {
-    for (Index j = 0; j < a.cols(); ++j) rows[static_cast<std::size_t>(i)].emplace_back(a(i, j));
+  for (Eigen::Index i = 0; i < a.rows(); ++i) {
+    for (Eigen::Index j = 0; j < a.cols(); ++j)
+      rows[static_cast<std::size_t>(i)].emplace_back(a(i, j));
   }
   return rows;
 }

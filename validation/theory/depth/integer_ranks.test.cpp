@@ -17,10 +17,9 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using nlohmann::json;
 
-IntegerMatrix random_integers(Index rows, Index columns, std::uint64_t seed) {
+IntegerMatrix random_integers(Eigen::Index rows, Eigen::Index columns, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   IntegerMatrix a(rows, columns);
   for (std::int64_t& x : a.reshaped()) x = static_cast<std::int64_t>(random() % 2001) - 1000;
@@ -85,12 +84,12 @@ TEST(IntegerRanks, LayerNormDoesWhatTheCounterexampleSays) {
 /// The affine rank after layer norm of tokens in plain arithmetic, by a cut.
 int plain_affine_rank(const IntegerMatrix& tokens, double epsilon) {
   Eigen::MatrixXd x = tokens.cast<double>();
-  for (Index i = 0; i < x.rows(); ++i) {
+  for (Eigen::Index i = 0; i < x.rows(); ++i) {
     x.row(i).array() -= x.row(i).mean();
     x.row(i) /= std::sqrt(x.row(i).squaredNorm() / static_cast<double>(x.cols()) + epsilon);
   }
   x.rowwise() -= x.colwise().mean().eval();
-  const Index size = std::max(x.rows(), x.cols());
+  const Eigen::Index size = std::max(x.rows(), x.cols());
   Eigen::MatrixXd square = Eigen::MatrixXd::Zero(size, size);
   square.topLeftCorner(x.rows(), x.cols()) = x;
   const Eigen::VectorXd values = singular_values(square);
@@ -100,8 +99,8 @@ int plain_affine_rank(const IntegerMatrix& tokens, double epsilon) {
 TEST(IntegerRanks, AgreeWithPlainArithmeticAfterANorm) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     // Ranks 1 to 3 of 5 features, 2 to 6 tokens, of few integers so that roots share classes.
-    const Index n = 2 + static_cast<Index>(seed % 5);
-    const Index r = 1 + static_cast<Index>(seed / 5 % 3);
+    const Eigen::Index n = 2 + static_cast<Eigen::Index>(seed % 5);
+    const Eigen::Index r = 1 + static_cast<Eigen::Index>(seed / 5 % 3);
     const IntegerMatrix left =
         random_integers(n, r, seed).unaryExpr([](std::int64_t a) { return a % 3; });
     const IntegerMatrix right =

@@ -18,7 +18,6 @@ namespace {
 
 using Eigen::ArrayXd;
 using Eigen::ArrayXXd;
-using Eigen::Index;
 
 void require_subsets(bool holds, const char* message) {
   if (!holds) throw InvalidInput(std::string("subset sums: ") + message);
@@ -50,7 +49,7 @@ double uniform_sum_hit(int k, double target, double eps) {
   const Nodes nodes =
       panel_nodes(from, to, knots, [](double) { return std::numeric_limits<double>::infinity(); });
   double sum = 0;
-  for (Index i = 0; i < nodes.points.size(); ++i) {
+  for (Eigen::Index i = 0; i < nodes.points.size(); ++i) {
     sum += nodes.weights(i) * uniform_sum_density(k, nodes.points(i));
   }
   return sum;
@@ -117,8 +116,8 @@ RandomEnergyForm::RandomEnergyForm(int count, SampleLaw law) : count_(count) {
       for (int a = 0; a < 2; ++a) {
         for (int b = 0; b < 2; ++b) {
           const double share = (a ? to_up : 1 - to_up) * (b ? to_right : 1 - to_right);
-          const Index row = static_cast<Index>(up) + a;
-          const Index column = reach - rows + static_cast<Index>(right) + b;
+          const Eigen::Index row = static_cast<Eigen::Index>(up) + a;
+          const Eigen::Index column = reach - rows + static_cast<Eigen::Index>(right) + b;
           next.block(row, column, block.rows(), block.cols()) +=
               share * nodes.probabilities[i] * block;
         }
@@ -126,13 +125,13 @@ RandomEnergyForm::RandomEnergyForm(int count, SampleLaw law) : count_(count) {
     }
     cells = next;
   }
-  const Index occupied = (cells > 0).count();
+  const Eigen::Index occupied = (cells > 0).count();
   sum_.resize(occupied);
   square_.resize(occupied);
   probability_.resize(occupied);
-  Index at = 0;
-  for (Index column = 0; column < cells.cols(); ++column) {
-    for (Index row = 0; row < cells.rows(); ++row) {
+  Eigen::Index at = 0;
+  for (Eigen::Index column = 0; column < cells.cols(); ++column) {
+    for (Eigen::Index row = 0; row < cells.rows(); ++row) {
       if (!(cells(row, column) > 0)) continue;
       sum_(at) = static_cast<double>(column - reach) * step;
       square_(at) = std::max(static_cast<double>(row), 0.5) * step;

@@ -12,7 +12,6 @@
 namespace headlab {
 namespace {
 
-using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
@@ -22,14 +21,14 @@ void require_walks(bool holds, const char* message) {
 
 /// Whether every node reaches the sink along steps of positive probability.
 bool all_reach_sink(const MatrixXd& walk) {
-  const Index n = walk.rows();
+  const Eigen::Index n = walk.rows();
   std::vector<bool> reaches(static_cast<std::size_t>(n), false);
-  std::vector<Index> todo = {n - 1};
+  std::vector<Eigen::Index> todo = {n - 1};
   reaches.back() = true;
   while (!todo.empty()) {
-    const Index to = todo.back();
+    const Eigen::Index to = todo.back();
     todo.pop_back();
-    for (Index from = 0; from < n; ++from) {
+    for (Eigen::Index from = 0; from < n; ++from) {
       const auto at = static_cast<std::size_t>(from);
       if (reaches[at] || !(walk(from, to) > 0)) continue;
       reaches[at] = true;
@@ -46,7 +45,7 @@ void require_eps(double eps) {
 }  // namespace
 
 void require_walk(const MatrixXd& walk) {
-  const Index n = walk.rows();
+  const Eigen::Index n = walk.rows();
   require_walks(n >= 1 && walk.cols() == n, "a walk must be a square matrix");
   require_walks(walk.allFinite() && walk.minCoeff() >= 0 &&
                     ((walk.rowwise().sum().array() - 1).abs() <= 1e-9).all(),
@@ -78,7 +77,7 @@ std::optional<std::uint64_t> mixing_time(const Matrices& walks, double eps,
   const MatrixXd average = averaged_walk(walks);
   // A turn of each that never leaves a set is a set that no walk leaves.
   if (!all_reach_sink(average)) return std::nullopt;
-  const Index others = average.rows() - 1;
+  const Eigen::Index others = average.rows() - 1;
   MatrixXd left = MatrixXd::Identity(others, others);  // probability of being short of the sink
   for (std::uint64_t t = 0; t <= max_steps; ++t) {
     const double distance = others == 0 ? 0 : 2 * left.rowwise().sum().maxCoeff();
@@ -91,22 +90,22 @@ std::optional<std::uint64_t> mixing_time(const Matrices& walks, double eps,
 double largest_hitting_time(const MatrixXd& walk) {
   require_walk(walk);
   if (!all_reach_sink(walk)) return std::numeric_limits<double>::infinity();
-  const Index n = walk.rows();
+  const Eigen::Index n = walk.rows();
   MatrixXd p = walk;
   VectorXd time = VectorXd::Ones(n - 1);  // expected, to the next state that is left
-  for (Index k = 0; k + 1 < n; ++k) {
+  for (Eigen::Index k = 0; k + 1 < n; ++k) {
     // Leaving k, which no sum of rounded terms close to one decides.
-    const Index later = n - 1 - k;
+    const Eigen::Index later = n - 1 - k;
     const double leaves = p.row(k).tail(later).sum();
     p.row(k).tail(later) /= leaves;
     time(k) /= leaves;
-    for (Index i = k + 1; i + 1 < n; ++i) {
+    for (Eigen::Index i = k + 1; i + 1 < n; ++i) {
       time(i) += p(i, k) * time(k);
       p.row(i).tail(later) += p(i, k) * p.row(k).tail(later);
     }
   }
   // p(k, j), j > k, is now the law of the first state after k that is later.
-  for (Index k = n - 1; k-- > 0;) {
+  for (Eigen::Index k = n - 1; k-- > 0;) {
     time(k) += p.row(k).segment(k + 1, n - 2 - k).dot(time.tail(n - 2 - k));
   }
   return n == 1 ? 0 : time.maxCoeff();
