@@ -4,6 +4,7 @@
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/layer_table.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
@@ -26,7 +27,11 @@ struct FigureParagraphs {
 std::string layers_help(std::size_t width) {
   std::string text;
   for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
-    text += wrapped("  " + left(metric.name, 22) + metric.doc, width, 24) + "\n";
+    const std::string heading = layer_heading(metric.name);
+    text += wrapped("  " + left(metric.name, 22) + metric.doc +
+                        (heading.empty() ? "" : "; in tables \"" + heading + "\""),
+                    width, 24) +
+            "\n";
   }
   return text;
 }
@@ -46,7 +51,8 @@ std::string figures_help(std::size_t width) {
              width) +
          averages.text + "\nat each query\n" + of_query.text +
          "\ndiversity indices of the simulation\n" + indices.text +
-         "\nof each layer, in studies of depth (X = 1 m^T + R, m the mean token, R the residual)\n" +
+         "\nof each layer, in studies of depth (X = 1 m^T + R, m the mean token, R the "
+         "residual)\n" +
          layers_help(width) + "\n" +
          wrapped(
              "0.0046240 ± 0.0000064 is a figure and one Monte Carlo standard error (mcse). In a "

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -309,6 +310,11 @@ void add_comparison(const std::vector<const ComparedFigure*>& figures, const std
 constexpr std::size_t max_compared = 3;
 
 }  // namespace
+
+std::string layer_heading(const std::string& metric) {
+  const auto at = std::ranges::find(table_metrics, metric, &TableMetric::name);
+  return at == std::end(table_metrics) ? "" : at->heading;
+}
 
 std::string layer_table(const Scenario& scenario, const RunResult& result) {
   std::string text = title(scenario);

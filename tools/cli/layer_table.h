@@ -10,6 +10,9 @@
 
 namespace headlab::tools {
 
+/// What tables call a metric of layers; empty for one that they leave out.
+std::string layer_heading(const std::string& metric);
+
 /// One condition with a row a layer, or of a sweep the last layer of each condition.
 std::string layer_table(const Scenario& scenario, const RunResult& result);
 
