@@ -60,6 +60,8 @@ HWY_INLINE Vector mul_add(Vector a, Vector b, Vector c) {
 }
 /// The first `count` numbers at p, 0 behind them.
 HWY_INLINE Vector load_some(const double* p, std::size_t count) {
+  // With one lane Highway would read the number before it looks at the mask.
+  if (lanes == 1 && count == 0) return hn::Zero(doubles);
   return hn::MaskedLoad(hn::FirstN(doubles, count), doubles, p);
 }
 HWY_INLINE void store_some(Vector x, double* p, std::size_t count) {
