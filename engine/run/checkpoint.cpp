@@ -79,7 +79,7 @@ void require_same_program(const std::string& path, const NetcdfGroup& root,
 }
 
 MomentTree tree_of(StoredCondition stored) {
-  // An undefined metric of layers is no damage; the sum of the nodes tells that.
+  // Metrics of layers may be undefined. Damage shows in the sum of the nodes.
   const bool may_be_undefined = stored.layout.mode == MomentMode::separate;
   for (const Node& node : stored.nodes) {
     if (may_be_undefined) break;
