@@ -70,7 +70,7 @@ NormedTokens normed(const CentredTokens& tokens, NormKind kind, double epsilon,
 /// Gain and bias of normed tokens.
 CentredTokens with_gain(const TokenNorm& norm, CentredTokens tokens,
                         const StackArithmetic& arithmetic = plain_arithmetic());
-/// Both; the tokens themselves where there is no norm.
+/// The norm with its gain and bias; without a norm the tokens as they are.
 CentredTokens apply_norm(const TokenNorm& norm, const CentredTokens& tokens,
                          const StackArithmetic& arithmetic = plain_arithmetic());
 

@@ -62,7 +62,7 @@ std::string figure_text(const Estimate& figure) {
 }
 
 std::string compact_figure_text(const Estimate& figure, int exponent) {
-  // In two steps: 10^320 is no number.
+  // In two steps, because 10^320 is beyond float64.
   const double scale = std::pow(10.0, -exponent / 2);
   const double rest = std::pow(10.0, -exponent - (-exponent / 2));
   const double value = figure.value * scale * rest;

@@ -242,6 +242,22 @@ Columns of_sweep(const Scenario& scenario, const std::vector<ConditionResult>& c
   return columns;
 }
 
+/// One condition has a row a layer, several have a row each.
+bool is_single(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
+  return scenario.swept.empty() && theory.size() == 1;
+}
+
+/// A table with the keys of its rows alone.
+Columns keys_of(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
+  Columns columns;
+  if (is_single(scenario, theory)) {
+    columns.add_key("layer", layer_numbers(theory.front().result.layers.rows.size()), true);
+  } else {
+    add_swept(scenario, theory, columns);
+  }
+  return columns;
+}
+
 std::vector<const Plan*> plans_of(const std::vector<ComputedCondition>& theory) {
   std::vector<const Plan*> plans;
   for (const ComputedCondition& one : theory) plans.push_back(&one.result.plan);
@@ -334,13 +350,8 @@ std::string layer_table(const Scenario& scenario, const RunResult& result) {
 
 std::string layer_theory_table(const Scenario& scenario,
                                const std::vector<ComputedCondition>& theory) {
-  const bool one = scenario.swept.empty() && theory.size() == 1;
-  Columns columns;
-  if (one) {
-    columns.add_key("layer", layer_numbers(theory.front().result.layers.rows.size()), true);
-  } else {
-    add_swept(scenario, theory, columns);
-  }
+  const bool one = is_single(scenario, theory);
+  Columns columns = keys_of(scenario, theory);
   for (const auto& [name, heading] : computed_metrics(theory)) {
     std::vector<std::string> cells;
     for (const ComputedCondition& of : theory) {
@@ -358,13 +369,8 @@ std::string layer_theory_table(const Scenario& scenario,
 
 std::string layer_comparison_table(const Scenario& scenario,
                                    const std::vector<ComputedCondition>& theory) {
-  const bool one = scenario.swept.empty() && theory.size() == 1;
-  Columns columns;
-  if (one) {
-    columns.add_key("layer", layer_numbers(theory.front().result.layers.rows.size()), true);
-  } else {
-    add_swept(scenario, theory, columns);
-  }
+  const bool one = is_single(scenario, theory);
+  Columns columns = keys_of(scenario, theory);
   auto metrics = computed_metrics(theory);
   metrics.resize(std::min(metrics.size(), max_compared));
   for (const auto& [name, heading] : metrics) {

@@ -145,7 +145,7 @@ Claim tickets_claim() {
           {.name = "rate",
            .statement = "In this form: the error of a pruned weight falls exponentially in the "
                         "number m of its samples, by log 2 a sample after a factor sqrt(m), and "
-                        "subsets near the target are no likelier than their expected number.",
+                        "the chance of a subset near the target is at most the expected number.",
            .assumptions = "Of the paper the text up to section 5 was read. Target 1/2, samples "
                           "uniform on (-1, 1), m = hidden/d = 8 to 16, medians. The weights of the "
                           "paper are products of two uniforms, and further targets have other "
