@@ -68,21 +68,6 @@ std::vector<BandwidthRule> rules_of(const std::string& text) {
   return rules;
 }
 
-/// Throws InvalidInput where a scenario sweeps what allocate does not choose by itself.
-void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
-  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
-  if (rule != BandwidthRule::fixed) {
-    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
-  }
-  for (const std::string& key : scenario.swept) {
-    if (std::ranges::find(chosen, key) != chosen.end()) continue;
-    throw InvalidInput(
-        scenario.file + ": sweep: varies " + key +
-        ", but allocate takes one value of it (allowed: " + listed(chosen) +
-        ", which it sets by itself) - give it one value, or map the settings with --map");
-  }
-}
-
 /// The command that gives the same bits again, on this backend and SIMD target; with `all` that of
 /// all that was asked.
 std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
@@ -180,6 +165,20 @@ std::string table(const std::string& name, const Allocations& all,
 }
 
 }  // namespace
+
+void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
+  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
+  if (rule != BandwidthRule::fixed) {
+    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  }
+  for (const std::string& key : scenario.swept) {
+    if (std::ranges::find(chosen, key) != chosen.end()) continue;
+    throw InvalidInput(
+        scenario.file + ": sweep: varies " + key +
+        ", but allocate takes one value of it (allowed: " + listed(chosen) +
+        ", which it sets by itself) - give it one value, or map the settings with --map");
+  }
+}
 
 std::string allocation_table(const AllocationStudy& study) {
   const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);

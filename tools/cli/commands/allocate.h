@@ -11,6 +11,9 @@ namespace headlab::tools {
 /// found and advises. Returns the exit code; throws InvalidInput and RunFailed.
 ExitCode command_allocate(const AllocateArguments& arguments);
 
+/// Throws InvalidInput where a scenario sweeps what allocate does not choose by itself.
+void require_one_setting(const Scenario& scenario, BandwidthRule rule);
+
 /// The candidates of a study with the advice, for a person.
 std::string allocation_table(const AllocationStudy& study);
 

@@ -49,7 +49,8 @@ def _with_layouts(group: Mapping[str, Any]) -> dict[str, Variable]:
                 shape = [lengths[axis] for axis in dimensions]
                 found[name] = (dimensions, np.full(shape, np.nan), attributes)
             for row, part in zip(rows, values, strict=True):
-                found[name][1][(int(row), *(slice(0, n) for n in part.shape))] = part
+                place: Any = (int(row), *(slice(0, n) for n in part.shape))
+                found[name][1][place] = part
     return found
 
 

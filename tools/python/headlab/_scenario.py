@@ -30,7 +30,7 @@ _DEPTH = 32
 def _named(key: str, array: NDArray[Any]) -> str:
     """A name that says what is in an array, for the file that it is saved as."""
     digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
-    digest.update(memoryview(array.reshape(-1)).cast("B") if array.size else b"")
+    digest.update(array.tobytes())
     return f"{key}-{digest.hexdigest()[:12]}.npy"
 
 
@@ -79,8 +79,9 @@ class _Plain:
             array = host_array(value, key)
             return array.item() if array.ndim == 0 else array
         if isinstance(value, Mapping):
-            table = {}
-            of_file = value.get("law") == "file"
+            table: dict[str, Any] = {}
+            law = value.get("law")
+            of_file = isinstance(law, str) and law == "file"
             for name, member in value.items():
                 if not isinstance(name, str):
                     kind = type(name).__name__

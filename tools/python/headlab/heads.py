@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _engine as engine
 from ._arrays import host_array
@@ -48,8 +48,7 @@ class Heads:
 
     def __getitem__(self, layer: int) -> NDArray[Any]:
         with translated():
-            array: NDArray[Any] = self._engine.subspaces(layer)
-        return array
+            return cast("NDArray[Any]", self._engine.subspaces(layer))
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[layer] for layer in self.layers)
@@ -60,12 +59,12 @@ class Heads:
     def w_q(self, layer: int) -> NDArray[Any] | None:
         """Projections of queries [H, d, k]."""
         with translated():
-            return self._engine.w_q(layer)  # type: ignore[no-any-return]
+            return cast("NDArray[Any] | None", self._engine.w_q(layer))
 
     def w_k(self, layer: int) -> NDArray[Any] | None:
         """Projections of keys [H, d, k]."""
         with translated():
-            return self._engine.w_k(layer)  # type: ignore[no-any-return]
+            return cast("NDArray[Any] | None", self._engine.w_k(layer))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``."""

@@ -233,13 +233,14 @@ def verdicts(v: Verdicts, ax: Axes | None = None) -> Axes:
     known = [one for one in v if one.effect is not None and one.mcse is not None]
     colours = {"supported": _COLOURS[2], "refuted": _COLOURS[1]}
     for place, one in enumerate(known):
+        effect, mcse = float(one.effect or 0), float(one.mcse or 0)
         low = -one.margin
         high = one.margin if one.zone == "two-sided" else None
         ax.plot([low, low], [place - 0.35, place + 0.35], color="0.6", linewidth=1)
         if high is not None:
             ax.plot([high, high], [place - 0.35, place + 0.35], color="0.6", linewidth=1)
         ax.errorbar(
-            one.effect, place, xerr=1.96 * one.mcse, fmt="o", markersize=4, capsize=3,
+            effect, place, xerr=1.96 * mcse, fmt="o", markersize=4, capsize=3,
             color=colours.get(one.verdict, "black"),
         )  # fmt: skip
     ax.axvline(0, color="0.8", linewidth=1, zorder=0)

@@ -162,14 +162,13 @@ std::unique_ptr<Job> start_replay(const ScenarioSource& source, std::size_t cond
     }
     const auto replay = std::make_shared<const Replay>(replay_replicate(of, replicate, own));
     if (!replay->outcome.complete) throw Stopped();
-    return Job::MakeObject([=]() -> nb::object {
-      const NetcdfLock lock;
-      NetcdfImage image;
-      put_replay(image.root(), *scenario, condition, *replay, provenance());
-      const NetcdfBytes bytes = image.bytes();
-      const NetcdfInput input(bytes);
-      return nb::make_tuple(object_of(input.root()),
-                            tools::replay_table(*scenario, condition, *replay));
+    const auto lock = use_netcdf();
+    NetcdfImage image;
+    put_replay(image.root(), *scenario, condition, *replay, provenance());
+    const NetcdfBytes bytes = image.bytes();
+    return Job::MakeObject([content = content_of(NetcdfInput(bytes).root()),
+                            table = tools::replay_table(*scenario, condition, *replay)] {
+      return nb::object(nb::make_tuple(object_of(content), table));
     });
   });
 }
@@ -177,10 +176,13 @@ std::unique_ptr<Job> start_replay(const ScenarioSource& source, std::size_t cond
 // Files of results.
 
 nb::dict open_results(const std::string& path) {
-  const NetcdfLock lock;
   try {
-    const NetcdfInput input(path);
-    return object_of(input.root());
+    const auto read = [&] {
+      const nb::gil_scoped_release released;
+      const auto lock = use_netcdf();
+      return content_of(NetcdfInput(path).root());
+    };
+    return object_of(read());
   } catch (const NetcdfError& error) {
     throw InvalidInput(path + ": cannot be read (" + error.what() + ")");
   }
@@ -190,8 +192,8 @@ nb::dict open_results(const std::string& path) {
 /// scenario in the file, read from `directory`, does not lead to the plan that was simulated: data
 /// files may have moved.
 std::shared_ptr<RunOutcome> restore_results(const std::string& path, const std::string& directory) {
-  const NetcdfLock lock;
   const nb::gil_scoped_release released;
+  const auto lock = use_netcdf();
   try {
     const NetcdfInput input(path);
     const NetcdfGroup root = input.root();
@@ -273,7 +275,8 @@ void bind_data(nb::module_& module) {
              nb::arg("count"), nb::arg("threads").none());
   module.def("replay", &start_replay, nb::arg("source"), nb::arg("condition"), nb::arg("replicate"),
              nb::arg("backend"), nb::arg("threads").none());
-  module.def("open_results", &open_results, nb::arg("path"));
+  module.def("open_results", &open_results, nb::arg("path"),
+             nb::sig("def open_results(path: str) -> dict[str, typing.Any]"));
   module.def("restore_results", &restore_results, nb::arg("path"), nb::arg("directory"));
 }
 

@@ -27,7 +27,8 @@ namespace nb = nanobind;
 
 namespace {
 
-ScenarioSource source_of_document(nb::handle document, const nb::dict& arrays,
+ScenarioSource source_of_document(nb::handle document,
+                                  const nb::typed<nb::dict, nb::str, nb::any>& arrays,
                                   const std::string& directory) {
   return {.kind = ScenarioSource::Kind::document,
           .text = {},
@@ -126,14 +127,15 @@ NB_MODULE(_engine, module) {
   module.def("read", &start_read, nb::arg("source"), nb::arg("simulates") = true);
   module.def("toml_of", &toml_of, nb::arg("document"));
   module.def("set_of", &set_of, nb::arg("key"), nb::arg("value"));
-  module.def("build", &build_object);
+  module.def("build", &build_object, nb::sig("def build() -> dict[str, typing.Any]"));
 
   nb::class_<Job>(module, "Job")
       .def("wait", &Job::wait, nb::arg("seconds"))
       .def("stop", &Job::stop)
-      .def("progress", &progress_object)
-      .def("interim", &Job::interim)
-      .def("result", &Job::result);
+      .def("progress", &progress_object,
+           nb::sig("def progress(self) -> dict[str, typing.Any] | None"))
+      .def("interim", &Job::interim, nb::sig("def interim(self) -> typing.Any"))
+      .def("result", &Job::result, nb::sig("def result(self) -> typing.Any"));
 
   bind_run(module);
   bind_studies(module);

@@ -73,7 +73,7 @@ Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
     folder.emplace(*arguments.out);
     tools::claim_results(*folder, *arguments.out, scenario, arguments.resume, arguments.overwrite);
     if (arguments.resume) {
-      const std::lock_guard lock(netcdf_mutex());
+      const auto lock = use_netcdf();
       begun = tools::begun_in(*folder, arguments, scenario,
                               [&](const std::string& line, bool) { notes.push_back(line); });
     }
@@ -85,7 +85,7 @@ Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
                                        thread_count(session.threads), session.stop_hook());
   }
   const auto write = [&](const RunResult& result, const tools::RunReport& report) {
-    const std::lock_guard lock(netcdf_mutex());
+    const auto lock = use_netcdf();
     tools::write_results_folder(*folder, scenario, result, report, arguments.nodes == "all");
   };
   if (folder || every) {
@@ -126,12 +126,16 @@ std::string summary_of(const RunOutcome& outcome) {
 
 /// The content of results.nc of a result.
 nb::dict tables_of(const RunOutcome& outcome, const RunResult& result, bool nodes) {
-  const NetcdfLock lock;
-  NetcdfImage image;
-  put_results(image.root(), *outcome.scenario, result, outcome.report.indices, provenance(), nodes);
-  const NetcdfBytes bytes = image.bytes();
-  const NetcdfInput input(bytes);
-  return object_of(input.root());
+  const auto read = [&] {
+    const nb::gil_scoped_release released;
+    const auto lock = use_netcdf();
+    NetcdfImage image;
+    put_results(image.root(), *outcome.scenario, result, outcome.report.indices, provenance(),
+                nodes);
+    const NetcdfBytes bytes = image.bytes();
+    return content_of(NetcdfInput(bytes).root());
+  };
+  return object_of(read());
 }
 
 nb::dict difference_tables(const RunOutcome& outcome, const std::optional<std::string>& over,
@@ -143,8 +147,8 @@ nb::dict difference_tables(const RunOutcome& outcome, const std::optional<std::s
 }
 
 void save(const RunOutcome& outcome, const std::string& path, bool overwrite, bool nodes) {
-  const NetcdfLock lock;
   const nb::gil_scoped_release released;
+  const auto lock = use_netcdf();
   tools::OutputFolder folder(path);
   tools::claim_results(folder, path, *outcome.scenario, false, overwrite);
   tools::write_results_folder(folder, *outcome.scenario, outcome.result, outcome.report, nodes);
@@ -213,8 +217,11 @@ void bind_run(nb::module_& module) {
       .def("summary", &summary_of)
       .def(
           "tables", [](const RunOutcome& o, bool nodes) { return tables_of(o, o.result, nodes); },
-          nb::arg("nodes") = false)
-      .def("difference", &difference_tables, nb::arg("over").none(), nb::arg("against").none())
+          nb::arg("nodes") = false,
+          nb::sig("def tables(self, nodes: bool = False) -> dict[str, typing.Any]"))
+      .def("difference", &difference_tables, nb::arg("over").none(), nb::arg("against").none(),
+           nb::sig("def difference(self, over: str | None, against: str | None) -> dict[str, "
+                   "typing.Any]"))
       .def("save", &save, nb::arg("path"), nb::arg("overwrite"), nb::arg("nodes"));
 
   module.def("run", &start_run, nb::arg("source"), nb::arg("arguments"),

@@ -8,7 +8,7 @@
 namespace headlab::python {
 
 Scenario ScenarioSource::read(const ReadHooks& hooks) const {
-  const std::lock_guard lock(netcdf_mutex());
+  const auto lock = use_netcdf();
   switch (kind) {
     case Kind::file:
       return read_scenario(text, sets, hooks);

@@ -21,7 +21,7 @@ struct ScenarioSource {
   std::vector<std::string> sets = {};
   std::string directory = ".";  ///< of relative paths; a file has its own
 
-  /// Reads it as the command line does. Throws InvalidInput. Takes netcdf_mutex().
+  /// Reads it as the command line does. Throws InvalidInput. Takes use_netcdf().
   Scenario read(const ReadHooks& hooks = {}) const;
 };
 

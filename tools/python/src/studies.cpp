@@ -142,13 +142,12 @@ std::unique_ptr<Job> start_theory(const ScenarioSource& source, const std::strin
     std::string json;
     write_theory_json([&](std::string_view part) { json += part; }, *theory, count, provenance());
     const std::string table = tools::theory_table(*scenario, *theory);
-    return Job::MakeObject([=]() -> nb::object {
-      const NetcdfLock lock;
-      NetcdfImage image;
-      put_theory(image.root(), *scenario, *theory);
-      const NetcdfBytes bytes = image.bytes();
-      const NetcdfInput input(bytes);
-      return nb::make_tuple(json, table, object_of(input.root()));
+    const auto lock = use_netcdf();
+    NetcdfImage image;
+    put_theory(image.root(), *scenario, *theory);
+    const NetcdfBytes bytes = image.bytes();
+    return Job::MakeObject([=, content = content_of(NetcdfInput(bytes).root())]() -> nb::object {
+      return nb::make_tuple(json, table, object_of(content));
     });
   });
 }
@@ -191,9 +190,7 @@ std::unique_ptr<Job> start_allocate(const ScenarioSource& source,
     ReadHooks hooks = hooks_of(session);
     hooks.depth = false;
     const Scenario scenario = source.read(hooks);
-    if (scenario.conditions.size() > 1) {
-      throw InvalidInput("sweep: allocate takes one setting - leave the sweep out");
-    }
+    tools::require_one_setting(scenario, options.rule);
     Condition base = scenario.conditions.front();
     require_any_size(base);
     if (sizes.empty()) sizes = {base.n};
@@ -307,7 +304,8 @@ std::unique_ptr<Job> start_import(const tools::ImportHeadsArguments& arguments,
 }
 
 std::shared_ptr<const Heads> read_heads(const std::string& path) {
-  const NetcdfLock lock;
+  const nb::gil_scoped_release released;
+  const auto lock = use_netcdf();
   auto heads = std::make_shared<Heads>();
   heads->file = read_head_file(path);
   heads->name = path;
@@ -337,18 +335,22 @@ std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv
 
 // Differences and reports.
 
-nb::tuple difference(const std::string& a, const std::string& b) {
-  const NetcdfLock lock;
-  const StoredResults first(a), second(b);
-  const ResultsDifference found = difference_of(first, second);
-  return nb::make_tuple(tools::difference_json(found, first, second),
-                        tools::difference_text(found, first, second));
+nb::typed<nb::tuple, nb::str, nb::str> difference(const std::string& a, const std::string& b) {
+  const auto found = [&] {
+    const nb::gil_scoped_release released;
+    const auto lock = use_netcdf();
+    const StoredResults first(a), second(b);
+    const ResultsDifference difference = difference_of(first, second);
+    return std::pair(tools::difference_json(difference, first, second),
+                     tools::difference_text(difference, first, second));
+  }();
+  return nb::make_tuple(found.first, found.second);
 }
 
 std::vector<std::string> report(const std::string& path, const std::vector<std::string>& folders,
                                 const std::vector<std::string>& documents) {
-  const NetcdfLock lock;
   const nb::gil_scoped_release released;
+  const auto lock = use_netcdf();
   tools::require_report_writable("--out", path, folders);
   std::vector<tools::Source> sources;
   tools::SourceReader reader;
@@ -394,7 +396,8 @@ void bind_studies(nb::module_& module) {
       .def("w_k", [](const Heads& heads,
                      int layer) { return matrices_object(layer_of(heads, layer).w_k); })
       .def("save", [](const Heads& heads, const std::string& path, bool overwrite) {
-        const NetcdfLock lock;
+        const nb::gil_scoped_release released;
+        const auto lock = use_netcdf();
         check_head_path(path, heads.file.layers.size());
         if (!overwrite) tools::require_nothing_at(path, tools::overwrite_only);
         tools::require_writable("--out", path);

@@ -12,6 +12,9 @@
 
 #include "engine/files/error.h"
 
+/// Of the HDF5 below NetCDF, where it is in a library that can be seen.
+extern "C" int H5Eset_auto2(std::int64_t stack, void* print, void* data) __attribute__((weak));
+
 namespace headlab::python {
 
 namespace nb = nanobind;
@@ -135,9 +138,10 @@ nb::object array_object(const std::vector<std::string>& values, const std::vecto
   return list;
 }
 
-nb::dict attributes_object(const NetcdfGroup& group, const std::string& variable) {
+nb::dict attributes_object(
+    const std::vector<std::pair<std::string, NetcdfGroup::Attribute>>& attributes) {
   nb::dict all;
-  for (const auto& [name, value] : group.attributes(variable)) {
+  for (const auto& [name, value] : attributes) {
     all[nb::str(name.c_str())] = std::visit([](const auto& one) { return nb::cast(one); }, value);
   }
   return all;
@@ -175,31 +179,51 @@ DataArrays arrays_of(nb::dict arrays) {
   return all;
 }
 
-nb::dict object_of(const NetcdfGroup& group) {
-  nb::dict variables, groups, all;
+GroupContent content_of(const NetcdfGroup& group) {
+  GroupContent content{.attributes = group.attributes(), .variables = {}, .groups = {}};
   for (const std::string& name : group.variables()) {
-    nb::list dimensions;
-    for (const std::string& dimension : group.dimensions(name))
-      dimensions.append(nb::cast(dimension));
-    const std::vector<std::size_t> shape = group.shape(name);
-    NetcdfGroup::Values numbers = group.values(name);
-    nb::object values =
-        std::visit([&](auto& one) { return array_object(std::move(one), shape); }, numbers);
-    variables[nb::str(name.c_str())] = nb::make_tuple(
-        nb::tuple(dimensions), nb::tuple(nb::cast(shape)), values, attributes_object(group, name));
+    content.variables.push_back({.name = name,
+                                 .dimensions = group.dimensions(name),
+                                 .shape = group.shape(name),
+                                 .values = group.values(name),
+                                 .attributes = group.attributes(name)});
   }
   for (const std::string& name : group.groups()) {
-    groups[nb::str(name.c_str())] = object_of(group.find_group(name));
+    content.groups.emplace_back(name, content_of(group.find_group(name)));
   }
-  all["attributes"] = attributes_object(group, "");
+  return content;
+}
+
+nb::dict object_of(GroupContent content) {
+  nb::dict variables, groups, all;
+  for (GroupContent::Variable& variable : content.variables) {
+    const nb::object values = std::visit(
+        [&](auto& one) { return array_object(std::move(one), variable.shape); }, variable.values);
+    variables[nb::str(variable.name.c_str())] = nb::make_tuple(
+        nb::tuple(nb::cast(variable.dimensions)), nb::tuple(nb::cast(variable.shape)), values,
+        attributes_object(variable.attributes));
+  }
+  for (auto& [name, group] : content.groups) {
+    groups[nb::str(name.c_str())] = object_of(std::move(group));
+  }
+  all["attributes"] = attributes_object(content.attributes);
   all["variables"] = variables;
   all["groups"] = groups;
   return all;
 }
 
-std::mutex& netcdf_mutex() {
+std::unique_lock<std::mutex> use_netcdf() {
   static std::mutex mutex;
-  return mutex;
+  std::unique_lock lock(mutex, std::defer_lock);
+  if (PyGILState_Check()) {
+    const nb::gil_scoped_release released;
+    lock.lock();
+  } else {
+    lock.lock();
+  }
+  // NetCDF has HDF5 print nothing in the thread that came first alone.
+  if (H5Eset_auto2 != nullptr) H5Eset_auto2(0, nullptr, nullptr);
+  return lock;
 }
 
 }  // namespace headlab::python

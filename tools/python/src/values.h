@@ -20,23 +20,29 @@ Value document_of(nanobind::handle object);
 /// Arrays by their names, which stay alive with what is returned.
 DataArrays arrays_of(nanobind::dict arrays);
 
-/// A group of a NetCDF file as {"attributes": {...}, "variables": {name: (dimensions, values,
-/// attributes)}, "groups": {name: ...}}. Numbers are NumPy arrays, texts lists.
-nanobind::dict object_of(const NetcdfGroup& group);
-
-/// Held by whoever uses the NetCDF library, which knows no threads.
-std::mutex& netcdf_mutex();
-
-/// Takes netcdf_mutex() without the GIL.
-class NetcdfLock {
- public:
-  NetcdfLock() {
-    const nanobind::gil_scoped_release released;
-    netcdf_mutex().lock();
-  }
-  ~NetcdfLock() { netcdf_mutex().unlock(); }
-  NetcdfLock(const NetcdfLock&) = delete;
-  NetcdfLock& operator=(const NetcdfLock&) = delete;
+/// All that a group of a NetCDF file holds.
+struct GroupContent {
+  struct Variable {
+    std::string name;
+    std::vector<std::string> dimensions;
+    std::vector<std::size_t> shape;
+    NetcdfGroup::Values values;
+    std::vector<std::pair<std::string, NetcdfGroup::Attribute>> attributes;
+  };
+  std::vector<std::pair<std::string, NetcdfGroup::Attribute>> attributes;
+  std::vector<Variable> variables;
+  std::vector<std::pair<std::string, GroupContent>> groups;
 };
+
+/// Reads all of a group, with use_netcdf().
+GroupContent content_of(const NetcdfGroup& group);
+
+/// The same as {"attributes": {...}, "variables": {name: (dimensions, shape, values, attributes)},
+/// "groups": {name: ...}}. Numbers become NumPy arrays, texts lists.
+nanobind::dict object_of(GroupContent content);
+
+/// Held by whoever uses the NetCDF library, which knows no threads; waits without the GIL. Nothing
+/// may be done with Python meanwhile: a finalizer may wait for a thread that waits for the lock.
+std::unique_lock<std::mutex> use_netcdf();
 
 }  // namespace headlab::python
