@@ -350,7 +350,8 @@ std::string one_line(const std::string& text, std::size_t most) {
 }
 
 void reject(const Location& location, const std::string& key, const std::string& problem) {
-  throw InvalidInput(one_line(location.text()) + ": " +
+  const std::string place = location.text();
+  throw InvalidInput((place.empty() ? "" : one_line(place) + ": ") +
                      (key.empty() ? "" : one_line(key, 200) + ": ") + one_line(problem));
 }
 

@@ -74,7 +74,7 @@ std::string number_text(double number);
 /// to be quoted in an error.
 std::string one_line(const std::string& text, std::size_t most = 2000);
 
-/// Throws InvalidInput("LOCATION: KEY: PROBLEM") on one line; without "KEY: " where key is empty.
+/// Throws InvalidInput("LOCATION: KEY: PROBLEM") on one line, without the parts that are empty.
 [[noreturn]] void reject(const Location& location, const std::string& key,
                          const std::string& problem);
 

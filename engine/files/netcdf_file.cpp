@@ -217,8 +217,81 @@ std::vector<std::string> NetcdfGroup::variables() const {
   return names;
 }
 
+std::vector<std::string> NetcdfGroup::groups() const {
+  int count = 0;
+  check(nc_inq_grps(id_, &count, nullptr), "groups");
+  std::vector<int> ids(static_cast<std::size_t>(count));
+  check(nc_inq_grps(id_, &count, ids.data()), "groups");
+  std::vector<std::string> names;
+  for (const int id : ids) {
+    char name[NC_MAX_NAME + 1] = {};
+    check(nc_inq_grpname(id, name), "groups");
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 std::vector<std::size_t> NetcdfGroup::shape(const std::string& name) const {
   return shape(variable(name));
+}
+
+std::vector<std::string> NetcdfGroup::dimensions(const std::string& name) const {
+  const int id = variable(name);
+  int rank = 0;
+  check(nc_inq_varndims(id_, id, &rank), name);
+  std::vector<int> ids(static_cast<std::size_t>(rank));
+  check(nc_inq_vardimid(id_, id, ids.data()), name);
+  std::vector<std::string> names;
+  for (const int dimension : ids) {
+    char text[NC_MAX_NAME + 1] = {};
+    check(nc_inq_dimname(id_, dimension, text), name);
+    names.emplace_back(text);
+  }
+  return names;
+}
+
+NetcdfGroup::Values NetcdfGroup::values(const std::string& name) const {
+  nc_type type = NC_NAT;
+  check(nc_inq_vartype(id_, variable(name), &type), name);
+  if (type == NC_STRING) return texts(name);
+  if (type == NC_FLOAT || type == NC_DOUBLE) return doubles(name);
+  return integers(name);
+}
+
+std::vector<std::pair<std::string, NetcdfGroup::Attribute>> NetcdfGroup::attributes(
+    const std::string& name) const {
+  const int of = name.empty() ? NC_GLOBAL : variable(name);
+  int count = 0;
+  check(of == NC_GLOBAL ? nc_inq_natts(id_, &count) : nc_inq_varnatts(id_, of, &count), name);
+  std::vector<std::pair<std::string, Attribute>> all;
+  for (int i = 0; i < count; ++i) {
+    char key[NC_MAX_NAME + 1] = {};
+    check(nc_inq_attname(id_, of, i, key), name);
+    nc_type type = NC_NAT;
+    std::size_t length = 0;
+    check(nc_inq_att(id_, of, key, &type, &length), key);
+    if (type == NC_CHAR) {
+      std::string text(length, '\0');
+      check(nc_get_att_text(id_, of, key, text.data()), key);
+      all.emplace_back(key, std::move(text));
+    } else if (length != 1) {
+      continue;
+    } else if (type == NC_STRING) {
+      char* pointer = nullptr;
+      check(nc_get_att_string(id_, of, key, &pointer), key);
+      all.emplace_back(key, std::string(pointer));
+      nc_free_string(1, &pointer);
+    } else if (type == NC_FLOAT || type == NC_DOUBLE) {
+      double number = 0;
+      check(nc_get_att_double(id_, of, key, &number), key);
+      all.emplace_back(key, number);
+    } else {
+      long long number = 0;
+      check(nc_get_att_longlong(id_, of, key, &number), key);
+      all.emplace_back(key, std::int64_t{number});
+    }
+  }
+  return all;
 }
 
 bool NetcdfGroup::has_attribute(const std::string& name) const {
@@ -332,7 +405,12 @@ NetcdfImage::~NetcdfImage() {
 }
 
 void NetcdfImage::save(const std::string& path) {
-  check(nc_enddef(id_), path);
+  const NetcdfBytes image = bytes();
+  write_atomically(path, {static_cast<const char*>(image.memory.get()), image.size});
+}
+
+NetcdfBytes NetcdfImage::bytes() {
+  check(nc_enddef(id_), "a file in memory");
   for (auto& put : puts_) {
     put();
     put = {};  // what it holds is in the image now
@@ -340,9 +418,8 @@ void NetcdfImage::save(const std::string& path) {
   NC_memio image = {};
   const int id = id_;
   id_ = -1;
-  check(nc_close_memio(id, &image), path);
-  const std::unique_ptr<void, decltype(&std::free)> memory(image.memory, &std::free);
-  write_atomically(path, {static_cast<const char*>(image.memory), image.size});
+  check(nc_close_memio(id, &image), "a file in memory");
+  return {{image.memory, &std::free}, image.size};
 }
 
 NetcdfStream::NetcdfStream(const std::string& path) {
@@ -394,6 +471,11 @@ void NetcdfStream::close() {
 
 NetcdfInput::NetcdfInput(const std::string& path) {
   check(nc_open(path.c_str(), NC_NOWRITE, &id_), path);
+}
+
+NetcdfInput::NetcdfInput(const NetcdfBytes& bytes) {
+  // The library only reads them: NC_NOWRITE.
+  check(nc_open_mem("image", NC_NOWRITE, bytes.size, bytes.memory.get(), &id_), "a file in memory");
 }
 
 NetcdfInput::~NetcdfInput() {

@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace headlab {
@@ -34,6 +37,10 @@ class NetcdfGroup {
     std::vector<std::size_t> start;
     std::vector<std::size_t> count;
   };
+
+  using Values =
+      std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::string>>;
+  using Attribute = std::variant<double, std::int64_t, std::string>;
 
   NetcdfGroup() = default;
 
@@ -70,8 +77,17 @@ class NetcdfGroup {
   bool has_variable(const std::string& name) const;
   /// Names of all variables.
   std::vector<std::string> variables() const;
+  /// Names of all groups in this one.
+  std::vector<std::string> groups() const;
   /// Lengths of the dimensions of a variable.
   std::vector<std::size_t> shape(const std::string& name) const;
+  /// Names of the dimensions of a variable.
+  std::vector<std::string> dimensions(const std::string& name) const;
+  /// All values of a variable: whole numbers, texts or doubles.
+  Values values(const std::string& name) const;
+  /// Attributes of a variable, or of the group where `name` is empty, in their order. One of
+  /// several numbers is left out.
+  std::vector<std::pair<std::string, Attribute>> attributes(const std::string& name = {}) const;
   bool has_attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;
   std::int64_t integer_attribute(const std::string& name) const;
@@ -97,6 +113,12 @@ class NetcdfGroup {
   Puts* puts_ = nullptr;  ///< of the new file, nullptr in one that is read
 };
 
+/// The bytes of a file.
+struct NetcdfBytes {
+  std::unique_ptr<void, void (*)(void*)> memory;
+  std::size_t size;
+};
+
 /// A new file, put together in memory and then written in one go: the HDF5 library below crashes
 /// where a disk fills up under it, and its locks fail on network file systems.
 class NetcdfImage {
@@ -109,6 +131,8 @@ class NetcdfImage {
   NetcdfGroup root() { return NetcdfGroup(id_, &puts_); }
   /// Closes the image and writes it to `path`, whole or not at all; throws RunFailed.
   void save(const std::string& path);
+  /// Closes the image and gives its bytes away.
+  NetcdfBytes bytes();
 
  private:
   int id_ = -1;
@@ -147,6 +171,8 @@ class NetcdfStream {
 class NetcdfInput {
  public:
   explicit NetcdfInput(const std::string& path);
+  /// The bytes of a file, which must outlive the input.
+  explicit NetcdfInput(const NetcdfBytes& bytes);
   ~NetcdfInput();
   NetcdfInput(const NetcdfInput&) = delete;
   NetcdfInput& operator=(const NetcdfInput&) = delete;

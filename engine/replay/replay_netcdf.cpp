@@ -92,21 +92,25 @@ void write_estimates(const NetcdfGroup& root, const Replay& replay) {
 
 }  // namespace
 
+void put_replay(const NetcdfGroup& root, const Scenario& scenario, std::size_t condition,
+                const Replay& replay, const Provenance& program) {
+  const Plan& plan = replay.plan;
+  write_attributes(root, scenario, condition, replay, program);
+  root.define_dimension("point", static_cast<std::size_t>(plan.n));
+  root.define_dimension("coordinate", static_cast<std::size_t>(plan.d));
+  root.define_dimension("query", replay.queries.size());
+  root.define_dimension("head", static_cast<std::size_t>(plan.heads));
+  root.define_dimension("dim", static_cast<std::size_t>(plan.k));
+  write_training_set(root, replay.training_set);
+  write_heads(root, plan);
+  write_estimates(root, replay);
+}
+
 void write_replay(const std::string& path, const Scenario& scenario, std::size_t condition,
                   const Replay& replay, const Provenance& program) {
   try {
     NetcdfImage image;
-    const NetcdfGroup root = image.root();
-    const Plan& plan = replay.plan;
-    write_attributes(root, scenario, condition, replay, program);
-    root.define_dimension("point", static_cast<std::size_t>(plan.n));
-    root.define_dimension("coordinate", static_cast<std::size_t>(plan.d));
-    root.define_dimension("query", replay.queries.size());
-    root.define_dimension("head", static_cast<std::size_t>(plan.heads));
-    root.define_dimension("dim", static_cast<std::size_t>(plan.k));
-    write_training_set(root, replay.training_set);
-    write_heads(root, plan);
-    write_estimates(root, replay);
+    put_replay(image.root(), scenario, condition, replay, program);
     image.save(path);
   } catch (const NetcdfError& error) {
     throw RunFailed(path + ": cannot be written (" + error.what() + ")");

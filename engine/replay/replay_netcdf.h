@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replay.h"
 #include "engine/scenario/scenario.h"
@@ -15,5 +16,9 @@ namespace headlab {
 /// not at all; throws RunFailed with one line.
 void write_replay(const std::string& path, const Scenario& scenario, std::size_t condition,
                   const Replay& replay, const Provenance& program);
+
+/// Puts the same into the root of a new file.
+void put_replay(const NetcdfGroup& root, const Scenario& scenario, std::size_t condition,
+                const Replay& replay, const Provenance& program);
 
 }  // namespace headlab

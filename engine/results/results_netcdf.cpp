@@ -216,21 +216,26 @@ std::string layout_group_name(std::size_t layout) {
   return "layout_" + std::to_string(layout);
 }
 
+void put_results(const NetcdfGroup& root, const Scenario& scenario, const RunResult& result,
+                 const std::vector<ConditionIndices>& indices, const Provenance& program,
+                 bool nodes) {
+  root.define_dimension("condition", result.conditions.size());
+  write_provenance(root, scenario, result, program);
+  if (result.precision) write_precision(root, *result.precision, result.outcome.complete);
+  if (!result.difference_to.empty()) root.put_attribute("difference_to", result.difference_to);
+  std::vector<const Condition*> conditions;
+  for (const ConditionResult& one : result.conditions) conditions.push_back(one.condition.get());
+  if (!nodes) root.put_attribute(no_nodes_attribute, std::int64_t{1});
+  write_conditions(root, result, indices, nodes);
+  write_swept(root, "condition", scenario.swept, conditions);
+}
+
 void write_results(const std::string& path, const Scenario& scenario, const RunResult& result,
                    const std::vector<ConditionIndices>& indices, const Provenance& program,
                    bool nodes) {
   try {
     NetcdfImage image;
-    const NetcdfGroup root = image.root();
-    root.define_dimension("condition", result.conditions.size());
-    write_provenance(root, scenario, result, program);
-    if (result.precision) write_precision(root, *result.precision, result.outcome.complete);
-    if (!result.difference_to.empty()) root.put_attribute("difference_to", result.difference_to);
-    std::vector<const Condition*> conditions;
-    for (const ConditionResult& one : result.conditions) conditions.push_back(one.condition.get());
-    if (!nodes) root.put_attribute(no_nodes_attribute, std::int64_t{1});
-    write_conditions(root, result, indices, nodes);
-    write_swept(root, "condition", scenario.swept, conditions);
+    put_results(image.root(), scenario, result, indices, program, nodes);
     image.save(path);
   } catch (const NetcdfError& error) {
     throw RunFailed(path + ": cannot be written (" + error.what() + ")");

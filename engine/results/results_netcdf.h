@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/results/index_value.h"
 #include "engine/results/result.h"
@@ -30,5 +31,10 @@ std::string layout_group_name(std::size_t layout);
 void write_results(const std::string& path, const Scenario& scenario, const RunResult& result,
                    const std::vector<ConditionIndices>& indices, const Provenance& program,
                    bool nodes = true);
+
+/// Puts the same into the root of a new file, which must be saved while `result` is there.
+void put_results(const NetcdfGroup& root, const Scenario& scenario, const RunResult& result,
+                 const std::vector<ConditionIndices>& indices, const Provenance& program,
+                 bool nodes = true);
 
 }  // namespace headlab

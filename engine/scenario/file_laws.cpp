@@ -41,6 +41,63 @@ std::vector<Rows> rows_of(const Matrices& matrices) {
   return all;
 }
 
+void require_finite(const DataArray& array) {
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    if (std::isfinite(array[i])) continue;
+    std::string place;
+    std::size_t rest = i;
+    for (std::size_t axis = array.shape.size(); axis-- > 0; rest /= array.shape[axis]) {
+      place = "[" + std::to_string(rest % array.shape[axis]) + "]" + place;
+    }
+    throw InvalidInput("element " + place + " is not finite");
+  }
+}
+
+std::string shape_text(const DataArray& array) {
+  std::string text;
+  for (const std::size_t length : array.shape) {
+    text += (text.empty() ? "" : " x ") + std::to_string(length);
+  }
+  return text;
+}
+
+/// An array of rows, or of one column.
+DataTable table_of(const DataArray& array) {
+  if (array.shape.empty() || array.shape.size() > 2 || array.size() == 0) {
+    throw InvalidInput("has shape " + shape_text(array) + ", needs rows x columns");
+  }
+  require_finite(array);
+  DataTable table{.rows = array.shape[0], .columns = array.shape.size() == 1 ? 1 : array.shape[1]};
+  if (array.single) {
+    table.single.assign(array.single, array.single + array.size());
+  } else {
+    table.exact.assign(array.exact, array.exact + array.size());
+  }
+  return table;
+}
+
+/// The matrices of an array H x d x k.
+std::vector<Rows> matrices_of(const DataArray& array, std::optional<int> layer, bool query_key) {
+  if (array.shape.size() != 3 || array.size() == 0) {
+    throw InvalidInput("has shape " + shape_text(array) + ", needs H x d x k");
+  }
+  if (query_key) {
+    throw InvalidInput("has no w_q and w_k - leave out query_key, or import the heads to a file");
+  }
+  if (layer.value_or(0) != 0) {
+    throw InvalidInput("has one layer, of number 0 - leave out layer");
+  }
+  require_finite(array);
+  std::vector<Rows> all(array.shape[0], Rows(array.shape[1]));
+  std::size_t next = 0;
+  for (Rows& rows : all) {
+    for (auto& row : rows) {
+      for (std::size_t j = 0; j < array.shape[2]; ++j) row.push_back(array[next++]);
+    }
+  }
+  return all;
+}
+
 /// Orthonormal keys, and the queries that have the logits of w_q and w_k with them.
 void use_query_key(const HeadLayer& layer, const std::string& path, ExplicitSubspaces& law) {
   if (layer.w_q.empty()) {
@@ -201,9 +258,10 @@ FileRows design_rows(const FileDesign& design, DataTable table,
 DataTable& DataFiles::at(const std::string& path) {
   if (!table_ || table_path_ != path) {
     table_.reset();  // before the next is read
-    table_ = read_table(full(path));
+    const auto array = arrays_.find(path);
+    table_ = array != arrays_.end() ? table_of(array->second) : read_table(full(path));
     table_path_ = path;
-    table_paths_.insert(path);
+    if (array == arrays_.end()) table_paths_.insert(path);
   }
   return *table_;
 }
@@ -250,9 +308,13 @@ const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> 
   const auto key = std::tuple(path, layer, query_key);
   const auto found = heads_.find(key);
   if (found != heads_.end()) return found->second;
-  const HeadLayer read = read_head_layer(full(path), layer, query_key);
+  const auto array = arrays_.find(path);
+  HeadLayer read;
+  if (array == arrays_.end()) read = read_head_layer(full(path), layer, query_key);
   auto law = std::make_shared<ExplicitSubspaces>();
-  if (query_key) {
+  if (array != arrays_.end()) {
+    law->matrices = matrices_of(array->second, layer, query_key);
+  } else if (query_key) {
     use_query_key(read, full(path), *law);
   } else {
     law->matrices = rows_of(read.subspaces);
@@ -263,7 +325,9 @@ const SharedHeads& DataFiles::heads(const std::string& path, std::optional<int> 
 std::vector<std::string> DataFiles::paths() const {
   std::set<std::string> paths;
   for (const std::string& path : table_paths_) paths.insert(full(path));
-  for (const auto& [key, heads] : heads_) paths.insert(full(std::get<0>(key)));
+  for (const auto& [key, heads] : heads_) {
+    if (!arrays_.contains(std::get<0>(key))) paths.insert(full(std::get<0>(key)));
+  }
   return {paths.begin(), paths.end()};
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/files/table_file.h"
+#include "engine/scenario/data_arrays.h"
 #include "engine/scenario/law/subspaces/file.h"
 #include "kernels/law/design/file.h"
 #include "kernels/law/regression/file.h"
@@ -20,8 +21,9 @@ namespace headlab {
 /// Data files read so far: the conditions of a sweep share what they hold.
 class DataFiles {
  public:
-  /// Relative paths are relative to `directory`.
-  explicit DataFiles(std::string directory) : directory_(std::move(directory)) {}
+  /// Relative paths are relative to `directory`; a path among `arrays` is that array.
+  explicit DataFiles(std::string directory, DataArrays arrays = {})
+      : directory_(std::move(directory)), arrays_(std::move(arrays)) {}
 
   /// The table in a file, which a later call may take away. Throws InvalidInput as read_table().
   DataTable& at(const std::string& path);
@@ -40,13 +42,14 @@ class DataFiles {
   /// logits of W_K and W_Q. Throws InvalidInput as read_head_layer().
   const SharedHeads& heads(const std::string& path, std::optional<int> layer, bool query_key);
 
-  /// All that were read.
+  /// All files that were read.
   std::vector<std::string> paths() const;
 
  private:
   std::string full(const std::string& path) const;
 
   std::string directory_;
+  DataArrays arrays_;
   std::optional<DataTable> table_;  ///< read last
   std::string table_path_;
   std::set<std::string> table_paths_;

@@ -412,18 +412,9 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
   }
 }
 
-}  // namespace
-
-Value scenario_tree(const Scenario& scenario) {
-  Value root = parse_toml(scenario.text, scenario.file);
-  for (const std::string& argument : scenario.sets) apply(root, argument);
-  return root;
-}
-
-Scenario parse_scenario(const std::string& text, const std::string& source,
-                        const std::vector<std::string>& sets, const std::string& directory,
-                        const ReadHooks& hooks) {
-  Value root = parse_toml(text, source);
+/// Unrolls the sweep of a document with the text `text`.
+Scenario unrolled(Value root, const std::string& text, const std::string& source,
+                  const std::vector<std::string>& sets, DataFiles files, const ReadHooks& hooks) {
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
   const auto sweep = std::make_shared<const Sweep>(std::move(root));
@@ -431,7 +422,6 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
 
   Scenario scenario{
       .file = source, .text = text, .sets = sets, .swept = sweep->keys(), .conditions = {}};
-  DataFiles files(directory);
   std::vector<SharedStages> known_stages;
   scenario.conditions.reserve(sweep->size());
   for (std::size_t index = 0; index < sweep->size(); ++index) {
@@ -444,6 +434,27 @@ Scenario parse_scenario(const std::string& text, const std::string& source,
   }
   scenario.inputs = files.paths();
   return scenario;
+}
+
+}  // namespace
+
+Value scenario_tree(const Scenario& scenario) {
+  Value root = parse_toml(scenario.text, scenario.file);
+  for (const std::string& argument : scenario.sets) apply(root, argument);
+  return root;
+}
+
+Scenario parse_scenario(const std::string& text, const std::string& source,
+                        const std::vector<std::string>& sets, const std::string& directory,
+                        const ReadHooks& hooks) {
+  return unrolled(parse_toml(text, source), text, source, sets, DataFiles(directory), hooks);
+}
+
+Scenario read_scenario(Value document, const std::string& source,
+                       const std::vector<std::string>& sets, const std::string& directory,
+                       const DataArrays& arrays, const ReadHooks& hooks) {
+  const std::string text = to_toml_document(document);
+  return unrolled(std::move(document), text, source, sets, DataFiles(directory, arrays), hooks);
 }
 
 Scenario read_scenario(const std::string& file, const std::vector<std::string>& sets,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/scenario/condition.h"
+#include "engine/scenario/data_arrays.h"
 
 namespace headlab {
 
@@ -41,6 +42,12 @@ Scenario read_scenario(const std::string& file, const std::vector<std::string>& 
 Scenario parse_scenario(const std::string& text, const std::string& source,
                         const std::vector<std::string>& sets = {},
                         const std::string& directory = ".", const ReadHooks& hooks = {});
+
+/// The same for a document in memory, whose values may have no location. Paths among `arrays` mean
+/// these.
+Scenario read_scenario(Value document, const std::string& source,
+                       const std::vector<std::string>& sets, const std::string& directory,
+                       const DataArrays& arrays, const ReadHooks& hooks = {});
 
 /// The document that a scenario was read from, with its --set arguments applied.
 Value scenario_tree(const Scenario& scenario);

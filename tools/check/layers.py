@@ -43,6 +43,7 @@ tools/cli/commands
 tools/bench
 tools/example
 tools/fuzz
+tools/python
 """.split()
 FLOORS = ["kernels", "engine", "validation", "tools"]
 APART = {("kernels/cpu", "kernels/cuda"), ("kernels/cuda", "kernels/cpu")}  # neither knows the other

@@ -17,7 +17,7 @@ if(HEADLAB_HEADER_CHECKS)
   file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/engine/*.h
        ${PROJECT_SOURCE_DIR}/validation/*.h ${PROJECT_SOURCE_DIR}/tools/*.h)
-  list(FILTER headers EXCLUDE REGEX "-inl\\.h$")
+  list(FILTER headers EXCLUDE REGEX "-inl\\.h$|^tools/python/")
   set(header_sources)
   foreach(header IN LISTS headers)
     file(STRINGS ${PROJECT_SOURCE_DIR}/${header} once REGEX "^#pragma once$")
@@ -48,16 +48,16 @@ add_test(NAME header_checks_negative_control
           -x c++ /dev/null)
 
 # Debian's Python is the one that has Debian's xarray.
-find_program(HEADLAB_PYTHON python3 HINTS /usr/bin)
-mark_as_advanced(HEADLAB_PYTHON)
-if(NOT HEADLAB_PYTHON)
+find_program(HEADLAB_PYTHON3 python3 HINTS /usr/bin)
+mark_as_advanced(HEADLAB_PYTHON3)
+if(NOT HEADLAB_PYTHON3)
   message(FATAL_ERROR "python3 not found: apt-get install python3-xarray python3-netcdf4")
 endif()
 
 # The rooms have an order and modules no circle. Each kind of fault is planted in a tree of its own, and
 # has to be found.
 set(layers_script ${CMAKE_CURRENT_SOURCE_DIR}/check/layers.py)
-add_test(NAME layers COMMAND ${HEADLAB_PYTHON} ${layers_script} ${PROJECT_SOURCE_DIR})
+add_test(NAME layers COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${PROJECT_SOURCE_DIR})
 # headlab_planted_fault(NAME FOUND FILE TEXT [FILE TEXT...]): the check finds FOUND in a tree of the files.
 function(headlab_planted_fault name found)
   set(tree ${check_dir}/layers_${name})
@@ -65,7 +65,7 @@ function(headlab_planted_fault name found)
     list(POP_FRONT ARGN file text)
     file(CONFIGURE OUTPUT ${tree}/${file} CONTENT "${text}\n" @ONLY)
   endwhile()
-  add_test(NAME layers_finds_${name} COMMAND ${HEADLAB_PYTHON} ${layers_script} ${tree})
+  add_test(NAME layers_finds_${name} COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${tree})
   set_tests_properties(layers_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tools)
 endfunction()
 headlab_planted_fault(floor "kernels/wrong.h: includes engine/run/run.h, of a floor above"
@@ -80,9 +80,9 @@ headlab_planted_fault(helper "engine/run/a.h: includes engine/testing/b.h, a hel
 
 # Names that were replaced do not come back.
 set(names_script ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.py ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.txt)
-add_test(NAME retired_names COMMAND ${HEADLAB_PYTHON} ${names_script} ${PROJECT_SOURCE_DIR})
+add_test(NAME retired_names COMMAND ${HEADLAB_PYTHON3} ${names_script} ${PROJECT_SOURCE_DIR})
 file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct Study;  // \"Study\"\n" @ONLY)
-add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON} ${names_script} ${check_dir}/retired_names)
+add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
 set_tests_properties(retired_names_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "old.h:1: Study is Scenario now")
 set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tools)
 
@@ -100,20 +100,20 @@ add_test(NAME install_example
 
 # Result files open in what users read them with.
 add_test(NAME xarray
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/xarray_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/xarray_check.py $<TARGET_FILE:headlab>)
 add_test(NAME datasets
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/dataset_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/dataset_check.py $<TARGET_FILE:headlab>)
 add_test(NAME bench_programs
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
 add_test(NAME heads_of_checkpoints
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/heads_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/heads_check.py $<TARGET_FILE:headlab>)
 add_test(NAME heads_of_models
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/models_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/models_check.py $<TARGET_FILE:headlab>)
 # Reports are well-formed, and a browser shows all of their figures without asking for anything.
 add_test(NAME reports
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab>)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab>)
 add_test(NAME reports_in_browser
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab> --browser)
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab> --browser)
 set_tests_properties(
   xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser
   PROPERTIES SKIP_RETURN_CODE 77)
@@ -122,11 +122,11 @@ set_tests_properties(
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)
 list(TRANSFORM HEADLAB_TESTED_PAGES PREPEND ${PROJECT_SOURCE_DIR}/docs/ OUTPUT_VARIABLE pages)
 add_test(NAME doc_commands
-  COMMAND ${HEADLAB_PYTHON} ${pages_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR} ${pages})
+  COMMAND ${HEADLAB_PYTHON3} ${pages_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR} ${pages})
 # headlab_faulty_page(NAME FOUND TEXT): the check finds FOUND in a page of the text.
 function(headlab_faulty_page name found text)
   file(CONFIGURE OUTPUT ${check_dir}/pages/${name}.md CONTENT "${text}\n" @ONLY)
-  add_test(NAME doc_commands_finds_${name} COMMAND ${HEADLAB_PYTHON} ${pages_script} $<TARGET_FILE:headlab>
+  add_test(NAME doc_commands_finds_${name} COMMAND ${HEADLAB_PYTHON3} ${pages_script} $<TARGET_FILE:headlab>
            ${PROJECT_SOURCE_DIR} ${check_dir}/pages/${name}.md)
   set_tests_properties(doc_commands_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}")
 endfunction()

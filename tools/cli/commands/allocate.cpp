@@ -68,21 +68,6 @@ std::vector<BandwidthRule> rules_of(const std::string& text) {
   return rules;
 }
 
-/// Throws InvalidInput where a scenario sweeps what allocate does not choose by itself.
-void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
-  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
-  if (rule != BandwidthRule::fixed) {
-    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
-  }
-  for (const std::string& key : scenario.swept) {
-    if (std::ranges::find(chosen, key) != chosen.end()) continue;
-    throw InvalidInput(
-        scenario.file + ": sweep: varies " + key +
-        ", but allocate takes one value of it (allowed: " + listed(chosen) +
-        ", which it sets by itself) - give it one value, or map the settings with --map");
-  }
-}
-
 /// The command that gives the same bits again, on this backend and SIMD target; with `all` that of
 /// all that was asked.
 std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
@@ -101,48 +86,6 @@ std::string replay(const AllocateArguments& arguments, const AllocationStudy& st
 
 std::string setting_text(const AllocationStudy& study) {
   return "D " + std::to_string(study.budget) + ", n " + std::to_string(study.n);
-}
-
-std::string study_table(const AllocationStudy& study) {
-  const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);
-  std::vector<std::string> heads, dims, laws, widths, replicates, best;
-  std::vector<Estimate> errors;
-  for (const AllocationRow& row : study.rows) {
-    heads.push_back(std::to_string(row.heads));
-    dims.push_back(std::to_string(row.k));
-    laws.push_back(row.subspaces);
-    widths.push_back(short_number(kernel_width(row.kernel)));
-    errors.push_back(row.mse);
-    replicates.push_back(std::to_string(row.replicates));
-    best.push_back(row.in_best_set ? "yes" : "no");
-  }
-  if (study.advised) best[*study.advised] += ", advised";
-  Columns columns;
-  columns.add_key("H", heads, true);
-  columns.add_key("d_k", dims, true);
-  columns.add("heads", laws);
-  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
-  columns.add_figures("MSE", errors);
-  columns.add("replicates", replicates, true);
-  columns.add("may be best", best);
-  const std::string kernel =
-      std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
-  std::string text =
-      setting_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
-      std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
-      study.machine.backend + (study.machine.simd == "none" ? "" : "/" + study.machine.simd) +
-      "\n\n" + columns.text("  ") + "\n" +
-      wrapped(advice_text(study) + "\n" + advice_limits(study) + "\n", output_width());
-  if (study.tuning.settings > 0) {
-    text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
-            std::to_string(study.tuning.replicates) + " replicates each";
-    if (study.tuning.at_boundary > 0) {
-      text += "; " + std::to_string(study.tuning.at_boundary) +
-              " allocations are best at the end of the range searched";
-    }
-    text += "\n";
-  }
-  return text;
 }
 
 /// The best number of heads over the budgets, at each n.
@@ -213,7 +156,7 @@ std::string table(const std::string& name, const Allocations& all,
   std::string text = one_line(name) + "\n";
   for (const ReplayedAllocation& one : all.studies) {
     if (!is_reached(one.study)) continue;
-    text += study_table(one.study) + "again: " + one.replay + "\n\n";
+    text += allocation_table(one.study) + "again: " + one.replay + "\n\n";
   }
   for (const GrowthStudy& growth : all.growths) text += growth_table(growth);
   text += head_growth_table(heads);
@@ -222,6 +165,62 @@ std::string table(const std::string& name, const Allocations& all,
 }
 
 }  // namespace
+
+void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
+  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
+  if (rule != BandwidthRule::fixed) {
+    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  }
+  for (const std::string& key : scenario.swept) {
+    if (std::ranges::find(chosen, key) != chosen.end()) continue;
+    throw InvalidInput(
+        scenario.file + ": sweep: varies " + key +
+        ", but allocate takes one value of it (allowed: " + listed(chosen) +
+        ", which it sets by itself) - give it one value, or map the settings with --map");
+  }
+}
+
+std::string allocation_table(const AllocationStudy& study) {
+  const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);
+  std::vector<std::string> heads, dims, laws, widths, replicates, best;
+  std::vector<Estimate> errors;
+  for (const AllocationRow& row : study.rows) {
+    heads.push_back(std::to_string(row.heads));
+    dims.push_back(std::to_string(row.k));
+    laws.push_back(row.subspaces);
+    widths.push_back(short_number(kernel_width(row.kernel)));
+    errors.push_back(row.mse);
+    replicates.push_back(std::to_string(row.replicates));
+    best.push_back(row.in_best_set ? "yes" : "no");
+  }
+  if (study.advised) best[*study.advised] += ", advised";
+  Columns columns;
+  columns.add_key("H", heads, true);
+  columns.add_key("d_k", dims, true);
+  columns.add("heads", laws);
+  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
+  columns.add_figures("MSE", errors);
+  columns.add("replicates", replicates, true);
+  columns.add("may be best", best);
+  const std::string kernel =
+      std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
+  std::string text =
+      setting_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
+      std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
+      study.machine.backend + (study.machine.simd == "none" ? "" : "/" + study.machine.simd) +
+      "\n\n" + columns.text("  ") + "\n" +
+      wrapped(advice_text(study) + "\n" + advice_limits(study) + "\n", output_width());
+  if (study.tuning.settings > 0) {
+    text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
+            std::to_string(study.tuning.replicates) + " replicates each";
+    if (study.tuning.at_boundary > 0) {
+      text += "; " + std::to_string(study.tuning.at_boundary) +
+              " allocations are best at the end of the range searched";
+    }
+    text += "\n";
+  }
+  return text;
+}
 
 ExitCode command_allocate(const AllocateArguments& arguments) {
   Session session = session_of(arguments.run);

@@ -208,6 +208,8 @@ std::string bits_text(const ResultsDifference& difference) {
          std::to_string(difference.counts.compared) + "\n";
 }
 
+}  // namespace
+
 std::string difference_text(const ResultsDifference& difference, const StoredResults& a,
                             const StoredResults& b) {
   std::string text = "A  " + one_line(a.path()) + (a.complete() ? "" : " (not complete)") +
@@ -236,7 +238,10 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
   return text + wrapped(notes, output_width(), 2);
 }
 
-}  // namespace
+std::string difference_json(const ResultsDifference& difference, const StoredResults& a,
+                            const StoredResults& b) {
+  return json_text(DifferenceRecord{difference, a.path(), b.path()}, 2);
+}
 
 ExitCode command_diff(const DiffArguments& arguments) {
   if (arguments.a.empty() || arguments.b.empty()) {
@@ -249,7 +254,7 @@ ExitCode command_diff(const DiffArguments& arguments) {
   }
   const ResultsDifference difference = difference_of(a, b);
   std::string json;
-  if (arguments.json) json = json_text(DifferenceRecord{difference, a.path(), b.path()}, 2);
+  if (arguments.json) json = difference_json(difference, a, b);
   std::cout << (json_to_standard_output ? json : shown(difference_text(difference, a, b)));
   finish_standard_output();
   if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);

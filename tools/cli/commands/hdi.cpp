@@ -86,7 +86,24 @@ bool has_equal_heads(const HeadDiversity& diversity) {
   });
 }
 
-std::string table(const HeadDiversity& diversity, const std::string& file) {
+/// Takes the groups of --kv-heads for those that the file does not name.
+void use_groups(HeadFile& file, const std::string& path, const std::string& text) {
+  const auto heads = static_cast<std::uint64_t>(file.heads());
+  const auto groups = static_cast<int>(parse_whole_number("--kv-heads", text, 1, heads));
+  if (file.heads() % groups != 0) {
+    throw InvalidInput("--kv-heads: " + std::to_string(groups) + " does not divide the " +
+                       std::to_string(heads) + " heads into groups");
+  }
+  if (file.kv_heads > 0 && file.kv_heads != groups) {
+    throw InvalidInput("--kv-heads: " + std::to_string(groups) + ", but " + path + " has " +
+                       std::to_string(file.kv_heads) + " - leave out --kv-heads");
+  }
+  file.kv_heads = groups;
+}
+
+}  // namespace
+
+std::string diversity_text(const HeadDiversity& diversity, const std::string& file) {
   std::string text = file + "\n" + std::to_string(diversity.layers.size()) +
                      (diversity.layers.size() == 1 ? " layer" : " layers") + ", H " +
                      std::to_string(diversity.heads) + ", d " + std::to_string(diversity.d) +
@@ -107,23 +124,6 @@ std::string table(const HeadDiversity& diversity, const std::string& file) {
   if (diversity.rotary) text += "qk is undefined: positions are rotary\n";
   return text + absent_text(diversity);
 }
-
-/// Takes the groups of --kv-heads for those that the file does not name.
-void use_groups(HeadFile& file, const std::string& path, const std::string& text) {
-  const auto heads = static_cast<std::uint64_t>(file.heads());
-  const auto groups = static_cast<int>(parse_whole_number("--kv-heads", text, 1, heads));
-  if (file.heads() % groups != 0) {
-    throw InvalidInput("--kv-heads: " + std::to_string(groups) + " does not divide the " +
-                       std::to_string(heads) + " heads into groups");
-  }
-  if (file.kv_heads > 0 && file.kv_heads != groups) {
-    throw InvalidInput("--kv-heads: " + std::to_string(groups) + ", but " + path + " has " +
-                       std::to_string(file.kv_heads) + " - leave out --kv-heads");
-  }
-  file.kv_heads = groups;
-}
-
-}  // namespace
 
 ExitCode command_hdi(const HdiArguments& arguments) {
   const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
@@ -154,7 +154,7 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   // Files first: they are there whatever reads the output.
   write_files(files, false);
   std::cout << (json_to_standard_output ? json
-                                        : wrapped(shown(table(diversity, arguments.file) +
+                                        : wrapped(shown(diversity_text(diversity, arguments.file) +
                                                         redundancy_text(diversity, alike)),
                                                   output_width(), 2));
   finish_standard_output();

@@ -24,46 +24,6 @@ namespace {
 
 constexpr std::uint64_t max_heads = 1024, max_layer = 4095;
 
-/// The family and its counts: from --config or the config.json next to the checkpoint, or from
-/// --arch and --heads.
-ModelConfig config_of(const ImportHeadsArguments& arguments) {
-  const bool by_type = arguments.architecture == "auto";
-  const Architecture* named = by_type ? nullptr : &find_architecture(arguments.architecture);
-  const bool counted = arguments.heads || arguments.kv_heads;
-  if (arguments.config && counted) {
-    throw InvalidInput("import-heads: --config has the number of heads - leave out " +
-                       std::string(arguments.heads ? "--heads" : "--kv-heads"));
-  }
-  const std::string config =
-      arguments.config.value_or(counted ? std::string() : config_next_to(arguments.checkpoint));
-  if (!config.empty()) return read_model_config(config, named);
-  const std::string beside = counted ? config_next_to(arguments.checkpoint) : "";
-  if (by_type && !beside.empty()) {
-    const std::string option = arguments.heads ? "--heads" : "--kv-heads";
-    throw InvalidInput("import-heads: " + option + " takes the place of " + one_line(beside) +
-                       " - leave out " + option + ", or write --arch and --heads");
-  }
-  if (by_type) {
-    throw InvalidInput(
-        "import-heads: the architecture is unknown - give --config config.json, or --arch and "
-        "--heads (allowed: --arch " +
-        listed(architecture_names()) + ")");
-  }
-  if (!arguments.heads) {
-    throw InvalidInput("import-heads: the number of heads is missing - give --config or --heads");
-  }
-  const auto count = [](const char* option, const std::string& text) {
-    return static_cast<int>(parse_whole_number(option, text, 1, max_heads));
-  };
-  const int heads = count("--heads", *arguments.heads);
-  return {
-      .architecture = named,
-      .counts = {.heads = heads,
-                 .kv_heads = arguments.kv_heads ? count("--kv-heads", *arguments.kv_heads) : heads,
-                 .layers = {},
-                 .head_dim = {}}};
-}
-
 std::optional<int> layer_of(const std::string& text) {
   if (text == "all") return {};
   return static_cast<int>(parse_whole_number("--layer", text, 0, max_layer));
@@ -119,6 +79,44 @@ std::string table(const HeadFile& file) {
 
 }  // namespace
 
+ModelConfig model_config_of(const ImportHeadsArguments& arguments) {
+  const bool by_type = arguments.architecture == "auto";
+  const Architecture* named = by_type ? nullptr : &find_architecture(arguments.architecture);
+  const bool counted = arguments.heads || arguments.kv_heads;
+  if (arguments.config && counted) {
+    throw InvalidInput("import-heads: --config has the number of heads - leave out " +
+                       std::string(arguments.heads ? "--heads" : "--kv-heads"));
+  }
+  const std::string config =
+      arguments.config.value_or(counted ? std::string() : config_next_to(arguments.checkpoint));
+  if (!config.empty()) return read_model_config(config, named);
+  const std::string beside = counted ? config_next_to(arguments.checkpoint) : "";
+  if (by_type && !beside.empty()) {
+    const std::string option = arguments.heads ? "--heads" : "--kv-heads";
+    throw InvalidInput("import-heads: " + option + " takes the place of " + one_line(beside) +
+                       " - leave out " + option + ", or write --arch and --heads");
+  }
+  if (by_type) {
+    throw InvalidInput(
+        "import-heads: the architecture is unknown - give --config config.json, or --arch and "
+        "--heads (allowed: --arch " +
+        listed(architecture_names()) + ")");
+  }
+  if (!arguments.heads) {
+    throw InvalidInput("import-heads: the number of heads is missing - give --config or --heads");
+  }
+  const auto count = [](const char* option, const std::string& text) {
+    return static_cast<int>(parse_whole_number(option, text, 1, max_heads));
+  };
+  const int heads = count("--heads", *arguments.heads);
+  return {
+      .architecture = named,
+      .counts = {.heads = heads,
+                 .kv_heads = arguments.kv_heads ? count("--kv-heads", *arguments.kv_heads) : heads,
+                 .layers = {},
+                 .head_dim = {}}};
+}
+
 ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   const int threads = thread_count(parse_threads(arguments.threads));
   if (arguments.checkpoint.empty()) {
@@ -141,7 +139,7 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   require_writable("--out", *arguments.out);
   // What is not a checkpoint is said before what is not known of it.
   const ModelCheckpoint readable(arguments.checkpoint);
-  const ModelConfig config = config_of(arguments);
+  const ModelConfig config = model_config_of(arguments);
   import.architecture = config.architecture;
   import.counts = config.counts;
   import.stop = stop_requested;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/results_folder.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/provenance.h"
+#include "engine/files/words.h"
+#include "engine/results/results_id.h"
+#include "engine/results/results_netcdf.h"
+#include "engine/results/summary_json.h"
+#include "tools/cli/progress.h"
+
+namespace headlab::tools {
+namespace {
+
+constexpr const char* result_files[] = {"results.nc", "summary.json"};
+
+bool is_there(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path, none);
+}
+
+/// Whether the summary at `path` says that its run is not complete.
+bool is_of_unfinished_run(const std::string& path) {
+  // The key is among the first, and a summary may be large.
+  std::string text(std::size_t{1} << 16, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text.find("\"complete\": false") != std::string::npos;
+}
+
+/// --resume replaces only what it continues. The summary of an unfinished run is no loss: a crash
+/// may leave it alone, before the first results.nc.
+void refuse_what_no_run_resumes(const OutputFolder& folder, const std::string& directory) {
+  std::string found = data_set_in(directory);
+  const std::string summary = folder.file("summary.json");
+  if (found.empty() && is_there(summary) && !is_of_unfinished_run(summary)) found = "summary.json";
+  if (found.empty()) return;
+  throw InvalidInput("--resume: " + one_line(folder.file(found)) +
+                     ": is there, but no results.nc to resume from - choose another folder, or "
+                     "write --overwrite instead to replace it");
+}
+
+/// Throws InvalidInput where differences are asked for twice, or without the nodes they need.
+void require_differences_possible(const RunArguments& arguments, bool nodes) {
+  if (!arguments.against && !arguments.difference) return;
+  if (arguments.against && arguments.difference) {
+    throw InvalidInput("--against: not with --difference - leave one of them out");
+  }
+  if (!nodes) {
+    throw InvalidInput(std::string(arguments.against ? "--against" : "--difference") +
+                       ": needs the nodes that --nodes none leaves out - leave one of them out");
+  }
+}
+
+}  // namespace
+
+bool keeps_nodes(const RunArguments& arguments) {
+  if (arguments.nodes != "all" && arguments.nodes != "none") {
+    throw InvalidInput("--nodes: \"" + one_line(arguments.nodes) + "\" is unknown" +
+                       suggestion(arguments.nodes, {"all", "none"}));
+  }
+  if (arguments.nodes == "all") return true;
+  if (!arguments.out) throw InvalidInput("--nodes: needs --out DIR, the folder with the results");
+  if (arguments.resume) {
+    throw InvalidInput(
+        "--nodes none: leaves out the nodes that --resume continues from - leave one of them out");
+  }
+  return false;
+}
+
+void require_run_arguments(const RunArguments& arguments) {
+  require_differences_possible(arguments, keeps_nodes(arguments));
+  if (arguments.resume && arguments.overwrite) {
+    throw InvalidInput(
+        "--overwrite: not with --resume, which continues the results in --out - leave one of "
+        "them out");
+  }
+  require_out(arguments.overwrite, arguments.out);
+  if (!arguments.out && (arguments.resume || arguments.checkpoint)) {
+    throw InvalidInput(std::string(arguments.resume ? "--resume" : "--checkpoint") +
+                       ": needs --out DIR, the folder with the results");
+  }
+}
+
+void require_no_results_among_inputs(const OutputFolder& folder, const Scenario& scenario) {
+  for (const char* name : result_files) {
+    require_no_input("--out", folder.file(name), scenario.inputs);
+  }
+}
+
+void claim_results(OutputFolder& folder, const std::string& path, const Scenario& scenario,
+                   bool resume, bool overwrite) {
+  require_no_results_among_inputs(folder, scenario);
+  const std::vector<std::string> results(std::begin(result_files), std::end(result_files));
+  folder.claim(results);
+  if (resume || overwrite) return;
+  folder.require_none_of(results, resume_or_overwrite);
+  folder.require_none_of({data_set_in(path)}, resume_or_overwrite);
+}
+
+std::optional<Checkpoint> begun_in(const OutputFolder& folder, const RunArguments& arguments,
+                                   const Scenario& scenario,
+                                   const std::function<void(const std::string&, bool)>& say) {
+  const std::string path = folder.file("results.nc");
+  if (!is_there(path)) {
+    refuse_what_no_run_resumes(folder, *arguments.out);
+    say("nothing to resume in " + path + ": starts from zero", false);
+    return std::nullopt;
+  }
+  if (!std::filesystem::is_regular_file(path)) {
+    throw InvalidInput("--resume: " + path + ": is not a regular file - choose another folder");
+  }
+  Checkpoint begun = read_checkpoint(path, scenario, provenance());
+  const std::string summary = folder.file("summary.json");
+  if (results_id_of_summary(summary) != results_id_of_netcdf(path)) {
+    say(summary +
+            (is_there(summary) ? " is of another state of the run than " + path + " (results_id): "
+                               : " is missing next to " + path + ": ") +
+            "resumes from " + path + " and writes both",
+        true);
+  }
+  std::uint64_t asked = 0;
+  for (const Condition& condition : scenario.conditions) asked += condition.replicates;
+  say("resumes from " + std::to_string(begun.replicates()) +
+          (arguments.until ? "" : " of " + std::to_string(asked)) + " replicates in " + path,
+      false);
+  return begun;
+}
+
+std::function<void(const TextSink&)> summary_writer(const Scenario& scenario,
+                                                    const RunResult& result,
+                                                    const RunReport& report) {
+  return [&](const TextSink& out) {
+    write_summary_json(out, scenario, result, report.indices, provenance(), report.theory);
+  };
+}
+
+void write_results_folder(const OutputFolder& folder, const Scenario& scenario,
+                          const RunResult& result, const RunReport& report, bool nodes) {
+  const auto write_summary = [&] {
+    write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
+  };
+  const bool replaces =
+      is_there(folder.file("results.nc")) || is_there(folder.file("summary.json"));
+  if (!replaces) write_summary();
+  write_results(folder.file("results.nc"), scenario, result, report.indices, provenance(), nodes);
+  if (replaces) write_summary();
+}
+
+std::string kept_text(const Scenario& scenario, const RunResult& result) {
+  if (result.conditions.empty()) return "nothing";
+  std::vector<std::size_t> stopped;
+  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
+    const std::uint64_t replicates = result.conditions[i].estimates.replicates;
+    if (replicates > 0 && replicates < result.conditions[i].condition->replicates) {
+      stopped.push_back(i);
+    }
+  }
+  if (stopped.empty()) stopped = {result.conditions.size() - 1};
+  const ConditionResult& first = result.conditions[stopped.front()];
+  std::string text = std::to_string(first.estimates.replicates) + " of " +
+                     std::to_string(first.condition->replicates) + " replicates";
+  if (scenario.conditions.size() > 1) {
+    text += " of " + conditions_text(stopped.front(), stopped.back(), stopped.size()) + " of " +
+            std::to_string(scenario.conditions.size());
+  }
+  return text;
+}
+
+}  // namespace headlab::tools

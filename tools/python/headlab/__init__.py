@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""headlab: multi-head attention as an ensemble of Nadaraya-Watson regressions, simulated.
+
+::
+
+    import headlab as hl
+
+    r = hl.run("scenarios/quickstart.toml")
+    print(r)                      # the table of the program
+    r["mse"], r["mse_mcse"]       # arrays over conditions
+    r.dataset                     # xarray.Dataset
+    r.plot.components()           # matplotlib Axes
+
+docs/python.md is the guide; ``help(hl.run)`` says the rest.
+"""
+
+from . import heads, plot
+from ._dataset import TrainingSets, dataset
+from ._engine import build as _build
+from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, StoppedError
+from ._run import Difference, Result, iter_run, open, run
+from ._scenario import Scenario, scenario, sweep
+from ._studies import (
+    Allocation,
+    Comparison,
+    Diversity,
+    Replay,
+    Theory,
+    Verdict,
+    Verdicts,
+    allocate,
+    diff,
+    hdi,
+    replay,
+    report,
+    theory,
+    validate,
+)
+from .heads import Heads
+
+__version__: str = _build()["version"]
+
+__all__ = [
+    "Allocation",
+    "Comparison",
+    "Difference",
+    "Diversity",
+    "HeadlabError",
+    "HeadlabWarning",
+    "Heads",
+    "Replay",
+    "Result",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "StoppedError",
+    "Theory",
+    "TrainingSets",
+    "Verdict",
+    "Verdicts",
+    "allocate",
+    "dataset",
+    "diff",
+    "hdi",
+    "heads",
+    "iter_run",
+    "open",
+    "plot",
+    "replay",
+    "report",
+    "run",
+    "scenario",
+    "sweep",
+    "theory",
+    "validate",
+]

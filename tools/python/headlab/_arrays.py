@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of any library as NumPy arrays on the host, in the memory they have where possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._errors import ScenarioError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_HOST = (1, 3)  # DLPack's CPU and pinned memory
+_PLAIN = (str, bytes, bool, int, float, list, tuple, dict, type(None))
+
+
+def is_array(value: Any) -> bool:
+    """True for arrays and numbers of NumPy, PyTorch, JAX and others that speak DLPack."""
+    return not isinstance(value, _PLAIN) and (
+        hasattr(value, "__dlpack__") or hasattr(value, "__array__")
+    )
+
+
+def host_array(value: Any, key: str) -> NDArray[Any]:
+    """The numbers of an array; ScenarioError, naming `key`, for those on a device or not real."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray):
+        device = getattr(value, "__dlpack_device__", None)
+        if device is not None and int(device()[0]) not in _HOST:
+            where = getattr(value, "device", "a device")
+            raise ScenarioError(f"{key}: is an array on {where} - copy it to the host, as .cpu() does")
+        if hasattr(value, "detach"):
+            value = value.detach()
+        try:
+            value = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
+        except Exception as error:
+            raise ScenarioError(f"{key}: is an array that cannot be read ({error})") from None
+    if value.dtype.kind == "f":
+        wanted: type[Any] = np.float32 if value.dtype.itemsize <= 4 else np.float64
+    elif value.dtype.kind in "iu":
+        if value.dtype == np.uint64 and value.size and value.max() > np.iinfo(np.int64).max:
+            raise ScenarioError(f"{key}: has a whole number beyond 64 bits")
+        wanted = np.int64
+    elif value.dtype.kind == "b":
+        wanted = np.bool_
+    else:
+        raise ScenarioError(f"{key}: is an array of {value.dtype}, needs real numbers")
+    array: NDArray[Any] = np.ascontiguousarray(value, dtype=wanted)
+    return array.reshape(value.shape)  # ascontiguousarray makes a number a vector
+
+
+def as_rows(value: Any, key: str) -> NDArray[np.floating[Any]]:
+    """The same as float32 or float64, whole numbers as float64."""
+    import numpy as np
+
+    array = host_array(value, key)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)

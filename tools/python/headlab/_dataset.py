@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training sets of a scenario as arrays: ``hl.dataset``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _engine
+from ._errors import ScenarioError, translated
+from ._jobs import Progress, wait
+from ._run import whole
+from ._scenario import ScenarioLike, Sets, Source
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Arrays = dict[str, "NDArray[Any]"]
+
+
+class TrainingSets(Mapping[str, "NDArray[Any]"]):
+    """Training sets of one condition: the draws of the run, to the bit.
+
+    ``t["X"]`` [replicate, n, d] float32, ``t["Y"]`` [replicate, n], ``t["m"]`` the regression
+    function, ``t["noise_sd"]``, ``t["projections"]`` [head, d, k], ``t["queries"]``, ``t["truth"]``,
+    and where asked for ``t["head_estimates"]`` [replicate, query, head] and
+    ``t["attention_weights"]`` [replicate, query, head, n]. All are drawn at the first use;
+    ``t.batches(64)`` draws a part at a time, for any number of replicates.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        replicates: int,
+        condition: int | None,
+        options: tuple[bool, bool],
+        threads: int | None,
+        progress: Progress,
+    ) -> None:
+        self._threads = threads
+        with translated():
+            job = _engine.dataset(source.engine, *options, whole(threads))
+        self._planned: _engine.PlannedDataset = wait(job, progress)
+        count = self._planned.conditions
+        if condition is None and count > 1:
+            raise ScenarioError(f"condition: is missing, the scenario has {count} (from 0)")
+        self.condition = condition or 0
+        if not 0 <= self.condition < count:
+            raise ScenarioError(f"condition: is {condition} (allowed: 0 to {count - 1})")
+        #: Number of training sets.
+        self.replicates = replicates
+        self._drawn: Arrays | None = None
+
+    def draw(self, first: int, count: int, *, threads: int | None = None) -> Arrays:
+        """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own."""
+        if first < 0 or count < 1:
+            raise ScenarioError("draw: needs first >= 0 and count >= 1")
+        with translated():
+            job = _engine.draw(
+                self._planned, self.condition, first, count, whole(threads or self._threads)
+            )
+        return {name: array for name, (_, array, _) in wait(job).items()}
+
+    def batches(self, size: int) -> Iterator[Arrays]:
+        """All training sets, `size` at a time."""
+        for first in range(0, self.replicates, size):
+            yield self.draw(first, min(size, self.replicates - first))
+
+    def _all(self) -> Arrays:
+        if self._drawn is None:
+            self._drawn = self.draw(0, self.replicates)
+        return self._drawn
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def torch(self, batch: int = 64) -> Any:
+        """A ``torch.utils.data.IterableDataset`` of dicts of tensors, `batch` training sets each.
+
+        Tensors use the memory that was drawn into, without a copy. Workers of a DataLoader share
+        the batches among them. For ``DataLoader(..., batch_size=None)``.
+        """
+        try:
+            from torch import from_numpy
+            from torch.utils.data import IterableDataset, get_worker_info
+        except ImportError:
+            raise ImportError("needs PyTorch - pip install torch") from None
+        sets = self
+        if batch < 1:
+            raise ScenarioError("batch: needs 1 or more")
+
+        class Batches(IterableDataset):  # type: ignore[misc,unused-ignore]
+            def __iter__(self) -> Iterator[dict[str, Any]]:
+                worker = get_worker_info()
+                number, count = (worker.id, worker.num_workers) if worker else (0, 1)
+                for first in range(number * batch, sets.replicates, count * batch):
+                    threads = 1 if worker else None
+                    drawn = sets.draw(first, min(batch, sets.replicates - first), threads=threads)
+                    yield {name: from_numpy(array) for name, array in drawn.items()}
+
+            def __len__(self) -> int:
+                return -(-sets.replicates // batch)
+
+        return Batches()
+
+
+def dataset(
+    scenario: ScenarioLike,
+    replicates: int | float,
+    set: Sets = None,
+    *,
+    condition: int | None = None,
+    seed: int | None = None,
+    estimates: bool = False,
+    weights: bool = False,
+    threads: int | None = None,
+    progress: Progress = False,
+) -> TrainingSets:
+    """Training sets of a condition of a scenario, as NumPy arrays or for PyTorch.
+
+    The draws are those of ``hl.run`` and ``headlab dataset`` to the bit. `estimates` adds the heads'
+    estimates, `weights` the attention weights.
+
+    >>> import headlab as hl
+    >>> t = hl.dataset("scenarios/quickstart.toml", 8, condition=0)
+    >>> t["X"].shape, str(t["X"].dtype)
+    ((8, 500, 4), 'float32')
+    """
+    source = Source(scenario, set)
+    count = int(replicates)
+    if count != replicates or not 0 < count < 2**40:
+        raise ScenarioError(f"replicates: is {replicates} (allowed: whole numbers from 1 to 2^40)")
+    extra = [f"run.replicates={count}", *([] if seed is None else [f"run.seed={seed}"])]
+    source.engine.sets = [*source.engine.sets, *extra]
+    return TrainingSets(source, count, condition, (estimates, weights), threads, progress)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions and warnings of headlab, and how those of the engine become them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _engine
+
+
+class HeadlabError(Exception):
+    """What headlab raises, except for MemoryError and KeyboardInterrupt."""
+
+
+class ScenarioError(HeadlabError, ValueError):
+    """Rejected before anything was computed: a scenario, an argument or a file.
+
+    ``str(error)`` is the line that the program prints. ``error.key`` is the dotted path of the key,
+    as ``"heads.kernel.bandwidth"``, or None where the line names none.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.key = _key_of(message)
+
+
+class RunError(HeadlabError, RuntimeError):
+    """Work had begun and could not be finished: disk, memory, device.
+
+    ``error.result`` is the Result of a run whose files could not be written, otherwise None.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class StoppedError(HeadlabError, RuntimeError):
+    """Stopped by its time limit before there was anything to keep."""
+
+
+class HeadlabWarning(UserWarning):
+    """What is to be known of a result: interrupted, orthonormalised, kept files."""
+
+
+def _key_of(message: str) -> str | None:
+    start = r"(?:(?:.*?:\d+:\d+|set [^:]*): )?"
+    found = re.match(start + r"([A-Za-z_][\w.\[\]\"-]*): ", message)
+    return found[1] if found else None
+
+
+def _words(message: str) -> str:
+    """The engine speaks of options of the command line; here they are arguments."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), message)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turns exceptions of the engine into those above."""
+    try:
+        yield
+    except _engine.InvalidInput as error:
+        raise ScenarioError(_words(str(error))) from None
+    except _engine.RunFailed as error:
+        raise RunError(_words(str(error))) from None
+    except _engine.Unfinished as error:
+        raise StoppedError(_words(str(error))) from None
+    except _engine.Stopped as error:
+        raise StoppedError(str(error)) from None
+    except _engine.NetcdfError as error:
+        raise ScenarioError(str(error)) from None

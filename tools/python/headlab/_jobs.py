@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for the engine's threads: Ctrl-C, progress, exceptions of callbacks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import _engine
+from ._errors import translated
+
+Progress = bool | Callable[[dict[str, Any]], object]
+
+_POLL = 0.05  # seconds between two looks at signals
+
+
+class _Bar:
+    """Progress by tqdm where it is there, otherwise a line every ten seconds."""
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+        self.last = 0.0
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return
+        self.bar = tqdm(total=100, unit="%", leave=False)
+
+    def __call__(self, report: dict[str, Any]) -> None:
+        share = 100 * float(report["share"])
+        words = report["stage"] or f"{report['figure']} {report['value']:.5g} ± {report['mcse']:.1g}"
+        if self.bar is not None:
+            self.bar.set_description(words, refresh=False)
+            self.bar.update(max(share - self.bar.n, -self.bar.n))
+            return
+        from time import monotonic
+
+        if monotonic() - self.last > 10:
+            self.last = monotonic()
+            print(f"headlab: {share:.0f} %, {words}", file=sys.stderr)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def listener(progress: Progress) -> Callable[[dict[str, Any]], object] | None:
+    """What hears of progress: a bar for True, nothing for False."""
+    if progress is True:
+        return _Bar()
+    return progress or None
+
+
+def finish(job: _engine.Job, progress: Progress = False) -> tuple[Any, bool]:
+    """The result of a job, and whether Ctrl-C stopped it.
+
+    The first Ctrl-C asks the engine to stop and waits for what it has; a second one raises
+    KeyboardInterrupt. An exception of the callback stops the engine and is raised.
+    """
+    interrupted = False
+    tell = listener(progress)
+    try:
+        while True:
+            try:
+                done = job.wait(_POLL)
+                if tell is not None and (report := job.progress()) is not None:
+                    tell(report)
+                if done:
+                    break
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                job.stop()
+    except BaseException:
+        job.stop()
+        raise
+    finally:
+        if isinstance(tell, _Bar):
+            tell.close()
+    try:
+        with translated():
+            return job.result(), interrupted
+    except Exception:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
+
+
+def wait(job: _engine.Job, progress: Progress = False) -> Any:
+    """The result of a job of which nothing is kept where it is interrupted."""
+    result, interrupted = finish(job, progress)
+    if interrupted:
+        raise KeyboardInterrupt
+    return result

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures under the names of results.nc, as NumPy arrays and as a Dataset of xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray
+    from numpy.typing import NDArray
+
+#: (dimensions, values, attributes)
+Variable = tuple[tuple[str, ...], "NDArray[Any]", dict[str, Any]]
+_LISTS = ("nodes", "extremes", "history")
+
+
+def _variables(group: Mapping[str, Any]) -> dict[str, Variable]:
+    import numpy as np
+
+    found = {}
+    for name, (dimensions, shape, values, attributes) in group["variables"].items():
+        if isinstance(values, list):
+            values = np.array(values, dtype=object if not values else str).reshape(shape)
+        found[name] = (dimensions, values, attributes)
+    return found
+
+
+def _with_layouts(group: Mapping[str, Any]) -> dict[str, Variable]:
+    """All variables; those of layout_0, layout_1, ... padded with NaN to one shape."""
+    import numpy as np
+
+    found = _variables(group)
+    layouts = [_variables(g) for n, g in group["groups"].items() if n.startswith("layout_")]
+    conditions = max((v[1].shape[0] for v in found.values() if v[0] == ("condition",)), default=0)
+    lengths: dict[str, int] = {}
+    for layout in layouts:
+        for dimensions, values, _ in layout.values():
+            for axis, length in zip(dimensions, values.shape, strict=True):
+                lengths[axis] = max(lengths.get(axis, 0), length)
+    lengths["condition"] = conditions
+    for layout in layouts:
+        rows = layout.pop("condition")[1]
+        for name, (dimensions, values, attributes) in layout.items():
+            if not dimensions or dimensions[0] != "condition" or values.dtype.kind != "f":
+                continue
+            if name not in found:
+                shape = [lengths[axis] for axis in dimensions]
+                found[name] = (dimensions, np.full(shape, np.nan), attributes)
+            for row, part in zip(rows, values, strict=True):
+                place: Any = (int(row), *(slice(0, n) for n in part.shape))
+                found[name][1][place] = part
+    return found
+
+
+class Labelled(Mapping[str, "NDArray[Any]"]):
+    """Figures by name: ``r["mse"]`` [condition], ``r["mse_mcse"]`` its standard error, ...
+
+    ``dataset`` is the same as an ``xarray.Dataset`` over (condition, query, head, head_2), with
+    swept keys as coordinates and where it comes from as attributes.
+    """
+
+    def __init__(self) -> None:
+        self._variables: dict[str, Variable] | None = None
+        self._attributes: dict[str, Any] = {}
+
+    def _group(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def _named(self) -> dict[str, Variable]:
+        if self._variables is None:
+            group = self._group()
+            self._attributes = group["attributes"]
+            found = _with_layouts(group)
+            # Names with dots are those of earlier versions.
+            self._variables = {n: v for n, v in found.items() if "." not in n}
+        return self._variables
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        found = self._named()
+        if name not in found:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, found, 1)
+            hint = f' - did you mean "{near[0]}"?' if near else f" (there are {', '.join(found)})"
+            raise KeyError(f"{name}: no such figure{hint}")
+        return found[name][1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named())
+
+    def __len__(self) -> int:
+        return len(self._named())
+
+    def dims(self, name: str) -> tuple[str, ...]:
+        """Names of the axes of a figure."""
+        self[name]
+        return self._named()[name][0]
+
+    def doc(self, name: str) -> str:
+        """What a figure is, in words."""
+        self[name]
+        return str(self._named()[name][2].get("long_name", ""))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Where the figures come from: version, git, backend, simd, seed, scenario_text, ..."""
+        self._named()
+        return self._attributes
+
+    @property
+    def swept(self) -> dict[str, NDArray[Any]]:
+        """Values of the swept keys [condition], by the names of their coordinates."""
+        found = self._named()
+        names = {
+            name
+            for _, _, attributes in found.values()
+            for name in str(attributes.get("coordinates", "")).split()
+        }
+        return {name: values for name, (_, values, _) in found.items() if name in names}
+
+    @property
+    def dataset(self) -> xarray.Dataset:
+        """The figures as an ``xarray.Dataset`` (needs xarray)."""
+        return dataset_of(self._named(), set(self.swept), self.attributes)
+
+
+def dataset_of(
+    variables: Mapping[str, Variable], coordinates: set[str], attributes: Mapping[str, Any]
+) -> xarray.Dataset:
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("needs xarray - pip install xarray") from None
+    plain = {
+        name: (dimensions, values, {k: v for k, v in about.items() if k != "coordinates"})
+        for name, (dimensions, values, about) in variables.items()
+    }
+    return xarray.Dataset(
+        {name: one for name, one in plain.items() if name not in coordinates},
+        coords={name: one for name, one in plain.items() if name in coordinates},
+        attrs=dict(attributes),
+    )
+
+
+def dataset_of_group(group: Mapping[str, Any]) -> xarray.Dataset:
+    """A group of a file as it is."""
+    return dataset_of(_variables(group), set(), group["attributes"])

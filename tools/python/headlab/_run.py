@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hl.run, hl.iter_run, hl.open and the results they give."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _engine
+from ._errors import HeadlabWarning, RunError, ScenarioError, translated
+from ._jobs import Progress, finish, listener
+from ._labelled import Labelled, dataset_of_group
+from ._scenario import ScenarioLike, Sets, Source, save_arrays
+
+if TYPE_CHECKING:
+    import xarray
+    from numpy.typing import NDArray
+
+    from .plot import Plots
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure of each condition less that of its reference, with the standard error of that.
+
+    Where both have the same seed and replicates it is paired: the jackknife runs over differences
+    replicate by replicate, from the nodes. NaN where a condition is its own reference.
+    """
+
+    figure: str
+    values: NDArray[Any]
+    mcse: NDArray[Any]
+    against: NDArray[Any]
+    paired: NDArray[Any]
+    to: str
+    swept: dict[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.figure}, difference to {self.to}"]
+        for i, (value, error) in enumerate(zip(self.values, self.mcse, strict=True)):
+            if value == value:
+                at = ", ".join(f"{name} = {values[i]}" for name, values in self.swept.items())
+                lines.append(f"  {at or i}: {value:.6g} ± {error:.2g}")
+        return "\n".join(lines)
+
+
+class Result(Labelled):
+    """Results of a run: figures with Monte Carlo standard errors, by name.
+
+    ``r["mse"]`` [condition] is the mean squared error averaged over queries,
+    mse = bias_squared + variance_term + covariance_term; ``r["mse_mcse"]`` is its standard error.
+    ``print(r)`` shows the table of the program. docs/results.md says what each figure is.
+    """
+
+    def __init__(
+        self,
+        outcome: _engine.RunOutcome | None = None,
+        *,
+        path: Path | None = None,
+        arrays: Mapping[str, Any] | None = None,
+        interrupted: bool = False,
+    ) -> None:
+        super().__init__()
+        self._given = outcome
+        self._path = path
+        self._arrays = dict(arrays or {})
+        #: Ctrl-C ended the run.
+        self.interrupted = interrupted
+
+    def _group(self) -> Mapping[str, Any]:
+        if self._given is not None:
+            return self._given.tables(False)
+        with translated():
+            return _engine.open_results(str(self._path))
+
+    @cached_property
+    def _outcome(self) -> _engine.RunOutcome:
+        """The run itself; of a file it is recomputed from the nodes."""
+        if self._given is not None:
+            return self._given
+        assert self._path is not None
+        with translated():
+            try:
+                return _engine.restore_results(str(self._path), str(self._path.parent))
+            except _engine.InvalidInput:
+                file = Path(self.attributes.get("scenario_file", "."))
+                return _engine.restore_results(str(self._path), str(file.parent))
+
+    @property
+    def complete(self) -> bool:
+        """False where Ctrl-C or a time limit ended the run early: `out` and `resume` continue it."""
+        if self._given is not None:
+            return self._given.complete
+        return bool(self.attributes["complete"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What the program would have said: of the backend, of files that were resumed."""
+        return list(self._given.notes) if self._given is not None else []
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the run."""
+        return self._outcome.seconds
+
+    @property
+    def scenario(self) -> str:
+        """TOML of the scenario as it ran, with what was set."""
+        return self._outcome.scenario
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The content of summary.json: also looks of `until`, extremes, closed forms compared."""
+        if self._given is None and self._path is not None:
+            beside = self._path.with_name("summary.json")
+            if beside.exists():
+                return dict(json.loads(beside.read_text(encoding="utf-8")))
+        return dict(json.loads(self._outcome.summary()))
+
+    @property
+    def nodes(self) -> xarray.Dataset | dict[str, xarray.Dataset]:
+        """The moments that figures and standard errors come from (docs/results-nc.md).
+
+        One Dataset, or one for each layout where conditions differ in their numbers of heads or
+        queries. Needs xarray.
+        """
+        if self._given is not None:
+            group = self._given.tables(True)
+        else:
+            with translated():
+                group = _engine.open_results(str(self._path))
+        if "nodes" in group["groups"]:
+            return dataset_of_group(group["groups"]["nodes"])
+        return {
+            name: dataset_of_group(inner["groups"]["nodes"])
+            for name, inner in group["groups"].items()
+            if "nodes" in inner["groups"]
+        }
+
+    def difference(
+        self, figure: str, over: str | None = None, *, against: str | None = None
+    ) -> Difference:
+        """A figure less that of a reference condition, with the MCSE of the difference.
+
+        `over` is a swept key: each condition is compared with the one that has the key's first
+        value and the same values of all others. `against` is a condition, as "#0" or "KEY=VALUE".
+        Conditions of one seed share their draws, so that the difference is known far better than
+        either figure.
+        """
+        if (over is None) == (against is None):
+            raise ScenarioError("difference: needs `over` or `against`, and not both")
+        with translated():
+            group = self._outcome.difference(over, against)
+        found = _Tables(group)
+        name = f"difference_{figure}"
+        if name + "_mcse" not in found:
+            known = [
+                n.removeprefix("difference_").removesuffix("_mcse")
+                for n in found
+                if n.startswith("difference_") and n.endswith("_mcse")
+            ]
+            raise KeyError(f"{figure}: has no differences (there are {', '.join(known)})")
+        return Difference(
+            figure,
+            found[name],
+            found[name + "_mcse"],
+            found["difference_against"],
+            found["difference_paired"].astype(bool),
+            str(found.attributes.get("difference_to", "")),
+            self.swept,
+        )
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the result: ``r.plot.components()``, ... (needs matplotlib)."""
+        from .plot import Plots
+
+        return Plots(self)
+
+    def save(
+        self, folder: str | os.PathLike[str], *, overwrite: bool = False, nodes: bool = True
+    ) -> None:
+        """Writes results.nc, summary.json and scenario.toml, whole or not at all.
+
+        Arrays of the scenario are written beside them, so that the program runs scenario.toml with
+        the same bits. Earlier results stay without `overwrite`.
+        """
+        if self._given is None:
+            assert self._path is not None
+            target = Path(folder)
+            target.mkdir(parents=True, exist_ok=True)
+            for name in ("results.nc", "summary.json"):
+                source = self._path.with_name(name)
+                if (target / name).exists() and not overwrite:
+                    raise ScenarioError(f"save: {target / name}: is there already - write overwrite")
+                if source.exists():
+                    shutil.copy2(source, target / name)
+            return
+        with translated():
+            self._given.save(os.fspath(folder), overwrite, nodes)
+        self._save_scenario(Path(folder))
+
+    def _save_scenario(self, folder: Path) -> None:
+        save_arrays(folder, self._arrays)
+        if self._arrays:
+            (folder / "scenario.toml").write_text(self._outcome.scenario, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        try:
+            outcome = self._outcome
+        except ScenarioError:
+            return self._plain_table()
+        comparison = outcome.comparison()
+        return outcome.table() + ("\n" + comparison if comparison else "")
+
+    def _plain_table(self) -> str:
+        """Of a file whose scenario cannot be read again."""
+        names = [n for n in ("bias_squared", "variance_term", "covariance_term", "mse") if n in self]
+        lines = [str(self.attributes.get("title", "")), "  ".join(["", *self.swept, *names])]
+        for i in range(len(self["replicates"])):
+            cells = [str(values[i]) for values in self.swept.values()]
+            cells += [f"{self[n][i]:.5g} ± {self[n + '_mcse'][i]:.1g}" for n in names]
+            lines.append("  " + "  ".join(cells))
+        return "\n".join(lines) + "\n"
+
+
+class _Tables(Labelled):
+    def __init__(self, group: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._tables = group
+
+    def _group(self) -> Mapping[str, Any]:
+        return self._tables
+
+
+def duration(value: float | str | None) -> str | None:
+    """Seconds, or a text as "30m"."""
+    return None if value is None else value if isinstance(value, str) else repr(float(value))
+
+
+def whole(value: Any) -> str | None:
+    """A whole number as the engine checks it."""
+    return None if value is None else str(value)
+
+
+def _until(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        return ",".join(f"{figure}={limit}" for figure, limit in value.items())
+    return None if value is None else str(value)
+
+
+def _start(
+    scenario: ScenarioLike, sets: Sets, every: float | None, given: dict[str, Any]
+) -> tuple[_engine.Job, Source]:
+    source = Source(scenario, sets)
+    arguments = _engine.RunArguments()
+    for name, value in given.items():
+        setattr(arguments, name, value)
+    with translated():
+        return _engine.run(source.engine, arguments, every), source
+
+
+def _arguments(**given: Any) -> dict[str, Any]:
+    for name in ("seed", "replicates", "threads"):
+        given[name] = whole(given[name])
+    for name in ("max_time", "checkpoint"):
+        given[name] = duration(given[name])
+    given["until"] = _until(given["until"])
+    given["out"] = None if given["out"] is None else os.fspath(given["out"])
+    given["nodes"] = "all" if given["nodes"] is True else "none" if given["nodes"] is False else given["nodes"]
+    return given
+
+
+def _finished(outcome: _engine.RunOutcome, source: Source, out: str | None, interrupted: bool) -> Result:
+    result = Result(outcome, arrays=source.arrays, interrupted=interrupted)
+    if out is not None and outcome.conditions > 0 and not outcome.problem:
+        result._save_scenario(Path(out))
+    if outcome.problem:
+        raise RunError(outcome.problem, result)
+    if not outcome.complete:
+        why = "interrupted" if interrupted else "max_time reached"
+        more = "; resume=True continues" if out is not None and outcome.conditions > 0 else ""
+        warnings.warn(f"{why}: kept {outcome.kept}{more}", HeadlabWarning, stacklevel=3)
+    return result
+
+
+def run(
+    scenario: ScenarioLike,
+    set: Sets = None,
+    *,
+    replicates: int | float | None = None,
+    seed: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    until: str | Mapping[str, float | str] | None = None,
+    max_time: float | str | None = None,
+    checkpoint: float | str | None = None,
+    nodes: bool = True,
+    compare: bool = False,
+    against: str | None = None,
+    difference: str | None = None,
+    progress: Progress = False,
+) -> Result:
+    """Simulates every condition of a scenario, as ``headlab run`` does, with the same bits.
+
+    Parameters
+    ----------
+    scenario
+        Path of a TOML file, TOML text, dict or Scenario. In a dict ``heads.subspaces`` may be an
+        array [H, d, k] with orthonormal columns and ``data.design`` one of rows [N, d]; they are
+        read where they are. Any NumPy or DLPack array on the host will do.
+    set
+        Keys to change: ``{"data.n": 1000, "heads.kernel.bandwidth": 0.5}``.
+    replicates, seed
+        Instead of those in the scenario.
+    backend, threads
+        "auto", "reference", "cpu" or "cuda"; all processors without `threads`. Results have the
+        same bits for any number of threads.
+    out, resume, overwrite, checkpoint
+        Folder for results.nc and summary.json, written every `checkpoint` seconds (60) too; earlier
+        results there are continued or replaced, or else the call is rejected.
+    until
+        Runs until standard errors are small enough: ``{"mse": "1%"}``; `replicates` are the most.
+    max_time
+        Seconds, or "30m".
+    compare
+        Closed forms beside the figures, ``r.summary["conditions"][0]["theory"]``.
+    against, difference
+        As in the program; ``r.difference()`` needs neither.
+    progress
+        True for a bar, or a function that is called with a dict about ten times a second. What it
+        raises stops the run and is raised here.
+
+    Returns
+    -------
+    Result
+        Ctrl-C returns what is done, with ``complete == False`` and a warning; a second one raises.
+
+    Raises
+    ------
+    ScenarioError
+        Before anything is simulated: the reader's message with the path of the key.
+    RunError
+        Disk, memory or device failed; ``error.result`` has what could not be written.
+
+    Example
+    -------
+    >>> import headlab as hl
+    >>> r = hl.run("scenarios/quickstart.toml", replicates=64)
+    >>> r["mse"].shape, bool((r["mse_mcse"] > 0).all())
+    ((5,), True)
+    """
+    given = _arguments(
+        replicates=replicates, seed=seed, backend=backend, threads=threads, out=out, resume=resume,
+        overwrite=overwrite, until=until, max_time=max_time, checkpoint=checkpoint, nodes=nodes,
+        compare=compare, against=against, difference=difference,
+    )  # fmt: skip
+    job, source = _start(scenario, set, None, given)
+    outcome, interrupted = finish(job, progress)
+    return _finished(outcome, source, given["out"], interrupted)
+
+
+def iter_run(
+    scenario: ScenarioLike,
+    set: Sets = None,
+    *,
+    every: float = 1.0,
+    replicates: int | float | None = None,
+    seed: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    until: str | Mapping[str, float | str] | None = None,
+    max_time: float | str | None = None,
+    progress: Progress = False,
+) -> Iterator[Result]:
+    """Results so far, about every `every` seconds, then the final ones; leave the loop to stop.
+
+    ::
+
+        for r in hl.iter_run("scenarios/quickstart.toml", replicates=1e6):
+            if (r["mse_mcse"] < 1e-5).all():
+                break
+    """
+    given = _arguments(
+        replicates=replicates, seed=seed, backend=backend, threads=threads, out=None, resume=False,
+        overwrite=False, until=until, max_time=max_time, checkpoint=None, nodes=True,
+        compare=False, against=None, difference=None,
+    )  # fmt: skip
+    job, source = _start(scenario, set, every, given)
+    tell = listener(progress)
+    try:
+        while not job.wait(0.05):
+            if tell is not None and (report := job.progress()) is not None:
+                tell(report)
+            if (state := job.interim()) is not None:
+                yield Result(state, arrays=source.arrays)
+        with translated():
+            outcome = job.result()
+        yield Result(outcome, arrays=source.arrays)
+    finally:
+        job.stop()
+
+
+def open(path: str | os.PathLike[str]) -> Result:
+    """Results that a run left in a folder, or in a results.nc: the same as those of the run."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / "results.nc"
+    if not file.is_file():
+        raise ScenarioError(f"{file}: is no file with results")
+    result = Result(path=file)
+    if "format_version" not in result.attributes:
+        raise ScenarioError(f"{file}: was not written by headlab run")
+    return result

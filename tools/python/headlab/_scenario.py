@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios: files, TOML texts, dicts with arrays, and the object that all of them become."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import tomllib
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import _engine
+from ._arrays import as_rows, host_array, is_array
+from ._errors import HeadlabWarning, ScenarioError, translated
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Heads from a float32 library are orthonormal to about 1e-7. Up to this they are taken for
+#: orthonormal, and made so by QR; beyond it the reader rejects them.
+ORTHONORMAL = 1e-5
+_EXACT = 1e-10  # what the reader takes for rounding
+
+_DEPTH = 32
+
+
+def _named(key: str, array: NDArray[Any]) -> str:
+    """A name that says what is in an array, for the file that it is saved as."""
+    digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
+    digest.update(array.tobytes())
+    return f"{key}-{digest.hexdigest()[:12]}.npy"
+
+
+class _Plain:
+    """Takes the arrays out of a tree: large ones become files in memory, others stay arrays."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.orthonormalised: list[str] = []
+
+    def keep(self, value: Any, key: str) -> str:
+        array = as_rows(value, key)
+        name = _named(key, array)
+        self.arrays[name] = array
+        return name
+
+    def heads(self, value: Any, key: str) -> dict[str, Any]:
+        table: dict[str, Any] = {"law": "file", "path": self.keep(value, key)}
+        if self.nearly_orthonormal(self.arrays[table["path"]]):
+            table["orthonormalise"] = True
+            self.orthonormalised.append(key)
+        return table
+
+    @staticmethod
+    def nearly_orthonormal(array: NDArray[Any]) -> bool:
+        """True for heads [H, d, k] that are off orthonormal by more than rounding, but by little."""
+        import numpy as np
+
+        if array.ndim != 3 or array.size == 0 or not np.isfinite(array).all():
+            return False
+        w = array.astype(np.float64)
+        off = np.abs(w.transpose(0, 2, 1) @ w - np.eye(array.shape[2])).max()
+        return bool(_EXACT < off <= ORTHONORMAL)
+
+    def walk(self, value: Any, key: str, depth: int = 0, swept: bool = False) -> Any:
+        if depth > _DEPTH:
+            raise ScenarioError(f"{key or 'scenario'}: is nested deeper than {_DEPTH} levels")
+        if is_array(value):
+            shape = getattr(value, "shape", ())
+            if key == "heads.subspaces" and not (swept and len(shape) == 4):
+                return self.heads(value, key)
+            if key == "data.design" and not (swept and len(shape) == 3):
+                return {"law": "file", "path": self.keep(value, key)}
+            if swept and key in ("heads.subspaces", "data.design"):
+                return [self.walk(one, key, depth + 1) for one in value]
+            array = host_array(value, key)
+            return array.item() if array.ndim == 0 else array
+        if isinstance(value, Mapping):
+            table: dict[str, Any] = {}
+            law = value.get("law")
+            of_file = isinstance(law, str) and law == "file"
+            for name, member in value.items():
+                if not isinstance(name, str):
+                    kind = type(name).__name__
+                    raise ScenarioError(f"{key or 'scenario'}: has a key that is not text but {kind}")
+                path = f"{key}.{name}" if key else name
+                if of_file and name == "path" and is_array(member):
+                    if key == "heads.subspaces":
+                        table.update({**self.heads(member, key), **table})
+                    else:
+                        table[name] = self.keep(member, path)
+                elif key == "sweep" or (swept and depth < 4 and isinstance(member, Mapping)):
+                    inner = name if key == "sweep" else path
+                    table[name] = self.walk(member, inner, depth + 1, swept=True)
+                else:
+                    table[name] = self.walk(member, path, depth + 1)
+            return table
+        if isinstance(value, list | tuple):
+            inside = key if swept else None
+            return [
+                self.walk(one, inside or f"{key}[{i}]", depth + 1) for i, one in enumerate(value)
+            ]
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        return value
+
+    def say(self) -> None:
+        """Says once a call that heads were orthonormalised."""
+        if self.orthonormalised:
+            what = ", ".join(sorted(set(self.orthonormalised)))
+            warnings.warn(
+                f"{what}: orthonormal to {ORTHONORMAL:g} only, made orthonormal by QR",
+                HeadlabWarning,
+                stacklevel=4,
+            )
+
+
+class Scenario:
+    """A scenario as nested dicts, which may hold arrays.
+
+    ``Scenario(scenario={"name": "mine"}, data={...}, heads={...}, queries={...}, run={...})`` takes
+    the sections by name; ``hl.scenario(x)`` reads files, texts and dicts. Keys are dotted::
+
+        s["heads.kernel.bandwidth"] = 0.5
+        s["heads.subspaces"] = array        # [H, d, k], orthonormal columns
+        print(s)                            # TOML
+
+    What a scenario may contain: docs/scenario.md, ``headlab list laws``.
+    """
+
+    def __init__(self, *, directory: str | os.PathLike[str] = ".", **sections: Any) -> None:
+        self.tree: dict[str, Any] = copy.copy(sections)
+        self.directory = os.fspath(directory)
+
+    def __getitem__(self, key: str) -> Any:
+        at: Any = self.tree
+        for part in key.split("."):
+            at = at[part]
+        return at
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        at = self.tree
+        *way, last = key.split(".")
+        for part in way:
+            inner = at.get(part, {})
+            if not isinstance(inner, Mapping):
+                raise ScenarioError(f"{key}: {part} is no table")
+            at[part] = dict(inner)  # not that of another scenario
+            at = at[part]
+        at[last] = value
+
+    def copy(self) -> Scenario:
+        """The same scenario, to be changed; arrays are shared."""
+        return Scenario(directory=self.directory, **copy.deepcopy(self._shared()))
+
+    def _shared(self) -> dict[str, Any]:
+        def share(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {name: share(member) for name, member in value.items()}
+            return _Shared(value) if is_array(value) else value
+
+        return {name: share(member) for name, member in self.tree.items()}
+
+    @property
+    def toml(self) -> str:
+        """The scenario as TOML; large arrays are the files that save() writes."""
+        plain = _Plain()
+        with translated():
+            return _engine.toml_of(plain.walk(_unshared(self.tree), ""))
+
+    def __str__(self) -> str:
+        return self.toml
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes TOML that the program runs with the same bits, and its arrays beside it."""
+        plain = _Plain()
+        with translated():
+            text = _engine.toml_of(plain.walk(_unshared(self.tree), ""))
+        save_arrays(Path(path).parent, plain.arrays)
+        Path(path).write_text(text, encoding="utf-8")
+
+
+class _Shared:
+    """Keeps deepcopy from copying an array."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.value
+
+
+def _unshared(tree: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(tree)
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    import numpy as np
+
+    for name, array in arrays.items():
+        np.save(folder / name, array)
+
+
+ScenarioLike: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Scenario
+Sets: TypeAlias = Mapping[str, Any] | Iterable[str] | None
+
+
+def scenario(given: ScenarioLike) -> Scenario:
+    """A scenario to be changed, from a path, a TOML text (it has line breaks), a dict or another.
+
+    Relative paths in a file are relative to the file, those in texts and dicts to the working
+    folder.
+    """
+    if isinstance(given, Scenario):
+        return given.copy()
+    if isinstance(given, Mapping):
+        for name in given:
+            if not isinstance(name, str):
+                raise ScenarioError("scenario: has a key that is not text")
+        made = Scenario()
+        made.tree = dict(given)
+        return made
+    text, directory = os.fspath(given), "."
+    source = "TOML text"
+    if "\n" not in text:
+        source, directory = text, str(Path(text).parent)
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as error:
+            raise ScenarioError(f"{source}: cannot be read ({error})") from None
+    try:
+        tree = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ScenarioError(f"{source}: is not TOML ({error})") from None
+    made = Scenario(directory=directory)
+    made.tree = tree
+    return made
+
+
+def sweep(
+    given: ScenarioLike, keys: Mapping[str, Any] | None = None, *, zip: bool = False
+) -> Scenario:
+    """A copy of a scenario with a section ``[sweep]``: one condition for each value of each key.
+
+    ``hl.sweep(s, {"heads.kernel.bandwidth": [0.2, 0.4]})``; keys are crossed, or vary together with
+    ``zip=True``. Values may be arrays: of ``"heads.subspaces"`` a list of [H, d, k].
+    """
+    made = scenario(given)
+    made.tree["sweep"] = {**(keys or {}), **({"zip": True} if zip else {})}
+    return made
+
+
+class Source:
+    """What the engine reads, with the arrays that go with it."""
+
+    def __init__(self, given: ScenarioLike, sets: Sets = None) -> None:
+        plain = _Plain()
+        arguments = []
+        if isinstance(sets, Mapping):
+            for key, value in sets.items():
+                if not isinstance(key, str):
+                    raise ScenarioError("set: has a key that is not text")
+                with translated():
+                    swept = key == "sweep" or key.startswith("sweep.")
+                    walked = plain.walk(value, "sweep" if key == "sweep" else key, 0, swept)
+                    arguments.append(_engine.set_of(key, walked))
+        elif sets is not None:
+            if isinstance(sets, str):
+                raise ScenarioError('set: is one text - write a dict, or ["KEY=VALUE"]')
+            arguments = [str(one) for one in sets]
+        if plain.arrays and not isinstance(given, Mapping | Scenario):
+            given = scenario(given)
+        if isinstance(given, Mapping | Scenario):
+            made = given if isinstance(given, Scenario) else scenario(given)
+            tree = plain.walk(made.tree, "")
+            with translated():
+                self.engine = _engine.source_of_document(tree, plain.arrays, made.directory)
+        elif isinstance(given, str | os.PathLike):
+            text = os.fspath(given)
+            with translated():
+                self.engine = (
+                    _engine.source_of_text(text, ".")
+                    if "\n" in text
+                    else _engine.source_of_file(text)
+                )
+        else:
+            kind = type(given).__name__
+            raise ScenarioError(f"scenario: is of type {kind} (allowed: path, TOML text, dict)")
+        self.engine.sets = arguments
+        self.arrays = plain.arrays
+        plain.say()

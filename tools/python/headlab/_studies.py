@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hl.theory, hl.validate, hl.allocate, hl.hdi, hl.replay, hl.diff, hl.report."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _engine
+from ._errors import HeadlabWarning, ScenarioError, translated
+from ._jobs import Progress, finish, wait
+from ._labelled import Labelled
+from ._run import Result, duration, whole
+from ._scenario import ScenarioLike, Sets, Source
+
+if TYPE_CHECKING:
+    import pandas
+    from numpy.typing import NDArray
+
+    from .heads import Heads
+
+
+def _frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("needs pandas - pip install pandas") from None
+    return pandas.DataFrame(list(rows))
+
+
+def _warn_unfinished(complete: bool, interrupted: bool, what: str) -> None:
+    if not complete:
+        import warnings
+
+        why = "interrupted" if interrupted else "max_time reached"
+        warnings.warn(f"{why}: {what}", HeadlabWarning, stacklevel=3)
+
+
+class Theory(Labelled):
+    """Closed forms under the names of a Result; ``_remainder`` in place of ``_mcse``.
+
+    A remainder is the second-order term of a first-order form, or the change of an exact one on
+    refinement of its quadrature. ``theory_source`` says which form a condition has.
+    """
+
+    def __init__(self, text: str, table: str, group: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._table = table
+        self._found = group
+        #: The document of ``headlab theory --json``.
+        self.summary: dict[str, Any] = json.loads(text)
+
+    def _group(self) -> Mapping[str, Any]:
+        return self._found
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def theory(
+    scenario: ScenarioLike, set: Sets = None, *, source: str = "auto", threads: int | None = None
+) -> Theory:
+    """Closed forms of every condition, without simulation (docs/theory.md).
+
+    `source`: "exact" of a fixed design or at finite n, "first_order" in 1/n, "auto" exact where it
+    applies. Raises ScenarioError where no form applies, with the assumption that fails.
+    """
+    given = Source(scenario, set)
+    with translated():
+        job = _engine.theory(given.engine, source, whole(threads))
+    return Theory(*wait(job))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on one form of a claim: effect ± mcse against the margin that was allowed."""
+
+    claim: str
+    form: str
+    verdict: str
+    expected: str | None
+    effect: float | None
+    mcse: float | None
+    margin: float
+    zone: str | None
+    statement: str
+    replicates: int
+    #: All that verdicts.json says of it.
+    details: dict[str, Any]
+
+
+class Verdicts(Sequence[Verdict]):
+    """Verdicts in the order of the claims; ``frame`` has them as a pandas.DataFrame."""
+
+    def __init__(self, text: str, table: str, complete: bool) -> None:
+        #: The document of ``headlab validate --json``.
+        self.summary: dict[str, Any] = json.loads(text)
+        #: False where time was up or Ctrl-C came before all were reached.
+        self.complete = complete
+        self._text = text
+        self._table = table
+        self._all = [_verdict(row) for row in self.summary["claims"]]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def frame(self) -> pandas.DataFrame:
+        return _frame(
+            {name: getattr(v, name) for name in Verdict.__dataclass_fields__ if name != "details"}
+            for v in self._all
+        )
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def _verdict(row: dict[str, Any]) -> Verdict:
+    effect = row["effect"] or {}
+    return Verdict(
+        claim=row["claim"],
+        form=row["form"],
+        verdict=row["verdict"],
+        expected=row["expected"],
+        effect=effect.get("value"),
+        mcse=effect.get("mcse"),
+        margin=row["margin"],
+        zone=effect.get("zone"),
+        statement=row["statement"],
+        replicates=row["replicates"],
+        details=row,
+    )
+
+
+def validate(
+    *claims: str | ScenarioLike,
+    level: str = "quick",
+    seed: int | None = None,
+    replicates: int | float | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    max_time: float | str | None = None,
+    progress: Progress = False,
+) -> Verdicts:
+    """Judges claims: built-in ones by name (all without one), or the scenarios that state them.
+
+    ``hl.validate("angles")``, ``hl.validate("conjecture.toml")``, ``hl.validate(scenario)`` for a
+    dict or Scenario with ``claim.compare``. A claim is supported where every comparison is at level
+    0.01, and refuted where Holm's procedure over all comparisons of the call rejects one of its own
+    (docs/verdicts.md).
+    """
+    names: list[str] = []
+    paths: list[str] = []
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+        for i, claim in enumerate(claims):
+            if isinstance(claim, str) and "\n" not in claim:
+                names.append(claim)
+            elif isinstance(claim, os.PathLike):
+                names.append(os.path.join(os.path.dirname(claim) or ".", os.path.basename(claim)))
+            else:
+                from ._scenario import scenario
+
+                path = Path(folder) / f"scenario_{i}.toml"
+                scenario(claim).save(path)
+                paths.append(str(path))
+        with translated():
+            job = _engine.validate(
+                names + paths, None, level, whole(seed), whole(replicates), backend,
+                whole(threads), duration(max_time),
+            )  # fmt: skip
+        (text, table, complete), interrupted = finish(job, progress)
+    _warn_unfinished(complete, interrupted, "verdicts not reached are unresolved")
+    return Verdicts(text, table, complete)
+
+
+class Allocation:
+    """What is advised for each budget and n, with the candidates behind it."""
+
+    def __init__(self, text: str, table: str, complete: bool) -> None:
+        #: The document of ``headlab allocate --json``.
+        self.summary: dict[str, Any] = json.loads(text)
+        #: False where time was up or Ctrl-C came before it was decided.
+        self.complete = complete
+        self._text = text
+        self._table = table
+        #: One selection for each budget and n: "budget", "n", "allocations", "advice", ...
+        self.studies: list[dict[str, Any]] = self.summary.get("studies") or (
+            [self.summary] if "allocations" in self.summary else []
+        )
+
+    @property
+    def advice(self) -> dict[str, Any]:
+        """Of the first selection: "heads", "dim", "kind" and the "text" that says how sure it is."""
+        return dict(self.studies[0]["advice"])
+
+    @property
+    def frame(self) -> pandas.DataFrame:
+        """One row a candidate: budget, n, heads, dim, bandwidth, mse, mcse, ... (needs pandas)."""
+        rows = []
+        for study in self.studies:
+            for row in study["allocations"]:
+                mse = row["mse"] if isinstance(row.get("mse"), dict) else {}
+                flat = {k: v for k, v in row.items() if not isinstance(v, dict)}
+                rows.append(
+                    {"budget": study["budget"], "n": study["n"], **flat}
+                    | {"mse": mse.get("value"), "mcse": mse.get("mcse")}
+                )
+        return _frame(rows)
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def allocate(
+    scenario: ScenarioLike,
+    budget: int | Iterable[int],
+    n: int | Iterable[int] | None = None,
+    set: Sets = None,
+    *,
+    rule: str = "fixed",
+    source: str = "simulation",
+    dims: Iterable[int] = (),
+    replicates: int | float | None = None,
+    seed: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    max_time: float | str | None = None,
+    progress: Progress = False,
+) -> Allocation:
+    """How to divide `budget` = H d_k dimensions among heads, for the data of a scenario.
+
+    All candidates are simulated on common training sets; the advice says how sure it is. `rule` for
+    bandwidths: "fixed", "sqrt_dim", "rate" or "tuned"; `source` "theory" or "exact" computes errors
+    by closed forms instead (docs/allocation.md).
+    """
+    if source not in ("simulation", "theory", "exact"):
+        raise ScenarioError(f"source: {source!r} is unknown (allowed: simulation, theory, exact)")
+
+    def numbers(key: str, given: int | Iterable[int] | None) -> list[int]:
+        many = [] if given is None else list(given) if isinstance(given, Iterable) else [given]
+        for one in many:
+            if not 0 < int(one) < 2**40 or int(one) != one:
+                raise ScenarioError(f"{key}: has {one}, needs whole numbers from 1 to 2^40")
+        return sorted(int(one) for one in many)
+
+    budgets = numbers("budget", budget)
+    if not budgets or budgets[-1] > 1 << 20:
+        raise ScenarioError("budget: needs whole numbers from 1 to 1048576")
+    given = Source(scenario, set)
+    if seed is not None:
+        given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
+    with translated():
+        job = _engine.allocate(
+            given.engine, budgets, numbers("n", n), rule, source, numbers("dims", dims),
+            whole(replicates), backend, whole(threads), duration(max_time),
+        )  # fmt: skip
+    (text, table, complete), interrupted = finish(job, progress)
+    _warn_unfinished(complete, interrupted, "what was not reached is unfinished")
+    return Allocation(text, table, complete)
+
+
+class Diversity:
+    """Diversity of the heads of each layer, compared with random heads of their shape."""
+
+    def __init__(self, text: str, table: str, complete: bool) -> None:
+        #: The document of ``headlab hdi --json``.
+        self.summary: dict[str, Any] = json.loads(text)
+        self._text = text
+        self._table = table
+        #: A dict a layer: "layer", "heads", "dim", "indices", "condition_number", ...
+        self.layers: list[dict[str, Any]] = self.summary["layers"]
+
+    def index(self, name: str = "chordal", part: str = "value") -> NDArray[Any]:
+        """An index of every layer [layer]; `part`: value, ceiling, random_mean, random_sd, z."""
+        import numpy as np
+
+        return np.array([layer["indices"][name][part] for layer in self.layers], dtype=float)
+
+    def cosines(self, layer: int = 0) -> NDArray[Any]:
+        """Cosines of the principal angles between heads [H, H, k], by place of the layer."""
+        import numpy as np
+
+        return np.array(self.layers[layer]["principal_cosines"], dtype=float)
+
+    @property
+    def pairs(self) -> list[dict[str, Any]]:
+        """The most alike pairs of heads: "layer", "heads", "mean_squared_cosine"."""
+        found = self.summary.get("alike", self.summary)
+        return list(found.get("pairs", []))
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def hdi(
+    heads: Heads | str | os.PathLike[str] | Any,
+    *,
+    kv_heads: int | None = None,
+    seed: int = 0,
+    top: int = 5,
+    threshold: float = 0.9,
+    threads: int | None = None,
+) -> Diversity:
+    """Head diversity indices of an array [H, d, k], a file of heads or ``hl.heads`` of a model.
+
+    Each index stands beside its mean over random heads of that shape and z, the distance in their
+    standard deviations (docs/diversity.md). The `top` most alike pairs are listed; heads are
+    redundant from a mean squared cosine of `threshold` on.
+    """
+    from . import heads as _heads
+
+    given = _heads.as_heads(heads)
+    if top < 0 or not 0 <= threshold <= 1 or seed < 0 or (kv_heads is not None and kv_heads < 1):
+        raise ScenarioError(
+            "hdi: needs top >= 0, 0 <= threshold <= 1, seed >= 0 and kv_heads >= 1"
+        )
+    with translated():
+        job = _engine.hdi(given._engine, kv_heads or 0, seed, top, threshold, whole(threads))
+    return Diversity(*wait(job))
+
+
+class Replay(Labelled):
+    """One replicate: training set X, Y, kernel weights, estimates (docs/replay.md)."""
+
+    def __init__(self, group: Mapping[str, Any], table: str) -> None:
+        super().__init__()
+        self._found = group
+        self._table = table
+
+    def _group(self) -> Mapping[str, Any]:
+        return self._found
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def replay(
+    scenario: ScenarioLike,
+    replicate: int,
+    condition: int = 0,
+    set: Sets = None,
+    *,
+    seed: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> Replay:
+    """One replicate of a condition again, both counted from 0, by the reference and the backend."""
+    given = Source(scenario, set)
+    if seed is not None:
+        given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
+    if condition < 0 or replicate < 0:
+        raise ScenarioError("replay: counts conditions and replicates from 0")
+    with translated():
+        job = _engine.replay(given.engine, condition, replicate, backend, whole(threads))
+    return Replay(*wait(job))
+
+
+class Comparison:
+    """What two results differ in; ``same_bits``, ``differ`` (number of figures) and ``summary``."""
+
+    def __init__(self, text: str, table: str) -> None:
+        #: The document of ``headlab diff --json``.
+        self.summary: dict[str, Any] = json.loads(text)
+        self._table = table
+
+    @property
+    def same_bits(self) -> bool:
+        return bool(self.summary["same_bits"])
+
+    @property
+    def differ(self) -> int:
+        """Figures that differ, by Holm's procedure."""
+        return int(self.summary["counts"]["differ"])
+
+    @property
+    def frame(self) -> pandas.DataFrame:
+        """One row a figure, the largest difference first (needs pandas)."""
+        rows = []
+        for row in self.summary["differences"]:
+            flat: dict[str, Any] = {}
+            for name, value in row.items():
+                if isinstance(value, dict):
+                    flat[name] = value.get("value")
+                    flat[name + "_mcse"] = value.get("mcse")
+                else:
+                    flat[name] = value
+            rows.append(flat)
+        return _frame(rows)
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str]) -> Comparison:
+    """Compares two results, of runs in memory or of their folders, as ``headlab diff``."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+        places = []
+        for name, one in (("a", a), ("b", b)):
+            if isinstance(one, Result):
+                one.save(os.path.join(folder, name))
+                one = os.path.join(folder, name)
+            places.append(os.fspath(one))
+        with translated():
+            return Comparison(*_engine.diff(*places))
+
+
+def report(
+    path: str | os.PathLike[str],
+    *sources: Result | Verdicts | Allocation | Diversity | str | os.PathLike[str],
+) -> list[str]:
+    """Writes one HTML file with pictures of results, verdicts and folders (docs/report.md).
+
+    Returns a line for everything that could not be used.
+    """
+    import tempfile
+
+    if not sources:
+        raise ScenarioError("report: needs results, verdicts or folders")
+    folders, documents = [], []
+    with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+        for i, source in enumerate(sources):
+            if isinstance(source, Result):
+                place = os.path.join(folder, str(i))
+                source.save(place)
+                folders.append(place)
+            elif isinstance(source, Verdicts | Allocation | Diversity):
+                documents.append(source._text)
+            else:
+                folders.append(os.fspath(source))
+        with translated():
+            return _engine.report(os.fspath(path), folders, documents)

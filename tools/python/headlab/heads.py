@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heads of trained models and of arrays: ``hl.heads.from_safetensors(folder)``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from . import _engine as engine
+from ._arrays import host_array
+from ._errors import ScenarioError, translated
+from ._jobs import Progress, wait
+from ._run import whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Heads:
+    """Subspaces of the heads of every layer, with what they come from.
+
+    ``h[layer]`` is an array [H, d, k] of orthonormal bases, ready for ``heads.subspaces`` of a
+    scenario; ``h.w_q(layer)`` and ``h.w_k(layer)`` are the projections, where they are known.
+    """
+
+    def __init__(self, given: engine.Heads) -> None:
+        self._engine = given
+
+    @property
+    def layers(self) -> list[int]:
+        """Numbers of the layers in the model."""
+        return list(self._engine.layers)
+
+    @property
+    def temperature(self) -> float | None:
+        """t of the softmax exp(q.k/t), where the file says it."""
+        return self._engine.temperature
+
+    @property
+    def architecture(self) -> str:
+        return self._engine.architecture
+
+    @property
+    def rotary(self) -> bool:
+        """Queries and keys are turned by their position first."""
+        return self._engine.rotary
+
+    def __getitem__(self, layer: int) -> NDArray[Any]:
+        with translated():
+            return cast("NDArray[Any]", self._engine.subspaces(layer))
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[layer] for layer in self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def w_q(self, layer: int) -> NDArray[Any] | None:
+        """Projections of queries [H, d, k]."""
+        with translated():
+            return cast("NDArray[Any] | None", self._engine.w_q(layer))
+
+    def w_k(self, layer: int) -> NDArray[Any] | None:
+        """Projections of keys [H, d, k]."""
+        with translated():
+            return cast("NDArray[Any] | None", self._engine.w_k(layer))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``."""
+        with translated():
+            self._engine.save(os.fspath(path), overwrite)
+
+    def __repr__(self) -> str:
+        first = self[self.layers[0]]
+        what = f"{self.architecture}, " if self.architecture else ""
+        return (
+            f"{self._engine.name}: {what}{len(self)} layers, H {first.shape[0]}, "
+            f"d {first.shape[1]}, k {first.shape[2]}"
+        )
+
+
+def from_safetensors(
+    checkpoint: str | os.PathLike[str],
+    layer: int | None = None,
+    *,
+    arch: str = "auto",
+    config: str | os.PathLike[str] | None = None,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    threads: int | None = None,
+    progress: Progress = False,
+) -> Heads:
+    """Heads of a model checkpoint: a safetensors file, the index of several, or their folder.
+
+    The family comes from config.json beside it, or from `arch` with `heads` (docs/real-heads.md).
+    All layers, or one.
+    """
+    if layer is not None and not 0 <= layer < 4096:
+        raise ScenarioError(f"layer: is {layer} (allowed: 0 to 4095)")
+    arguments = engine.ImportHeadsArguments()
+    arguments.checkpoint = os.fspath(checkpoint)
+    arguments.architecture = arch
+    arguments.config = None if config is None else os.fspath(config)
+    arguments.heads = whole(heads)
+    arguments.kv_heads = whole(kv_heads)
+    arguments.threads = whole(threads)
+    with translated():
+        job = engine.import_heads(arguments, layer)
+    return Heads(wait(job, progress))
+
+
+def read(path: str | os.PathLike[str]) -> Heads:
+    """Heads of a file of ``headlab import-heads`` or of an NPY file [H, d, k]."""
+    with translated():
+        return Heads(engine.read_heads(os.fspath(path)))
+
+
+def from_array(array: Any) -> Heads:
+    """Heads [H, d, k] of any matrices of rank k, whose column spaces count."""
+    import numpy as np
+
+    numbers = host_array(array, "heads").astype(np.float64)
+    if numbers.ndim != 3:
+        raise ScenarioError(f"heads: have shape {numbers.shape}, need H x d x k")
+    with translated():
+        return Heads(engine.heads_of_array(numbers))
+
+
+def as_heads(given: Any) -> Heads:
+    """Heads of whatever they were given as."""
+    if isinstance(given, Heads):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return read(given)
+    return from_array(given)

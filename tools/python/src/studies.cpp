@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/python/src/studies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/files/error.h"
+#include "engine/files/import_heads.h"
+#include "engine/files/model_checkpoint.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/provenance.h"
+#include "engine/files/words.h"
+#include "engine/results/condition_record.h"
+#include "engine/results/netcdf_fields.h"
+#include "engine/results/results_scenario.h"
+#include "engine/results/stored_figures.h"
+#include "engine/results/summary_json.h"
+#include "kernels/parallel_for.h"
+#include "tools/cli/commands/allocate.h"
+#include "tools/cli/commands/diff.h"
+#include "tools/cli/commands/hdi.h"
+#include "tools/cli/commands/import_heads.h"
+#include "tools/cli/computed_conditions.h"
+#include "tools/cli/head_words.h"
+#include "tools/cli/options.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/table.h"
+#include "tools/cli/verdict_table.h"
+#include "tools/python/src/job.h"
+#include "tools/python/src/scenario_source.h"
+#include "tools/python/src/values.h"
+#include "tools/report/read_sources.h"
+#include "tools/report/write_report.h"
+#include "validation/allocation/allocation_json.h"
+#include "validation/allocation/theory_json.h"
+#include "validation/allocation/theory_study.h"
+#include "validation/diversity/redundancy.h"
+#include "validation/verdicts/verdicts_json.h"
+
+namespace headlab::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+using OptionalText = std::optional<std::string>;
+
+Session session_of(const std::string& backend, const OptionalText& threads,
+                   const OptionalText& max_time) {
+  Session session{.backend = backend};
+  *session.backend;  // made here, or refused
+  session.threads = tools::parse_threads(threads, true);
+  if (max_time) session.deadline = deadline_in(tools::parse_duration("--max-time", *max_time));
+  return session;
+}
+
+ReadHooks hooks_of(const Session& session) {
+  return {.stop = session.stop_hook(), .report = session.stage("reading conditions")};
+}
+
+/// A document with the text of the command, and whether all of it was computed.
+Job::MakeObject document(std::string json, std::string text, bool complete = true) {
+  return [json = std::move(json), text = std::move(text), complete] {
+    return nb::object(nb::make_tuple(json, text, complete));
+  };
+}
+
+// Closed forms.
+
+TheorySource theory_source(const std::string& name) {
+  if (name == "auto") return TheorySource::automatic;
+  if (name == "exact") return TheorySource::exact;
+  if (name == "first_order") return TheorySource::first_order;
+  throw InvalidInput("--source: \"" + one_line(name) + "\" is unknown" +
+                     suggestion(name, {"auto", "exact", "first_order"}));
+}
+
+/// Closed forms under the names of results.nc, with `_remainder` in place of `_mcse`. What some
+/// conditions have fewer of is padded with NaN.
+void put_theory(const NetcdfGroup& root, const Scenario& scenario,
+                const std::vector<ComputedCondition>& theory) {
+  std::map<std::string, std::size_t> lengths = {{"condition", theory.size()}};
+  const auto at_least_as_long = [&](const char* axis, std::size_t length) {
+    lengths[axis] = std::max(lengths[axis], length);
+  };
+  std::vector<const Condition*> conditions;
+  for (const ComputedCondition& one : theory) {
+    conditions.push_back(&one.condition);
+    if (one.condition.stack) {
+      at_least_as_long("layer", one.result.layers.rows.size());
+      continue;
+    }
+    const Plan& plan = one.result.plan;
+    at_least_as_long("query", plan.truth.size());
+    at_least_as_long("head", static_cast<std::size_t>(plan.heads));
+    at_least_as_long("head_2", static_cast<std::size_t>(plan.heads));
+    at_least_as_long("coordinate", static_cast<std::size_t>(plan.d));
+  }
+  FieldTable table(lengths);
+  std::vector<std::string> sources;
+  for (std::size_t c = 0; c < theory.size(); ++c) {
+    const NetcdfFields::Place place{&table, {{"condition"}, {c}}};
+    NetcdfFields visit(place, place);
+    visit_condition(theory[c], visit);
+    sources.push_back(theory[c].result.source);
+  }
+  for (const auto& [axis, length] : lengths) root.define_dimension(axis, length);
+  write_scenario(root, scenario, provenance());
+  table.write(root);
+  root.write("theory_source", {"condition"}, {"which closed form", ""}, sources);
+  write_swept(root, "condition", scenario.swept, conditions);
+}
+
+std::unique_ptr<Job> start_theory(const ScenarioSource& source, const std::string& kind,
+                                  const OptionalText& threads) {
+  const TheorySource forms = theory_source(kind);
+  return std::make_unique<Job>(session_of("cpu", threads, {}), [source, forms](Job& job) {
+    const Session& session = job.session();
+    ReadHooks hooks = hooks_of(session);
+    hooks.simulates = false;
+    const auto scenario = std::make_shared<const Scenario>(source.read(hooks));
+    const int count = thread_count(session.threads);
+    const auto theory =
+        std::make_shared<const std::vector<ComputedCondition>>(tools::computed_conditions(
+            *scenario, tools::compute_theories(*scenario, forms, count, session.stop_hook())));
+    std::string json;
+    write_theory_json([&](std::string_view part) { json += part; }, *theory, count, provenance());
+    const std::string table = tools::theory_table(*scenario, *theory);
+    const auto lock = use_netcdf();
+    NetcdfImage image;
+    put_theory(image.root(), *scenario, *theory);
+    const NetcdfBytes bytes = image.bytes();
+    return Job::MakeObject([=, content = content_of(NetcdfInput(bytes).root())]() -> nb::object {
+      return nb::make_tuple(json, table, object_of(content));
+    });
+  });
+}
+
+// Verdicts.
+
+std::unique_ptr<Job> start_validate(const std::vector<std::string>& claims,
+                                    const OptionalText& scenario, const std::string& level,
+                                    const OptionalText& seed, const OptionalText& replicates,
+                                    const std::string& backend, const OptionalText& threads,
+                                    const OptionalText& max_time) {
+  ValidateOptions options{.full = tools::is_full(level)};
+  if (seed) options.seed = tools::parse_seed(*seed);
+  if (replicates) options.replicates = tools::parse_replicates(*replicates);
+  if (options.full && options.replicates) {
+    throw InvalidInput(
+        "--replicates: not with --level full, which says how many - leave one of them out");
+  }
+  return std::make_unique<Job>(session_of(backend, threads, max_time), [claims, scenario,
+                                                                        options](Job& job) {
+    const Validation validation = scenario ? validate_scenario(*scenario, job.session(), options)
+                                           : validate(claims, job.session(), options);
+    return document(verdicts_json(validation, provenance()), tools::verdict_table(validation),
+                    validation.outcome.complete);
+  });
+}
+
+// Allocations.
+
+std::unique_ptr<Job> start_allocate(const ScenarioSource& source,
+                                    const std::vector<std::uint64_t>& budgets,
+                                    std::vector<std::uint64_t> sizes, const std::string& rule,
+                                    const std::string& kind, const std::vector<int>& dims,
+                                    const OptionalText& replicates, const std::string& backend,
+                                    const OptionalText& threads, const OptionalText& max_time) {
+  AllocateOptions options{.rule = find_rule(rule), .dims = dims};
+  if (replicates) options.replicates = tools::parse_replicates(*replicates);
+  return std::make_unique<Job>(session_of(backend, threads, max_time), [=](Job& job) mutable {
+    const Session& session = job.session();
+    ReadHooks hooks = hooks_of(session);
+    hooks.depth = false;
+    const Scenario scenario = source.read(hooks);
+    tools::require_one_setting(scenario, options.rule);
+    Condition base = scenario.conditions.front();
+    require_any_size(base);
+    if (sizes.empty()) sizes = {base.n};
+    std::string text = base.name + "\n";
+    if (kind != "simulation") {
+      const TheoryMean mean = kind == "theory" ? TheoryMean::population : TheoryMean::condition;
+      std::vector<TheoryGrowth> growths;
+      for (const std::uint64_t budget : budgets) {
+        growths.push_back((kind == "theory" ? study_theory : study_exactly)(
+            base, static_cast<int>(budget), options.rule, sizes, thread_count(session.threads),
+            [&](double) {
+              if (session.should_stop()) throw Stopped();
+            }));
+      }
+      const std::string limits = theory_limits(base, mean);
+      return document(theory_json(growths, limits, provenance()), text + limits + "\n");
+    }
+    for (const std::uint64_t n : sizes) require_points_for(base, n);
+    std::vector<ReplayedAllocation> studies;
+    bool complete = true;
+    for (const std::uint64_t budget : budgets) {
+      for (const std::uint64_t n : sizes) {
+        base.n = n;
+        studies.push_back({allocate(base, static_cast<int>(budget), session, options), ""});
+        complete = complete && studies.back().study.outcome.complete;
+        text += tools::allocation_table(studies.back().study) + "\n";
+      }
+    }
+    return document(allocation_json(studies, provenance()),
+                    text + "± is one Monte Carlo standard error\n", complete);
+  });
+}
+
+// Heads of models.
+
+using HeadArray = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+/// A file of heads in memory with the name that messages give it.
+struct Heads {
+  HeadFile file;
+  std::string name;
+};
+
+/// One layer with the subspaces [head][d][k].
+std::shared_ptr<const Heads> heads_of_array(const HeadArray& array) {
+  HeadLayer layer;
+  const double* next = array.data();
+  for (std::size_t h = 0; h < array.shape(0); ++h) {
+    Eigen::MatrixXd& w = layer.subspaces.emplace_back(static_cast<Eigen::Index>(array.shape(1)),
+                                                      static_cast<Eigen::Index>(array.shape(2)));
+    for (Eigen::Index i = 0; i < w.rows(); ++i) {
+      for (Eigen::Index j = 0; j < w.cols(); ++j) w(i, j) = *next++;
+    }
+  }
+  if (array.size() == 0) throw InvalidInput("heads: have no numbers, need H x d x k");
+  if (array.shape(2) > array.shape(1)) {
+    throw InvalidInput("heads: have d x k = " + std::to_string(array.shape(1)) + " x " +
+                       std::to_string(array.shape(2)) + ", need k <= d");
+  }
+  if (array.shape(0) > static_cast<std::size_t>(max_model_heads)) {
+    throw InvalidInput("heads: are " + std::to_string(array.shape(0)) + " (allowed: at most 1024)");
+  }
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    if (!std::isfinite(array.data()[i])) throw InvalidInput("heads: have a number not finite");
+  }
+  auto heads = std::make_shared<Heads>();
+  heads->file.layers.push_back(std::move(layer));
+  heads->name = "heads";
+  return heads;
+}
+
+nb::object matrices_object(const Matrices& matrices) {
+  if (matrices.empty()) return nb::none();
+  const auto rows = static_cast<std::size_t>(matrices[0].rows());
+  const auto columns = static_cast<std::size_t>(matrices[0].cols());
+  auto* const numbers = new std::vector<double>();
+  const nb::capsule owner(numbers,
+                          [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  for (const Eigen::MatrixXd& w : matrices) {
+    for (Eigen::Index i = 0; i < w.rows(); ++i) {
+      for (Eigen::Index j = 0; j < w.cols(); ++j) numbers->push_back(w(i, j));
+    }
+  }
+  const std::size_t shape[] = {matrices.size(), rows, columns};
+  return nb::cast(nb::ndarray<nb::numpy, double>(numbers->data(), 3, shape, owner));
+}
+
+const HeadLayer& layer_of(const Heads& heads, int number) {
+  for (const HeadLayer& layer : heads.file.layers) {
+    if (layer.number == number) return layer;
+  }
+  throw InvalidInput("layer: is " + std::to_string(number) + ", which " + heads.name +
+                     " does not have");
+}
+
+std::unique_ptr<Job> start_import(const tools::ImportHeadsArguments& arguments,
+                                  std::optional<int> layer) {
+  return std::make_unique<Job>(session_of("cpu", arguments.threads, {}), [arguments,
+                                                                          layer](Job& job) {
+    const ModelCheckpoint readable(arguments.checkpoint);
+    const ModelConfig config = tools::model_config_of(arguments);
+    const HeadImport import{.architecture = config.architecture,
+                            .counts = config.counts,
+                            .layer = layer,
+                            .stop = job.session().stop_hook()};
+    auto heads = std::make_shared<Heads>();
+    heads->file = import_heads(arguments.checkpoint, import, thread_count(job.session().threads));
+    heads->name = arguments.checkpoint;
+    return Job::MakeObject([heads] { return nb::cast(std::shared_ptr<const Heads>(heads)); });
+  });
+}
+
+std::shared_ptr<const Heads> read_heads(const std::string& path) {
+  const nb::gil_scoped_release released;
+  const auto lock = use_netcdf();
+  auto heads = std::make_shared<Heads>();
+  heads->file = read_head_file(path);
+  heads->name = path;
+  return heads;
+}
+
+std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv_heads,
+                               std::uint64_t seed, std::size_t top, double threshold,
+                               const OptionalText& threads) {
+  return std::make_unique<Job>(session_of("cpu", threads, {}), [=](Job& job) {
+    HeadFile file = heads->file;
+    if (kv_heads > 0) {
+      if (file.heads() % kv_heads != 0) {
+        throw InvalidInput("kv_heads: " + std::to_string(kv_heads) + " does not divide the " +
+                           std::to_string(file.heads()) + " heads into groups");
+      }
+      file.kv_heads = kv_heads;
+    }
+    const HeadDiversity diversity = head_diversity(
+        file, heads->name, seed, thread_count(job.session().threads), job.session().stop_hook());
+    const AlikeHeads alike = alike_heads(diversity, top, threshold);
+    return document(
+        head_diversity_json(diversity, alike, heads->name, provenance()),
+        tools::diversity_text(diversity, heads->name) + tools::redundancy_text(diversity, alike));
+  });
+}
+
+// Differences and reports.
+
+nb::typed<nb::tuple, nb::str, nb::str> difference(const std::string& a, const std::string& b) {
+  const auto found = [&] {
+    const nb::gil_scoped_release released;
+    const auto lock = use_netcdf();
+    const StoredResults first(a), second(b);
+    const ResultsDifference difference = difference_of(first, second);
+    return std::pair(tools::difference_json(difference, first, second),
+                     tools::difference_text(difference, first, second));
+  }();
+  return nb::make_tuple(found.first, found.second);
+}
+
+std::vector<std::string> report(const std::string& path, const std::vector<std::string>& folders,
+                                const std::vector<std::string>& documents) {
+  const nb::gil_scoped_release released;
+  const auto lock = use_netcdf();
+  tools::require_report_writable("--out", path, folders);
+  std::vector<tools::Source> sources;
+  tools::SourceReader reader;
+  for (const std::string& folder : folders) {
+    for (tools::Source& source : reader.read(folder)) sources.push_back(std::move(source));
+  }
+  for (const std::string& text : documents) sources.push_back(tools::source_of_document(text));
+  tools::write_report(path, sources);
+  return reader.notes();
+}
+
+}  // namespace
+
+void bind_studies(nb::module_& module) {
+  module.def("theory", &start_theory, nb::arg("source"), nb::arg("kind"),
+             nb::arg("threads").none());
+  module.def("validate", &start_validate, nb::arg("claims"), nb::arg("scenario").none(),
+             nb::arg("level"), nb::arg("seed").none(), nb::arg("replicates").none(),
+             nb::arg("backend"), nb::arg("threads").none(), nb::arg("max_time").none());
+  module.def("allocate", &start_allocate, nb::arg("source"), nb::arg("budgets"), nb::arg("sizes"),
+             nb::arg("rule"), nb::arg("kind"), nb::arg("dims"), nb::arg("replicates").none(),
+             nb::arg("backend"), nb::arg("threads").none(), nb::arg("max_time").none());
+
+  nb::class_<Heads>(module, "Heads")
+      .def_prop_ro("name", [](const Heads& heads) { return heads.name; })
+      .def_prop_ro("architecture", [](const Heads& heads) { return heads.file.architecture; })
+      .def_prop_ro("temperature", [](const Heads& heads) { return heads.file.temperature; })
+      .def_prop_ro("rotary", [](const Heads& heads) { return heads.file.rotary; })
+      .def_prop_ro("kv_heads", [](const Heads& heads) { return heads.file.groups(); })
+      .def_prop_ro("left_out", [](const Heads& heads) { return heads.file.left_out; })
+      .def_prop_ro("layers",
+                   [](const Heads& heads) {
+                     std::vector<int> numbers;
+                     for (const HeadLayer& layer : heads.file.layers) {
+                       numbers.push_back(layer.number);
+                     }
+                     return numbers;
+                   })
+      .def("subspaces", [](const Heads& heads,
+                           int layer) { return matrices_object(layer_of(heads, layer).subspaces); })
+      .def("w_q", [](const Heads& heads,
+                     int layer) { return matrices_object(layer_of(heads, layer).w_q); })
+      .def("w_k", [](const Heads& heads,
+                     int layer) { return matrices_object(layer_of(heads, layer).w_k); })
+      .def("save", [](const Heads& heads, const std::string& path, bool overwrite) {
+        const nb::gil_scoped_release released;
+        const auto lock = use_netcdf();
+        check_head_path(path, heads.file.layers.size());
+        if (!overwrite) tools::require_nothing_at(path, tools::overwrite_only);
+        tools::require_writable("--out", path);
+        write_head_file(path, heads.file);
+      });
+  nb::class_<tools::ImportHeadsArguments>(module, "ImportHeadsArguments")
+      .def(nb::init<>())
+      .def_rw("checkpoint", &tools::ImportHeadsArguments::checkpoint)
+      .def_rw("architecture", &tools::ImportHeadsArguments::architecture)
+      .def_rw("config", &tools::ImportHeadsArguments::config, nb::arg().none())
+      .def_rw("heads", &tools::ImportHeadsArguments::heads, nb::arg().none())
+      .def_rw("kv_heads", &tools::ImportHeadsArguments::kv_heads, nb::arg().none())
+      .def_rw("threads", &tools::ImportHeadsArguments::threads, nb::arg().none());
+  module.def("import_heads", &start_import, nb::arg("arguments"), nb::arg("layer").none());
+  module.def("heads_of_array", &heads_of_array, nb::arg("array"));
+  module.def("read_heads", &read_heads, nb::arg("path"));
+  module.def("hdi", &start_hdi, nb::arg("heads"), nb::arg("kv_heads"), nb::arg("seed"),
+             nb::arg("top"), nb::arg("threshold"), nb::arg("threads").none());
+
+  module.def("diff", &difference, nb::arg("a"), nb::arg("b"));
+  module.def("report", &report, nb::arg("path"), nb::arg("folders"), nb::arg("documents"));
+}
+
+}  // namespace headlab::python

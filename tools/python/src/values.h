@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Between Python objects and the documents and files of the engine.
+#pragma once
+
+#include <mutex>
+#include <nanobind/nanobind.h>
+#include <string>
+
+#include "engine/files/document.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/scenario/data_arrays.h"
+
+namespace headlab::python {
+
+/// A document from nested dicts, lists, arrays, texts and numbers; numbers of arrays are never
+/// text. Values have no location. Throws InvalidInput, naming the key, for objects that have no
+/// place in TOML and for nesting deeper than 32.
+Value document_of(nanobind::handle object);
+
+/// Arrays by their names, which stay alive with what is returned.
+DataArrays arrays_of(nanobind::dict arrays);
+
+/// All that a group of a NetCDF file holds.
+struct GroupContent {
+  struct Variable {
+    std::string name;
+    std::vector<std::string> dimensions;
+    std::vector<std::size_t> shape;
+    NetcdfGroup::Values values;
+    std::vector<std::pair<std::string, NetcdfGroup::Attribute>> attributes;
+  };
+  std::vector<std::pair<std::string, NetcdfGroup::Attribute>> attributes;
+  std::vector<Variable> variables;
+  std::vector<std::pair<std::string, GroupContent>> groups;
+};
+
+/// Reads all of a group, with use_netcdf().
+GroupContent content_of(const NetcdfGroup& group);
+
+/// The same as {"attributes": {...}, "variables": {name: (dimensions, shape, values, attributes)},
+/// "groups": {name: ...}}. Numbers become NumPy arrays, texts lists.
+nanobind::dict object_of(GroupContent content);
+
+/// Held by whoever uses the NetCDF library, which knows no threads; waits without the GIL. Nothing
+/// may be done with Python meanwhile: a finalizer may wait for a thread that waits for the lock.
+std::unique_lock<std::mutex> use_netcdf();
+
+}  // namespace headlab::python

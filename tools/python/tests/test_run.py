@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs and results: the bits of the program, names, files, interruption."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import headlab as hl
+import numpy as np
+import pytest
+
+from conftest import ROOT
+
+QUICKSTART = "scenarios/quickstart.toml"
+# Heads that every replicate learns take a second; the smaller of the two is enough.
+SHIPPED = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "scenarios").rglob("*.toml")
+    if path.name != "learned_additive.toml" and "data" not in path.parts
+)
+
+
+TIMES = ("seconds", "weights_per_second")
+
+
+def table(text: str) -> list[str]:
+    """The lines of a table that do not depend on the time."""
+    return [line for line in text.splitlines() if "kernel weights a second" not in line]
+
+
+@pytest.mark.parametrize("part", ["claims", ""])
+def test_every_shipped_scenario_has_the_bits_of_the_program(
+    part: str, program: str, tmp_path: Path
+) -> None:
+    for i, path in enumerate(p for p in SHIPPED if p.startswith("scenarios/claims") == (part != "")):
+        theirs = tmp_path / str(i)
+        done = subprocess.run(
+            [program, "run", path, "--replicates", "16", "--out", str(theirs), "--quiet"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        r = hl.run(path, replicates=16)
+        # With --out the program adds which replicates are extreme.
+        assert table(done.stdout)[: len(table(repr(r)))] == table(repr(r)), path
+        stored = hl.open(theirs)
+        assert set(stored) == set(r) and list(r["nodes_sha256"]) == list(stored["nodes_sha256"])
+        for name in r:
+            if r[name].dtype.kind == "f" and name not in TIMES:
+                assert np.array_equal(r[name], stored[name], equal_nan=True), (path, name)
+
+
+def test_other_draws_are_other_bits() -> None:
+    a, b = (hl.run(QUICKSTART, replicates=16, seed=seed) for seed in (7, 8))
+    assert not hl.diff(a, b).same_bits
+    assert hl.diff(a, a).same_bits
+
+
+def test_path_text_and_dict_are_one_scenario(small: dict[str, Any], tmp_path: Path) -> None:
+    s = hl.scenario(small)
+    s.save(tmp_path / "small.toml")
+    results = [hl.run(x) for x in (small, s, str(s), str(tmp_path / "small.toml"), tmp_path / "small.toml")]
+    for r in results[1:]:
+        assert np.array_equal(r["mse"], results[0]["mse"])
+
+
+def test_figures_by_name(small: dict[str, Any]) -> None:
+    r = hl.run(hl.sweep(small, {"heads.kernel.bandwidth": [1.0, 2.0]}))
+    assert r["mse"].shape == (2,)
+    assert r["head_covariance"].shape == (2, 2, 2, 2)
+    assert r.dims("head_covariance") == ("condition", "query", "head", "head_2")
+    assert np.allclose(r["mse"], r["bias_squared"] + r["variance_term"] + r["covariance_term"], rtol=1e-12)
+    assert list(r.swept["bandwidth"]) == [1.0, 2.0]
+    assert r.attributes["backend"] in ("cpu", "cuda") and r.complete
+    data = r.dataset
+    assert data["mse"].coords["bandwidth"].values.tolist() == [1.0, 2.0]
+    assert data.attrs["results_id"] == r.summary["results_id"]
+    with pytest.raises(KeyError, match='did you mean "mse"'):
+        r["mze"]
+
+
+def test_conditions_of_different_sizes_are_padded() -> None:
+    r = hl.run("scenarios/decorrelation_floor.toml", replicates=16)
+    heads = r["heads"]
+    for i, count in enumerate(heads):
+        known = ~np.isnan(r["head_bias"][i, 0])
+        assert known.sum() == count and known[:count].all()
+
+
+def test_files_give_the_same(small: dict[str, Any], tmp_path: Path) -> None:
+    s = hl.sweep(small, {"data.n": [20, 40]})
+    r = hl.run(s, out=tmp_path / "a")
+    again = hl.open(tmp_path / "a")
+    for name in r:
+        if r[name].dtype.kind == "f":
+            assert np.array_equal(again[name], r[name], equal_nan=True), name
+    assert table(repr(again)) == table(repr(r))
+    assert again.complete and again.summary["results_id"] == r.summary["results_id"]
+    d, e = (x.difference("mse", over="data.n") for x in (r, again))
+    assert np.array_equal(d.values, e.values, equal_nan=True) and np.isnan(d.values[0])
+    with pytest.raises(hl.ScenarioError, match="is there already - write resume or overwrite"):
+        hl.run(s, out=tmp_path / "a")
+    with pytest.raises(hl.ScenarioError, match="no file with results"):
+        hl.open(tmp_path / "nothing")
+
+
+def test_a_difference_is_paired(small: dict[str, Any]) -> None:
+    r = hl.run(hl.sweep(small, {"heads.kernel.bandwidth": [1.5, 1.6]}), replicates=512)
+    d = r.difference("head_covariance_mean", over="heads.kernel.bandwidth")
+    assert d.paired[1] and d.against[1] == 0
+    assert d.values[1] == pytest.approx(np.diff(r["head_covariance_mean"])[0], rel=1e-12)
+    # One law of points and noise, so that errors cancel.
+    assert d.mcse[1] < 0.5 * r["head_covariance_mean_mcse"].min()
+    with pytest.raises(KeyError, match="head_variance_mean"):
+        r.difference("head_bias", over="heads.kernel.bandwidth")
+
+
+def test_resuming_has_the_bits_of_one_run(small: dict[str, Any], tmp_path: Path) -> None:
+    hl.run(small, replicates=24, out=tmp_path)
+    r = hl.run(small, replicates=64, out=tmp_path, resume=True)
+    assert any("resumes from 24" in note for note in r.notes)
+    assert hl.diff(r, hl.run(small)).same_bits
+
+
+def test_until_and_compare(small: dict[str, Any]) -> None:
+    r = hl.run(small, until={"mse": "5%"}, replicates=100000)
+    assert r.summary["target_met"] and r["mse_mcse"][0] <= 0.05 * r["mse"][0]
+    z = hl.run("scenarios/quickstart.toml", replicates=64, compare=True).summary
+    assert all("z" in one["theory"] for one in z["conditions"])
+
+
+def interrupt_soon(seconds: float = 0.3) -> None:
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def test_ctrl_c_returns_what_is_done(tmp_path: Path) -> None:
+    interrupt_soon()
+    with pytest.warns(hl.HeadlabWarning, match="interrupted: kept .* of .*; resume=True continues"):
+        r = hl.run(QUICKSTART, replicates=10**8, out=tmp_path)
+    assert not r.complete and r.interrupted
+    assert 0 < r["replicates"][0] < 10**8
+    assert hl.open(tmp_path)["replicates"][0] == r["replicates"][0]
+    # What was kept is that many replicates of the whole run.
+    assert hl.run(QUICKSTART, replicates=16).complete
+
+
+def test_a_time_limit_keeps_what_is_done() -> None:
+    with pytest.warns(hl.HeadlabWarning, match="max_time reached"):
+        r = hl.run(QUICKSTART, replicates=10**8, max_time=0.2)
+    assert not r.complete and not r.interrupted and r["replicates"][0] > 0
+
+
+def test_exceptions_of_callbacks_stop_the_run() -> None:
+    reports = []
+
+    def listen(report: dict[str, Any]) -> None:
+        reports.append(report)
+        raise ZeroDivisionError
+
+    start = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        hl.run(QUICKSTART, replicates=10**8, progress=listen)
+    assert reports[0]["figure"] == "MSE" and time.monotonic() - start < 60
+
+
+def test_results_so_far() -> None:
+    counts = []
+    for r in hl.iter_run(QUICKSTART, replicates=10**8, every=0.1):
+        counts.append(int(r["replicates"][0]))
+        if len(counts) == 2:
+            break
+    assert 0 < counts[0] < counts[1] < 10**8
+    *_, last = hl.iter_run(QUICKSTART, replicates=64)
+    assert last.complete and hl.diff(last, hl.run(QUICKSTART, replicates=64)).same_bits
+
+
+def test_runs_in_threads_and_behind_a_fork(small: dict[str, Any]) -> None:
+    expected = hl.run(small)["mse"]
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(hl.run(small)["mse"])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(one, expected) for one in found) and len(found) == 4
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(hl.run(small)["mse"], expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_full_disk_loses_no_result(small: dict[str, Any], tmp_path: Path) -> None:
+    if os.geteuid() == 0 and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    out = tmp_path / "a"
+    out.mkdir()
+    # A folder in the place of the file that is written first.
+    (out / "summary.json").mkdir()
+    with pytest.raises(hl.RunError) as error:
+        hl.run(small, out=out, overwrite=True)
+    assert error.value.result["mse"].shape == (1,)
+
+
+def test_import_is_light() -> None:
+    code = "import sys, headlab; print([m for m in ('xarray', 'matplotlib', 'torch', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_docstrings() -> None:
+    import headlab._dataset
+    import headlab._run
+
+    for module in (headlab._dataset, headlab._run):
+        found = doctest.testmod(module)
+        assert found.failed == 0 and found.attempted > 0

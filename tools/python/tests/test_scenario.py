@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios of Python objects: one strict reader, arrays by pointer, bad input."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import headlab as hl
+import numpy as np
+import pytest
+
+from conftest import ROOT
+
+
+def changed(scenario: dict[str, Any], key: str, value: Any) -> hl.Scenario:
+    s = hl.scenario(scenario)
+    s[key] = value
+    return s
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wrong", "words"),
+    [
+        ("heads.kernell", {}, "heads.kernell", 'unknown key .* did you mean "kernel"'),
+        ("data.n", np.zeros(2), "data.n", "is an array"),
+        ("data.n", None, "data.n", "is None - leave it out"),
+        ("data.n", 2**70, "data.n", "beyond 64 bits"),
+        ("data.n", 0, "data.n", "must be in"),
+        ("data.n", {1, 2}, "data.n", "is of type set"),
+        ("data.noise.sd", float("nan"), "data.noise.sd", "nan"),
+        ("data.noise.sd", 1j, "data.noise.sd", "is of type complex"),
+        ("data.noise.sd", np.complex64(1), "data.noise.sd", "needs real numbers"),
+        ("run", {3: 4}, "run", "key that is not text"),
+        ("scenario.name", "\ud800", "scenario.name", "UTF-8"),
+        ("heads.subspaces", np.zeros((2, 5, 2)), "heads.subspaces.path", "5 rows, needs d x k = 6 x 2"),
+        ("heads.subspaces", np.zeros((2, 6)), "heads.subspaces.path", "needs H x d x k"),
+        ("heads.subspaces", np.full((2, 6, 2), np.nan), "heads.subspaces.path", "not finite"),
+        ("heads.subspaces", np.ones((2, 6, 2)), "heads.subspaces.path", "off orthonormal"),
+        ("data.design", np.full((9, 6), np.inf), "data.design.path", "not finite"),
+        ("data.design", np.zeros((0, 6)), "data.design.path", "needs rows x columns"),
+    ],
+)
+def test_bad_values_are_rejected_at_their_key(
+    small: dict[str, Any], key: str, value: Any, wrong: str, words: str
+) -> None:
+    with pytest.raises(hl.ScenarioError, match=words) as error:
+        hl.run(changed(small, key, value))
+    assert error.value.key == wrong
+
+
+def test_nesting_is_bounded(small: dict[str, Any]) -> None:
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(hl.ScenarioError, match="nested deeper than 32 levels"):
+        hl.run(changed(small, "data.n", deep))
+    circle: dict[str, Any] = {}
+    circle["a"] = circle
+    with pytest.raises(hl.ScenarioError, match="nested deeper"):
+        hl.run({**small, "data": circle})
+
+
+def test_other_arguments_are_rejected(small: dict[str, Any], tmp_path: Path) -> None:
+    for wrong in (3, None, [1]):
+        with pytest.raises(hl.ScenarioError, match="is of type"):
+            hl.run(wrong)  # type: ignore[arg-type]
+    for arguments, words in (
+        ({"backend": "gpu"}, "no such backend"),
+        ({"replicates": "many"}, 'replicates: "many" does not fit'),
+        ({"seed": -1}, 'seed: "-1" does not fit'),
+        ({"threads": 0}, "threads"),
+        ({"max_time": -1}, "not a time"),
+        ({"resume": True}, "resume: needs out"),
+        ({"out": tmp_path, "resume": True, "overwrite": True}, "leave one of them out"),
+        ({"until": "mze=1%"}, "until"),
+        ({"set": "data.n=3"}, "is one text"),
+        ({"set": {"data.m": 3}}, "data.m"),
+    ):
+        with pytest.raises(hl.ScenarioError, match=words):
+            hl.run(small, **arguments)
+    with pytest.raises(hl.ScenarioError, match="no_such.toml"):
+        hl.run("no_such.toml")
+    with pytest.raises(hl.ScenarioError, match="TOML text:2:"):
+        hl.run("[data]\nn = ")
+
+
+def test_arrays_have_the_bits_of_a_file(
+    small: dict[str, Any], subspaces: np.ndarray, program: str, tmp_path: Path
+) -> None:
+    rows = np.random.default_rng(1).normal(size=(50, 6)).astype(np.float32)
+    s = changed(small, "heads.subspaces", subspaces)
+    s["data.design"] = rows
+    r = hl.run(s)
+    assert np.array_equal(r["projections"][0], subspaces)
+    r.save(tmp_path)
+    subprocess.run(
+        [program, "run", str(tmp_path / "scenario.toml"), "--out", str(tmp_path / "x"), "--quiet"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    assert hl.diff(tmp_path, tmp_path / "x").same_bits
+    again = hl.open(tmp_path)
+    assert repr(again).splitlines()[:6] == repr(r).splitlines()[:6]
+
+
+def test_layouts_of_memory_do_not_matter(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    expected = hl.run(changed(small, "heads.subspaces", subspaces))["mse"]
+    for array in (np.asfortranarray(subspaces), subspaces[::1].repeat(2, axis=0)[::2], subspaces.copy()):
+        array.flags.writeable = False
+        assert np.array_equal(hl.run(changed(small, "heads.subspaces", array))["mse"], expected)
+
+
+class Exported:
+    """An array that speaks DLPack alone."""
+
+    def __init__(self, array: np.ndarray, device: int = 1) -> None:
+        self.array = array
+        self.on = device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.on, 0
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.array.__dlpack__()
+
+
+def test_arrays_of_other_libraries(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    expected = hl.run(changed(small, "heads.subspaces", subspaces))["mse"]
+    assert np.array_equal(hl.run(changed(small, "heads.subspaces", Exported(subspaces)))["mse"], expected)
+    with pytest.raises(hl.ScenarioError, match="copy it to the host"):
+        hl.run(changed(small, "heads.subspaces", Exported(subspaces, device=2)))
+
+
+def test_float32_heads_are_orthonormalised_and_that_is_said_once(
+    small: dict[str, Any], subspaces: np.ndarray
+) -> None:
+    s = changed(small, "heads.subspaces", subspaces.astype(np.float32))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        r = hl.run(s)
+    assert [str(one.message) for one in said] == [
+        "heads.subspaces: orthonormal to 1e-05 only, made orthonormal by QR"
+    ]
+    w = r["projections"][0]
+    assert np.abs(w.transpose(0, 2, 1) @ w - np.eye(2)).max() < 1e-14
+    assert np.abs(w - subspaces).max() < 1e-6
+    # Beyond that the user is asked.
+    with pytest.raises(hl.ScenarioError, match="off orthonormal"):
+        hl.run(changed(small, "heads.subspaces", subspaces * (1 + 1e-4)))
+
+
+def test_sweeps_of_arrays(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    other = subspaces[:, ::-1].copy()
+    r = hl.run(hl.sweep(small, {"heads.subspaces": [subspaces, other], "data.n": [20, 40]}))
+    assert len(r["mse"]) == 4
+    one = hl.run(changed(small, "heads.subspaces", other), {"data.n": 40})
+    assert r["mse"][3] == one["mse"][0]
+    stacked = hl.run(hl.sweep(small, {"heads.subspaces": np.stack([subspaces, other])}))
+    assert stacked["mse"][1] == r["mse"][3]
+    set_array = hl.run(small, {"heads.subspaces": other})
+    assert set_array["mse"][0] == r["mse"][3]
+    four = np.linalg.qr(subspaces[:, :4])[0]
+    of_file = hl.run("scenarios/quickstart.toml", {"sweep": {}, "heads.subspaces": four}, replicates=16)
+    assert len(of_file["mse"]) == 1 and np.array_equal(of_file["projections"][0], four)
+
+
+def test_scenarios_are_changed_and_printed(small: dict[str, Any]) -> None:
+    s = hl.scenario("scenarios/quickstart.toml")
+    s["heads.kernel.bandwidth"] = 0.6
+    t = s.copy()
+    t["heads.kernel.bandwidth"] = 0.7
+    assert s["heads.kernel.bandwidth"] == 0.6
+    assert 'kernel = { law = "gaussian", bandwidth = 0.6 }' in str(s)
+    assert "zip = true" in str(hl.sweep(s, {"data.n": [1, 2]}, zip=True))
+    built = hl.Scenario(**small)
+    assert np.array_equal(hl.run(built)["mse"], hl.run(small)["mse"])
+    assert small["heads"]["kernel"]["bandwidth"] == 1.5
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/python/tests/{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_mutated_scenarios_never_crash() -> None:
+    counts = load("fuzz_reader").run(500, seed=1)
+    assert counts["rejected"] > 100 and counts["read"] > 50
+
+
+def test_memory_stays_flat() -> None:
+    # The long form, a thousand runs, is a command of its own.
+    assert load("leak").growth(runs=30, first=10) < 5e6
