@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a training set, or takes one that is given, and projects it to the keys of every subspace, a
-// slab of points at a time.
+// Draws a training set, or takes one that is given, and projects it to the keys of every subspace,
+// a slab of points at a time.
 #if defined(HEADLAB_CPU_TRAINING_SET_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLAB_CPU_TRAINING_SET_INL_H
 #undef HEADLAB_CPU_TRAINING_SET_INL_H

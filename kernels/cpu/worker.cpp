@@ -2,6 +2,7 @@
 #include "kernels/cpu/worker.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -260,7 +261,7 @@ std::unique_ptr<CpuParts> make_cpu_parts(const Plan& plan) {
 }
 
 std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, int threads,
-                                 std::span<float> estimates) {
+                                 std::span<float> estimates, const std::atomic<bool>* stop) {
   // Parts of queries do not depend on the threads: the queries of a part decide together how their
   // exponents are rounded. Each projects the keys again, which many queries make a small share.
   const int head_parts = std::min(plan.heads, threads);
@@ -270,6 +271,7 @@ std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, in
   };
   std::vector<std::uint64_t> empty(static_cast<std::size_t>(head_parts * query_parts));
   parallel_for(empty.size(), threads, [&](std::size_t i) {
+    if (stop != nullptr && *stop) return;
     const int at = static_cast<int>(i);
     const int head = begin(at / query_parts, head_parts, plan.heads);
     const int query = begin(at % query_parts, query_parts, plan.queries);

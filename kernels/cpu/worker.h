@@ -2,6 +2,7 @@
 /// \file The worker of the CPU backend.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,11 +24,16 @@ struct GivenPoints {
 
 /// Nadaraya-Watson estimates f_h(x) = sum_i w_hi(x) Y_i / sum_i w_hi(x) of every head at every
 /// query from given points, to `estimates` [H][Q]. Of the plan it reads n, d, heads, k, queries,
-/// kernel, projections and query points. An estimate has the same bits whatever the threads and the
-/// other heads and queries. \param plan of the plain estimator, with no stage but `transform`
+/// kernel, projections and query points. The bits do not depend on the threads.
+/// \param plan of the plain estimator, with no stage but `transform`
+/// \param points up to `max_given` in size
+/// \param stop null, or set by another thread to leave the rest undone
 /// \return windows of kernel values that are all below 2^-126
 std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, int threads,
-                                 std::span<float> estimates);
+                                 std::span<float> estimates,
+                                 const std::atomic<bool>* stop = nullptr);
+/// Sums of products of larger numbers would leave float32.
+inline constexpr float max_given = 1e30f;
 
 /// The steps of one replicate, one by one, for benchmarks. The whole training set is in memory.
 class CpuParts {
