@@ -76,16 +76,35 @@ const Cublas& cublas() {
 /// The kernel that this thread launched last; a fault shows in a later call.
 thread_local std::string last_kernel;
 
+/// Errors that the oldest toolkit we build with has no name for.
+constexpr int error_contained = 226;  ///< a memory error that could not be corrected, on Hopper
+constexpr int error_tensor_memory_leak = 721;  ///< a kernel left tensor memory behind
+
 Failure failure_of(cudaError_t error) {
+  switch (static_cast<int>(error)) {
+    case error_contained:
+      return Failure::ecc;
+    case error_tensor_memory_leak:
+      return Failure::fault;
+    default:
+      break;
+  }
   switch (error) {
     case cudaErrorMemoryAllocation:
       return Failure::out_of_memory;
     case cudaErrorDevicesUnavailable:
     case cudaErrorDeviceAlreadyInUse:
+    case cudaErrorMpsServerNotReady:
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
       return Failure::busy;
     case cudaErrorDeviceUninitialized:
     case cudaErrorContextIsDestroyed:
     case cudaErrorExternalDevice:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorStartupFailure:
     case cudaErrorUnknown:
       return Failure::lost;
     case cudaErrorECCUncorrectable:

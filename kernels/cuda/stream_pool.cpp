@@ -28,6 +28,14 @@ std::unique_ptr<Stream> StreamPool::take(int device) {
 }
 
 void StreamPool::give_back(int device, std::unique_ptr<Stream> stream) {
+  if (stream == nullptr) return;
+  try {
+    // The memory that its work reads is freed next.
+    use_device(device);
+    stream->synchronise();
+  } catch (const std::exception&) {
+    return;  // a stream that failed is not for the next worker
+  }
   const std::lock_guard lock(mutex_);
   idle_.emplace_back(device, std::move(stream));
 }

@@ -18,6 +18,7 @@ class StreamPool {
   ~StreamPool();
   /// A stream of `device`, which is the device in use.
   std::unique_ptr<Stream> take(int device);
+  /// Waits for its work. A stream that failed is not kept.
   void give_back(int device, std::unique_ptr<Stream> stream);
 
  private:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks of the tree as a whole; included by tools/CMakeLists.txt.
-set_property(DIRECTORY APPEND PROPERTY HEADLAB_OTHER_BUILDS cmake/spilling.cu)  # tests with CUDA
+set_property(DIRECTORY APPEND PROPERTY HEADLAB_OTHER_BUILDS  # tests with CUDA
+  cmake/spilling.cu cmake/approximate.cu)
 if(NOT HEADLAB_TESTS)
   return()
 endif()
@@ -152,6 +153,22 @@ if(HEADLAB_CUDA)
   headlab_add_spill_test(cuda_spills_negative_control spilling)
   set_tests_properties(cuda_spills_negative_control PROPERTIES
     PASS_REGULAR_EXPRESSION "kernels with local memory:.*spilling_sums_kernel")
+
+  # The draws have the bits of the CPU's: no approximate instruction, and subnormal numbers stay.
+  function(headlab_add_exact_test name source)
+    add_library(${name} OBJECT ${source})
+    target_link_libraries(${name} PRIVATE headlab_kernels headlab_flags)
+    set_target_properties(${name} PROPERTIES
+      CUDA_PTX_COMPILATION ON CUDA_ARCHITECTURES 90-virtual CUDA_COMPILER_LAUNCHER "")
+    add_test(NAME ${name}
+      COMMAND ${CMAKE_COMMAND} -D PTX=$<TARGET_OBJECTS:${name}>
+              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_exact.cmake)
+    set_tests_properties(${name} PROPERTIES LABELS cuda)
+  endfunction()
+  headlab_add_exact_test(cuda_draws_are_exact ${PROJECT_SOURCE_DIR}/kernels/cuda/draws.cu)
+  headlab_add_exact_test(cuda_draws_are_exact_negative_control cmake/approximate.cu)
+  set_tests_properties(cuda_draws_are_exact_negative_control PROPERTIES
+    PASS_REGULAR_EXPRESSION "not exact: div.approx.f32")
 endif()
 
 set_tests_properties(

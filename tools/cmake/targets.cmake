@@ -22,8 +22,10 @@ set(headlab_arithmetic
 target_compile_options(headlab_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-Wpedantic;${headlab_warnings};${headlab_arithmetic}>"
   # The host's half of a .cu file goes the same way, without -Wpedantic: nvcc's own lines offend it.
-  # Subnormal numbers stay (nvcc's default): kernels/safe_sums.h counts on it.
-  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-ftz=false;-Xptxas=-v;$<$<BOOL:${HEADLAB_WERROR}>:-Werror=all-warnings>>"
+  # The draws have the bits of the CPU's: quotients and roots are rounded correctly and subnormal numbers
+  # stay. These are nvcc's defaults, named so that CUDAFLAGS with --use_fast_math changes none of them.
+  # Line numbers, which cost no speed, are for profilers.
+  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;-lineinfo;-Xptxas=-v;$<$<BOOL:${HEADLAB_WERROR}>:-Werror=all-warnings>>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${headlab_warnings};${headlab_arithmetic},$<COMMA>>>"
   # The reference backend is never tuned; the cpu backend raises this for its own files.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O2>)
