@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a training set and projects it to the keys of every subspace, a slab of points at a time.
+// Draws a training set, or takes one that is given, and projects it to the keys of every subspace,
+// a slab of points at a time.
 #if defined(HEADLAB_CPU_TRAINING_SET_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLAB_CPU_TRAINING_SET_INL_H
 #undef HEADLAB_CPU_TRAINING_SET_INL_H
@@ -25,6 +26,7 @@
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/cpu/tiling.h"
+#include "kernels/cpu/worker.h"
 #include "kernels/design_point.h"
 #include "kernels/plan.h"
 
@@ -83,9 +85,12 @@ class TrainingSet {
   /// must outlive it. Without slabs all points are held at once.
   /// \param seen tokens that some head sees; empty: all
   /// \param apart the keys of every level are asked for, not only their average
+  /// \param given the points, which take the place of draws and of the noise
   TrainingSet(const Plan& plan, const PackedSubspaces& subspaces, std::vector<SeenTokens> seen = {},
-              bool apart = false, bool in_slabs = true)
+              bool apart = false, bool in_slabs = true,
+              std::optional<GivenPoints> given = std::nullopt)
       : plan_(plan),
+        given_(given),
         merge_(plan.mechanism.merge),
         levels_(plan.mechanism.levels),
         means_(levels_),
@@ -234,6 +239,7 @@ class TrainingSet {
 
   /// Draws the design points of tile `tile` of the whole set into point() [4 ceil(d/4)].
   HWY_ATTR void draw_points(std::uint64_t replicate, std::uint64_t tile) {
+    if (given_) return take_given(tile * tile_points);
     draw_design_points(plan_, replicate, tile * tile_points, point_.get(), rows_drawn_, sequence_);
   }
   const Tile* point() const { return point_.get(); }
@@ -272,11 +278,31 @@ class TrainingSet {
   }
 
  private:
+  /// Puts the points given from `first` on into point(), and 0 behind the last one.
+  void take_given(std::uint64_t first) {
+    const auto d = static_cast<std::size_t>(plan_.d);
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(tile_points, plan_.n - first));
+    const float* x = &given_->x[first * d];
+    for (std::size_t c = 0; c < d; ++c) {
+      float* to = point_[c].v;
+      for (std::size_t i = 0; i < count; ++i) to[i] = x[i * d + c];
+      std::fill(to + count, to + tile_points, 0.0f);
+    }
+    given_values_ = {};
+    std::copy_n(&given_->y[first], count, given_values_.v);
+  }
+
   /// m, less the centre, and s, in noise units, of the points that point() holds.
   HWY_ATTR void evaluate_laws(Tile& value, Tile& scale) const {
     const float* table = plan_.table.rounded();
     const auto centre = static_cast<float>(point_centre_);
     const auto per_unit = static_cast<float>(1 / noise_unit_);
+    if (given_) {
+      for (std::size_t i = 0; i < tile_points; ++i) value.v[i] = given_values_.v[i] - centre;
+      std::fill_n(scale.v, tile_points, 0.0f);
+      return;
+    }
     std::visit(
         [&](const auto& m) HWY_ATTR {
           const Tile regression = m(table, point_.get(), 1, rows_drawn_);
@@ -294,7 +320,7 @@ class TrainingSet {
   HWY_ATTR void evaluate_points(std::uint64_t replicate, std::uint64_t first, Tile& value,
                                 Tile& scale) const {
     evaluate_laws(value, scale);
-    if (plan_.estimator != Estimator::plain) return;
+    if (plan_.estimator != Estimator::plain || given_) return;
     const Tile unit = draw_noise(plan_, replicate, first);
     for (std::size_t i = 0; i < tile_points; ++i) {
       value.v[i] = math::fused(scale.v[i], unit.v[i], value.v[i]);
@@ -469,6 +495,8 @@ class TrainingSet {
   }
 
   const Plan& plan_;
+  const std::optional<GivenPoints> given_;
+  Tile given_values_ = {};  ///< Y of the points that point() holds
   const Merge merge_;
   const Levels levels_;
   LevelMeans means_;

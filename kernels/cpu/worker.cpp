@@ -2,15 +2,18 @@
 #include "kernels/cpu/worker.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "kernels/cpu/targets.h"
 #include "kernels/design_point.h"
+#include "kernels/parallel_for.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/tile.h"
 #undef HWY_TARGET_INCLUDE
@@ -173,6 +176,34 @@ std::unique_ptr<CpuParts> make_parts(const Plan& plan) {
   return std::make_unique<Parts>(plan);
 }
 
+/// Estimates of all heads and queries of a plan, to [H][Q] with `stride` from head to head.
+std::uint64_t estimate(const Plan& plan, const GivenPoints& points, float* to, std::size_t stride) {
+  const Plan* const plans[] = {&plan};
+  PackedSubspaces subspaces(static_cast<std::size_t>(plan.d));
+  Ensembles ensembles(plans, {0}, subspaces);
+  TrainingSet set(plan, subspaces, {}, false, true, points);
+  for (const Pass pass : all_passes) {
+    if (!ensembles.begin(pass)) continue;
+    for (std::size_t slab = 0; slab < set.slabs(); ++slab) {
+      set.load(0, slab);
+      ensembles.add(set);
+    }
+  }
+  const MomentLayout layout = plan.layout();
+  std::vector<double> statistics(layout.statistics());
+  const std::span<double> written[] = {statistics};
+  WindowCounts windows[1];
+  double sample_size[1] = {};
+  ensembles.finish(set.centre(), written, windows, sample_size);
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      to[h * stride + q] = static_cast<float>(statistics[q * layout.per_query() + h]);
+    }
+  }
+  return windows[0].empty;
+}
+
 HWY_ATTR void exp2_array(const float* t, float offset, bool clamp, float* out, std::size_t count) {
   const Exp2<true> clamped(offset);
   const Exp2<false> plain(offset);
@@ -197,7 +228,27 @@ namespace {
 
 HWY_EXPORT(make_worker);
 HWY_EXPORT(make_parts);
+HWY_EXPORT(estimate);
 HWY_EXPORT(exp2_array);
+
+constexpr int queries_of_part = 512;
+
+/// The heads and queries of a plan from some on.
+Plan part_of(const Plan& plan, int head, int heads, int query, int queries) {
+  const auto numbers = [](const std::vector<double>& all, int first, int count, int size) {
+    if (all.empty()) return all;
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(first) * size;
+    return std::vector<double>(from, from + static_cast<std::ptrdiff_t>(count) * size);
+  };
+  Plan part = plan;
+  part.heads = heads;
+  part.queries = queries;
+  part.projections = numbers(plan.projections, head, heads, plan.d * plan.k);
+  part.query_projections = numbers(plan.query_projections, head, heads, plan.d * plan.k);
+  part.head_weights = numbers(plan.head_weights, head, heads, 1);
+  part.query_points = numbers(plan.query_points, query, queries, plan.d);
+  return part;
+}
 
 }  // namespace
 
@@ -207,6 +258,32 @@ std::unique_ptr<Worker> make_cpu_worker(Plans plans) {
 
 std::unique_ptr<CpuParts> make_cpu_parts(const Plan& plan) {
   return HWY_DYNAMIC_DISPATCH(make_parts)(plan);
+}
+
+std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, int threads,
+                                 std::span<float> estimates, const std::atomic<bool>* stop) {
+  // Parts of queries do not depend on the threads: the queries of a part decide together how their
+  // exponents are rounded. Each projects the keys again, which many queries make a small share.
+  const int head_parts = std::min(plan.heads, threads);
+  const int query_parts = (plan.queries + queries_of_part - 1) / queries_of_part;
+  const auto begin = [](int part, int parts, int all) {
+    return static_cast<int>(std::int64_t{all} * part / parts);
+  };
+  std::vector<std::uint64_t> empty(static_cast<std::size_t>(head_parts * query_parts));
+  parallel_for(empty.size(), threads, [&](std::size_t i) {
+    if (stop != nullptr && *stop) return;
+    const int at = static_cast<int>(i);
+    const int head = begin(at / query_parts, head_parts, plan.heads);
+    const int query = begin(at % query_parts, query_parts, plan.queries);
+    const int heads = begin(at / query_parts + 1, head_parts, plan.heads) - head;
+    const int queries = begin(at % query_parts + 1, query_parts, plan.queries) - query;
+    const auto stride = static_cast<std::size_t>(plan.queries);
+    float* to =
+        &estimates[static_cast<std::size_t>(head) * stride + static_cast<std::size_t>(query)];
+    empty[i] = HWY_DYNAMIC_DISPATCH(estimate)(part_of(plan, head, heads, query, queries), points,
+                                              to, stride);
+  });
+  return std::accumulate(empty.begin(), empty.end(), std::uint64_t{0});
 }
 
 void exp2_cpu(const float* t, float offset, bool clamp, float* out, std::size_t count) {

@@ -2,9 +2,11 @@
 /// \file The worker of the CPU backend.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "kernels/backend.h"
 #include "kernels/plan.h"
@@ -13,6 +15,25 @@ namespace headlab {
 
 /// A worker on plans that share their draws and outlive it, for the SIMD target of the machine.
 std::unique_ptr<Worker> make_cpu_worker(Plans plans);
+
+/// A training set that is given, not drawn.
+struct GivenPoints {
+  std::span<const float> x;  ///< [n][d]
+  std::span<const float> y;  ///< [n]
+};
+
+/// Nadaraya-Watson estimates f_h(x) = sum_i w_hi(x) Y_i / sum_i w_hi(x) of every head at every
+/// query from given points, to `estimates` [H][Q]. Of the plan it reads n, d, heads, k, queries,
+/// kernel, projections and query points. The bits do not depend on the threads.
+/// \param plan of the plain estimator, with no stage but `transform`
+/// \param points up to `max_given` in size
+/// \param stop null, or set by another thread to leave the rest undone
+/// \return windows of kernel values that are all below 2^-126
+std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, int threads,
+                                 std::span<float> estimates,
+                                 const std::atomic<bool>* stop = nullptr);
+/// Sums of products of larger numbers would leave float32.
+inline constexpr float max_given = 1e30f;
 
 /// The steps of one replicate, one by one, for benchmarks. The whole training set is in memory.
 class CpuParts {

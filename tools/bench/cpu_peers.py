@@ -36,7 +36,8 @@ class Work:
         self.x = random.standard_normal((replicates, N, self.d), dtype=np.float32)
         self.y = random.standard_normal((replicates, N), dtype=np.float32)
         frames = np.linalg.qr(random.standard_normal((HEADS, self.d, k)))[0]
-        queries = np.einsum("qd,hdk->hqk", 0.7 * random.standard_normal((QUERIES, self.d)), frames)
+        self.points = 0.7 * random.standard_normal((QUERIES, self.d))
+        queries = np.einsum("qd,hdk->hqk", self.points, frames)
         self.frames = frames.astype(np.float32)    # [H][d][k]
         self.queries = queries.astype(np.float32)  # [H][Q][k]
         self.weights = replicates * N * HEADS * QUERIES
@@ -260,6 +261,23 @@ def jax_gemm(work, variant):
     return lambda i: means(xs[i], ys[i]).block_until_ready(), lambda i: drawn(keys[i]).block_until_ready()
 
 
+# ---- headlab from Python ----
+
+
+def headlab_nw(work, variant):
+    """The same kernels through the package: what a call from Python adds."""
+    import headlab
+    import numpy as np
+    kernel = {"law": "gaussian", "bandwidth": work.bandwidth}
+    threads = len(os.sched_getaffinity(0))
+
+    def means(x, y):
+        return headlab.nw(x, y, work.points, work.frames, kernel, threads=threads)[None]
+    random = np.random.default_rng()
+    return (lambda i: means(work.x[i], work.y[i]),
+            lambda _: means(random.standard_normal((N, work.d), dtype=np.float32), random.standard_normal(N, dtype=np.float32)))
+
+
 # Name, what it imports, what makes it, variants. "pool": replicates go to threads of Python's, each
 # computing with one; else the library uses the threads.
 PEERS = [
@@ -273,6 +291,7 @@ PEERS = [
     ("NumPy GEMM", ("numpy", "threadpoolctl"), numpy_gemm,
      grid(replicates=(1,), heads=(1, 8), keys=(512, 1024, N), pool=(False, True))),
     ("KeOps", ("torch", "numpy", "pykeops"), torch_peer(keops), grid(replicates=(1, 4), heads=(HEADS,), pool=(False,))),
+    ("headlab.nw", ("headlab", "numpy"), headlab_nw, grid(replicates=(1,), pool=(False,))),
     ("JAX", ("jax", "numpy"), jax_gemm, grid(form=("exp", "softmax"), replicates=(1,), heads=(1, 8), pool=(False,))),
 ]
 
@@ -445,7 +464,7 @@ def measure_threads(arguments, threads, bench, headlab, seconds, parent):
                     rate = statistics.median(samples[table][name])
                     row["peers"].append({"name": name, "rate": rate, "headlab_times": mine / rate, "relative_error": error,
                                          "variant": variant})
-                row["times_best_peer"] = min((p["headlab_times"] for p in row["peers"]), default=None)
+                row["times_best_peer"] = min((p["headlab_times"] for p in row["peers"] if p["name"] != "headlab.nw"), default=None)
                 rows.append(row)
             for runner, _, _ in runners.values():
                 runner.close()

@@ -140,6 +140,7 @@ NB_MODULE(_engine, module) {
   bind_run(module);
   bind_studies(module);
   bind_data(module);
+  bind_estimates(module);
 }
 
 }  // namespace headlab::python

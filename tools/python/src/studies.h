@@ -13,4 +13,7 @@ void bind_studies(nanobind::module_& module);
 /// Adds data sets, replays and files of results.
 void bind_data(nanobind::module_& module);
 
+/// Adds estimates from arrays of the caller.
+void bind_estimates(nanobind::module_& module);
+
 }  // namespace headlab::python

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/files/available_memory.h"
+#include "engine/files/error.h"
+#include "engine/scenario/law_reader.h"
+#include "kernels/cpu/worker.h"
+#include "kernels/parallel_for.h"
+#include "tools/cli/options.h"
+#include "tools/python/src/job.h"
+#include "tools/python/src/studies.h"
+#include "tools/python/src/values.h"
+
+namespace headlab::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+template <class T, std::size_t Dimensions>
+using Numbers = nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
+
+/// Weights that take so short a time that Ctrl-C may wait for them: a tenth of a second or so.
+constexpr double weights_in_place = 1 << 28;
+
+template <class Array>
+auto numbers_of(const Array& array) {
+  return std::span(array.data(), array.size());
+}
+
+template <class T>
+void require_moderate(std::span<const T> numbers, const char* key) {
+  // Without a branch, so that it is vectorised. False for NaN.
+  bool moderate = true;
+  for (const T number : numbers) moderate &= std::abs(number) <= T{max_given};
+  if (moderate) return;
+  const auto wrong =
+      std::ranges::find_if(numbers, [](T number) { return !(std::abs(number) <= T{max_given}); });
+  const std::string place = std::to_string(wrong - numbers.begin());
+  if (!std::isfinite(*wrong)) reject({}, key, "number " + place + " is not finite");
+  reject({}, key, "number " + place + " is beyond 1e30, too large for float32 sums");
+}
+
+int size_of(std::size_t size, const char* what) {
+  if (size == 0 || size > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    reject({}, what, "has length " + std::to_string(size) + ", needs 1 to 2147483647");
+  }
+  return static_cast<int>(size);
+}
+
+/// What a call needs. The arrays are the caller's.
+struct EstimateHeads {
+  Plan plan = {};
+  GivenPoints points = {};
+  int threads = 1;
+  std::vector<float> estimates = {};
+
+  std::uint64_t operator()(const std::atomic<bool>* stop) {
+    return estimate_heads_cpu(plan, points, threads, estimates, stop);
+  }
+  /// The estimates [H, Q] as an array, and the number of windows without weight.
+  nb::object object(std::uint64_t empty) {
+    auto* const kept = new std::vector<float>(std::move(estimates));
+    const nb::capsule owner(kept,
+                            [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
+    const std::size_t shape[] = {static_cast<std::size_t>(plan.heads),
+                                 static_cast<std::size_t>(plan.queries)};
+    return nb::make_tuple(nb::ndarray<nb::numpy, float>(kept->data(), 2, shape, owner), empty);
+  }
+};
+
+/// The estimates, or for long work the job that makes them.
+nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y,
+                          const Numbers<double, 2>& queries, const Numbers<double, 3>& heads,
+                          const std::optional<Numbers<double, 3>>& query_heads, nb::handle kernel,
+                          const std::optional<std::string>& threads) {
+  const std::size_t n = x.shape(0);
+  const std::size_t d = x.shape(1);
+  const auto reject_shape = [](const char* key, const std::string& problem) {
+    reject({}, key, problem);
+  };
+  if (n == 0) reject_shape("X", "has no rows");
+  if (y.size() != n) {
+    reject_shape("Y", "has " + std::to_string(y.size()) + " numbers, needs one for each of the " +
+                          std::to_string(n) + " rows of X");
+  }
+  if (queries.shape(1) != d) {
+    reject_shape("queries", "have " + std::to_string(queries.shape(1)) + " coordinates, X has " +
+                                std::to_string(d));
+  }
+  if (heads.shape(1) != d) {
+    reject_shape("heads", "are matrices of " + std::to_string(heads.shape(1)) + " rows, X has " +
+                              std::to_string(d) + " coordinates");
+  }
+  EstimateHeads call{.points = {numbers_of(x), numbers_of(y)},
+                     .threads = thread_count(tools::parse_threads(threads, true))};
+  Plan& plan = call.plan;
+  plan.estimator = Estimator::plain;
+  plan.n = n;
+  plan.d = size_of(d, "X");
+  plan.queries = size_of(queries.shape(0), "queries");
+  plan.heads = size_of(heads.shape(0), "heads");
+  plan.k = size_of(heads.shape(2), "heads");
+  const Value law = document_of(kernel);
+  read_law(law, "kernel", plan.kernel);
+  require_moderate(numbers_of(x), "X");
+  require_moderate(numbers_of(y), "Y");
+  require_moderate(numbers_of(queries), "queries");
+  require_moderate(numbers_of(heads), "heads");
+  plan.projections.assign(heads.data(), heads.data() + heads.size());
+  plan.query_points.assign(queries.data(), queries.data() + queries.size());
+  if (query_heads) {
+    if (!std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
+      reject_shape("query_heads", "are for the softmax kernel; others measure distances");
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (query_heads->shape(i) != heads.shape(i)) {
+        reject_shape("query_heads", "need the shape of heads");
+      }
+    }
+    require_moderate(numbers_of(*query_heads), "query_heads");
+    plan.query_projections.assign(query_heads->data(), query_heads->data() + query_heads->size());
+  }
+  plan.head_weights.assign(heads.shape(0), 1.0);
+  const double windows = static_cast<double>(plan.heads) * static_cast<double>(plan.queries);
+  require_memory(static_cast<std::uint64_t>(40 * windows), "for the estimates", "queries");
+  call.estimates.resize(static_cast<std::size_t>(windows));
+  if (windows * static_cast<double>(n) <= weights_in_place) {
+    std::uint64_t empty = 0;
+    {
+      const nb::gil_scoped_release released;
+      empty = call(nullptr);
+    }
+    return call.object(empty);
+  }
+  // Whichever thread lets go of the arrays last does so with the interpreter's lock.
+  using Arrays = std::pair<Numbers<float, 2>, Numbers<float, 1>>;
+  const std::shared_ptr<Arrays> arrays(new Arrays(x, y), [](Arrays* all) {
+    const nb::gil_scoped_acquire locked;
+    delete all;
+  });
+  const auto kept = std::make_shared<EstimateHeads>(std::move(call));
+  return nb::cast(std::make_unique<Job>(Session{}, [kept, arrays](Job& job) {
+    const std::uint64_t empty = (*kept)(job.session().stop);
+    if (*job.session().stop) throw Stopped();
+    return Job::MakeObject([kept, empty] { return kept->object(empty); });
+  }));
+}
+
+}  // namespace
+
+void bind_estimates(nb::module_& module) {
+  module.def("estimate_heads", &estimate_heads, nb::arg("x"), nb::arg("y"), nb::arg("queries"),
+             nb::arg("heads"), nb::arg("query_heads").none(), nb::arg("kernel"),
+             nb::arg("threads").none(),
+             nb::sig("def estimate_heads(x: typing.Any, y: typing.Any, queries: typing.Any, heads: "
+                     "typing.Any, query_heads: typing.Any | None, kernel: dict[str, typing.Any], "
+                     "threads: str | None) -> typing.Any"));
+}
+
+}  // namespace headlab::python
