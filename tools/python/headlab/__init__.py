@@ -19,7 +19,6 @@ from ._dataset import TrainingSets, dataset
 from ._engine import build as _build
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, StoppedError
 from ._estimates import nw
-from ._nw import nw
 from ._run import Difference, Result, iter_run, open, run
 from ._scenario import Scenario, scenario, sweep
 from ._studies import (

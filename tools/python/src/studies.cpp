@@ -31,8 +31,6 @@
 #include "engine/results/results_scenario.h"
 #include "engine/results/stored_figures.h"
 #include "engine/results/summary_json.h"
-#include "engine/scenario/law_reader.h"
-#include "kernels/cpu/worker.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/diff.h"
@@ -335,75 +333,6 @@ std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv
   });
 }
 
-// Nadaraya-Watson regression on given arrays.
-
-using FloatArray = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-
-/// Throws InvalidInput unless every number is in [-limit, limit].
-void require_numbers(const char* name, const FloatArray& array, float limit) {
-  for (std::size_t i = 0; i < array.size(); ++i) {
-    if (std::abs(array.data()[i]) <= limit) continue;
-    const bool finite = std::isfinite(array.data()[i]);
-    throw InvalidInput(std::string(name) + ": element " + std::to_string(i) +
-                       " of its numbers is " +
-                       (finite ? "beyond " + number_text(limit) : "not finite"));
-  }
-}
-
-std::vector<double> numbers_of(const FloatArray& array) {
-  return {array.data(), array.data() + array.size()};
-}
-
-/// Estimates [H][Q] of heads [H][d][k] at queries [Q][d] from points [n][d] with responses [n].
-/// Shapes fit; `query_heads` may be empty.
-std::unique_ptr<Job> start_nw(const FloatArray& x, const FloatArray& y, const FloatArray& queries,
-                              const FloatArray& heads, const FloatArray& query_heads,
-                              nb::handle kernel, const OptionalText& threads) {
-  constexpr float largest = 1e6F;  // squares stay inside float32
-  require_numbers("X", x, largest);
-  require_numbers("Y", y, 1e30F);
-  require_numbers("queries", queries, largest);
-  require_numbers("heads", heads, largest);
-  require_numbers("query_heads", query_heads, largest);
-  auto plan = std::make_shared<Plan>();
-  nb::dict table;
-  table["kernel"] = kernel;
-  const Value document = document_of(table);
-  read_law(*document.find("kernel"), "kernel", plan->kernel);
-  plan->n = x.shape(0);
-  plan->d = static_cast<int>(x.shape(1));
-  plan->heads = static_cast<int>(heads.shape(0));
-  plan->k = static_cast<int>(heads.shape(2));
-  plan->queries = static_cast<int>(queries.shape(0));
-  plan->projections = numbers_of(heads);
-  if (query_heads.size() > 0) {
-    if (!std::holds_alternative<SoftmaxKernel>(plan->kernel)) {
-      throw InvalidInput("query_heads: are for the softmax kernel");
-    }
-    plan->query_projections = numbers_of(query_heads);
-  }
-  plan->query_points = numbers_of(queries);
-  plan->head_weights.assign(heads.shape(0), 1.0);
-  plan->truth.assign(queries.shape(0), 0.0);
-  plan->estimator = Estimator::plain;
-  const GivenPoints points{{x.data(), x.size()}, {y.data(), y.size()}};
-  // The arrays are those of the caller, who waits for the job.
-  return std::make_unique<Job>(session_of("cpu", threads, {}), [=](Job& job) {
-    const std::size_t size =
-        static_cast<std::size_t>(plan->heads) * static_cast<std::size_t>(plan->queries);
-    const auto estimates = std::make_shared<std::vector<float>>(size);
-    estimate_heads_cpu(*plan, points, thread_count(job.session().threads), *estimates);
-    return Job::MakeObject([=]() -> nb::object {
-      auto* const kept = new std::vector<float>(std::move(*estimates));
-      const nb::capsule owner(kept,
-                              [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
-      const std::size_t shape[] = {static_cast<std::size_t>(plan->heads),
-                                   static_cast<std::size_t>(plan->queries)};
-      return nb::cast(nb::ndarray<nb::numpy, float>(kept->data(), 2, shape, owner));
-    });
-  });
-}
-
 // Differences and reports.
 
 nb::typed<nb::tuple, nb::str, nb::str> difference(const std::string& a, const std::string& b) {
@@ -487,10 +416,6 @@ void bind_studies(nb::module_& module) {
   module.def("read_heads", &read_heads, nb::arg("path"));
   module.def("hdi", &start_hdi, nb::arg("heads"), nb::arg("kv_heads"), nb::arg("seed"),
              nb::arg("top"), nb::arg("threshold"), nb::arg("threads").none());
-
-  module.def("nw", &start_nw, nb::arg("x"), nb::arg("y"), nb::arg("queries"), nb::arg("heads"),
-             nb::arg("query_heads"), nb::arg("kernel"), nb::arg("threads").none(),
-             nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
 
   module.def("diff", &difference, nb::arg("a"), nb::arg("b"));
   module.def("report", &report, nb::arg("path"), nb::arg("folders"), nb::arg("documents"));

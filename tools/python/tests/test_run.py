@@ -215,9 +215,9 @@ def test_import_is_light() -> None:
 
 def test_docstrings() -> None:
     import headlab._dataset
-    import headlab._nw
+    import headlab._estimates
     import headlab._run
 
-    for module in (headlab._dataset, headlab._nw, headlab._run):
+    for module in (headlab._dataset, headlab._estimates, headlab._run):
         found = doctest.testmod(module)
         assert found.failed == 0 and found.attempted > 0
