@@ -25,7 +25,8 @@ class _Bar:
             from tqdm.auto import tqdm
         except ImportError:
             return
-        self.bar = tqdm(total=100, unit="%", leave=False)
+        shape = "{desc} |{bar}| {percentage:3.0f} % [{elapsed}<{remaining}]"
+        self.bar = tqdm(total=100, leave=False, bar_format=shape)
 
     def __call__(self, report: dict[str, Any]) -> None:
         share = 100 * float(report["share"])

@@ -208,12 +208,10 @@ class Allocation:
         rows = []
         for study in self.studies:
             for row in study["allocations"]:
-                mse = row["mse"] if isinstance(row.get("mse"), dict) else {}
                 flat = {k: v for k, v in row.items() if not isinstance(v, dict)}
-                rows.append(
-                    {"budget": study["budget"], "n": study["n"], **flat}
-                    | {"mse": mse.get("value"), "mcse": mse.get("mcse")}
-                )
+                if isinstance(row["mse"], dict):
+                    flat |= {"mse": row["mse"]["value"], "mcse": row["mse"]["mcse"]}
+                rows.append({"budget": study["budget"], "n": study["n"], **flat})
         return _frame(rows)
 
     def __repr__(self) -> str:

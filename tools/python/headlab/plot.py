@@ -46,6 +46,14 @@ def _label(figure: str) -> str:
     return _LABELS.get(figure, figure)
 
 
+def _words_below(ax: Axes, words: list[str]) -> None:
+    """Words at 0, 1, ..., turned where they are long."""
+    if max(map(len, words)) > 8:
+        ax.set_xticks(range(len(words)), words, rotation=30, ha="right", rotation_mode="anchor")
+    else:
+        ax.set_xticks(range(len(words)), words)
+
+
 class Plots:
     """Pictures of one result: ``r.plot.components()``."""
 
@@ -94,7 +102,7 @@ class Plots:
                 linestyle="-" if words is None else "none",
             )  # fmt: skip
         if words is not None:
-            ax.set_xticks(places, words, rotation=30 if max(map(len, words)) > 8 else 0)
+            _words_below(ax, words)
         ax.set_xlabel(name)
         if len(figures) > 1:
             ax.legend(frameon=False)
@@ -122,9 +130,9 @@ class Plots:
             np.arange(count), self._r["mse"], yerr=self._r["mse_mcse"], fmt="o", color="black",
             markersize=4, capsize=3, label="MSE",
         )  # fmt: skip
-        ax.set_xticks(np.arange(count), words, rotation=30 if max(map(len, words)) > 8 else 0)
-        ax.set_xlabel(name)
-        ax.legend(frameon=False)
+        _words_below(ax, words)
+        ax.set(xlabel=name, ylabel="MSE and its terms")
+        ax.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         return ax
 
     def covariance(self, condition: int = 0, query: int = 0, ax: Axes | None = None) -> Axes:
@@ -244,7 +252,8 @@ def verdicts(v: Verdicts, ax: Axes | None = None) -> Axes:
             color=colours.get(one.verdict, "black"),
         )  # fmt: skip
     ax.axvline(0, color="0.8", linewidth=1, zorder=0)
-    ax.set_yticks(range(len(known)), [f"{one.claim}: {one.form}, {one.verdict}" for one in known])
-    ax.invert_yaxis()
-    ax.set_xlabel("effect, 95 % interval (0: the claim to the letter; grey: margin)")
+    words = [f"{one.claim}\n{one.form}: {one.verdict}" for one in known]
+    ax.set_yticks(range(len(known)), words, fontsize="small")
+    ax.set_ylim(max(len(known) - 0.5, 0.5), -0.5)
+    ax.set_xlabel("effect, 95 % interval; grey: margin")
     return ax

@@ -213,10 +213,35 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+NEXT_TO_NETCDF4 = """
+import sys
+if sys.argv[1] == "first": import netCDF4
+import headlab as hl
+r = hl.run("scenarios/quickstart.toml", replicates=16, out=sys.argv[2])
+import netCDF4, numpy, xarray
+stored = xarray.open_dataset(sys.argv[2] + "/results.nc", engine="netcdf4")
+for name in r:
+    if r[name].dtype.kind == "f":
+        assert numpy.array_equal(stored[name].values, r[name], equal_nan=True), name
+assert numpy.array_equal(hl.open(sys.argv[2])["mse"], r["mse"])
+"""
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_the_hdf5_of_other_packages_is_apart(order: str, tmp_path: Path) -> None:
+    pytest.importorskip("netCDF4")
+    done = subprocess.run(
+        [sys.executable, "-c", NEXT_TO_NETCDF4, order, str(tmp_path / "a")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "HDF5-DIAG" not in done.stderr
+
+
 def test_docstrings() -> None:
     import headlab._dataset
+    import headlab._estimates
     import headlab._run
 
-    for module in (headlab._dataset, headlab._run):
+    for module in (headlab._dataset, headlab._estimates, headlab._run):
         found = doctest.testmod(module)
         assert found.failed == 0 and found.attempted > 0

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Theory, verdicts, allocations, heads, data sets, replays, differences, reports, pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import headlab as hl
+import matplotlib
+import numpy as np
+import pytest
+from headlab import plot
+
+matplotlib.use("Agg")
+
+QUICKSTART = "scenarios/quickstart.toml"
+MODEL = "scenarios/data/small_model"
+
+
+def document(program: str, *arguments: str) -> Any:
+    """The JSON of a command."""
+    done = subprocess.run([program, *arguments, "--json", "-"], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    return json.loads(done.stdout)
+
+
+def without_times(value: Any) -> Any:
+    """Without what depends on the build and the time."""
+    if isinstance(value, dict):
+        made = ("headlab", "seconds", "replay", "scenario")
+        return {k: without_times(v) for k, v in value.items() if k not in made}
+    if isinstance(value, list):
+        return [without_times(one) for one in value]
+    return value
+
+
+def test_theory_is_the_programs(program: str) -> None:
+    t = hl.theory(QUICKSTART)
+    assert without_times(t.summary) == without_times(document(program, "theory", QUICKSTART))
+    assert t["mse"].tolist() == [one["mse"]["value"] for one in t.summary["conditions"]]
+    assert "angles" in t.dataset.coords and "mse_remainder" in t
+    assert repr(t).startswith("quickstart")
+    with pytest.raises(hl.ScenarioError, match="source"):
+        hl.theory(QUICKSTART, source="exakt")
+    with pytest.raises(hl.ScenarioError):
+        hl.theory("scenarios/digits.toml", source="first_order")
+
+
+CONJECTURE: dict[str, Any] = {
+    "scenario": {"name": "apart is better"},
+    "data": {
+        "n": 200,
+        "design": {"law": "normal", "dim": 4},
+        "regression": {"law": "zero"},
+        "noise": {"law": "normal", "sd": 1.0},
+    },
+    "heads": {
+        "count": 2,
+        "dim": 2,
+        "subspaces": {"law": "principal_angles", "angles": [0.0, 0.0]},
+        "kernel": {"law": "gaussian", "bandwidth": 0.5},
+    },
+    "queries": {"law": "points", "points": [[0.0] * 4]},
+    "run": {"seed": 7, "replicates": 8192},
+    "sweep": {"heads.subspaces.angles": [[0.0, 0.0], [1.5, 1.5]]},
+    "claim": {
+        "compare": [
+            {
+                "name": "turned apart is better",
+                "less": {"figure": "mse", "at": {"heads.subspaces.angles": [1.5, 1.5]}},
+                "than": {"figure": "mse", "at": {"heads.subspaces.angles": [0.0, 0.0]}},
+                "margin": {"relative": 0.01},
+            }
+        ]
+    },
+}
+
+
+def test_verdicts() -> None:
+    v = hl.validate(CONJECTURE)
+    assert len(v) == 1 and v[0].verdict == "supported" and v.complete
+    assert v[0].mcse is not None and v[0].details["claim"] == v[0].claim
+    assert list(v.frame["verdict"]) == ["supported"]
+    assert "turned apart is better" in repr(v)
+    with pytest.raises(hl.ScenarioError, match="angles"):
+        hl.validate("angels")
+    with pytest.raises(hl.ScenarioError, match="too few"):
+        hl.validate("angles", replicates=8)
+
+
+def test_allocations(program: str) -> None:
+    arguments = {"rule": "fixed", "replicates": 1024, "seed": 3}
+    a = hl.allocate("scenarios/digits.toml", 4, 100, **arguments)
+    theirs = document(
+        program, "allocate", "--data", "scenarios/digits.toml", "--budget", "4", "--n", "100",
+        "--replicates", "1024", "--seed", "3",
+    )  # fmt: skip
+    assert without_times(a.summary) == without_times(theirs)
+    assert a.advice["heads"] * a.advice["dim"] == 4
+    assert set(a.frame["heads"]) == {1, 2, 4} and (a.frame["mcse"] > 0).all()
+    assert "± is one Monte Carlo standard error" in repr(a)
+    for wrong in (0, [], 1.5, 2**30):
+        with pytest.raises(hl.ScenarioError, match="budget"):
+            hl.allocate("scenarios/digits.toml", wrong)  # type: ignore[arg-type]
+    with pytest.raises(hl.ScenarioError, match="unknown"):
+        hl.allocate("scenarios/digits.toml", 4, source="guess")
+
+
+def test_heads_of_models(program: str, tmp_path: Path) -> None:
+    h = hl.heads.from_safetensors(MODEL)
+    h.save(tmp_path / "heads.nc")
+    with pytest.raises(hl.ScenarioError, match="is there already"):
+        h.save(tmp_path / "heads.nc")
+    subprocess.run(
+        [program, "import-heads", MODEL, "--out", str(tmp_path / "theirs.nc")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    theirs = hl.heads.read(tmp_path / "theirs.nc")
+    assert h.layers == theirs.layers == [0, 1, 2, 3]
+    for layer in h.layers:
+        assert np.array_equal(h[layer], theirs[layer])
+        w_k = h.w_k(layer)
+        assert w_k is not None and w_k.shape == h[layer].shape
+    d = hl.hdi(h)
+    theirs_json = document(program, "hdi", str(tmp_path / "theirs.nc"))
+    assert without_times(d.summary["layers"]) == without_times(theirs_json["layers"])
+    assert d.index("chordal", "z").shape == (4,) and d.cosines(1).shape == (8, 8, 8)
+    # The same layer as an array.
+    assert hl.hdi(h[2]).index()[0] == d.index()[2]
+    for wrong in (np.zeros((2, 3)), np.zeros((2, 3, 4)), np.full((2, 4, 2), np.nan), np.zeros((0, 4, 2))):
+        with pytest.raises(hl.ScenarioError, match="heads"):
+            hl.hdi(wrong)
+    with pytest.raises(hl.ScenarioError, match="layer"):
+        h[9]
+    with pytest.raises(hl.ScenarioError):
+        hl.heads.from_safetensors("scenarios/data")
+
+
+def test_heads_of_a_model_in_a_scenario(small: dict[str, Any]) -> None:
+    h = hl.heads.from_safetensors(MODEL, layer=1)
+    s = hl.scenario(small)
+    s["data.design"] = {"law": "normal", "dim": 64}
+    s["data.regression"] = {"law": "zero"}
+    s["heads.count"], s["heads.dim"] = 8, 8
+    s["heads.subspaces"] = h[1]
+    s["queries"] = {"law": "design", "count": 2}
+    r = hl.run(s)
+    assert r["index_chordal"][0] == pytest.approx(hl.hdi(h).index()[0], rel=1e-12)
+
+
+def test_training_sets_are_those_of_the_run(program: str, tmp_path: Path) -> None:
+    subprocess.run(
+        [program, "dataset", QUICKSTART, "--replicates", "6", "--out", str(tmp_path), "--format", "npy",
+         "--shards", "1", "--estimates", "--weights"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    t = hl.dataset(QUICKSTART, 6, condition=3, estimates=True, weights=True)
+    for name in t:
+        stored = np.load(tmp_path / "condition_003/shard_000" / f"{name}.npy")
+        assert np.array_equal(t[name], stored) and t[name].dtype == stored.dtype, name
+    parts = list(t.batches(4))
+    assert [len(part["X"]) for part in parts] == [4, 2]
+    assert np.array_equal(np.concatenate([part["Y"] for part in parts]), t["Y"])
+    again = hl.replay(QUICKSTART, 5, 3)
+    assert np.array_equal(again["X"], t["X"][5].astype(float)) and np.array_equal(again["Y"], t["Y"][5])
+    assert again.dataset.sizes["head"] == 2 and "ensemble" in repr(again)
+    with pytest.raises(hl.ScenarioError, match="condition"):
+        hl.dataset(QUICKSTART, 6)
+    with pytest.raises(hl.ScenarioError, match="replicates"):
+        hl.dataset(QUICKSTART, 0, condition=0)
+    with pytest.raises(hl.ScenarioError, match="replicates"):
+        hl.dataset(QUICKSTART, 2**39, condition=0)["X"]
+    with pytest.raises(hl.ScenarioError, match="replicate"):
+        hl.replay(QUICKSTART, 10**9)
+
+
+def test_training_sets_for_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    t = hl.dataset(QUICKSTART, 10, condition=0)
+    parts = list(torch.utils.data.DataLoader(t.torch(4), batch_size=None))
+    assert [len(part["X"]) for part in parts] == [4, 4, 2]
+    assert np.array_equal(torch.cat([part["X"] for part in parts]).numpy(), t["X"])
+
+
+def test_differences_of_results() -> None:
+    a, b = (hl.run(QUICKSTART, {"heads.kernel.bandwidth": w}, replicates=64) for w in (0.4, 0.6))
+    c = hl.diff(a, b)
+    assert not c.same_bits and c.differ > 0 and len(c.frame) > 0 and "MCSE" in repr(c)
+
+
+def test_reports(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    r = hl.run(QUICKSTART, replicates=64)
+    assert hl.report(path, r, hl.validate(CONJECTURE), hl.hdi(MODEL_HEADS())) == []
+    page = path.read_text(encoding="utf-8")
+    assert "turned apart is better" in page and "quickstart" in page
+    with pytest.raises(hl.ScenarioError):
+        hl.report(path)
+
+
+def MODEL_HEADS() -> hl.Heads:
+    return hl.heads.from_safetensors(MODEL)
+
+
+def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
+    r = hl.run(hl.sweep(small, {"heads.kernel.bandwidth": [1.0, 1.5, 2.0]}), replicates=512)
+    ax = r.plot.components()
+    assert len(ax.containers) == 4 and all(c.has_yerr for c in ax.containers)
+    assert ax.get_xlabel() == "bandwidth"
+    data = ax.containers[0].lines[0].get_ydata()
+    assert np.array_equal(data, r["mse"])
+    assert r.plot.figure("output_correlation", over="heads.kernel.bandwidth").containers[0].has_yerr
+    bars = r.plot.decomposition()
+    assert any(getattr(c, "has_yerr", False) for c in bars.containers)
+    assert len(r.plot.covariance(condition=1, query=1).texts) == 4
+    lines = r.plot.convergence()
+    last = [line.get_ydata()[-1] for line in lines.lines]
+    assert np.allclose(last, r["mse"], rtol=1e-10)
+    assert len(lines.collections) == 3
+    v = hl.validate(CONJECTURE)
+    assert plot.verdicts(v).containers[0].has_xerr
+    words = hl.run(QUICKSTART, replicates=16).plot.components()
+    assert words.get_xticklabels()[0].get_text() == "[0.0, 0.0]"
+    with pytest.raises(hl.ScenarioError, match="not swept"):
+        r.plot.components(over="data.n")
+    aggregate = hl.run(small, {"run.moments": "aggregate"}, replicates=64)
+    assert np.isclose(aggregate.plot.convergence().lines[0].get_ydata()[-1], aggregate["mse"][0])
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.skipif("HEADLAB_NOTEBOOKS" not in os.environ, reason="HEADLAB_NOTEBOOKS is not set")
+@pytest.mark.parametrize("name", ["conjecture", "checkpoint", "scaling_law"])
+def test_notebooks_run(name: str) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    import nbformat
+
+    book = nbformat.read(f"tools/python/examples/{name}.ipynb", as_version=4)
+    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": "."}}).execute()
+    outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
+    assert any("image/png" in out.get("data", {}) for out in outputs)
