@@ -21,12 +21,12 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/draws-inl.h"
+#include "kernels/cpu/given_points.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/levels-inl.h"
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/cpu/tiling.h"
-#include "kernels/cpu/worker.h"
 #include "kernels/design_point.h"
 #include "kernels/plan.h"
 

@@ -9,18 +9,13 @@
 #include <span>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/given_points.h"
 #include "kernels/plan.h"
 
 namespace headlab {
 
 /// A worker on plans that share their draws and outlive it, for the SIMD target of the machine.
 std::unique_ptr<Worker> make_cpu_worker(Plans plans);
-
-/// A training set that is given, not drawn.
-struct GivenPoints {
-  std::span<const float> x;  ///< [n][d]
-  std::span<const float> y;  ///< [n]
-};
 
 /// Nadaraya-Watson estimates f_h(x) = sum_i w_hi(x) Y_i / sum_i w_hi(x) of every head at every
 /// query from given points, to `estimates` [H][Q]. Of the plan it reads n, d, heads, k, queries,
@@ -32,8 +27,6 @@ struct GivenPoints {
 std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, int threads,
                                  std::span<float> estimates,
                                  const std::atomic<bool>* stop = nullptr);
-/// Sums of products of larger numbers would leave float32.
-inline constexpr float max_given = 1e30f;
 
 /// The steps of one replicate, one by one, for benchmarks. The whole training set is in memory.
 class CpuParts {
