@@ -264,8 +264,8 @@ class CudaStackWorker : public ReplicateWorker {
                  std::span<WindowCounts>) override {
     if (number >= end_) {
       first_ = number;
-      const auto most = static_cast<std::uint64_t>(batch_.replicates());
-      end_ = std::min(number + most, end_of_block_);
+      const auto count = static_cast<std::uint64_t>(batch_.replicates());
+      end_ = std::min(number + count, end_of_block_);
       batch_.compute(first_, static_cast<std::int64_t>(end_ - first_));
     }
     std::span<double> left = statistics[0];

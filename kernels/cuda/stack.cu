@@ -2,9 +2,9 @@
 // Stacks of attention layers: a thread block passes the tokens of one replicate through all layers,
 // in the centred arithmetic of kernels/stack. Nothing leaves the device but the metrics.
 //
-// Products are a kernel of their own making and not cuBLAS: it chooses its algorithm by the number
-// of matrices too, and so its bits by the size of a batch; and the products of 32 tokens are so
-// small that a call for each would cost more than they do.
+// Products are not those of cuBLAS, which may choose its algorithm by the number of matrices: the
+// bits would depend on the size of a batch. A replicate also stays in one kernel, without a launch
+// for each of its small products.
 //
 // Ladder (not timed on a GPU yet):
 //   v1  this: 128 threads a replicate, matrices in global memory, 4 x 4 sums a thread
@@ -121,7 +121,7 @@ class StackOfBlock {
         return difference * difference;
       });
     });
-    return sqrt(block_.most(s_.n, [&](int i) { return room_.of_rows[i]; }));
+    return sqrt(block_.largest(s_.n, [&](int i) { return room_.of_rows[i]; }));
   }
 
   HEADLAB_LARGE_DEVICE void record(double* to) const {
@@ -159,7 +159,7 @@ class StackOfBlock {
     double* shift = room_.of_columns;
     block_.column_sums(t.n, t.columns, 1 / static_cast<double>(t.n), shift,
                        [&](int i, int j) { return t.rows[i * t.columns + j]; });
-    const double largest = block_.most(t.size(), [&](int i) {
+    const double largest = block_.largest(t.size(), [&](int i) {
       t.rows[i] -= shift[i % t.columns];
       return math::abs(t.rows[i]);
     });
@@ -186,7 +186,7 @@ class StackOfBlock {
   /// out = factor x + y, y = 1 mean^T + e^exponent rest, the rest and, below it, the mean.
   HEADLAB_LARGE_DEVICE void add(double factor, const Tokens& x, const double* y, double exponent,
                                 Tokens& out) const {
-    const bool none = block_.most(x.size(), [&](int i) { return math::abs(y[i]); }) == 0;
+    const bool none = block_.largest(x.size(), [&](int i) { return math::abs(y[i]); }) == 0;
     const stack::Sum sum = stack::sum_at_larger(factor, factor == 0 ? minus_infinity : x.exponent,
                                                 none ? minus_infinity : exponent);
     block_.for_each(x.size(),
@@ -287,7 +287,7 @@ class StackOfBlock {
       const double square = ThreadBlock::row_total(x.columns, [&](int j) { return r[j] * r[j]; });
       if (lane == 0) room_.of_rows[i] = square;
     });
-    const double largest = block_.most(x.n, [&](int i) { return room_.of_rows[i]; });
+    const double largest = block_.largest(x.n, [&](int i) { return room_.of_rows[i]; });
     const double size = stack::in_units_of(x.scale(), sqrt(mean_square));
     const bool plainly = mean_square == 0 || size <= 1e-3 * sqrt(largest);
     const double rounding_of_mean = stack::in_units_of(given.scale(), of_given);
@@ -645,7 +645,7 @@ class StackOfBlock {
       double* logs = room_.log_common + h * n;
       double top = minus_infinity;
       for (int j = lane; j < n; j += lanes) top = math::max(top, b[j]);
-      top = ThreadBlock::warp_most(top);
+      top = ThreadBlock::warp_largest(top);
       const double log_sum = log(ThreadBlock::row_total(n, [&](int j) { return exp(b[j] - top); }));
       for (int j = lane; j < n; j += lanes) {
         logs[j] = b[j] - top - log_sum;
@@ -671,10 +671,10 @@ class StackOfBlock {
         const auto x = [&](int j) { return scale * e[j] - scale * mean; };
         double top = minus_infinity;
         for (int j = lane; j < n; j += lanes) top = math::max(top, x(j));
-        if (ThreadBlock::warp_most(top) > stack::max_spread) {
+        if (ThreadBlock::warp_largest(top) > stack::max_spread) {
           top = minus_infinity;
           for (int j = lane; j < n; j += lanes) top = math::max(top, x(j) + logs[j]);
-          top = ThreadBlock::warp_most(top);
+          top = ThreadBlock::warp_largest(top);
           const double log_sum =
               log(ThreadBlock::row_total(n, [&](int j) { return exp(x(j) + logs[j] - top); }));
           const auto log_weight = [&](int j) { return x(j) + logs[j] - top - log_sum; };
@@ -711,7 +711,7 @@ class StackOfBlock {
       const auto logit = [&](int j) { return b[j] + scale * e[j]; };
       double top = minus_infinity;
       for (int j = lane; j < keys; j += lanes) top = math::max(top, logit(j));
-      top = ThreadBlock::warp_most(top);
+      top = ThreadBlock::warp_largest(top);
       const double sum = ThreadBlock::row_total(keys, [&](int j) { return exp(logit(j) - top); });
       for (int j = lane; j < n; j += lanes) out[j] = j < keys ? exp(logit(j) - top) / sum : 0;
     });
@@ -868,7 +868,7 @@ class StackOfBlock {
 
   HEADLAB_LARGE_DEVICE double dobrushin(const double* rest, double exponent) const {
     if (s_.n == 1 || s_.n > stack::max_tokens_of_dobrushin) return LayerMetrics::undefined;
-    return exp(exponent) / 2 * block_.most_of_pairs(s_.n, s_.n, rest, DifferenceTerm());
+    return exp(exponent) / 2 * block_.max_of_pairs(s_.n, s_.n, rest, DifferenceTerm());
   }
 
   HEADLAB_LARGE_DEVICE void measure_tokens(LayerMetrics& out) {
@@ -909,12 +909,12 @@ class StackOfBlock {
       const double sum = ThreadBlock::row_total(d, [&](int j) { return math::abs(r[i * d + j]); });
       if (lane == 0) room_.of_rows[i] = sum;
     });
-    const double of_column = block_.most(d, [&](int j) { return room_.of_columns[j]; });
-    const double of_row = block_.most(n, [&](int i) { return room_.of_rows[i]; });
+    const double of_column = block_.largest(d, [&](int j) { return room_.of_columns[j]; });
+    const double of_row = block_.largest(n, [&](int i) { return room_.of_rows[i]; });
     out.dong = scale * sqrt(of_column * of_row);
     if (n == 1) return;
     if (n <= stack::max_tokens_of_diameter) {
-      out.diameter = scale * sqrt(block_.most_of_pairs(n, d, r, SquareDistanceTerm()));
+      out.diameter = scale * sqrt(block_.max_of_pairs(n, d, r, SquareDistanceTerm()));
     }
     const Tokens& u = unit();  // of squared length d
     if (zeros_ > 0) return;

@@ -60,7 +60,7 @@ TEST_F(CudaStack, FollowsResidualsFarBelowTheSmallestNumber) {
   const Plan plan = stack_plan([](Stack& s) { s.layers = 9; });
   const StackDifference difference = difference_of(plan, plan);
   EXPECT_LE(difference.state, 1);
-  EXPECT_LT(difference.least_exponent, -760);
+  EXPECT_LT(difference.last_exponent, -760);
 }
 
 TEST_F(CudaStack, HasTheSameBitsForAnyBatchAndOrderOfThreads) {

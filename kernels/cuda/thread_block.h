@@ -72,7 +72,7 @@ class ThreadBlock {
     for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
     return x;
   }
-  HEADLAB_DEVICE static double warp_most(double x) {
+  HEADLAB_DEVICE static double warp_largest(double x) {
     for (int mask = 16; mask > 0; mask /= 2) x = math::max(x, shuffle_xor(x, mask));
     return x;
   }
@@ -92,15 +92,15 @@ class ThreadBlock {
     return of_block(warp_total(sum), [](double a, double b) { return a + b; });
   }
   template <class Term>
-  HEADLAB_DEVICE double most(int count, const Term& term) const {
-    double largest = 0;
+  HEADLAB_DEVICE double largest(int count, const Term& term) const {
+    double found = 0;
     for (int i = thread(); i < count; i += static_cast<int>(threads)) {
-      largest = math::max(largest, term(i));
+      found = math::max(found, term(i));
     }
-    return most_of_threads(largest);
+    return max_of_threads(found);
   }
-  HEADLAB_DEVICE double most_of_threads(double x) const {
-    return of_block(warp_most(x), [](double a, double b) { return math::max(a, b); });
+  HEADLAB_DEVICE double max_of_threads(double x) const {
+    return of_block(warp_largest(x), [](double a, double b) { return math::max(a, b); });
   }
 
   /// out[j] = factor sum_i term(i, j) over i < rows, for j < columns.
@@ -189,12 +189,12 @@ class ThreadBlock {
 
   /// Largest sum_k term(a_ik, a_jk) of pairs of rows.
   template <class Term>
-  HEADLAB_LARGE_DEVICE double most_of_pairs(int rows, int columns, const double* a,
-                                            const Term& term) const {
-    double largest = 0;
+  HEADLAB_LARGE_DEVICE double max_of_pairs(int rows, int columns, const double* a,
+                                           const Term& term) const {
+    double found = 0;
     sums(1, rows, columns, rows, {a, 0, columns}, {a, 0, 1, columns}, term,
-         [&](int, int, int, double sum) { largest = math::max(largest, sum); });
-    return most_of_threads(largest);
+         [&](int, int, int, double sum) { found = math::max(found, sum); });
+    return max_of_threads(found);
   }
 
  private:

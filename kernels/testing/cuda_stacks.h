@@ -204,8 +204,8 @@ struct MetricValues {
 struct StackDifference {
   double state = 0;
   double metrics = 0;
-  std::string worst;          ///< of the metrics
-  double least_exponent = 0;  ///< sigma behind the last layer
+  std::string worst;         ///< of the metrics
+  double last_exponent = 0;  ///< sigma behind the last layer
 };
 
 inline double over(double difference, double tolerance) {
@@ -240,7 +240,7 @@ inline StackDifference difference_of(const Plan& plan, const Plan& expected,
       out.state = std::max(out.state, over(std::abs(a.exponent - b.exponent),
                                            1e-10 * std::max(1.0, std::abs(a.exponent))));
     }
-    out.least_exponent = b.exponent;
+    out.last_exponent = b.exponent;
     for (std::size_t h = 0; h < here.attention.size(); ++h) {
       const Attention& weights = state.attention()[h];
       const double scale = std::max(1e-300, weights.rest().cwiseAbs().maxCoeff());
