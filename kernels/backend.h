@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -54,13 +53,6 @@ class Backend {
   virtual std::vector<std::string> notes() const { return {}; }
   /// Maximum plans worth giving to one worker: more than 1 where it draws once for all.
   virtual std::size_t plans_together() const { return 1; }
-
-  /// What of a plan it does not compute: the key of the scenario, and why, with advice.
-  struct Refusal {
-    std::string key;
-    std::string why;
-  };
-  virtual std::optional<Refusal> refusal(const Plan& /*plan*/) const { return std::nullopt; }
 
   /// Scratch memory of one worker on the host [bytes].
   virtual std::uint64_t worker_bytes(Plans plans) const = 0;

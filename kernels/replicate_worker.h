@@ -21,7 +21,7 @@ class ReplicateWorker : public Worker {
   /// `layouts` are those of the plans, in their order. Extremes stay unknown.
   explicit ReplicateWorker(const std::vector<MomentLayout>& layouts);
   explicit ReplicateWorker(Plans plans);
-  void run(const Block& block, std::span<Moments> out) final;
+  void run(const Block& block, std::span<Moments> out) override;
 
  protected:
   /// Computes one replicate: writes the statistics of plan p to statistics[p]

@@ -201,7 +201,6 @@ void check_stack_memory(const Condition& condition, const Backend& backend, int 
   };
   require("to set the scenario up", "");
   Plan plan = make_plan(condition);
-  if (const auto refusal = backend.refusal(plan)) reject(condition, refusal->key, refusal->why);
   const Plan* const one = &plan;
   const std::uint64_t of_worker = worker_bytes(backend, {&one, 1});
   plan.n = 1;
@@ -267,7 +266,6 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   if (optimal) ready.weights = UniformWeights{};
   if (learns_heads_once(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
-  if (const auto refusal = backend.refusal(plan)) reject(condition, refusal->key, refusal->why);
   const Plan* const one = &plan;
   const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
   const Bytes all = before + of_workers;

@@ -413,7 +413,7 @@ HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
   for_eights(n, [&](std::size_t j, std::size_t count)
                     HWY_ATTR { store(load(a + j, count) * set(1 / sum), a + j, count); });
   const Eight log_common = set(-top) - log(set(sum));  // less b
-  if (w < StackArithmetic::min_exponent) {
+  if (w < stack::min_exponent) {
     for (std::size_t i = 0; i < n; ++i) {
       const double* e = scores.row(i);
       const double mean = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
@@ -458,7 +458,7 @@ HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
         return fused(load(a + j, count), change, s);
       });
     }
-    const bool far = largest(most) > StackArithmetic::max_spread;
+    const bool far = largest(most) > stack::max_spread;
     for (std::size_t r = 0; r < rows; ++r) {
       double* u = out.row(begin + r);
       if (far) {

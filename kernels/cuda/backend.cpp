@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/head_gradients.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/stack.h"
 #include "kernels/cuda/stream_pool.h"
 #include "kernels/cuda/worker.h"
 #include "kernels/sequential_worker.h"
@@ -48,6 +48,7 @@ class CudaBackend : public Backend {
 
   std::uint64_t worker_bytes(Plans plans) const override {
     return sequential_worker_bytes(plans, [](const Plan& plan) {
+      if (plan.stack) return cuda_stack_worker_bytes(plan);
       // On the host: the blocks in progress, each of up to 32 nodes, and one staged node.
       const MomentLayout layout = plan.layout();
       return 8 * (4 * 32 + 2) *
@@ -55,21 +56,14 @@ class CudaBackend : public Backend {
     });
   }
 
-  std::optional<Refusal> refusal(const Plan& plan) const override {
-    if (!plan.stack) return std::nullopt;
-    return Refusal{"layers", "are not computed here - use --backend cpu or --backend reference"};
-  }
-
   std::unique_ptr<Worker> worker(Plans plans) const override {
-    if (const auto refused = refusal(*plans[0])) {
-      throw std::invalid_argument(refused->key + " " + refused->why);
-    }
     const int device = next_device();
     auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
-    return make_sequential_worker(plans, [&](const Plan& plan) {
+    return make_sequential_worker(plans, [&](const Plan& plan) -> std::unique_ptr<Worker> {
+      if (plan.stack) return make_cuda_stack_worker(plan, device, options_, keep, streams_);
       return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);
     });
   }

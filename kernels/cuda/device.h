@@ -16,6 +16,8 @@
 #if defined(__CUDACC__)
 #define HEADLAB_KERNEL __global__
 #define HEADLAB_DEVICE __device__ __forceinline__
+/// Of many instructions and called from several places.
+#define HEADLAB_LARGE_DEVICE __device__ __noinline__
 /// Maximum threads of a block, and minimum blocks that fit on a multiprocessor together.
 #define HEADLAB_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define HEADLAB_UNROLL _Pragma("unroll")
@@ -23,6 +25,7 @@
 #include "kernels/cuda/emulator/emulator.h"
 #define HEADLAB_KERNEL inline
 #define HEADLAB_DEVICE inline
+#define HEADLAB_LARGE_DEVICE inline
 #define HEADLAB_LAUNCH_BOUNDS(threads, blocks)
 #define HEADLAB_UNROLL
 #endif

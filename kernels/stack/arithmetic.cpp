@@ -8,6 +8,7 @@
 
 #include "kernels/draws.h"
 #include "kernels/philox.h"
+#include "kernels/stack/formulas.h"
 
 namespace headlab {
 namespace {
@@ -53,7 +54,7 @@ class PlainArithmetic : public StackArithmetic {
     double entropy = 0;
     for (Index i = 0; i < n; ++i) {
       const auto e = scores.row(i);
-      if (w < min_exponent) {  // e^x = 1 + x
+      if (w < stack::min_exponent) {  // e^x = 1 + x
         out.row(i) = common.array() * (e.array() - e.dot(common));
         entropy -= weighted(common, log_common);
         continue;
@@ -61,7 +62,7 @@ class PlainArithmetic : public StackArithmetic {
       // Differences to the mean logit, so that the sum below is not negative.
       RowVectorXd x = std::exp(w) * e;
       x.array() -= x.dot(common);
-      if (x.maxCoeff() > max_spread) {
+      if (x.maxCoeff() > stack::max_spread) {
         x += log_common;
         x.array() -= x.maxCoeff();
         x.array() -= std::log(x.array().exp().sum());

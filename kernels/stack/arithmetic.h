@@ -17,11 +17,6 @@ using RowsOut = Eigen::Ref<RowMatrix, 0, Eigen::OuterStride<>>;
 
 class StackArithmetic {
  public:
-  /// Of softmax: below this exponent w logits are infinitesimal, and above this difference to a
-  /// row's mean logit exponentials may overflow.
-  static constexpr double min_exponent = -600;
-  static constexpr double max_spread = 600;
-
   virtual ~StackArithmetic() = default;
 
   /// out = a b, and out = a b^T; out overlaps neither.

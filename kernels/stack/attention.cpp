@@ -12,9 +12,12 @@ using Eigen::RowVectorXd;
 void mix_scores(double a, const Scores& now, const StackArithmetic& arithmetic, Scores& old) {
   const Index n = old.rows.cols();
   old.rows.row(n) = a * old.rows.row(n) + (1 - a) * now.rows.row(n);
-  old.exponent =
-      scaled_sum(1, old.exponent + std::log(a), old.rows.topRows(n), now.exponent + std::log1p(-a),
-                 now.rows.topRows(n), old.rows.topRows(n), arithmetic);
+  // The exponent of all heads, also of one whose scores are 0.
+  const stack::Sum at =
+      stack::sum_at_larger(1, old.exponent + std::log(a), now.exponent + std::log1p(-a));
+  arithmetic.sum(at.first, old.rows.topRows(n), at.second, now.rows.topRows(n),
+                 old.rows.topRows(n));
+  old.exponent = at.exponent;
 }
 
 void attend_by_scores(const Scores& scores, bool causal, const StackArithmetic& arithmetic,

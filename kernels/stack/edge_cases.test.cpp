@@ -160,6 +160,19 @@ TEST(stack_edges, memory_1_keeps_the_first_weights) {
   EXPECT_NEAR(rows[3].entropy, rows[1].entropy, 1e-14);
 }
 
+TEST(stack_edges, with_a_memory_a_head_without_logits_leaves_the_others_alone) {
+  auto log_residual = [](double kappa) {
+    Stack stack = scaled_stack(4, 1, 1);
+    auto& maps = std::get<ExplicitMaps>(stack.maps);
+    maps.query_key.insert(maps.query_key.begin(), kappa * MatrixXd::Identity(4, 4));
+    maps.value.push_back(maps.value[0]);
+    stack.heads = 2;
+    stack.memory = 0.5;
+    return stack_metrics(stack, {}, random_tokens(5, 4))[3].log_residual;
+  };
+  EXPECT_NEAR(log_residual(0), log_residual(1e-200), 1e-12);
+}
+
 TEST(stack_edges, no_rollout_where_skip_and_branch_cancel) {
   Stack stack = scaled_stack(4, 1, 1);
   stack.skip = -1;

@@ -192,12 +192,7 @@ LayerMetrics StackState::metrics() {
   }
   if (!stack_->spectra) return out;
   measure_spectra(tokens_, attention_, out);
-  const TokenRanks least = ranks_at_least(tokens_);
-  out.rank_at_least = static_cast<double>(least.matrix);
-  out.rank_at_most = static_cast<double>(ranks_at_most_.matrix);
-  out.affine_rank_at_least = static_cast<double>(least.affine);
-  out.affine_rank_at_most = static_cast<double>(ranks_at_most_.affine);
-  out.rank_undecided = least.matrix < ranks_at_most_.matrix ? 1 : 0;
+  measure_ranks(tokens_, ranks_at_most_, out);
   return out;
 }
 

@@ -16,8 +16,6 @@ using Eigen::Index;
 
 namespace {
 
-constexpr int max_layers = 4096;
-
 /// Number of a head's draws; with shared weights all layers have those of layer
 /// 0.
 std::uint64_t place(const Stack& stack, int layer, int head) {
@@ -106,6 +104,20 @@ RowMatrix normal_matrix(const StackDraws& draws, Purpose purpose, std::uint64_t 
   return out;
 }
 
+MapScales map_scales(const Stack& stack, Index d) {
+  const auto& maps = std::get<GaussianMaps>(stack.maps);
+  const int summed = stack.averaged || stack.alternating ? 1 : stack.heads;
+  return {.query_key = std::sqrt(maps.query_key / static_cast<double>(d)),
+          .value = std::sqrt(maps.value / static_cast<double>(d)),
+          .output = 1 / std::sqrt(static_cast<double>(summed) * maps.value_dim)};
+}
+
+MlpScales mlp_scales(const GaussianMlp& mlp, Index d) {
+  return {.input = 1 / std::sqrt(static_cast<double>(d)),
+          .bias = mlp.bias,
+          .output = mlp.scale * std::sqrt(2.0 / mlp.width)};
+}
+
 void draw_maps(const Stack& stack, const StackDraws& draws, int layer, HeadRange scored,
                HeadRange used, Index d, LayerMaps& out) {
   if (stack.averaged) used = {};
@@ -117,25 +129,24 @@ void draw_maps(const Stack& stack, const StackDraws& draws, int layer, HeadRange
     return;
   }
   const auto& maps = std::get<GaussianMaps>(stack.maps);
+  const MapScales scales = map_scales(stack, d);
   const bool pruned = maps.samples > 0;
   if (scored.count > 0) {
     const std::uint64_t point = place(stack, layer, scored.first);
-    const double sd = std::sqrt(maps.query_key / static_cast<double>(d));
     const double divisor = pruned ? 1 : stack.temperature;
-    draw_points(draws, Purpose::query_weights, point, scored.count, d, maps.k, sd / divisor,
-                out.query);
-    draw_points(draws, Purpose::key_weights, point, scored.count, d, maps.k, sd, out.key);
+    draw_points(draws, Purpose::query_weights, point, scored.count, d, maps.k,
+                scales.query_key / divisor, out.query);
+    draw_points(draws, Purpose::key_weights, point, scored.count, d, maps.k, scales.query_key,
+                out.key);
     if (pruned) {
       prune_all(maps, draws, point, scored.count, 0, stack.temperature, out.query, out.key);
       out.key.resize(0, 0);
     }
   }
   const std::uint64_t point = place(stack, layer, used.first);
-  const int summed = stack.averaged || stack.alternating ? 1 : stack.heads;
-  const double sd = std::sqrt(maps.value / static_cast<double>(d));
-  const double output_sd = 1 / std::sqrt(static_cast<double>(summed) * maps.value_dim);
-  draw_points(draws, Purpose::value_weights, point, used.count, d, maps.value_dim, sd, out.value);
-  draw_points(draws, Purpose::output_weights, point, used.count, maps.value_dim, d, output_sd,
+  draw_points(draws, Purpose::value_weights, point, used.count, d, maps.value_dim, scales.value,
+              out.value);
+  draw_points(draws, Purpose::output_weights, point, used.count, maps.value_dim, d, scales.output,
               out.output);
   if (pruned) {
     prune_all(maps, draws, point, used.count, 1, 1, out.value, out.output);
@@ -148,11 +159,10 @@ Mlp layer_mlp(const Stack& stack, const StackDraws& draws, int layer, Index d) {
   if (const auto* given = std::get_if<Mlp>(&*stack.mlp)) return *given;
   const auto& mlp = std::get<GaussianMlp>(*stack.mlp);
   const std::uint64_t point = place(stack, layer, 0);
-  const double input_sd = 1 / std::sqrt(static_cast<double>(d));
-  const double output_sd = mlp.scale * std::sqrt(2.0 / mlp.width);
-  return {.input = normal_matrix(draws, Purpose::mlp_input, point, d, mlp.width, input_sd),
-          .bias = normal_matrix(draws, Purpose::mlp_bias, point, 1, mlp.width, mlp.bias),
-          .output = normal_matrix(draws, Purpose::mlp_output, point, mlp.width, d, output_sd)};
+  const MlpScales scales = mlp_scales(mlp, d);
+  return {.input = normal_matrix(draws, Purpose::mlp_input, point, d, mlp.width, scales.input),
+          .bias = normal_matrix(draws, Purpose::mlp_bias, point, 1, mlp.width, scales.bias),
+          .output = normal_matrix(draws, Purpose::mlp_output, point, mlp.width, d, scales.output)};
 }
 
 RowMatrix independent_logits(const Stack& stack, const StackDraws& draws, int layer, int head,
@@ -164,7 +174,7 @@ RowMatrix independent_logits(const Stack& stack, const StackDraws& draws, int la
     return normal_matrix(draws, Purpose::logits, point, n, n, stack.logit_sd * std::sqrt(variance));
   };
   RowMatrix own = logits(layer, head, 1 - shared);
-  if (shared > 0) own += logits(max_layers + layer, 0, shared);
+  if (shared > 0) own += logits(stack::max_layers + layer, 0, shared);
   return own;
 }
 

@@ -34,6 +34,16 @@ struct LayerMaps {
   RowMatrix output;  ///< [heads d_v][d]
 };
 
+/// Standard deviations of the entries of drawn maps, and of a drawn MLP, at dimension d.
+struct MapScales {
+  double query_key, value, output;
+};
+MapScales map_scales(const Stack& stack, Eigen::Index d);
+struct MlpScales {
+  double input, bias, output;
+};
+MlpScales mlp_scales(const GaussianMlp& mlp, Eigen::Index d);
+
 /// Query and key of `scored`, value and output of `used`; of one value map with averaged values.
 /// \param scored none: no query and key
 void draw_maps(const Stack& stack, const StackDraws& draws, int layer, HeadRange scored,

@@ -14,9 +14,6 @@ using Eigen::VectorXd;
 
 namespace {
 
-constexpr Index max_tokens_of_diameter = 1024;
-constexpr Index max_tokens_of_dobrushin = 256;
-
 /// X over max(|m|, e^sigma), 0 where X is.
 RowMatrix scaled_tokens(const CentredTokens& tokens) {
   const double exponent = std::max(std::log(tokens.mean.norm()), tokens.exponent);
@@ -73,8 +70,9 @@ void measure_tokens(const CentredTokens& tokens, const NormedTokens& unit,
   const RowMatrix x = scaled_tokens(tokens);
   const double total = x.squaredNorm();
   if (total > 0) {
-    const double ratio = std::log(n * out.mean_squared) - 2 * tokens.exponent - std::log(squared);
-    out.residual_share = tokens.collapsed() ? 0 : 1 / (1 + std::exp(ratio));
+    out.residual_share = tokens.collapsed()
+                             ? 0
+                             : stack::residual_share(n, out.mean_squared, tokens.exponent, squared);
     const RowMatrix shorter = tokens.dim() > tokens.count() ? x : RowMatrix(x.transpose());
     RowMatrix gram(shorter.rows(), shorter.rows());
     arithmetic.product_transposed(shorter, shorter, gram);
@@ -83,7 +81,7 @@ void measure_tokens(const CentredTokens& tokens, const NormedTokens& unit,
   const auto size = tokens.residual.cwiseAbs();
   out.dong = scale * std::sqrt(size.colwise().sum().maxCoeff() * size.rowwise().sum().maxCoeff());
   if (tokens.count() == 1) return;
-  if (tokens.count() <= max_tokens_of_diameter) {
+  if (tokens.count() <= stack::max_tokens_of_diameter) {
     out.diameter = scale * std::sqrt(arithmetic.largest_square_distance(tokens.residual));
   }
   out.cosine = mean_cosine(unit);
@@ -91,7 +89,7 @@ void measure_tokens(const CentredTokens& tokens, const NormedTokens& unit,
 
 double dobrushin(const RowsView& rest, double exponent, const StackArithmetic& arithmetic) {
   const Index n = rest.rows();
-  if (n == 1 || n > max_tokens_of_dobrushin) return LayerMetrics::undefined;
+  if (n == 1 || n > stack::max_tokens_of_dobrushin) return LayerMetrics::undefined;
   return std::exp(exponent) / 2 * arithmetic.largest_difference(rest);
 }
 

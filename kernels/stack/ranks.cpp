@@ -73,6 +73,15 @@ TokenRanks given_ranks(const CentredTokens& tokens) {
   return ranks;
 }
 
+void measure_ranks(const CentredTokens& tokens, const TokenRanks& at_most, LayerMetrics& out) {
+  const TokenRanks least = ranks_at_least(tokens);
+  out.rank_at_least = static_cast<double>(least.matrix);
+  out.rank_at_most = static_cast<double>(at_most.matrix);
+  out.affine_rank_at_least = static_cast<double>(least.affine);
+  out.affine_rank_at_most = static_cast<double>(at_most.affine);
+  out.rank_undecided = least.matrix < at_most.matrix ? 1 : 0;
+}
+
 TokenRanks ranks_at_most(const Stack& stack, const TokenRanks& before, Index n, Index d) {
   const TokenNorm& norm = stack.norm;
   const bool has_norm = norm.kind != NormKind::none;

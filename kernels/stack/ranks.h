@@ -6,6 +6,7 @@
 
 #include <Eigen/Core>
 
+#include "kernels/stack/layer_metrics.h"
 #include "kernels/stack/stack.h"
 #include "kernels/stack/tokens.h"
 
@@ -25,6 +26,9 @@ TokenRanks ranks_at_least(const CentredTokens& tokens);
 /// Ranks that X has at most: of tokens given, counted where the singular values
 /// have a gap of 1e6 at 1e-9, else min(n, d) and min(n - 1, d).
 TokenRanks given_ranks(const CentredTokens& tokens);
+
+/// rank_at_least to rank_undecided.
+void measure_ranks(const CentredTokens& tokens, const TokenRanks& at_most, LayerMetrics& out);
 
 /// Ranks that tokens [n][d] have at most behind one more layer.
 TokenRanks ranks_at_most(const Stack& stack, const TokenRanks& before, Eigen::Index n,

@@ -22,19 +22,9 @@
 
 #include "kernels/matrices.h"
 #include "kernels/stack/arithmetic.h"
+#include "kernels/stack/formulas.h"
 
 namespace headlab {
-
-/// What weights are made of.
-enum class AttentionKernel {
-  softmax,             ///< logits Z M_h Z^T / t
-  uniform,             ///< equal weights of all keys allowed
-  independent_logits,  ///< logits N(0, sd^2), drawn
-  fixed                ///< given matrices
-};
-
-enum class NormKind { none, rms, layer };
-enum class NormPlace { pre, post };
 
 /// gain x / sqrt(mean x_j^2 + epsilon) + bias of each token x; `layer` does it
 /// to x - mean(x). A token of denominator 0 becomes the bias.

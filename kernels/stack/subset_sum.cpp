@@ -2,8 +2,9 @@
 #include "kernels/stack/subset_sum.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
+
+#include "kernels/stack/formulas.h"
 
 namespace headlab {
 
@@ -26,11 +27,7 @@ double nearest_subset_sum(std::span<const double> numbers, double target) {
   const std::vector<double> low = subset_sums(numbers.first(half));
   const std::vector<double> high = subset_sums(numbers.subspan(half));
   double nearest = 0;
-  auto try_sum = [&](double sum) {
-    const double distance = std::abs(sum - target);
-    const double least = std::abs(nearest - target);
-    if (distance < least || (distance == least && sum < nearest)) nearest = sum;
-  };
+  auto try_sum = [&](double sum) { nearest = stack::nearer_sum(nearest, sum, target); };
   // The partner of a rising sum falls.
   std::size_t j = high.size() - 1;
   for (const double sum : low) {

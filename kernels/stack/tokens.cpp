@@ -15,19 +15,11 @@ using Eigen::VectorXd;
 
 namespace {
 
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
-constexpr double step_error = 1e-13;
-constexpr double token_rounding = 16 * 0x1p-52;
-
-/// Numerator over denominator; 0 where both are.
-double relative(double numerator, double denominator) {
-  return numerator == 0 ? 0 : numerator / denominator;
-}
-
-/// A size in units of a scale that may have underflowed.
-double in_units_of(double scale, double size) {
-  return size == 0 ? 0 : size / scale;
-}
+using stack::in_units_of;
+using stack::minus_infinity;
+using stack::relative;
+using stack::step_error;
+using stack::token_rounding;
 
 }  // namespace
 
@@ -35,12 +27,9 @@ double scaled_sum(double f, double p, const RowsView& a, double q, const RowsVie
                   const StackArithmetic& arithmetic) {
   const double first = f == 0 || a.isZero(0) ? minus_infinity : p;
   const double second = b.isZero(0) ? minus_infinity : q;
-  const double exponent = std::max(first, second);
-  auto factor = [&](double of_term) {
-    return of_term == minus_infinity ? 0 : std::exp(of_term - exponent);
-  };
-  arithmetic.sum(f * factor(first), a, factor(second), b, out);
-  return exponent;
+  const stack::Sum at = stack::sum_at_larger(f, first, second);
+  arithmetic.sum(at.first, a, at.second, b, out);
+  return at.exponent;
 }
 
 bool CentredTokens::collapsed() const {
@@ -150,24 +139,20 @@ NormedTokens normed_by_excess(const CentredTokens& x, const Lengths& of, double 
   double summands = 0;
   for (Index i = 0; i < x.count(); ++i) {
     const double excess = (2 * of.with_mean(i) + scale * of.squares(i)) / mean_square;
-    double factor = 0;  // 1 + e^sigma g = 1 / sqrt(1 + e^sigma excess)
-    double g = 0;
-    if (scale * excess > -0.99) {
-      const double root = std::sqrt(1 + scale * excess);
-      g = -excess / (root * (1 + root));
-      factor = 1 / root;
+    stack::NormFactors factors = {0, 0};
+    if (stack::knows_length(scale, excess)) {
+      factors = stack::factors_of_excess(scale, excess);
     } else {
-      // The token is small: its squared length would lose digits as a
-      // difference.
       const RowVectorXd token = x.mean + scale * x.residual.row(i);
       const bool zero = epsilon == 0 && token.norm() <= scale * of.rounding(i);
       out.zeros += zero ? 1 : 0;
-      factor = zero ? 0 : std::sqrt(mean_square / (token.squaredNorm() + d * epsilon));
-      g = (factor - 1) / scale;
+      const double factor = zero ? 0 : std::sqrt(mean_square / (token.squaredNorm() + d * epsilon));
+      factors = {factor, (factor - 1) / scale};
     }
-    of_residual(i) = to_unit * factor;
+    const auto [f, g] = factors;
+    of_residual(i) = to_unit * f;
     of_mean(i) = to_unit * g;
-    summands += factor * factor * of.squares(i) + g * g * mean_part;
+    summands += f * f * of.squares(i) + g * g * mean_part;
   }
   CentredTokens& y = out.tokens;
   y.mean = to_unit * x.mean;
@@ -243,16 +228,8 @@ CentredTokens add_mlp(const Mlp& mlp, const CentredTokens& x, const CentredToken
   MatrixXd hidden = z.residual * mlp.input;
   const double scale = z.scale();
   for (Index j = 0; j < hidden.cols(); ++j) {
-    const double u = at_mean(j);
     for (Index i = 0; i < hidden.rows(); ++i) {
-      const double v = scale * hidden(i, j);
-      if (u == 0) {
-        hidden(i, j) = std::max(hidden(i, j), 0.0);
-      } else if (u < 0 && u + v <= 0) {
-        hidden(i, j) = 0;
-      } else if (!(u > 0 && u + v > 0)) {
-        hidden(i, j) = (std::max(u + v, 0.0) - std::max(u, 0.0)) / scale;
-      }
+      hidden(i, j) = stack::relu_difference(at_mean(j), hidden(i, j), scale);
     }
   }
   RowMatrix branch(n + 1, x.dim());

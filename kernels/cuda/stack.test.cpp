@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of stacks, executed on the host.
+#include "kernels/cuda/stack.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/backends.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/emulator/control.h"
+#include "kernels/testing/cuda_stacks.h"
+
+namespace headlab::emulated_cuda {
+namespace {
+
+class CudaStack : public ::testing::Test {
+ protected:
+  void SetUp() override { control::reset(); }
+  void TearDown() override {
+    set_thread_order(Order::ascending);
+    control::reset();
+    EXPECT_EQ(control::bytes_in_use(), 0u) << "device memory was not given back";
+  }
+
+  static std::vector<Moments> run(const Backend& backend, const Plan& plan, const Block& block) {
+    std::vector<Moments> out(block.nodes());
+    backend.worker(plan)->run(block, out);
+    return out;
+  }
+  static std::vector<Moments> run(const Plan& plan, const Block& block, std::int64_t batch) {
+    Options options;
+    options.batch_replicates = batch;
+    return run(*make_cuda_backend(options), plan, block);
+  }
+};
+
+TEST_F(CudaStack, IsEquivalentToReference) {
+  for (const Order order : {Order::ascending, Order::descending}) {
+    set_thread_order(order);
+    for (const auto& [name, plan] : stack_plans()) {
+      const StackDifference difference = difference_of(plan, plan);
+      EXPECT_LE(difference.state, 1) << name;
+      EXPECT_LE(difference.metrics, 1) << name << ": " << difference.worst;
+    }
+  }
+}
+
+TEST_F(CudaStack, AFaultShows) {
+  const Plan plan = stack_plan();
+  EXPECT_GT(difference_of(disturbed(plan), plan).state, 1);
+  Plan other = plan;
+  ++other.seed;
+  EXPECT_GT(difference_of(other, plan).metrics, 1);
+}
+
+TEST_F(CudaStack, FollowsResidualsFarBelowTheSmallestNumber) {
+  const Plan plan = stack_plan([](Stack& s) { s.layers = 9; });
+  const StackDifference difference = difference_of(plan, plan);
+  EXPECT_LE(difference.state, 1);
+  EXPECT_LT(difference.last_exponent, -760);
+}
+
+TEST_F(CudaStack, HasTheSameBitsForAnyBatchAndOrderOfThreads) {
+  const Plan plan = stack_plan([](Stack& s) {
+    s.norm.kind = NormKind::rms;
+    s.memory = 0.5;
+    s.mlp = GaussianMlp{.width = 5};
+    s.spectra = false;
+  });
+  const Block block = {.first = 256, .count = 11, .node = 8};
+  const auto expected = run(plan, block, 16);
+  EXPECT_TRUE(same_nodes(run(plan, block, 1), expected));
+  EXPECT_TRUE(same_nodes(run(plan, {.first = 264, .count = 3, .node = 8}, 2), {expected[1]}));
+  set_thread_order(Order::descending);
+  EXPECT_TRUE(same_nodes(run(plan, block, 3), expected));
+  EXPECT_FALSE(same_nodes(run(disturbed(plan), block, 16), expected));
+}
+
+TEST_F(CudaStack, GivesTheMomentsOfReference) {
+  // Spectra too, and a fixed design.
+  for (const bool fixed : {false, true}) {
+    Plan plan = stack_plan([](Stack& s) { s.skip = 1; });
+    if (fixed) plan.fixed_design_seed = 9;
+    const Block block = {.first = 0, .count = 9, .node = 8};
+    const auto expected = run(*make_backend("reference"), plan, block);
+    const auto got = run(plan, block, 4);
+    ASSERT_EQ(got.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(got[i].count, expected[i].count);
+      ASSERT_EQ(got[i].mean.size(), expected[i].mean.size());
+      for (std::size_t s = 0; s < got[i].mean.size(); ++s) {
+        const double right = expected[i].mean[s];
+        if (std::isnan(right)) {
+          EXPECT_TRUE(std::isnan(got[i].mean[s]));
+        } else {
+          EXPECT_NEAR(got[i].mean[s], right, 1e-10 + 1e-8 * std::abs(right));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaStack, SaysWhatMemoryIsMissing) {
+  const Plan plan = stack_plan([](Stack& s) { s.spectra = false; });
+  const Block block = {.first = 0, .count = 8, .node = 8};
+  Options options;
+  options.batch_replicates = 64;
+  const auto expected = run(plan, block, 64);
+  // The last batch tried leaves nothing, as on a device that is nearly full.
+  control::set_memory(1 << 16);
+  const auto backend = make_cuda_backend(options);
+  EXPECT_TRUE(same_nodes(run(*backend, plan, block), expected));
+  ASSERT_EQ(backend->notes().size(), 1u);
+  EXPECT_NE(backend->notes()[0].find("(same results)"), std::string::npos);
+  control::set_memory(1 << 12);
+  try {
+    run(plan, block, 4);
+    ADD_FAILURE() << "a device without memory";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("lower tokens.n"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace headlab::emulated_cuda
