@@ -73,9 +73,26 @@ def test_takes_what_arrays_there_are() -> None:
     found = hl.nw(x, y, at, w, GAUSSIAN)
     other = hl.nw(np.asfortranarray(x.astype(float)), y.tolist(), at.tolist(), w.tolist(), GAUSSIAN)
     assert np.array_equal(found, other)
+
+
+def test_takes_tensors_of_pytorch() -> None:
     torch = pytest.importorskip("torch")
-    same = hl.nw(torch.from_numpy(x), torch.from_numpy(y).requires_grad_(), torch.from_numpy(at), w, GAUSSIAN)
-    assert np.array_equal(found, same)
+    x, y, at, w = work()
+    expected = hl.nw(x, y, at, w, GAUSSIAN)
+    tensors = (torch.from_numpy(x), torch.from_numpy(y).requires_grad_(), torch.from_numpy(at))
+    assert np.array_equal(hl.nw(*tensors, w, GAUSSIAN), expected)
+    assert np.array_equal(hl.nw(*tensors, torch.from_numpy(w).double(), GAUSSIAN), expected)
+    # Rows that do not lie one behind the other.
+    assert np.array_equal(hl.nw(torch.from_numpy(x.T.copy()).T, *tensors[1:], w, GAUSSIAN), expected)
+    with pytest.raises(hl.ScenarioError, match="X: is an array on meta - copy it to the host"):
+        hl.nw(torch.empty(x.shape, device="meta"), *tensors[1:], w, GAUSSIAN)
+
+
+def test_takes_arrays_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    arrays = [one.astype(np.float32) for one in work()]
+    found = hl.nw(*(jax.numpy.asarray(one) for one in arrays), GAUSSIAN)
+    assert np.array_equal(found, hl.nw(*arrays, GAUSSIAN))
 
 
 class OnDevice:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import os
 import signal
 import subprocess
@@ -150,6 +151,22 @@ def test_ctrl_c_returns_what_is_done(tmp_path: Path) -> None:
     assert hl.run(QUICKSTART, replicates=16).complete
 
 
+def test_a_second_ctrl_c_raises(tmp_path: Path) -> None:
+    presses = 0
+
+    def press(report: dict[str, Any]) -> None:
+        nonlocal presses
+        presses += 1
+        signal.raise_signal(signal.SIGINT)
+
+    # The first stops the engine, which is not waited for: each report is a press.
+    with pytest.raises(KeyboardInterrupt):
+        hl.run(QUICKSTART, replicates=10**8, progress=press)
+    assert presses == 2
+    # Nothing of it is left over.
+    assert hl.run(QUICKSTART, replicates=16).complete
+
+
 def test_a_time_limit_keeps_what_is_done() -> None:
     with pytest.warns(hl.HeadlabWarning, match="max_time reached"):
         r = hl.run(QUICKSTART, replicates=10**8, max_time=0.2)
@@ -213,25 +230,28 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-NEXT_TO_NETCDF4 = """
-import sys
-if sys.argv[1] == "first": import netCDF4
-import headlab as hl
-r = hl.run("scenarios/quickstart.toml", replicates=16, out=sys.argv[2])
-import netCDF4, numpy, xarray
-stored = xarray.open_dataset(sys.argv[2] + "/results.nc", engine="netcdf4")
-for name in r:
-    if r[name].dtype.kind == "f":
-        assert numpy.array_equal(stored[name].values, r[name], equal_nan=True), name
-assert numpy.array_equal(hl.open(sys.argv[2])["mse"], r["mse"])
+NEXT_TO_OTHERS = """
+import importlib, sys
+for name in sys.argv[2:]: importlib.import_module(name)
+import headlab as hl, numpy
+for turn in range(2):
+    file = sys.argv[1] + f"/{turn}/results.nc"
+    r = hl.run("scenarios/quickstart.toml", replicates=16, out=sys.argv[1] + f"/{turn}")
+    with sys.modules["netCDF4"].Dataset(file) as stored:
+        assert stored["mse"][:].tolist() == r["mse"].tolist()
+    with sys.modules["h5py"].File(file) as stored:
+        assert stored["mse"][:].tolist() == r["mse"].tolist()
+        assert stored["head_covariance"].shape == r["head_covariance"].shape
+    assert numpy.array_equal(hl.open(sys.argv[1] + f"/{turn}")["mse"], r["mse"])
 """
 
 
-@pytest.mark.parametrize("order", ["first", "last"])
-def test_the_hdf5_of_other_packages_is_apart(order: str, tmp_path: Path) -> None:
-    pytest.importorskip("netCDF4")
+@pytest.mark.parametrize("order", list(itertools.permutations(["netCDF4", "h5py", "headlab"])), ids="-".join)
+def test_the_hdf5_of_other_packages_is_apart(order: tuple[str, ...], tmp_path: Path) -> None:
+    for name in order:
+        pytest.importorskip(name)
     done = subprocess.run(
-        [sys.executable, "-c", NEXT_TO_NETCDF4, order, str(tmp_path / "a")], capture_output=True, text=True
+        [sys.executable, "-c", NEXT_TO_OTHERS, str(tmp_path), *order], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert "HDF5-DIAG" not in done.stderr

@@ -135,6 +135,19 @@ def test_arrays_of_other_libraries(small: dict[str, Any], subspaces: np.ndarray)
         hl.run(changed(small, "heads.subspaces", Exported(subspaces, device=2)))
 
 
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_heads_of_pytorch_and_jax(
+    library: str, small: dict[str, Any], subspaces: np.ndarray
+) -> None:
+    module = pytest.importorskip(library)
+    array = subspaces.astype(np.float32)
+    heads = module.from_numpy(array) if library == "torch" else module.numpy.asarray(array)
+    with pytest.warns(hl.HeadlabWarning, match="made orthonormal"):
+        expected = hl.run(changed(small, "heads.subspaces", array))["mse"]
+    with pytest.warns(hl.HeadlabWarning, match="made orthonormal"):
+        assert np.array_equal(hl.run(changed(small, "heads.subspaces", heads))["mse"], expected)
+
+
 def test_float32_heads_are_orthonormalised_and_that_is_said_once(
     small: dict[str, Any], subspaces: np.ndarray
 ) -> None:

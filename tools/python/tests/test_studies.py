@@ -184,6 +184,11 @@ def test_training_sets_for_pytorch() -> None:
     parts = list(torch.utils.data.DataLoader(t.torch(4), batch_size=None))
     assert [len(part["X"]) for part in parts] == [4, 4, 2]
     assert np.array_equal(torch.cat([part["X"] for part in parts]).numpy(), t["X"])
+    # Two workers, which are forked, draw every other batch.
+    shared = list(torch.utils.data.DataLoader(t.torch(4), batch_size=None, num_workers=2))
+    assert len(shared) == 3
+    for part, same in zip(shared, parts):
+        assert all(torch.equal(part[name], same[name]) for name in same)
 
 
 def test_differences_of_results() -> None:
