@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <stdexcept>
 
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/stop_signal.h"
 
@@ -28,6 +30,22 @@ constexpr double max_seconds = 1e9;
 
 double seconds_in(char unit) {
   return unit == 'h' ? 3600 : unit == 'm' ? 60 : unit == 's' ? 1 : 0;
+}
+
+/// Has the backend cpu use this SIMD target; throws InvalidInput.
+void choose_simd(const std::string& word) {
+  const std::vector<std::string> words = {"avx2", "avx512", "portable"};
+  if (std::find(words.begin(), words.end(), word) == words.end()) {
+    throw InvalidInput("--simd: \"" + one_line(word) + "\" is unknown" + suggestion(word, words));
+  }
+  const std::string name = word == "avx512" ? "AVX-512"
+                           : word == "avx2" ? "AVX2"
+                                            : cpu_simd_name(cpu_targets().back());
+  try {
+    use_cpu_simd(name);
+  } catch (const std::invalid_argument& error) {
+    throw InvalidInput("--simd " + word + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -133,7 +151,12 @@ Session session_of(const RunArguments& arguments) {
                        suggestion(meant, known));
   }
   Session session{.backend = arguments.backend};
+  if (arguments.simd) choose_simd(*arguments.simd);
   *session.backend;  // made here, or refused
+  if (arguments.simd && session.backend->name() != "cpu") {
+    throw InvalidInput("--simd: is of the backend cpu, and this one is " + session.backend->name() +
+                       " - leave it out, or write --backend cpu");
+  }
   session.threads = parse_threads(arguments.threads, arguments.quiet);
   limit(session, arguments);
   return session;

@@ -20,6 +20,8 @@ struct RunArguments {
   std::optional<std::string> json;
   std::optional<std::string> report;
   std::string backend = "auto";
+  std::optional<std::string> simd;
+  std::optional<std::string> shard;
   std::optional<std::string> threads;
   std::optional<std::string> seed;
   std::optional<std::string> replicates;
