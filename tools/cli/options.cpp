@@ -142,6 +142,19 @@ void limit(Session& session, const RunArguments& arguments) {
   if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
 }
 
+void make_backend_of(const Session& session, const RunArguments& arguments) {
+  if (arguments.simd) {
+    // Another backend than the session's, which is to be made for the target.
+    const std::string name = BackendChoice(arguments.backend)->name();
+    if (name != "cpu") {
+      throw InvalidInput("--simd: is of the backend cpu, and this one is " + name +
+                         " - leave it out, or write --backend cpu");
+    }
+    choose_simd(*arguments.simd);
+  }
+  *session.backend;
+}
+
 Session session_of(const RunArguments& arguments) {
   const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
   if (std::find(known.begin(), known.end(), arguments.backend) == known.end()) {
@@ -151,12 +164,7 @@ Session session_of(const RunArguments& arguments) {
                        suggestion(meant, known));
   }
   Session session{.backend = arguments.backend};
-  if (arguments.simd) choose_simd(*arguments.simd);
-  *session.backend;  // made here, or refused
-  if (arguments.simd && session.backend->name() != "cpu") {
-    throw InvalidInput("--simd: is of the backend cpu, and this one is " + session.backend->name() +
-                       " - leave it out, or write --backend cpu");
-  }
+  make_backend_of(session, arguments);
   session.threads = parse_threads(arguments.threads, arguments.quiet);
   limit(session, arguments);
   return session;
