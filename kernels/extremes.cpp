@@ -23,6 +23,10 @@ void ExtremeList::remove_from(std::uint64_t first) {
   std::erase_if(all_, [&](const Extreme& extreme) { return extreme.replicate >= first; });
 }
 
+void ExtremeList::remove_before(std::uint64_t first) {
+  std::erase_if(all_, [&](const Extreme& extreme) { return extreme.replicate < first; });
+}
+
 void ExtremeList::truncate(std::size_t most) {
   if (all_.size() > most) all_.resize(most);
 }

@@ -32,6 +32,8 @@ class ExtremeList {
   void merge(const ExtremeList& other, std::size_t most = max_extremes);
   /// Removes replicates from `first` on.
   void remove_from(std::uint64_t first);
+  /// Removes replicates before `first`.
+  void remove_before(std::uint64_t first);
   /// Keeps the first `most`.
   void truncate(std::size_t most);
   /// Empties the list and keeps its memory.

@@ -65,8 +65,78 @@ MomentTree::MomentTree(const MomentLayout& layout, std::vector<Node> nodes,
   });
 }
 
+MomentTree::MomentTree(const MomentLayout& layout, const ReplicateRange& range)
+    : layout_(layout), first_(range.first), total_(range.total) {
+  const auto between_leaves = [&](std::uint64_t at) {
+    return max_node(at) == 1 || at % leaf_replicates == 0 || at == range.total;
+  };
+  if (range.total == 0 || range.end() > range.total || !between_leaves(range.first) ||
+      !between_leaves(range.end())) {
+    throw std::invalid_argument("replicates " + std::to_string(range.first) + " to " +
+                                std::to_string(range.end()) + " are no range of a run of " +
+                                std::to_string(range.total));
+  }
+}
+
+MomentTree::MomentTree(const MomentLayout& layout, const ReplicateRange& range,
+                       std::vector<Node> nodes, std::optional<Extremes> extremes)
+    : MomentTree(layout, range) {
+  for (Node& node : nodes) {
+    if (node.first != end() || node.moments.count > range.end() - end() ||
+        node.moments.mean.size() != layout_.statistics() ||
+        node.moments.comoment.size() != layout_.comoments()) {
+      throw std::invalid_argument("node at replicate " + std::to_string(node.first) +
+                                  " is not one of the range");
+    }
+    append(std::move(node.moments));
+  }
+  extremes_ = std::move(extremes);
+}
+
+void MomentTree::join(const MomentTree& next) {
+  if (next.first_ != end()) {
+    throw std::invalid_argument("replicates from " + std::to_string(next.first_) +
+                                " do not follow on those to " + std::to_string(end()));
+  }
+  join_after_gap(next);
+}
+
+void MomentTree::join_after_gap(const MomentTree& next) {
+  const std::uint64_t last = nodes_.empty() ? 0 : nodes_.back().first + nodes_.back().moments.count;
+  if (total_ == 0 || next.total_ != total_ || next.layout_ != layout_ || next.first_ < last) {
+    throw std::invalid_argument("replicates from " + std::to_string(next.first_) +
+                                " are not later ones of this run");
+  }
+  if (next.count_ == 0) return;
+  if (!next.extremes_) {
+    extremes_.reset();
+  } else if (count_ == 0) {
+    extremes_ = next.extremes_;
+  } else if (extremes_) {
+    // What comes before another range ends with a leaf: lists are of the whole leaves, and
+    // those of a last leaf that is not full stay apart.
+    const std::uint64_t whole_end = next.first_ + next.whole_count();
+    Extremes whole = *next.extremes_, rest = *next.extremes_;
+    whole.for_each([&](ExtremeList& list) { list.remove_from(whole_end); });
+    rest.for_each([&](ExtremeList& list) { list.remove_before(whole_end); });
+    extremes_->merge(whole);
+    extremes_->merge(rest, max_kept_extremes);
+  }
+  const std::uint64_t size = max_node(0);
+  for (const Node& node : next.nodes_) push(node, size);
+  count_ += next.count_;
+}
+
+MomentTree MomentTree::whole_run() const {
+  if (first_ != 0 || count_ != total_) {
+    throw std::invalid_argument("a run of " + std::to_string(total_) + " replicates has " +
+                                std::to_string(count_) + " of them");
+  }
+  return {layout_, nodes_, extremes_};
+}
+
 std::uint64_t MomentTree::whole_count() const {
-  return count_ < first_leaf_of(layout_) ? count_ : count_ - count_ % leaf_replicates;
+  return max_node(end()) == 1 ? count_ : count_ - end() % leaf_replicates;
 }
 
 bool MomentTree::splits_draw(std::uint64_t replicates) const {
@@ -78,7 +148,7 @@ MomentTree MomentTree::whole() const {
   if (whole_count() < count_) tree.nodes_.pop_back();
   tree.count_ = whole_count();
   if (tree.extremes_) {
-    tree.extremes_->for_each([&](ExtremeList& list) { list.remove_from(tree.count_); });
+    tree.extremes_->for_each([&](ExtremeList& list) { list.remove_from(tree.end()); });
   }
   return tree;
 }
@@ -100,27 +170,29 @@ void MomentTree::add_extremes(const Extremes* of_node) {
 }
 
 void MomentTree::append(Moments moments) {
-  const std::uint64_t before = node_replicates(layout_, count_);
+  const std::uint64_t before = max_node(count_);
   const std::uint64_t added = moments.count;
   const bool whole = std::has_single_bit(added) && added >= leaf_replicates;
   if (added == 0 || added > before || !(added <= leaf_replicates || whole) || splits_draw(added)) {
     throw std::invalid_argument("a node of " + std::to_string(added) + " replicates after " +
-                                std::to_string(count_) + ": 1 to 8, or 8 2^j up to " +
+                                std::to_string(end()) + ": 1 to 8, or 8 2^j up to " +
                                 std::to_string(before) + " can be appended");
   }
-  if (count_ % (whole ? added : 1) != 0) {
+  // Only the last leaf of a run may be short.
+  const bool cut_short = total_ > 0 && before > 1 && !whole && end() + added != total_;
+  if (end() % (whole ? added : 1) != 0 || cut_short) {
     throw std::invalid_argument("a node of " + std::to_string(added) + " replicates after " +
-                                std::to_string(count_) + " is not aligned to its size");
+                                std::to_string(end()) + " is not aligned to its size");
   }
   add_extremes(std::exchange(moments.extremes, nullptr).get());
-  Node last{count_, std::move(moments)};
+  Node last{end(), std::move(moments)};
   count_ += last.moments.count;
   // The replicates of a last leaf that is not full stay apart from those before: whole() is without
   // them.
   if (whole_count() == count_ && extremes_) {
     extremes_->for_each([](ExtremeList& list) { list.truncate(max_extremes); });
   }
-  const std::uint64_t size = node_replicates(layout_, count_);
+  const std::uint64_t size = max_node(count_);
   if (size == before) {
     push(std::move(last), size);
     return;
@@ -143,7 +215,7 @@ void MomentTree::push(Node node, std::uint64_t size) {
     Node& left = nodes_[nodes_.size() - 2];
     const std::uint64_t half = left.moments.count;
     const bool siblings = half >= leaf_replicates && nodes_.back().moments.count == half &&
-                          left.first % (2 * half) == 0;
+                          left.first % (2 * half) == 0 && nodes_.back().first == left.first + half;
     if (!siblings || 2 * half > size) return;
     merge_moments(layout_, left.moments, nodes_.back().moments);
     nodes_.pop_back();
@@ -152,6 +224,7 @@ void MomentTree::push(Node node, std::uint64_t size) {
 
 std::vector<Node> MomentTree::jackknife_nodes() const {
   std::vector<Node> nodes = nodes_;
+  if (total_ > 0) return nodes;
   const std::uint64_t size = node_replicates(layout_, count_);
   const auto tail = static_cast<std::size_t>(count_ / size);  // nodes before it are whole
   while (nodes.size() > tail + 1) {

@@ -19,6 +19,16 @@ struct Node {
   Moments moments;
 };
 
+/// Replicates first .. first + replicates - 1 of a run of `total`.
+struct ReplicateRange {
+  std::uint64_t first = 0;
+  std::uint64_t replicates = 0;
+  std::uint64_t total = 0;
+
+  std::uint64_t end() const { return first + replicates; }
+  bool operator==(const ReplicateRange&) const = default;
+};
+
 /// The same for a layout: replicates whose moments are per draw come in leaves from the start.
 inline std::uint64_t first_leaf_of(const MomentLayout& layout) {
   return layout.per_draw ? 0 : first_leaf;
@@ -39,10 +49,33 @@ class MomentTree {
   /// has.
   MomentTree(const MomentLayout& layout, std::vector<Node> nodes,
              std::optional<Extremes> extremes = {});
+  /// A tree of a range of a run: collects its replicates as the largest aligned nodes of the range
+  /// that are no larger than those of the whole run, from which join() puts the run together.
+  MomentTree(const MomentLayout& layout, const ReplicateRange& range);
+  /// The same with the nodes and extremes that it has already; throws std::invalid_argument where
+  /// no tree of the range has these.
+  MomentTree(const MomentLayout& layout, const ReplicateRange& range, std::vector<Node> nodes,
+             std::optional<Extremes> extremes = {});
 
   const MomentLayout& layout() const { return layout_; }
   /// Replicates collected so far.
   std::uint64_t count() const { return count_; }
+  /// The replicate that comes next.
+  std::uint64_t end() const { return first_ + count_; }
+  /// Replicates of the largest node that can be appended at replicate number `at`.
+  std::uint64_t max_node(std::uint64_t at) const {
+    return node_replicates(layout_, total_ > 0 ? total_ : at);
+  }
+
+  /// Appends the nodes of the range that follows in the same run, to a tree of a range; throws
+  /// std::invalid_argument for any other. Once the run is whole, its tree is whole_run().
+  void join(const MomentTree& next);
+  /// The same where replicates between the two are missing: such a tree has figures, and nothing
+  /// can be appended to it.
+  void join_after_gap(const MomentTree& next);
+  /// The tree of the run whose replicates have all been joined, with the bits of one that collected
+  /// them itself; throws std::invalid_argument where some are missing.
+  MomentTree whole_run() const;
 
   /// Appends the replicates that follow: one of them while count() < first_leaf_of(layout), then a
   /// node of at most node_replicates(layout, count()) that is aligned to its own size (the last
@@ -64,7 +97,7 @@ class MomentTree {
   const std::optional<Extremes>& kept_extremes() const { return extremes_; }
 
   /// The nodes that standard errors are computed over: as nodes(), with the pieces of the partial
-  /// tail merged into one.
+  /// tail merged into one (of a range, as nodes()).
   std::vector<Node> jackknife_nodes() const;
 
  private:
@@ -76,6 +109,8 @@ class MomentTree {
   void add_extremes(const Extremes* of_node);
 
   MomentLayout layout_;
+  std::uint64_t first_ = 0;
+  std::uint64_t total_ = 0;  ///< of the run, for a tree of a range; else 0
   std::uint64_t count_ = 0;
   std::vector<Node> nodes_;  ///< without extremes
   std::optional<Extremes> extremes_;

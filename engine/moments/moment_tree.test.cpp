@@ -137,6 +137,61 @@ TEST(MomentTree, MeanAndVarianceAreThoseOfAllReplicates) {
   EXPECT_NEAR(all.comoment[0], static_cast<double>(square), 1e-10);
 }
 
+/// A range of the run of `total` replicates, with the nodes of its leaves.
+MomentTree grow_range(std::uint64_t first, std::uint64_t end, std::uint64_t total) {
+  MomentTree tree(layout, {first, end - first, total});
+  const std::uint64_t size = total < first_leaf ? 1 : leaf_replicates;
+  while (tree.end() < end) tree.append(node(tree.end(), std::min(size, end - tree.end())));
+  return tree;
+}
+
+void expect_same(const MomentTree& a, const MomentTree& b) {
+  ASSERT_EQ(sizes(a.nodes()), sizes(b.nodes()));
+  for (std::size_t i = 0; i < a.nodes().size(); ++i) {
+    EXPECT_EQ(a.nodes()[i].first, b.nodes()[i].first);
+    EXPECT_EQ(a.nodes()[i].moments.mean, b.nodes()[i].moments.mean);
+    EXPECT_EQ(a.nodes()[i].moments.comoment, b.nodes()[i].moments.comoment);
+  }
+}
+
+TEST(MomentTree, RangesJoinToTheBitsOfOneRun) {
+  std::mt19937_64 random(1);
+  for (const std::uint64_t total : {1, 7, 255, 256, 261, 1032, 2107, 5001}) {
+    for (int layout_number = 0; layout_number < 8; ++layout_number) {
+      SCOPED_TRACE(std::to_string(total) + " " + std::to_string(layout_number));
+      const std::uint64_t leaf = total < first_leaf ? 1 : leaf_replicates;
+      const std::uint64_t leaves = (total + leaf - 1) / leaf;
+      MomentTree joined(layout, {0, total, total});
+      while (joined.end() < total) {
+        const std::uint64_t cut = joined.end() / leaf + 1 + random() % leaves;
+        joined.join(grow_range(joined.end(), std::min(cut * leaf, total), total));
+      }
+      expect_same(joined.whole_run(), grow(total));
+    }
+  }
+}
+
+TEST(MomentTree, RangesThatDoNotFollowAreRefused) {
+  MomentTree tree(layout, {0, 2107, 2107});
+  tree.join(grow_range(0, 800, 2107));
+  EXPECT_THROW(tree.join(grow_range(808, 2107, 2107)), std::invalid_argument);  // a gap
+  EXPECT_THROW(tree.join(grow_range(0, 800, 2107)), std::invalid_argument);     // twice
+  EXPECT_THROW(tree.join(grow_range(800, 2107, 2200)), std::invalid_argument);  // another run
+  EXPECT_THROW(tree.whole_run(), std::invalid_argument);  // the rest is missing
+  tree.join(grow_range(800, 2107, 2107));
+  EXPECT_EQ(tree.whole_run().count(), 2107u);
+  // Cuts are between leaves, and a range has all of its nodes in their order.
+  EXPECT_THROW(MomentTree(layout, {4, 8, 2107}), std::invalid_argument);
+  std::vector<Node> nodes = grow_range(800, 1600, 2107).nodes();
+  std::swap(nodes[0], nodes[1]);
+  EXPECT_THROW(MomentTree(layout, {800, 800, 2107}, nodes), std::invalid_argument);
+  // Across a gap nothing is merged.
+  MomentTree part(layout, {0, 2107, 2107});
+  part.join_after_gap(grow_range(0, 8, 2107));
+  part.join_after_gap(grow_range(16, 24, 2107));
+  EXPECT_EQ(sizes(part.nodes()), (std::vector<std::uint64_t>{8, 8}));
+}
+
 TEST(MomentTree, RefusesANodeThatIsNone) {
   MomentTree tree(layout);
   EXPECT_THROW(tree.append(Moments{}), std::invalid_argument);

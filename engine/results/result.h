@@ -13,6 +13,7 @@
 #include "engine/moments/moment_tree.h"
 #include "engine/moments/precision.h"
 #include "engine/results/difference.h"
+#include "engine/results/share.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"
 
@@ -42,6 +43,8 @@ struct RunResult {
   std::vector<std::string> notes;           ///< of the backend, one line each
   std::string difference_to = {};           ///< what is subtracted in differences, in words
   std::optional<Precision> precision = {};  ///< of a run until standard errors are small enough
+  std::string missing_shards = {};          ///< "shards 2 and 5 of 8", left out of a merge
+  std::optional<Share> share = {};          ///< of a shard, whose conditions[i] is that of part i
 };
 
 }  // namespace headlab

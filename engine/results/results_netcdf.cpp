@@ -15,6 +15,7 @@
 #include "engine/results/results_nodes.h"
 #include "engine/results/results_precision.h"
 #include "engine/results/results_scenario.h"
+#include "engine/results/results_share.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "kernels/stack/stack.h"
 
@@ -222,6 +223,10 @@ void put_results(const NetcdfGroup& root, const Scenario& scenario, const RunRes
   root.define_dimension("condition", result.conditions.size());
   write_provenance(root, scenario, result, program);
   if (result.precision) write_precision(root, *result.precision, result.outcome.complete);
+  if (!result.missing_shards.empty()) {
+    root.put_attribute(missing_shards_attribute, result.missing_shards);
+  }
+  if (result.share) write_share(root, *result.share);
   if (!result.difference_to.empty()) root.put_attribute("difference_to", result.difference_to);
   std::vector<const Condition*> conditions;
   for (const ConditionResult& one : result.conditions) conditions.push_back(one.condition.get());

@@ -20,6 +20,9 @@ inline constexpr int results_format_version = 2;
 /// Attribute of a file without nodes.
 inline constexpr const char* no_nodes_attribute = "without_nodes";
 
+/// Attribute of a file merged without some shards, in words.
+inline constexpr const char* missing_shards_attribute = "missing_shards";
+
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.
 std::string layout_group_name(std::size_t layout);
 

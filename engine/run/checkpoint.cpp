@@ -15,6 +15,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_precision.h"
 #include "engine/results/results_reader.h"
+#include "engine/results/results_share.h"
 #include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {
@@ -63,37 +64,9 @@ std::string value_text(const Json& value) {
   return value.is_null() ? "not given" : one_line(value.dump(), 100);
 }
 
-void require_same_program(const std::string& path, const NetcdfGroup& root,
-                          const Provenance& program) {
-  const std::vector<std::pair<std::string, std::string>> parts = {
-      {"headlab_version", program.version},
-      {"git", program.git},
-      {"compiler", program.compiler},
-      {"build_type", program.build_type}};
-  for (const auto& [name, here] : parts) {
-    const std::string there = root.text_attribute(name);
-    if (there == here) continue;
-    reject_resume(path, "is of another headlab (" + name + " " + one_line(there, 100) +
-                            ", this one is " + here + ")");
-  }
-}
-
-MomentTree tree_of(StoredCondition stored) {
-  // Metrics of layers may be undefined. Damage shows in the sum of the nodes.
-  const bool may_be_undefined = stored.layout.mode == MomentMode::separate;
-  for (const Node& node : stored.nodes) {
-    if (may_be_undefined) break;
-    for (const std::vector<double>* numbers : {&node.moments.mean, &node.moments.comoment}) {
-      for (const double number : *numbers) {
-        if (!std::isfinite(number)) throw std::invalid_argument("numbers that are not finite");
-      }
-    }
-  }
-  return {stored.layout, std::move(stored.nodes), std::move(stored.extremes)};
-}
-
 CheckpointCondition read_condition(const std::string& path, const ResultsReader& results,
-                                   std::size_t number, const Condition& condition) {
+                                   std::size_t number, const Condition& condition,
+                                   const ReplicateRange* range) {
   StoredCondition stored = results.read(number);
   if (stored.nodes.empty()) {
     return {.tree = MomentTree(stored.layout)};
@@ -106,7 +79,8 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
                             " and is " + value_text(changed->here));
   }
   std::string sum = stored.plan_sha256;
-  CheckpointCondition begun{.tree = tree_of(std::move(stored)), .plan_sha256 = std::move(sum)};
+  CheckpointCondition begun{.tree = stored_tree(std::move(stored), range),
+                            .plan_sha256 = std::move(sum)};
   if (begun.tree.count() > condition.replicates) {
     throw InvalidInput("--resume: " + path + ": " + name + " has " +
                        std::to_string(begun.tree.count()) + " replicates already, more than the " +
@@ -116,7 +90,43 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
   return begun;
 }
 
+/// The shard has the share that this scenario has under its number.
+bool is_same_share(const std::optional<Share>& there, const Share& here) {
+  return there && there->study == here.study && there->begin == here.begin &&
+         there->end == here.end && there->parts == here.parts;
+}
+
 }  // namespace
+
+std::string other_program(const NetcdfGroup& root, const Provenance& program) {
+  const std::vector<std::pair<std::string, std::string>> parts = {
+      {"headlab_version", program.version},
+      {"git", program.git},
+      {"compiler", program.compiler},
+      {"build_type", program.build_type}};
+  for (const auto& [name, here] : parts) {
+    const std::string there = root.text_attribute(name);
+    if (there != here) return name + " " + one_line(there, 100) + ", this one is " + here;
+  }
+  return {};
+}
+
+MomentTree stored_tree(StoredCondition stored, const ReplicateRange* range) {
+  // Metrics of layers may be undefined. Damage shows in the sum of the nodes.
+  const bool may_be_undefined = stored.layout.mode == MomentMode::separate;
+  for (const Node& node : stored.nodes) {
+    if (may_be_undefined) break;
+    for (const std::vector<double>* numbers : {&node.moments.mean, &node.moments.comoment}) {
+      for (const double number : *numbers) {
+        if (!std::isfinite(number)) throw std::invalid_argument("numbers that are not finite");
+      }
+    }
+  }
+  if (range) {
+    return {stored.layout, *range, std::move(stored.nodes), std::move(stored.extremes)};
+  }
+  return {stored.layout, std::move(stored.nodes), std::move(stored.extremes)};
+}
 
 std::uint64_t Checkpoint::replicates() const {
   std::uint64_t sum = 0;
@@ -131,7 +141,7 @@ double Checkpoint::seconds() const {
 }
 
 Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
-                           const Provenance& program) {
+                           const Provenance& program, const Share* share) {
   try {
     const NetcdfInput file(path);
     const NetcdfGroup root = file.root();
@@ -141,7 +151,19 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
                                  .device = root.text_attribute("device")},
                      .conditions = {},
                      .precision = read_precision(root)};
-    require_same_program(path, root, program);
+    if (const std::string other = other_program(root, program); !other.empty()) {
+      reject_resume(path, "is of another headlab (" + other + ")");
+    }
+    if (root.has_attribute(missing_shards_attribute)) {
+      reject_resume(path, "was merged without " +
+                              one_line(root.text_attribute(missing_shards_attribute), 100) +
+                              ", and has gaps that no run fills");
+    }
+    const std::optional<Share> there = read_share(root);
+    if (share && !is_same_share(there, *share)) {
+      reject_resume(path, "is a shard of another scenario");
+    }
+    if (!share && there) reject_resume(path, "is a shard, which --shard resumes");
     if (root.has_attribute(no_nodes_attribute)) {
       reject_resume(path, "was written with --nodes none, and has no nodes to resume from");
     }
@@ -161,7 +183,8 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
                                 " conditions or more, the scenario has " +
                                 std::to_string(scenario.conditions.size()));
       }
-      begun.conditions.push_back(read_condition(path, results, i, scenario.conditions[i]));
+      begun.conditions.push_back(read_condition(path, results, i, scenario.conditions[i],
+                                                share ? &share->parts[i].range : nullptr));
       if (std::isfinite(seconds[i])) begun.conditions[i].seconds = seconds[i];
     }
     return begun;

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "engine/files/machine.h"
+#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/moments/precision.h"
+#include "engine/results/results_reader.h"
+#include "engine/results/share.h"
 #include "engine/scenario/scenario.h"
 
 namespace headlab {
@@ -40,8 +43,18 @@ struct Checkpoint {
 /// replicates than the earlier one and have more conditions after those there; all else must be the
 /// same, and so must the program, or the bits would not be those of a single run. Throws
 /// InvalidInput with one line that says what differs.
+/// \param share  not null: the file is a shard with this share, and `scenario` has the conditions
+/// of its parts
 Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
-                           const Provenance& program);
+                           const Provenance& program, const Share* share = nullptr);
+
+/// What differs between this program and the one that wrote a file, "git X, this one is Y"; empty
+/// where nothing does.
+std::string other_program(const NetcdfGroup& root, const Provenance& program);
+
+/// The tree of what a file stores of a condition, of all its replicates or of a range of them.
+/// Throws std::invalid_argument where there is none.
+MomentTree stored_tree(StoredCondition stored, const ReplicateRange* range = nullptr);
 
 /// Throws InvalidInput unless this backend gives the bits of the run's: GPUs differ, processors of
 /// one SIMD target do not.

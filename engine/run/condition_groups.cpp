@@ -31,26 +31,27 @@ std::string draws_of(const Scenario& scenario, const Condition& condition) {
 
 }  // namespace
 
-std::vector<ConditionGroup> condition_groups(const Scenario& scenario, Plans plans,
-                                             std::span<const std::uint64_t> begun,
-                                             const Backend& backend, int workers,
-                                             std::uint64_t available) {
+std::vector<ReplicateRange> all_replicates(const Scenario& scenario) {
+  std::vector<ReplicateRange> all;
+  for (const Condition& condition : scenario.conditions) {
+    all.push_back({0, condition.replicates, condition.replicates});
+  }
+  return all;
+}
+
+std::vector<ConditionGroup> groups_by_draws(
+    const Scenario& scenario, Plans plans, std::span<const ReplicateRange> left, std::size_t most,
+    const std::function<bool(const ConditionGroup&, std::size_t)>& fits) {
   std::vector<ConditionGroup> groups;
   auto takes = [&](const ConditionGroup& group, std::size_t which) {
-    if (group.size() >= backend.plans_together()) return false;
-    const std::uint64_t replicates = scenario.conditions[which].replicates;
-    if (scenario.conditions[group[0]].replicates != replicates) return false;
-    if (!shares_draws(*plans[group[0]], *plans[which])) return false;
-    std::vector<const Plan*> together;
-    for (const std::size_t member : group) together.push_back(plans[member]);
-    together.push_back(plans[which]);
-    return simulation_bytes(together, replicates, backend, workers) <= available;
+    return group.size() < most && left[group[0]] == left[which] &&
+           shares_draws(*plans[group[0]], *plans[which]) && (!fits || fits(group, which));
   };
-  // The last group of conditions that are equally far with these draws.
+  // The last group of conditions that begin at one replicate with these draws.
   std::map<std::pair<std::uint64_t, std::string>, std::size_t> growing;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const auto [at, is_new] =
-        growing.try_emplace({begun[i], draws_of(scenario, scenario.conditions[i])});
+        growing.try_emplace({left[i].first, draws_of(scenario, scenario.conditions[i])});
     if (is_new || !takes(groups[at->second], i)) {
       at->second = groups.size();
       groups.emplace_back();
@@ -58,6 +59,20 @@ std::vector<ConditionGroup> condition_groups(const Scenario& scenario, Plans pla
     groups[at->second].push_back(i);
   }
   return groups;
+}
+
+std::vector<ConditionGroup> condition_groups(const Scenario& scenario, Plans plans,
+                                             std::span<const ReplicateRange> left,
+                                             const Backend& backend, int workers,
+                                             std::uint64_t available) {
+  return groups_by_draws(scenario, plans, left, backend.plans_together(),
+                         [&](const ConditionGroup& group, std::size_t which) {
+                           std::vector<const Plan*> together;
+                           for (const std::size_t member : group) together.push_back(plans[member]);
+                           together.push_back(plans[which]);
+                           return simulation_bytes(together, left[which].end(), backend, workers) <=
+                                  available;
+                         });
 }
 
 }  // namespace headlab

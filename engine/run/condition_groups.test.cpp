@@ -62,7 +62,12 @@ std::vector<ConditionGroup> groups_of(const Scenario& scenario, std::size_t most
   std::vector<const Plan*> pointers;
   for (const Plan& plan : plans) pointers.push_back(&plan);
   begun.resize(plans.size());
-  return condition_groups(scenario, pointers, begun, CountingBackend(most), 2, available_bytes());
+  std::vector<ReplicateRange> left;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::uint64_t replicates = scenario.conditions[i].replicates;
+    left.push_back({begun[i], replicates - begun[i], replicates});
+  }
+  return condition_groups(scenario, pointers, left, CountingBackend(most), 2, available_bytes());
 }
 
 using Groups = std::vector<ConditionGroup>;

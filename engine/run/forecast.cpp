@@ -30,20 +30,6 @@ constexpr double netcdf_head = 80000;
 constexpr double netcdf_condition = 1000;
 constexpr double json_condition = 2000;
 
-/// The condition with heads and weights that need no preparation.
-Condition prepared(Condition condition) {
-  if (std::holds_alternative<OptimalWeights>(condition.weights)) {
-    condition.weights = UniformWeights{};
-  }
-  if (learns_heads_once(condition)) {
-    condition.subspaces = AlignedSubspaces{};
-    if (std::holds_alternative<LearnedWeights>(condition.weights)) {
-      condition.weights = UniformWeights{};
-    }
-  }
-  return condition;
-}
-
 /// Cost of a replicate where every point is drawn and seen, as it is for some backends.
 double whole_work(const Plan& plan) {
   if (plan.stack) return replicate_work(plan);
@@ -89,7 +75,7 @@ struct Forecaster {
   void make_plans() {
     for (const Condition& condition : scenario.conditions) {
       check_memory(condition, backend, threads);
-      plans.push_back(make_plan(prepared(condition)));
+      plans.push_back(make_plan(without_preparation(condition)));
       if (plans.size() > 1) plans.back().table.share_with(plans[plans.size() - 2].table);
     }
   }
@@ -143,6 +129,19 @@ double kept_nodes(const MomentLayout& layout, std::uint64_t replicates) {
 
 }  // namespace
 
+Condition without_preparation(Condition condition) {
+  if (std::holds_alternative<OptimalWeights>(condition.weights)) {
+    condition.weights = UniformWeights{};
+  }
+  if (learns_heads_once(condition)) {
+    condition.subspaces = AlignedSubspaces{};
+    if (std::holds_alternative<LearnedWeights>(condition.weights)) {
+      condition.weights = UniformWeights{};
+    }
+  }
+  return condition;
+}
+
 ResultSize result_size(const Scenario& scenario) {
   double nodes = 0, arrays = netcdf_head, summary = 0;
   for (const Condition& condition : scenario.conditions) {
@@ -185,10 +184,10 @@ BackendForecast forecast(const Scenario& scenario, const BackendChoice& choice, 
     forecaster.make_plans();
     ConditionGroup every(scenario.conditions.size());
     for (std::size_t i = 0; i < every.size(); ++i) every[i] = i;
-    const std::vector<std::uint64_t> begun(every.size(), 0);
     const std::uint64_t available = available_bytes();
     const std::vector<ConditionGroup> groups =
-        condition_groups(scenario, forecaster.pointers(every), begun, backend, threads, available);
+        condition_groups(scenario, forecaster.pointers(every), all_replicates(scenario), backend,
+                         threads, available);
     found.groups = groups.size();
 
     double work = 0, largest = -1;

@@ -29,6 +29,9 @@ struct BackendForecast {
   double seconds = 0;  ///< of the simulation; pilots included, learning once left out
 };
 
+/// The condition with heads and weights that need no preparation.
+Condition without_preparation(Condition condition);
+
 /// What the results of all conditions take.
 ResultSize result_size(const Scenario& scenario);
 

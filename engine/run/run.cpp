@@ -97,8 +97,9 @@ class Run {
         session_(session),
         options_(options),
         checkpoint_(options.checkpoint_seconds) {
-    result_.machine = session.machine();
-    if (options.begun) require_same_backend(*options.begun, result_.machine);
+    result_.machine = options.simulates ? session.machine() : options.begun->machine;
+    if (options.begun && options.simulates) require_same_backend(*options.begun, result_.machine);
+    if (options.share) result_.share = *options.share;
     if (!options.until.empty()) {
       require_targets_fit(options.until, scenario_);
       result_.precision = {.targets = options.until,
@@ -115,8 +116,9 @@ class Run {
     std::vector<Preparation> found;
     result_.outcome.complete = false;
     if (available && prepare(found) && begin(std::move(found))) {
-      result_.outcome.complete =
-          result_.precision ? simulate_until(*available) : simulate_groups(*available);
+      result_.outcome.complete = !options_.simulates ? is_complete()
+                                 : result_.precision ? simulate_until(*available)
+                                                     : simulate_groups(*available);
     }
     // A sweep of many conditions that was stopped early shows those that it has.
     while (!conditions().empty() && conditions().back().tree.count() == 0) conditions().pop_back();
@@ -129,8 +131,19 @@ class Run {
  private:
   std::vector<ConditionResult>& conditions() { return result_.conditions; }
 
-  static bool is_complete(const ConditionResult& one) {
-    return one.tree.count() == one.condition->replicates;
+  /// The replicates that condition i still lacks.
+  ReplicateRange left(std::size_t i) const {
+    const ConditionResult& one = result_.conditions[i];
+    const std::uint64_t total = one.condition->replicates;
+    const std::uint64_t end = options_.share ? options_.share->parts[i].range.end() : total;
+    return {one.tree.end(), end - one.tree.end(), total};
+  }
+
+  bool is_complete() const {
+    for (std::size_t i = 0; i < result_.conditions.size(); ++i) {
+      if (left(i).replicates > 0) return false;
+    }
+    return true;
   }
 
   /// Before condition i is planned, every few conditions: reports, and returns false where the
@@ -191,7 +204,10 @@ class Run {
       Plan plan = make_plan(condition, found[i]);
       if (i > 0) plan.table.share_with(conditions().back().plan.table);
       CheckpointCondition begun = restore(options_.begun, i, plan);
-      MomentTree none(plan.kept_layout());
+      const Share* share = options_.share;
+      MomentTree none = share ? MomentTree(plan.kept_layout(), share->parts[i].range)
+                              : MomentTree(plan.kept_layout());
+      if (begun.tree.count() == 0) begun.tree = none;
       conditions().push_back({.condition = {shared_, &condition},
                               .found = std::move(found[i]),
                               .plan = std::move(plan),
@@ -204,9 +220,7 @@ class Run {
 
   /// Cost of the replicates that condition i still lacks.
   double work_left(std::size_t i) {
-    const ConditionResult& one = conditions()[i];
-    return static_cast<double>(one.condition->replicates - one.tree.count()) *
-           replicate_work(one.plan);
+    return static_cast<double>(left(i).replicates) * replicate_work(conditions()[i].plan);
   }
 
   /// Gives condition i the moments it has now, for `seconds` of simulation in all. What it had
@@ -273,14 +287,18 @@ class Run {
     work_ahead_ = work_done_;
     for (std::size_t i = 0; i < conditions().size(); ++i) work_ahead_ += work_left(i);
     std::vector<const Plan*> plans;
-    std::vector<std::uint64_t> begun;
-    for (const ConditionResult& one : conditions()) {
+    std::vector<ReplicateRange> lacking;
+    for (std::size_t i = 0; i < conditions().size(); ++i) {
+      const ConditionResult& one = conditions()[i];
       plans.push_back(&one.plan);
-      begun.push_back(one.tree.whole_count());
+      // A last leaf that is not full is simulated again.
+      ReplicateRange range = left(i);
+      const std::uint64_t again = one.tree.count() - one.tree.whole_count();
+      lacking.push_back({range.first - again, range.replicates + again, range.total});
     }
-    for (const ConditionGroup& group : condition_groups(scenario_, plans, begun, *session_.backend,
-                                                        result_.machine.threads, available)) {
-      const auto done = [this](std::size_t i) { return is_complete(conditions()[i]); };
+    const auto done = [this](std::size_t i) { return left(i).replicates == 0; };
+    for (const ConditionGroup& group : condition_groups(
+             scenario_, plans, lacking, *session_.backend, result_.machine.threads, available)) {
       if (std::ranges::all_of(group, done)) continue;
       if (session_.should_stop()) break;
       try {
@@ -295,11 +313,11 @@ class Run {
         std::rethrow_exception(failure);
       }
     }
-    return std::ranges::all_of(conditions(), is_complete);
+    return is_complete();
   }
 
   void simulate_group(const ConditionGroup& group) {
-    const std::uint64_t replicates = conditions()[group[0]].condition->replicates;
+    const std::uint64_t end = left(group[0]).end();
     std::vector<const Plan*> plans;
     std::vector<MomentTree> begun;
     std::vector<double> seconds_before, work;
@@ -322,6 +340,7 @@ class Run {
       }
     };
     const std::uint64_t count_before = begun[0].count();
+    const std::uint64_t replicates = count_before + end - begun[0].end();
     auto tell = [&](std::uint64_t count, const Estimate& estimate) {
       const double part = static_cast<double>(count - count_before) /
                           static_cast<double>(replicates - count_before);
@@ -363,8 +382,8 @@ class Run {
         });
       }
     };
-    keep(continue_simulation(std::move(begun), plans, *session_.backend, session_.threads,
-                             replicates, hooks));
+    keep(continue_simulation(std::move(begun), plans, *session_.backend, session_.threads, end,
+                             hooks));
     const ConditionResult& first = conditions()[group[0]];
     if (session_.report) {
       tell(first.tree.count(), first.layers ? headline_of(*first.layers) : first.estimates.mse);

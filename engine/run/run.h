@@ -28,6 +28,10 @@ struct RunOptions {
   std::vector<PrecisionTarget> until = {};
   /// Whose figures are subtracted from those of each condition.
   References references = {};
+  /// Not null: condition i has the replicates of part i alone.
+  const Share* share = nullptr;
+  /// False: nothing is simulated, and the results are those of the machine that computed `begun`.
+  bool simulates = true;
 };
 
 /// Runs every condition of a scenario, those that share their draws together. Throws InvalidInput

@@ -34,7 +34,7 @@ class BlockScheduler {
                  std::uint64_t replicates, int threads)
       : replicates_(replicates),
         ahead_(4 * static_cast<std::uint64_t>(threads)),
-        next_first_(begun.front().count()),
+        next_first_(begun.front().end()),
         trees_(std::move(begun)) {
     double work = 0;
     // Where no head sees a point some backends draw it all the same.
@@ -65,7 +65,7 @@ class BlockScheduler {
     {
       const std::lock_guard lock(mutex_);
       waiting_.emplace(block.first, std::move(moments));
-      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == trees_.front().count();
+      for (auto it = waiting_.begin(); it != waiting_.end() && it->first == trees_.front().end();
            it = waiting_.erase(it)) {
         const std::size_t nodes = it->second.size() / trees_.size();
         for (std::size_t i = 0; i < it->second.size(); ++i) {
@@ -116,13 +116,12 @@ class BlockScheduler {
   /// nodes as large as the tree takes them there: what a block returns stays small.
   Block block_from(std::uint64_t first) const {
     const std::uint64_t left = replicates_ - first;
-    const MomentLayout& layout = trees_.front().layout();
-    if (first < first_leaf_of(layout)) {
+    const std::uint64_t largest = trees_.front().max_node(first);
+    if (largest == 1) {
       std::uint64_t size = std::min(block_, first_leaf);
       while (first % size != 0) size /= 2;
       return {first, std::min(size, left), 1};
     }
-    const std::uint64_t largest = node_replicates(layout, first);
     std::uint64_t size = std::clamp<std::uint64_t>(block_, leaf_replicates, largest * max_nodes);
     while (first % size != 0 || (size > left && size > leaf_replicates)) size /= 2;
     return {first, std::min(size, left), static_cast<int>(std::min(size, largest))};
@@ -214,9 +213,10 @@ void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
 std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
                                 int threads, std::uint64_t replicates,
                                 const SimulationHooks& hooks) {
-  if (begun.front().count() >= replicates) return begun;
-  const int workers = static_cast<int>(
-      std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))), replicates));
+  if (begun.front().end() >= replicates) return begun;
+  const int workers =
+      static_cast<int>(std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))),
+                                replicates - begun.front().end()));
   BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers);
   {
     std::jthread pool;
@@ -296,7 +296,7 @@ std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans
   if (begun.size() != plans.size()) {
     throw std::invalid_argument("a run is continued with one tree a plan");
   }
-  const std::uint64_t count = begun.front().count();
+  const std::uint64_t end = begun.front().end();
   for (std::size_t p = 0; p < plans.size(); ++p) {
     if (!shares_draws(*plans[p], *plans[0])) {
       throw std::invalid_argument("plans simulated together must share their draws");
@@ -304,7 +304,7 @@ std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans
     if (begun[p].layout() != plans[p]->kept_layout()) {
       throw std::invalid_argument("a run can be continued with its own plan alone");
     }
-    if (begun[p].count() != count) {
+    if (begun[p].end() != end || begun[p].count() != begun[0].count()) {
       throw std::invalid_argument("plans simulated together must have equally many replicates");
     }
     if (plans[p]->redraws != plans[0]->redraws) {
@@ -318,8 +318,8 @@ std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans
     throw std::invalid_argument(std::to_string(replicates) +
                                 " replicates are not a whole number of draws");
   }
-  if (count >= first_leaf_of(begun[0].layout()) && count % leaf_replicates != 0) {
-    throw std::invalid_argument("a run of " + std::to_string(count) +
+  if (begun[0].max_node(end) > 1 && end % leaf_replicates != 0) {
+    throw std::invalid_argument("a run of " + std::to_string(end) +
                                 " replicates cannot be continued: it ends within a leaf");
   }
   return advance(std::move(begun), plans, backend, threads, replicates, hooks);

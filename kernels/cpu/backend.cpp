@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
 
 #include "kernels/cpu/targets.h"
 //
@@ -94,6 +95,18 @@ std::string cpu_simd_name(std::int64_t target) {
     default:
       return hwy::TargetName(target);
   }
+}
+
+void use_cpu_simd(const std::string& name) {
+  for (const std::int64_t target : cpu_targets()) {
+    if (cpu_simd_name(target) != name) continue;
+    // Faster targets have smaller codes.
+    hwy::DisableTargets(target - 1);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    return;
+  }
+  throw std::invalid_argument("this machine has no " + name + ", " +
+                              cpu_simd_name(cpu_targets().front()) + " at most");
 }
 
 std::unique_ptr<Backend> make_cpu_backend() {

@@ -18,4 +18,8 @@ std::unique_ptr<Backend> make_cpu_backend();
 std::vector<std::int64_t> cpu_targets();
 std::string cpu_simd_name(std::int64_t target);
 
+/// Has the backend, and all of the process, use the SIMD target of this name from now on. Throws
+/// std::invalid_argument where the machine or this build does not have it.
+void use_cpu_simd(const std::string& name);
+
 }  // namespace headlab

@@ -20,6 +20,7 @@ engine/moments
 engine/scenario
 engine/results
 engine/run
+engine/shards
 engine/dataset
 engine/replay
 validation/theory/model

@@ -128,7 +128,7 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --dims, --n, "
        "--bandwidth-rule, "
        "--growth, --map, --out, --overwrite, --source, --set, --json, --report, --backend, "
-       "--threads, "
+       "--simd, --threads, "
        "--seed, "
        "--replicates, "
        "--max-time, --quiet) - did you mean --out?"},

@@ -28,7 +28,7 @@ class CommandLine : public ProgramTest {
 constexpr const char* run_options =
     "--help, --set, --out, --json, --report, --resume, --overwrite, --checkpoint, --nodes, "
     "--compare, "
-    "--until, --against, --difference, --dry-run, --backend, "
+    "--until, --against, --difference, --shard, --dry-run, --backend, --simd, "
     "--threads, "
     "--seed, --replicates, "
     "--max-time, --quiet";
@@ -41,7 +41,8 @@ TEST_F(CommandLine, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";
   const std::string replicates = " does not fit (allowed: a whole number from 1 to 1099511627775)";
   const std::string names =
-      "run, theory, validate, allocate, dataset, replay, diff, report, hdi, import-heads, "
+      "run, theory, validate, allocate, dataset, replay, diff, report, merge, status, hdi, "
+      "import-heads, "
       "compress, init, list, doctor, help";
   const std::string commands = " (allowed: " + names + ")";
   const std::vector<std::pair<Arguments, std::string>> table = {

@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <stdexcept>
 
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/stop_signal.h"
 
@@ -28,6 +30,22 @@ constexpr double max_seconds = 1e9;
 
 double seconds_in(char unit) {
   return unit == 'h' ? 3600 : unit == 'm' ? 60 : unit == 's' ? 1 : 0;
+}
+
+/// Has the backend cpu use this SIMD target; throws InvalidInput.
+void choose_simd(const std::string& word) {
+  const std::vector<std::string> words = {"avx2", "avx512", "portable"};
+  if (std::find(words.begin(), words.end(), word) == words.end()) {
+    throw InvalidInput("--simd: \"" + one_line(word) + "\" is unknown" + suggestion(word, words));
+  }
+  const std::string name = word == "avx512" ? "AVX-512"
+                           : word == "avx2" ? "AVX2"
+                                            : cpu_simd_name(cpu_targets().back());
+  try {
+    use_cpu_simd(name);
+  } catch (const std::invalid_argument& error) {
+    throw InvalidInput("--simd " + word + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -124,6 +142,19 @@ void limit(Session& session, const RunArguments& arguments) {
   if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
 }
 
+void make_backend_of(const Session& session, const RunArguments& arguments) {
+  if (arguments.simd) {
+    // Another backend than the session's, which is to be made for the target.
+    const std::string name = BackendChoice(arguments.backend)->name();
+    if (name != "cpu") {
+      throw InvalidInput("--simd: is of the backend cpu, and this one is " + name +
+                         " - leave it out, or write --backend cpu");
+    }
+    choose_simd(*arguments.simd);
+  }
+  *session.backend;
+}
+
 Session session_of(const RunArguments& arguments) {
   const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
   if (std::find(known.begin(), known.end(), arguments.backend) == known.end()) {
@@ -133,7 +164,7 @@ Session session_of(const RunArguments& arguments) {
                        suggestion(meant, known));
   }
   Session session{.backend = arguments.backend};
-  *session.backend;  // made here, or refused
+  make_backend_of(session, arguments);
   session.threads = parse_threads(arguments.threads, arguments.quiet);
   limit(session, arguments);
   return session;

@@ -20,6 +20,8 @@ struct RunArguments {
   std::optional<std::string> json;
   std::optional<std::string> report;
   std::string backend = "auto";
+  std::optional<std::string> simd;
+  std::optional<std::string> shard;
   std::optional<std::string> threads;
   std::optional<std::string> seed;
   std::optional<std::string> replicates;
@@ -132,6 +134,10 @@ std::chrono::steady_clock::time_point deadline_of(const std::string& max_time);
 
 /// Has signals and --max-time stop the session; throws InvalidInput.
 void limit(Session& session, const RunArguments& arguments);
+
+/// Makes the backend of a session, with the SIMD target of --simd, which holds for the process from
+/// then on; throws InvalidInput where one of them is not there.
+void make_backend_of(const Session& session, const RunArguments& arguments);
 
 /// Backend, threads, time limit and signals; throws InvalidInput, also for a backend that is not
 /// there.

@@ -19,8 +19,6 @@ namespace headlab::tools {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* lock_name = ".headlab-lock";
-
 [[noreturn]] void reject_path(const std::string& option, const fs::path& path,
                               const std::string& problem) {
   throw InvalidInput(option + ": " + one_line(path.string()) + ": " + problem +
@@ -32,6 +30,8 @@ void try_folder(const std::string& option, const fs::path& path, const fs::path&
   const fs::path probe = folder / (".headlab-" + std::to_string(::getpid()));
   const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) {
+    // A process of this number on another machine tries the folder too.
+    if (errno == EEXIST) return;
     reject_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
   }
   ::close(descriptor);
@@ -59,8 +59,9 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
   try_folder("--out", path_, path_);
 }
 
-void OutputFolder::claim(const std::vector<std::string>& names) {
-  const std::string path = file(lock_name);
+void OutputFolder::claim(const std::vector<std::string>& names, const std::string& lock_name,
+                         const std::string& busy) {
+  const std::string path = lock_path_ = file(lock_name);
   for (bool locked = false; !locked;) {
     lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock_ < 0) return;
@@ -69,8 +70,8 @@ void OutputFolder::claim(const std::vector<std::string>& names) {
       ::close(std::exchange(lock_, -1));
       // A file system without locks keeps nobody out.
       if (!taken) return;
-      throw InvalidInput("--out: " + one_line(path_.string()) +
-                         ": another run is writing there - wait for it, or choose another folder");
+      throw InvalidInput("--out: " + one_line(path_.string()) + ": " + busy +
+                         " - wait for it, or choose another folder");
     }
     // Another run may have ended, and removed the file, since it was opened.
     struct stat ours = {}, there = {};
@@ -104,7 +105,7 @@ void OutputFolder::require_none_of(const std::vector<std::string>& names,
 
 OutputFolder::~OutputFolder() {
   if (lock_ >= 0) {
-    ::unlink(file(lock_name).c_str());
+    ::unlink(lock_path_.c_str());
     ::close(lock_);
   }
   if (first_made_.empty()) return;

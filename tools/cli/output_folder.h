@@ -27,7 +27,10 @@ class OutputFolder {
   /// Keeps other runs out until the program ends, however it does, and removes what a killed one
   /// has left of these files under temporary names. Throws InvalidInput where another run is at
   /// work.
-  void claim(const std::vector<std::string>& names);
+  /// \param lock_name  the file that is locked: one for each group of files
+  /// \param busy       what the message says of the other one
+  void claim(const std::vector<std::string>& names, const std::string& lock_name = ".headlab-lock",
+             const std::string& busy = "another run is writing there");
 
   /// Throws InvalidInput where one of these files is in the folder, naming it and `options`, with
   /// which the command would be accepted.
@@ -36,7 +39,8 @@ class OutputFolder {
  private:
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
-  int lock_ = -1;                     ///< descriptor of the file that is locked
+  std::string lock_path_;
+  int lock_ = -1;  ///< its descriptor
   std::optional<ScratchPath> lock_file_;
 };
 

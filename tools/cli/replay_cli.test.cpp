@@ -53,7 +53,7 @@ TEST_F(ReplayCommand, RefusesInOneLineWithExitCodeTwo) {
       {{"replay", "a.toml", "--replicate", "5", "--out", ""}, "--out: is empty - give a folder"},
       {{"replay", "a.toml", "--replicate", "5", "--out", "r", "--resume"},
        "replay: unknown option --resume (allowed: --help, --set, --replicate, --condition, --out, "
-       "--overwrite, --backend, --threads, --seed, --replicates, --max-time, --quiet)"},
+       "--overwrite, --backend, --simd, --threads, --seed, --replicates, --max-time, --quiet)"},
   });
 }
 

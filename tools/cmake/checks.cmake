@@ -115,9 +115,14 @@ add_test(NAME reports
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab>)
 add_test(NAME reports_in_browser
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab> --browser)
+# Scripts of docs/clusters.md under a Slurm of the test's own.
+add_test(NAME slurm
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slurm_check.py $<TARGET_FILE:headlab>
+          ${PROJECT_SOURCE_DIR}/docs/clusters.md)
 set_tests_properties(
-  xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser
+  xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm
   PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(slurm PROPERTIES LABELS tools)
 
 # The commands of pages that are read with a terminal beside them do what the pages say.
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)

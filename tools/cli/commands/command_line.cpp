@@ -30,6 +30,7 @@
 #include "tools/cli/commands/replay.h"
 #include "tools/cli/commands/report.h"
 #include "tools/cli/commands/run.h"
+#include "tools/cli/commands/shards.h"
 #include "tools/cli/commands/theory.h"
 #include "tools/cli/commands/validate.h"
 #include "tools/cli/exit_code.h"
@@ -58,6 +59,8 @@ struct Arguments {
   HdiArguments hdi;
   ImportHeadsArguments import_heads;
   CompressArguments compress;
+  MergeArguments merge;
+  std::string status;
   std::string init = "scenario.toml";
   std::string list;
   std::string help;
@@ -68,6 +71,11 @@ struct Arguments {
 void add_simulation(CLI::App& command, RunArguments& run) {
   command.add_option("--backend", run.backend, "auto (the default), reference, cpu or cuda")
       ->type_name("NAME");
+  command
+      .add_option("--simd", run.simd,
+                  "avx512, avx2 or portable, of the backend cpu; the default is the fastest. "
+                  "Results differ in their last bits")
+      ->type_name("TARGET");
   command.add_option("--threads", run.threads, "Threads to use; the default is all")
       ->type_name("N");
   command.add_option("--seed", run.seed, "Seed of the simulation, instead of the scenario's")
@@ -131,10 +139,31 @@ void add_run(CLI::App& app, RunArguments& run) {
                    "Subtract the condition with the first value of a swept key")
       ->type_name("KEY");
   command
+      ->add_option("--shard", run.shard,
+                   "Simulate one share of N alone, I from 1 to N, for headlab merge; auto: as "
+                   "Slurm or MPI number it")
+      ->type_name("I/N|auto[/N]");
+  command
       ->add_flag("--dry-run", run.dry_run,
                  "Print the scenario with all defaults and what the run takes; write nothing")
       ->disable_flag_override();
   add_simulation(*command, run);
+}
+
+void add_merge(CLI::App& app, MergeArguments& merge) {
+  CLI::App* command = app.add_subcommand("merge", "Join the shards of headlab run --shard");
+  command->add_option("DIR", merge.folders, "Folders with all shards of a scenario")->type_name("");
+  command->add_option("--out", merge.run.out, "Write results.nc and summary.json here")
+      ->type_name("DIR");
+  add_overwrite(*command, merge.run.overwrite);
+  command
+      ->add_flag("--allow-missing", merge.allow_missing,
+                 "Leave out shards that are missing or not complete; no --resume later")
+      ->disable_flag_override();
+  command->add_option("--threads", merge.run.threads, "Threads to use; the default is all")
+      ->type_name("N");
+  command->add_flag("--quiet", merge.run.quiet, "No progress on standard error")
+      ->disable_flag_override();
 }
 
 void add_theory(CLI::App& app, TheoryArguments& theory) {
@@ -279,7 +308,9 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
       ->add_option("--shards", dataset.shards,
                    "Shards of each condition; by default each has at most 256 MiB")
       ->type_name("S");
-  command->add_option("--only-shard", dataset.only_shard, "Write this shard alone, from 0 to S - 1")
+  command
+      ->add_option("--only-shard", dataset.only_shard,
+                   "Write this shard alone, from 0 to S - 1 (those of run --shard count from 1)")
       ->type_name("I");
   command->add_option("--format", dataset.format, "netcdf (the default) or npy")->type_name("NAME");
   command->add_flag("--estimates", dataset.estimates, "Write the heads' estimates too")
@@ -428,6 +459,10 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   add_replay(app, arguments.replay);
   add_diff(app, arguments.diff);
   add_report(app, arguments.report);
+  add_merge(app, arguments.merge);
+  app.add_subcommand("status", "Show the shards in a folder and the time they still take")
+      ->add_option("DIR", arguments.status, "The folder of --out")
+      ->type_name("");
   add_hdi(app, arguments.hdi);
   add_import_heads(app, arguments.import_heads);
   add_compress(app, arguments.compress);
@@ -601,6 +636,8 @@ ExitCode run_command(CLI::App& app, const Arguments& arguments,
   if (name == "dataset") return command_dataset(arguments.dataset);
   if (name == "replay") return command_replay(arguments.replay);
   if (name == "diff") return command_diff(arguments.diff);
+  if (name == "merge") return command_merge(arguments.merge);
+  if (name == "status") return command_status(arguments.status);
   if (name == "report") return command_report(arguments.report);
   if (name == "hdi") return command_hdi(arguments.hdi);
   if (name == "import-heads") return command_import_heads(arguments.import_heads);

@@ -28,6 +28,7 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/commands/dry_run.h"
+#include "tools/cli/commands/shards.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/extremes_text.h"
@@ -101,11 +102,13 @@ ExitCode command_run(const RunArguments& arguments) {
     throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
   }
   require_run_arguments(arguments);
+  if (arguments.shard) require_fits_shard(arguments);
   const auto shared = std::make_shared<const Scenario>(
       read_supervised(arguments.scenario, sets, session, arguments.quiet));
   const Scenario& scenario = *shared;
   options.references = references_of(arguments, scenario);
   if (!arguments.quiet) say_claims(scenario, arguments.scenario);
+  if (arguments.shard) return command_run_shard(arguments, shared, session);
   if (arguments.dry_run) return dry_run(arguments, scenario, session);
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);

@@ -299,6 +299,7 @@ def run(
     seed: int | None = None,
     backend: str = "auto",
     threads: int | None = None,
+    simd: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -326,6 +327,9 @@ def run(
     backend, threads
         "auto", "reference", "cpu" or "cuda"; all processors without `threads`. Results have the
         same bits for any number of threads.
+    simd
+        "avx512", "avx2" or "portable": pins the instructions of the backend cpu, for this process
+        from then on. Results differ in their last bits between them.
     out, resume, overwrite, checkpoint
         Folder for results.nc and summary.json, written every `checkpoint` seconds (60) too; earlier
         results there are continued or replaced, or else the call is rejected.
@@ -361,9 +365,9 @@ def run(
     ((5,), True)
     """
     given = _arguments(
-        replicates=replicates, seed=seed, backend=backend, threads=threads, out=out, resume=resume,
-        overwrite=overwrite, until=until, max_time=max_time, checkpoint=checkpoint, nodes=nodes,
-        compare=compare, against=against, difference=difference,
+        replicates=replicates, seed=seed, backend=backend, threads=threads, simd=simd, out=out,
+        resume=resume, overwrite=overwrite, until=until, max_time=max_time, checkpoint=checkpoint,
+        nodes=nodes, compare=compare, against=against, difference=difference,
     )  # fmt: skip
     job, source = _start(scenario, set, None, given)
     outcome, interrupted = finish(job, progress)
@@ -392,8 +396,8 @@ def iter_run(
                 break
     """
     given = _arguments(
-        replicates=replicates, seed=seed, backend=backend, threads=threads, out=None, resume=False,
-        overwrite=False, until=until, max_time=max_time, checkpoint=None, nodes=True,
+        replicates=replicates, seed=seed, backend=backend, threads=threads, simd=None, out=None,
+        resume=False, overwrite=False, until=until, max_time=max_time, checkpoint=None, nodes=True,
         compare=False, against=None, difference=None,
     )  # fmt: skip
     job, source = _start(scenario, set, every, given)

@@ -165,7 +165,7 @@ std::string comparison_of(const RunOutcome& outcome) {
 std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments& arguments,
                                std::optional<double> every) {
   Session session{.backend = arguments.backend};
-  *session.backend;  // made here, or refused
+  tools::make_backend_of(session, arguments);
   session.threads = tools::parse_threads(arguments.threads, true);
   if (arguments.max_time) {
     session.deadline = deadline_in(tools::parse_duration("--max-time", *arguments.max_time));
@@ -185,6 +185,7 @@ void bind_run(nb::module_& module) {
       .def_rw("sets", &tools::RunArguments::sets)
       .def_rw("out", &tools::RunArguments::out, nb::arg().none())
       .def_rw("backend", &tools::RunArguments::backend)
+      .def_rw("simd", &tools::RunArguments::simd, nb::arg().none())
       .def_rw("threads", &tools::RunArguments::threads, nb::arg().none())
       .def_rw("seed", &tools::RunArguments::seed, nb::arg().none())
       .def_rw("replicates", &tools::RunArguments::replicates, nb::arg().none())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import doctest
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -265,3 +266,20 @@ def test_docstrings() -> None:
     for module in (headlab._dataset, headlab._estimates, headlab._run):
         found = doctest.testmod(module)
         assert found.failed == 0 and found.attempted > 0
+
+
+def test_simd_pins_the_target(small: dict[str, Any]) -> None:
+    code = (
+        "import sys, headlab as hl, json\n"
+        "small = json.loads(sys.argv[1])\n"
+        "r = hl.run(small, backend='cpu', simd='portable')\n"
+        "print(r.summary['headlab']['simd'])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(small)], capture_output=True, text=True, check=True
+    )
+    assert "AVX" not in ran.stdout
+    with pytest.raises(hl.ScenarioError, match='^simd: "avx" is unknown'):
+        hl.run(small, simd="avx")
+    with pytest.raises(hl.ScenarioError, match="^simd: is of the backend cpu"):
+        hl.run(small, backend="reference", simd="avx2")

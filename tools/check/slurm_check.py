@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""slurm_check.py HEADLAB PAGE: runs the scripts of docs/clusters.md under a Slurm of its own.
+
+Starts munged, slurmctld and slurmd on free ports of the loopback interface, with all of their files in a
+temporary folder, and ends them by their process numbers, also on failure. Each `sh` block of PAGE that opens with
+a comment naming a file becomes that file, word for word. The merged results have to have the bits of one run. Exit
+code 77, which CTest counts as skipped, where Slurm is not installed or this user is not root.
+"""
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SCENARIO = """[scenario]
+name = "clusters"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "linear", coefficients = [1, 0, 0, 0] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0]]
+[run]
+seed = 7
+replicates = 20001
+[sweep]
+"data.n" = [10, 20, 40]
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def write_configuration(folder):
+    name = socket.gethostname().split(".")[0]
+    (folder / "slurm.conf").write_text(f"""ClusterName=headlab
+SlurmctldHost={name}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0
+SlurmctldPort={free_port()}
+SlurmdPort={free_port()}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+NodeName={name} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+""")
+    for part in ("state", "spool"):
+        (folder / part).mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o600)
+
+
+def run(command, folder, environment):
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def check(headlab, page, folder, environment):
+    blocks = re.findall(r"```sh\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S)
+    for name, text in blocks:
+        (folder / name).write_text(text)
+    if {name for name, _ in blocks} != {"shards.sbatch", "submit.sh", "steps.sh"}:
+        raise RuntimeError(f"{page}: other scripts than expected")
+    (folder / "my.toml").write_text(SCENARIO)
+    run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    # The third task of the array fails, and runs again alone.
+    (folder / "out/shard_3_of_4.nc").mkdir(parents=True)
+    failed = subprocess.run(["sbatch", "--wait", "--array=1-3", "shards.sbatch"], cwd=folder, env=environment)
+    if failed.returncode == 0 or not (folder / "out/shard_1_of_4.nc").is_file():
+        raise RuntimeError("a task that cannot write its shard did not fail")
+    (folder / "out/shard_3_of_4.nc").rmdir()
+    run(["sh", "submit.sh"], folder, environment)
+    run(["salloc", "-n", "2", "sh", "steps.sh"], folder, environment)
+    for merged in ("merged", "merged_steps"):
+        if "same bits: nodes and figures" not in run_diff(headlab, merged, folder, environment):
+            raise RuntimeError(f"{merged}: other bits than one run")
+    # Another run is found to be one.
+    run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
+    if "same bits: nodes and figures" in run_diff(headlab, "other", folder, environment):
+        raise RuntimeError("a run of another seed passes for the same")
+
+
+def run_diff(headlab, merged, folder, environment):
+    done = subprocess.run([headlab, "diff", "one", merged], cwd=folder, env=environment, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def main():
+    headlab, page = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    path = f"{headlab.parent}:{os.environ['PATH']}:/usr/sbin"
+    programs = [shutil.which(name, path=path) for name in ("munged", "slurmctld", "slurmd", "sbatch")]
+    if None in programs or os.getuid() != 0:
+        print("slurm_check: left out: needs slurm-wlm, munge and root")
+        sys.exit(77)
+    daemons = []
+    with tempfile.TemporaryDirectory(prefix="headlab-slurm-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        write_configuration(folder)
+        environment = {**os.environ, "PATH": path, "SLURM_CONF": str(folder / "slurm.conf")}
+        munged, slurmctld, slurmd, _ = programs
+        started = [
+            [munged, "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key",
+             f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munged.seed"],
+            [slurmctld, "-D"], [slurmd, "-D"]]
+        try:
+            with open(folder / "daemons.log", "w") as log:
+                for command in started:
+                    daemons.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+                    time.sleep(0.5)
+            for _ in range(100):
+                state = subprocess.run(["sinfo", "-h", "-o", "%t"], env=environment, capture_output=True, text=True)
+                if state.stdout.strip() == "idle":
+                    break
+                time.sleep(0.1)
+            else:
+                logs = [log.read_text() for log in folder.glob("*.log")]
+                raise RuntimeError("Slurm did not start\n" + "\n".join(logs)[-3000:])
+            check(headlab, page, folder, environment)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            print(f"slurm_check: {error}")
+            for log in folder.glob("slurm-*.out"):
+                print(log.read_text())
+            sys.exit(1)
+        finally:
+            for daemon in reversed(daemons):
+                daemon.terminate()
+                try:
+                    daemon.wait(10)
+                except subprocess.TimeoutExpired:
+                    daemon.kill()
+                    daemon.wait()
+    print("slurm_check: same bits")
+
+
+if __name__ == "__main__":
+    main()

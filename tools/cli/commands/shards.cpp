@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/shards.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/provenance.h"
+#include "engine/results/results_netcdf.h"
+#include "engine/results/summary_json.h"
+#include "engine/run/run.h"
+#include "engine/shards/choice.h"
+#include "engine/shards/cut.h"
+#include "engine/shards/merge.h"
+#include "engine/shards/shard_files.h"
+#include "kernels/cpu/backend.h"
+#include "tools/cli/characters.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/condition_indices.h"
+#include "tools/cli/figure_text.h"
+#include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
+#include "tools/cli/supervise.h"
+#include "tools/cli/table.h"
+
+namespace headlab::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t replicates_of(const Share& share) {
+  std::uint64_t sum = 0;
+  for (const SharePart& part : share.parts) sum += part.range.replicates;
+  return sum;
+}
+
+std::uint64_t replicates_of(const RunResult& result) {
+  std::uint64_t sum = 0;
+  for (const ConditionResult& one : result.conditions) sum += one.tree.count();
+  return sum;
+}
+
+/// "shard 3 of 8"
+std::string shard_text(const Share& share) {
+  return "shard " + std::to_string(share.shard) + " of " + std::to_string(share.shards);
+}
+
+/// Another number of shards in the folder, which would overlap; 0 where there is none.
+std::uint64_t other_cut_in(const std::string& folder, std::uint64_t shards) {
+  for (const std::string& path : shard_paths({folder})) {
+    const std::string name = fs::path(path).filename().string();
+    const std::uint64_t there = std::stoull(name.substr(name.rfind('_') + 1));
+    if (there != shards) return there;
+  }
+  return 0;
+}
+
+/// The folder that paths in the scenario are relative to.
+std::string directory_of(const Scenario& scenario) {
+  return fs::absolute(fs::path(scenario.file)).parent_path().string();
+}
+
+bool needs_preparation(const Condition& condition) {
+  return learns_heads_once(condition) || std::holds_alternative<OptimalWeights>(condition.weights);
+}
+
+/// Where heads and weights are found again for the results of other machines.
+void choose_preparing_backend(Session& session, const Machine& machine) {
+  session.backend = machine.backend;
+  if (machine.backend != "cpu") return;
+  try {
+    use_cpu_simd(machine.simd);
+  } catch (const std::invalid_argument& error) {
+    throw InvalidInput("merge: the shards are by " + one_line(machine.simd) + ", and " +
+                       error.what() + " - merge on a machine that has it");
+  }
+}
+
+/// Writes both files of a run; the small one first where nothing is there, so that a full disk
+/// leaves what fits, and last where both are replaced.
+void write_merged(const OutputFolder& folder, const Scenario& scenario, const RunResult& result,
+                  const std::vector<ConditionIndices>& indices) {
+  const std::string results = folder.file("results.nc"), summary = folder.file("summary.json");
+  const auto write_summary = [&] {
+    write_atomically(summary, [&](const TextSink& out) {
+      write_summary_json(out, scenario, result, indices, provenance());
+    });
+  };
+  const bool replaces = fs::exists(results) || fs::exists(summary);
+  if (!replaces) write_summary();
+  write_results(results, scenario, result, indices, provenance());
+  if (replaces) write_summary();
+}
+
+}  // namespace
+
+void require_fits_shard(const RunArguments& arguments) {
+  const auto reject_with_shard = [](const std::string& option, const std::string& advice) {
+    throw InvalidInput(option + ": not with --shard - " + advice);
+  };
+  if (!arguments.out) throw InvalidInput("--shard: needs --out DIR, the folder of all shards");
+  const std::string later = "write it for the merged results, with headlab run --resume";
+  if (arguments.until) {
+    reject_with_shard("--until", "one shard does not know the standard errors of all");
+  }
+  if (arguments.against) reject_with_shard("--against", later);
+  if (arguments.difference) reject_with_shard("--difference", later);
+  if (arguments.compare) reject_with_shard("--compare", later);
+  if (arguments.report) reject_with_shard("--report", "write headlab report of the merged results");
+  if (arguments.json) reject_with_shard("--json", "headlab merge writes summary.json");
+  if (arguments.dry_run) reject_with_shard("--dry-run", "leave one of them out");
+  if (arguments.nodes != "all") reject_with_shard("--nodes none", "a shard is its nodes");
+}
+
+ExitCode command_run_shard(const RunArguments& arguments,
+                           const std::shared_ptr<const Scenario>& scenario, Session& session) {
+  const ShardChoice choice =
+      choose_shard(*arguments.shard, [](const char* name) { return std::getenv(name); });
+  OutputFolder folder(*arguments.out);
+  const std::string name = shard_file_name(choice.shard, choice.shards);
+  const std::string path = folder.file(name);
+  require_no_input("--out", path, scenario->inputs);
+  folder.claim({name}, ".headlab-lock-" + name, "another task is writing " + name);
+  if (const std::uint64_t other = other_cut_in(*arguments.out, choice.shards)) {
+    throw InvalidInput("--shard: " + one_line(*arguments.out) + " has shards of " +
+                       std::to_string(other) + ", not of " + std::to_string(choice.shards) +
+                       " - write --shard I/" + std::to_string(other) +
+                       ", or choose another folder");
+  }
+  if (!arguments.resume && !arguments.overwrite) {
+    folder.require_none_of({name}, resume_or_overwrite);
+  }
+  Share share =
+      ScenarioCut(*scenario, session.backend->plans_together()).share(choice.shard, choice.shards);
+  share.chosen_by = choice.chosen_by;
+  share.directory = directory_of(*scenario);
+  const auto part = std::make_shared<const Scenario>(scenario_of(*scenario, share));
+  const std::uint64_t asked = replicates_of(share);
+  if (!arguments.quiet) {
+    std::cerr << "headlab: " << shard_text(share) << " (" << share.chosen_by << "): " << asked
+              << " replicates of " << share.parts.size() << " of " << scenario->conditions.size()
+              << (scenario->conditions.size() == 1 ? " condition\n" : " conditions\n");
+  }
+  std::optional<Checkpoint> begun;
+  std::error_code none;
+  if (arguments.resume && fs::exists(path, none)) {
+    begun = read_checkpoint(path, *part, provenance(), &share);
+    if (!arguments.quiet) {
+      std::cerr << "headlab: resumes from " << begun->replicates() << " of " << asked
+                << " replicates in " << path << "\n";
+    }
+  }
+  const auto write = [&](const RunResult& result) {
+    write_results(path, *part, result, {}, provenance());
+  };
+  if (share.parts.empty()) {
+    RunResult empty{.machine = session.machine(), .share = share};
+    write(empty);
+    return ExitCode::done;
+  }
+  RunOptions options{.begun = begun ? &*begun : nullptr, .share = &share};
+  if (arguments.checkpoint) {
+    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
+  }
+  const RunResult result = supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
+    options.checkpoint = [&](const RunResult& so_far) {
+      try {
+        write(so_far);
+        return;
+      } catch (const RunFailed& error) {
+        display.finish("");
+        std::cerr << "headlab: " << error.what();
+      } catch (const std::bad_alloc&) {
+        display.finish("");
+        std::cerr << "headlab: no memory to write the shard so far";
+      }
+      std::cerr << "; the run continues\n";
+    };
+    RunResult found = run(part, session, options);
+    display.finish("");
+    for (const std::string& note : found.notes) std::cerr << "headlab: " << note << "\n";
+    // A run that has nothing to keep leaves the results of an earlier one.
+    if (!found.conditions.empty()) write(found);
+    return found;
+  });
+  if (result.outcome.complete && !arguments.quiet) std::cerr << "headlab: wrote " << path << "\n";
+  return ended(result.outcome, "kept " + std::to_string(replicates_of(result)) + " of " +
+                                   std::to_string(asked) + " replicates of " + shard_text(share) +
+                                   " in " + path + "; --resume continues");
+}
+
+ExitCode command_merge(const MergeArguments& arguments) {
+  if (arguments.folders.empty()) {
+    throw InvalidInput("merge: no folder given - write headlab merge DIR --out DIR2");
+  }
+  if (!arguments.run.out) throw InvalidInput("merge: needs --out DIR, the folder of the results");
+  Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet)};
+  limit(session, arguments.run);
+  MergedShards merged = merge_shards(arguments.folders, provenance(), arguments.allow_missing,
+                                     {.stop = session.stop_hook()});
+  const Scenario& scenario = *merged.scenario;
+  // Anything else that is computed here has the same bits on any machine.
+  session.backend = "cpu";
+  if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
+    choose_preparing_backend(session, merged.run.machine);
+  }
+  OutputFolder folder(*arguments.run.out);
+  const std::vector<std::string> results = {"results.nc", "summary.json"};
+  folder.claim(results);
+  if (!arguments.run.overwrite) folder.require_none_of(results, overwrite_only);
+  const RunResult result =
+      supervise(session, arguments.run, show_run, [&](ProgressDisplay& display) {
+        RunResult found = run(merged.scenario, session, {.begun = &merged.run, .simulates = false});
+        found.missing_shards = merged.missing;
+        display.finish("");
+        return found;
+      });
+  if (result.conditions.empty()) {
+    return ended(result.outcome, "merged nothing");
+  }
+  const std::vector<ConditionIndices> indices = condition_indices(result);
+  write_merged(folder, scenario, result, indices);
+  std::cout << shown(result_table(scenario, result, indices));
+  finish_standard_output();
+  if (!arguments.run.quiet) {
+    std::cerr << "headlab: wrote " << folder.file("results.nc") << ", "
+              << folder.file("summary.json") << "\n";
+  }
+  if (merged.missing.empty()) return exit_code_of(result.outcome);
+  std::cerr << "headlab: " << merged.missing << " left out: figures are of "
+            << replicates_of(result) << " replicates\n";
+  return ExitCode::unfinished;
+}
+
+ExitCode command_status(const std::string& folder) {
+  if (folder.empty()) throw InvalidInput("status: no folder given - write headlab status DIR");
+  std::vector<ShardFile> files;
+  std::vector<std::string> unreadable;
+  for (const std::string& path : shard_paths({folder})) {
+    try {
+      files.push_back(read_shard_file(path));
+    } catch (const InvalidInput& error) {
+      unreadable.emplace_back(error.what());
+    }
+  }
+  if (files.empty() && unreadable.empty()) {
+    throw InvalidInput("status: no shard in " + one_line(folder) +
+                       " - write headlab run SCENARIO.toml --shard I/N --out DIR");
+  }
+  double done = 0, seconds = 0, work = 0;
+  std::map<std::uint64_t, std::uint64_t> there;  // shards of each cut
+  for (const ShardFile& file : files) {
+    done += file.work_done();
+    work += file.work();
+    seconds += file.seconds_taken();
+    ++there[file.share.shards];
+  }
+  const double rate = done > 0 ? seconds / done : 0;
+  std::vector<std::string> shards, states, counts, taken, left;
+  double longest = 0, all_left = 0;
+  std::uint64_t missing = 0;
+  const auto time_text = [&](double of) { return rate > 0 ? duration_text(of) : ""; };
+  for (const ShardFile& file : files) {
+    std::uint64_t count = 0;
+    for (const std::uint64_t one : file.replicates) count += one;
+    const double rest = file.complete ? 0 : (file.work() - file.work_done()) * rate;
+    shards.push_back(std::to_string(file.share.shard) + "/" + std::to_string(file.share.shards));
+    states.emplace_back(file.complete ? "complete" : "not complete");
+    counts.push_back(std::to_string(count) + " of " + std::to_string(replicates_of(file.share)));
+    taken.push_back(duration_text(file.seconds_taken()));
+    left.push_back(file.complete ? "" : time_text(rest));
+    longest = std::max(longest, rest);
+    all_left += rest;
+  }
+  for (const auto& [cut, count] : there) missing += there.size() == 1 ? cut - count : 0;
+  if (missing > 0) {
+    // Shards are of one cost, but for roundings.
+    const double each = work / static_cast<double>(files.size()) * rate;
+    all_left += each * static_cast<double>(missing);
+    longest = std::max(longest, each);
+  }
+  Columns columns;
+  columns.add("shard", shards, true);
+  columns.add("state", states);
+  columns.add("replicates", counts, true);
+  columns.add("time", taken, true);
+  columns.add("left", left, true);
+  std::cout << columns.sweep_text("  ");
+  if (missing > 0) {
+    std::cout << "  " << missing << " of " << there.begin()->first << " shards not begun\n";
+  }
+  if (all_left > 0) {
+    std::cout << "  left: " << duration_text(all_left) << " one after the other, "
+              << duration_text(longest) << " all at once\n";
+  }
+  finish_standard_output();
+  for (const ShardFile& file : files) {
+    std::error_code error;
+    const auto written = fs::last_write_time(file.path, error);
+    if (error || written <= fs::file_time_type::clock::now() + std::chrono::minutes(1)) continue;
+    std::cerr << "headlab: " << one_line(file.path)
+              << ": was written in the future: a clock was set back, which changes no result\n";
+  }
+  if (!unreadable.empty()) throw InvalidInput("status: " + unreadable.front());
+  return ExitCode::done;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shards by the program itself, killed, merged, and used wrongly.
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ShardsCommand : public ProgramTest {
+ protected:
+  ShardsCommand() : ProgramTest(HEADLAB_BINARY) {}
+};
+
+TEST_F(ShardsCommand, EndAKilledStudyWithTheBitsOfOneRun) {
+  const std::string many = "400000";
+  const pid_t child = start({"run", "s.toml", "--replicates", many, "--shard", "1/3", "--out", "o",
+                             "--checkpoint", "0.05", "--threads", "1"});
+  for (int i = 0; i < 3000 && !fs::exists(folder_ / "o/shard_1_of_3.nc"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  // A second writer of the shard is kept out while the first is at work.
+  ::kill(child, SIGSTOP);
+  const pid_t second =
+      start({"run", "s.toml", "--replicates", many, "--shard", "1/3", "--out", "o", "--resume"});
+  const ProgramResult refused = finish(second);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err,
+            "headlab: --out: o: another task is writing shard_1_of_3.nc - wait for it, or choose "
+            "another folder\n");
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(finish(child).code, -1);
+  for (const std::string shard : {"3/3", "2/3", "1/3"}) {
+    EXPECT_EQ(
+        headlab({"run", "s.toml", "--replicates", many, "--shard", shard, "--out", "o", "--resume"})
+            .code,
+        0);
+  }
+  EXPECT_EQ(headlab({"status", "o"}).code, 0);
+  EXPECT_EQ(headlab({"merge", "o", "--out", "m"}).code, 0);
+  EXPECT_EQ(headlab({"run", "s.toml", "--replicates", "400100", "--out", "m", "--resume"}).code, 0);
+  EXPECT_EQ(headlab({"run", "s.toml", "--replicates", "400100", "--out", "w"}).code, 0);
+  const ProgramResult same = headlab({"diff", "m", "w"});
+  EXPECT_NE(same.out.find("same bits: nodes and figures"), std::string::npos) << same.out;
+}
+
+TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
+  ASSERT_EQ(headlab({"run", "a.toml", "--shard", "1/2", "--out", "o"}).code, 0);
+  expect_refusals({
+      {{"run", "a.toml", "--shard", "1/2"}, "--shard: needs --out DIR, the folder of all shards"},
+      {{"run", "a.toml", "--shard", "1/2", "--out", "o"},
+       "--out: o/shard_1_of_2.nc: is there already - write --resume or --overwrite, or choose "
+       "another place"},
+      {{"run", "a.toml", "--shard", "1/4", "--out", "o"},
+       "--shard: o has shards of 2, not of 4 - write --shard I/2, or choose another folder"},
+      {{"run", "a.toml", "--seed", "8", "--shard", "1/2", "--out", "o", "--resume", "--quiet"},
+       "--resume: o/shard_1_of_2.nc: is a shard of another scenario - choose another folder, or "
+       "write --overwrite instead to replace the results there"},
+      {{"run", "a.toml", "--shard", "1/2", "--out", "o", "--until", "mse=1%"},
+       "--until: not with --shard - one shard does not know the standard errors of all"},
+      {{"merge", "o", "--out", "m"},
+       "merge: shard 2 of 2 is missing or not complete - write headlab run a.toml --shard 2/2 "
+       "--out o --resume, or --allow-missing for what is there"},
+      {{"merge"}, "merge: no folder given - write headlab merge DIR --out DIR2"},
+      {{"run", "a.toml", "--simd", "sse"},
+       "--simd: \"sse\" is unknown (allowed: avx2, avx512, portable)"},
+      {{"run", "a.toml", "--simd", "portable", "--backend", "reference"},
+       "--simd: is of the backend cpu, and this one is reference - leave it out, or write "
+       "--backend cpu"},
+  });
+  EXPECT_EQ(headlab({"run", "a.toml", "--shard", "1/2", "--out", "/proc/headlab"}).code, 2);
+
+  const fs::path shard = folder_ / "o/shard_1_of_2.nc";
+  fs::last_write_time(shard, fs::file_time_type::clock::now() + std::chrono::hours(2));
+  const ProgramResult set_back = headlab({"status", "o"});
+  EXPECT_EQ(set_back.code, 0);
+  EXPECT_EQ(set_back.err,
+            "headlab: o/shard_1_of_2.nc: was written in the future: a clock was set back, which "
+            "changes no result\n");
+  fs::resize_file(shard, 100);
+  const ProgramResult damaged = headlab({"status", "o"});
+  EXPECT_EQ(damaged.code, 2);
+  EXPECT_TRUE(
+      damaged.err.starts_with("headlab: status: o/shard_1_of_2.nc: is no shard that can be read ("))
+      << damaged.err;
+}
+
+}  // namespace
+}  // namespace headlab
