@@ -133,7 +133,7 @@ class Flow:
         loops = [Loop(h, b) for h, b in sorted(bodies.items())]
         outermost = []
         for loop in loops:
-            around = [o for o in loops if o is not loop and loop.header in o.blocks and len(o.blocks) > len(loop.blocks)]
+            around = [o for o in loops if loop.header in o.blocks and len(o.blocks) > len(loop.blocks)]
             (min(around, key=lambda o: len(o.blocks)).inner if around else outermost).append(loop)
         return outermost
 
@@ -230,14 +230,10 @@ class Flow:
 
     def kind(self, loop):
         """What a loop inside a tile loop does, None for one that is part of such work."""
-        has = lambda opcode: self.ops(loop, opcode) > 0
-        if has("LDGSTS"):
-            return "copy"
-        if has("MUFU.EX2"):
-            return "weigh"
-        if has("STS"):
-            return "norm"
-        return "pairs" if has("FFMA") and has("LDS") else None
+        for opcode, kind in (("LDGSTS", "copy"), ("MUFU.EX2", "weigh"), ("STS", "norm")):
+            if self.ops(loop, opcode):
+                return kind
+        return "pairs" if self.ops(loop, "FFMA") and self.ops(loop, "LDS") else None
 
     def tile_loops(self):
         """Outermost loops with an EX2 in a loop inside."""

@@ -60,8 +60,8 @@ def blocks_on_multiprocessor(registers, threads, shared_bytes):
 
 
 def count_tile(row, code):
-    """(slots, shared-memory instructions) a weight and lane, and instructions of the tile loop. Raises ValueError where the code is not what the
-    row says."""
+    """(slots, shared-memory instructions) a weight and lane, and instructions of the tile loop. Raises ValueError
+    where the code is not what the row says."""
     flow = sass.Flow(code)
     tiles = flow.tile_loops()
     if len(tiles) != 1:
