@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks of the tree as a whole; included by tools/CMakeLists.txt.
 set_property(DIRECTORY APPEND PROPERTY HEADLAB_OTHER_BUILDS  # tests with CUDA
-  cmake/spilling.cu cmake/approximate.cu)
+  cmake/approximate.cu cmake/dividing.cu cmake/spilling.cu)
 if(NOT HEADLAB_TESTS)
   return()
 endif()
@@ -174,6 +174,30 @@ if(HEADLAB_CUDA)
   headlab_add_exact_test(cuda_draws_are_exact_negative_control cmake/approximate.cu)
   set_tests_properties(cuda_draws_are_exact_negative_control PROPERTIES
     PASS_REGULAR_EXPRESSION "not exact: div.approx.f32")
+endif()
+
+# Machine code is counted where there is a disassembler: no kernel is more expensive than its row of the
+# table, and one that divides in its tile loop is found.
+set(slots_script ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.py)
+set(slots_table ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.toml)
+add_test(NAME slots_unit COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slots_test.py)
+add_test(NAME slots_page COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_table}
+         --page ${PROJECT_SOURCE_DIR}/docs/measured/slots.md)
+set_tests_properties(slots_unit slots_page PROPERTIES LABELS tools)
+if(HEADLAB_CUDA)
+  add_library(dividing OBJECT cmake/dividing.cu)
+  target_link_libraries(dividing PRIVATE headlab_flags)
+  headlab_keep_ptxas_log(dividing)
+  set(slots_options --toolkit ${HEADLAB_CUDA_TOOLKIT} --tools ${PROJECT_SOURCE_DIR}/build/disassembler)
+  add_test(NAME cuda_slots COMMAND_EXPAND_LISTS
+    COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_options} ${slots_table}
+            $<FILTER:$<TARGET_OBJECTS:headlab_kernels>,INCLUDE,/\(sums|pair_sums|keep|fallback\)\.cu\.o$>)
+  add_test(NAME cuda_slots_negative_control
+    COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_options} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/dividing.toml
+            $<TARGET_OBJECTS:dividing>)
+  set_tests_properties(cuda_slots cuda_slots_negative_control PROPERTIES LABELS cuda SKIP_RETURN_CODE 77)
+  set_tests_properties(cuda_slots_negative_control PROPERTIES PASS_REGULAR_EXPRESSION
+    "not as it says:\ncontrol, dividing: [0-9.]+ slots a weight, 3.6 in its row")
 endif()
 
 set_tests_properties(

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""slots.py TABLE OBJECT...: counts the machine code of GPU kernels and compares it with the rows of a table.
+
+Counted for each row (tools/check/slots.toml explains its keys): issue slots and shared-memory instructions
+of a tile per weight and lane, registers, spills and thread blocks on a multiprocessor. Fails where a kernel
+is more expensive than its row. Exits with 77 where there is no disassembler, or where the objects are of
+another compiler than the table.
+
+  --toolkit VERSION  CUDA version of the compiler
+  --tools FOLDER     where tools/test keeps cuobjdump and nvdisasm; the toolkit's are found through PATH
+  --page FILE        fails where the page does not show the table; nothing is counted
+  --print            prints the page's table
+"""
+import argparse
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import sass
+
+GPU = "sm_90"
+NEGATION = r"^FADD R\d+, -R\d+(\.reuse)?, -RZ"  # of a squared distance
+RELOAD = r"^LDG\.E"  # queries of the next head
+CLOCKS = 132 * 1.98e9  # of the multiprocessors of an H100, a second
+EXPONENTIALS, SLOTS, TENSOR = 16, 128, 0.8 * 1892  # of a multiprocessor in a clock
+SKIPPED = 77
+
+
+def disassembler(folder):
+    """cuobjdump, and the folders that it finds nvdisasm in; None where either is missing."""
+    folders = glob.glob(f"{folder}/lib/python*/site-packages/nvidia/cu*/bin") if folder else []
+    path = os.pathsep.join(folders + [os.environ.get("PATH", ""), "/usr/local/cuda/bin"])
+    program = shutil.which("cuobjdump", path=path)
+    return (program, path) if program and shutil.which("nvdisasm", path=path) else None
+
+
+def dump(found, option, object_file):
+    command = [found[0], option, "-arch", GPU, object_file]
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": found[1]})
+    if run.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def resources(text):
+    """{kernel: (registers, bytes of stack)} of `cuobjdump -res-usage`."""
+    pattern = r"Function (\S+):\s+REG:(\d+) STACK:(\d+)"
+    return {name: (int(registers), int(stack)) for name, registers, stack in re.findall(pattern, text)}
+
+
+def blocks_on_multiprocessor(registers, threads, shared_bytes):
+    """Registers are given to warps by 256; a block takes 1 KiB of shared memory more than it asks for."""
+    of_warp = (registers * 32 + 255) // 256 * 256
+    by_registers = 65536 // of_warp // (threads // 32)
+    return min(by_registers, 228 * 1024 // (shared_bytes + 1024), 2048 // threads, 32)
+
+
+def count_tile(row, code):
+    """(slots, shared-memory instructions) a weight and lane, and instructions of the tile loop. Raises ValueError
+    where the code is not what the row says."""
+    flow = sass.Flow(code)
+    tiles = flow.tile_loops()
+    if len(tiles) != 1:
+        raise ValueError(f"{len(tiles)} tile loops")
+    tile = tiles[0]
+    kinds = {loop.header: flow.kind(loop) for loop in tile.inner}
+    work = {}
+    exponentials = 0
+    for loop in tile.inner:
+        kind = kinds[loop.header]
+        if not any(stage.get(kind) for stage in row["stages"]):
+            continue
+        if kind in work:
+            raise ValueError(f"more than one loop of the kind {kind}")
+        through = (NEGATION,) if kind == "weigh" and row.get("negates") else ()
+        loads = row.get("norm_loads") if kind == "norm" else None
+        work[kind] = flow.ways(loop, {}, through, loads, dearest=kind == "copy")
+        if work[kind] is None:
+            raise ValueError(f"no way through the loop of the kind {kind}")
+        if kind == "weigh":
+            exponentials = flow.ops(loop, "MUFU.EX2")
+    slots = memory = steps = 0
+    for stage in row["stages"]:
+        run = {kind: stage[kind] for kind in sass.KINDS if stage.get(kind)}
+        wanted = [*run] + ([RELOAD] if stage.get("reloads") else [])
+        own = flow.ways(tile, kinds, wanted)
+        if own is None:
+            raise ValueError(f"no way through the tile loop with {', '.join(run)}")
+        times = stage.get("times", 1)
+        slots += times * (own[0] + sum(n * work[kind][0] for kind, n in run.items()))
+        memory += times * (own[1] + sum(n * work[kind][1] for kind, n in run.items()))
+        steps += times * stage["weigh"]
+    if steps * exponentials != row["weights"]:
+        raise ValueError(f"{steps:g} steps of {exponentials} EX2 are not {row['weights']} weights of a lane")
+    return slots / row["weights"], memory / row["weights"], len(flow.instructions(tile))
+
+
+def count(row, code, registers, stack):
+    """What a row says of a kernel, counted."""
+    spills = sum(i.base in ("LDL", "STL") for i in code)
+    counted = {"registers": registers, "spills": max(spills, stack),
+               "blocks": blocks_on_multiprocessor(registers, row["threads"], row["shared_bytes"])}
+    if "stages" in row:
+        slots, memory, length = count_tile(row, code)
+        counted |= {"slots": round(slots, 1), "shared": round(memory, 2), "code": length}
+    return counted
+
+
+def compare(row, counted):
+    """Lines that say what is more expensive than the row, and what is cheaper."""
+    dearer, cheaper = [], []
+    for key, value in counted.items():
+        allowed = row.get(key, 0)
+        worse = value < allowed if key == "blocks" else value > allowed
+        line = f"{title(row)}: {value} {UNITS[key]}, {allowed} in its row"
+        if worse:
+            dearer.append(line)
+        elif value != allowed:
+            cheaper.append(line)
+    return dearer, cheaper
+
+
+UNITS = {"slots": "slots a weight", "shared": "shared-memory instructions a weight", "registers": "registers",
+         "code": "instructions of the tile loop", "spills": "spills", "blocks": "thread blocks on a multiprocessor"}
+
+
+def title(row):
+    return f"{row['kind']}, {row['form']}"
+
+
+def limit(row, d_k):
+    """Weights a second at most, by the formula of tools/bench/gpu_limits.h for 8 heads."""
+    tensor = d_k >= 16
+    pairs = 4.5 if row["kind"] == "conditional" else 0
+    rate = min(EXPONENTIALS, SLOTS / ((0 if tensor else d_k) + 3 + pairs))
+    return CLOCKS * (min(rate, TENSOR / (3 * d_k)) if tensor else rate)
+
+
+def predicted(slots):
+    """Weights a second where every slot is used and nothing waits."""
+    return CLOCKS * min(EXPONENTIALS, SLOTS / slots)
+
+
+def page_table(rows):
+    lines = ["| kind | d_k | form | slots a weight | goal | shared-memory instructions a weight | registers "
+             "| blocks | predicted [10^12/s] | predicted at the goal | limit |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        start = f"| {row['kind']} | "
+        if "stages" not in row:
+            lines.append(f"{start}any | {row['form']} | - | - | - | {row['registers']} | {row['blocks']} | - | - | - |")
+            continue
+        for d_k, goal in zip(row["d_k"], row.get("goal", [None] * len(row["d_k"]))):
+            at_goal = f"{predicted(goal) / 1e12:.2f}" if goal else "-"
+            lines.append(f"{start}{d_k} | {row['form']} | {row['slots']} | {goal or '-'} | {row['shared']} "
+                         f"| {row['registers']} | {row['blocks']} | {predicted(row['slots']) / 1e12:.2f} | {at_goal} "
+                         f"| {limit(row, d_k) / 1e12:.2f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table")
+    parser.add_argument("objects", nargs="*")
+    parser.add_argument("--toolkit")
+    parser.add_argument("--tools")
+    parser.add_argument("--page")
+    parser.add_argument("--print", action="store_true")
+    options = parser.parse_args()
+    with open(options.table, "rb") as file:
+        table = tomllib.load(file)
+    rows = table["kernel"]
+    if options.print:
+        print(page_table(rows))
+        return
+    if options.page:
+        with open(options.page, encoding="utf-8") as file:
+            if page_table(rows) not in file.read():
+                sys.exit(f"{options.page}: lacks the table of {options.table}; print it with --print")
+        return
+    if options.toolkit and options.toolkit != table["toolkit"]:
+        print(f"skipped: the table is of CUDA {table['toolkit']}, this build of {options.toolkit}")
+        sys.exit(SKIPPED)
+    found = disassembler(options.tools)
+    if not found:
+        print("skipped: cuobjdump and nvdisasm not found")
+        sys.exit(SKIPPED)
+    code, used = {}, {}
+    for object_file in options.objects:
+        code |= sass.functions(dump(found, "-sass", object_file))
+        used |= resources(dump(found, "-res-usage", object_file))
+    failures = []
+    for row in rows:
+        names = [name for name in code if row["symbol"] in name]
+        if len(names) != 1:
+            failures.append(f"{title(row)}: {len(names)} kernels with {row['symbol']} in their name for {GPU}")
+            continue
+        try:
+            counted = count(row, code[names[0]], *used[names[0]])
+        except ValueError as error:
+            failures.append(f"{title(row)}: {error}")
+            continue
+        print(f"{title(row)}: " + ", ".join(f"{value} {UNITS[key]}" for key, value in counted.items()))
+        dearer, cheaper = compare(row, counted)
+        failures += dearer
+        for line in cheaper:
+            print(f"  cheaper now: {line}")
+    if failures:
+        sys.exit("more expensive than the table, or not as it says:\n" + "\n".join(failures))
+    print(f"{len(rows)} kernels, none more expensive than its row")
+
+
+if __name__ == "__main__":
+    main()
