@@ -83,7 +83,7 @@ Value value_of(nb::handle object, const std::string& key, int depth) {
     if (overflow != 0) reject_object(key, "is a whole number beyond 64 bits");
     return {std::int64_t{number}, {}};
   }
-  if (PyFloat_Check(it)) return {PyFloat_AS_DOUBLE(it), {}};
+  if (PyFloat_Check(it)) return {PyFloat_AsDouble(it), {}};
   if (PyUnicode_Check(it)) return {text_of(object, key), {}};
   if (PyDict_Check(it)) {
     Value::Members members;
@@ -214,13 +214,7 @@ nb::dict object_of(GroupContent content) {
 
 std::unique_lock<std::mutex> use_netcdf() {
   static std::mutex mutex;
-  std::unique_lock lock(mutex, std::defer_lock);
-  if (PyGILState_Check()) {
-    const nb::gil_scoped_release released;
-    lock.lock();
-  } else {
-    lock.lock();
-  }
+  std::unique_lock lock(mutex);
   // NetCDF has HDF5 print nothing in the thread that came first alone.
   if (H5Eset_auto2 != nullptr) H5Eset_auto2(0, nullptr, nullptr);
   return lock;

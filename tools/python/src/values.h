@@ -41,8 +41,8 @@ GroupContent content_of(const NetcdfGroup& group);
 /// "groups": {name: ...}}. Numbers become NumPy arrays, texts lists.
 nanobind::dict object_of(GroupContent content);
 
-/// Held by whoever uses the NetCDF library, which knows no threads; waits without the GIL. Nothing
-/// may be done with Python meanwhile: a finalizer may wait for a thread that waits for the lock.
+/// Held by whoever uses the NetCDF library, which knows no threads. Nothing may be done with Python
+/// meanwhile: another thread may wait for the lock with the GIL held.
 std::unique_lock<std::mutex> use_netcdf();
 
 }  // namespace headlab::python
