@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares random layouts of shards with one run, bit by bit, under SIGKILL and on a full disk.
 
-shards_check.py HEADLAB [--layouts N] [--kills N] [--seed S] [--seconds T]: cuts N random scenarios (200; R from 1
-to 1e5, sweeps, learned heads, optimal weights, draws, stacks) into shards of one or two cuts, runs them in random
-order on 1 to 3 threads, kills N processes (200) by SIGKILL at random moments, merges included, and resumes them.
+shards_check.py HEADLAB [--layouts N] [--kills N] [--seed S] [--seconds T] [--only KIND]: cuts N random scenarios
+(200; R from 1 to 1e5, sweeps, learned heads, optimal weights, draws, stacks) into shards of one or two cuts, runs
+them in random order on 1 to 3 threads, kills N processes (200) by SIGKILL at random moments, merges included, and resumes them.
 Every node, extreme and figure of the merged results has to have the bits of one run, and no file may be half
 written. Nodes that are doubled, lost or swapped in a copy of a shard have to be refused or to differ. Last, a merge
 fills a disk of 1 MB up (left out, with a line, where none can be mounted): exit code 1, one line, all files as
@@ -64,6 +64,7 @@ count = 3
 # kind: (subspaces, weights, most replicates); none for stacks
 KINDS = {
     "plain": ('{ law = "haar" }', '{ law = "uniform" }', 100000),
+    "long runs": ('{ law = "haar" }', '{ law = "uniform" }', 100000),
     "sweep": ('{ law = "orthogonal" }', '{ law = "uniform" }', 20000),
     "replicates swept": ('{ law = "haar" }', '{ law = "uniform" }', 20000),
     "draws": ('{ law = "haar", redraw = true }', '{ law = "uniform" }', 20000),
@@ -83,6 +84,8 @@ FULL_DISK = REGRESSION.replace("count = 2", "count = 8").replace("points = [[0, 
 def scenario_text(kind, seed, replicates, rng):
     subspaces, weights, _ = KINDS[kind]
     text = DEPTH if subspaces is None else REGRESSION.replace("SUBSPACES", subspaces).replace("WEIGHTS", weights)
+    if kind == "long runs":
+        text = text.replace("n = 8\n", "n = 10000\n")
     text += f"[run]\nseed = {seed}\nreplicates = {replicates}\n"
     if kind == "sweep" or (kind in ("heads learned once", "optimal weights") and rng.random() < 0.5):
         text += f'[sweep]\n"data.n" = {rng.sample(range(3, 30), rng.randint(2, 4))}\n'
@@ -201,7 +204,10 @@ class Check:
         for _ in range(kills):
             self.kill(command, span)
             self.require_readable(self.folder / out)
-            self.counts["killed with a checkpoint"] += (self.folder / out / f"shard_{shard}_of_{shards}.nc").exists()
+            path = self.folder / out / f"shard_{shard}_of_{shards}.nc"
+            if path.exists():
+                with netCDF4.Dataset(path) as file:
+                    self.counts["resumed from a checkpoint"] += not file.complete
         self.run(command)
         self.counts["shards"] += 1
 
@@ -352,13 +358,14 @@ def main():
     parser.add_argument("--layouts", type=int, default=200)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=KINDS, help="a kind of scenario")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no layout after this time")
     arguments = parser.parse_args()
     broken = []
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="headlab-shards-") as name:
         check = Check(str(pathlib.Path(arguments.headlab).resolve()), pathlib.Path(name), arguments.seed)
-        kinds = itertools.cycle(KINDS)
+        kinds = itertools.cycle([arguments.only] if arguments.only else KINDS)
         for i in range(arguments.layouts):
             if time.monotonic() - start > arguments.seconds:
                 break
