@@ -4,10 +4,10 @@
 
 shards_check.py HEADLAB [--layouts N] [--kills N] [--seed S] [--seconds T] [--only KIND]: cuts N random scenarios
 (200; R from 1 to 1e5, sweeps, learned heads, optimal weights, draws, stacks) into shards of one or two cuts, runs
-them in random order on 1 to 3 threads, kills N processes (200) by SIGKILL at random moments, merges included, and resumes them.
-Every node, extreme and figure of the merged results has to have the bits of one run, and no file may be half
-written. Nodes that are doubled, lost or swapped in a copy of a shard have to be refused or to differ. Last, a merge
-fills a disk of 1 MB up (left out, with a line, where none can be mounted): exit code 1, one line, all files as
+them in random order on 1 to 3 threads, kills N processes (200) by SIGKILL at random moments, merges included, and
+resumes them. Every node, extreme and figure of the merged results has to have the bits of one run, and no file may be
+half written. Nodes that are doubled, lost or swapped in a copy of a shard have to be refused or to differ. Last, a
+merge fills a disk of 1 MB up (left out, with a line, where none can be mounted): exit code 1, one line, all files as
 before. No layout is begun after T seconds. Prints what it counted; exit code 1 where a promise is broken, 77 where
 netCDF4 is not installed.
 """
