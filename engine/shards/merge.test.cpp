@@ -189,6 +189,43 @@ TEST_F(ShardsTest, AreRefusedInOneLineWhereTheyAreNotThoseOfOneRun) {
   EXPECT_TRUE(refusal({at("b")}).starts_with("b/shard_1_of_3.nc: is no shard that can be read ("));
 }
 
+TEST_F(ShardsTest, OfAnotherProgramBackendOrTargetAreRefused) {
+  const Scenario scenario = parse(study_text(400));
+  const Session session{.backend = "cpu"};
+  Share share = ScenarioCut(scenario, session.backend->plans_together()).share(2, 2);
+  share.directory = folder_.string();
+  const auto part = std::make_shared<const Scenario>(scenario_of(scenario, share));
+  const RunResult result = run(part, session, {.share = &share});
+  make_shard(scenario, 1, 2, 1, "first");
+  const auto write = [&](const std::string& folder, const Machine& machine,
+                         const Provenance& program) {
+    std::filesystem::create_directories(folder_ / folder);
+    RunResult made = result;
+    made.machine = machine;
+    write_results(at(folder + "/shard_2_of_2.nc"), *part, made, {}, program);
+    return refusal({at("first"), at(folder)});
+  };
+  EXPECT_EQ(write("same", result.machine, provenance()), "accepted");
+
+  Machine machine = result.machine;
+  machine.backend = "reference";
+  EXPECT_EQ(write("backend", machine, provenance()),
+            "merge: backend/shard_2_of_2.nc: has backend reference, and first/shard_1_of_2.nc has "
+            "cpu - merge shards of one study alone");
+  machine = result.machine;
+  machine.simd = "other";
+  EXPECT_EQ(write("simd", machine, provenance()),
+            "merge: simd/shard_2_of_2.nc: has SIMD target other, and first/shard_1_of_2.nc has " +
+                result.machine.simd + " - merge shards of one study alone");
+  Provenance program = provenance();
+  program.git = "0123abc";
+  EXPECT_EQ(write("git", result.machine, program),
+            "merge: git/shard_2_of_2.nc: has git 0123abc, and first/shard_1_of_2.nc has " +
+                provenance().git + " - merge shards of one study alone");
+  // Shards that agree are of another program than the one that merges.
+  EXPECT_THROW(merge_shards({at("first"), at("same")}, program, false), InvalidInput);
+}
+
 TEST_F(ShardsTest, ThatAreThereMakeAnHonestPart) {
   const Scenario scenario = parse(study_text(2111));
   for (const std::uint64_t shard : {1, 2, 4}) make_shard(scenario, shard, 4, 1);

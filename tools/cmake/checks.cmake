@@ -119,10 +119,14 @@ add_test(NAME reports_in_browser
 add_test(NAME slurm
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slurm_check.py $<TARGET_FILE:headlab>
           ${PROJECT_SOURCE_DIR}/docs/clusters.md)
+# Those for mpirun and GNU parallel.
+add_test(NAME recipes
+  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/recipes_check.py $<TARGET_FILE:headlab>
+          ${PROJECT_SOURCE_DIR}/docs/clusters.md)
 set_tests_properties(
-  xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm
+  xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm recipes
   PROPERTIES SKIP_RETURN_CODE 77)
-set_tests_properties(slurm PROPERTIES LABELS tools)
+set_tests_properties(slurm recipes PROPERTIES LABELS tools)
 
 # The commands of pages that are read with a terminal beside them do what the pages say.
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)
