@@ -116,6 +116,19 @@ TEST(CpuEstimates, HaveTheSameBitsForAnyThreads) {
   }
 }
 
+TEST(CpuEstimates, NumbersThatAreNotFiniteOrTooLargeAreFound) {
+  on_every_target([] {
+    for (const float wrong : {NAN, INFINITY, -INFINITY, 2e30f, -2e30f}) {
+      for (const std::size_t place : {0u, 5u, 31u, 32u, 68u}) {
+        std::vector<float> numbers(69, -1e30f);
+        EXPECT_EQ(first_immoderate(numbers), 69u);
+        numbers[place] = wrong;
+        EXPECT_EQ(first_immoderate(numbers), place);
+      }
+    }
+  });
+}
+
 TEST(CpuEstimates, FarFromAllKeysAreTheNearestValue) {
   GivenJob job({.n = 100, .d = 2, .heads = 2, .k = 1, .queries = 3},
                GaussianKernel{.bandwidth = 0.01});

@@ -90,11 +90,11 @@ class Head {
     queries_.reserve(count * k_);
     scaled_.reserve(count * k_);
     double largest = 0;
+    std::vector<double> sums(k_);
     for (std::size_t q = 0; q < count; ++q) {
       double norm2 = 0;
-      for (std::size_t j = 0; j < k_; ++j) {
-        double sum = 0;
-        for (std::size_t c = 0; c < d; ++c) sum += w[c * k_ + j] * plan.query_points[q * d + c];
+      project_query(&plan.query_points[q * d], d, w, sums);
+      for (const double sum : sums) {
         queries_.push_back(static_cast<float>(sum));
         scaled_.push_back(static_cast<float>(sum * unit_ * log2_e));
         norm2 += sum * sum;
@@ -208,6 +208,23 @@ class Head {
   }
 
  private:
+  /// sums [k] = W^T x for W [d][k]; a few coordinates at a time, which stay in registers.
+  static void project_query(const double* x, std::size_t d, const double* w,
+                            std::vector<double>& sums) {
+    const std::size_t k = sums.size();
+    const auto project = [&]<std::size_t Count>(std::size_t first) {
+      double sum[Count] = {};
+      for (std::size_t c = 0; c < d; ++c) {
+        for (std::size_t j = 0; j < Count; ++j) sum[j] += w[c * k + first + j] * x[c];
+      }
+      std::copy_n(sum, Count, &sums[first]);
+    };
+    std::size_t first = 0;
+    for (; first + 32 <= k; first += 32) project.template operator()<32>(first);
+    for (; first + 8 <= k; first += 8) project.template operator()<8>(first);
+    for (; first < k; ++first) project.template operator()<1>(first);
+  }
+
   void pad(const KeyPanel& panel, float* row) const {
     constexpr float never = -std::numeric_limits<float>::infinity();
     std::fill(row + panel.points, row + panel.tiles * tile_points, never);

@@ -97,12 +97,7 @@ class TrainingSet {
         subspaces_(subspaces),
         seen_(std::move(seen)),
         n_(merge_.tokens(plan.n)),
-        slab_tiles_(in_slabs
-                        ? slab_points(n_, subspaces.coordinates() *
-                                                  (1 + (apart ? levels_.weights.size() : 0)) +
-                                              (levels_.off() ? 1 : 2) * subspaces.count() + 2) /
-                              tile_points
-                        : (static_cast<std::size_t>(n_) + tile_points - 1) / tile_points),
+        slab_tiles_(tiles_of_slab(in_slabs, apart)),
         keys_(allocate(level_size())),
         norms_(allocate(slab_tiles_ * subspaces.count() * tile_points)),
         spreads_(allocate(levels_.off() ? 0 : slab_tiles_ * subspaces.count() * tile_points)),
@@ -487,6 +482,18 @@ class TrainingSet {
     std::copy_n(of, points, numbers);
     std::nth_element(numbers, numbers + points / 2, numbers + points);
     return static_cast<double>(numbers[points / 2]);
+  }
+
+  /// Of points that are given the smallest number, because they are not used again: their keys stay
+  /// in L2, and a call allocates little.
+  std::size_t tiles_of_slab(bool in_slabs, bool apart) const {
+    const auto all = static_cast<std::size_t>((n_ + tile_points - 1) / tile_points);
+    if (!in_slabs) return all;
+    if (given_) return std::min<std::size_t>(slab_step / tile_points, all);
+    const std::size_t floats =
+        subspaces_.coordinates() * (1 + (apart ? levels_.weights.size() : 0)) +
+        (levels_.off() ? 1 : 2) * subspaces_.count() + 2;
+    return slab_points(n_, floats) / tile_points;
   }
 
   using Buffer = hwy::AlignedFreeUniquePtr<float[]>;

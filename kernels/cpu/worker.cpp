@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -204,6 +205,19 @@ std::uint64_t estimate(const Plan& plan, const GivenPoints& points, float* to, s
   return windows[0].empty;
 }
 
+HWY_ATTR std::size_t immoderate(std::span<const float> numbers) {
+  const auto is_moderate = [](float number) { return std::abs(number) <= max_given; };
+  const Float limit = hn::Set(float_tag, max_given);
+  std::size_t i = 0;
+  for (; i + lane_count <= numbers.size(); i += lane_count) {
+    // False for NaN.
+    const Float size = hn::Abs(hn::LoadU(float_tag, &numbers[i]));
+    if (!hn::AllTrue(float_tag, hn::Le(size, limit))) break;
+  }
+  while (i < numbers.size() && is_moderate(numbers[i])) ++i;
+  return i;
+}
+
 HWY_ATTR void exp2_array(const float* t, float offset, bool clamp, float* out, std::size_t count) {
   const Exp2<true> clamped(offset);
   const Exp2<false> plain(offset);
@@ -229,6 +243,7 @@ namespace {
 HWY_EXPORT(make_worker);
 HWY_EXPORT(make_parts);
 HWY_EXPORT(estimate);
+HWY_EXPORT(immoderate);
 HWY_EXPORT(exp2_array);
 
 constexpr int queries_of_part = 512;
@@ -284,6 +299,10 @@ std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, in
                                               to, stride);
   });
   return std::accumulate(empty.begin(), empty.end(), std::uint64_t{0});
+}
+
+std::size_t first_immoderate(std::span<const float> numbers) {
+  return HWY_DYNAMIC_DISPATCH(immoderate)(numbers);
 }
 
 void exp2_cpu(const float* t, float offset, bool clamp, float* out, std::size_t count) {

@@ -28,6 +28,10 @@ std::uint64_t estimate_heads_cpu(const Plan& plan, const GivenPoints& points, in
                                  std::span<float> estimates,
                                  const std::atomic<bool>* stop = nullptr);
 
+/// Place of the first number that is NaN or above `max_given` in size; numbers.size() if there is
+/// none.
+std::size_t first_immoderate(std::span<const float> numbers);
+
 /// The steps of one replicate, one by one, for benchmarks. The whole training set is in memory.
 class CpuParts {
  public:

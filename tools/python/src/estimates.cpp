@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -14,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -46,14 +46,15 @@ auto numbers_of(const Array& array) {
 
 template <class T>
 void require_moderate(std::span<const T> numbers, const char* key) {
-  // Without a branch, so that it is vectorised. False for NaN.
-  bool moderate = true;
-  for (const T number : numbers) moderate &= std::abs(number) <= T{max_given};
-  if (moderate) return;
-  const auto wrong =
-      std::ranges::find_if(numbers, [](T number) { return !(std::abs(number) <= T{max_given}); });
-  const std::string place = std::to_string(wrong - numbers.begin());
-  if (!std::isfinite(*wrong)) reject({}, key, "number " + place + " is not finite");
+  std::size_t at = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    at = first_immoderate(numbers);
+  } else {
+    while (at < numbers.size() && std::abs(numbers[at]) <= T{max_given}) ++at;  // stops at NaN
+  }
+  if (at == numbers.size()) return;
+  const std::string place = std::to_string(at);
+  if (!std::isfinite(numbers[at])) reject({}, key, "number " + place + " is not finite");
   reject({}, key, "number " + place + " is beyond 1e30, too large for float32 sums");
 }
 
