@@ -121,7 +121,7 @@ add_test(NAME slurm
           ${PROJECT_SOURCE_DIR}/docs/clusters.md)
 # Those for mpirun and GNU parallel.
 add_test(NAME recipes
-  COMMAND ${HEADLAB_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/check/recipes_check.py $<TARGET_FILE:headlab>
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/recipes_check.py $<TARGET_FILE:headlab>
           ${PROJECT_SOURCE_DIR}/docs/clusters.md)
 set_tests_properties(
   xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm recipes
