@@ -73,7 +73,7 @@ MomentTree::MomentTree(const MomentLayout& layout, const ReplicateRange& range)
   if (range.total == 0 || range.end() > range.total || !between_leaves(range.first) ||
       !between_leaves(range.end())) {
     throw std::invalid_argument("replicates " + std::to_string(range.first) + " to " +
-                                std::to_string(range.end()) + " are no range of a run of " +
+                                std::to_string(range.end()) + " are not a range of a run of " +
                                 std::to_string(range.total));
   }
 }

@@ -49,8 +49,8 @@ class MomentTree {
   /// has.
   MomentTree(const MomentLayout& layout, std::vector<Node> nodes,
              std::optional<Extremes> extremes = {});
-  /// A tree of a range of a run: collects its replicates as the largest aligned nodes of the range
-  /// that are no larger than those of the whole run, from which join() puts the run together.
+  /// The tree of a range of a run. It keeps the largest aligned nodes of the range, none larger
+  /// than a node of the whole run. join() makes the tree of the run from such trees.
   MomentTree(const MomentLayout& layout, const ReplicateRange& range);
   /// The same with the nodes and extremes that it has already; throws std::invalid_argument where
   /// no tree of the range has these.

@@ -47,7 +47,7 @@ MomentTree simulate(const Plan& plan, const Backend& backend, int threads, std::
 
 /// Continues where `begun` ends, trees of the same plans and backend and all of one count: the
 /// moments have the bits they would have in one go. The count must be below `first_leaf` or a
-/// multiple of 8 (always where plans redraw). A tree of a range continues likewise, up to replicate
+/// multiple of 8 (always where plans redraw). A tree of a range continues up to replicate
 /// number `replicates` of its run.
 std::vector<MomentTree> continue_simulation(std::vector<MomentTree> begun, Plans plans,
                                             const Backend& backend, int threads,
