@@ -193,7 +193,13 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   std::vector<char> piece(1 << 20);
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    content.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+    const auto read = static_cast<std::size_t>(in.gcount());
+    // A string that is full takes twice its size anew.
+    const bool grows = content.size() + read > content.capacity();
+    if (grows && 2 * content.capacity() > available_bytes()) {
+      fail("is too long for the memory available, " + format_bytes(available_bytes()));
+    }
+    content.append(piece.data(), read);
     if (content.size() > max_bytes) {
       fail("is too long (allowed: at most " + std::to_string(max_bytes >> 20) + " MiB)");
     }
