@@ -210,6 +210,10 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
 
 DataTable read_table(const std::string& path) {
   if (std::optional<DataTable> table = read_npy_file(path)) return std::move(*table);
+  std::error_code error;
+  // /dev/zero would be read up to the limit.
+  if (std::filesystem::is_character_file(path, error))
+    reject({path}, "", "is a device, needs a file");
   const std::string content = read_file(path, max_table_bytes);
   if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
   return parse_csv(content, path);

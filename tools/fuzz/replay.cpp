@@ -72,27 +72,27 @@ void read_wrongly(const std::string& bytes) {
   if (bytes == "outside") static_cast<void>(bytes.at(100));
 }
 
-TEST(CorpusNegativeControl, PlantedMistakesAreFound) {
-  const Target planted = {"planted", read_wrongly};
+TEST(CorpusNegativeControl, MistakesAreFound) {
+  const Target faulty = {"faulty", read_wrongly};
   const NamedInput good = {"good", "good"}, unknown = {"unknown", "unknown"};
-  EXPECT_EQ(faults_of(planted, {good, unknown}), "");
-  EXPECT_EQ(faults_of(planted, {good}), "no input is rejected\n");
-  EXPECT_EQ(faults_of(planted, {unknown}),
+  EXPECT_EQ(faults_of(faulty, {good, unknown}), "");
+  EXPECT_EQ(faults_of(faulty, {good}), "no input is rejected\n");
+  EXPECT_EQ(faults_of(faulty, {unknown}),
             "no input is read, the last was rejected: unknown: is unknown\n");
   for (const char* mistake : {"lines", "bell", "latin", "silent", "outside"}) {
-    const std::string faults = faults_of(planted, {good, unknown, {mistake, mistake}});
+    const std::string faults = faults_of(faulty, {good, unknown, {mistake, mistake}});
     EXPECT_EQ(faults.rfind(std::string(mistake) + ": ", 0), 0u) << mistake << ": " << faults;
   }
 }
 
 #ifdef __SANITIZE_ADDRESS__
 TEST(CorpusNegativeControlDeathTest, ReadingPastTheEndEndsTheProgram) {
-  const Target planted = {"planted", [](const std::string& bytes) {
-                            const std::vector<char> copy(bytes.begin(), bytes.end());
-                            const volatile char* end = copy.data() + copy.size();
-                            require(*end != 'x', "an x");
-                          }};
-  EXPECT_DEATH(refusal_of(planted, std::string(100, 'a')), "heap-buffer-overflow");
+  const Target faulty = {"faulty", [](const std::string& bytes) {
+                           const std::vector<char> copy(bytes.begin(), bytes.end());
+                           const volatile char* end = copy.data() + copy.size();
+                           require(*end != 'x', "an x");
+                         }};
+  EXPECT_DEATH(refusal_of(faulty, std::string(100, 'a')), "heap-buffer-overflow");
 }
 #endif
 
