@@ -61,6 +61,7 @@ struct FileRecord {
       visit("fresh_key_error", one.found.heads->fresh_key_error,
             "squared error over the points held out, with keys of another training set");
     }
+    if (one.found.controls) visit_controls(visit, one.found.controls->controls);
     // Heads that every replicate learns are not kept, nor those of a draw.
     if (plan.learning || redraws(one.condition->subspaces)) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
@@ -74,6 +75,52 @@ struct FileRecord {
   }
 
  private:
+  /// Means and coefficients of kernels/controls.h, those of pairs as matrices of heads.
+  template <class Visitor>
+  void visit_controls(Visitor& visit, const Controls& controls) const {
+    const auto queries = static_cast<std::size_t>(one.plan.queries);
+    const auto heads = static_cast<std::size_t>(one.plan.heads);
+    const ControlMeans& means = controls.means;
+    const FieldText of_heads{.axes = "query head"}, of_pairs{.axes = "query head head_2"};
+    const auto visit_heads = [&](const char* name, const std::vector<double>& numbers,
+                                 const char* doc) {
+      visit(name, shaped(numbers, {queries, heads}), doc, of_heads);
+    };
+    const auto visit_pairs = [&](const char* name, const std::vector<double>& numbers,
+                                 const char* doc) {
+      const std::vector<double> all = matrices(numbers, 1);
+      visit(name, shaped(all, {queries, heads, heads}), doc, of_pairs);
+    };
+    visit_heads(control_means_variable, means.log_sum, "log of the mean kernel sum W_h");
+    visit_heads("control_estimate", means.estimate, "mean of sum w m over the mean of W_h");
+    visit_pairs("control_noise_scale", means.noise_scale,
+                "1 over the mean of S_hl W_h W_l in units of the mean kernel sums");
+    visit_pairs("control_product", means.product, "mean of g_h g_l");
+    visit("control_estimate_coefficients",
+          shaped(controls.of_estimates, {queries, heads, estimate_controls}),
+          "coefficients of d_h and g_h", {.axes = "query head estimate_control"});
+    const std::vector<double> of_noise = matrices(controls.of_noise, noise_controls);
+    visit("control_noise_coefficients",
+          shaped(of_noise, {queries, heads, heads, noise_controls}),
+          "coefficients of d_h, d_l, p_hl and g_h g_l, for h <= l",
+          {.axes = "query head head_2 noise_control"});
+  }
+  /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.
+  std::vector<double> matrices(const std::vector<double>& of_pairs, std::size_t size) const {
+    const auto heads = static_cast<std::size_t>(one.plan.heads);
+    const std::size_t pairs = heads * (heads + 1) / 2;
+    std::vector<double> all;
+    for (std::size_t first = 0; first < of_pairs.size(); first += pairs * size) {
+      for (std::size_t at = 0; at < heads * heads; ++at) {
+        const std::size_t h = std::min(at / heads, at % heads);
+        const std::size_t l = std::max(at / heads, at % heads);
+        const std::size_t pair = h * heads - h * (h + 1) / 2 + l;
+        for (std::size_t c = 0; c < size; ++c) all.push_back(of_pairs[first + pair * size + c]);
+      }
+    }
+    return all;
+  }
+
   template <class Visitor>
   void visit_sums(Visitor& visit) const {
     visit("plan_sha256", plan_sha256(one.plan), "fingerprint of the numbers that were simulated");
@@ -140,12 +187,17 @@ Lengths lengths_of(const LayoutGroup& group, const RunResult& result) {
     k = std::max(k, result.conditions[c].plan.k);
   }
   const auto heads = static_cast<std::size_t>(group.layout.heads);
-  return {{"condition", group.conditions.size()},
-          {"query", static_cast<std::size_t>(group.layout.queries)},
-          {"head", heads},
-          {"head_2", heads},
-          {"coordinate", static_cast<std::size_t>(d)},
-          {"dim", static_cast<std::size_t>(k)}};
+  Lengths lengths = {{"condition", group.conditions.size()},
+                     {"query", static_cast<std::size_t>(group.layout.queries)},
+                     {"head", heads},
+                     {"head_2", heads},
+                     {"coordinate", static_cast<std::size_t>(d)},
+                     {"dim", static_cast<std::size_t>(k)}};
+  if (group.layout.controlled()) {
+    lengths["estimate_control"] = estimate_controls;
+    lengths["noise_control"] = noise_controls;
+  }
+  return lengths;
 }
 
 /// How heads that were learned once came along, of all conditions of a group.

@@ -27,14 +27,17 @@ Choice named(const char* variable, const std::string& name, std::initializer_lis
 }
 
 MomentLayout stored_layout(const std::string& estimator, const std::string& moments,
-                           std::size_t queries, std::size_t heads, bool per_draw = false) {
+                           std::size_t queries, std::size_t heads, bool per_draw = false,
+                           bool controlled = false) {
   Plan plan;
   plan.queries = static_cast<int>(queries);
   plan.heads = static_cast<int>(heads);
   plan.estimator = named("estimator", estimator, {Estimator::conditional, Estimator::plain});
   plan.moments = named("moments", moments, {MomentMode::pairwise, MomentMode::aggregate});
   plan.redraws = per_draw;
-  return plan.kept_layout();
+  MomentLayout layout = plan.kept_layout();
+  if (controlled) layout.controls = ControlStatistics::controlled;
+  return layout;
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
@@ -44,7 +47,7 @@ void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
   }
   const std::size_t statistics = layout.per_draw ? draw_statistics : layout.per_query();
   if (nodes.dimension("statistic") != statistics ||
-      (!layout.per_draw && nodes.dimension("pair") != layout.pairs())) {
+      (!layout.per_draw && nodes.dimension("pair") != layout.comoments_per_query())) {
     throw NetcdfError("statistics and pairs do not fit the heads");
   }
 }
@@ -68,7 +71,7 @@ std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& 
   const std::vector<double> all_comoments =
       layout.per_draw
           ? std::vector<double>()
-          : group.doubles("comoment", {{begin, 0, 0}, {count_read, queries, layout.pairs()}});
+          : group.doubles("comoment", {{begin, 0, 0}, {count_read, queries, layout.comoments_per_query()}});
   auto part = [](const std::vector<double>& all, std::size_t i, std::size_t size) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * size);
     return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(size));
@@ -148,7 +151,8 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
       .layout = of_layers
                     ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
                     : stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
-                                    group.dimension("head"), per_draw),
+                                    group.dimension("head"), per_draw,
+                                    group.has_variable(control_means_variable)),
       .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);

@@ -120,7 +120,9 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   const Bytes components = heads + bytes(layout.pairwise() ? 0 : 1);
   const auto h = static_cast<std::uint64_t>(layout.heads);
   const Bytes pairs = layout.pairwise() ? Bytes{h * (h + 1) / 2} : components;
-  const Bytes numbers = components + pairs * bytes(layout.conditional ? 2 : 1) + bytes(1);
+  const Bytes controlled = layout.controlled() ? heads + pairs + bytes(2) : Bytes{};
+  const Bytes numbers =
+      components + pairs * bytes(layout.conditional ? 2 : 1) + bytes(1) + controlled;
   const Bytes leaf = queries * numbers * bytes(sizeof(double)) + bytes(sizeof(Node) + 64);
   const Bytes figures_of_draw = bytes(draw_statistics * sizeof(double) + sizeof(Node) + 64);
   const Bytes node = layout.per_draw ? figures_of_draw : leaf;

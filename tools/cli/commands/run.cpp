@@ -214,6 +214,14 @@ ExitCode command_run(const RunArguments& arguments) {
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
 
+  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
+    const ControlReport* controls = result.conditions[i].controls.get();
+    if (controls == nullptr || !controls->refused) continue;
+    throw RunFailed(numbered_condition(i) + ": controls refused: an adjustment whose mean is 0 is " +
+                    short_number(controls->largest_z) +
+                    " standard errors from it, so that theory and simulation disagree; the figures "
+                    "are those without controls");
+  }
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
   const std::string on = folder && nodes && !result.conditions.empty() ? "; --resume continues"

@@ -51,6 +51,7 @@
 #include "validation/allocation/theory_json.h"
 #include "validation/allocation/theory_study.h"
 #include "validation/diversity/redundancy.h"
+#include "validation/theory/control_means.h"
 #include "validation/verdicts/verdicts_json.h"
 
 namespace headlab::python {
@@ -63,7 +64,7 @@ using OptionalText = std::optional<std::string>;
 
 Session session_of(const std::string& backend, const OptionalText& threads,
                    const OptionalText& max_time) {
-  Session session{.backend = backend};
+  Session session{.backend = backend, .control_means = control_means};
   *session.backend;  // made here, or refused
   session.threads = tools::parse_threads(threads, true);
   if (max_time) session.deadline = deadline_in(tools::parse_duration("--max-time", *max_time));
