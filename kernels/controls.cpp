@@ -16,22 +16,22 @@ void set_controlled(const Controls& controls, const MomentLayout& layout, std::s
     std::ranges::copy(weight_sums, estimates);
     return;
   }
-  double* noise = estimates + heads;
+  std::vector<HeadNumbers> numbers;
+  numbers.reserve(heads);
   double& ensemble = statistics[layout.controlled_ensemble()];
-  const auto of_head = [&](std::size_t h) {
-    return of.of_estimate(h, statistics[h], weight_sums[h]);
-  };
   ensemble = 0;
   for (std::size_t h = 0; h < heads; ++h) {
-    estimates[h] = controlled(statistics[h], of.estimate_coefficients(h), of_head(h));
+    numbers.push_back(of.numbers(h, statistics[h], weight_sums[h]));
+    estimates[h] =
+        controlled(statistics[h], of.estimate_coefficients(h), of.of_estimate(h, numbers[h]));
     ensemble += head_weights[h] * estimates[h];
   }
-  for (std::size_t h = 0; h < heads; ++h) {
-    const auto of_h = of_head(h);
-    for (std::size_t l = h; l < heads; ++l) {
-      const std::size_t pair = layout.pair(h, l);
-      const double s = statistics[layout.noise_offset() + pair];
-      noise[pair] = controlled(s, of.noise_coefficients(h, l), of.of_noise(h, l, s, of_h, of_head(l)));
+  const double* noise = statistics + layout.noise_offset();
+  double* controlled_noise = statistics + layout.controlled_noise_offset();
+  for (std::size_t h = 0, pair = 0; h < heads; ++h) {
+    for (std::size_t l = h; l < heads; ++l, ++pair) {
+      controlled_noise[pair] = controlled(noise[pair], of.noise_coefficients(h, l),
+                                          of.of_noise(h, l, noise[pair], numbers[h], numbers[l]));
     }
   }
 }

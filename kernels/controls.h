@@ -2,20 +2,23 @@
 /// \file Exact control variates: numbers of a replicate whose means are known, and what is
 /// subtracted from its statistics with them.
 ///
-/// At a query, with kernel values w_hi of the tokens that head h sees and W_h = sum_i w_hi,
+/// At a query, with kernel values w_hi of the tokens that head h sees, W_h = sum_i w_hi, a scale
+/// w_h of it, and t one of control_tilts,
 ///
-///     d_h  = W_h / E W_h                                      E d_h = 1
-///     g_h  = (mu_h - r_h) d_h,  r_h = E[sum_i w_hi m(X_i)] / E W_h      E g_h = 0
-///     p_hl = S_hl W_h W_l / E[S_hl W_h W_l]                   E p_hl = 1
+///     d_h = W_h / w_h,                     g_h = (mu_h - r_h) d_h,
+///     e_h(t) = exp(-t d_h),                p_hl = S_hl d_h d_l,
 ///
-/// g_h is the linear part of mu_h, and S_hl W_h W_l = sum_i s^2(X_i) w_hi w_li. The controlled
-/// statistics
+/// where r_h = E[sum_i w_hi m(X_i)] / E W_h, so that E g_h = 0. g_h is the linear part of mu_h, and
+/// p_hl = sum_i s^2(X_i) w_hi w_li / (w_h w_l). The controls of mu_h and of S_hl are
 ///
-///     mu'_h = mu_h - a_h1 (d_h - 1) - a_h2 g_h
-///     S'_hl = S_hl - b_hl1 (d_h - 1) - b_hl2 (d_l - 1) - b_hl3 (p_hl - 1) - b_hl4 (g_h g_l - E g_h g_l)
+///     d_h, g_h, e_h(t), g_h e_h(t)
+///     d_h, d_l, p_hl, g_h g_l, e_h(t), e_l(t), p_hl e_h(t) e_l(t)     (h = l: p_hh e_h(t))
 ///
-/// have the means of mu_h and S_hl for any coefficients. S'_hl stands for the covariance of heads h
-/// and l: g_h g_l follows (mu_h - E mu_h)(mu_l - E mu_l). Source: docs/controls.md.
+/// Those with e(t) are bounded, whatever the kernel sums are, and follow mu_h and S_hl where these
+/// are far from linear: 1/W^2 = int_0^inf t exp(-t W) dt. The controlled statistics mu'_h and S'_hl
+/// are mu_h and S_hl less coefficients times (control - its mean), and have the same means for any
+/// coefficients. S'_hl stands for the covariance of heads h and l, because g_h g_l follows
+/// (mu_h - E mu_h)(mu_l - E mu_l). Derivation: docs/controls.md.
 #pragma once
 
 #include <array>
@@ -29,34 +32,39 @@
 
 namespace headlab {
 
-/// Means of the controls. The kernel of law `softmax` is exp(q.k/t) here.
+inline constexpr std::array<double, 3> control_tilts = {0.25, 1, 4};
+/// Numbers of the controls of mu_h and S_hl, in the order above.
+inline constexpr std::size_t estimate_controls = 2 + 2 * control_tilts.size();
+inline constexpr std::size_t noise_controls = 4 + 3 * control_tilts.size();
+
+/// Means of the controls, NaN where they are not known. The kernel of law `softmax` is exp(q.k/t)
+/// here.
 struct ControlMeans {
-  std::vector<double> log_sum;   ///< [Q][H], log E W_h
-  std::vector<double> estimate;  ///< [Q][H], r_h
-  /// [Q][P], E W_h E W_l / E[S_hl W_h W_l]; 0 where there is no noise.
-  std::vector<double> noise_scale;
-  std::vector<double> product;         ///< [Q][P], E g_h g_l
-  std::vector<double> sum_variance;    ///< [Q][H], Var d_h
-  std::vector<double> sum_covariance;  ///< [Q][H], E d_h g_h
+  std::vector<double> log_scale;     ///< [Q][H], log w_h
+  std::vector<double> estimate;      ///< [Q][H], r_h
+  std::vector<double> of_estimates;  ///< [Q][H][estimate_controls]
+  std::vector<double> of_noise;      ///< [Q][P][noise_controls]
 
   bool operator==(const ControlMeans&) const = default;
 };
 
-/// Controls of mu_h: d_h and g_h.
-inline constexpr std::size_t estimate_controls = 2;
-/// Controls of S_hl: d_h, d_l, p_hl and g_h g_l.
-inline constexpr std::size_t noise_controls = 4;
-
 /// What a plan says of its controls.
 struct Controls {
   ControlMeans means;
-  std::vector<double> of_estimates = {};  ///< [Q][H][estimate_controls]; empty: not known yet
+  std::vector<double> of_estimates = {};  ///< [Q][H][estimate_controls], coefficients; empty: none
   std::vector<double> of_noise = {};      ///< [Q][P][noise_controls]
 
   bool has_coefficients() const { return !of_estimates.empty(); }
 };
 
-/// Where the numbers of a query lie.
+/// Numbers of one head in a replicate that controls are made of.
+struct HeadNumbers {
+  double sum = 0;                                       ///< d_h
+  double estimate = 0;                                  ///< g_h
+  std::array<double, control_tilts.size()> falls = {};  ///< e_h(t)
+};
+
+/// The controls of one query, less their means.
 class QueryControls {
  public:
   QueryControls(const Controls& controls, const MomentLayout& layout, std::size_t query)
@@ -67,23 +75,41 @@ class QueryControls {
 
   /// d_h from log W_h; -inf, the logarithm of no weight at all, gives 0.
   double sum(std::size_t h, double log_weight_sum) const {
-    return std::exp(log_weight_sum - controls_.means.log_sum[first_head_ + h]);
+    return std::exp(log_weight_sum - controls_.means.log_scale[first_head_ + h]);
   }
-  /// d_h - 1 and g_h.
-  std::array<double, estimate_controls> of_estimate(std::size_t h, double estimate,
-                                                    double sum) const {
-    return {sum - 1, (estimate - controls_.means.estimate[first_head_ + h]) * sum};
+  HeadNumbers numbers(std::size_t h, double estimate, double sum) const {
+    HeadNumbers of{sum, (estimate - controls_.means.estimate[first_head_ + h]) * sum};
+    for (std::size_t j = 0; j < control_tilts.size(); ++j) {
+      of.falls[j] = std::exp(-control_tilts[j] * sum);
+    }
+    return of;
   }
-  /// d_h - 1, d_l - 1, p_hl - 1 and g_h g_l - E g_h g_l, from those of the two heads.
-  std::array<double, noise_controls> of_noise(
-      std::size_t h, std::size_t l, double noise,
-      const std::array<double, estimate_controls>& of_h,
-      const std::array<double, estimate_controls>& of_l) const {
-    const std::size_t pair = first_pair_ + layout_.pair(h, l);
-    const double scale = controls_.means.noise_scale[pair];
-    return {of_h[0], of_l[0], noise * (1 + of_h[0]) * (1 + of_l[0]) * scale - 1,
-            of_h[1] * of_l[1] - controls_.means.product[pair]};
+  std::array<double, estimate_controls> of_estimate(std::size_t h, const HeadNumbers& of) const {
+    std::array<double, estimate_controls> controls = {of.sum, of.estimate};
+    for (std::size_t j = 0; j < control_tilts.size(); ++j) {
+      controls[2 + j] = of.falls[j];
+      controls[2 + control_tilts.size() + j] = of.estimate * of.falls[j];
+    }
+    subtract(&controls_.means.of_estimates[(first_head_ + h) * estimate_controls], controls);
+    return controls;
   }
+  std::array<double, noise_controls> of_noise(std::size_t h, std::size_t l, double noise,
+                                              const HeadNumbers& of_h,
+                                              const HeadNumbers& of_l) const {
+    constexpr std::size_t tilts = control_tilts.size();
+    const double p = noise * of_h.sum * of_l.sum;
+    std::array<double, noise_controls> controls = {of_h.sum, of_l.sum, p,
+                                                   of_h.estimate * of_l.estimate};
+    for (std::size_t j = 0; j < tilts; ++j) {
+      controls[4 + j] = of_h.falls[j];
+      controls[4 + tilts + j] = of_l.falls[j];
+      controls[4 + 2 * tilts + j] = p * of_h.falls[j] * (h == l ? 1 : of_l.falls[j]);
+    }
+    subtract(&controls_.means.of_noise[(first_pair_ + layout_.pair(h, l)) * noise_controls],
+             controls);
+    return controls;
+  }
+
   const double* estimate_coefficients(std::size_t h) const {
     return &controls_.of_estimates[(first_head_ + h) * estimate_controls];
   }
@@ -92,6 +118,11 @@ class QueryControls {
   }
 
  private:
+  template <std::size_t Count>
+  static void subtract(const double* means, std::array<double, Count>& controls) {
+    for (std::size_t c = 0; c < Count; ++c) controls[c] -= means[c];
+  }
+
   const Controls& controls_;
   const MomentLayout& layout_;
   std::size_t first_head_;
@@ -99,7 +130,7 @@ class QueryControls {
 };
 
 /// y less coefficients times controls. A control without coefficient is not looked at: it may be
-/// infinite.
+/// infinite, or its mean unknown.
 template <std::size_t Count>
 double controlled(double y, const double* coefficients, const std::array<double, Count>& controls) {
   for (std::size_t c = 0; c < Count; ++c) {

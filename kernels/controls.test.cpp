@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,12 +22,10 @@ std::shared_ptr<Controls> unit_controls(const Plan& plan, bool coefficients = fa
   const auto heads = static_cast<std::size_t>(plan.heads);
   const std::size_t pairs = heads * (heads + 1) / 2;
   auto controls = std::make_shared<Controls>();
-  controls->means = {.log_sum = std::vector<double>(queries * heads),
+  controls->means = {.log_scale = std::vector<double>(queries * heads),
                      .estimate = std::vector<double>(queries * heads),
-                     .noise_scale = std::vector<double>(queries * pairs, 1.0),
-                     .product = std::vector<double>(queries * pairs),
-                     .sum_variance = std::vector<double>(queries * heads, 1.0),
-                     .sum_covariance = std::vector<double>(queries * heads)};
+                     .of_estimates = std::vector<double>(queries * heads * estimate_controls),
+                     .of_noise = std::vector<double>(queries * pairs * noise_controls)};
   if (!coefficients) return controls;
   for (std::size_t i = 0; i < queries * heads * estimate_controls; ++i) {
     controls->of_estimates.push_back(0.01 * std::cos(static_cast<double>(i)));
@@ -76,14 +75,16 @@ TEST(Controls, SumsOfWeightsAreThoseOfTheReference) {
 TEST(Controls, AStatisticLessCoefficientsTimesControls) {
   Plan plan = test::make_plan({.heads = 2, .queries = 1}, GaussianKernel{.bandwidth = 1});
   auto controls = std::make_shared<Controls>();
-  controls->means = {.log_sum = {std::log(2.0), std::log(4.0)},
-                     .estimate = {1, 2},
-                     .noise_scale = {10, 20, 30},
-                     .product = {0.5, 0.25, 0.125},
-                     .sum_variance = {1, 1},
-                     .sum_covariance = {0, 0}};
-  controls->of_estimates = {0.1, 0.2, 0.3, 0.4};
-  controls->of_noise = {1, 0, 2, 3, 4, 5, 6, 7, 8, 0, 9, 10};
+  controls->means = {.log_scale = {std::log(2.0), std::log(4.0)}, .estimate = {1, 2}};
+  const auto fill = [](std::vector<double>& numbers, std::size_t size, double phase) {
+    for (std::size_t i = 0; i < size; ++i) {
+      numbers.push_back(std::cos(static_cast<double>(i) + phase));
+    }
+  };
+  fill(controls->means.of_estimates, 2 * estimate_controls, 0.1);
+  fill(controls->of_estimates, 2 * estimate_controls, 0.2);
+  fill(controls->means.of_noise, 3 * noise_controls, 0.3);
+  fill(controls->of_noise, 3 * noise_controls, 0.4);
   plan.controls = controls;
   plan.head_weights = {0.25, 0.75};
   const MomentLayout layout = plan.layout();
@@ -92,15 +93,39 @@ TEST(Controls, AStatisticLessCoefficientsTimesControls) {
   ASSERT_EQ(statistics.size(), layout.per_query());
   std::vector<double> sums = {std::log(3.0), std::log(2.0)};
   set_controlled(*controls, layout, 0, sums, plan.head_weights, statistics.data());
-  const double d1 = 1.5, d2 = 0.5, g1 = 2 * d1, g2 = 3 * d2;
-  const double mu1 = 3 - 0.1 * (d1 - 1) - 0.2 * g1, mu2 = 5 - 0.3 * (d2 - 1) - 0.4 * g2;
-  const double s11 = 0.1 - (d1 - 1) - 2 * (0.1 * d1 * d1 * 10 - 1) - 3 * (g1 * g1 - 0.5);
-  const double s12 = 0.2 - 4 * (d1 - 1) - 5 * (d2 - 1) - 6 * (0.2 * d1 * d2 * 20 - 1) -
-                     7 * (g1 * g2 - 0.25);
-  const double s22 = 0.3 - 8 * (d2 - 1) - 9 * (0.3 * d2 * d2 * 30 - 1) - 10 * (g2 * g2 - 0.125);
-  const std::vector<double> expected = {mu1, mu2, s11, s12, s22, 0.25 * mu1 + 0.75 * mu2};
+
+  const double d[] = {1.5, 0.5}, g[] = {2 * 1.5, 3 * 0.5};
+  const auto less = [](double y, const std::vector<double>& values, const double* means,
+                       const double* coefficients) {
+    for (std::size_t c = 0; c < values.size(); ++c) y -= coefficients[c] * (values[c] - means[c]);
+    return y;
+  };
+  std::vector<double> expected;
+  for (std::size_t h : {0u, 1u}) {
+    std::vector<double> values = {d[h], g[h]};
+    for (const double t : control_tilts) values.push_back(std::exp(-t * d[h]));
+    for (const double t : control_tilts) values.push_back(g[h] * std::exp(-t * d[h]));
+    expected.push_back(less(statistics[h], values,
+                            &controls->means.of_estimates[h * estimate_controls],
+                            &controls->of_estimates[h * estimate_controls]));
+  }
+  std::size_t pair = 0;
+  for (const auto& [h, l] : {std::pair(0, 0), std::pair(0, 1), std::pair(1, 1)}) {
+    const double p = statistics[2 + pair] * d[h] * d[l];
+    std::vector<double> values = {d[h], d[l], p, g[h] * g[l]};
+    for (const double t : control_tilts) values.push_back(std::exp(-t * d[h]));
+    for (const double t : control_tilts) values.push_back(std::exp(-t * d[l]));
+    for (const double t : control_tilts) {
+      values.push_back(p * std::exp(-t * (h == l ? d[h] : d[h] + d[l])));
+    }
+    expected.push_back(less(statistics[2 + pair], values,
+                            &controls->means.of_noise[pair * noise_controls],
+                            &controls->of_noise[pair * noise_controls]));
+    ++pair;
+  }
+  expected.push_back(0.25 * expected[0] + 0.75 * expected[1]);
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(statistics[layout.control_offset() + i], expected[i], 1e-13) << i;
+    EXPECT_NEAR(statistics[layout.control_offset() + i], expected[i], 1e-12) << i;
   }
 }
 

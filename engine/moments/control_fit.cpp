@@ -51,8 +51,7 @@ bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficien
           Index size) {
   const ArrayXd before = centred(y.segment(from, size)).square();
   const ArrayXd after =
-      centred(y.segment(from, size) -
-              (controls.middleRows(from, size) * coefficients).array())
+      centred(y.segment(from, size) - (controls.middleRows(from, size) * coefficients).array())
           .square();
   if (!(before.mean() > 0) || !after.allFinite()) return false;
   // Without any variance left the gain has no bound.
@@ -93,7 +92,8 @@ std::vector<double> fit_controls(std::span<const double> y,
       continue;
     }
     const VectorXd all = least_squares(target, x, 0, size);
-    for (std::size_t i = 0; i < used.size(); ++i) coefficients[used[i]] = all(static_cast<Index>(i));
+    for (std::size_t i = 0; i < used.size(); ++i)
+      coefficients[used[i]] = all(static_cast<Index>(i));
     break;
   }
   return coefficients;

@@ -40,8 +40,8 @@ class QueryTerms {
     // comoments are those of the estimates without, to which controlled noise belongs.
     const bool controlled = layout_.controlled();
     const double* means = moments.mean.data() + (controlled ? layout_.control_offset() : 0);
-    const double* noise = moments.mean.data() + (controlled ? layout_.controlled_noise_offset()
-                                                            : layout_.noise_offset());
+    const double* noise = moments.mean.data() +
+                          (controlled ? layout_.controlled_noise_offset() : layout_.noise_offset());
 
     // between: the part that varies from replicate to replicate, which also makes the variance of
     // the mean; for the plain estimator it is all there is.

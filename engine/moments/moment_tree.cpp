@@ -257,9 +257,8 @@ MomentTree MomentTree::without_controls() const {
   for (Node& node : plain.nodes_) {
     node.moments.mean =
         first_of_each(node.moments.mean, layout_.per_query(), plain.layout_.per_query());
-    node.moments.comoment =
-        first_of_each(node.moments.comoment, layout_.comoments_per_query(),
-                      plain.layout_.comoments_per_query());
+    node.moments.comoment = first_of_each(node.moments.comoment, layout_.comoments_per_query(),
+                                          plain.layout_.comoments_per_query());
   }
   return plain;
 }

@@ -80,30 +80,32 @@ struct FileRecord {
   void visit_controls(Visitor& visit, const Controls& controls) const {
     const auto queries = static_cast<std::size_t>(one.plan.queries);
     const auto heads = static_cast<std::size_t>(one.plan.heads);
-    const ControlMeans& means = controls.means;
-    const FieldText of_heads{.axes = "query head"}, of_pairs{.axes = "query head head_2"};
-    const auto visit_heads = [&](const char* name, const std::vector<double>& numbers,
-                                 const char* doc) {
-      visit(name, shaped(numbers, {queries, heads}), doc, of_heads);
+    const auto of_heads = [&](const char* name, const std::vector<double>& numbers,
+                              const char* doc) {
+      visit(name, shaped(numbers, {queries, heads}), doc, {.axes = "query head"});
     };
-    const auto visit_pairs = [&](const char* name, const std::vector<double>& numbers,
-                                 const char* doc) {
-      const std::vector<double> all = matrices(numbers, 1);
-      visit(name, shaped(all, {queries, heads, heads}), doc, of_pairs);
+    const auto of_estimates = [&](const char* name, const std::vector<double>& numbers,
+                                  const char* doc) {
+      visit(name, shaped(numbers, {queries, heads, estimate_controls}), doc,
+            {.axes = "query head estimate_control"});
     };
-    visit_heads(control_means_variable, means.log_sum, "log of the mean kernel sum W_h");
-    visit_heads("control_estimate", means.estimate, "mean of sum w m over the mean of W_h");
-    visit_pairs("control_noise_scale", means.noise_scale,
-                "1 over the mean of S_hl W_h W_l in units of the mean kernel sums");
-    visit_pairs("control_product", means.product, "mean of g_h g_l");
-    visit("control_estimate_coefficients",
-          shaped(controls.of_estimates, {queries, heads, estimate_controls}),
-          "coefficients of d_h and g_h", {.axes = "query head estimate_control"});
-    const std::vector<double> of_noise = matrices(controls.of_noise, noise_controls);
-    visit("control_noise_coefficients",
-          shaped(of_noise, {queries, heads, heads, noise_controls}),
-          "coefficients of d_h, d_l, p_hl and g_h g_l, for h <= l",
-          {.axes = "query head head_2 noise_control"});
+    const auto of_noise = [&](const char* name, const std::vector<double>& numbers,
+                              const char* doc) {
+      const std::vector<double> all = matrices(numbers, noise_controls);
+      visit(name, shaped(all, {queries, heads, heads, noise_controls}), doc,
+            {.axes = "query head head_2 noise_control"});
+    };
+    of_heads(control_scale_variable, controls.means.log_scale, "log of the scale of kernel sums");
+    of_heads("control_estimate", controls.means.estimate,
+             "r_h, mean of sum w m over that of sum w");
+    of_estimates("control_estimate_mean", controls.means.of_estimates,
+                 "mean of a control of an estimate");
+    of_estimates("control_estimate_coefficient", controls.of_estimates,
+                 "coefficient of a control of an estimate");
+    of_noise("control_noise_mean", controls.means.of_noise,
+             "mean of a control of the noise of two heads, for head <= head_2");
+    of_noise("control_noise_coefficient", controls.of_noise,
+             "coefficient of a control of the noise of two heads, for head <= head_2");
   }
   /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.
   std::vector<double> matrices(const std::vector<double>& of_pairs, std::size_t size) const {

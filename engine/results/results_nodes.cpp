@@ -162,8 +162,10 @@ void write_pairs(const NetcdfGroup& nodes, const MomentLayout& layout) {
     first_component.push_back(controlled_ensemble_component);
     second_component.push_back(controlled_ensemble_component);
   }
-  nodes.write("pair_first", {"pair"}, {"component g of a pair (g, l); -1: controlled_ensemble"}, first_component);
-  nodes.write("pair_second", {"pair"}, {"component l of a pair (g, l); -1: controlled_ensemble"}, second_component);
+  nodes.write("pair_first", {"pair"}, {"component g of a pair (g, l); -1: controlled_ensemble"},
+              first_component);
+  nodes.write("pair_second", {"pair"}, {"component l of a pair (g, l); -1: controlled_ensemble"},
+              second_component);
 }
 
 }  // namespace

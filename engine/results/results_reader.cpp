@@ -71,7 +71,8 @@ std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& 
   const std::vector<double> all_comoments =
       layout.per_draw
           ? std::vector<double>()
-          : group.doubles("comoment", {{begin, 0, 0}, {count_read, queries, layout.comoments_per_query()}});
+          : group.doubles("comoment",
+                          {{begin, 0, 0}, {count_read, queries, layout.comoments_per_query()}});
   auto part = [](const std::vector<double>& all, std::size_t i, std::size_t size) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * size);
     return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(size));
@@ -148,11 +149,10 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
   Group& added = groups_.emplace_back(Group{
       .group = group,
       .nodes = group.find_group("nodes"),
-      .layout = of_layers
-                    ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
-                    : stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
-                                    group.dimension("head"), per_draw,
-                                    group.has_variable(control_means_variable)),
+      .layout = of_layers ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
+                          : stored_layout(estimators_.at(one), moments_.at(one),
+                                          group.dimension("query"), group.dimension("head"),
+                                          per_draw, group.has_variable(control_scale_variable)),
       .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/control_check.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+
+#include "engine/moments/control_fit.h"
 
 namespace headlab {
 namespace {
@@ -25,73 +26,71 @@ std::vector<double> means_of(const MomentTree& tree) {
 /// Collects adjustments.
 class Tests {
  public:
-  Tests(std::uint64_t replicates, ControlReport& report)
-      : root_(std::sqrt(static_cast<double>(replicates))), report_(report) {}
+  Tests(std::uint64_t replicates, double rounding, ControlReport& report)
+      : root_(std::sqrt(static_cast<double>(replicates))), rounding_(rounding), report_(report) {}
 
-  /// \param mean of the adjustment over the replicates \param sd of one replicate
-  /// \param error of the mean, of rounding
-  void add(bool adjusts, double mean, double sd, double skewness, double error) {
+  /// \param means exact, of the controls \param mean of the adjustment over the replicates
+  /// \param spread of the adjustment of one replicate
+  template <std::size_t Count>
+  void add(const double* coefficients, const double* means, double mean, const Spread& spread) {
     ++report_.statistics;
-    if (!adjusts) return;
+    double size = 0;
+    for (std::size_t c = 0; c < Count; ++c) {
+      // A control is a sum over many tokens, of the size of its mean or, where that is 0, of 1.
+      if (coefficients[c] != 0) {
+        size += std::abs(coefficients[c]) * (means[c] == 0 ? 1 : std::abs(means[c]));
+      }
+    }
+    if (size == 0) return;
     ++report_.adjusted;
-    if (!(std::abs(skewness) < max_skewness * root_)) return;
+    if (!(std::abs(spread.skewness) < max_skewness * root_)) return;
     ++report_.tested;
-    const double z = std::abs(mean) / std::hypot(sd / root_, error);
+    const double z = std::abs(mean) / std::hypot(spread.sd / root_, rounding_ * size);
     if (!(z <= report_.largest_z)) report_.largest_z = z;
   }
 
  private:
   double root_;
+  double rounding_;
   ControlReport& report_;
 };
 
 }  // namespace
 
-ControlReport check_controls(const FoundControls& found, const MomentTree& tree,
-                             double rounding) {
+ControlReport check_controls(const FoundControls& found, const MomentTree& tree, double rounding) {
   ControlReport report{.pilot = found.replicates, .pilot_seconds = found.seconds};
   if (tree.count() == 0) return report;
   const MomentLayout& layout = tree.layout();
   const ControlMeans& exact = found.controls.means;
   const std::vector<double> means = means_of(tree);
-  Tests tests(tree.count(), report);
+  Tests tests(tree.count(), rounding, report);
   const auto heads = static_cast<std::size_t>(layout.heads);
   for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
     const double* of_query = &means[q * layout.per_query()];
     const QueryControls controls(found.controls, layout, q);
     for (std::size_t h = 0; h < heads; ++h) {
       const std::size_t at = q * heads + h;
-      const std::size_t pair = q * layout.pairs() + layout.pair(h, h);
-      const double* a = controls.estimate_coefficients(h);
-      const double variance = a[0] * a[0] * exact.sum_variance[at] +
-                              2 * a[0] * a[1] * exact.sum_covariance[at] +
-                              a[1] * a[1] * exact.product[pair];
-      // g_h has the rounding of mu_h - r_h.
-      const double size = std::max(1.0, std::abs(exact.estimate[at]));
-      tests.add(a[0] != 0 || a[1] != 0, of_query[h] - of_query[layout.control_offset() + h],
-                std::sqrt(std::max(variance, 0.0)), found.estimate_skewness[at],
-                rounding * (std::abs(a[0]) + std::abs(a[1]) * size));
+      tests.add<estimate_controls>(controls.estimate_coefficients(h),
+                                   &exact.of_estimates[at * estimate_controls],
+                                   of_query[h] - of_query[layout.control_offset() + h],
+                                   {found.estimate_sd[at], found.estimate_skewness[at]});
     }
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
         const std::size_t pair = layout.pair(h, l);
         const std::size_t at = q * layout.pairs() + pair;
-        const double* b = controls.noise_coefficients(h, l);
-        double weight = 0;
-        for (std::size_t c = 0; c + 1 < noise_controls; ++c) weight += std::abs(b[c]);
-        weight += std::abs(b[noise_controls - 1] * exact.product[at]);
-        const bool adjusts = std::any_of(b, b + noise_controls, [](double x) { return x != 0; });
-        tests.add(adjusts,
-                  of_query[layout.noise_offset() + pair] -
-                      of_query[layout.controlled_noise_offset() + pair],
-                  found.noise_sd[at], found.noise_skewness[at], rounding * weight);
+        tests.add<noise_controls>(controls.noise_coefficients(h, l),
+                                  &exact.of_noise[at * noise_controls],
+                                  of_query[layout.noise_offset() + pair] -
+                                      of_query[layout.controlled_noise_offset() + pair],
+                                  {found.noise_sd[at], found.noise_skewness[at]});
       }
     }
   }
   // Twice the upper tail, for every test.
   const double tail = std::erfc(report.largest_z / std::numbers::sqrt2);
-  report.refused = !(static_cast<double>(report.tested) * tail >= control_refusal_rate) &&
-                   report.tested > 0;
+  report.refused =
+      !(static_cast<double>(report.tested) * tail >= control_refusal_rate) && report.tested > 0;
   return report;
 }
 

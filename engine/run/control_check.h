@@ -11,11 +11,10 @@ namespace headlab {
 /// Probability that right means are refused.
 inline constexpr double control_refusal_rate = 1e-6;
 
-/// Tests whether adjustments have mean 0, and counts them; leaves `gains` empty. The mean over the
-/// run of mu_h - mu'_h has a standard error that is known exactly, that of S_hl - S'_hl one from
-/// the pilot. Adjustments whose mean is not normal, |skewness| >= 0.1 sqrt(R), are not tested.
-/// \param rounding relative error of a backend's kernel sums, added to the standard errors
-ControlReport check_controls(const FoundControls& found, const MomentTree& tree,
-                             double rounding);
+/// Tests whether adjustments have mean 0, and counts them; leaves `gains` empty. The standard
+/// error of a mean over the run follows from the pilot. Adjustments whose mean is not normal,
+/// |skewness| >= 0.1 sqrt(R), are not tested. \param rounding relative error of a backend's kernel
+/// sums, added to the standard errors
+ControlReport check_controls(const FoundControls& found, const MomentTree& tree, double rounding);
 
 }  // namespace headlab

@@ -21,10 +21,14 @@ namespace {
 constexpr std::uint64_t block_replicates = 32;
 
 using Choices = std::vector<std::vector<std::size_t>>;
-// Controls by their number in kernels/controls.h. Fewer may do where all together do not.
-const Choices choices_of_estimate = {{0, 1}, {1}};
-const Choices choices_of_variance = {{0, 2, 3}, {3}, {0, 2}};
-const Choices choices_of_covariance = {{0, 1, 2, 3}, {3}, {0, 1, 2}};
+// Controls by their number in kernels/controls.h: bounded ones, then linear ones. Fewer may do
+// where all together do not.
+const Choices choices_of_estimate = {{2, 3, 4, 5, 6, 7}, {0, 1}, {1}};
+const Choices choices_of_variance = {
+    {3, 4, 5, 6, 10, 11, 12}, {4, 5, 6, 10, 11, 12}, {0, 2, 3}, {3}};
+const Choices choices_of_covariance = {
+    {3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {4, 5, 6, 7, 8, 9, 10, 11, 12}, {0, 1, 2, 3}, {3}};
+static_assert(estimate_controls == 8 && noise_controls == 13);
 
 /// Statistics of every replicate of a plan, [replicates][layout.statistics()]; empty where the
 /// session stopped it.
@@ -75,7 +79,7 @@ class QueryFit {
       for (std::size_t r = 0; r < replicates_; ++r) {
         means_[h] += rows_[r][h] / static_cast<double>(replicates_);
         of_head_[h * replicates_ + r] =
-            of_.of_estimate(h, rows_[r][h], rows_[r][layout_.control_offset() + h]);
+            of_.numbers(h, rows_[r][h], rows_[r][layout_.control_offset() + h]);
       }
     }
   }
@@ -112,12 +116,14 @@ class QueryFit {
     std::vector<std::array<double, estimate_controls>> controls(replicates_);
     for (std::size_t r = 0; r < replicates_; ++r) {
       y[r] = rows_[r][h];
-      controls[r] = of_head_[h * replicates_ + r];
+      controls[r] = of_.of_estimate(h, of_head_[h * replicates_ + r]);
     }
     const std::vector<double> fitted = fit_controls(y, columns(controls), choices_of_estimate);
     found.controls.of_estimates.insert(found.controls.of_estimates.end(), fitted.begin(),
                                        fitted.end());
-    found.estimate_skewness.push_back(adjustment(fitted, controls).skewness);
+    const Spread spread = adjustment(fitted, controls);
+    found.estimate_sd.push_back(spread.sd);
+    found.estimate_skewness.push_back(spread.skewness);
   }
 
   void fit_noise(std::size_t h, std::size_t l, FoundControls& found) const {
@@ -141,9 +147,9 @@ class QueryFit {
   const QueryControls of_;
   std::size_t replicates_;
   std::size_t heads_;
-  std::vector<const double*> rows_;  ///< statistics of the query in each replicate
-  std::vector<double> means_;        ///< [H], of the estimates
-  std::vector<std::array<double, estimate_controls>> of_head_;  ///< [H][replicates]
+  std::vector<const double*> rows_;   ///< statistics of the query in each replicate
+  std::vector<double> means_;         ///< [H], of the estimates
+  std::vector<HeadNumbers> of_head_;  ///< [H][replicates]
 };
 
 }  // namespace

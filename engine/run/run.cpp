@@ -259,10 +259,9 @@ class Run {
   /// take their place where the test fails.
   ControlReport report_controls(const Plan& plan, const FoundControls& found,
                                 const MomentTree& tree, ConditionEstimates& estimates) const {
-    const double rounding = result_.machine.backend == "reference" ? 0 : 1e-6;
+    const double rounding = result_.machine.backend == "reference" ? 0 : float32_rounding;
     ControlReport report = check_controls(found, tree, rounding);
-    ConditionEstimates without =
-        estimate(tree.without_controls(), plan.head_weights, plan.truth);
+    ConditionEstimates without = estimate(tree.without_controls(), plan.head_weights, plan.truth);
     const auto with = numbers_of<Estimate>(estimates);
     const auto before = numbers_of<Estimate>(without);
     for (std::size_t i = 0; i < with.size(); ++i) {
@@ -427,6 +426,7 @@ class Run {
   }
 
   static constexpr std::size_t stop_interval = 16;  ///< conditions
+  static constexpr double float32_rounding = 1e-6;  ///< of kernel sums
 
   const std::shared_ptr<const Scenario> shared_;
   const Scenario& scenario_ = *shared_;

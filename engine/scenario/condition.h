@@ -59,6 +59,7 @@ struct Condition {
 /// subtract from a statistic, of mean 0.
 struct FoundControls {
   Controls controls;
+  std::vector<double> estimate_sd;        ///< [Q][H]
   std::vector<double> estimate_skewness;  ///< [Q][H]
   std::vector<double> noise_sd;           ///< [Q][P]
   std::vector<double> noise_skewness;     ///< [Q][P]

@@ -44,8 +44,8 @@ void add_stack(const Stack& stack, Sha256& sum) {
 void add_controls(const Controls& controls, Sha256& sum) {
   const ControlMeans& means = controls.means;
   for (const std::vector<double>* numbers :
-       {&means.log_sum, &means.estimate, &means.noise_scale, &means.product, &controls.of_estimates,
-        &controls.of_noise}) {
+       {&means.log_scale, &means.estimate, &means.of_estimates, &means.of_noise,
+        &controls.of_estimates, &controls.of_noise}) {
     sum.add(std::as_bytes(std::span(*numbers)));
   }
 }

@@ -256,8 +256,8 @@ class ConditionReader {
       read_law(controls, "run.controls", s_.controls);
       return;
     }
-    const std::vector<std::pair<std::string, ControlLaw>> words = {{NoControls::name, NoControls()},
-                                                                   {ExactControls::name, ExactControls()}};
+    const std::vector<std::pair<std::string, ControlLaw>> words = {
+        {NoControls::name, NoControls()}, {ExactControls::name, ExactControls()}};
     section("run", "").choice<ControlLaw>("controls", s_.controls, words);
   }
 
@@ -269,10 +269,8 @@ class ConditionReader {
       section("run", "").reject_parameter(
           ParameterError("controls", "is \"exact\", which " + problem));
     };
-    require(s_.estimator == Estimator::conditional,
-            "needs estimator \"conditional\"");
-    require(s_.moments == MomentMode::pairwise,
-            "needs moments \"pairwise\"");
+    require(s_.estimator == Estimator::conditional, "needs estimator \"conditional\"");
+    require(s_.moments == MomentMode::pairwise, "needs moments \"pairwise\"");
     require(!s_.fixed_design, "has no use where fixed_design = true: kernel sums are constant");
     require(std::holds_alternative<IndependentSequence>(s_.sequence),
             "needs independent points, not a sequence");

@@ -12,7 +12,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/stop_signal.h"
-#include "validation/theory/control_means.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::tools {
 namespace {

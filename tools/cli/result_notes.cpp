@@ -155,9 +155,10 @@ std::string precision_text(const RunResult& result) {
 
 /// What controls brought, over all conditions.
 std::string controls_text(const RunResult& result) {
-  constexpr std::pair<const char*, const char*> shown[] = {
-      {"mse", "MSE"}, {"bias_squared", "bias²"}, {"head_variance_mean", "V"},
-      {"head_covariance_mean", "C"}};
+  constexpr std::pair<const char*, const char*> shown[] = {{"mse", "MSE"},
+                                                           {"bias_squared", "bias²"},
+                                                           {"head_variance_mean", "V"},
+                                                           {"head_covariance_mean", "C"}};
   std::string text;
   for (const auto& [name, label] : shown) {
     double least = std::numeric_limits<double>::infinity(), largest = 0;
@@ -235,8 +236,8 @@ std::string difference_text(const RunResult& result) {
 }
 
 std::string result_notes(const RunResult& result, bool compact) {
-  return windows_text(result) + bias_text(result) + precision_text(result) +
-         controls_text(result) + difference_text(result) + speed_text(result) +
+  return windows_text(result) + bias_text(result) + precision_text(result) + controls_text(result) +
+         difference_text(result) + speed_text(result) +
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"
                   : "± is one Monte Carlo standard error\n") +

@@ -217,7 +217,8 @@ ExitCode command_run(const RunArguments& arguments) {
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const ControlReport* controls = result.conditions[i].controls.get();
     if (controls == nullptr || !controls->refused) continue;
-    throw RunFailed(numbered_condition(i) + ": controls refused: an adjustment whose mean is 0 is " +
+    throw RunFailed(numbered_condition(i) +
+                    ": controls refused: an adjustment whose mean is 0 is " +
                     short_number(controls->largest_z) +
                     " standard errors from it, so that theory and simulation disagree; the figures "
                     "are those without controls");

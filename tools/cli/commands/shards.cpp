@@ -33,7 +33,7 @@
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
-#include "validation/theory/control_means.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::tools {
 namespace {

@@ -22,7 +22,7 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/python/src/values.h"
-#include "validation/theory/control_means.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::python {
 

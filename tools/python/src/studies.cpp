@@ -51,7 +51,7 @@
 #include "validation/allocation/theory_json.h"
 #include "validation/allocation/theory_study.h"
 #include "validation/diversity/redundancy.h"
-#include "validation/theory/control_means.h"
+#include "validation/theory/controls/control_means.h"
 #include "validation/verdicts/verdicts_json.h"
 
 namespace headlab::python {
