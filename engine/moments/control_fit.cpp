@@ -25,13 +25,13 @@ ArrayXd centred(const ArrayXd& x) {
 }
 
 /// True where a control varies, and no more wildly than its mean can bear.
-bool is_usable(const ArrayXd& control) {
+bool is_usable(const ArrayXd& control, double max_kurtosis) {
   if (!control.allFinite()) return false;
   const ArrayXd squares = centred(control).square();
   const double variance = squares.mean();
   // What varies by rounding alone is constant.
   if (!(variance > 1e-20 * (1 + control.square().mean()))) return false;
-  return squares.square().mean() <= max_control_kurtosis * variance * variance;
+  return squares.square().mean() <= max_kurtosis * variance * variance;
 }
 
 /// Least squares on rows [from, from + size) of controls [N][C], about their means there.
@@ -65,14 +65,16 @@ bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficien
 
 std::vector<double> fit_controls(std::span<const double> y,
                                  const std::vector<std::vector<double>>& controls,
+                                 std::span<const double> max_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices) {
   const auto size = static_cast<Index>(y.size());
   const ArrayXd target = Eigen::Map<const ArrayXd>(y.data(), size);
   std::vector<double> coefficients(controls.size(), 0.0);
   if (size < 4 || !target.allFinite()) return coefficients;
   std::vector<bool> usable;
-  for (const std::vector<double>& control : controls) {
-    usable.push_back(is_usable(Eigen::Map<const ArrayXd>(control.data(), size)));
+  for (std::size_t c = 0; c < controls.size(); ++c) {
+    usable.push_back(
+        is_usable(Eigen::Map<const ArrayXd>(controls[c].data(), size), max_kurtosis[c]));
   }
   const Index half = size / 2;
   std::vector<std::vector<std::size_t>> tried;

@@ -28,6 +28,17 @@ const Choices choices_of_variance = {
     {3, 4, 5, 6, 10, 11, 12}, {4, 5, 6, 10, 11, 12}, {0, 2, 3}, {3}};
 const Choices choices_of_covariance = {
     {3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {4, 5, 6, 7, 8, 9, 10, 11, 12}, {0, 1, 2, 3}, {3}};
+/// Largest kurtosis in the pilot of controls that are not bounded, and of those that are.
+constexpr double max_kurtosis = 30, max_bounded_kurtosis = 300;
+template <std::size_t Count>
+std::array<double, Count> kurtosis_limits(std::size_t unbounded) {
+  std::array<double, Count> limits;
+  limits.fill(max_bounded_kurtosis);
+  std::fill_n(limits.begin(), unbounded, max_kurtosis);
+  return limits;
+}
+const auto limits_of_estimate = kurtosis_limits<estimate_controls>(2);
+const auto limits_of_noise = kurtosis_limits<noise_controls>(4);
 static_assert(estimate_controls == 8 && noise_controls == 13);
 
 /// Statistics of every replicate of a plan, [replicates][layout.statistics()]; empty where the
@@ -118,7 +129,8 @@ class QueryFit {
       y[r] = rows_[r][h];
       controls[r] = of_.of_estimate(h, of_head_[h * replicates_ + r]);
     }
-    const std::vector<double> fitted = fit_controls(y, columns(controls), choices_of_estimate);
+    const std::vector<double> fitted =
+        fit_controls(y, columns(controls), limits_of_estimate, choices_of_estimate);
     found.controls.of_estimates.insert(found.controls.of_estimates.end(), fitted.begin(),
                                        fitted.end());
     const Spread spread = adjustment(fitted, controls);
@@ -136,7 +148,8 @@ class QueryFit {
           of_.of_noise(h, l, noise, of_head_[h * replicates_ + r], of_head_[l * replicates_ + r]);
     }
     const std::vector<double> fitted =
-        fit_controls(y, columns(controls), h == l ? choices_of_variance : choices_of_covariance);
+        fit_controls(y, columns(controls), limits_of_noise,
+                     h == l ? choices_of_variance : choices_of_covariance);
     found.controls.of_noise.insert(found.controls.of_noise.end(), fitted.begin(), fitted.end());
     const Spread spread = adjustment(fitted, controls);
     found.noise_sd.push_back(spread.sd);

@@ -38,7 +38,8 @@ controls = "exact"
 
 const std::string mixture =
     "data.design={ law = \"mixture\", weights = [0.4, 0.6], means = [[0, 1, 0], [0.5, 0, -1]], "
-    "covariances = [[[1, 0.3, 0], [0.3, 0.5, 0], [0, 0, 2]], [[1, 0, 0], [0, 1, 0], [0, 0, 0.2]]] }";
+    "covariances = [[[1, 0.3, 0], [0.3, 0.5, 0], [0, 0, 2]], [[1, 0, 0], [0, 1, 0], [0, 0, 0.2]]] "
+    "}";
 
 Condition condition_of(const std::vector<std::string>& sets) {
   return parse_scenario(text, "controls.toml", sets, HEADLAB_SCENARIO_DIR "/data").conditions.at(0);
@@ -58,7 +59,8 @@ struct Check {
       ++unknown;
       return;
     }
-    if (!(square > 0)) return;
+    // Constants vary by rounding: controls are of order 1 or not used.
+    if (!(square > 1e-20 * size)) return;
     z.push_back(mean / std::sqrt(square / (size - 1) / size));
   }
   double rms() const {
@@ -88,14 +90,14 @@ Check check(const std::vector<std::string>& sets,
     const auto statistic = [&](std::uint64_t r, std::size_t i) {
       return out[r].mean[q * layout.per_query() + i];
     };
-    const auto add_all = [&]<std::size_t Count>(
-                             const std::vector<std::array<double, Count>>& values) {
-      for (std::size_t c = 0; c < Count; ++c) {
-        std::vector<double> column;
-        for (const auto& one : values) column.push_back(one[c]);
-        found.add(column);
-      }
-    };
+    const auto add_all =
+        [&]<std::size_t Count>(const std::vector<std::array<double, Count>>& values) {
+          for (std::size_t c = 0; c < Count; ++c) {
+            std::vector<double> column;
+            for (const auto& one : values) column.push_back(one[c]);
+            found.add(column);
+          }
+        };
     for (std::size_t h = 0; h < heads; ++h) {
       std::vector<std::array<double, estimate_controls>> values;
       for (std::uint64_t r = 0; r < replicates; ++r) {
@@ -128,32 +130,38 @@ void expect_right(const Check& found, std::size_t unknown) {
   for (const double z : found.z) EXPECT_LT(std::abs(z), 5);
 }
 
-TEST(ControlMeans, GaussianKernelOnANormalDesign) { expect_right(check({}), 0); }
+TEST(ControlMeans, GaussianKernelOnANormalDesign) {
+  expect_right(check({}), 0);
+}
 
-TEST(ControlMeans, GaussianKernelOnAMixture) { expect_right(check({mixture}), 0); }
+TEST(ControlMeans, GaussianKernelOnAMixture) {
+  expect_right(check({mixture}), 0);
+}
+
+const std::string softmax = "heads.kernel={ law = \"softmax\", temperature = 1.5 }";
 
 TEST(ControlMeans, NoiseThatDependsOnThePoint) {
   const std::string noise =
       "data.noise={ law = \"heteroscedastic\", sd = 0.5, slope = 1, direction = [1, 0, 1] }";
   expect_right(check({noise}), 0);
+  expect_right(check({noise, mixture, softmax}), 0);
 }
 
 TEST(ControlMeans, SoftmaxOnAMixture) {
-  // g_h exp(-t d_h) of 3 heads at 2 queries, 3 tilts.
-  expect_right(check({mixture, "heads.kernel={ law = \"softmax\", temperature = 1.5 }"}), 18);
+  expect_right(check({mixture, softmax}), 0);
 }
 
 TEST(ControlMeans, HeadsThatSeeDifferentTokens) {
   expect_right(check({"heads.mechanism={ window = [10, 20, 30] }"}), 0);
-  expect_right(check({"heads.mechanism={ window = [10, 20, 30], skip = [0, 10, 0], sinks = 2 }"}), 0);
+  expect_right(check({"heads.mechanism={ window = [10, 20, 30], skip = [0, 10, 0], sinks = 2 }"}),
+               0);
 }
 
 TEST(ControlMeans, RowsOfAFileForAnyKernel) {
   const std::vector<std::string> sets = {
       "data.design={ law = \"file\", path = \"digits.csv\", standardise = true }",
-      "data.regression={ law = \"file\", column = 64 }",
-      "queries={ law = \"design\", count = 2, seed = 3 }",
-      "data.n=60",
+      "data.regression={ law = \"file\", column = 20 }",
+      "queries={ law = \"design\", count = 2, seed = 3 }", "data.n=60",
       "heads.kernel={ law = \"laplace\", bandwidth = 1.0 }"};
   expect_right(check(sets), 0);
 }
@@ -171,9 +179,10 @@ TEST(ControlMeans, SaysWhatHasNone) {
     control_means(condition, make_plan(condition));
     FAIL();
   } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what()).find("closed forms need a normal or mixture design; law "
-                                             "\"sphere\" is neither - leave controls out, or use a "
-                                             "design of law \"file\""),
+    EXPECT_NE(std::string(error.what())
+                  .find("closed forms need a normal or mixture design; law "
+                        "\"sphere\" is neither - leave controls out, or use a "
+                        "design of law \"file\""),
               std::string::npos)
         << error.what();
   }

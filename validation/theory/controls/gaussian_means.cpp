@@ -11,7 +11,7 @@ namespace headlab {
 namespace {
 
 /// Largest s: the terms of exp(-s K) are e^s times the sum at most, and lose that much precision.
-constexpr double max_factor = 6;
+constexpr double max_factor = 8;
 /// Terms below this share of the first are left out.
 constexpr double smallest_term = 1e-14;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <numbers>
 #include <variant>
 #include <vector>
@@ -13,6 +15,7 @@
 namespace headlab {
 namespace {
 
+using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// Of a standard normal variable, on either side of where an integrand may have its mass.
@@ -40,79 +43,107 @@ class SoftmaxMeans : public TiltedMeans {
   }
 
   double fall(std::size_t h, double log_s) const override {
-    return over_one(h, [&](double u) { return -std::expm1(-std::exp(u + log_s)); });
+    return over_one(h, nullptr,
+                    [&](double u, double) { return -std::expm1(-std::exp(u + log_s)); });
   }
-  double away(std::size_t, double) const override {
-    return model().zero_regression ? 0 : std::numeric_limits<double>::quiet_NaN();
+  double away(std::size_t h, double log_s) const override {
+    if (model().zero_regression) return 0;
+    return over_one(h, model().regression.get(), [&](double u, double m) {
+      return (m - estimate(h)) * std::exp(u + log_s - std::exp(u + log_s));
+    });
   }
   double fall(std::size_t h, std::size_t l, double log_s, double log_t) const override {
-    return over_two(h, l, [&](double u, double v) {
+    return over_two(h, l, nullptr, [&](double u, double v, double) {
       return -std::expm1(-std::exp(u + log_s) - std::exp(v + log_t));
     });
   }
   double noise(std::size_t h, std::size_t l, double log_s, double log_t) const override {
-    if (!model().constant_noise) return std::numeric_limits<double>::quiet_NaN();
-    const double variance = model().noise_sd * model().noise_sd;
+    const IntegrableFunction* variance =
+        model().constant_noise ? nullptr : model().noise_variance.get();
+    const double constant = model().constant_noise ? model().noise_sd * model().noise_sd : 1;
     if (h == l) {
-      return variance *
-             over_one(h, [&](double u) { return std::exp(2 * (u + log_s) - std::exp(u + log_s)); });
+      return constant * over_one(h, variance, [&](double u, double s2) {
+               return s2 * std::exp(2 * (u + log_s) - std::exp(u + log_s));
+             });
     }
-    return variance * over_two(h, l, [&](double u, double v) {
+    return constant * over_two(h, l, variance, [&](double u, double v, double s2) {
              const double a = u + log_s, b = v + log_t;
-             return std::exp(a + b - std::exp(a) - std::exp(b));
+             return s2 * std::exp(a + b - std::exp(a) - std::exp(b));
            });
   }
 
  private:
-  /// Sum over z of the trapezoid rule for E f(z), z ~ N(0, 1), of which f moves the mass by at most
-  /// `shift` upwards; `slope` is the largest that a logarithm of a kernel value has in z.
+  /// Trapezoid rule for E f(z), z ~ N(0, 1), of which f moves the mass by at most `shift`; `slope`
+  /// is the largest that a logarithm of a kernel value has in z.
   template <class Function>
   static double over_normal(double shift, double slope, const Function& f) {
     const double step = std::min(widest_step, widest_log_step / std::max(slope, 1e-300));
-    const auto from = static_cast<long>(std::floor(-(reach + shift) / step));
-    const auto to = static_cast<long>(std::ceil((reach + shift) / step));
+    const auto end = static_cast<long>(std::ceil((reach + shift) / step));
     double sum = 0;
-    for (long i = from; i <= to; ++i) {
+    for (long i = -end; i <= end; ++i) {
       const double z = static_cast<double>(i) * step;
       sum += std::exp(-z * z / 2) * f(z);
     }
     return sum * step / std::sqrt(2 * std::numbers::pi);
   }
 
-  /// E f(log K_h).
+  /// Mean of a function of X given standard normal coordinates of it; 1 where there is none.
+  /// \param slope [d][coordinates]
+  static std::function<double(const VectorXd&)> given(const IntegrableFunction* function,
+                                                      const GaussianLaw& law,
+                                                      const MatrixXd& slope) {
+    if (function == nullptr) return [](const VectorXd&) { return 1.0; };
+    const std::shared_ptr<const ConditionalMoments> moments =
+        function->along({law.mean, law.covariance - slope * slope.transpose()}, slope);
+    return [moments](const VectorXd& z) { return (*moments)(z).mean; };
+  }
+
+  /// E f(log K_h, E[function | log K_h]).
   template <class Function>
-  double over_one(std::size_t h, const Function& f) const {
+  double over_one(std::size_t h, const IntegrableFunction* function, const Function& f) const {
     const GaussianMixture& design = model().design;
     double sum = 0;
     for (std::size_t c = 0; c < design.components.size(); ++c) {
       const GaussianLaw& law = design.components[c];
       const double mean = directions_[h].dot(law.mean);
-      const double sd =
-          std::sqrt(std::max(directions_[h].dot(law.covariance * directions_[h]), 0.0));
-      sum +=
-          design.weights[c] * over_normal(2 * sd, sd, [&](double z) { return f(mean + sd * z); });
+      const VectorXd seen = law.covariance * directions_[h];
+      const double sd = std::sqrt(std::max(directions_[h].dot(seen), 0.0));
+      const auto mean_given =
+          given(function, law, sd > 0 ? VectorXd(seen / sd) : VectorXd(0 * seen));
+      VectorXd at(1);
+      sum += design.weights[c] * over_normal(2 * sd, sd, [&](double z) {
+               at(0) = z;
+               return f(mean + sd * z, mean_given(at));
+             });
     }
     return sum;
   }
 
-  /// E f(log K_h, log K_l).
+  /// E f(log K_h, log K_l, E[function | log K_h, log K_l]).
   template <class Function>
-  double over_two(std::size_t h, std::size_t l, const Function& f) const {
+  double over_two(std::size_t h, std::size_t l, const IntegrableFunction* function,
+                  const Function& f) const {
     const GaussianMixture& design = model().design;
     double sum = 0;
     for (std::size_t c = 0; c < design.components.size(); ++c) {
       const GaussianLaw& law = design.components[c];
       const VectorXd seen_h = law.covariance * directions_[h];
+      const VectorXd seen_l = law.covariance * directions_[l];
       const double mean_h = directions_[h].dot(law.mean), mean_l = directions_[l].dot(law.mean);
-      const double variance_l = directions_[l].dot(law.covariance * directions_[l]);
       const double sd_h = std::sqrt(std::max(directions_[h].dot(seen_h), 0.0));
       // Of l along h, and what is left of it.
       const double along = sd_h > 0 ? directions_[l].dot(seen_h) / sd_h : 0;
-      const double rest = std::sqrt(std::max(variance_l - along * along, 0.0));
+      const double rest = std::sqrt(std::max(directions_[l].dot(seen_l) - along * along, 0.0));
+      MatrixXd slope = MatrixXd::Zero(seen_h.size(), 2);
+      if (sd_h > 0) slope.col(0) = seen_h / sd_h;
+      if (rest > 0) slope.col(1) = (seen_l - along * slope.col(0)) / rest;
+      const auto mean_given = given(function, law, slope);
+      VectorXd at(2);
       sum += design.weights[c] *
              over_normal(sd_h + std::abs(along), std::max(sd_h, std::abs(along)), [&](double z) {
                return over_normal(rest, rest, [&](double y) {
-                 return f(mean_h + sd_h * z, mean_l + along * z + rest * y);
+                 at << z, y;
+                 return f(mean_h + sd_h * z, mean_l + along * z + rest * y, mean_given(at));
                });
              });
     }
