@@ -47,8 +47,8 @@ VectorXd least_squares(const ArrayXd& y, const MatrixXd& controls, Index from, I
 
 /// True where the coefficients divide the variance of y on the rows by more than
 /// min_control_gain: by the delta method for the logarithm of a ratio of two means.
-bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficients, Index from,
-          Index size) {
+bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficients,
+          double max_rest_kurtosis, Index from, Index size) {
   const ArrayXd before = centred(y.segment(from, size)).square();
   const ArrayXd after =
       centred(y.segment(from, size) - (controls.middleRows(from, size) * coefficients).array())
@@ -56,6 +56,11 @@ bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficien
   if (!(before.mean() > 0) || !after.allFinite()) return false;
   // Without any variance left the gain has no bound.
   if (after.mean() == 0) return true;
+  // What is left may be too wild for a standard error, where rare replicates make all of it.
+  const auto kurtosis = [](const ArrayXd& squares) {
+    return squares.square().mean() / (squares.mean() * squares.mean());
+  };
+  if (kurtosis(after) > std::max(max_rest_kurtosis, kurtosis(before))) return false;
   const ArrayXd influence = before / before.mean() - after / after.mean();
   const double error = std::sqrt(influence.square().mean() / static_cast<double>(size));
   return std::log(before.mean() / after.mean()) - quantile_99 * error > std::log(min_control_gain);
@@ -65,7 +70,7 @@ bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficien
 
 std::vector<double> fit_controls(std::span<const double> y,
                                  const std::vector<std::vector<double>>& controls,
-                                 std::span<const double> max_kurtosis,
+                                 std::span<const double> max_kurtosis, double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices) {
   const auto size = static_cast<Index>(y.size());
   const ArrayXd target = Eigen::Map<const ArrayXd>(y.data(), size);
@@ -89,8 +94,8 @@ std::vector<double> fit_controls(std::span<const double> y,
     for (std::size_t i = 0; i < used.size(); ++i) {
       x.col(static_cast<Index>(i)) = Eigen::Map<const VectorXd>(controls[used[i]].data(), size);
     }
-    if (!pays(target, x, least_squares(target, x, 0, half), half, size - half) ||
-        !pays(target, x, least_squares(target, x, half, size - half), 0, half)) {
+    if (!pays(target, x, least_squares(target, x, 0, half), max_rest_kurtosis, half, size - half) ||
+        !pays(target, x, least_squares(target, x, half, size - half), max_rest_kurtosis, 0, half)) {
       continue;
     }
     const VectorXd all = least_squares(target, x, 0, size);

@@ -19,7 +19,7 @@ inline constexpr double min_control_gain = 1.1;
 /// infinite.
 std::vector<double> fit_controls(std::span<const double> y,
                                  const std::vector<std::vector<double>>& controls,
-                                 std::span<const double> max_kurtosis,
+                                 std::span<const double> max_kurtosis, double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices);
 
 /// Standard deviation and skewness of numbers; 0 where they do not vary.

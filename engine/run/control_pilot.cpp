@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -23,13 +24,16 @@ constexpr std::uint64_t block_replicates = 32;
 using Choices = std::vector<std::vector<std::size_t>>;
 // Controls by their number in kernels/controls.h: bounded ones, then linear ones. Fewer may do
 // where all together do not.
-const Choices choices_of_estimate = {{2, 3, 4, 5, 6, 7}, {0, 1}, {1}};
+const Choices choices_of_estimate = {{2, 3, 4, 5, 6, 7}, {3, 4, 6, 7}, {3, 6}, {0, 1}, {1}};
 const Choices choices_of_variance = {
     {3, 4, 5, 6, 10, 11, 12}, {4, 5, 6, 10, 11, 12}, {0, 2, 3}, {3}};
 const Choices choices_of_covariance = {
     {3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {4, 5, 6, 7, 8, 9, 10, 11, 12}, {0, 1, 2, 3}, {3}};
 /// Largest kurtosis in the pilot of controls that are not bounded, and of those that are.
 constexpr double max_kurtosis = 30, max_bounded_kurtosis = 300;
+/// Of what controls leave of an estimate: beyond it standard errors of the squared bias come out
+/// too small. Those of the noise terms do not (docs/measured/controls.md).
+constexpr double max_rest_kurtosis = 60, unlimited = std::numeric_limits<double>::infinity();
 template <std::size_t Count>
 std::array<double, Count> kurtosis_limits(std::size_t unbounded) {
   std::array<double, Count> limits;
@@ -129,8 +133,8 @@ class QueryFit {
       y[r] = rows_[r][h];
       controls[r] = of_.of_estimate(h, of_head_[h * replicates_ + r]);
     }
-    const std::vector<double> fitted =
-        fit_controls(y, columns(controls), limits_of_estimate, choices_of_estimate);
+    const std::vector<double> fitted = fit_controls(y, columns(controls), limits_of_estimate,
+                                                    max_rest_kurtosis, choices_of_estimate);
     found.controls.of_estimates.insert(found.controls.of_estimates.end(), fitted.begin(),
                                        fitted.end());
     const Spread spread = adjustment(fitted, controls);
@@ -148,7 +152,7 @@ class QueryFit {
           of_.of_noise(h, l, noise, of_head_[h * replicates_ + r], of_head_[l * replicates_ + r]);
     }
     const std::vector<double> fitted =
-        fit_controls(y, columns(controls), limits_of_noise,
+        fit_controls(y, columns(controls), limits_of_noise, unlimited,
                      h == l ? choices_of_variance : choices_of_covariance);
     found.controls.of_noise.insert(found.controls.of_noise.end(), fitted.begin(), fitted.end());
     const Spread spread = adjustment(fitted, controls);
