@@ -236,6 +236,18 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
     moments = std::max(moments, moments_bytes(pilot, optimal->replicates, workers));
   }
 
+  if (const auto* exact = std::get_if<ExactControls>(&condition.controls)) {
+    // The pilot keeps the statistics of every replicate; the coefficients and their means stay.
+    MomentLayout of_pilot = layout;
+    of_pilot.controls = ControlStatistics::sums;
+    const Bytes kept = bytes(layout.queries) *
+                       (bytes(layout.heads) * bytes(2 * estimate_controls) +
+                        bytes(layout.pairs()) * bytes(2 * noise_controls)) *
+                       bytes(sizeof(double));
+    const Bytes pilot = bytes(exact->pilot) * bytes(of_pilot.statistics()) * bytes(sizeof(double));
+    moments = (bytes(std::max(moments, pilot.value)) + kept).value;
+  }
+
   std::vector<Part> parts = plan_parts(condition);
   if (redraws(condition)) {
     // Each worker has the heads and queries of its draw.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
 #include "validation/theory/controls/control_means.h"
+#include "validation/theory/theory.h"
 
 namespace headlab {
 namespace {
@@ -157,6 +159,57 @@ TEST(ControlledRuns, ACoefficientOfTheWrongSignCostsVarianceAndNoBias) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_LT(std::abs(z_of(*a[i].number, *b[i].number)), 4) << a[i].name;
   }
+}
+
+/// Squared z of the biases and covariances of the heads at all queries, against closed forms.
+void add_squares(const std::vector<std::string>& sets, std::vector<double>& squares) {
+  const Scenario scenario = scenario_of(sets);
+  const Theory theory = compute_theory(scenario.conditions.at(0), TheorySource::exact, 2);
+  for (int seed = 1; seed <= 4; ++seed) {
+    std::vector<std::string> seeded = sets;
+    seeded.push_back("run.seed=" + std::to_string(seed));
+    seeded.emplace_back("run.replicates=2000");
+    const ConditionResult one = run_one(seeded);
+    const auto add = [&](const Estimate& estimate, double exact) {
+      const double z = (estimate.value - exact) / estimate.mcse;
+      squares.push_back(z * z);
+    };
+    for (std::size_t q = 0; q < theory.heads.size(); ++q) {
+      const HeadTheory& exact = theory.heads[q];
+      const QueryEstimates& of = one.estimates.queries[q];
+      const auto heads = static_cast<std::size_t>(exact.bias.size());
+      for (std::size_t h = 0; h < heads; ++h) {
+        add(of.head_bias[h], exact.bias(static_cast<Eigen::Index>(h)));
+        for (std::size_t l = h; l < heads; ++l) {
+          add(of.head_covariance[h * heads + l],
+              exact.covariance(static_cast<Eigen::Index>(h), static_cast<Eigen::Index>(l)));
+        }
+      }
+    }
+  }
+}
+
+TEST(ControlledRuns, ReproduceTheExactTheory) {
+  std::vector<double> squares;
+  const std::vector<std::string> planes = {
+      "data.design.dim=4", "data.regression.frequency=[[0.8, -0.5, 0.3, 0.6]]", "heads.count=2",
+      "heads.subspaces={ law = \"orthogonal\" }",
+      "queries.points=[[0.5, 0, 0.2, 0], [1, 0.4, -0.6, 0.2]]"};
+  add_squares(planes, squares);
+  add_squares({"heads.dim=1", "data.n=40"}, squares);
+  add_squares({"heads.kernel={ law = \"softmax\", temperature = 1.5 }", "heads.count=2",
+               "queries.points=[[0.5, 0, 0.2], [1, 0.4, -0.6]]"},
+              squares);
+  double sum = 0, largest = 0;
+  for (const double square : squares) {
+    sum += square;
+    largest = std::max(largest, square);
+  }
+  const double rms = std::sqrt(sum / static_cast<double>(squares.size()));
+  EXPECT_GT(squares.size(), 100u);
+  EXPECT_GT(rms, 0.7);
+  EXPECT_LT(rms, 1.35);
+  EXPECT_LT(largest, 25);
 }
 
 TEST(ControlledRuns, NeedASessionThatKnowsTheMeans) {
