@@ -34,8 +34,8 @@ bool is_usable(const ArrayXd& control, double max_kurtosis) {
   return squares.square().mean() <= max_kurtosis * variance * variance;
 }
 
-/// Least squares on rows [from, from + size) of controls [N][C], about their means there.
-VectorXd least_squares(const ArrayXd& y, const MatrixXd& controls, Index from, Index size) {
+/// Least squares, on rows [from, from + size) of controls [N][C], about their means there.
+VectorXd fitted_coefficients(const ArrayXd& y, const MatrixXd& controls, Index from, Index size) {
   MatrixXd x = controls.middleRows(from, size);
   x.rowwise() -= x.colwise().mean().eval();
   const VectorXd scale = x.colwise().norm().cwiseMax(1e-300).cwiseInverse();
@@ -94,11 +94,13 @@ std::vector<double> fit_controls(std::span<const double> y,
     for (std::size_t i = 0; i < used.size(); ++i) {
       x.col(static_cast<Index>(i)) = Eigen::Map<const VectorXd>(controls[used[i]].data(), size);
     }
-    if (!pays(target, x, least_squares(target, x, 0, half), max_rest_kurtosis, half, size - half) ||
-        !pays(target, x, least_squares(target, x, half, size - half), max_rest_kurtosis, 0, half)) {
+    if (!pays(target, x, fitted_coefficients(target, x, 0, half), max_rest_kurtosis, half,
+              size - half) ||
+        !pays(target, x, fitted_coefficients(target, x, half, size - half), max_rest_kurtosis, 0,
+              half)) {
       continue;
     }
-    const VectorXd all = least_squares(target, x, 0, size);
+    const VectorXd all = fitted_coefficients(target, x, 0, size);
     for (std::size_t i = 0; i < used.size(); ++i)
       coefficients[used[i]] = all(static_cast<Index>(i));
     break;

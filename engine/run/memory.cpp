@@ -244,8 +244,9 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
                        (bytes(layout.heads) * bytes(2 * estimate_controls) +
                         bytes(layout.pairs()) * bytes(2 * noise_controls)) *
                        bytes(sizeof(double));
-    const Bytes pilot = bytes(exact->pilot) * bytes(of_pilot.statistics()) * bytes(sizeof(double));
-    moments = (bytes(std::max(moments, pilot.value)) + kept).value;
+    const Bytes statistics =
+        bytes(exact->pilot) * bytes(of_pilot.statistics()) * bytes(sizeof(double));
+    moments = (bytes(std::max(moments, statistics.value)) + kept).value;
   }
 
   std::vector<Part> parts = plan_parts(condition);
