@@ -35,7 +35,7 @@ struct ControlReport {
     visit("largest_z", largest_z, "largest |mean| of an adjustment, in standard errors");
     visit("refused", refused, "a mean is not 0, so that figures are those without controls");
     visit("gain", by_name(gains), "variance without controls over variance with them",
-          {.item = "figure"});
+          {.item = "gain"});
   }
 };
 

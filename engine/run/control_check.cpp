@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <numbers>
 
+#include "engine/files/words.h"
 #include "engine/moments/control_fit.h"
 
 namespace headlab {
@@ -92,6 +94,19 @@ ControlReport check_controls(const FoundControls& found, const MomentTree& tree,
   report.refused =
       !(static_cast<double>(report.tested) * tail >= control_refusal_rate) && report.tested > 0;
   return report;
+}
+
+std::string refused_controls(const RunResult& result) {
+  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
+    const ControlReport* controls = result.conditions[i].controls.get();
+    if (controls == nullptr || !controls->refused) continue;
+    char z[32];
+    std::snprintf(z, sizeof z, "%.3g", controls->largest_z);
+    return numbered_condition(i) + ": controls refused: an adjustment of mean 0 is " + z +
+           " standard errors from it, so theory and simulation disagree; the figures are those "
+           "without controls";
+  }
+  return "";
 }
 
 }  // namespace headlab

@@ -2,8 +2,11 @@
 /// \file The test of the means of exact controls, in every run.
 #pragma once
 
+#include <string>
+
 #include "engine/moments/moment_tree.h"
 #include "engine/results/control_report.h"
+#include "engine/results/result.h"
 #include "engine/scenario/condition.h"
 
 namespace headlab {
@@ -16,5 +19,8 @@ inline constexpr double control_refusal_rate = 1e-6;
 /// |skewness| >= 0.1 sqrt(R), are not tested. \param rounding relative error of a backend's kernel
 /// sums, added to the standard errors
 ControlReport check_controls(const FoundControls& found, const MomentTree& tree, double rounding);
+
+/// One line on the first condition whose controls were refused; empty where none was.
+std::string refused_controls(const RunResult& result);
 
 }  // namespace headlab

@@ -134,7 +134,11 @@ TEST(ControlledRuns, RefuseAMeanThatIsOneInAHundredOff) {
     for (double& mean : means.of_noise) mean *= 1.01;
     return means;
   };
-  const ConditionResult one = run_one({}, faulty);
+  const RunResult result = run(scenario_of(), faulty);
+  EXPECT_NE(refused_controls(result).find("#0: controls refused: an adjustment of mean 0 is"),
+            std::string::npos)
+      << refused_controls(result);
+  const ConditionResult& one = result.conditions.at(0);
   EXPECT_TRUE(one.controls->refused);
   EXPECT_GT(one.controls->largest_z, 6);
   // The figures are those without controls.

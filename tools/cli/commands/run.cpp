@@ -23,6 +23,7 @@
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/control_check.h"
 #include "engine/run/run.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
@@ -214,14 +215,8 @@ ExitCode command_run(const RunArguments& arguments) {
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
 
-  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
-    const ControlReport* controls = result.conditions[i].controls.get();
-    if (controls == nullptr || !controls->refused) continue;
-    throw RunFailed(numbered_condition(i) +
-                    ": controls refused: an adjustment whose mean is 0 is " +
-                    short_number(controls->largest_z) +
-                    " standard errors from it, so that theory and simulation disagree; the figures "
-                    "are those without controls");
+  if (const std::string refused = refused_controls(result); !refused.empty()) {
+    throw RunFailed(refused);
   }
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
