@@ -109,8 +109,9 @@ std::uint64_t parse_replicates(const std::string& text) {
 int parse_threads(const std::optional<std::string>& text, bool quiet) {
   if (!text) return 0;
   const int threads = static_cast<int>(parse_whole_number("--threads", *text, 1, max_threads));
+  if (quiet) return threads;
   const int processors = thread_count(0);
-  if (threads > processors && !quiet) {
+  if (threads > processors) {
     std::cerr << "headlab: --threads " << threads << ": this machine runs " << processors
               << " at a time; more take memory and gain nothing\n";
   }
