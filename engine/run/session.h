@@ -13,10 +13,11 @@
 
 #include "engine/files/machine.h"
 #include "engine/moments/jackknife.h"
-#include "engine/scenario/condition.h"
 #include "kernels/backend.h"
 
 namespace headlab {
+
+struct Condition;
 
 class Stopwatch {
  public:
