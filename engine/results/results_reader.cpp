@@ -37,14 +37,17 @@ int layout_length(const NetcdfGroup& group, const char* dimension) {
 }
 
 MomentLayout stored_layout(const std::string& estimator, const std::string& moments,
-                           const NetcdfGroup& group, bool per_draw = false) {
+                           const NetcdfGroup& group, bool per_draw = false,
+                           bool controlled = false) {
   Plan plan;
   plan.queries = layout_length(group, "query");
   plan.heads = layout_length(group, "head");
   plan.estimator = named("estimator", estimator, {Estimator::conditional, Estimator::plain});
   plan.moments = named("moments", moments, {MomentMode::pairwise, MomentMode::aggregate});
   plan.redraws = per_draw;
-  return plan.kept_layout();
+  MomentLayout layout = plan.kept_layout();
+  if (controlled) layout.controls = ControlStatistics::controlled;
+  return layout;
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
@@ -54,7 +57,7 @@ void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
   }
   const std::size_t statistics = layout.per_draw ? draw_statistics : layout.per_query();
   if (nodes.dimension("statistic") != statistics ||
-      (!layout.per_draw && nodes.dimension("pair") != layout.pairs())) {
+      (!layout.per_draw && nodes.dimension("pair") != layout.comoments_per_query())) {
     throw NetcdfError("statistics and pairs do not fit the heads");
   }
 }
@@ -78,7 +81,8 @@ std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& 
   const std::vector<double> all_comoments =
       layout.per_draw
           ? std::vector<double>()
-          : group.doubles("comoment", {{begin, 0, 0}, {count_read, queries, layout.pairs()}});
+          : group.doubles("comoment",
+                          {{begin, 0, 0}, {count_read, queries, layout.comoments_per_query()}});
   auto part = [](const std::vector<double>& all, std::size_t i, std::size_t size) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * size);
     return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(size));
@@ -159,13 +163,14 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
   const auto one = static_cast<std::size_t>(numbers[0]);
   const bool of_layers = moments_[one] == name_of(MomentMode::separate);
   const bool per_draw = !redraws_.empty() && !redraws_[one].empty();
-  Group& added = groups_.emplace_back(
-      Group{.group = group,
-            .nodes = group.find_group("nodes"),
-            .layout = of_layers ? stack_layout(layout_length(group, "layer") - 1)
-                                : stored_layout(estimators_.empty() ? "" : estimators_[one],
-                                                moments_[one], group, per_draw),
-            .coordinates = of_layers ? 0 : group.dimension("coordinate")});
+  Group& added = groups_.emplace_back(Group{
+      .group = group,
+      .nodes = group.find_group("nodes"),
+      .layout = of_layers
+                    ? stack_layout(layout_length(group, "layer") - 1)
+                    : stored_layout(estimators_.empty() ? "" : estimators_[one], moments_[one],
+                                    group, per_draw, group.has_variable(control_scale_variable)),
+      .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
   added.condition = nodes.integers("condition");

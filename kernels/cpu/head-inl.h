@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -90,11 +91,11 @@ class Head {
     queries_.reserve(count * k_);
     scaled_.reserve(count * k_);
     double largest = 0;
-    std::vector<double> sums(k_);
+    std::vector<double> sums(count * k_);
+    project_queries(plan.query_points.data(), count, d, w, k_, sums.data());
     for (std::size_t q = 0; q < count; ++q) {
       double norm2 = 0;
-      project_query(&plan.query_points[q * d], d, w, sums);
-      for (const double sum : sums) {
+      for (const double sum : std::span(sums).subspan(q * k_, k_)) {
         queries_.push_back(static_cast<float>(sum));
         scaled_.push_back(static_cast<float>(sum * unit_ * log2_e));
         norm2 += sum * sum;
@@ -161,8 +162,8 @@ class Head {
     } else {
       const double left = reach_ - norm;
       window.reach2 = left > 0 ? static_cast<float>(left * left) : -1.0f;
-      window.set_exponent_offset(
-          products_ ? static_cast<float>(-std::round(0.5 * norm2 * unit_ * log2_e)) : 0);
+      window.query_exponent = products_ ? -0.5 * norm2 * unit_ * log2_e : 0;
+      window.set_exponent_offset(static_cast<float>(std::round(window.query_exponent)));
     }
   }
 
@@ -208,21 +209,37 @@ class Head {
   }
 
  private:
-  /// sums [k] = W^T x for W [d][k]; a few coordinates at a time, which stay in registers.
-  static void project_query(const double* x, std::size_t d, const double* w,
-                            std::vector<double>& sums) {
-    const std::size_t k = sums.size();
-    const auto project = [&]<std::size_t Count>(std::size_t first) {
-      double sum[Count] = {};
+  /// sums [q][k] = W^T x_q of `count` queries x [q][d] for W [d][k]; a few coordinates at a time,
+  /// of few coordinates a few queries, which stay in registers.
+  static void project_queries(const double* x, std::size_t count, std::size_t d, const double* w,
+                              std::size_t k, double* sums) {
+    const auto project = [&]<std::size_t Queries, std::size_t Count>(std::size_t q,
+                                                                     std::size_t first) {
+      double sum[Queries][Count] = {};
       for (std::size_t c = 0; c < d; ++c) {
-        for (std::size_t j = 0; j < Count; ++j) sum[j] += w[c * k + first + j] * x[c];
+        for (std::size_t i = 0; i < Queries; ++i) {
+          const double coordinate = x[(q + i) * d + c];
+          for (std::size_t j = 0; j < Count; ++j) sum[i][j] += w[c * k + first + j] * coordinate;
+        }
       }
-      std::copy_n(sum, Count, &sums[first]);
+      for (std::size_t i = 0; i < Queries; ++i)
+        std::copy_n(sum[i], Count, &sums[(q + i) * k + first]);
     };
     std::size_t first = 0;
-    for (; first + 32 <= k; first += 32) project.template operator()<32>(first);
-    for (; first + 8 <= k; first += 8) project.template operator()<8>(first);
-    for (; first < k; ++first) project.template operator()<1>(first);
+    const auto advance = [&]<std::size_t Queries, std::size_t Count>() {
+      for (; first + Count <= k; first += Count) {
+        std::size_t q = 0;
+        for (; q + Queries <= count; q += Queries) {
+          project.template operator()<Queries, Count>(q, first);
+        }
+        for (; q < count; ++q) project.template operator()<1, Count>(q, first);
+      }
+    };
+    advance.template operator()<1, 32>();
+    advance.template operator()<1, 8>();
+    advance.template operator()<2, 4>();
+    advance.template operator()<4, 2>();
+    advance.template operator()<8, 1>();
   }
 
   void pad(const KeyPanel& panel, float* row) const {

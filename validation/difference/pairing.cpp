@@ -31,7 +31,7 @@ std::vector<Node> nodes_of_query(const MomentLayout& layout, const std::vector<N
     of_query[i] = {nodes[i].first, {}};
     of_query[i].moments.count = moments.count;
     of_query[i].moments.mean = part(moments.mean, layout.per_query());
-    of_query[i].moments.comoment = part(moments.comoment, layout.pairs());
+    of_query[i].moments.comoment = part(moments.comoment, layout.comoments_per_query());
   }
   return of_query;
 }

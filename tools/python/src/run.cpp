@@ -22,6 +22,7 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/python/src/values.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::python {
 
@@ -164,7 +165,7 @@ std::string comparison_of(const RunOutcome& outcome) {
 
 std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments& arguments,
                                std::optional<double> every) {
-  Session session{.backend = arguments.backend};
+  Session session{.backend = arguments.backend, .control_means = control_means};
   tools::make_backend_of(session, arguments);
   session.threads = tools::parse_threads(arguments.threads, true);
   if (arguments.max_time) {

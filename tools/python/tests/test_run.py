@@ -198,6 +198,13 @@ def test_results_so_far() -> None:
     assert last.complete and hl.diff(last, hl.run(QUICKSTART, replicates=64)).same_bits
 
 
+def test_ctrl_c_ends_results_so_far_with_what_is_done() -> None:
+    interrupt_soon()
+    with pytest.warns(hl.HeadlabWarning, match="interrupted: kept"):
+        *_, last = hl.iter_run(QUICKSTART, replicates=10**8, every=60)
+    assert not last.complete and last.interrupted and last["replicates"][0] > 0
+
+
 def test_runs_in_threads_and_behind_a_fork(small: dict[str, Any]) -> None:
     expected = hl.run(small)["mse"]
     found: list[Any] = []
