@@ -70,11 +70,31 @@ struct KeyTile {
 /// How much of a panel a head sees.
 enum class Sight { none, part, all };
 
+/// The longest distance at which the exponent of a kernel needs no clamp; 0 for one that does not
+/// depend on the distance alone.
+inline double plain_reach(const headlab::KernelLaw& kernel) {
+  if (std::visit([](const auto& law) { return law.has_key_prior; }, kernel)) return 0;
+  const double scale = length_scale(kernel);
+  double reach = 0;
+  double beyond = 1e9 * scale;
+  for (int step = 0; step < 100; ++step) {
+    const double middle = (reach + beyond) / 2;
+    const double exponent = std::visit(
+                                [&](const auto& law) {
+                                  return law.log_weight(middle * middle * (1 / (scale * scale)));
+                                },
+                                kernel) *
+                            log2_e;
+    (exponent >= min_plain_exponent ? reach : beyond) = middle;
+  }
+  return reach;
+}
+
 /// A distinct head of the conditions of a sweep.
 class Head {
  public:
-  /// Head `head` of `plan`, with the keys of `subspace`.
-  Head(std::size_t subspace, const Plan& plan, int head)
+  /// Head `head` of `plan`, with the keys of `subspace` and plain_reach() of its kernel.
+  Head(std::size_t subspace, const Plan& plan, int head, double reach)
       : subspace_(subspace),
         seen_(plan.mechanism.seen_by(head, plan.n)),
         sees_all_(plan.mechanism.seen.empty()),
@@ -84,7 +104,8 @@ class Head {
         has_key_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, kernel_)),
         unit_(1 / (length_scale(kernel_) * length_scale(kernel_))),
         k_(static_cast<std::size_t>(plan.k)),
-        products_(has_key_prior_) {
+        products_(has_key_prior_),
+        reach_(reach) {
     const double* w = plan.query_projection(head);
     const auto d = static_cast<std::size_t>(plan.d);
     const auto count = static_cast<std::size_t>(plan.queries);
@@ -107,7 +128,6 @@ class Head {
       products_ = has_key_prior_ || far * far <= max_product_norm;
       factor_ = static_cast<float>(-0.5 * unit_ * log2_e);
     }
-    if (!has_key_prior_) reach_ = plain_reach();
     packed_.resize(queries_.size());
   }
   virtual ~Head() = default;
@@ -255,21 +275,6 @@ class Head {
     hide(seen_.sinks, seen_.begin);
     hide(seen_.end, std::numeric_limits<std::uint64_t>::max());
   }
-  /// The longest distance at which an exponent needs no clamp.
-  double plain_reach() const {
-    double reach = 0;
-    double beyond = 1e9 * length_scale(kernel_);
-    for (int step = 0; step < 100; ++step) {
-      const double middle = (reach + beyond) / 2;
-      const double exponent =
-          std::visit([&](const auto& law) { return law.log_weight(middle * middle * unit_); },
-                     kernel_) *
-          log2_e;
-      (exponent >= min_plain_exponent ? reach : beyond) = middle;
-    }
-    return reach;
-  }
-
   std::size_t subspace_;
   SeenTokens seen_;
   bool sees_all_;
@@ -280,15 +285,15 @@ class Head {
   double unit_;  ///< 1 / length scale^2
   std::size_t k_;
   bool products_;               ///< exponents come from inner products rather than from distances
-  double reach_ = 0;            ///< see plain_reach()
+  double reach_;                ///< see plain_reach()
   float factor_ = 0;            ///< of r^2 in the exponent, where that is linear in it
   std::vector<float> queries_;  ///< [Q][k], projected
   std::vector<float> scaled_;   ///< [Q][k], for inner products
   std::vector<float> packed_;   ///< [Q][k], of these or those by groups
 };
 
-/// Head `head` of a plan, with the keys of `subspace` (heads.cpp).
-std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head);
+/// Head `head` of a plan, with the keys of `subspace` and plain_reach() of its kernel (heads.cpp).
+std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head, double reach);
 
 }  // namespace headlab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
