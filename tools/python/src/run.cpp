@@ -16,6 +16,7 @@
 #include "engine/results/differences.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/control_check.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
@@ -108,6 +109,7 @@ Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
   outcome->result = run(shared, session, options);
   for (const std::string& note : outcome->result.notes) notes.push_back(note);
   outcome->report = report_of(outcome->result, theories);
+  outcome->problem = refused_controls(outcome->result);
   if (folder && !outcome->result.conditions.empty()) {
     try {
       write(outcome->result, outcome->report);
