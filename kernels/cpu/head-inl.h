@@ -182,8 +182,8 @@ class Head {
     } else {
       const double left = reach_ - norm;
       window.reach2 = left > 0 ? static_cast<float>(left * left) : -1.0f;
-      window.set_exponent_offset(
-          products_ ? static_cast<float>(-std::round(0.5 * norm2 * unit_ * log2_e)) : 0);
+      window.query_exponent = products_ ? -0.5 * norm2 * unit_ * log2_e : 0;
+      window.set_exponent_offset(static_cast<float>(std::round(window.query_exponent)));
     }
   }
 

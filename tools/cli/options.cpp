@@ -12,6 +12,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/stop_signal.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::tools {
 namespace {
@@ -164,7 +165,7 @@ Session session_of(const RunArguments& arguments) {
     throw InvalidInput("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
                        suggestion(meant, known));
   }
-  Session session{.backend = arguments.backend};
+  Session session{.backend = arguments.backend, .control_means = control_means};
   make_backend_of(session, arguments);
   session.threads = parse_threads(arguments.threads, arguments.quiet);
   limit(session, arguments);

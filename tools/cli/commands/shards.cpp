@@ -33,6 +33,7 @@
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::tools {
 namespace {
@@ -72,10 +73,12 @@ std::string directory_of(const Scenario& scenario) {
 }
 
 bool needs_preparation(const Condition& condition) {
-  return learns_heads_once(condition) || std::holds_alternative<OptimalWeights>(condition.weights);
+  return learns_heads_once(condition) ||
+         std::holds_alternative<OptimalWeights>(condition.weights) ||
+         std::holds_alternative<ExactControls>(condition.controls);
 }
 
-/// Where heads and weights are found again for the results of other machines.
+/// Where heads, weights and controls are found again for the results of other machines.
 void choose_preparing_backend(Session& session, const Machine& machine) {
   session.backend = machine.backend;
   if (machine.backend != "cpu") return;
@@ -205,7 +208,8 @@ ExitCode command_merge(const MergeArguments& arguments) {
     throw InvalidInput("merge: no folder given - write headlab merge DIR --out DIR2");
   }
   if (!arguments.run.out) throw InvalidInput("merge: needs --out DIR, the folder of the results");
-  Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet)};
+  Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet),
+                  .control_means = control_means};
   limit(session, arguments.run);
   MergedShards merged = merge_shards(arguments.folders, provenance(), arguments.allow_missing,
                                      {.stop = session.stop_hook()});

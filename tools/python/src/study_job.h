@@ -11,6 +11,7 @@
 #include "engine/scenario/scenario.h"
 #include "tools/cli/options.h"
 #include "tools/python/src/job.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::python {
 
@@ -18,7 +19,7 @@ using OptionalText = std::optional<std::string>;
 
 inline Session session_of(const std::string& backend, const OptionalText& threads,
                           const OptionalText& max_time) {
-  Session session{.backend = backend};
+  Session session{.backend = backend, .control_means = control_means};
   *session.backend;  // made here, or refused
   session.threads = tools::parse_threads(threads, true);
   if (max_time) session.deadline = deadline_in(tools::parse_duration("--max-time", *max_time));

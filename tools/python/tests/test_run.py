@@ -141,6 +141,14 @@ def interrupt_soon(seconds: float = 0.3) -> None:
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
+def test_exact_controls_lower_the_errors() -> None:
+    plain = hl.run(QUICKSTART, replicates=500)
+    controlled = hl.run(QUICKSTART, {"run.controls": "exact"}, replicates=500)
+    assert (controlled["mse_mcse"] < plain["mse_mcse"] / 10).all()
+    assert (controlled["gain_mse"] > 100).all()
+    assert (abs(controlled["mse"] - plain["mse"]) < 5 * plain["mse_mcse"]).all()
+
+
 def test_ctrl_c_returns_what_is_done(tmp_path: Path) -> None:
     interrupt_soon()
     with pytest.warns(hl.HeadlabWarning, match="interrupted: kept .* of .*; resume=True continues"):
