@@ -41,6 +41,7 @@ validation/allocation
 tools/cli
 tools/report
 tools/cli/commands
+tools/mpi
 tools/bench
 tools/example
 tools/fuzz

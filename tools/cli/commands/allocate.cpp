@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <sstream>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "tools/cli/commands/allocate_map.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
+#include "tools/cli/kept_units.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/standard_streams.h"
@@ -117,14 +119,34 @@ struct Allocations {
   }
 };
 
+/// Simulates what a shard has of the growth under one budget.
+void simulate_growth_shard(Allocations& all, const Condition& base, int budget,
+                           const std::vector<std::uint64_t>& sizes, const Session& session,
+                           const AllocateOptions& options, const std::function<bool()>& is_here) {
+  require_growth(sizes, options);
+  const Stopwatch watch;
+  bool complete = true;
+  try {
+    for (const std::uint64_t n : sizes) {
+      if (is_here()) simulate_growth_point(base, budget, n, session, options);
+    }
+  } catch (const TimeIsUp&) {
+    complete = false;
+  }
+  all.add(session.outcome(complete, watch));
+}
+
 void simulate_all(Allocations& all, const AllocateArguments& arguments, Condition base,
                   const std::vector<std::uint64_t>& budgets,
                   const std::vector<std::uint64_t>& sizes, const Session& session,
                   const AllocateOptions& options) {
+  std::uint64_t part = 0;
+  const auto is_here = [&] { return !session.units || session.units->has_part(part++); };
   for (const std::uint64_t budget : budgets) {
     const std::string setting = "D " + std::to_string(budget);
     for (const std::uint64_t n : sizes) {
       base.n = n;
+      if (!is_here()) continue;
       AllocationStudy one = allocate(base, static_cast<int>(budget),
                                      session.part(setting + ", n " + std::to_string(n)), options);
       all.add(one.outcome);
@@ -132,6 +154,11 @@ void simulate_all(Allocations& all, const AllocateArguments& arguments, Conditio
       all.studies.push_back({std::move(one), again});
     }
     if (!arguments.growth) continue;
+    if (session.units && session.units->is_shard()) {
+      simulate_growth_shard(all, base, static_cast<int>(budget), sizes, session.part(setting),
+                            options, is_here);
+      continue;
+    }
     all.growths.push_back(
         study_growth(base, static_cast<int>(budget), sizes, session.part(setting), options));
     all.add(all.growths.back().outcome);
@@ -269,7 +296,11 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     throw InvalidInput("--bandwidth-rule " + arguments.rule +
                        ": names several rules, which --map compares - name one");
   }
-  if (arguments.run.out) throw InvalidInput("--out: is for --map - write --json FILE");
+  const bool keeps = arguments.run.shard || arguments.run.resume;
+  if (arguments.run.out && !keeps) {
+    throw InvalidInput(
+        "--out: is for --map, and for what --shard and --resume keep - write --json FILE");
+  }
   require_any_size(scenario.conditions.front());
   require_one_setting(scenario, options.rule);
   Condition base = scenario.conditions.front();
@@ -293,9 +324,21 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   const std::optional<std::string>& report = arguments.run.report;
   if (theory) {
+    if (keeps) {
+      throw InvalidInput(std::string(arguments.run.shard ? "--shard" : "--resume") +
+                         ": is about simulations - leave out --source " + arguments.source);
+    }
     return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
                               session.threads);
   }
+
+  std::optional<OutputFolder> folder;
+  if (arguments.run.out) folder.emplace(*arguments.run.out);
+  std::vector<std::string> parts = fingerprints_of(scenario);
+  parts.insert(parts.end(), {arguments.rule, *arguments.budget, arguments.n.value_or(""),
+                             arguments.dims.value_or(""), std::to_string(options.replicates),
+                             arguments.growth ? "growth" : ""});
+  KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "allocate", parts, session);
 
   const Allocations all = supervise(session, arguments.run, show_stage, [&](auto& display) {
     Allocations so_far;
@@ -313,6 +356,8 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     return so_far;
   });
 
+  if (kept.is_shard()) return kept.end_shard(all.outcome);
+
   const std::vector<HeadGrowthAt> heads = head_growths(all.growths, sizes, base.seed);
   const bool reached = is_reached(all);
   const std::string again = replay(arguments, all.studies[0].study, options.replicates, true);
@@ -326,6 +371,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json && *json != "-") files.emplace_back(*json, text);
   if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
   if (reached) write_files(files, arguments.run.quiet);
+  kept.end(all.outcome);
   if (json == "-") {
     std::cout << text;
   } else if (reached) {
