@@ -44,7 +44,7 @@ enum class Tag : char {
   ended     ///< the last message of a rank
 };
 
-constexpr std::chrono::microseconds shortest_wait{100}, longest_wait{2000};
+constexpr std::chrono::microseconds shortest_wait{100}, longest_wait{4000};
 /// A block that takes longer is dealt when the one before it has returned: waiting costs little.
 constexpr double long_block = 0.1;  // seconds
 

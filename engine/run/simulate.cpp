@@ -31,9 +31,9 @@ class BlockScheduler : public BlockQueue {
  public:
   /// `begun` has a tree for each plan, all of one count.
   BlockScheduler(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
-                 std::uint64_t replicates, int workers)
+                 std::uint64_t replicates, int workers, int helpers)
       : replicates_(replicates),
-        ahead_(4 * static_cast<std::uint64_t>(workers)),
+        ahead_(4 * static_cast<std::uint64_t>(workers + helpers)),
         next_first_(begun.front().end()),
         trees_(std::move(begun)) {
     double work = 0;
@@ -45,6 +45,7 @@ class BlockScheduler : public BlockQueue {
            block_ < max_block_replicates) {
       block_ *= 2;
     }
+    if (helpers > 0) enlarge_blocks(static_cast<std::uint64_t>(workers + helpers));
   }
 
   /// The next block, or count 0 when there is none or the run is to stop. Waits while the thread
@@ -116,6 +117,17 @@ class BlockScheduler : public BlockQueue {
 
  private:
   static constexpr std::uint64_t max_nodes = 32;  ///< of a block
+
+  /// Moments travel to this process: up to eight times as many replicates in a block, as long as
+  /// each worker still has many blocks.
+  void enlarge_blocks(std::uint64_t workers) {
+    constexpr std::uint64_t blocks_each = 32;
+    const std::uint64_t left = replicates_ - next_first_;
+    for (int doubled = 0; doubled < 3 && block_ < max_block_replicates; ++doubled) {
+      if (2 * block_ * blocks_each * workers > left) return;
+      block_ *= 2;
+    }
+  }
 
   /// True where take_next() knows what comes next, a block or the end.
   bool has_next() const {
@@ -239,7 +251,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
       static_cast<int>(std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))),
                                 replicates - begun.front().end()));
   const int helpers = hooks.helpers ? hooks.helpers->capacity() : 0;
-  BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers + helpers);
+  BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers, helpers);
   {
     std::jthread pool;
     try {

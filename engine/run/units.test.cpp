@@ -33,7 +33,7 @@ class UnitsTest : public FolderTest {
   }
 };
 
-std::string message_of(const std::function<void()>& act) {
+std::string rejection_of(const std::function<void()>& act) {
   try {
     act();
   } catch (const InvalidInput& error) {
@@ -74,20 +74,22 @@ TEST_F(UnitsTest, OfOtherStudiesAreRejected) {
   const std::string advice = " - remove it, or choose another folder";
   UnitsPlan other = plan();
   other.study = "two";
-  EXPECT_EQ(message_of([&] { Units units(other); }),
+  EXPECT_EQ(rejection_of([&] { Units units(other); }),
             "--resume: " + path + ": is of other settings, other data or another backend" + advice);
   other = plan();
   other.command = "headlab other";
-  EXPECT_EQ(message_of([&] { Units units(other); }),
+  EXPECT_EQ(rejection_of([&] { Units units(other); }),
             "--resume: " + path + ": is of headlab test, not of headlab other" + advice);
-  // Every byte counts.
   std::string bytes;
   {
     std::ifstream file(path, std::ios::binary);
     bytes.assign(std::istreambuf_iterator<char>(file), {});
   }
-  std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
-  EXPECT_TRUE(message_of([&] { Units units(plan()); }).starts_with("--resume: " + path + ": "));
+  for (const std::size_t size : {bytes.size() / 20, std::size_t{0}}) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+    const std::string rejection = rejection_of([&] { Units units(plan()); });
+    EXPECT_EQ(rejection.substr(0, path.size() + 28), "--resume: " + path + ": cannot be read (");
+  }
 }
 
 TEST_F(UnitsTest, HoldTreesToTheBit) {
@@ -136,8 +138,9 @@ std::shared_ptr<const Scenario> learned_study(const std::string& more = "") {
     [heads]
     count = 2
     dim = 1
-    subspaces = { law = "learned", steps = 20, batch = 8, matrices = "query_key", start = "haar", weights = true }
+    subspaces = { law = "learned", steps = 20, batch = 8, matrices = "query_key", start = "haar" }
     kernel = { law = "softmax", temperature = 0.7 }
+    weights = { law = "learned" }
     [queries]
     law = "points"
     points = [[0.5, 0, 0]]
@@ -159,11 +162,11 @@ TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
   const std::string bits = all_bytes(run(study, {.threads = 1}));
   const std::string path = at(setup_file_name);
   {
-    Setup setup(path, "study", "cpu");
+    headlab::Setup setup(path, "study", "cpu");
     EXPECT_FALSE(setup.find(study->conditions[0]));
     EXPECT_EQ(all_bytes(run(study, {.threads = 1}, {.setup = &setup})), bits);
   }
-  Setup setup(path, "study", "cpu");
+  headlab::Setup setup(path, "study", "cpu");
   const auto found = setup.find(study->conditions[0]);
   ASSERT_TRUE(found && found->heads);
   EXPECT_EQ(found->heads->fit.history.size(),
@@ -173,13 +176,13 @@ TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
   const auto other = learned_study("\n[sweep]\n\"data.n\" = [30]\n");
   Preparation wrong = *learn_heads(other->conditions[0], {.threads = 1});
   std::filesystem::remove(path);
-  Setup of_others(path, "study", "cpu");
+  headlab::Setup of_others(path, "study", "cpu");
   of_others.keep(study->conditions[0], wrong);
   // What came first stays.
   of_others.keep(study->conditions[0], *found);
-  Setup read(path, "study", "cpu");
+  headlab::Setup read(path, "study", "cpu");
   EXPECT_NE(all_bytes(run(study, {.threads = 1}, {.setup = &read})), bits);
-  EXPECT_EQ(message_of([&] { Setup(path, "another", "cpu"); }),
+  EXPECT_EQ(rejection_of([&] { headlab::Setup(path, "another", "cpu"); }),
             "--shard: " + path +
                 ": is of other settings, other data or another backend - remove it, or choose "
                 "another folder");

@@ -14,7 +14,7 @@ struct MpiChannel::Sent {
 };
 
 MpiChannel::MpiChannel() {
-  // Several threads call MPI in the course of a run, one at a time.
+  // Several threads of a run call MPI, one at a time.
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

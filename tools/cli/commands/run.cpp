@@ -183,8 +183,9 @@ ExitCode command_run(const RunArguments& arguments) {
       };
     }
     if (ranks && !arguments.quiet) {
-      std::cerr << "headlab: " << ranks->size() << " ranks, " << thread_count(session.threads)
-                << " threads on this one\n";
+      const int threads = thread_count(session.threads);
+      std::cerr << "headlab: " << ranks->size() << " ranks, " << threads
+                << (threads == 1 ? " thread" : " threads") << " on this one\n";
     }
     RunResult found = run(shared, session, options);
     double seconds = -seconds_before;
