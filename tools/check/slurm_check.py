@@ -137,10 +137,10 @@ def states(job, folder, environment):
 def requeue(headlab, script, folder, environment):
     """A task that is put back into the queue while it runs continues its shard."""
     folder.mkdir()
-    (folder / "my.toml").write_text(SCENARIO.replace("replicates = 20001", "replicates = 6000001"))
+    (folder / "my.toml").write_text(SCENARIO.replace("replicates = 20001", "replicates = 3000001"))
     (folder / "shards.sbatch").write_text(script)
     job = run(["sbatch", "--parsable", "--requeue", "--array=1-4", "shards.sbatch"], folder, environment).strip()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while "1 RUNNING" not in states(job, folder, environment):
         if time.monotonic() > deadline:
             raise RuntimeError("no task begins")
@@ -149,7 +149,7 @@ def requeue(headlab, script, folder, environment):
     run(["scontrol", "requeue", f"{job}_1"], folder, environment)
     restarts = ""
     while left := states(job, folder, environment):
-        if time.monotonic() > deadline + 60:
+        if time.monotonic() > deadline + 120:
             raise RuntimeError(f"tasks do not end: {left}")
         if "1 PENDING" in left:
             # Slurm waits two minutes before it begins a task again.
