@@ -31,7 +31,7 @@ class UnitStudies : public FolderTest {
       bool done = false;
       for (int tries = 0; !done && tries < 200; ++tries) {
         Units units(plan(shard, shards));
-        done = study(stopped_after(units, 2 + tries));
+        done = study(stopped_after(units, 2 + 10 * tries));
         units.save(done);
       }
       EXPECT_TRUE(done);
