@@ -23,6 +23,11 @@ void add_outer(const MomentLayout& layout, const double* x, const double* centre
     const double factor = scale * (x[g] - centre[g]);
     for (std::size_t l = g; l < components; ++l) *comoment++ += factor * (x[l] - centre[l]);
   }
+  if (layout.controlled()) {
+    const std::size_t ensemble = layout.controlled_ensemble();
+    const double delta = x[ensemble] - centre[ensemble];
+    *comoment += scale * delta * delta;
+  }
 }
 
 /// Gives undefined statistics one NaN, whatever NaN they were made of; those beyond float64 too.
@@ -58,7 +63,7 @@ void leaf_moments(const MomentLayout& layout, std::span<const double> statistics
     const std::size_t at = q * layout.per_query();
     for (int r = 0; r < count; ++r) {
       add_outer(layout, first + static_cast<std::size_t>(r) * size + at, &out.mean[at], 1.0,
-                &out.comoment[q * layout.pairs()]);
+                &out.comoment[q * layout.comoments_per_query()]);
     }
   }
   unite_nans(layout, out);
@@ -85,7 +90,7 @@ void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b) {
   for (std::size_t q = 0; q < queries; ++q) {
     const std::size_t at = q * layout.per_query();
     add_outer(layout, &b.mean[at], &a.mean[at], na * nb / (na + nb),
-              &a.comoment[q * layout.pairs()]);
+              &a.comoment[q * layout.comoments_per_query()]);
   }
   for (std::size_t i = 0; i < a.mean.size(); ++i) {
     a.mean[i] += (b.mean[i] - a.mean[i]) * (nb / (na + nb));

@@ -10,6 +10,10 @@
 /// G). A node holds the mean of that vector over its replicates and the centred comoments sum_r
 /// (f_g - mean_g)(f_l - mean_l) of the estimates for the same pairs.
 ///
+/// With exact controls (kernels/controls.h) these follow:
+///   controlled estimates [H], noise [P] and ensemble sum_h a_h mu'_h [1]
+/// and the comoments end with that of the controlled ensemble with itself.
+///
 /// In mode `separate` queries are groups and heads are statistics of a group: a stack's layers and
 /// their metrics. A statistic that is undefined, NaN or beyond float64, in any replicate has the
 /// NaN of std::numeric_limits for its mean and comoment.
@@ -35,6 +39,13 @@ enum class MomentMode {
   separate    ///< statistics that are not heads: the variance of each, with no other
 };
 
+/// What follows the statistics that need no controls.
+enum class ControlStatistics {
+  none,
+  sums,       ///< of a pilot: d_h [H]
+  controlled  ///< estimates [H], noise [P] and ensemble
+};
+
 /// Statistics of a leaf whose moments are per draw.
 inline constexpr std::size_t draw_statistics = 8;
 
@@ -45,6 +56,7 @@ struct MomentLayout {
   MomentMode mode = MomentMode::pairwise;
   bool conditional = true;
   bool per_draw = false;  ///< figures of draws of heads or queries, a leaf each
+  ControlStatistics controls = ControlStatistics::none;  ///< else conditional and pairwise
 
   HEADLAB_HD bool pairwise() const { return mode == MomentMode::pairwise; }
   /// G: components whose moments are kept.
@@ -65,17 +77,29 @@ struct MomentLayout {
   HEADLAB_HD std::size_t alignment_offset() const {
     return components() + (conditional ? pairs() : 0);
   }
-  /// Statistics of one query.
-  HEADLAB_HD std::size_t per_query() const {
+  HEADLAB_HD std::size_t control_offset() const {
     return alignment_offset() + (has_alignment() ? 1u : 0u);
   }
+  HEADLAB_HD bool controlled() const { return controls == ControlStatistics::controlled; }
+  HEADLAB_HD std::size_t controlled_noise_offset() const { return control_offset() + components(); }
+  HEADLAB_HD std::size_t controlled_ensemble() const {
+    return controlled_noise_offset() + pairs();
+  }
+  /// Statistics of one query.
+  HEADLAB_HD std::size_t per_query() const {
+    return controlled()                              ? controlled_ensemble() + 1
+           : controls == ControlStatistics::sums ? control_offset() + components()
+                                                     : control_offset();
+  }
+  /// Comoments of one query.
+  HEADLAB_HD std::size_t comoments_per_query() const { return pairs() + (controlled() ? 1u : 0u); }
   /// Statistics of one replicate, [queries][per_query], or of one draw.
   HEADLAB_HD std::size_t statistics() const {
     return per_draw ? draw_statistics : static_cast<std::size_t>(queries) * per_query();
   }
-  /// Comoments of one node, [queries][pairs]; none per draw.
+  /// Comoments of one node, [queries][comoments_per_query()]; none per draw.
   HEADLAB_HD std::size_t comoments() const {
-    return per_draw ? 0 : static_cast<std::size_t>(queries) * pairs();
+    return per_draw ? 0 : static_cast<std::size_t>(queries) * comoments_per_query();
   }
 
   bool operator==(const MomentLayout&) const = default;

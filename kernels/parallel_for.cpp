@@ -46,7 +46,9 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
 
 int thread_count(int asked) {
   if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // Asked once, because the system opens a file for the answer.
+  static const int here = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return here;
 }
 
 }  // namespace headlab

@@ -50,7 +50,10 @@ enum class Purpose : std::uint64_t {
   mlp_input = 22,
   mlp_bias = 23,
   mlp_output = 24,
-  pruning_samples = 25
+  pruning_samples = 25,
+  control_design = 26,  // of the pilot that fits controls
+  control_design_choice = 27,
+  control_noise = 28
 };
 
 /// The four integers of one counter: four consecutive draws of a stream.

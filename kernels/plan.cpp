@@ -13,7 +13,10 @@ MomentLayout Plan::layout() const {
   return {.queries = queries,
           .heads = heads,
           .mode = moments,
-          .conditional = estimator == Estimator::conditional};
+          .conditional = estimator == Estimator::conditional,
+          .controls = controls == nullptr             ? ControlStatistics::none
+                      : controls->has_coefficients() ? ControlStatistics::controlled
+                                                     : ControlStatistics::sums};
 }
 
 bool has_constant_noise(const Plan& plan) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/controls.h"
 #include "kernels/laws.h"
 #include "kernels/learning/learning.h"
 #include "kernels/mechanism.h"
@@ -36,6 +37,10 @@ struct Streams {
 };
 inline constexpr Streams pilot_streams = {Purpose::pilot_design, Purpose::pilot_design_choice,
                                           Purpose::pilot_noise};
+
+/// Those of the pilot that fits controls.
+inline constexpr Streams control_streams = {
+    Purpose::control_design, Purpose::control_design_choice, Purpose::control_noise};
 
 /// Those of the one sample on which heads are learned once for a whole run.
 inline constexpr Streams learning_streams = {
@@ -80,6 +85,10 @@ struct Plan {
   /// Not null: the design points are the tokens of a stack of layers, which has heads of its own
   /// (kernels/stack/worker.h). Of the rest of the plan it has n, d, seed, design and table alone.
   std::shared_ptr<const Stack> stack;
+
+  /// Not null: exact controls, of a plan that is conditional and pairwise. Without coefficients it
+  /// is the plan of the pilot that finds them.
+  std::shared_ptr<const Controls> controls;
 
   /// Heads or queries are drawn again for every leaf; those above are of draw 0. A backend computes
   /// the leaves of one draw.

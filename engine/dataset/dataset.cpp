@@ -177,7 +177,8 @@ Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Se
                   .sets = scenario.sets,
                   .request = request,
                   .conditions = {}};
-  const std::uint64_t most = std::max<std::uint64_t>(max_shards / scenario.conditions.size(), 1);
+  const std::uint64_t most =
+      std::max<std::uint64_t>(max_shards_of_dataset / scenario.conditions.size(), 1);
   for (const Condition& condition : scenario.conditions) {
     DatasetCondition one{.condition = condition, .shards = shards_of(condition, request, most)};
     if (const auto* law = std::get_if<LearnedSubspaces>(&condition.subspaces);

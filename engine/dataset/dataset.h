@@ -29,7 +29,7 @@ struct DatasetRequest {
 
 inline constexpr std::uint64_t max_shard_bytes = std::uint64_t{256} << 20;
 /// Shards of all conditions together, which are listed in memory and in the manifest.
-inline constexpr std::uint64_t max_shards = 1'000'000;
+inline constexpr std::uint64_t max_shards_of_dataset = 1'000'000;
 
 enum class NumberType { float32, float64, int64 };
 

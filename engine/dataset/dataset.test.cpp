@@ -118,7 +118,7 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
                 parse_scenario(plain_scenario, "test", {"run.replicates=1e12", "data.n=1e4"}), {})
                 .conditions[0]
                 .shards,
-            max_shards);
+            max_shards_of_dataset);
   EXPECT_EQ(refusal({}, {"run.replicates=1e12", "data.n=1e11"}),
             "--replicates: 1000000000000 replicates take more than 2^60 bytes - lower "
             "--replicates");

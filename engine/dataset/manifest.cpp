@@ -6,23 +6,24 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sys/file.h>
 #include <unistd.h>
 #include <variant>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
+#include "engine/files/table_file.h"
 
 namespace headlab {
 namespace {
 
 using Json = nlohmann::ordered_json;  // as written
 using Tree = nlohmann::json;          // as read: the order of keys has no meaning
+
+/// Room for max_shards_of_dataset shards.
+constexpr std::size_t max_manifest_bytes = std::size_t{1} << 33;
 
 const char* dtype_of(NumberType type) {
   switch (type) {
@@ -176,11 +177,10 @@ ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
                            const Provenance& program, bool overwrite) {
   std::error_code none;
   if (!std::filesystem::exists(path, none)) return {};
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string text = read_file(path, max_manifest_bytes);
   std::string difference;
   try {
-    const Tree manifest = Tree::parse(text);
+    const Tree manifest = parse_json<Tree>(text);
     // Both as read from a text, so that a number has one form.
     const Tree expected = Tree::parse(manifest_json(dataset, {}, program));
     const Tree here = identity_of(manifest);

@@ -243,7 +243,10 @@ HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspa
       if (std::filesystem::is_directory(path, error)) {
         reject({path}, "", "is a directory, needs a file of heads" + advice);
       }
-      read_file(path, max_npy_bytes);
+      if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+        reject({path}, "", "is not a regular file" + advice);
+      }
+      if (!std::ifstream(path)) read_file(path, max_npy_bytes);  // says why not
       reject({path}, "", "is neither NPY nor NetCDF: it begins with other bytes" + advice);
     }
     return read_npy(path, layer);

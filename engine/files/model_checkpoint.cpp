@@ -5,10 +5,9 @@
 #include <filesystem>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
 
@@ -86,7 +85,7 @@ bool is_plain_name(const std::string& name) {
 }  // namespace
 
 ShardIndex parse_shard_index(std::string_view text, const std::string& source) {
-  const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  const nlohmann::json json = parse_json(text);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || map == json.end() || !map->is_object() || map->empty()) {
     reject({source}, "",

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
 
@@ -76,7 +75,7 @@ class ConfigReader {
 }  // namespace
 
 ModelConfig read_model_config(const std::string& path, const Architecture* architecture) {
-  const Json json = Json::parse(read_file(path, max_config_bytes), nullptr, false);
+  const Json json = parse_json(read_file(path, max_config_bytes));
   if (!json.is_object()) reject({path}, "", "is no JSON object");
   const ConfigReader config(json, path);
   if (architecture == nullptr) {

@@ -12,6 +12,7 @@
 #include <netcdf_mem.h>
 
 #include "engine/files/atomic_file.h"
+#include "engine/files/available_memory.h"
 
 namespace headlab {
 namespace {
@@ -25,18 +26,54 @@ void check(int status, const std::string& about) {
   if (status != NC_NOERR) throw NetcdfError(about + ": " + nc_strerror(status));
 }
 
+/// Number of elements of an array that memory has room for: a file may state any lengths.
+std::size_t checked_size(const std::vector<std::size_t>& lengths, const std::string& name) {
+  constexpr std::size_t item = 8, small = std::size_t{1} << 20;
+  std::size_t size = 1;
+  bool overflow = false;
+  for (const std::size_t length : lengths) {
+    overflow = __builtin_mul_overflow(size, length, &size) || overflow;
+  }
+  if (std::ranges::find(lengths, std::size_t{0}) != lengths.end()) return 0;
+  if (overflow || size > std::numeric_limits<std::size_t>::max() / item) {
+    throw NetcdfError(name + ": is too large");
+  }
+  if (size * item > small && size * item > available_bytes()) {
+    throw NetcdfError(name + ": needs " + format_bytes(size * item) + " of memory, " +
+                      format_bytes(available_bytes()) + " available");
+  }
+  return size;
+}
+
+std::vector<std::size_t> lengths_of(int group, int variable, const std::string& name) {
+  int rank = 0;
+  check(nc_inq_varndims(group, variable, &rank), name);
+  std::vector<int> ids(static_cast<std::size_t>(rank));
+  check(nc_inq_vardimid(group, variable, ids.data()), name);
+  std::vector<std::size_t> lengths;
+  for (const int id : ids) check(nc_inq_dimlen(group, id, &lengths.emplace_back()), name);
+  return lengths;
+}
+
 /// Elements of a part of a variable, which must have as many dimensions: the library trusts us.
 std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
                       const std::string& name) {
-  int rank = 0;
-  check(nc_inq_varndims(group, variable, &rank), name);
-  if (where.start.size() != where.count.size() ||
-      where.count.size() != static_cast<std::size_t>(rank)) {
-    throw NetcdfError(name + ": has " + std::to_string(rank) + " dimensions");
+  const std::vector<std::size_t> lengths = lengths_of(group, variable, name);
+  if (where.start.size() != where.count.size() || where.count.size() != lengths.size()) {
+    throw NetcdfError(name + ": has " + std::to_string(lengths.size()) + " dimensions");
   }
-  std::size_t size = 1;
-  for (const std::size_t count : where.count) size *= count;
-  return size;
+  for (std::size_t axis = 0; axis < lengths.size(); ++axis) {
+    if (where.start[axis] > lengths[axis] ||
+        where.count[axis] > lengths[axis] - where.start[axis]) {
+      throw NetcdfError(name + ": is shorter than it should be");
+    }
+  }
+  return checked_size(where.count, name);
+}
+
+/// A text of the library, which is nullptr where a file has none.
+std::string text_of(const char* text) {
+  return text == nullptr ? "" : text;
 }
 
 }  // namespace
@@ -279,7 +316,7 @@ std::vector<std::pair<std::string, NetcdfGroup::Attribute>> NetcdfGroup::attribu
     } else if (type == NC_STRING) {
       char* pointer = nullptr;
       check(nc_get_att_string(id_, of, key, &pointer), key);
-      all.emplace_back(key, std::string(pointer));
+      all.emplace_back(key, text_of(pointer));
       nc_free_string(1, &pointer);
     } else if (type == NC_FLOAT || type == NC_DOUBLE) {
       double number = 0;
@@ -308,7 +345,7 @@ std::string NetcdfGroup::text_attribute(const std::string& name) const {
   if (type == NC_STRING && length == 1) {
     char* pointer = nullptr;
     check(nc_get_att_string(id_, NC_GLOBAL, name.c_str(), &pointer), name);
-    const std::string text = pointer;
+    const std::string text = text_of(pointer);
     nc_free_string(1, &pointer);
     return text;
   }
@@ -359,7 +396,7 @@ std::vector<std::string> NetcdfGroup::texts(const std::string& name) const {
   if (pointers.empty()) return {};
   check(nc_get_var_string(id_, id, pointers.data()), name);
   std::vector<std::string> values;
-  for (const char* pointer : pointers) values.emplace_back(pointer ? pointer : "");
+  for (const char* pointer : pointers) values.push_back(text_of(pointer));
   nc_free_string(pointers.size(), pointers.data());
   return values;
 }
@@ -380,19 +417,13 @@ int NetcdfGroup::number_variable(const std::string& name) const {
 }
 
 std::vector<std::size_t> NetcdfGroup::shape(int variable) const {
-  int rank = 0;
-  check(nc_inq_varndims(id_, variable, &rank), "variable");
-  std::vector<int> ids(static_cast<std::size_t>(rank));
-  check(nc_inq_vardimid(id_, variable, ids.data()), "variable");
-  std::vector<std::size_t> lengths;
-  for (const int id : ids) check(nc_inq_dimlen(id_, id, &lengths.emplace_back()), "dimension");
-  return lengths;
+  return lengths_of(id_, variable, "variable");
 }
 
 std::size_t NetcdfGroup::size(int variable) const {
-  std::size_t product = 1;
-  for (const std::size_t length : shape(variable)) product *= length;
-  return product;
+  char name[NC_MAX_NAME + 1] = {};
+  check(nc_inq_varname(id_, variable, name), "variable");
+  return checked_size(shape(variable), name);
 }
 
 NetcdfImage::NetcdfImage() {

@@ -193,7 +193,13 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   std::vector<char> piece(1 << 20);
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    content.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+    const auto read = static_cast<std::size_t>(in.gcount());
+    // A string that is full takes twice its size anew.
+    const bool grows = content.size() + read > content.capacity();
+    if (grows && 2 * content.capacity() > available_bytes()) {
+      fail("is too long for the memory available, " + format_bytes(available_bytes()));
+    }
+    content.append(piece.data(), read);
     if (content.size() > max_bytes) {
       fail("is too long (allowed: at most " + std::to_string(max_bytes >> 20) + " MiB)");
     }
@@ -204,6 +210,10 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
 
 DataTable read_table(const std::string& path) {
   if (std::optional<DataTable> table = read_npy_file(path)) return std::move(*table);
+  std::error_code error;
+  // /dev/zero would be read up to the limit.
+  if (std::filesystem::is_character_file(path, error))
+    reject({path}, "", "is a device, needs a file");
   const std::string content = read_file(path, max_table_bytes);
   if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
   return parse_csv(content, path);

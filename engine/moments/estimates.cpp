@@ -36,12 +36,17 @@ class QueryTerms {
     const auto replicates = static_cast<double>(moments.count);
     double* bias = of_heads;
     double* covariance = bias + heads;
-    const double* noise = moments.mean.data() + layout_.noise_offset();
+    // With controls means of estimates and of noise come from the statistics that have them; the
+    // comoments are those of the estimates without, to which controlled noise belongs.
+    const bool controlled = layout_.controlled();
+    const double* means = moments.mean.data() + (controlled ? layout_.control_offset() : 0);
+    const double* noise = moments.mean.data() +
+                          (controlled ? layout_.controlled_noise_offset() : layout_.noise_offset());
 
     // between: the part that varies from replicate to replicate, which also makes the variance of
     // the mean; for the plain estimator it is all there is.
     const double per_pair = moments.count > 1 ? 1 / (replicates - 1) : undefined;
-    for (std::size_t h = 0; h < heads; ++h) bias[h] = moments.mean[h] - truth;
+    for (std::size_t h = 0; h < heads; ++h) bias[h] = means[h] - truth;
     for (std::size_t p = 0; p < layout_.pairs(); ++p) {
       covariance[p] = moments.comoment[p] * per_pair + (layout_.conditional ? noise[p] : 0.0);
     }
@@ -54,7 +59,7 @@ class QueryTerms {
     double covariances = 0;
     if (layout_.pairwise()) {
       for (std::size_t h = 0; h < heads; ++h) {
-        ensemble += a_[h] * moments.mean[h];
+        ensemble += a_[h] * means[h];
         const std::size_t diagonal = layout_.pair(h, h);
         own += a_[h] * a_[h] * covariance[diagonal];
         variances += covariance[diagonal];
@@ -66,8 +71,9 @@ class QueryTerms {
           between += 2 * a_[h] * a_[l] * moments.comoment[pair];
         }
       }
+      if (controlled) between = moments.comoment.back();
     } else {
-      ensemble = moments.mean[heads];
+      ensemble = means[heads];
       between = moments.comoment[heads];
       for (std::size_t h = 0; h < heads; ++h) {
         own += a_[h] * a_[h] * covariance[h];
@@ -100,11 +106,12 @@ class QueryTerms {
 Moments query_moments(const MomentLayout& layout, const Moments& node, int query) {
   const auto q = static_cast<std::ptrdiff_t>(query);
   const auto statistics = static_cast<std::ptrdiff_t>(layout.per_query());
-  const auto pairs = static_cast<std::ptrdiff_t>(layout.pairs());
+  const auto comoments = static_cast<std::ptrdiff_t>(layout.comoments_per_query());
   Moments part;
   part.count = node.count;
   part.mean.assign(node.mean.begin() + q * statistics, node.mean.begin() + (q + 1) * statistics);
-  part.comoment.assign(node.comoment.begin() + q * pairs, node.comoment.begin() + (q + 1) * pairs);
+  part.comoment.assign(node.comoment.begin() + q * comoments,
+                       node.comoment.begin() + (q + 1) * comoments);
   return part;
 }
 

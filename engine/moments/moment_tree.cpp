@@ -234,4 +234,33 @@ std::vector<Node> MomentTree::jackknife_nodes() const {
   return nodes;
 }
 
+namespace {
+
+/// The first `kept` of every `size` numbers.
+std::vector<double> first_of_each(const std::vector<double>& numbers, std::size_t size,
+                                  std::size_t kept) {
+  std::vector<double> first;
+  first.reserve(numbers.size() / size * kept);
+  for (std::size_t at = 0; at < numbers.size(); at += size) {
+    const auto from = numbers.begin() + static_cast<std::ptrdiff_t>(at);
+    first.insert(first.end(), from, from + static_cast<std::ptrdiff_t>(kept));
+  }
+  return first;
+}
+
+}  // namespace
+
+MomentTree MomentTree::without_controls() const {
+  MomentTree plain = *this;
+  plain.layout_.controls = ControlStatistics::none;
+  if (plain.layout_ == layout_) return plain;
+  for (Node& node : plain.nodes_) {
+    node.moments.mean =
+        first_of_each(node.moments.mean, layout_.per_query(), plain.layout_.per_query());
+    node.moments.comoment = first_of_each(node.moments.comoment, layout_.comoments_per_query(),
+                                          plain.layout_.comoments_per_query());
+  }
+  return plain;
+}
+
 }  // namespace headlab

@@ -87,6 +87,9 @@ class MomentTree {
   /// The tree of those.
   MomentTree whole() const;
 
+  /// The tree without what exact controls add to its moments: that of a run without controls.
+  MomentTree without_controls() const;
+
   /// The nodes as kept: enough to resume with the same bits.
   const std::vector<Node>& nodes() const { return nodes_; }
 

@@ -30,6 +30,7 @@ Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
   ensemble.count = heads.count;
   for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
     const double* mean = heads.mean.data() + q * layout.per_query();
+    const double* comoment = heads.comoment.data() + q * layout.comoments_per_query();
     double value = 0;
     if (layout.pairwise()) {
       for (std::size_t h = 0; h < components; ++h) value += head_weights[h] * mean[h];
@@ -38,7 +39,12 @@ Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
     }
     ensemble.mean.push_back(value);
     if (layout.conditional) ensemble.mean.push_back(sum_pairs(mean + layout.noise_offset()));
-    ensemble.comoment.push_back(sum_pairs(heads.comoment.data() + q * layout.pairs()));
+    ensemble.comoment.push_back(sum_pairs(comoment));
+    if (!layout.controlled()) continue;
+    ensemble.mean.push_back(mean[layout.controlled_ensemble()]);
+    ensemble.mean.push_back(sum_pairs(mean + layout.controlled_noise_offset()));
+    ensemble.mean.push_back(mean[layout.controlled_ensemble()]);
+    ensemble.comoment.push_back(comoment[layout.pairs()]);
   }
   return ensemble;
 }

@@ -82,6 +82,7 @@ struct ConditionRecord {
   std::optional<std::uint64_t> replicates = {};
   std::optional<double> weights_per_second = {};
   const LearnedHeads* learned = nullptr;
+  const ControlReport* controls = nullptr;
 
   template <class Visitor>
   void fields(Visitor& visit) const {
@@ -96,6 +97,7 @@ struct ConditionRecord {
     if (plan.redraws) {
       visit("redraw", std::string(redrawn_text(condition)), "drawn again for every 8 replicates");
     }
+    if (controls) visit("controls", *controls, "exact controls");
     error_fields(visit);
     visit("weights_per_second", weights_per_second, "kernel weights evaluated in a second",
           {.unit = "s-1"});
@@ -181,7 +183,8 @@ inline ConditionRecord<Estimate> record_of(const ConditionResult& one,
           .seconds = one.seconds,
           .replicates = one.estimates.replicates,
           .weights_per_second = one.weights_per_second,
-          .learned = one.found.heads.get()};
+          .learned = one.found.heads.get(),
+          .controls = one.controls.get()};
 }
 
 /// Visits the fields of a condition that was simulated.

@@ -12,6 +12,7 @@
 #include "engine/moments/layer_estimates.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/moments/precision.h"
+#include "engine/results/control_report.h"
 #include "engine/results/difference.h"
 #include "engine/results/share.h"
 #include "engine/scenario/condition.h"
@@ -32,6 +33,7 @@ struct ConditionResult {
   double weights_per_second = 0;  ///< replicates x weights_of_replicate(plan) / seconds
   std::shared_ptr<const ConditionDifference> difference = {};  ///< where differences were asked for
   std::shared_ptr<const LayerEstimates> layers = {};           ///< of a study of depth, else null
+  std::shared_ptr<const ControlReport> controls = {};          ///< where there are exact controls
 };
 
 struct RunResult {

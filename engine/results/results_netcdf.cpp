@@ -61,6 +61,7 @@ struct FileRecord {
       visit("fresh_key_error", one.found.heads->fresh_key_error,
             "squared error over the points held out, with keys of another training set");
     }
+    if (one.found.controls) visit_controls(visit, one.found.controls->controls);
     // Heads that every replicate learns are not kept, nor those of a draw.
     if (plan.learning || redraws(one.condition->subspaces)) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
@@ -74,6 +75,54 @@ struct FileRecord {
   }
 
  private:
+  /// Means and coefficients of kernels/controls.h, those of pairs as matrices of heads.
+  template <class Visitor>
+  void visit_controls(Visitor& visit, const Controls& controls) const {
+    const auto queries = static_cast<std::size_t>(one.plan.queries);
+    const auto heads = static_cast<std::size_t>(one.plan.heads);
+    const auto of_heads = [&](const char* name, const std::vector<double>& numbers,
+                              const char* doc) {
+      visit(name, shaped(numbers, {queries, heads}), doc, {.axes = "query head"});
+    };
+    const auto of_estimates = [&](const char* name, const std::vector<double>& numbers,
+                                  const char* doc) {
+      visit(name, shaped(numbers, {queries, heads, estimate_controls}), doc,
+            {.axes = "query head estimate_control"});
+    };
+    const auto of_noise = [&](const char* name, const std::vector<double>& numbers,
+                              const char* doc) {
+      const std::vector<double> all = matrices(numbers, noise_controls);
+      visit(name, shaped(all, {queries, heads, heads, noise_controls}), doc,
+            {.axes = "query head head_2 noise_control"});
+    };
+    of_heads(control_scale_variable, controls.means.log_scale, "log of the scale of kernel sums");
+    of_heads("control_estimate", controls.means.estimate,
+             "r_h, mean of sum w m over that of sum w");
+    of_estimates("control_estimate_mean", controls.means.of_estimates,
+                 "mean of a control of an estimate");
+    of_estimates("control_estimate_coefficient", controls.of_estimates,
+                 "coefficient of a control of an estimate");
+    of_noise("control_noise_mean", controls.means.of_noise,
+             "mean of a control of the noise of two heads, for head <= head_2");
+    of_noise("control_noise_coefficient", controls.of_noise,
+             "coefficient of a control of the noise of two heads, for head <= head_2");
+  }
+  /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.
+  std::vector<double> matrices(const std::vector<double>& of_pairs, std::size_t size) const {
+    const auto heads = static_cast<std::size_t>(one.plan.heads);
+    const std::size_t pairs = heads * (heads + 1) / 2;
+    std::vector<double> all;
+    for (std::size_t first = 0; first < of_pairs.size(); first += pairs * size) {
+      for (std::size_t at = 0; at < heads * heads; ++at) {
+        const std::size_t h = std::min(at / heads, at % heads);
+        const std::size_t l = std::max(at / heads, at % heads);
+        const std::size_t pair = h * heads - h * (h + 1) / 2 + l;
+        for (std::size_t c = 0; c < size; ++c) all.push_back(of_pairs[first + pair * size + c]);
+      }
+    }
+    return all;
+  }
+
   template <class Visitor>
   void visit_sums(Visitor& visit) const {
     visit("plan_sha256", plan_sha256(one.plan), "fingerprint of the numbers that were simulated");
@@ -140,12 +189,17 @@ Lengths lengths_of(const LayoutGroup& group, const RunResult& result) {
     k = std::max(k, result.conditions[c].plan.k);
   }
   const auto heads = static_cast<std::size_t>(group.layout.heads);
-  return {{"condition", group.conditions.size()},
-          {"query", static_cast<std::size_t>(group.layout.queries)},
-          {"head", heads},
-          {"head_2", heads},
-          {"coordinate", static_cast<std::size_t>(d)},
-          {"dim", static_cast<std::size_t>(k)}};
+  Lengths lengths = {{"condition", group.conditions.size()},
+                     {"query", static_cast<std::size_t>(group.layout.queries)},
+                     {"head", heads},
+                     {"head_2", heads},
+                     {"coordinate", static_cast<std::size_t>(d)},
+                     {"dim", static_cast<std::size_t>(k)}};
+  if (group.layout.controlled()) {
+    lengths["estimate_control"] = estimate_controls;
+    lengths["noise_control"] = noise_controls;
+  }
+  return lengths;
 }
 
 /// How heads that were learned once came along, of all conditions of a group.

@@ -23,6 +23,9 @@ inline constexpr const char* no_nodes_attribute = "without_nodes";
 /// Attribute of a file merged without some shards, in words.
 inline constexpr const char* missing_shards_attribute = "missing_shards";
 
+/// Variable that the conditions of a moment layout with exact controls have.
+inline constexpr const char* control_scale_variable = "control_log_scale";
+
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.
 std::string layout_group_name(std::size_t layout);
 

@@ -50,6 +50,15 @@ std::vector<std::string> statistic_names(const MomentLayout& layout) {
     }
   }
   if (layout.has_alignment()) names.emplace_back("alignment");
+  if (!layout.controlled()) return names;
+  for (std::size_t h = 0; h < layout.components(); ++h) {
+    names.push_back("controlled_estimate_" + component_name(layout, h));
+  }
+  for (const auto& [g, l] : pairs_of(layout)) {
+    names.push_back("controlled_noise_" + component_name(layout, g) + "_" +
+                    component_name(layout, l));
+  }
+  names.emplace_back("controlled_ensemble");
   return names;
 }
 
@@ -138,16 +147,25 @@ std::vector<std::int64_t> jackknife_groups(const std::vector<NumberedTree>& tree
   return groups;
 }
 
+/// The ensemble with controls among the components of pairs.
+constexpr std::int64_t controlled_ensemble_component = -1;
+
 /// What the comoments are of.
 void write_pairs(const NetcdfGroup& nodes, const MomentLayout& layout) {
-  nodes.define_dimension("pair", layout.pairs());
+  nodes.define_dimension("pair", layout.comoments_per_query());
   std::vector<std::int64_t> first_component, second_component;
   for (const auto& [g, l] : pairs_of(layout)) {
     first_component.push_back(static_cast<std::int64_t>(g));
     second_component.push_back(static_cast<std::int64_t>(l));
   }
-  nodes.write("pair_first", {"pair"}, {"component g of a pair (g, l)"}, first_component);
-  nodes.write("pair_second", {"pair"}, {"component l of a pair (g, l)"}, second_component);
+  if (layout.controlled()) {
+    first_component.push_back(controlled_ensemble_component);
+    second_component.push_back(controlled_ensemble_component);
+  }
+  nodes.write("pair_first", {"pair"}, {"component g of a pair (g, l); -1: controlled_ensemble"},
+              first_component);
+  nodes.write("pair_second", {"pair"}, {"component l of a pair (g, l); -1: controlled_ensemble"},
+              second_component);
 }
 
 }  // namespace

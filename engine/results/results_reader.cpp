@@ -26,15 +26,28 @@ Choice named(const char* variable, const std::string& name, std::initializer_lis
   throw NetcdfError(std::string(variable) + ": is \"" + name + "\"");
 }
 
+/// The length of a dimension that layouts have as an int.
+int layout_length(const NetcdfGroup& group, const char* dimension) {
+  constexpr std::size_t most = std::size_t{1} << 30;
+  const std::size_t length = group.dimension(dimension);
+  if (length < 1 || length > most) {
+    throw NetcdfError(std::string(dimension) + ": is " + std::to_string(length) + " long");
+  }
+  return static_cast<int>(length);
+}
+
 MomentLayout stored_layout(const std::string& estimator, const std::string& moments,
-                           std::size_t queries, std::size_t heads, bool per_draw = false) {
+                           const NetcdfGroup& group, bool per_draw = false,
+                           bool controlled = false) {
   Plan plan;
-  plan.queries = static_cast<int>(queries);
-  plan.heads = static_cast<int>(heads);
+  plan.queries = layout_length(group, "query");
+  plan.heads = layout_length(group, "head");
   plan.estimator = named("estimator", estimator, {Estimator::conditional, Estimator::plain});
   plan.moments = named("moments", moments, {MomentMode::pairwise, MomentMode::aggregate});
   plan.redraws = per_draw;
-  return plan.kept_layout();
+  MomentLayout layout = plan.kept_layout();
+  if (controlled) layout.controls = ControlStatistics::controlled;
+  return layout;
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
@@ -44,7 +57,7 @@ void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
   }
   const std::size_t statistics = layout.per_draw ? draw_statistics : layout.per_query();
   if (nodes.dimension("statistic") != statistics ||
-      (!layout.per_draw && nodes.dimension("pair") != layout.pairs())) {
+      (!layout.per_draw && nodes.dimension("pair") != layout.comoments_per_query())) {
     throw NetcdfError("statistics and pairs do not fit the heads");
   }
 }
@@ -68,7 +81,8 @@ std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& 
   const std::vector<double> all_comoments =
       layout.per_draw
           ? std::vector<double>()
-          : group.doubles("comoment", {{begin, 0, 0}, {count_read, queries, layout.pairs()}});
+          : group.doubles("comoment",
+                          {{begin, 0, 0}, {count_read, queries, layout.comoments_per_query()}});
   auto part = [](const std::vector<double>& all, std::size_t i, std::size_t size) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * size);
     return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(size));
@@ -118,11 +132,11 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
   moments_ = root.texts("moments");
   dimensions_ = root.integers("d");
   if (root.has_variable("redraw")) redraws_ = root.texts("redraw");
-  require_size(
-      conditions_,
-      {parameters_.size(), plan_sums_.size(), node_sums_.size(),
-       estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(), dimensions_.size()},
-      "condition");
+  require_size(conditions_,
+               {parameters_.size(), plan_sums_.size(), node_sums_.size(),
+                estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(),
+                dimensions_.size(), redraws_.empty() ? conditions_ : redraws_.size()},
+               "condition");
   if (root.has_group("nodes")) {
     std::vector<std::int64_t> all(conditions_);
     std::iota(all.begin(), all.end(), 0);
@@ -136,19 +150,26 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
 }
 
 void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::int64_t>& numbers) {
+  for (const std::int64_t number : numbers) {
+    if (number < 0 || static_cast<std::size_t>(number) >= conditions_) {
+      throw NetcdfError("condition: has " + std::to_string(number) + " of " +
+                        std::to_string(conditions_));
+    }
+  }
+  if (numbers.empty()) throw NetcdfError("condition: has no numbers");
   for (std::size_t row = 0; row < numbers.size(); ++row) {
     places_[static_cast<std::size_t>(numbers[row])] = {groups_.size(), row};
   }
-  const auto one = static_cast<std::size_t>(numbers.at(0));
-  const bool of_layers = moments_.at(one) == name_of(MomentMode::separate);
-  const bool per_draw = !redraws_.empty() && !redraws_.at(one).empty();
+  const auto one = static_cast<std::size_t>(numbers[0]);
+  const bool of_layers = moments_[one] == name_of(MomentMode::separate);
+  const bool per_draw = !redraws_.empty() && !redraws_[one].empty();
   Group& added = groups_.emplace_back(Group{
       .group = group,
       .nodes = group.find_group("nodes"),
       .layout = of_layers
-                    ? stack_layout(static_cast<int>(group.dimension("layer")) - 1)
-                    : stored_layout(estimators_.at(one), moments_.at(one), group.dimension("query"),
-                                    group.dimension("head"), per_draw),
+                    ? stack_layout(layout_length(group, "layer") - 1)
+                    : stored_layout(estimators_.empty() ? "" : estimators_[one], moments_[one],
+                                    group, per_draw, group.has_variable(control_scale_variable)),
       .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
@@ -177,15 +198,16 @@ StoredCondition ResultsReader::read(std::size_t number) const {
   const auto d = static_cast<std::size_t>(dimensions_[number]);
   const bool of_layers = group.layout.mode == MomentMode::separate;
   if (!of_layers && d > group.coordinates) throw NetcdfError("d: is larger than the points");
-  const auto nodes = std::ranges::equal_range(group.condition, static_cast<std::int64_t>(number));
+  const auto [begin, end] = std::equal_range(group.condition.begin(), group.condition.end(),
+                                             static_cast<std::int64_t>(number));
   StoredCondition stored{
       .parameters = parameters_[number],
       .plan_sha256 = plan_sums_[number],
       .layout = group.layout,
       .nodes = read_node_range(group.nodes, group.layout,
-                               static_cast<std::size_t>(nodes.begin() - group.condition.begin()),
-                               static_cast<std::size_t>(nodes.end() - group.condition.begin()),
-                               group.first, group.count, group.empty, group.narrow),
+                               static_cast<std::size_t>(begin - group.condition.begin()),
+                               static_cast<std::size_t>(end - group.condition.begin()), group.first,
+                               group.count, group.empty, group.narrow),
       .extremes = group.extremes[row],
       .head_weights = {},
       .query_points = {},
@@ -204,8 +226,7 @@ StoredCondition ResultsReader::read_version_1(std::size_t number) const {
   std::snprintf(name, sizeof name, "condition_%03zu", number);
   const NetcdfGroup group = root_.find_group(name);
   const MomentLayout layout =
-      stored_layout(group.text_attribute("estimator"), group.text_attribute("moments"),
-                    group.dimension("query"), group.dimension("head"));
+      stored_layout(group.text_attribute("estimator"), group.text_attribute("moments"), group);
   require_lengths(group, layout);
   const auto first = group.integers("node_first");
   const auto count = group.integers("node_count");
@@ -225,6 +246,11 @@ StoredCondition ResultsReader::read_version_1(std::size_t number) const {
       .head_weights = group.doubles("head_weights"),
       .query_points = group.doubles("x"),
       .truth = group.doubles("truth")};
+  const auto queries = static_cast<std::size_t>(layout.queries);
+  if (stored.head_weights.size() != static_cast<std::size_t>(layout.heads) ||
+      stored.truth.size() != queries || stored.query_points.size() % queries != 0) {
+    throw NetcdfError("weights and queries do not fit the heads");
+  }
   // The oldest files have no sum.
   if (group.has_attribute("nodes_sha256")) require_sum(stored.nodes, text("nodes_sha256"));
   return stored;

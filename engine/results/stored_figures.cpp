@@ -9,10 +9,9 @@
 #include <optional>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
@@ -121,14 +120,6 @@ class NetcdfSource : public StoredResults::Source {
     const std::size_t queries = group.dimension("query");
     const std::size_t heads = group.dimension("head");
     const bool pairwise = moments_[i] == name_of(MomentMode::pairwise);
-    ErrorTerms<Estimate> terms = empty_terms(queries, heads, pairwise);
-    NumberList<Estimate> averages, indices;
-    terms.fields(averages);
-    terms.index_fields(indices);
-    for (const auto& one : averages.all) *one.number = estimate_at(one.name, i);
-    for (const auto& one : indices.all)
-      *one.number = estimate_at("index_" + std::string(one.name), i);
-
     const auto array = [&, of_group = group, at = row](const std::string& name,
                                                        std::vector<std::size_t> lengths) {
       std::vector<std::size_t> start(lengths.size() + 1, 0);
@@ -147,6 +138,15 @@ class NetcdfSource : public StoredResults::Source {
     const std::vector<Estimate> bias = estimates("head_bias", {queries, heads});
     std::vector<Estimate> covariance;
     if (pairwise) covariance = estimates("head_covariance", {queries, heads, heads});
+
+    // Arrays of these lengths were read, so that they are no larger than the file says.
+    ErrorTerms<Estimate> terms = empty_terms(queries, heads, pairwise);
+    NumberList<Estimate> averages, indices;
+    terms.fields(averages);
+    terms.index_fields(indices);
+    for (const auto& one : averages.all) *one.number = estimate_at(one.name, i);
+    for (const auto& one : indices.all)
+      *one.number = estimate_at("index_" + std::string(one.name), i);
     for (std::size_t q = 0; q < queries; ++q) {
       QueryErrorTerms<Estimate>& at = terms.queries[q];
       at.mse = mse[q];
@@ -156,12 +156,12 @@ class NetcdfSource : public StoredResults::Source {
       }
     }
 
-    StoredFigures stored{.replicates = static_cast<std::uint64_t>(column("replicates").at(i)),
+    StoredFigures stored{.replicates = count_at("replicates", i),
                          .per_draw = !redraws_.empty() && !redraws_[i].empty(),
                          .plan_sha256 = plan_sums_[i],
                          .nodes_sha256 = reader_ ? node_sums_[i] : "",
                          .truth = array("truth", {queries})};
-    const auto d = static_cast<std::size_t>(column("d").at(i));
+    const std::uint64_t d = count_at("d", i);
     const std::vector<double> x = array("x", {queries, d});
     for (std::size_t q = 0; q < queries; ++q) {
       const auto from = x.begin() + static_cast<std::ptrdiff_t>(q * d);
@@ -178,7 +178,7 @@ class NetcdfSource : public StoredResults::Source {
 
  private:
   StoredFigures figures_of_layers(std::size_t i, const NetcdfGroup& group, std::size_t row) const {
-    StoredFigures stored{.replicates = static_cast<std::uint64_t>(column("replicates").at(i)),
+    StoredFigures stored{.replicates = count_at("replicates", i),
                          .plan_sha256 = plan_sums_[i],
                          .nodes_sha256 = reader_ ? node_sums_[i] : ""};
     const std::size_t layers = group.dimension("layer");
@@ -210,6 +210,12 @@ class NetcdfSource : public StoredResults::Source {
     if (at->second.size() != size_) throw NetcdfError(name + ": is of another length");
     return at->second;
   }
+  std::uint64_t count_at(const std::string& name, std::size_t i) const {
+    constexpr double most = 0x1p53;
+    const double number = column(name).at(i);
+    if (!(number >= 0 && number <= most)) throw NetcdfError(name + ": is not a count");
+    return static_cast<std::uint64_t>(number);
+  }
   Estimate estimate_at(const std::string& name, std::size_t i) const {
     return {column(name).at(i), column(name + "_mcse").at(i)};
   }
@@ -236,10 +242,17 @@ Estimate estimate_of(const Json& json) {
   return {number_of(json.at("value")), number_of(json.at("mcse"))};
 }
 
+std::uint64_t replicates_of(const Json& condition) {
+  const Json& replicates = condition.at("replicates");
+  if (!replicates.is_number_unsigned()) throw NetcdfError("replicates: is not a count");
+  return replicates.get<std::uint64_t>();
+}
+
 class SummarySource : public StoredResults::Source {
  public:
   explicit SummarySource(const std::string& path)
-      : json_(Json::parse(read_file(path, max_summary_bytes))) {
+      : json_(parse_json(read_file(path, max_summary_bytes))) {
+    if (json_.is_discarded()) throw NetcdfError("is not JSON");
     const Json& program = json_.at("headlab");
     if (!json_.at("results_id").is_string()) {
       throw InvalidInput(path + ": has closed forms of headlab theory, not results of headlab run");
@@ -272,8 +285,7 @@ class SummarySource : public StoredResults::Source {
     const Json& of_indices = one.at("indices");
     for (const auto& index : indices.all) *index.number = estimate_of(of_indices.at(index.name));
 
-    StoredFigures stored{.replicates = one.at("replicates").get<std::uint64_t>(),
-                         .per_draw = one.contains("redraw")};
+    StoredFigures stored{.replicates = replicates_of(one), .per_draw = one.contains("redraw")};
     for (std::size_t q = 0; q < queries.size(); ++q) {
       const Json& query = queries[q];
       QueryErrorTerms<Estimate>& at = terms.queries[q];
@@ -302,7 +314,7 @@ class SummarySource : public StoredResults::Source {
 
  private:
   static StoredFigures figures_of_layers(const Json& one) {
-    StoredFigures stored{.replicates = one.at("replicates").get<std::uint64_t>()};
+    StoredFigures stored{.replicates = replicates_of(one)};
     const Json& layers = one.at("layers");
     for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
       for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -326,6 +338,9 @@ std::string file_of(const std::string& place) {
   if (!fs::is_directory(place, none)) {
     if (!fs::exists(place, none))
       throw InvalidInput(one_line(place) + ": there is no such file or folder");
+    if (!fs::is_regular_file(place, none)) {
+      throw InvalidInput(one_line(place) + ": is not a regular file");
+    }
     return place;
   }
   const std::string netcdf = (fs::path(place) / "results.nc").string();

@@ -6,10 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
@@ -72,8 +71,9 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
     return {.tree = MomentTree(stored.layout)};
   }
   const std::string name = numbered_condition(number);
-  const auto changed =
-      difference(Json::parse(stored.parameters), Json::parse(to_json(condition.parameters.tree())));
+  const Json there = parse_json(stored.parameters);
+  if (there.is_discarded()) throw NetcdfError("parameters: are not JSON");
+  const auto changed = difference(there, Json::parse(to_json(condition.parameters.tree())));
   if (changed) {
     reject_resume(path, name + ": " + changed->key + " was " + value_text(changed->there) +
                             " and is " + value_text(changed->here));

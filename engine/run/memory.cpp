@@ -120,7 +120,9 @@ std::uint64_t moments_bytes(const MomentLayout& layout, std::uint64_t replicates
   const Bytes components = heads + bytes(layout.pairwise() ? 0 : 1);
   const auto h = static_cast<std::uint64_t>(layout.heads);
   const Bytes pairs = layout.pairwise() ? Bytes{h * (h + 1) / 2} : components;
-  const Bytes numbers = components + pairs * bytes(layout.conditional ? 2 : 1) + bytes(1);
+  const Bytes controlled = layout.controlled() ? heads + pairs + bytes(2) : Bytes{};
+  const Bytes numbers =
+      components + pairs * bytes(layout.conditional ? 2 : 1) + bytes(1) + controlled;
   const Bytes leaf = queries * numbers * bytes(sizeof(double)) + bytes(sizeof(Node) + 64);
   const Bytes figures_of_draw = bytes(draw_statistics * sizeof(double) + sizeof(Node) + 64);
   const Bytes node = layout.per_draw ? figures_of_draw : leaf;
@@ -232,6 +234,19 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   std::uint64_t moments = moments_bytes(layout, condition.replicates, workers);
   if (optimal) {
     moments = std::max(moments, moments_bytes(pilot, optimal->replicates, workers));
+  }
+
+  if (const auto* exact = std::get_if<ExactControls>(&condition.controls)) {
+    // The pilot keeps the statistics of every replicate; the coefficients and their means stay.
+    MomentLayout of_pilot = layout;
+    of_pilot.controls = ControlStatistics::sums;
+    const Bytes kept = bytes(layout.queries) *
+                       (bytes(layout.heads) * bytes(2 * estimate_controls) +
+                        bytes(layout.pairs()) * bytes(2 * noise_controls)) *
+                       bytes(sizeof(double));
+    const Bytes statistics =
+        bytes(exact->pilot) * bytes(of_pilot.statistics()) * bytes(sizeof(double));
+    moments = (bytes(std::max(moments, statistics.value)) + kept).value;
   }
 
   std::vector<Part> parts = plan_parts(condition);

@@ -16,6 +16,8 @@
 #include "engine/files/words.h"
 #include "engine/results/differences.h"
 #include "engine/run/condition_groups.h"
+#include "engine/run/control_check.h"
+#include "engine/run/control_pilot.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/looks.h"
 #include "engine/run/memory.h"
@@ -197,13 +199,6 @@ class Run {
         all.emplace_back();
         return true;
       }
-      const bool keeps = options_.setup && needs_preparation(condition);
-      if (keeps) {
-        if (std::optional<Preparation> kept = options_.setup->find(condition)) {
-          all.push_back(std::move(*kept));
-          return true;
-        }
-      }
       const auto tell = [&](const FitCheck& check) {
         if (!session_.report) return;
         const std::uint64_t steps = std::get<LearnedSubspaces>(condition.subspaces).steps;
@@ -217,9 +212,15 @@ class Run {
              .share =
                  steps == 0 ? 0 : static_cast<double>(check.step) / static_cast<double>(steps)});
       };
-      std::optional<Preparation> found = learn_heads(condition, session_, tell);
-      if (!found || !find_weights(condition, *found, session_)) return false;
-      if (keeps) options_.setup->keep(condition, *found);
+      const bool keeps = options_.setup && needs_preparation(condition);
+      std::optional<Preparation> found;
+      if (keeps) found = options_.setup->find(condition);
+      if (!found) {
+        found = learn_heads(condition, session_, tell);
+        if (!found || !find_weights(condition, *found, session_)) return false;
+        if (keeps) options_.setup->keep(condition, *found);
+      }
+      if (!find_controls(condition, *found, session_)) return false;
       all.push_back(std::move(*found));
       return true;
     });
@@ -273,11 +274,32 @@ class Run {
                       "regression or noise leave the range of the numbers in use - try "
                       "--backend reference");
     }
+    if (plan.controls) {
+      one.controls = std::make_shared<ControlReport>(
+          report_controls(plan, *one.found.controls, tree, estimates));
+    }
     one.tree = std::move(tree);
     one.estimates = std::move(estimates);
     one.seconds = seconds;
     one.weights_per_second =
         static_cast<double>(one.tree.count()) * weights_of_replicate(plan) / seconds;
+  }
+
+  /// Tests the means of the controls, and compares the figures with those without controls, which
+  /// take their place where the test fails.
+  ControlReport report_controls(const Plan& plan, const FoundControls& found,
+                                const MomentTree& tree, ConditionEstimates& estimates) const {
+    const double rounding = result_.machine.backend == "reference" ? 0 : float32_rounding;
+    ControlReport report = check_controls(found, tree, rounding);
+    ConditionEstimates without = estimate(tree.without_controls(), plan.head_weights, plan.truth);
+    const auto with = numbers_of<Estimate>(estimates);
+    const auto before = numbers_of<Estimate>(without);
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      const double ratio = before[i].number->mcse / with[i].number->mcse;
+      report.gains.emplace_back(with[i].name, ratio * ratio);
+    }
+    if (report.refused) estimates = std::move(without);
+    return report;
   }
 
   /// Resumes from the looks of an earlier run with the same targets. From results without these
@@ -433,6 +455,7 @@ class Run {
   }
 
   static constexpr std::size_t stop_interval = 16;  ///< conditions
+  static constexpr double float32_rounding = 1e-6;  ///< of kernel sums
 
   const std::shared_ptr<const Scenario> shared_;
   const Scenario& scenario_ = *shared_;

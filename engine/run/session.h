@@ -17,6 +17,8 @@
 
 namespace headlab {
 
+struct Condition;
+
 class Stopwatch {
  public:
   double seconds() const {
@@ -74,6 +76,9 @@ struct Session {
   /// The computation ends after the block under way; not an error.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* stop = nullptr;  ///< true: the same
+  /// Exact means of the controls of a plan, where a scenario asks for controls
+  /// (validation/theory/controls/control_means.h). Empty: such a scenario is rejected.
+  std::function<ControlMeans(const Condition&, const Plan&)> control_means = {};
   /// Called about every tenth of a second, from one thread at a time.
   std::function<void(const Progress&)> report = {};
   Units* units = nullptr;  ///< where results of parts of the work are kept; null: nowhere

@@ -121,7 +121,11 @@ Sizes sizes_of(const Condition& condition) {
 
 MomentLayout layout_of(const Condition& condition) {
   if (condition.stack) return stack_layout(condition.stack->layers);
-  return sizes_and_settings(condition).kept_layout();
+  MomentLayout layout = sizes_and_settings(condition).kept_layout();
+  if (std::holds_alternative<ExactControls>(condition.controls)) {
+    layout.controls = ControlStatistics::controlled;
+  }
+  return layout;
 }
 
 Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
@@ -229,6 +233,7 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
                   condition.queries));
   // After the queries, which are independent draws.
   std::visit([&](const auto& law) { law.apply(plan); }, condition.sequence);
+  if (found.controls) plan.controls = {found.controls, &found.controls->controls};
   return plan;
 }
 

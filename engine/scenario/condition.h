@@ -45,6 +45,7 @@ struct Condition {
   std::uint64_t replicates = 0;
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
+  ControlLaw controls;
 
   /// Not null: a study of depth, a stack of layers on a token set. The rest of the condition then
   /// has its name, n, seed and replicates alone.
@@ -54,10 +55,23 @@ struct Condition {
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
 };
 
+/// Controls with coefficients from a pilot, and what the pilot says of each adjustment: what they
+/// subtract from a statistic, of mean 0.
+struct FoundControls {
+  Controls controls;
+  std::vector<double> estimate_sd;        ///< [Q][H]
+  std::vector<double> estimate_skewness;  ///< [Q][H]
+  std::vector<double> noise_sd;           ///< [Q][P]
+  std::vector<double> noise_skewness;     ///< [Q][P]
+  std::uint64_t replicates = 0;           ///< of the pilot
+  double seconds = 0;                     ///< that it took
+};
+
 /// What is found out before a condition is simulated, where its laws ask for it.
 struct Preparation {
   std::shared_ptr<const LearnedHeads> heads = {};        ///< of law "learned", learned once
   std::optional<std::vector<double>> head_weights = {};  ///< [H], optimal or learned once
+  std::shared_ptr<const FoundControls> controls = {};    ///< of law "exact"
 };
 
 /// True where queries are projected by matrices of their own.

@@ -179,7 +179,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
       {{{18, "seed = 0.5"}}, {}, "s.toml:18:8: run.seed: is 0.5, needs a whole number"},
       {{{19, "replicate = 100"}},
        {},
-       R"(s.toml:19:1: run.replicate: unknown key (allowed: seed, replicates, estimator, moments) - did you mean "replicates"?)"},
+       R"(s.toml:19:1: run.replicate: unknown key (allowed: seed, replicates, estimator, moments, controls) - did you mean "replicates"?)"},
       {{{19, ""}}, {}, "s.toml:17:1: run.replicates: is missing - number of training sets"},
       {{{19, "replicates = 0"}},
        {},
@@ -204,7 +204,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
        "s.toml:21:10: claim.margin: is -1, must be >= 0"},
       {{{19, "replicates = 100\nclaim = 3"}},
        {},
-       "s.toml:20:1: run.claim: unknown key (allowed: seed, replicates, estimator, moments)"},
+       "s.toml:20:1: run.claim: unknown key (allowed: seed, replicates, estimator, moments, controls)"},
   });
 }
 
@@ -392,7 +392,7 @@ TEST(bad_scenarios, sweeps) {
        R"(s.toml:20:1: sweep: has no keys - write a line such as "heads.kernel.bandwidth" = [0.2, 0.4])"},
       {{{19, "replicates = 100\nsweep = 3"}},
        {},
-       R"(s.toml:20:1: run.sweep: unknown key (allowed: seed, replicates, estimator, moments) - did you mean "seed"?)"},
+       R"(s.toml:20:1: run.sweep: unknown key (allowed: seed, replicates, estimator, moments, controls) - did you mean "seed"?)"},
       {{{19, "replicates = 100\n[sweep]\n\"data.n\" = []"}},
        {},
        "s.toml:21:1: sweep.data.n: is an empty array"},

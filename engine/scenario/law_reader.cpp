@@ -85,6 +85,7 @@ std::vector<LawDescription> describe_laws() {
   describe_family("kernel", KernelLaw(), laws);
   describe_family("weights", WeightLaw(), laws);
   describe_family("queries", QueryLaw(), laws);
+  describe_family("controls", ControlLaw(), laws);
   describe_stages(MechanismStages(), laws);
   return laws;
 }

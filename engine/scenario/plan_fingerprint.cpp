@@ -41,6 +41,15 @@ void add_stack(const Stack& stack, Sha256& sum) {
   }
 }
 
+void add_controls(const Controls& controls, Sha256& sum) {
+  const ControlMeans& means = controls.means;
+  for (const std::vector<double>* numbers :
+       {&means.log_scale, &means.estimate, &means.of_estimates, &means.of_noise,
+        &controls.of_estimates, &controls.of_noise}) {
+    sum.add(std::as_bytes(std::span(*numbers)));
+  }
+}
+
 }  // namespace
 
 std::string plan_sha256(const Plan& plan) {
@@ -50,6 +59,7 @@ std::string plan_sha256(const Plan& plan) {
   sum.add(std::as_bytes(std::span(plan.query_projections)));
   sum.add(std::as_bytes(std::span(plan.query_points)));
   sum.add(std::as_bytes(std::span(plan.head_weights)));
+  if (plan.controls) add_controls(*plan.controls, sum);
   if (plan.redraws) sum.add(std::as_bytes(std::span("redraws")));
   if (plan.stack) add_stack(*plan.stack, sum);
   return sum.digest();

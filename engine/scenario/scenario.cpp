@@ -89,6 +89,7 @@ class ConditionReader {
     read_run();
     check_heads();
     check_draws();
+    check_controls();
     calibrate_mechanism();
     read_claim(root_value_);
     return std::move(s_);
@@ -238,7 +239,7 @@ class ConditionReader {
 
   void read_run() {
     const auto run = section("run", "a section with seed and replicates");
-    run.allow({"seed", "replicates", "estimator", "moments"});
+    run.allow({"seed", "replicates", "estimator", "moments", "controls"});
     run.optional("seed", s_.seed, "");
     run.required("replicates", s_.replicates, counts, "number of training sets");
     run.choice<Estimator>("estimator", s_.estimator,
@@ -246,6 +247,44 @@ class ConditionReader {
     run.choice<MomentMode>(
         "moments", s_.moments,
         {{"pairwise", MomentMode::pairwise}, {"aggregate", MomentMode::aggregate}});
+    if (const Value* controls = run.find("controls")) read_controls(*controls);
+  }
+
+  /// A law table, or the name of a law alone.
+  void read_controls(const Value& controls) {
+    if (!std::holds_alternative<std::string>(controls.data)) {
+      read_law(controls, "run.controls", s_.controls);
+      return;
+    }
+    const std::vector<std::pair<std::string, ControlLaw>> words = {
+        {NoControls::name, NoControls()}, {ExactControls::name, ExactControls()}};
+    section("run", "").choice<ControlLaw>("controls", s_.controls, words);
+  }
+
+  /// What exact controls ask of the rest. Where their means are not known, the theory says so.
+  void check_controls() const {
+    if (!std::holds_alternative<ExactControls>(s_.controls)) return;
+    const auto require = [&](bool met, const std::string& problem) {
+      if (met) return;
+      section("run", "").reject_parameter(
+          ParameterError("controls", "is \"exact\", which " + problem));
+    };
+    require(s_.estimator == Estimator::conditional, "needs estimator \"conditional\"");
+    require(s_.moments == MomentMode::pairwise, "needs moments \"pairwise\"");
+    require(!s_.fixed_design, "has no use where fixed_design = true: kernel sums are constant");
+    require(std::holds_alternative<IndependentSequence>(s_.sequence),
+            "needs independent points, not a sequence");
+    require(!std::holds_alternative<LearnedSubspaces>(s_.subspaces) &&
+                !std::holds_alternative<LearnedWeights>(s_.weights),
+            "needs heads and weights that are given, not learned");
+    require(!redraws(s_), "needs one draw of heads and queries - leave redraw out");
+    const char* stage = nullptr;
+    if (headlab::stage<MergeStage>(s_.mechanism)) stage = "merge";
+    if (headlab::stage<LevelsStage>(s_.mechanism)) stage = "levels";
+    if (headlab::stage<KeepStage>(s_.mechanism)) stage = "keep";
+    require(stage == nullptr, std::string("cannot be combined with stage \"") +
+                                  (stage == nullptr ? "" : stage) +
+                                  "\", whose kernel sums have no known mean");
   }
 
   /// What the laws of the heads ask of one another and of the run.

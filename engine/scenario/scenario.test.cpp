@@ -288,6 +288,7 @@ const std::map<std::string, std::map<std::string, std::string>> minimal_laws = {
       {"learned", ""}}},
     {"sequence", {{"independent", ""}, {"ar1", "correlation = 0.5"}, {"rows", ""}}},
     {"queries", {{"points", "points = [[0, 0, 0, 0]]"}, {"design", "count = 2"}}},
+    {"controls", {{"none", ""}, {"exact", ""}}},
     {"mechanism",
      {{"transform", "mix = 0.5"},
       {"compress", "by = \"k_svd\", rank = 1"},
@@ -309,11 +310,13 @@ std::string name_of(const Condition& condition, const std::string& family) {
   if (family == "kernel") return name(condition.kernel);
   if (family == "weights") return name(condition.weights);
   if (family == "sequence") return name(condition.sequence);
+  if (family == "controls") return name(condition.controls);
   return name(condition.queries);
 }
 
 std::string key_of(const std::string& family) {
   if (family == "queries") return family;
+  if (family == "controls") return "run." + family;
   const bool data =
       family == "design" || family == "regression" || family == "noise" || family == "sequence";
   return (data ? "data." : "heads.") + family;
@@ -398,8 +401,9 @@ TEST(condition, every_law_describes_itself_and_has_a_row_in_the_documentation) {
           << law.family << " " << law.name << " " << wanted;
     }
   }
-  EXPECT_EQ(families, (std::set<std::string>{"design", "regression", "noise", "subspaces", "kernel",
-                                             "weights", "queries", "mechanism", "sequence"}));
+  EXPECT_EQ(families,
+            (std::set<std::string>{"design", "regression", "noise", "subspaces", "kernel",
+                                   "weights", "queries", "controls", "mechanism", "sequence"}));
 }
 
 TEST(condition, the_example_of_the_documentation_runs) {

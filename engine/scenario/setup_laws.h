@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The registry of the laws that set a scenario up before anything is drawn: subspaces, head
-/// weights, queries. To add one write its file under engine/scenario/law/, add it to its variant
+/// weights, queries, controls. To add one write its file under engine/scenario/law/, add it to its variant
 /// here, test it, and give it a row in docs/laws.md.
 #pragma once
 
 #include <variant>
 
+#include "engine/scenario/law/controls/exact.h"
+#include "engine/scenario/law/controls/none.h"
 #include "engine/scenario/law/queries/design.h"
 #include "engine/scenario/law/queries/points.h"
 #include "engine/scenario/law/sequence/sequence.h"
@@ -35,6 +37,7 @@ using WeightLaw =
     std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
 using SequenceLaw = std::variant<IndependentSequence, Ar1Sequence, RowsSequence>;
 using QueryLaw = std::variant<PointQueries, DesignQueries>;
+using ControlLaw = std::variant<NoControls, ExactControls>;
 
 /// A law with a parameter `redraw`, which generates any of its draws.
 template <class Law>

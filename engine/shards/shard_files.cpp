@@ -16,6 +16,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_share.h"
+#include "engine/shards/cut.h"
 
 namespace headlab {
 namespace {
@@ -95,6 +96,7 @@ ShardFile read_shard_file(const std::string& path) {
     const NetcdfGroup root = file.root();
     std::optional<Share> share = read_share(root);
     if (!share) throw NetcdfError("it has no share");
+    if (share->shards > max_shards) throw NetcdfError("its share is none");
     ShardFile shard{.path = path,
                     .share = std::move(*share),
                     .machine = {.backend = root.text_attribute("backend"),

@@ -184,10 +184,11 @@ class Ensembles {
     for (const std::size_t index : members) {
       const Plan& plan = *plans[index];
       const auto k = static_cast<std::size_t>(plan.k);
+      const double reach = plain_reach(plan.kernel);
       std::vector<std::size_t> heads;
       for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
         const double* w = &plan.projections[h * static_cast<std::size_t>(plan.d) * k];
-        heads.push_back(add_head(make_head(subspaces.add(w, k), plan, static_cast<int>(h))));
+        heads.push_back(add_head(make_head(subspaces.add(w, k), plan, static_cast<int>(h), reach)));
       }
       conditions.emplace_back(plan, index, std::move(heads));
     }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -69,11 +70,31 @@ struct KeyTile {
 /// How much of a panel a head sees.
 enum class Sight { none, part, all };
 
+/// The longest distance at which the exponent of a kernel needs no clamp; 0 for one that does not
+/// depend on the distance alone.
+inline double plain_reach(const headlab::KernelLaw& kernel) {
+  if (std::visit([](const auto& law) { return law.has_key_prior; }, kernel)) return 0;
+  const double scale = length_scale(kernel);
+  double reach = 0;
+  double beyond = 1e9 * scale;
+  for (int step = 0; step < 100; ++step) {
+    const double middle = (reach + beyond) / 2;
+    const double exponent = std::visit(
+                                [&](const auto& law) {
+                                  return law.log_weight(middle * middle * (1 / (scale * scale)));
+                                },
+                                kernel) *
+                            log2_e;
+    (exponent >= min_plain_exponent ? reach : beyond) = middle;
+  }
+  return reach;
+}
+
 /// A distinct head of the conditions of a sweep.
 class Head {
  public:
-  /// Head `head` of `plan`, with the keys of `subspace`.
-  Head(std::size_t subspace, const Plan& plan, int head)
+  /// Head `head` of `plan`, with the keys of `subspace` and plain_reach() of its kernel.
+  Head(std::size_t subspace, const Plan& plan, int head, double reach)
       : subspace_(subspace),
         seen_(plan.mechanism.seen_by(head, plan.n)),
         sees_all_(plan.mechanism.seen.empty()),
@@ -83,18 +104,19 @@ class Head {
         has_key_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, kernel_)),
         unit_(1 / (length_scale(kernel_) * length_scale(kernel_))),
         k_(static_cast<std::size_t>(plan.k)),
-        products_(has_key_prior_) {
+        products_(has_key_prior_),
+        reach_(reach) {
     const double* w = plan.query_projection(head);
     const auto d = static_cast<std::size_t>(plan.d);
     const auto count = static_cast<std::size_t>(plan.queries);
     queries_.reserve(count * k_);
     scaled_.reserve(count * k_);
     double largest = 0;
-    std::vector<double> sums(k_);
+    std::vector<double> sums(count * k_);
+    project_queries(plan.query_points.data(), count, d, w, k_, sums.data());
     for (std::size_t q = 0; q < count; ++q) {
       double norm2 = 0;
-      project_query(&plan.query_points[q * d], d, w, sums);
-      for (const double sum : sums) {
+      for (const double sum : std::span(sums).subspan(q * k_, k_)) {
         queries_.push_back(static_cast<float>(sum));
         scaled_.push_back(static_cast<float>(sum * unit_ * log2_e));
         norm2 += sum * sum;
@@ -106,7 +128,6 @@ class Head {
       products_ = has_key_prior_ || far * far <= max_product_norm;
       factor_ = static_cast<float>(-0.5 * unit_ * log2_e);
     }
-    if (!has_key_prior_) reach_ = plain_reach();
     packed_.resize(queries_.size());
   }
   virtual ~Head() = default;
@@ -161,8 +182,8 @@ class Head {
     } else {
       const double left = reach_ - norm;
       window.reach2 = left > 0 ? static_cast<float>(left * left) : -1.0f;
-      window.set_exponent_offset(
-          products_ ? static_cast<float>(-std::round(0.5 * norm2 * unit_ * log2_e)) : 0);
+      window.query_exponent = products_ ? -0.5 * norm2 * unit_ * log2_e : 0;
+      window.set_exponent_offset(static_cast<float>(std::round(window.query_exponent)));
     }
   }
 
@@ -208,21 +229,37 @@ class Head {
   }
 
  private:
-  /// sums [k] = W^T x for W [d][k]; a few coordinates at a time, which stay in registers.
-  static void project_query(const double* x, std::size_t d, const double* w,
-                            std::vector<double>& sums) {
-    const std::size_t k = sums.size();
-    const auto project = [&]<std::size_t Count>(std::size_t first) {
-      double sum[Count] = {};
+  /// sums [q][k] = W^T x_q of `count` queries x [q][d] for W [d][k]; a few coordinates at a time,
+  /// of few coordinates a few queries, which stay in registers.
+  static void project_queries(const double* x, std::size_t count, std::size_t d, const double* w,
+                              std::size_t k, double* sums) {
+    const auto project = [&]<std::size_t Queries, std::size_t Count>(std::size_t q,
+                                                                     std::size_t first) {
+      double sum[Queries][Count] = {};
       for (std::size_t c = 0; c < d; ++c) {
-        for (std::size_t j = 0; j < Count; ++j) sum[j] += w[c * k + first + j] * x[c];
+        for (std::size_t i = 0; i < Queries; ++i) {
+          const double coordinate = x[(q + i) * d + c];
+          for (std::size_t j = 0; j < Count; ++j) sum[i][j] += w[c * k + first + j] * coordinate;
+        }
       }
-      std::copy_n(sum, Count, &sums[first]);
+      for (std::size_t i = 0; i < Queries; ++i)
+        std::copy_n(sum[i], Count, &sums[(q + i) * k + first]);
     };
     std::size_t first = 0;
-    for (; first + 32 <= k; first += 32) project.template operator()<32>(first);
-    for (; first + 8 <= k; first += 8) project.template operator()<8>(first);
-    for (; first < k; ++first) project.template operator()<1>(first);
+    const auto advance = [&]<std::size_t Queries, std::size_t Count>() {
+      for (; first + Count <= k; first += Count) {
+        std::size_t q = 0;
+        for (; q + Queries <= count; q += Queries) {
+          project.template operator()<Queries, Count>(q, first);
+        }
+        for (; q < count; ++q) project.template operator()<1, Count>(q, first);
+      }
+    };
+    advance.template operator()<1, 32>();
+    advance.template operator()<1, 8>();
+    advance.template operator()<2, 4>();
+    advance.template operator()<4, 2>();
+    advance.template operator()<8, 1>();
   }
 
   void pad(const KeyPanel& panel, float* row) const {
@@ -238,21 +275,6 @@ class Head {
     hide(seen_.sinks, seen_.begin);
     hide(seen_.end, std::numeric_limits<std::uint64_t>::max());
   }
-  /// The longest distance at which an exponent needs no clamp.
-  double plain_reach() const {
-    double reach = 0;
-    double beyond = 1e9 * length_scale(kernel_);
-    for (int step = 0; step < 100; ++step) {
-      const double middle = (reach + beyond) / 2;
-      const double exponent =
-          std::visit([&](const auto& law) { return law.log_weight(middle * middle * unit_); },
-                     kernel_) *
-          log2_e;
-      (exponent >= min_plain_exponent ? reach : beyond) = middle;
-    }
-    return reach;
-  }
-
   std::size_t subspace_;
   SeenTokens seen_;
   bool sees_all_;
@@ -263,15 +285,15 @@ class Head {
   double unit_;  ///< 1 / length scale^2
   std::size_t k_;
   bool products_;               ///< exponents come from inner products rather than from distances
-  double reach_ = 0;            ///< see plain_reach()
+  double reach_;                ///< see plain_reach()
   float factor_ = 0;            ///< of r^2 in the exponent, where that is linear in it
   std::vector<float> queries_;  ///< [Q][k], projected
   std::vector<float> scaled_;   ///< [Q][k], for inner products
   std::vector<float> packed_;   ///< [Q][k], of these or those by groups
 };
 
-/// Head `head` of a plan, with the keys of `subspace` (heads.cpp).
-std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head);
+/// Head `head` of a plan, with the keys of `subspace` and plain_reach() of its kernel (heads.cpp).
+std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head, double reach);
 
 }  // namespace headlab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

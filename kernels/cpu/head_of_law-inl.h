@@ -24,8 +24,8 @@ namespace headlab::HWY_NAMESPACE {
 template <class Law>
 class HeadOfLaw : public Head {
  public:
-  HeadOfLaw(std::size_t subspace, const Plan& plan, int head, const Law& law)
-      : Head(subspace, plan, head), law_(law) {}
+  HeadOfLaw(std::size_t subspace, const Plan& plan, int head, double reach, const Law& law)
+      : Head(subspace, plan, head, reach), law_(law) {}
 
 #if HWY_TARGET <= HWY_AVX3
   HWY_ATTR void weigh(const KeyPanel& panel, std::size_t q, const WeightRow (&rows)[fused_rows],

@@ -18,14 +18,15 @@ namespace headlab::HWY_NAMESPACE {
 namespace {
 
 template <std::size_t Index>
-std::unique_ptr<Head> head_of_law(std::size_t subspace, const Plan& plan, int head) {
+std::unique_ptr<Head> head_of_law(std::size_t subspace, const Plan& plan, int head, double reach) {
   if constexpr (Index < std::variant_size_v<KernelLaw>) {
     if (const auto* law = std::get_if<Index>(&plan.kernel)) {
       // This target's own law has the members of the plan's.
       using Law = std::variant_alternative_t<Index, laws::KernelLaw>;
-      return std::make_unique<HeadOfLaw<Law>>(subspace, plan, head, __builtin_bit_cast(Law, *law));
+      return std::make_unique<HeadOfLaw<Law>>(subspace, plan, head, reach,
+                                              __builtin_bit_cast(Law, *law));
     }
-    return head_of_law<Index + 1>(subspace, plan, head);
+    return head_of_law<Index + 1>(subspace, plan, head, reach);
   } else {
     return nullptr;
   }
@@ -33,8 +34,8 @@ std::unique_ptr<Head> head_of_law(std::size_t subspace, const Plan& plan, int he
 
 }  // namespace
 
-std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head) {
-  return head_of_law<0>(subspace, plan, head);
+std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head, double reach) {
+  return head_of_law<0>(subspace, plan, head, reach);
 }
 
 }  // namespace headlab::HWY_NAMESPACE

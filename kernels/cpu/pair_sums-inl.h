@@ -20,6 +20,7 @@
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/window-inl.h"
+#include "kernels/controls.h"
 #include "kernels/moments.h"
 #include "kernels/plan.h"
 
@@ -170,6 +171,11 @@ class PairSums {
       }
     }
     if (layout_.has_alignment()) out[layout_.alignment_offset()] = alignment(&products_[first]);
+    if (!plan_.controls) return;
+    for (std::size_t h = 0; h < count; ++h) {
+      inverse_[h] = windows[heads_[h]].log_weight_sum();
+    }
+    set_controlled(*plan_.controls, layout_, q, inverse_, plan_.head_weights, out);
   }
 
  private:
@@ -243,7 +249,7 @@ class PairSums {
   std::vector<double> noise_products_;  ///< [Q][pairs], sum_i s_i^2 w_hi w_li
   std::vector<double> ensemble_noise_;  ///< [Q]
   std::vector<float> factors_;          ///< [Q][H], a_h / sum w
-  std::vector<double> inverse_;         ///< scratch
+  std::vector<double> inverse_;         ///< scratch [H]
 };
 
 }  // namespace headlab::HWY_NAMESPACE

@@ -27,6 +27,7 @@
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/cpu/tiling.h"
+#include "kernels/cpu/transpose-inl.h"
 #include "kernels/design_point.h"
 #include "kernels/plan.h"
 
@@ -274,12 +275,14 @@ class TrainingSet {
 
  private:
   /// Puts the points given from `first` on into point(), and 0 behind the last one.
-  void take_given(std::uint64_t first) {
+  HWY_ATTR void take_given(std::uint64_t first) {
     const auto d = static_cast<std::size_t>(plan_.d);
     const auto count =
         static_cast<std::size_t>(std::min<std::uint64_t>(tile_points, plan_.n - first));
     const float* x = &given_->x[first * d];
-    for (std::size_t c = 0; c < d; ++c) {
+    const std::size_t quads = count == tile_points ? d / 4 * 4 : 0;
+    for (std::size_t c = 0; c < quads; c += 4) transpose_quads(x + c, d, &point_[c]);
+    for (std::size_t c = quads; c < d; ++c) {
       float* to = point_[c].v;
       for (std::size_t i = 0; i < count; ++i) to[i] = x[i * d + c];
       std::fill(to + count, to + tile_points, 0.0f);

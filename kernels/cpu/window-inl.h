@@ -7,7 +7,9 @@
 #define HEADLAB_CPU_WINDOW_INL_H
 #endif
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <hwy/highway.h>
 
@@ -32,6 +34,7 @@ struct Window {
 #if HWY_TARGET <= HWY_AVX3
   StoredExp2 exp2;  ///< with `exponent_offset`, where that is at least -max_plain_offset
 #endif
+  double query_exponent = 0;       ///< left out of exponents from inner products
   float reach2 = 0;                ///< |key|^2 up to which exponents need no clamp
   float norm = 0;                  ///< softmax: |exponent| <= norm |key|
   bool repaired = false;           ///< exponents are taken relative to `shift`
@@ -39,6 +42,15 @@ struct Window {
   float shift = 0;                 ///< the largest exponent probed
   float nearest = 0;               ///< the least squared distance probed
   std::int64_t only_key = no_key;  ///< all other keys have weight zero
+
+  /// Natural logarithm of the sum of the kernel's values, of which `sums` may have a factor.
+  double log_weight_sum() const {
+    constexpr double log_2 = 0.6931471805599453;
+    if (repaired && only_key != no_key) return -std::numeric_limits<double>::infinity();
+    const double exponent = repaired ? static_cast<double>(shift)
+                                     : query_exponent - static_cast<double>(exponent_offset);
+    return std::log(sums.weight) + log_2 * exponent;
+  }
 
   void set_exponent_offset(float offset) {
     exponent_offset = offset;

@@ -144,6 +144,8 @@ struct WeighArguments {
   float norm_factor = 0;
   DeviceVariant<KernelLaw> kernel;
   bool scaled = false;           ///< sums of (s w)^2 in place of w^2
+  bool reads_scales = false;     ///< noise scales are staged
+  bool bounds_squares = false;   ///< see LaunchPlan
   const double* sums = nullptr;  ///< [replicates][Q][totals.size()], for the second pass
   double* partials = nullptr;    ///< [replicates][panels][Q][row]
 };

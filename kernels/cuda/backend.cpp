@@ -63,6 +63,9 @@ class CudaBackend : public Backend {
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
     return make_sequential_worker(plans, [&](const Plan& plan) -> std::unique_ptr<Worker> {
+      if (plan.controls) {
+        throw std::invalid_argument("backend cuda computes no exact controls - use --backend cpu");
+      }
       if (plan.stack) return make_cuda_stack_worker(plan, device, options_, keep, streams_);
       return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);
     });

@@ -81,12 +81,15 @@ TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
   };
   const GaussianKernel wide{.bandwidth = 2};
   const EpanechnikovKernel window{.bandwidth = 2};
-  EXPECT_EQ(microkernel(1, 7, wide), Microkernel::distances2);
-  EXPECT_EQ(microkernel(2, 7, wide), Microkernel::distances2);
-  EXPECT_EQ(microkernel(1, 7, SoftmaxKernel{}), Microkernel::dots4);
+  EXPECT_EQ(microkernel(1, 7, wide), Microkernel::dots1);
+  EXPECT_EQ(microkernel(2, 7, wide), Microkernel::dots2);
+  EXPECT_EQ(microkernel(3, 7, wide), Microkernel::dots3);
   EXPECT_EQ(microkernel(4, 7, wide), Microkernel::dots4);
+  EXPECT_EQ(microkernel(1, 7, window), Microkernel::distances1);
+  EXPECT_EQ(microkernel(2, 7, window), Microkernel::distances2);
   EXPECT_EQ(microkernel(3, 7, window), Microkernel::distances4);
-  EXPECT_EQ(microkernel(5, 7, wide), Microkernel::dots8);
+  EXPECT_EQ(microkernel(1, 7, SoftmaxKernel{}), Microkernel::shifted4);
+  EXPECT_EQ(microkernel(5, 7, wide), Microkernel::shifted8);
   EXPECT_EQ(microkernel(8, 7, window), Microkernel::distances8);
   EXPECT_EQ(microkernel(9, 7, wide), Microkernel::tensor16);
   EXPECT_EQ(microkernel(32, 7, wide), Microkernel::tensor32);
@@ -94,6 +97,9 @@ TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
   EXPECT_EQ(microkernel(65, 7, wide), Microkernel::any);
   EXPECT_EQ(microkernel(16, 7, window), Microkernel::any);
   EXPECT_EQ(microkernel(4, 2, wide), Microkernel::any);
+  // Sums without the shifts would overflow.
+  EXPECT_EQ(microkernel(2, 7, GaussianKernel{.bandwidth = 0.15}), Microkernel::distances2);
+  EXPECT_EQ(microkernel(4, 7, GaussianKernel{.bandwidth = 0.15}), Microkernel::shifted4);
   EXPECT_EQ(microkernel(4, 7, GaussianKernel{.bandwidth = 0.01}), Microkernel::distances4)
       << "products would lose the digits of so small a bandwidth";
 }
@@ -398,12 +404,20 @@ TEST_F(Cuda, EmptyAndNarrowWindowsAreTreatedAndCountedAsInTheReference) {
   for (const double scale : {1e-6, 1e-3, 0.02}) {
     for (const KernelLaw& kernel : all_kernels(scale)) {
       for (const int queries : {2, 6}) {
-        const Plan plan =
-            test::make_plan({.n = 90, .d = 4, .heads = 3, .k = 3, .queries = queries}, kernel);
-        const Moments fast = one_replicate(*make_cuda_backend(small_options()), plan, 1);
-        const Moments exact = one_replicate(*reference, plan, 1);
-        for (const double value : fast.mean) EXPECT_TRUE(std::isfinite(value));
-        EXPECT_EQ(fast.windows, exact.windows) << "scale " << scale << " law " << kernel.index();
+        for (const bool bounded : {false, true}) {
+          const Plan plan =
+              test::make_plan({.n = bounded ? 1100u : 90u,
+                               .d = 4,
+                               .heads = 3,
+                               .k = bounded ? 1 : 3,
+                               .queries = queries},
+                              kernel, bounded ? Estimator::plain : Estimator::conditional);
+          ASSERT_EQ(plan_launch(plan).bounds_squares, bounded);
+          const Moments fast = one_replicate(*make_cuda_backend(small_options()), plan, 1);
+          const Moments exact = one_replicate(*reference, plan, 1);
+          for (const double value : fast.mean) EXPECT_TRUE(std::isfinite(value));
+          EXPECT_EQ(fast.windows, exact.windows) << "scale " << scale << " law " << kernel.index();
+        }
       }
     }
   }

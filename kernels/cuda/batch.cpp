@@ -184,6 +184,7 @@ WeighArguments Batch::weigh_arguments() const {
                                            : Exponent::minus_distance,
       .norm_factor = norms_are_masks ? 0.0f : static_cast<float>(norm_coefficient.value_or(0.0)),
       .kernel = DeviceVariant<KernelLaw>(plan_.kernel),
+      .bounds_squares = launch_.bounds_squares,
       .partials = arrays_.partials.as<double>()};
 }
 
@@ -244,8 +245,10 @@ KeptTokens Batch::kept() const {
 }
 
 void Batch::weigh_all(const WeighArguments& arguments, std::int64_t replicates) {
-  if (launch_.totals.pairs) {
-    sum_pairs(stream_, launch_.microkernel, launch_.pair_tile, arguments, replicates);
+  if (launch_.register_heads > 0) {
+    sum_register_pairs(stream_, launch_.microkernel, launch_.register_heads, arguments, replicates);
+  } else if (launch_.totals.pairs) {
+    sum_pairs(stream_, launch_.microkernel, arguments, replicates);
   } else {
     sum_weights(stream_, launch_.microkernel, arguments, replicates);
   }
@@ -271,7 +274,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
     if (steps.sum) collect(stream_, sums);
     if (layout.scaled) {
       WeighArguments scaled = weigh;
-      scaled.scaled = true;
+      scaled.scaled = scaled.reads_scales = true;
       if (steps.weigh) weigh_all(scaled, count);
       sums.from = 2 * layout.heads;
       sums.count = layout.squares();
@@ -298,6 +301,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
   WeighArguments second = weigh;
   second.tiling = launch_.ensemble;
   second.sums = sums.totals;
+  second.reads_scales = layout.scaled;
   if (steps.weigh) sum_ensemble(stream_, launch_.microkernel, second, count);
   if (!steps.sum) return;
   collect(stream_, {.partials = weigh.partials,

@@ -21,6 +21,7 @@
 /// Maximum threads of a block, and minimum blocks that fit on a multiprocessor together.
 #define HEADLAB_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define HEADLAB_UNROLL _Pragma("unroll")
+#define HEADLAB_NO_UNROLL _Pragma("unroll 1")
 #elif defined(HEADLAB_EMULATE_CUDA)
 #include "kernels/cuda/emulator/emulator.h"
 #define HEADLAB_KERNEL inline
@@ -28,6 +29,7 @@
 #define HEADLAB_LARGE_DEVICE inline
 #define HEADLAB_LAUNCH_BOUNDS(threads, blocks)
 #define HEADLAB_UNROLL
+#define HEADLAB_NO_UNROLL
 #endif
 
 #if defined(__CUDACC__) || defined(HEADLAB_EMULATE_CUDA)
@@ -78,6 +80,13 @@ HEADLAB_DEVICE T shuffle_xor(T value, int mask) {
 HEADLAB_DEVICE float exp2_unit(float t) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(t));
+  return y;
+}
+
+/// The square root with a relative error of some 2^-23.
+HEADLAB_DEVICE float sqrt_unit(float x) {
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 

@@ -17,9 +17,10 @@ namespace {
 constexpr unsigned rows_of_block = 8;
 static_assert(rows_of_block % 4 == 0, "the arrays behind them in shared memory are aligned");
 
-/// Largest safe sum of kernel values, far from overflow of their squares; see kernels/safe_sums.h
-/// for the smallest.
-constexpr double max_safe_sum = 0x1p+60;
+/// Largest safe sum of kernel values, and of their squares, far from overflow; see
+/// kernels/safe_sums.h for the smallest.
+constexpr double max_safe_sum = 0x1p+90;
+constexpr double max_safe_square = 0x1p+120;
 
 HEADLAB_DEVICE double add(double a, double b) {
   return a + b;
@@ -185,13 +186,16 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   if (thread == 0) totals[layout.ensemble_noise()] = square;
 }
 
-/// True where the sums of a row can be used as they are.
-HEADLAB_DEVICE bool is_safe(const TotalsLayout& layout, const double* totals, double min_sum) {
+/// True where the sums of a row can be used as they are: with bounds, where no window can be
+/// narrow.
+HEADLAB_DEVICE bool is_safe(const FallbackArguments& r, const double* totals) {
+  const TotalsLayout& layout = r.weigh.totals;
   for (int h = 0; h < layout.heads; ++h) {
     const double sum = totals[layout.weight(h)];
     const double square = totals[layout.square(h, h)];
     // NaN fails each of these.
-    if (!(sum >= min_sum && sum <= max_safe_sum && square > 0 && square < 0x1p+120)) {
+    if (!(sum >= r.min_sum && sum <= max_safe_sum)) return false;
+    if (r.weigh.bounds_squares ? !(sum * sum >= 2 * square) : !(square > 0 && square < max_safe_square)) {
       return false;
     }
   }
@@ -210,8 +214,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1)
   const std::int64_t first = static_cast<std::int64_t>(block_index_x()) * rows_of_block;
   const std::int64_t own = first + thread_index();
   if (thread_index() < rows_of_block && own < rows) {
-    const TotalsLayout& layout = r.weigh.totals;
-    const bool taken = r.all || !is_safe(layout, r.totals + own * layout.size(), r.min_sum);
+    const bool taken = r.all || !is_safe(r, r.totals + own * r.weigh.totals.size());
     unsafe[thread_index()] = taken ? 1 : 0;
     r.taken[own] = taken ? 1 : 0;
     if (taken) add_atomically(r.windows.of(own / r.weigh.queries.count) + 2, 1);

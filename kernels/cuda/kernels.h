@@ -21,11 +21,14 @@ void hide_tokens(Stream& stream, const KeyArguments& arguments);
 void select_kept(Stream& stream, const KeepArguments& arguments);
 
 /// Weighs every key of `replicates` replicates and writes rows of partial sums: sums of each head
-/// (sums.cu), sums over pairs of heads (pair_sums.cu), the noise of the ensemble (ensemble.cu).
+/// (sums.cu), sums over pairs of heads (register_pairs.cu, pair_sums.cu), the noise of the ensemble
+/// (ensemble.cu).
 void sum_weights(Stream& stream, Microkernel microkernel, const WeighArguments& arguments,
                  std::int64_t replicates);
-void sum_pairs(Stream& stream, Microkernel microkernel, int pair_tile,
-               const WeighArguments& arguments, std::int64_t replicates);
+void sum_register_pairs(Stream& stream, Microkernel microkernel, int heads,
+                        const WeighArguments& arguments, std::int64_t replicates);
+void sum_pairs(Stream& stream, Microkernel microkernel, const WeighArguments& arguments,
+               std::int64_t replicates);
 void sum_ensemble(Stream& stream, Microkernel microkernel, const WeighArguments& arguments,
                   std::int64_t replicates);
 

@@ -2,6 +2,7 @@
 #include "kernels/cuda/launch_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -9,8 +10,8 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Shared memory with which three thread blocks still fit on a multiprocessor.
-constexpr std::uint64_t comfortable_bytes = 72 << 10;
+/// Shared memory with which two thread blocks still fit on a multiprocessor.
+constexpr std::uint64_t comfortable_bytes = 96 << 10;
 /// Maximum H for which aggregate moments come from the sums of all pairs in one pass: (H + 1) / 2
 /// slots per kernel value then cost less than computing the values twice.
 constexpr int max_pair_heads = 16;
@@ -32,11 +33,18 @@ bool on_tensor_cores(Microkernel m) {
   return m == Microkernel::tensor16 || m == Microkernel::tensor32 || m == Microkernel::tensor64;
 }
 
-/// True where products are accurate at every query.
-bool products_are_accurate(const Plan& plan) {
+/// Maximum keys of which the plain estimator sums w^2. Of more keys, those with weight seldom meet
+/// in one sum of a thread unless they are many.
+constexpr std::uint64_t max_squared_keys = 1024;
+/// Maximum |query|^2 for which weights times 2^(|query|^2) and their squares have sums in float32.
+constexpr double max_unshifted_norm = 40;
+
+/// Largest |query|^2 in the units of the exponent.
+double largest_query_norm(const Plan& plan) {
   const std::vector<double> queries = projected_queries(plan);
   const auto count = static_cast<std::size_t>(plan.queries);
   const auto k = static_cast<std::size_t>(plan.k);
+  double largest = 0;
   for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
     for (std::size_t q = 0; q < count; ++q) {
       double norm2 = 0;
@@ -44,35 +52,51 @@ bool products_are_accurate(const Plan& plan) {
         const double x = queries[(h * k + j) * count + q];
         norm2 += x * x;
       }
-      const double far = std::sqrt(norm2) + reach;
-      if (!(far * far <= max_norm)) return false;
+      if (!(norm2 <= largest)) largest = norm2;
     }
   }
-  return true;
+  return largest;
+}
+/// True where products are accurate at every query.
+bool products_are_accurate(double query_norm) {
+  const double far = std::sqrt(query_norm) + reach;
+  return far * far <= max_norm;
 }
 
 /// \param k coordinates of a key
 Microkernel choose_microkernel(const Plan& plan, int k, const LaunchLimits& limits) {
+  using enum Microkernel;
   const auto norm_coefficient = norm_coefficient_of(plan.kernel);
   const bool only_products = norm_coefficient == 0.0;
-  const bool products = only_products || (norm_coefficient && products_are_accurate(plan));
-  if (plan.queries < 3) return Microkernel::any;
-  if (k <= 2 && !only_products) return Microkernel::distances2;
-  if (k <= 4) return products ? Microkernel::dots4 : Microkernel::distances4;
-  if (k <= 8) return products ? Microkernel::dots8 : Microkernel::distances8;
-  if (!products || limits.no_tensor_cores || k > 64) return Microkernel::any;
-  return k <= 16 ? Microkernel::tensor16 : k <= 32 ? Microkernel::tensor32 : Microkernel::tensor64;
+  const double norm = norm_coefficient ? largest_query_norm(plan) : 0;
+  const bool products = only_products || (norm_coefficient && products_are_accurate(norm));
+  if (plan.queries < 3) return any;
+  if (k <= 4 && norm_coefficient == -1.0 && norm <= max_unshifted_norm) {
+    return std::array{dots1, dots2, dots3, dots4}[static_cast<std::size_t>(k - 1)];
+  }
+  if (k <= 2 && !only_products) return k == 1 ? distances1 : distances2;
+  if (k <= 4) return products ? shifted4 : distances4;
+  if (k <= 8) return products ? shifted8 : distances8;
+  if (!products || limits.no_tensor_cores || k > 64) return any;
+  return k <= 16 ? tensor16 : k <= 32 ? tensor32 : tensor64;
 }
 
 int padded_k_of(Microkernel microkernel, int k) {
   switch (microkernel) {
+    case Microkernel::distances1:
+    case Microkernel::dots1:
+      return 1;
     case Microkernel::distances2:
+    case Microkernel::dots2:
       return 2;
+    case Microkernel::dots3:
+      return 3;
     case Microkernel::distances4:
     case Microkernel::dots4:
+    case Microkernel::shifted4:
       return 4;
     case Microkernel::distances8:
-    case Microkernel::dots8:
+    case Microkernel::shifted8:
       return 8;
     case Microkernel::tensor16:
       return 16;
@@ -86,21 +110,44 @@ int padded_k_of(Microkernel microkernel, int k) {
   return k;
 }
 
-/// Bytes of two staged tiles: one is used while the other is copied.
-std::uint64_t stage_bytes(int group_heads, int padded_k) {
-  return 2 * static_cast<std::uint64_t>(stage_floats(group_heads, padded_k)) * sizeof(float);
+/// True where pairs of heads can be summed in registers.
+bool in_registers(Microkernel m) {
+  using enum Microkernel;
+  return m != any && m != distances8 && m != shifted8 && !on_tensor_cores(m);
+}
+/// Heads of the instance of register_pairs.cu that has them; 0: none.
+int register_heads_of(int heads) {
+  return heads <= 2 ? 2 : heads <= 4 ? 4 : heads <= 8 ? 8 : 0;
 }
 
-/// Tilings of the kernels that weigh keys.
+/// Queries of a thread of a microkernel that has `on_cores` of them on the CUDA cores.
+int queries_of_thread(Microkernel microkernel, int on_cores) {
+  switch (microkernel) {
+    case Microkernel::any:
+      return 1;
+    case Microkernel::tensor16:
+    case Microkernel::tensor32:
+      return 4;
+    case Microkernel::tensor64:
+      return 2;
+    default:
+      return on_cores;
+  }
+}
+
+/// Tilings of a kernel that weighs keys.
 class Tiler {
  public:
-  Tiler(const Plan& plan, const LaunchLimits& limits, Microkernel microkernel, int padded_k,
-        std::int64_t padded_n)
+  /// \param queries of a thread
+  Tiler(const Plan& plan, const LaunchLimits& limits, const LaunchPlan& launch, int queries,
+        int tile_keys)
       : plan_(plan),
         limits_(limits),
-        microkernel_(microkernel),
-        padded_k_(padded_k),
-        padded_n_(padded_n) {}
+        microkernel_(launch.microkernel),
+        padded_k_(launch.padded_k),
+        padded_n_(launch.padded_n),
+        queries_(queries),
+        tile_keys_(tile_keys) {}
 
   /// Sums in registers: a thread block has the queries of a few heads. Threads left over share the
   /// keys.
@@ -114,27 +161,45 @@ class Tiler {
             divide_up<std::int64_t>(padded_n_, limits_.keys_of_thread), 1, max_splits()))));
     int heads = std::clamp(
         tiling.threads / (tiling.query_columns * std::max(wanted_splits, lanes())), 1, plan_.heads);
-    while (heads > 1 && stage_bytes(heads, padded_k_) > comfortable_bytes / 2) --heads;
-    return finish(tiling, heads, [&] {
+    return finish(tiling, balanced(heads), [&] {
       tiling.panel_keys = std::int64_t{limits_.keys_of_thread} * tiling.splits;
       // Three sums per query of a thread.
-      const auto end =
-          static_cast<std::uint64_t>(tiling.threads * 3 * queries_of_thread(microkernel_));
-      return std::max(stage_bytes(tiling.group_heads, padded_k_), end * sizeof(float));
+      const auto end = static_cast<std::uint64_t>(tiling.threads * 3 * queries_);
+      return std::max(stage_bytes(tiling.group_heads), end * sizeof(float));
     });
   }
 
-  /// Kernel values of all heads in shared memory, summed pair by pair.
-  std::optional<Tiling> pairs(int pair_tile) const {
-    const int side = std::min(pair_tile, 8);
+  /// Pairs of `heads` heads in registers.
+  std::optional<Tiling> register_pairs(int heads) const {
+    Tiling tiling;
+    const int groups = divide_up(columns(), 32);
+    tiling.query_columns = round_columns(divide_up(columns(), groups));
+    tiling.group_heads = heads;
+    tiling.head_groups = 1;
+    tiling.block_queries = tiling.query_columns * queries_;
+    tiling.query_groups = divide_up(plan_.queries, tiling.block_queries);
+    tiling.splits =
+        std::min(tile_keys_ / 2, power_of_two_below(tiling.threads / tiling.query_columns));
+    tiling.panel_keys = std::min(std::int64_t{limits_.keys_of_thread} * tiling.splits, padded_n_);
+    tiling.panels = divide_up(padded_n_, tiling.panel_keys);
+    const int sums_of_query = heads * (heads + 1) / 2 + 2 * heads;
+    const auto end = static_cast<std::uint64_t>(tiling.threads * queries_ * sums_of_query);
+    tiling.shared_bytes = std::max(stage_bytes(heads), end * sizeof(float));
+    if (tiling.shared_bytes > limits_.shared_bytes) return std::nullopt;
+    return tiling;
+  }
+
+  /// Kernel values of all heads in shared memory, summed pair by pair in tiles of 8 by 8 heads.
+  std::optional<Tiling> pairs() const {
+    constexpr int side = 8;
     const int tiles = divide_up(plan_.heads, side);
     const int tile_pairs = tiles * (tiles + 1) / 2;
-    const int sums_of_thread = pair_tile == 16 ? side * side : side * (side + 1) / 2 + 2 * side;
+    constexpr int sums_of_thread = side * side;
     Tiling tiling;
-    tiling.threads = pair_tile == 16 ? 256 : 128;
+    tiling.threads = 256;
     return largest_tiling(tiling, tiling.threads / tile_pairs, [&] {
       const int items = tiling.block_queries * tile_pairs;
-      const int splits = std::min(tile_keys / 4, power_of_two_below(tiling.threads / items));
+      const int splits = std::min(tile_keys_ / 4, power_of_two_below(tiling.threads / items));
       tiling.panel_keys = std::int64_t{limits_.keys_of_thread} * splits;
       const auto end = static_cast<std::uint64_t>(tiling.threads * sums_of_thread);
       return std::max(with_weights(tiling, tiles * side), end * sizeof(float));
@@ -144,7 +209,7 @@ class Tiler {
   /// Kernel values of a group of heads in shared memory, summed over the heads.
   std::optional<Tiling> ensemble() const {
     Tiling tiling;
-    return largest_tiling(tiling, tiling.threads * ensemble_steps / (tile_keys / 4), [&] {
+    return largest_tiling(tiling, tiling.threads * ensemble_steps / (tile_keys_ / 4), [&] {
       tiling.panel_keys =
           std::int64_t{limits_.keys_of_thread} * (tiling.threads / tiling.block_queries);
       return std::max(with_weights(tiling, tiling.group_heads),
@@ -153,7 +218,7 @@ class Tiler {
   }
 
  private:
-  int columns() const { return divide_up(plan_.queries, queries_of_thread(microkernel_)); }
+  int columns() const { return divide_up(plan_.queries, queries_); }
   /// A warp on the tensor cores has eight columns.
   int round_columns(int columns) const {
     return on_tensor_cores(microkernel_) ? divide_up(columns, 8) * 8 : columns;
@@ -161,11 +226,22 @@ class Tiler {
   /// Lanes of a warp that share a step of keys.
   int lanes() const { return on_tensor_cores(microkernel_) ? 4 : 1; }
   int max_splits() const {
-    return on_tensor_cores(microkernel_) ? 4 * tile_keys / 8 : tile_keys / 4;
+    return on_tensor_cores(microkernel_) ? 4 * tile_keys_ / 8 : tile_keys_ / 4;
+  }
+
+  /// Bytes of two staged tiles: one is used while the other is copied.
+  std::uint64_t stage_bytes(int heads) const {
+    return 2 * static_cast<std::uint64_t>(stage_floats(heads, padded_k_, tile_keys_)) *
+           sizeof(float);
+  }
+  /// Heads of a group, at most `most`: those that fit, in groups of about equal size.
+  int balanced(int most) const {
+    while (most > 1 && stage_bytes(most) > comfortable_bytes / 2) --most;
+    return divide_up(plan_.heads, divide_up(plan_.heads, most));
   }
 
   std::uint64_t with_weights(const Tiling& tiling, int head_rows) const {
-    return stage_bytes(tiling.group_heads, padded_k_) +
+    return stage_bytes(tiling.group_heads) +
            static_cast<std::uint64_t>(tiling.block_queries) *
                static_cast<std::uint64_t>(weight_query_stride(head_rows)) * sizeof(float);
   }
@@ -176,7 +252,7 @@ class Tiler {
   std::optional<Tiling> finish(Tiling& tiling, int group_heads, const Bytes& bytes) const {
     tiling.group_heads = group_heads;
     tiling.head_groups = divide_up(plan_.heads, group_heads);
-    tiling.block_queries = tiling.query_columns * queries_of_thread(microkernel_);
+    tiling.block_queries = tiling.query_columns * queries_;
     tiling.query_groups = divide_up(plan_.queries, tiling.block_queries);
     tiling.splits = std::min(
         max_splits(), power_of_two_below(tiling.threads / (group_heads * tiling.query_columns)));
@@ -196,9 +272,9 @@ class Tiler {
     std::optional<Tiling> best;
     for (int wanted = power_of_two_below(columns() * 2 - 1); wanted >= 1; wanted /= 2) {
       tiling.query_columns = round_columns(wanted);
-      if (tiling.query_columns * queries_of_thread(microkernel_) > max_queries) continue;
-      int heads = std::clamp(tiling.threads / (tiling.query_columns * lanes()), 1, plan_.heads);
-      while (heads > 1 && stage_bytes(heads, padded_k_) > comfortable_bytes / 2) --heads;
+      if (tiling.query_columns * queries_ > max_queries) continue;
+      const int heads =
+          balanced(std::clamp(tiling.threads / (tiling.query_columns * lanes()), 1, plan_.heads));
       if (const auto found = finish(tiling, heads, bytes)) {
         best = found;
         if (found->shared_bytes <= comfortable_bytes) break;
@@ -212,14 +288,11 @@ class Tiler {
   Microkernel microkernel_;
   int padded_k_;
   std::int64_t padded_n_;
+  int queries_;
+  int tile_keys_;
 };
 
 }  // namespace
-
-int queries_of_thread(Microkernel microkernel) {
-  if (microkernel == Microkernel::any) return 1;
-  return microkernel == Microkernel::tensor64 ? 2 : thread_queries;
-}
 
 std::vector<double> centre_of(const Plan& plan) {
   const auto d = static_cast<std::size_t>(plan.d);
@@ -272,8 +345,9 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
                    .pairs = conditional && (pairwise || plan.heads <= max_pair_heads),
                    .scaled = conditional && !has_constant_noise(plan),
                    .ensemble = conditional && !pairwise && plan.heads > max_pair_heads};
+  launch.bounds_squares = !conditional && launch.tokens.tokens > max_squared_keys;
   const auto whole_tiles = [](std::uint64_t points) {
-    return divide_up<std::int64_t>(static_cast<std::int64_t>(points), tile_keys) * tile_keys;
+    return divide_up<std::int64_t>(static_cast<std::int64_t>(points), key_group) * key_group;
   };
   launch.padded_n = whole_tiles(launch.tokens.tokens);
   launch.padded_points = launch.tokens.separate ? whole_tiles(launch.tokens.points) : 0;
@@ -281,12 +355,6 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
       std::max<std::int64_t>(1, std::min(limits.slice_points, std::int64_t{1} << 30) /
                                     std::max(launch.padded_n, launch.padded_points)));
   launch.slice_points = launch.slice_replicates * launch.padded_n;
-  launch.pair_tile = !launch.totals.pairs ? 0
-                     : plan.heads <= 2    ? 2
-                     : plan.heads <= 4    ? 4
-                     : plan.heads <= 8    ? 8
-                                          : 16;
-
   const std::optional<double> norm_coefficient = norm_coefficient_of(plan.kernel);
   launch.fallback_only = !plan.mechanism.keep.off();
   // The fallback weighs only what a head sees.
@@ -305,9 +373,17 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
   for (const Microkernel m : {choose_microkernel(plan, k, limits), Microkernel::any}) {
     launch.microkernel = m;
     launch.padded_k = padded_k_of(m, k);
-    const Tiler tiler(plan, limits, m, launch.padded_k, launch.padded_n);
-    const auto weigh = launch.totals.pairs ? tiler.pairs(launch.pair_tile) : tiler.sums();
-    const auto ensemble = launch.totals.ensemble ? tiler.ensemble() : Tiling{};
+    const Tiler of_sums(plan, limits, launch, queries_of_thread(m, sum_queries),
+                        sum_tile_keys(m == Microkernel::any ? 0 : launch.padded_k));
+    const Tiler of_weights(plan, limits, launch, queries_of_thread(m, weight_queries),
+                           weight_tile_keys);
+    const Tiler of_pairs(plan, limits, launch, pair_queries, pair_tile_keys(launch.padded_k));
+    launch.register_heads =
+        launch.totals.pairs && in_registers(m) ? register_heads_of(plan.heads) : 0;
+    const auto weigh = launch.register_heads > 0 ? of_pairs.register_pairs(launch.register_heads)
+                       : launch.totals.pairs     ? of_weights.pairs()
+                                                 : of_sums.sums();
+    const auto ensemble = launch.totals.ensemble ? of_weights.ensemble() : Tiling{};
     if (!weigh || !ensemble) continue;
     launch.weigh = *weigh;
     launch.ensemble = *ensemble;

@@ -14,27 +14,37 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Keys that are staged in shared memory together; n is padded to whole tiles.
-inline constexpr int tile_keys = 64;
+/// n is padded to a multiple of this many keys, and tiles of keys are multiples of it.
+inline constexpr int key_group = 64;
+/// Keys that are staged in shared memory together where kernel values are stored there as well.
+inline constexpr int weight_tile_keys = key_group;
+
 /// Floats from one row of a staged tile to the next. Eight more than a tile: the four rows that the
 /// lanes of a tensor-core fragment read then fall into different banks.
-inline constexpr int tile_stride = tile_keys + 8;
+HEADLAB_HD constexpr int stage_stride(int tile_keys) {
+  return tile_keys + 8;
+}
 /// Rounds up to 4 modulo 32: neighbours at this distance, of 16 bytes each, hit different banks.
 HEADLAB_HD constexpr int spread(int floats) {
   return floats + (36 - floats % 32) % 32;
 }
+HEADLAB_HD constexpr int power_of_two_from(int x) {
+  int power = 1;
+  while (power < x) power *= 2;
+  return power;
+}
 
 /// Floats from the keys of one head in a staged tile to the next: its rows and their norms.
-HEADLAB_HD constexpr int head_stride(int padded_k) {
-  return spread((padded_k + 1) * tile_stride);
+HEADLAB_HD constexpr int head_stride(int padded_k, int tile_keys) {
+  return spread((padded_k + 1) * stage_stride(tile_keys));
 }
 /// Floats of a staged tile: heads, values, noise scales.
-HEADLAB_HD constexpr int stage_floats(int group_heads, int padded_k) {
-  return group_heads * head_stride(padded_k) + 2 * tile_stride;
+HEADLAB_HD constexpr int stage_floats(int group_heads, int padded_k, int tile_keys) {
+  return group_heads * head_stride(padded_k, tile_keys) + 2 * stage_stride(tile_keys);
 }
 
 /// Floats from one row of kernel values to the next.
-inline constexpr int weight_stride = tile_keys + 4;
+inline constexpr int weight_stride = weight_tile_keys + 4;
 /// First float of a head's row of kernel values; groups of eight heads are spread as well.
 HEADLAB_HD constexpr int weight_row(int head) {
   return head * weight_stride + head / 8 * 4;
@@ -46,19 +56,37 @@ HEADLAB_HD constexpr int weight_query_stride(int head_rows) {
 
 /// Inner loop that computes exponents. The number is the padded per-head dimension.
 enum class Microkernel {
-  distances2,  ///< squared differences in registers, any kernel law
+  distances1,  ///< squared differences in registers, any kernel law
+  distances2,
   distances4,
   distances8,
-  dots4,  ///< products of query and key with the norms apart: Gaussian and softmax
-  dots8,
+  dots1,  ///< products of query and key with the norms apart: Gaussian near the centre
+  dots2,
+  dots3,
+  dots4,
+  shifted4,  ///< the same with a shift in every exponent: Gaussian and softmax
+  shifted8,
   tensor16,  ///< the same on the tensor cores
   tensor32,
   tensor64,
   any  ///< one query per thread, any dimension
 };
-/// Queries of one thread, except in `tensor64` and `any`.
-inline constexpr int thread_queries = 4;
-int queries_of_thread(Microkernel microkernel);
+
+/// Keys that the sums of each head stage together.
+HEADLAB_HD constexpr int sum_tile_keys(int padded_k) {
+  return padded_k == 0 || padded_k > 32 ? 64 : padded_k > 8 ? 128 : 256;
+}
+
+/// Keys that the sums over pairs of heads in registers stage together.
+HEADLAB_HD constexpr int pair_tile_keys(int padded_k) {
+  return padded_k > 4 ? 64 : 128;
+}
+
+/// Queries of a thread on the CUDA cores: in the sums of each head, in the sums over pairs in
+/// registers, and where kernel values are stored.
+inline constexpr int sum_queries = 8;
+inline constexpr int pair_queries = 2;
+inline constexpr int weight_queries = 4;
 
 /// Maximum steps of four keys that a thread of the ensemble's pass has in a tile.
 inline constexpr int ensemble_steps = 4;
@@ -72,7 +100,7 @@ struct Tiling {
   int block_queries = 1;  ///< queries of a thread block: query_columns x queries of a thread
   int query_groups = 1;   ///< ceil(Q / block_queries)
   int splits = 1;         ///< threads that share the keys of one head and its queries
-  std::int64_t panel_keys = tile_keys;  ///< keys of a thread block, a multiple of tile_keys
+  std::int64_t panel_keys = key_group;  ///< keys of a thread block, a multiple of key_group
   std::int64_t panels = 1;              ///< of a replicate
   std::uint64_t shared_bytes = 0;
 };
@@ -116,16 +144,18 @@ struct LaunchPlan {
   bool masks = false;  ///< heads see different tokens, and tiles of keys hold those of all
   Microkernel microkernel = Microkernel::any;
   int padded_k = 1;
-  std::int64_t padded_n = tile_keys;  ///< of tokens
+  std::int64_t padded_n = key_group;  ///< of tokens
   int slice_replicates = 1;           ///< whose keys come out of one matrix product
-  std::int64_t slice_points = tile_keys;
+  std::int64_t slice_points = key_group;
   std::int64_t padded_points = 0;  ///< of points that are kept apart
   TotalsLayout totals;
-  /// Heads of the triangles of pairs that a thread sums: 2, 4, 8, or 16 for tiles of 8 by 8.
-  int pair_tile = 0;
+  int register_heads = 0;  ///< 2, 4, 8 of which a thread has all pairs; 0: tiles of 8 by 8 heads
   /// Every query takes the fallback: with stage `keep`, and with more heads than the pair sums are
   /// written for.
   bool fallback_only = false;
+  /// Sums of w^2 are upper bounds: narrow windows, which the plain estimator needs them for, are
+  /// far below where there are many keys.
+  bool bounds_squares = false;
   Tiling weigh;     ///< sums or pair sums
   Tiling ensemble;  ///< second pass of the aggregate moments
 };

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/arguments.h"
 #include "kernels/cuda/device.h"
@@ -64,89 +65,115 @@ HEADLAB_DEVICE const float* query_row(const WeighArguments& a, const float* rows
                                       int first_query) {
   return rows + static_cast<std::int64_t>(head * a.padded_k + row) * a.queries.padded + first_query;
 }
+template <int K, int Queries>
+HEADLAB_DEVICE void load_queries(const WeighArguments& a, const float* rows, int head,
+                                 const Place& place, int first_query, float (&query)[K][Queries]) {
+  HEADLAB_UNROLL
+  for (int j = 0; j < K; ++j) {
+    const float* row = query_row(a, rows, head, j, first_query) + place.column;
+    HEADLAB_UNROLL
+    for (int i = 0; i < Queries; ++i) query[j][i] = row[i * a.tiling.query_columns];
+  }
+}
+template <int Queries>
+HEADLAB_DEVICE void load_shifts(const WeighArguments& a, int head, const Place& place,
+                                int first_query, float (&shift)[Queries]) {
+  const float* row = a.queries.shifts + static_cast<std::int64_t>(head) * a.queries.padded +
+                     first_query + place.column;
+  HEADLAB_UNROLL
+  for (int i = 0; i < Queries; ++i) shift[i] = row[i * a.tiling.query_columns];
+}
 
-/// Squared distances of four queries to four keys, K coordinates in registers.
-template <int K>
+/// Numbers of neighbouring keys, loaded together.
+template <int Keys>
+struct alignas(4 * Keys) OfKeys {
+  float v[Keys];
+};
+template <int Keys>
+HEADLAB_DEVICE const OfKeys<Keys>& keys_at(const float* numbers) {
+  return *reinterpret_cast<const OfKeys<Keys>*>(numbers);
+}
+
+/// Minus squared distances of queries to keys, K coordinates in registers.
+template <int K, int Queries, int Keys>
 struct Distances {
-  static constexpr int queries = thread_queries;
-  static constexpr int keys = 4;       ///< of a thread in a step
-  static constexpr int step_keys = 4;  ///< of all lanes that share a step
+  static constexpr int padded_k = K;
+  static constexpr int queries = Queries;
+  static constexpr int keys = Keys;             ///< of a thread in a step
+  static constexpr int step_keys = Keys;        ///< of all lanes that share a step
+  static constexpr bool in_registers = K <= 4;  ///< pairs of heads, see register_pairs.cu
   static constexpr bool norms = false;
   static constexpr bool product = false;
+  static constexpr bool shifted = true;
   float query[K][queries];
 
   HEADLAB_DEVICE static Place place(const Tiling& tiling) { return place_of_thread(tiling); }
   HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
-    HEADLAB_UNROLL
-    for (int j = 0; j < K; ++j) {
-      const float* row = query_row(a, a.queries.points, head, j, first_query);
-      HEADLAB_UNROLL
-      for (int i = 0; i < queries; ++i) {
-        query[j][i] = row[place.column + i * a.tiling.query_columns];
-      }
-    }
+    load_queries(a, a.queries.points, head, place, first_query, query);
   }
 
-  /// rows [K][tile_stride]: the staged keys of the head.
+  /// rows [K][stride]: the staged keys of the head.
+  template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float*, int key,
                                 float (&t)[queries][keys]) const {
     HEADLAB_UNROLL
     for (int j = 0; j < K; ++j) {
-      const Four k = *reinterpret_cast<const Four*>(rows + j * tile_stride + key);
+      const auto k = keys_at<Keys>(rows + j * stride + key);
       HEADLAB_UNROLL
       for (int i = 0; i < queries; ++i) {
         HEADLAB_UNROLL
         for (int c = 0; c < keys; ++c) {
           const float difference = k.v[c] - query[j][i];
-          t[i][c] = j == 0 ? difference * difference : math::fused(difference, difference, t[i][c]);
+          t[i][c] = math::fused(-difference, difference, j == 0 ? 0.0f : t[i][c]);
         }
       }
     }
   }
 };
 
-/// Products of four queries and four keys, K coordinates in registers.
-template <int K>
+/// Products of queries and keys, K coordinates in registers. Without `Shifted` the exponents lack
+/// the shift of their query, a factor of all sums of a head that no result depends on.
+template <int K, int Queries, int Keys, bool Shifted>
 struct Dots {
-  static constexpr int queries = thread_queries;
-  static constexpr int keys = 4;
-  static constexpr int step_keys = 4;
+  static constexpr int padded_k = K;
+  static constexpr int queries = Queries;
+  static constexpr int keys = Keys;
+  static constexpr int step_keys = Keys;
+  static constexpr bool in_registers = K <= 4;
   static constexpr bool norms = true;
   static constexpr bool product = true;
+  static constexpr bool shifted = Shifted;
   float query[K][queries];
-  float shift[queries];
+  float shift[Shifted ? queries : 1];
 
   HEADLAB_DEVICE static Place place(const Tiling& tiling) { return place_of_thread(tiling); }
   HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
-    const float* shifts =
-        a.queries.shifts + static_cast<std::int64_t>(head) * a.queries.padded + first_query;
-    HEADLAB_UNROLL
-    for (int i = 0; i < queries; ++i) shift[i] = shifts[place.column + i * a.tiling.query_columns];
-    HEADLAB_UNROLL
-    for (int j = 0; j < K; ++j) {
-      const float* row = query_row(a, a.queries.products, head, j, first_query);
-      HEADLAB_UNROLL
-      for (int i = 0; i < queries; ++i) {
-        query[j][i] = row[place.column + i * a.tiling.query_columns];
-      }
-    }
+    if constexpr (Shifted) load_shifts(a, head, place, first_query, shift);
+    load_queries(a, a.queries.products, head, place, first_query, query);
   }
 
+  template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float* norm,
                                 int key, float (&t)[queries][keys]) const {
-    const Four n = *reinterpret_cast<const Four*>(norm + key);
+    const auto n = keys_at<Keys>(norm + key);
     HEADLAB_UNROLL
     for (int i = 0; i < queries; ++i) {
       HEADLAB_UNROLL
-      for (int c = 0; c < keys; ++c) t[i][c] = n.v[c] + shift[i];
+      for (int c = 0; c < keys; ++c) {
+        if constexpr (Shifted) {
+          t[i][c] = n.v[c] + shift[i];
+        } else {
+          t[i][c] = n.v[c];
+        }
+      }
     }
     HEADLAB_UNROLL
     for (int j = 0; j < K; ++j) {
-      const Four k = *reinterpret_cast<const Four*>(rows + j * tile_stride + key);
+      const auto k = keys_at<Keys>(rows + j * stride + key);
       HEADLAB_UNROLL
       for (int i = 0; i < queries; ++i) {
         HEADLAB_UNROLL
@@ -173,11 +200,14 @@ template <int KSteps>
 struct TensorDots {
   /// Of 16 queries each; with eight steps the registers hold only one.
   static constexpr int fragments = KSteps > 4 ? 1 : 2;
+  static constexpr int padded_k = 8 * KSteps;
   static constexpr int queries = 2 * fragments;
   static constexpr int keys = 2;
   static constexpr int step_keys = 8;
+  static constexpr bool in_registers = false;
   static constexpr bool norms = true;
   static constexpr bool product = true;
+  static constexpr bool shifted = true;
   float high[fragments][KSteps][4];
   float low[fragments][KSteps][4];
   float shift[queries];
@@ -188,10 +218,7 @@ struct TensorDots {
   }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
-    const float* shifts =
-        a.queries.shifts + static_cast<std::int64_t>(head) * a.queries.padded + first_query;
-    HEADLAB_UNROLL
-    for (int i = 0; i < queries; ++i) shift[i] = shifts[place.column + i * a.tiling.query_columns];
+    load_shifts(a, head, place, first_query, shift);
     HEADLAB_UNROLL
     for (int fragment = 0; fragment < fragments; ++fragment) {
       HEADLAB_UNROLL
@@ -211,6 +238,7 @@ struct TensorDots {
     }
   }
 
+  template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float* norm,
                                 int key, float (&t)[queries][keys]) const {
     const int lane = static_cast<int>(thread_index() % warp_threads);
@@ -226,9 +254,9 @@ struct TensorDots {
     }
     HEADLAB_UNROLL
     for (int step = 0; step < KSteps; ++step) {
-      const float* at = rows + (8 * step + c) * tile_stride + first + lane / 4;
+      const float* at = rows + (8 * step + c) * stride + first + lane / 4;
       const SplitFloat upper = split_tf32(at[0]);
-      const SplitFloat lower = split_tf32(at[4 * tile_stride]);
+      const SplitFloat lower = split_tf32(at[4 * stride]);
       const float key_high[2] = {upper.high, lower.high};
       const float key_low[2] = {upper.low, lower.low};
       HEADLAB_UNROLL
@@ -254,11 +282,14 @@ struct TensorDots {
 /// One query per thread and any number of coordinates: distances, or products where the law has
 /// them.
 struct AnyDimension {
+  static constexpr int padded_k = 0;  // that of the launch
   static constexpr int queries = 1;
   static constexpr int keys = 4;
   static constexpr int step_keys = 4;
+  static constexpr bool in_registers = false;
   static constexpr bool norms = true;  // a mask for the padding
   static constexpr bool product = false;
+  static constexpr bool shifted = true;
   const float* query;
   float shift;
 
@@ -274,12 +305,13 @@ struct AnyDimension {
                        : 0.0f;
   }
 
+  template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments& a, const float* rows, const float* norm,
                                 int key, float (&t)[queries][keys]) const {
     const bool multiplies = a.exponent == Exponent::product;
     float sum[keys] = {};
     for (int j = 0; j < a.padded_k; ++j) {
-      const Four k = *reinterpret_cast<const Four*>(rows + j * tile_stride + key);
+      const Four k = *reinterpret_cast<const Four*>(rows + j * stride + key);
       const float q = query[static_cast<std::int64_t>(j) * a.queries.padded];
       HEADLAB_UNROLL
       for (int c = 0; c < keys; ++c) {
@@ -290,52 +322,87 @@ struct AnyDimension {
     const Four n = *reinterpret_cast<const Four*>(norm + key);
     HEADLAB_UNROLL
     for (int c = 0; c < keys; ++c) {
-      t[0][c] = multiplies ? sum[c] + (n.v[c] + shift) : sum[c] - n.v[c];
+      t[0][c] = multiplies ? sum[c] + (n.v[c] + shift) : n.v[c] - sum[c];
     }
   }
 };
 
-/// Kernel values from the results of a microkernel: w <- 2^exponent.
-template <class Micro, int Queries, int Keys>
-HEADLAB_DEVICE void to_weights(const WeighArguments& a, float (&w)[Queries][Keys]) {
-  if (!Micro::product) {
-    if (a.exponent == Exponent::minus_distance) {
-      HEADLAB_UNROLL
-      for (auto& row : w) {
-        HEADLAB_UNROLL
-        for (float& value : row) value = -value;
-      }
-    } else if (a.exponent == Exponent::law) {
-      a.kernel.visit([&](const auto& law) {
-        HEADLAB_UNROLL
-        for (auto& row : w) {
-          HEADLAB_UNROLL
-          for (float& value : row) value = law.log_weight(value) * log2_e;
-        }
-      });
-    }
+/// A float whose square root comes from the unit of a multiprocessor, for the laws.
+struct UnitFloat {
+  float x;
+  HEADLAB_DEVICE explicit UnitFloat(float value) : x(value) {}
+  HEADLAB_DEVICE explicit UnitFloat(double value) : x(static_cast<float>(value)) {}
+  HEADLAB_DEVICE explicit UnitFloat(int value) : x(static_cast<float>(value)) {}
+  HEADLAB_DEVICE friend UnitFloat operator-(UnitFloat a, UnitFloat b) {
+    return UnitFloat(a.x - b.x);
   }
-  HEADLAB_UNROLL
-  for (auto& row : w) {
+  HEADLAB_DEVICE friend UnitFloat operator*(UnitFloat a, UnitFloat b) {
+    return UnitFloat(a.x * b.x);
+  }
+  HEADLAB_DEVICE friend UnitFloat max(UnitFloat a, UnitFloat b) {
+    return UnitFloat(math::max(a.x, b.x));
+  }
+  HEADLAB_DEVICE friend UnitFloat sqrt(UnitFloat a) { return UnitFloat(sqrt_unit(a.x)); }
+};
+
+/// x <- map(x) for every number of an array of any shape.
+template <class Numbers, class Map>
+HEADLAB_DEVICE void map_numbers(Numbers& numbers, const Map& map) {
+  if constexpr (std::is_array_v<Numbers>) {
     HEADLAB_UNROLL
-    for (float& value : row) value = exp2_unit(value);
+    for (auto& part : numbers) map_numbers(part, map);
+  } else {
+    numbers = map(numbers);
   }
 }
 
-/// Calls run.template operator()<M>() with the struct M of a microkernel.
-template <class Run>
+/// Kernel values from the results of a microkernel: w <- 2^exponent, or the law of w = -distance.
+template <class Micro, class Weights>
+HEADLAB_DEVICE void to_weights(const WeighArguments& a, Weights& w) {
+  bool done = false;
+  if (!Micro::product && a.exponent == Exponent::law) {
+    a.kernel.visit([&]<class Law>(const Law& law) {
+      if constexpr (HasNormCoefficient<Law>) return;
+      done = HasWeight<Law>;
+      map_numbers(w, [&](float value) {
+        // Not -value, which the compiler would compute in place of value.
+        const UnitFloat distance(math::abs(value));
+        if constexpr (HasWeight<Law>) {
+          return law.weight(distance).x;
+        } else {
+          return law.log_weight(distance).x * log2_e;
+        }
+      });
+    });
+  }
+  if (!done) map_numbers(w, [](float value) { return exp2_unit(value); });
+}
+
+/// Calls run.template operator()<M>() with the struct M of a microkernel, which has `Queries`
+/// queries and `Keys` keys of a thread on the CUDA cores.
+template <int Queries, int Keys, class Run>
 void with_microkernel(Microkernel microkernel, const Run& run) {
   switch (microkernel) {
+    case Microkernel::distances1:
+      return run.template operator()<Distances<1, Queries, Keys>>();
     case Microkernel::distances2:
-      return run.template operator()<Distances<2>>();
+      return run.template operator()<Distances<2, Queries, Keys>>();
     case Microkernel::distances4:
-      return run.template operator()<Distances<4>>();
+      return run.template operator()<Distances<4, Queries, Keys>>();
     case Microkernel::distances8:
-      return run.template operator()<Distances<8>>();
+      return run.template operator()<Distances<8, Queries, Keys>>();
+    case Microkernel::dots1:
+      return run.template operator()<Dots<1, Queries, Keys, false>>();
+    case Microkernel::dots2:
+      return run.template operator()<Dots<2, Queries, Keys, false>>();
+    case Microkernel::dots3:
+      return run.template operator()<Dots<3, Queries, Keys, false>>();
     case Microkernel::dots4:
-      return run.template operator()<Dots<4>>();
-    case Microkernel::dots8:
-      return run.template operator()<Dots<8>>();
+      return run.template operator()<Dots<4, Queries, Keys, false>>();
+    case Microkernel::shifted4:
+      return run.template operator()<Dots<4, Queries, Keys, true>>();
+    case Microkernel::shifted8:
+      return run.template operator()<Dots<8, Queries, Keys, true>>();
     case Microkernel::tensor16:
       return run.template operator()<TensorDots<2>>();
     case Microkernel::tensor32:

@@ -2,8 +2,9 @@
 // Sums of the plain estimator, and the first pass of the aggregate moments of many heads: sum w,
 // sum w value and sum w^2 for every head and query, in registers.
 //
-// Slots per kernel value in addition to those of products.h: an addition and two multiply-adds, the
-// second for sum w^2, from which the effective sample size follows.
+// The plain estimator needs sum w^2 only to find windows of a single key. Of many keys a bound is
+// enough, the squares of a thread's sums over a tile: the fallback sums the few rows again that the
+// bound leaves open.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weigh.h"
 
@@ -11,10 +12,27 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
 constexpr int sums_of_query = 3;
+constexpr int sum_threads = 128;
 
+/// Sums of a thread for each of its queries.
+template <int Queries>
+struct HeadSums {
+  float weight[Queries] = {};
+  float value[Queries] = {};
+  float square[Queries] = {};
+};
+
+/// Thread blocks on a multiprocessor: as many as leave each thread the registers it needs.
 template <class Micro>
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, (Micro::keys == 2 ? 3 : 4))
+inline constexpr int sum_blocks = Micro::keys == 4 && Micro::padded_k == 8 ? 2
+                                  : Micro::keys == 2 || (Micro::padded_k == 4 && Micro::shifted)
+                                      ? 3
+                                      : 4;
+
+template <class Micro, bool squares>
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, sum_blocks<Micro>)
     sums_kernel(const WeighArguments a) {
+  constexpr int tile_keys = sum_tile_keys(Micro::padded_k);
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Assignment of = assignment_of(a.tiling, a.tiling.head_groups);
   const Place place = Micro::place(a.tiling);
@@ -24,55 +42,66 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, (Micro::keys == 2 ? 3 : 4))
 
   Micro micro;
   if (active) micro.load(a, head, place, of.first_query);
-  float weight[Micro::queries] = {};
-  float value[Micro::queries] = {};
-  float square[Micro::queries] = {};
-  for_each_stage<Micro>(a, shared, of, of.head_group, 1, [&](const Stage& stage, int) {
-    if (!active) return;
-    const float* rows = stage.rows(place.head);
-    const float* norms = stage.norms(place.head);
-    const int lanes = Micro::step_keys / Micro::keys;
-    for (int step = place.split / lanes; step < tile_keys / Micro::step_keys;
-         step += a.tiling.splits / lanes) {
-      const int key = Micro::first_key(place, step);
-      float w[Micro::queries][Micro::keys];
-      micro.exponents(a, rows, norms, key, w);
-      to_weights<Micro>(a, w);
-      if (a.scaled) {
-        HEADLAB_UNROLL
-        for (int c = 0; c < Micro::keys; ++c) {
+  HeadSums<Micro::queries> sums;
+  constexpr int lanes = Micro::step_keys / Micro::keys;
+  const int first = Micro::first_key(place, place.split / lanes);
+  const int step = a.tiling.splits / lanes * Micro::step_keys;
+  for_each_stage<Micro, tile_keys, sum_threads>(
+      a, shared, of, of.head_group, 1, [&](const Stage<Micro, tile_keys>& stage, int) {
+        if (!active) return;
+        const float* rows = stage.rows(place.head) + first;
+        const float* values = stage.values() + first;
+        float of_tile[Micro::queries] = {};
+        HEADLAB_NO_UNROLL
+        for (int key = first; key < stage.keys; key += step) {
+          float w[Micro::queries][Micro::keys];
+          micro.template exponents<stage_stride(tile_keys)>(
+              a, rows, rows + stage.padded_k * stage.stride, 0, w);
+          to_weights<Micro>(a, w);
+          const auto y = keys_at<Micro::keys>(values);
           HEADLAB_UNROLL
-          for (int i = 0; i < Micro::queries; ++i) w[i][c] *= stage.scales[key + c];
+          for (int i = 0; i < Micro::queries; ++i) {
+            HEADLAB_UNROLL
+            for (int c = 0; c < Micro::keys; ++c) {
+              of_tile[i] += w[i][c];
+              sums.value[i] = math::fused(w[i][c], y.v[c], sums.value[i]);
+            }
+          }
+          if constexpr (squares) {
+            HEADLAB_UNROLL
+            for (int c = 0; c < Micro::keys; ++c) {
+              const float scale = a.scaled ? values[stage.stride + c] : 1.0f;
+              HEADLAB_UNROLL
+              for (int i = 0; i < Micro::queries; ++i) {
+                const float scaled = w[i][c] * scale;
+                sums.square[i] = math::fused(scaled, scaled, sums.square[i]);
+              }
+            }
+          }
+          rows += step;
+          values += step;
         }
-      }
-      HEADLAB_UNROLL
-      for (int c = 0; c < Micro::keys; ++c) {
-        const float y = stage.values[key + c];
         HEADLAB_UNROLL
         for (int i = 0; i < Micro::queries; ++i) {
-          weight[i] += w[i][c];
-          value[i] = math::fused(w[i][c], y, value[i]);
-          square[i] = math::fused(w[i][c], w[i][c], square[i]);
+          sums.weight[i] += of_tile[i];
+          if (!squares) sums.square[i] = math::fused(of_tile[i], of_tile[i], sums.square[i]);
         }
-      }
-    }
-  });
+      });
 
   // The splits of a slot are added in shared memory, in order: [splits][slots][queries][3].
   const int slots = a.tiling.group_heads * a.tiling.query_columns;
-  const int width = Micro::queries * sums_of_query;
+  constexpr int width = Micro::queries * sums_of_query;
   if (place.active) {
     float* out = shared + (place.split * slots + place.slot) * width;
     HEADLAB_UNROLL
     for (int i = 0; i < Micro::queries; ++i) {
-      out[i * sums_of_query] = weight[i];
-      out[i * sums_of_query + 1] = value[i];
-      out[i * sums_of_query + 2] = square[i];
+      out[i * sums_of_query] = sums.weight[i];
+      out[i * sums_of_query + 1] = sums.value[i];
+      out[i * sums_of_query + 2] = sums.square[i];
     }
   }
   synchronise_block();
-  for (int at = static_cast<int>(thread_index()); at < slots * width;
-       at += static_cast<int>(block_threads())) {
+  for (int at = static_cast<int>(thread_index()); at < slots * width; at += sum_threads) {
     const int slot = at / width;
     const int query = of.first_query + slot % a.tiling.query_columns +
                       at % width / sums_of_query * a.tiling.query_columns;
@@ -91,9 +120,9 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(128, (Micro::keys == 2 ? 3 : 4))
 
 void sum_weights(Stream& stream, Microkernel microkernel, const WeighArguments& a,
                  std::int64_t replicates) {
-  with_microkernel(microkernel, [&]<class M>() {
-    launch(stream, "sum_weights", launch_of(a, replicates, a.tiling.head_groups), sums_kernel<M>,
-           a);
+  with_microkernel<sum_queries, 4>(microkernel, [&]<class M>() {
+    launch(stream, "sum_weights", launch_of(a, replicates, a.tiling.head_groups),
+           a.bounds_squares ? sums_kernel<M, false> : sums_kernel<M, true>, a);
   });
 }
 

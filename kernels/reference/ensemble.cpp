@@ -207,9 +207,11 @@ std::vector<bool> kept_by(const Plan& plan, std::span<const Level> levels, int h
   return kept;
 }
 
-/// Weights of sum 1 [N] of the tokens kept. Counts the window.
+/// Weights of sum 1 [N] of the tokens kept, and the logarithm of their sum before. Counts the
+/// window.
 std::vector<double> normalised(const Plan& plan, const HeadView& view,
-                               const std::vector<bool>& kept, WindowCounts& windows) {
+                               const std::vector<bool>& kept, WindowCounts& windows,
+                               double& log_weight_sum) {
   const bool counts_empty =
       std::visit([](const auto& law) { return std::decay_t<decltype(law)>::counts_empty_windows; },
                  plan.kernel);
@@ -220,6 +222,7 @@ std::vector<double> normalised(const Plan& plan, const HeadView& view,
     largest = std::max(largest, weights[i]);
   }
   if (counts_empty && largest < log_empty) ++windows.empty;
+  log_weight_sum = largest;
   if (largest == never) {
     std::ranges::fill(weights, 0.0);
     weights[view.nearest] = 1;
@@ -230,15 +233,35 @@ std::vector<double> normalised(const Plan& plan, const HeadView& view,
       sum += weight;
     }
     for (double& weight : weights) weight /= sum;
+    log_weight_sum += std::log(sum);
   }
   if (effective_sample_size(weights) < 2) ++windows.narrow;
   return weights;
 }
 
+/// What log_kernel() leaves out: |q|^2 / 2 of a law with a prior on its keys, q the projected query
+/// in units of the law, so that log K = q.k; else 0.
+double log_query_factor(const Plan& plan, int head, int query) {
+  const bool has_prior =
+      std::visit([](const auto& law) { return std::decay_t<decltype(law)>::has_key_prior; },
+                 plan.kernel);
+  if (!has_prior) return 0;
+  const double* w = plan.query_projection(head);
+  const double* at = &plan.query_points[static_cast<std::size_t>(query) * plan.d];
+  double norm2 = 0;
+  for (int j = 0; j < plan.k; ++j) {
+    double projected = 0;
+    for (int c = 0; c < plan.d; ++c) projected += w[c * plan.k + j] * at[c];
+    norm2 += projected * projected;
+  }
+  const double unit = length_scale(plan.kernel);
+  return norm2 / (2 * unit * unit);
+}
+
 }  // namespace
 
 std::vector<double> nw_weights(const Plan& plan, const TrainingSet& tokens, int head, int query,
-                               WindowCounts& windows) {
+                               WindowCounts& windows, double* log_weight_sum) {
   const std::size_t count = tokens.regression.size();
   const std::vector<Level> levels = levels_of(plan, tokens);
   const HeadView view = view_of(plan, levels, head, query, count);
@@ -249,7 +272,10 @@ std::vector<double> nw_weights(const Plan& plan, const TrainingSet& tokens, int 
     const std::vector<bool> by_other = kept_by(plan, levels, other, query, of_other);
     for (std::size_t i = 0; i < count; ++i) kept[i] = kept[i] || by_other[i];
   }
-  return normalised(plan, view, kept, windows);
+  double log_sum = 0;
+  std::vector<double> weights = normalised(plan, view, kept, windows, log_sum);
+  if (log_weight_sum != nullptr) *log_weight_sum = log_sum + log_query_factor(plan, head, query);
+  return weights;
 }
 
 double effective_sample_size(std::span<const double> weights) {
@@ -321,14 +347,20 @@ std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sa
   std::vector<double> statistics(layout.statistics());
   double least = std::numeric_limits<double>::infinity();
   const TrainingSet tokens = tokens_of(plan, sample);
+  std::vector<double> log_weight_sums(static_cast<std::size_t>(plan.heads));
   for (int q = 0; q < plan.queries; ++q) {
+    const auto query = static_cast<std::size_t>(q);
     std::vector<std::vector<double>> weights;
     for (int h = 0; h < plan.heads; ++h) {
-      weights.push_back(nw_weights(plan, tokens, h, q, windows));
+      weights.push_back(
+          nw_weights(plan, tokens, h, q, windows, &log_weight_sums[static_cast<std::size_t>(h)]));
       least = std::min(least, effective_sample_size(weights.back()));
     }
-    query_statistics(plan, tokens, weights,
-                     &statistics[static_cast<std::size_t>(q) * layout.per_query()]);
+    double* of_query = &statistics[query * layout.per_query()];
+    query_statistics(plan, tokens, weights, of_query);
+    if (plan.controls) {
+      set_controlled(*plan.controls, layout, query, log_weight_sums, plan.head_weights, of_query);
+    }
   }
   if (min_sample_size != nullptr) *min_sample_size = least;
   return statistics;

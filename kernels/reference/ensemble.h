@@ -15,8 +15,9 @@ namespace headlab {
 /// kernels/mechanism.h from `levels` on. Where every kernel value is exactly zero the nearest token
 /// that the head sees, in its metric, gets weight 1. Counts the window.
 /// \param tokens of the training set, by tokens_of()
+/// \param log_weight_sum gets log sum_i w_i before they are divided by their sum; may be null
 std::vector<double> nw_weights(const Plan& plan, const TrainingSet& tokens, int head, int query,
-                               WindowCounts& windows);
+                               WindowCounts& windows, double* log_weight_sum = nullptr);
 
 /// Writes the statistics of one replicate at one query [layout.per_query()], see kernels/moments.h,
 /// given the weights [H][N] of its heads there.

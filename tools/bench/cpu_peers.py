@@ -19,7 +19,8 @@ import tempfile
 import threading
 import time
 
-from common import Failed, Stop, figures, find_bench, find_headlab, machine, run_program, timed, use_processors
+from common import (Failed, Stop, figures, find_bench, find_headlab, machine, processor_seconds, run_program, timed,
+                    use_processors)
 
 N, HEADS, QUERIES = 4096, 8, 64
 MOST_ERROR = 1e-4  # float32 gives some 1e-6; what is beyond computes something else
@@ -340,7 +341,7 @@ def error_of(np, work, means):
     return float(value) if np.isfinite(value) else math.inf
 
 
-def tuned(np, make, variants, work, threads, seconds):
+def tuned(np, make, variants, work, threads, seconds, timer):
     """The fastest variant from given X, and its error. Throws what the last one threw where all fail."""
     best, trouble = None, None
     for variant in variants:
@@ -351,7 +352,7 @@ def tuned(np, make, variants, work, threads, seconds):
             error = error_of(np, work, runner.run("given"))
             if not error < MOST_ERROR:
                 raise ValueError(f"relative error {error:.1g}")
-            time_taken = timed(lambda: runner.run("given"), seconds)
+            time_taken = timer(lambda: runner.run("given"), seconds)
         except Exception as error_seen:  # a variant that cannot do a shape
             trouble = error_seen
             continue
@@ -366,12 +367,13 @@ def tuned(np, make, variants, work, threads, seconds):
     return best[1:]
 
 
-def headlab_given_x(program, k, threads, seconds, scratch):
-    """Weights a second from given X."""
+def headlab_given_x(program, k, threads, seconds, scratch, timer):
+    """Weights a second from given X, of wall time or of processor time."""
     file = os.path.join(scratch, "given-x.json")
     run_program(program, f"--benchmark_filter=^cpu_given_x/k:{k}/.*threads:{threads}$", f"--benchmark_min_time={seconds}",
                 f"--benchmark_out={file}", "--benchmark_out_format=json")
-    return figures(program, file, lambda report: report["benchmarks"][0]["weights/s"])
+    row = figures(program, file, lambda report: report["benchmarks"][0])
+    return row["weights/s"] * (row["real_time"] / row["cpu_time"] if timer is processor_seconds else 1)
 
 
 def headlab_whole_job(program, work, threads, replicates, scratch):
@@ -409,6 +411,8 @@ TABLES = {"given_x": "given", "whole_job": "whole"}
 def measure_threads(arguments, threads, bench, headlab, seconds, parent):
     """Everything with one number of threads, in a process of its own: libraries read theirs once."""
     begin = time.monotonic()
+    timer, typical = (processor_seconds, max) if arguments.processor_time else (timed, statistics.median)
+    tables = {"given_x": "given"} if arguments.processor_time else TABLES
 
     def alive():
         if os.getppid() != parent:
@@ -438,30 +442,30 @@ def measure_threads(arguments, threads, bench, headlab, seconds, parent):
             for peer in peers:
                 alive()
                 try:
-                    runners[peer[0]] = tuned(np, peer[2], variants[peer[0]], work, threads, min(0.1, arguments.each / 2))
+                    runners[peer[0]] = tuned(np, peer[2], variants[peer[0]], work, threads, min(0.1, arguments.each / 2), timer)
                     if arguments.quick:  # what is fastest for the first d_k has to do for the others
                         variants[peer[0]] = [runners[peer[0]][1]]
                 except Exception as error:  # named, and the others go on
                     left_out[f"{peer[0]}, d_k {k}"] = reason_of(error)
-            samples = {table: {name: [] for name in ["headlab", *runners]} for table in TABLES}
+            samples = {table: {name: [] for name in ["headlab", *runners]} for table in tables}
             for round_number in range(arguments.rounds):
                 alive()
                 started = time.monotonic()
-                for table, what in TABLES.items():
+                for table, what in tables.items():
                     samples[table]["headlab"].append(
-                        headlab_given_x(bench, k, threads, arguments.each, scratch) if table == "given_x" else
+                        headlab_given_x(bench, k, threads, arguments.each, scratch, timer) if table == "given_x" else
                         headlab_whole_job(headlab, work, threads, 128 if arguments.quick else 512, scratch))
                     for name, (runner, _, _) in runners.items():
-                        samples[table][name].append(work.weights / timed(lambda: runner.run(what), arguments.each))
+                        samples[table][name].append(work.weights / timer(lambda: runner.run(what), arguments.each))
                 # Another round only if the dimensions to come get as much.
                 spent, share = time.monotonic() - begin, seconds * (position + 1) / len(arguments.dims)
                 if spent + time.monotonic() - started > share:
                     break
-            for table in TABLES:
-                mine = statistics.median(samples[table]["headlab"])
+            for table in tables:
+                mine = typical(samples[table]["headlab"])
                 row = {"table": table, "threads": threads, "d_k": k, "rounds": round_number + 1, "headlab": mine, "peers": []}
                 for name, (_, variant, error) in runners.items():
-                    rate = statistics.median(samples[table][name])
+                    rate = typical(samples[table][name])
                     row["peers"].append({"name": name, "rate": rate, "headlab_times": mine / rate, "relative_error": error,
                                          "variant": variant})
                 row["times_best_peer"] = min((p["headlab_times"] for p in row["peers"] if p["name"] != "headlab.nw"), default=None)
@@ -472,6 +476,8 @@ def measure_threads(arguments, threads, bench, headlab, seconds, parent):
 
 
 def measure(arguments):
+    if arguments.processor_time and arguments.threads != [1]:
+        raise Stop("--processor-time is of one thread: write --threads 1")
     bench, headlab = find_bench(arguments.bench), find_headlab(arguments.headlab)
     report = {"machine": machine(), "dims": arguments.dims, "threads": arguments.threads, "versions": {}, "left_out": {}, "rows": []}
     use_processors(max(arguments.threads))  # or it stops here
@@ -500,6 +506,8 @@ def table_of(report):
     for table, title in titles.items():
         for threads in report["threads"]:
             rows = {row["d_k"]: row for row in report["rows"] if row["table"] == table and row["threads"] == threads}
+            if not rows:
+                continue
             lines += ["", f"{title}, {threads} thread{'s' if threads > 1 else ''}",
                       f"{'d_k':20}" + "".join(f"{k:17}" for k in rows) + "   error"]
             lines.append(f"{'headlab':20}" + "".join(f"{row['headlab'] / 1e9:8.3f}         " for row in rows.values()))

@@ -3,7 +3,7 @@
 """headlab and attention libraries, on the same device in the same run.
 
 tools/bench/peers.py [--device cuda|cpu] [--threads 1,2] [--dims 1,2,4] [--quick] [--rounds N]
-                     [--seconds S] [--json FILE]
+                     [--seconds S] [--processor-time] [--json FILE]
 
 The same work for all: training points X [R][n][d] and Y [R][n] are given; keys are projected for each
 head, every query gets its Nadaraya-Watson mean with the Gaussian kernel. n = 4096, d = 32 (64 for
@@ -268,6 +268,8 @@ def main():
     parser.add_argument("--threads", type=integers, default="1,2", help="on a CPU, by default %(default)s")
     parser.add_argument("--dims", type=integers, help="by default 1,2,4,8,16,32,64")
     parser.add_argument("--quick", action="store_true", help="d_k 2,4,8 and 2 rounds: less than 3 minutes on a CPU")
+    parser.add_argument("--processor-time", action="store_true", help="on a CPU that others use too: rates from given X by the "
+                        "least processor time, of one thread")
     parser.add_argument("--rounds", type=number(int, 1), help="at most, by default 5")
     parser.add_argument("--seconds", type=number(float, 0), default=600, help="no new round that would end later")
     parser.add_argument("--each", type=number(float, 0), default=0.2, help="seconds for a peer in a round")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time until the standard error of each component of the mean squared error is 1 % of it.
 
-tools/bench/time_to_se.py [--threads T] [--quick] [--headlab FILE] [--json FILE]
+tools/bench/time_to_se.py [--controls] [--threads T] [--quick] [--headlab FILE] [--json FILE]
 
 Four programs on one problem (n = 2048, d = 16, H = 8, d_k = 4, 16 queries, cosines plus normal noise):
 headlab with the plain and with the conditional estimator, and NumPy doing the same
@@ -20,6 +20,12 @@ The difference of the mean squared errors of the two conditions is timed as well
 conditions of one sweep have the same) and on independent ones, whose squared standard errors add. What
 each cause contributes is the ratio of two times: kernel speed from NumPy to headlab with the plain
 estimator, conditioning from the plain to the conditional estimator, common draws from independent ones.
+
+With --controls the job of headlab with the conditional estimator is compared with the same under exact
+controls instead (docs/controls.md), at n = 2048 and 32768 and bandwidths 0.5 and 0.8: the factors by which
+the variance of each component falls, from runs that know both; the times of a replicate; their products,
+the factors of time; the time of the pilot; and from how many seconds without controls on a run to the same
+error is shorter with them, pilot and all (of the MSE).
 
 Exit status: 0 measured, 1 a program of headlab's failed, 2 nothing to measure with.
 """
@@ -235,6 +241,70 @@ def measure(arguments):
     return report
 
 
+CONTROLLED_SIZES = [(2048, 0.5), (2048, 0.8), (32768, 0.5)]
+
+
+class Controlled:
+    """One problem without exact controls and with them."""
+
+    def __init__(self, program, n, bandwidth, threads, scratch):
+        from numpy_monte_carlo import Problem
+        self.program, self.threads, self.scratch = program, threads, scratch
+        self.file = os.path.join(scratch, "controlled.toml")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(Problem(n=n).scenario("conditional", [bandwidth]))
+
+    def condition(self, controls, replicates, seed):
+        out = os.path.join(self.scratch, "controlled.json")
+        run_program(self.program, "run", self.file, "--backend", "cpu", "--threads", str(self.threads), "--quiet",
+                    "--set", f'run.controls="{controls}"', "--replicates", str(replicates), "--set", f"run.seed={seed}", "--json", out)
+        with open(out, encoding="utf-8") as file:
+            return json.load(file)["conditions"][0]
+
+
+def measure_controls(headlab, n, bandwidth, arguments, scratch):
+    job = Controlled(headlab, n, bandwidth, arguments.threads, scratch)
+    runs = [job.condition("exact", arguments.replicates, seed) for seed in range(1, arguments.seeds + 1)]
+    once = job.condition("none", 64, 1)["seconds"] / 64
+    many = max(256, int(arguments.effort / once))
+    seconds = {"none": [], "exact": []}
+    for seed in range(arguments.rounds):
+        for controls in seconds:
+            condition = job.condition(controls, many, seed)
+            seconds[controls].append(condition["seconds"] / many)
+    without, with_controls = (statistics.median(seconds[controls]) for controls in ("none", "exact"))
+    pilot = statistics.median(one["controls"]["pilot_seconds"] for one in runs)
+    # Ratios of means of variances, which no lucky jackknife rules.
+    factor = {name: math.fsum(one[name]["mcse"] ** 2 * one["controls"]["gain"][name] for one in runs) / math.fsum(one[name]["mcse"] ** 2 for one in runs)
+              for name in TITLES}
+    times = {name: value * without / with_controls for name, value in factor.items()}
+    gained = without - with_controls / factor["mse"]
+    return {"n": n, "bandwidth": bandwidth, "refused": any(one["controls"]["refused"] for one in runs), "variance": factor,
+            "seconds_per_replicate": {"none": without, "exact": with_controls}, "time": times, "pilot_seconds": pilot,
+            "pays_from_seconds": pilot / gained * without if gained > 0 else math.inf}
+
+
+def measure_all_controls(arguments):
+    try:
+        import numpy_monte_carlo  # noqa: F401 pylint: disable=unused-import
+    except ImportError as error:
+        raise Stop(f"{error} for {sys.executable}: pip install -r tools/bench/requirements.txt") from error
+    headlab = find_headlab(arguments.headlab)
+    use_processors(arguments.threads)
+    report = {"machine": machine(), "threads": arguments.threads, "replicates": arguments.replicates, "seeds": arguments.seeds}
+    with tempfile.TemporaryDirectory(prefix="time_to_se.") as scratch:
+        report["rows"] = [measure_controls(headlab, n, bandwidth, arguments, scratch) for n, bandwidth in CONTROLLED_SIZES]
+    lines = [f"{report['machine']['processor']}, {arguments.threads} threads, {arguments.seeds} seeds of {arguments.replicates} replicates",
+             "factors by which exact controls lower the variance, and (variance x time of a replicate)", "",
+             f"{'n':>6}{'b':>5}" + "".join(f"{title:>26}" for title in TITLES.values()) + f"{'time':>7}{'pilot':>9}{'pays from':>11}"]
+    for row in report["rows"]:
+        cells = "".join(f"{row['variance'][c]:>13.3g} ({row['time'][c]:.3g})".rjust(26) for c in TITLES)
+        per = row["seconds_per_replicate"]
+        lines.append(f"{row['n']:>6}{row['bandwidth']:>5}{cells}{per['exact'] / per['none']:>7.2f}{row['pilot_seconds']:>7.2f} s{row['pays_from_seconds']:>9.2f} s")
+    report["table"] = lines
+    return report
+
+
 def table_of(report):
     p = report["problem"]
     lines = [f"{report['machine']['processor']}, {report['threads']} threads, n {p['n']}, d {p['d']}, H {p['H']}, d_k {p['d_k']}, {p['Q']} queries",
@@ -259,7 +329,7 @@ def table_of(report):
 def measure_and_tell(arguments):
     if arguments.json is not None:
         write_json(arguments.json, None)  # only whether it could be
-    report = measure(arguments)
+    report = (measure_all_controls if arguments.controls else measure)(arguments)
     print("\n".join(report["table"]))
     if arguments.json is not None:
         write_json(arguments.json, report)
@@ -272,6 +342,7 @@ def main():
     parser.add_argument("--seeds", type=number(int, 1), help="pilot runs of each program, by default 8")
     parser.add_argument("--rounds", type=number(int, 1), help="of timing, by default 5")
     parser.add_argument("--effort", type=number(float, 0), help="seconds of a timed run, by default 1")
+    parser.add_argument("--controls", action="store_true", help="what exact controls gain")
     parser.add_argument("--quick", action="store_true", help="2 pilot runs, 2 rounds of 0.3 s")
     parser.add_argument("--most", type=number(float, 0), default=60, help="seconds for verifying, by default %(default)s")
     parser.add_argument("--headlab", help="by default that of build/release")

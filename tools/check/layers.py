@@ -27,6 +27,7 @@ validation/theory/model
 validation/theory/exact
 validation/theory/population
 validation/theory/first_order
+validation/theory/controls
 validation/theory/mechanisms
 validation/theory/depth
 validation/theory

@@ -12,6 +12,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/stop_signal.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::tools {
 namespace {
@@ -108,8 +109,9 @@ std::uint64_t parse_replicates(const std::string& text) {
 int parse_threads(const std::optional<std::string>& text, bool quiet) {
   if (!text) return 0;
   const int threads = static_cast<int>(parse_whole_number("--threads", *text, 1, max_threads));
+  if (quiet) return threads;
   const int processors = thread_count(0);
-  if (threads > processors && !quiet) {
+  if (threads > processors) {
     std::cerr << "headlab: --threads " << threads << ": this machine runs " << processors
               << " at a time; more take memory and gain nothing\n";
   }
@@ -163,7 +165,7 @@ Session session_of(const RunArguments& arguments) {
     throw InvalidInput("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
                        suggestion(meant, known));
   }
-  Session session{.backend = arguments.backend};
+  Session session{.backend = arguments.backend, .control_means = control_means};
   make_backend_of(session, arguments);
   session.threads = parse_threads(arguments.threads, arguments.quiet);
   limit(session, arguments);

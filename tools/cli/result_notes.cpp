@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -151,6 +153,36 @@ std::string precision_text(const RunResult& result) {
   return text;
 }
 
+/// What controls brought, over all conditions.
+std::string controls_text(const RunResult& result) {
+  constexpr std::pair<const char*, const char*> shown[] = {{"mse", "MSE"},
+                                                           {"bias_squared", "bias²"},
+                                                           {"head_variance_mean", "V"},
+                                                           {"head_covariance_mean", "C"}};
+  std::string text;
+  for (const auto& [name, label] : shown) {
+    double least = std::numeric_limits<double>::infinity(), largest = 0;
+    for (const ConditionResult& one : result.conditions) {
+      if (!one.controls || one.controls->refused) continue;
+      for (const auto& [figure, gain] : one.controls->gains) {
+        if (figure != name || !std::isfinite(gain)) continue;
+        least = std::min(least, gain);
+        largest = std::max(largest, gain);
+      }
+    }
+    if (largest == 0) continue;
+    const std::string low = short_number(least), high = short_number(largest);
+    text += (text.empty() ? "controls: the variance falls by a factor of " : ", ") + low +
+            (low == high ? "" : " to " + high) + " for " + label;
+  }
+  if (!text.empty()) text += "\n";
+  for (const ConditionResult& one : result.conditions) {
+    if (!one.controls || !one.controls->refused) continue;
+    return text + "controls: refused - figures are those without controls\n";
+  }
+  return text;
+}
+
 /// Stages that no index of subspaces sees.
 std::string indices_text(const RunResult& result) {
   std::vector<std::string> stages;
@@ -204,7 +236,7 @@ std::string difference_text(const RunResult& result) {
 }
 
 std::string result_notes(const RunResult& result, bool compact) {
-  return windows_text(result) + bias_text(result) + precision_text(result) +
+  return windows_text(result) + bias_text(result) + precision_text(result) + controls_text(result) +
          difference_text(result) + speed_text(result) +
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"

@@ -1,46 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The safetensors reader on arbitrary bytes: every tensor it lists can be read in full or is
-// refused.
+// Every tensor that the safetensors reader lists can be read in full or is rejected.
 #include "engine/files/safetensors.h"
 
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <sstream>
-#include <string>
-#include <string_view>
 
 #include "engine/files/error.h"
+#include "tools/fuzz/target.h"
 
+namespace headlab::fuzz {
 namespace {
 
-void refuse_two_lines(const headlab::InvalidInput& refusal) {
-  if (std::string_view(refusal.what()).find('\n') != std::string_view::npos) std::abort();
+void read_tensors(const std::string& bytes) {
+  SafetensorsFile file(std::make_unique<std::istringstream>(bytes), "fuzz");
+  std::size_t taken = 0;
+  std::string rejected;
+  for (const auto& [name, tensor] : file.tensors()) {
+    taken += tensor.end - tensor.begin;
+    try {
+      for (const double value : file.read(name)) {
+        require(std::isfinite(value), "a number that is not finite");
+      }
+    } catch (const InvalidInput& refusal) {
+      rejected = refusal.what();
+    }
+  }
+  require(taken <= bytes.size(), "tensors larger than the file");
+  if (!rejected.empty()) throw InvalidInput(rejected);
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try {
-    headlab::SafetensorsFile file(std::make_unique<std::istringstream>(
-                                      std::string(reinterpret_cast<const char*>(data), size)),
-                                  "fuzz");
-    std::size_t bytes = 0;
-    for (const auto& [name, tensor] : file.tensors()) {
-      bytes += tensor.end - tensor.begin;
-      try {
-        for (const double value : file.read(name)) {
-          if (!std::isfinite(value)) std::abort();
-        }
-      } catch (const headlab::InvalidInput& refusal) {
-        refuse_two_lines(refusal);
-      }
-    }
-    if (bytes > size) std::abort();
-  } catch (const headlab::InvalidInput& refusal) {
-    refuse_two_lines(refusal);
-  }
-  return 0;
-}
+const Target reader::safetensors = {"safetensors", read_tensors};
+
+}  // namespace headlab::fuzz

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of the index of a checkpoint's shards on arbitrary bytes: every shard it names is a
-// safetensors file in the folder of the index, or the index is refused in one line.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
-#include "engine/files/error.h"
+// Every shard that the index of a model checkpoint names is a safetensors file in the folder of the
+// index.
 #include "engine/files/model_checkpoint.h"
+#include "tools/fuzz/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try {
-    const headlab::ShardIndex index =
-        headlab::parse_shard_index({reinterpret_cast<const char*>(data), size}, "fuzz");
-    if (index.empty()) std::abort();
-    for (const auto& [tensor, shard] : index) {
-      if (tensor.size() > size || shard.size() > size) std::abort();
-      if (!shard.ends_with(".safetensors")) std::abort();
-      if (shard.find_first_of(std::string_view("/\0", 2)) != std::string::npos) std::abort();
-    }
-  } catch (const headlab::InvalidInput& refusal) {
-    if (std::string_view(refusal.what()).find('\n') != std::string_view::npos) std::abort();
-  }
-  return 0;
-}
+namespace headlab::fuzz {
+
+const Target reader::shard_index = {
+    "shard_index", [](const std::string& bytes) {
+      const ShardIndex index = parse_shard_index(bytes, "fuzz");
+      require(!index.empty(), "an index without tensors");
+      for (const auto& [tensor, shard] : index) {
+        require(tensor.size() <= bytes.size() && shard.size() <= bytes.size(),
+                "names from nowhere");
+        require(shard.ends_with(".safetensors"), "a shard that is no safetensors file");
+        require(shard.find_first_of(std::string_view("/\0", 2)) == std::string::npos,
+                "a shard in another folder");
+      }
+    }};
+
+}  // namespace headlab::fuzz

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/table_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
 #include "tools/cli/output_folder.h"
@@ -21,16 +21,9 @@ namespace headlab::tools {
 namespace {
 namespace fs = std::filesystem;
 
+constexpr std::size_t max_document_bytes = std::size_t{1} << 33;
 /// Files that headlab itself names so: one that is damaged is not passed over.
 constexpr const char* own_names[] = {"summary.json", "verdicts.json", "map.json"};
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.bad()) throw InvalidInput(one_line(path) + ": cannot be read");
-  return text.str();
-}
 
 /// The argument of --against that subtracts what the document says; empty where it says nothing.
 std::string against_argument(const Json& document) {
@@ -94,7 +87,7 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
 }
 
 std::optional<Source> read_one(const std::string& path, std::vector<std::string>& notes) {
-  std::optional<Source> source = read_document(read_text(path), one_line(path));
+  std::optional<Source> source = read_document(read_file(path, max_document_bytes), one_line(path));
   const fs::path place(path);
   if (!source || source->kind != SourceKind::run || place.filename() != "summary.json") {
     return source;

@@ -7,6 +7,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/words.h"
 
 namespace headlab::tools {
@@ -73,10 +74,14 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   Source source{.document = {}};
   // Only a text this long can have so many conditions.
   constexpr std::size_t min_bytes = 500;
-  const std::size_t count = text.size() > max_conditions * min_bytes ? count_conditions(text) : 0;
-  source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
-                                           : Json::parse(text, nullptr, false);
-  if (source.document.is_discarded()) {
+  const bool readable = !is_nested_too_deeply(text);
+  const bool long_enough = readable && text.size() > max_conditions * min_bytes;
+  const std::size_t count = long_enough ? count_conditions(text) : 0;
+  if (readable) {
+    source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
+                                             : Json::parse(text, nullptr, false);
+  }
+  if (!readable || source.document.is_discarded()) {
     throw InvalidInput(
         file +
         ": is not JSON, or is damaged - give a folder of --out or a file of --json, or make "

@@ -237,24 +237,28 @@ std::string cell_verdict(const Growth& growth) {
   return "rises, " + growth.verdict;
 }
 
+void put_regime_map(const NetcdfGroup& root, const Scenario& scenario, const RegimeMap& map,
+                    const Provenance& program, const std::string& command) {
+  root.define_dimension("cell", map.cells.size());
+  root.define_dimension("n", map.sizes.size());
+  write_scenario(root, scenario, program);
+  root.put_attribute("command", command);
+  root.put_attribute("complete", std::int64_t{map.outcome.complete ? 1 : 0});
+  root.write("n", {"n"}, {"training points"},
+             std::vector<std::int64_t>(map.sizes.begin(), map.sizes.end()));
+  std::vector<const Condition*> conditions;
+  for (const RegimeCell& cell : map.cells) {
+    conditions.push_back(&scenario.conditions.at(cell.condition));
+  }
+  write_cells(root, map);
+  write_swept(root, "cell", scenario.swept, conditions);
+}
+
 void write_regime_map(const std::string& path, const Scenario& scenario, const RegimeMap& map,
                       const Provenance& program, const std::string& command) {
   try {
     NetcdfImage image;
-    const NetcdfGroup root = image.root();
-    root.define_dimension("cell", map.cells.size());
-    root.define_dimension("n", map.sizes.size());
-    write_scenario(root, scenario, program);
-    root.put_attribute("command", command);
-    root.put_attribute("complete", std::int64_t{map.outcome.complete ? 1 : 0});
-    root.write("n", {"n"}, {"training points"},
-               std::vector<std::int64_t>(map.sizes.begin(), map.sizes.end()));
-    std::vector<const Condition*> conditions;
-    for (const RegimeCell& cell : map.cells) {
-      conditions.push_back(&scenario.conditions.at(cell.condition));
-    }
-    write_cells(root, map);
-    write_swept(root, "cell", scenario.swept, conditions);
+    put_regime_map(image.root(), scenario, map, program, command);
     image.save(path);
   } catch (const NetcdfError& error) {
     throw RunFailed(path + ": cannot be written (" + error.what() + ")");

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/scenario.h"
 #include "validation/allocation/growth_study.h"
@@ -61,9 +62,13 @@ RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> r
 /// n, "rises", "falls", "no growth seen", with "log or power", "log", "power" where a law was told.
 std::string cell_verdict(const Growth& growth);
 
-/// Writes the map as NetCDF: the dimensions `cell` and `n`, one variable a figure, one a swept key
-/// and the texts of rules, trends and verdicts (docs/growth.md); `command` makes it again.
-/// Whole or not at all; throws RunFailed.
+/// Puts the map into a NetCDF file: the dimensions `cell` and `n`, one variable a figure, one a
+/// swept key and the texts of rules, trends and verdicts (docs/growth.md); `command` makes it
+/// again. Throws NetcdfError.
+void put_regime_map(const NetcdfGroup& root, const Scenario& scenario, const RegimeMap& map,
+                    const Provenance& program, const std::string& command);
+
+/// Writes such a file, whole or not at all; throws RunFailed.
 void write_regime_map(const std::string& path, const Scenario& scenario, const RegimeMap& map,
                       const Provenance& program, const std::string& command);
 

@@ -166,10 +166,11 @@ class ComparisonReader {
   void read_less() { add_order(side("less"), side("than")); }
 
   void read_equal() {
-    const auto [a, b] = sides("equal");
-    comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
-      return equal_to(experiment, a, b, margin);
-    });
+    const auto [first, second] = sides("equal");
+    comparisons_.push_back(
+        [a = first, b = second, margin = setting_.margin](Experiment& experiment) {
+          return equal_to(experiment, a, b, margin);
+        });
   }
 
   /// A figure, or the ratio of two, against a number or its closed form.

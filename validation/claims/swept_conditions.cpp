@@ -88,8 +88,10 @@ std::size_t SweptConditions::find(const Location& location, const std::string& k
                                   const SweptValues& wanted) const {
   std::vector<std::size_t> found(values_.size());
   for (std::size_t i = 0; i < found.size(); ++i) found[i] = i;
-  for (const auto& [name, value] : wanted) {
-    std::erase_if(found, [&](std::size_t i) { return !means(value, *value_of(i, name)); });
+  for (const auto& one : wanted) {
+    const auto& [name, value] = one;
+    std::erase_if(found,
+                  [&](std::size_t i) { return !means(one.second, *value_of(i, one.first)); });
     if (!found.empty()) continue;
     std::vector<std::string> swept;
     for (std::size_t i = 0; i < values_.size(); ++i) {

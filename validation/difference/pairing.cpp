@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "engine/files/json_reader.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/layer_estimates.h"
 #include "engine/moments/moment_tree.h"
@@ -32,7 +31,7 @@ std::vector<Node> nodes_of_query(const MomentLayout& layout, const std::vector<N
     of_query[i] = {nodes[i].first, {}};
     of_query[i].moments.count = moments.count;
     of_query[i].moments.mean = part(moments.mean, layout.per_query());
-    of_query[i].moments.comoment = part(moments.comoment, layout.pairs());
+    of_query[i].moments.comoment = part(moments.comoment, layout.comoments_per_query());
   }
   return of_query;
 }
@@ -91,10 +90,12 @@ std::string at_query(const std::string& name, std::size_t query) {
 
 using Errors = std::map<std::string, double>;
 
-/// Tokens of a study of depth.
-std::uint64_t tokens_of(const StoredCondition& stored) {
-  const auto parameters = nlohmann::json::parse(stored.parameters);
-  return parameters.at("tokens").at("n").get<std::uint64_t>();
+/// Tokens of a study of depth, where its parameters say it.
+std::optional<std::uint64_t> tokens_of(const StoredCondition& stored) {
+  const nlohmann::json parameters = parse_json(stored.parameters);
+  const nlohmann::json::json_pointer place("/tokens/n");
+  if (!parameters.contains(place) || !parameters.at(place).is_number_unsigned()) return {};
+  return parameters.at(place).get<std::uint64_t>();
 }
 
 /// Adds the errors of what both have; of averages where `averages`, else of figures at `query`.
@@ -118,9 +119,9 @@ std::optional<Errors> errors_of_layers(const StoredCondition& stored_a,
   const MomentTree tree_a(stored_a.layout, stored_a.nodes), tree_b(stored_b.layout, stored_b.nodes);
   const std::vector<double> counts = counts_of_layers(tree_a).node_counts;
   if (counts != counts_of_layers(tree_b).node_counts) return std::nullopt;
-  const std::uint64_t n = tokens_of(stored_a);
-  if (n != tokens_of(stored_b)) return std::nullopt;
-  const LayersOf<Jackknifed> a = jackknifed_layers(tree_a, n), b = jackknifed_layers(tree_b, n);
+  const std::optional<std::uint64_t> n = tokens_of(stored_a);
+  if (!n || n != tokens_of(stored_b)) return std::nullopt;
+  const LayersOf<Jackknifed> a = jackknifed_layers(tree_a, *n), b = jackknifed_layers(tree_b, *n);
   Errors errors;
   for (std::size_t l = 0; l < std::min(a.rows.size(), b.rows.size()); ++l) {
     const auto& left = a.rows[l].metrics;

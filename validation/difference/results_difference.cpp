@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
+#include "engine/files/words.h"
 #include "validation/statistics/comparison.h"
 
 namespace headlab {
@@ -35,7 +35,12 @@ void add_leaves(const Json& json, const std::string& key, Leaves& leaves) {
 
 Leaves leaves_of(const StoredResults& results, std::size_t i) {
   Leaves leaves;
-  add_leaves(Json::parse(results.parameters(i)), "", leaves);
+  const Json parameters = parse_json(results.parameters(i));
+  if (parameters.is_discarded()) {
+    throw InvalidInput(results.path() + ": the parameters of " + numbered_condition(i) +
+                       " are not JSON");
+  }
+  add_leaves(parameters, "", leaves);
   return leaves;
 }
 

@@ -180,6 +180,10 @@ std::optional<std::string> levels_obstacle(const TheoryModel& model, std::size_t
   return std::nullopt;
 }
 
+const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
+const std::string otherwise =
+    " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
+
 std::optional<std::string> head_obstacle(const TheoryModel& model, std::size_t h) {
   if (const auto obstacle = stage_obstacle(model, h)) return obstacle;
   if (model.correlation != 0) {
@@ -190,13 +194,20 @@ std::optional<std::string> head_obstacle(const TheoryModel& model, std::size_t h
   }
   if (!model.levels.empty()) return levels_obstacle(model, h);
   if (is_scalar(model, h)) return std::nullopt;
-  const std::string many = "exact finite-n theory of a Gaussian kernel with heads.dim > 1 ";
-  const std::string otherwise =
-      " - use headlab theory --source first_order, heads.dim = 1, the softmax kernel, or simulate";
   const auto radial = radial_obstacle(model);
   if ((!radial && is_radial(model.projections[h])) || is_planar(model, h)) return std::nullopt;
   if (radial) return many + *radial + otherwise;
   return many + "needs a transformation that stretches all directions alike" + otherwise;
+}
+
+/// Two heads that are functions of radii, where radial_obstacle() finds none.
+enum class RadialPair { none, orthogonal, aligned };
+RadialPair radial_pair(const TheoryModel& model, std::size_t h, std::size_t l) {
+  const MatrixXd& w_h = model.projections[h];
+  const MatrixXd& w_l = model.projections[l];
+  if (!is_radial(w_h) || !is_radial(w_l)) return RadialPair::none;
+  if (are_orthogonal(w_h, w_l)) return RadialPair::orthogonal;
+  return w_h.cols() > 1 && same_metric(model, h, l) ? RadialPair::aligned : RadialPair::none;
 }
 
 /// Whether pairs are heads on independent tokens that keep all weights.
@@ -224,11 +235,10 @@ std::optional<std::string> pair_obstacle(const TheoryModel& model, std::size_t h
            "or noise alone through orthogonal projections" + simulate;
   }
   if (is_scalar(model, h) && is_scalar(model, l)) return std::nullopt;
-  if (!are_orthogonal(model.projections[h], model.projections[l]) && !same_metric(model, h, l) &&
-      !on_one_plane(model, h, l)) {
-    return "exact finite-n theory of a Gaussian kernel with heads.dim > 1 needs heads on "
-           "orthogonal or identical subspaces - use headlab theory --source first_order, "
-           "heads.dim = 1, the softmax kernel, or simulate";
+  if (on_one_plane(model, h, l)) return std::nullopt;
+  if (const auto radial = radial_obstacle(model)) return many + *radial + otherwise;
+  if (radial_pair(model, h, l) == RadialPair::none) {
+    return many + "needs heads on orthogonal or identical subspaces" + otherwise;
   }
   return std::nullopt;
 }
@@ -320,13 +330,13 @@ class AtQuery {
   /// that is known.
   std::function<PairMoments(const Resolution&)> pair_form(std::size_t h, std::size_t l) const {
     if (!covers_pairs(model_, h, l)) return nullptr;
-    const MatrixXd& w_h = model_.projections[h];
-    const MatrixXd& w_l = model_.projections[l];
-    if (radial_ && is_radial(w_h) && is_radial(w_l)) {
-      if (are_orthogonal(w_h, w_l))
+    switch (radial_ ? radial_pair(model_, h, l) : RadialPair::none) {
+      case RadialPair::orthogonal:
         return [this, h, l](const Resolution& at) { return radial_->pair(h, l, at); };
-      if (w_h.cols() > 1 && same_metric(model_, h, l))
+      case RadialPair::aligned:
         return [this, h, l](const Resolution& at) { return radial_->aligned_pair(h, l, at); };
+      case RadialPair::none:
+        break;
     }
     if (on_one_plane(model_, h, l)) {
       return [this, h, l](const Resolution& at) {

@@ -292,6 +292,22 @@ TEST(FiniteN, RefusesKernelsTooNarrowForTheirGrids) {
   }
 }
 
+TEST(FiniteN, RefusesOrthogonalPlanesWhoseRegressionIsNoSumOfCosines) {
+  const json planes = {{{1, 0}, {0, 1}, {0, 0}, {0, 0}}, {{0, 0}, {0, 0}, {1, 0}, {0, 1}}};
+  Setting setting{.kernel = "law = \"gaussian\", bandwidth = 0.5"};
+  const auto obstacle = [&] {
+    const Scenario known = scenario(setting, planes, {0, 0, 0, 0});
+    return finite_n_obstacle(theory_model(known.conditions.at(0)), 0, 1).value_or("");
+  };
+  EXPECT_EQ(obstacle(), "");
+  setting.regression = "{ law = \"additive\", amplitude = [1, 1, 1, 1], frequency = [1, 1, 1, 1] }";
+  EXPECT_EQ(obstacle(), "");
+  setting.regression =
+      "{ law = \"bumps\", heights = [0.3], centres = [[0, 0, 0, 0]], widths = [2.0] }";
+  EXPECT_NE(obstacle().find("needs a regression that is zero or a sum of up to"),
+            std::string::npos);
+}
+
 TEST(FiniteN, RefusesTablesThatMemoryDoesNotHold) {
   const TheoryModel model =
       model_of(scenario({.kernel = "law = \"gaussian\", bandwidth = 0.05", .n = 2},

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -85,6 +86,9 @@ T shuffle_xor(T value, int mask) {
 
 /// std::exp2, without results below 2^-126.
 float exp2_unit(float t);
+inline float sqrt_unit(float x) {
+  return std::sqrt(x);
+}
 
 /// Copies 16 bytes when the thread waits for them and not before; without a wait never. Throws
 /// std::logic_error unless both ends are aligned to 16 bytes and `shared` is in the block's shared

@@ -19,10 +19,14 @@ struct EpanechnikovKernel {
   double length_scale() const { return bandwidth; }
 
   template <class T>
+  HEADLAB_HD T weight(T u) const {
+    using math::max;
+    return max(T(1) - u, T(0));
+  }
+  template <class T>
   HEADLAB_HD T log_weight(T u) const {
     using math::log;
-    using math::max;
-    return log(max(T(1) - u, T(0)));
+    return log(weight(u));
   }
 };
 

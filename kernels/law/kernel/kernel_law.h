@@ -13,14 +13,16 @@
 ///     has_key_prior          true: log_prior(norm2) is added, the log of a prior on a key of
 ///                            squared projected norm norm2 s^2
 ///     counts_empty_windows   true: windows without a key of weight above 2^-126 are counted
+///     weight(u)              the kernel itself, of a law that is no exponential; its log_weight(u)
+///                            is the logarithm of this
 ///     norm_coefficient c     optional: log K = q.k + c (|q|^2 + |k|^2) / 2 for a query q and a key
 ///                            k in units of s, so that a backend may multiply instead of measuring
 ///                            distances; required of a law with a prior
 ///
-/// log_weight and log_prior are templates on the number type T: double, float, or a SIMD vector of
-/// floats. T has a constructor from int and double, a + b, a - b, a * b, and by argument-dependent
-/// lookup fused(a, b, c) = a b + c, max, min, sqrt and log (write `using math::log;`). It has no
-/// division, no comparison and no branch.
+/// weight, log_weight and log_prior are templates on the number type T: double, float, or a SIMD
+/// vector of floats. T has a constructor from int and double, a + b, a - b, a * b, and by
+/// argument-dependent lookup fused(a, b, c) = a b + c, max, min, sqrt and log (write `using
+/// math::log;`). It has no division, no comparison and no branch.
 ///
 /// The struct is trivially copyable, because a GPU receives its bytes.
 #pragma once
@@ -64,6 +66,11 @@ concept HasKernelFormula = requires(const Law& law, float f, double d) {
 template <class Law>
 concept HasNormCoefficient = requires {
   { Law::norm_coefficient } -> std::convertible_to<double>;
+};
+
+template <class Law>
+concept HasWeight = requires(const Law& law, float f) {
+  { law.weight(f) } -> std::same_as<float>;
 };
 
 /// True, or an error of compilation that names the requirement.

@@ -19,11 +19,15 @@ struct TriangularKernel {
   double length_scale() const { return bandwidth; }
 
   template <class T>
-  HEADLAB_HD T log_weight(T u) const {
-    using math::log;
+  HEADLAB_HD T weight(T u) const {
     using math::max;
     using math::sqrt;
-    return log(max(T(1) - sqrt(u), T(0)));
+    return max(T(1) - sqrt(u), T(0));
+  }
+  template <class T>
+  HEADLAB_HD T log_weight(T u) const {
+    using math::log;
+    return log(weight(u));
   }
 };
 

@@ -110,7 +110,10 @@ std::string growth_text(const TheoryGrowth& growth) {
   return text + "\n";
 }
 
-std::string table(const Condition& base, const std::vector<TheoryGrowth>& growths) {
+}  // namespace
+
+std::string allocation_theory_table(const Condition& base,
+                                    const std::vector<TheoryGrowth>& growths) {
   const std::string kernel =
       std::visit([](const auto& law) { return std::string(law.name); }, base.kernel);
   std::string text = one_line(base.name) + "\n" + kernel + " kernel, rule " +
@@ -143,8 +146,6 @@ std::string table(const Condition& base, const std::vector<TheoryGrowth>& growth
   }
   return text + duration_text(seconds) + "\n";
 }
-
-}  // namespace
 
 std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
   if (arguments.source == "simulation") return std::nullopt;
@@ -231,7 +232,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   end_on_signals();
   display.finish("");
   write();
-  std::cout << (json == "-" ? document() : shown(table(base, growths)));
+  std::cout << (json == "-" ? document() : shown(allocation_theory_table(base, growths)));
   finish_standard_output();
   return ended(outcome, "budgets that were not reached are left out");
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/scenario/scenario.h"
@@ -16,6 +17,10 @@ namespace headlab::tools {
 /// Throws InvalidInput, naming --source, for a source that is unknown, and for options that theory
 /// has no use for.
 std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments);
+
+/// The errors of every dimension with the best and its growth, for a person.
+std::string allocation_theory_table(const Condition& base,
+                                    const std::vector<TheoryGrowth>& growths);
 
 /// `headlab allocate --source theory` and `--source exact`: computes the error of every dimension
 /// at each budget and n and prints it with the best, its growth and the predicted constants.

@@ -9,7 +9,6 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "engine/files/words.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
@@ -23,23 +22,6 @@
 
 namespace headlab::tools {
 namespace {
-
-/// Throws InvalidInput where the sweep varies what a map varies itself.
-void require_settings(const Scenario& scenario, const std::vector<BandwidthRule>& rules,
-                      const std::vector<std::uint64_t>& sizes) {
-  if (sizes.size() < min_sizes) {
-    throw InvalidInput("--map: needs four n or more - write --n 100,300,1000,3000");
-  }
-  std::vector<std::string> own = {"heads.count", "heads.dim", "data.n", "run.seed"};
-  if (std::ranges::any_of(rules, [](BandwidthRule r) { return r != BandwidthRule::fixed; })) {
-    own.insert(own.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
-  }
-  for (const std::string& key : scenario.swept) {
-    if (std::ranges::find(own, key) == own.end()) continue;
-    throw InvalidInput(scenario.file + ": sweep: varies " + key +
-                       ", which a map sets by itself - take it out of the sweep");
-  }
-}
 
 std::string replay(const AllocateArguments& arguments, const RegimeMap& map,
                    const std::string& backend) {
@@ -59,7 +41,6 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
                               const std::vector<std::uint64_t>& budgets,
                               const std::vector<std::uint64_t>& sizes, Session session,
                               const AllocateOptions& options) {
-  require_settings(scenario, rules, sizes);
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   const std::optional<std::string>& report = arguments.run.report;

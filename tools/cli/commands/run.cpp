@@ -23,6 +23,7 @@
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/control_check.h"
 #include "engine/run/ranks.h"
 #include "engine/run/run.h"
 #include "engine/scenario/law_reader.h"
@@ -228,6 +229,9 @@ ExitCode command_run(const RunArguments& arguments) {
   finish_standard_output();
   if (problem) std::rethrow_exception(problem);
 
+  if (const std::string refused = refused_controls(result); !refused.empty()) {
+    throw RunFailed(refused);
+  }
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
   const std::string on = folder && nodes && !result.conditions.empty() ? "; --resume continues"

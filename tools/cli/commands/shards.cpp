@@ -11,11 +11,13 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
@@ -34,6 +36,7 @@
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::tools {
 namespace {
@@ -72,13 +75,18 @@ std::string directory_of(const Scenario& scenario) {
   return fs::absolute(fs::path(scenario.file)).parent_path().string();
 }
 
+/// True where a pilot or a fit comes before the condition.
+bool needs_backend(const Condition& condition) {
+  return needs_preparation(condition) || std::holds_alternative<ExactControls>(condition.controls);
+}
+
 /// What the bits of heads and weights depend on.
 std::string machine_text(const Machine& machine) {
   return machine.backend + "/" + machine.simd +
          (machine.backend == "cuda" ? " on " + machine.device : "");
 }
 
-/// Where heads and weights are found again for the results of other machines.
+/// Where heads, weights and controls are found again for the results of other machines.
 void choose_preparing_backend(Session& session, const Machine& machine) {
   session.backend = machine.backend;
   if (machine.backend != "cpu") return;
@@ -248,7 +256,8 @@ ExitCode command_merge(const MergeArguments& arguments) {
   }
   if (shard_paths(arguments.folders).empty()) reject_units(arguments.folders);
   if (!arguments.run.out) throw InvalidInput("merge: needs --out DIR, the folder of the results");
-  Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet)};
+  Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet),
+                  .control_means = control_means};
   limit(session, arguments.run);
   MergedShards merged = merge_shards(arguments.folders, provenance(), arguments.allow_missing,
                                      {.stop = session.stop_hook()});
@@ -256,8 +265,10 @@ ExitCode command_merge(const MergeArguments& arguments) {
   // Anything else that is computed here has the same bits on any machine.
   session.backend = "cpu";
   std::optional<Setup> setup;
-  if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
+  if (std::ranges::any_of(scenario.conditions, needs_backend)) {
     choose_preparing_backend(session, merged.run.machine);
+  }
+  if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
     // Of the first folder that has one: what it lacks is found again.
     for (const std::string& folder : arguments.folders) {
       const std::string path = (fs::path(folder) / setup_file_name).string();

@@ -15,6 +15,7 @@ docs/python.md is the guide; ``help(hl.run)`` says the rest.
 """
 
 from . import heads, plot
+from ._allocations import Allocation, allocate
 from ._dataset import TrainingSets, dataset
 from ._engine import build as _build
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, StoppedError
@@ -22,14 +23,12 @@ from ._estimates import nw
 from ._run import Difference, Result, iter_run, open, run
 from ._scenario import Scenario, scenario, sweep
 from ._studies import (
-    Allocation,
     Comparison,
     Diversity,
     Replay,
     Theory,
     Verdict,
     Verdicts,
-    allocate,
     diff,
     hdi,
     replay,

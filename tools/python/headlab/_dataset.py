@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _engine
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
+from ._labelled import suggestion
 from ._run import whole
 from ._scenario import ScenarioLike, Sets, Source
 
@@ -72,13 +73,19 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         return self._drawn
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._all()[name]
+        arrays = self._all()
+        if name not in arrays:
+            raise KeyError(f"{name}: no such array{suggestion(name, arrays)}")
+        return arrays[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
 
     def __len__(self) -> int:
         return len(self._all())
+
+    def __repr__(self) -> str:
+        return f"{self.replicates} training sets of condition {self.condition}: batches(), draw(), torch()"
 
     def torch(self, batch: int = 64) -> Any:
         """A ``torch.utils.data.IterableDataset`` of dicts of tensors, `batch` training sets each.

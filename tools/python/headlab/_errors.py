@@ -54,7 +54,12 @@ def _key_of(message: str) -> str | None:
 
 def _words(message: str) -> str:
     """The engine speaks of options of the command line; here they are arguments."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), message)
+
+    def argument(option: re.Match[str]) -> str:
+        name = {"bandwidth-rule": "rule", "data": "scenario"}.get(option[1], option[1]).replace("-", "_")
+        return f"{name}=[{option[2].replace(',', ', ')}]" if option[2] else name
+
+    return re.sub(r"--([a-z][a-z-]*)(?: (\d+(?:,\d+)+))?", argument, message)
 
 
 @contextmanager

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 def _numbers(value: Any, key: str, axes: str, dtype: str) -> NDArray[Any]:
     import numpy as np
 
+    if not hasattr(value, "shape"):
+        try:
+            value = np.asarray(value)
+        except ValueError as error:
+            raise ScenarioError(f"{key}: makes no array ({error})") from None
     array = host_array(value, key)
     if array.ndim != len(axes):
         raise ScenarioError(f"{key}: has shape {array.shape}, needs [{', '.join(axes)}]")
@@ -79,17 +84,16 @@ def nw(
     >>> nw(X, Y, [[0.5]], np.ones((1, 1, 1)), {"law": "gaussian", "bandwidth": 1})
     array([[0.5]], dtype=float32)
     """
-    import numpy as np
-
     if isinstance(heads, Heads):
         if len(heads) != 1:
             raise ScenarioError(f"heads: are of {len(heads)} layers - choose one, as heads[3]")
         heads = heads[heads.layers[0]]
-    given = [value if hasattr(value, "shape") else np.asarray(value) for value in (X, Y, queries, heads)]
-    x = _numbers(given[0], "X", "nd", "float32")
-    y = _numbers(given[1], "Y", "n", "float32")
-    at = _numbers(given[2], "queries", "Qd", "float64")
-    w = _numbers(given[3], "heads", "Hdk", "float64")
+    if not isinstance(kernel, Mapping):
+        raise ScenarioError(f'kernel: is {kernel!r}, needs a dict as {{"law": "gaussian", "bandwidth": 0.5}}')
+    x = _numbers(X, "X", "nd", "float32")
+    y = _numbers(Y, "Y", "n", "float32")
+    at = _numbers(queries, "queries", "Qd", "float64")
+    w = _numbers(heads, "heads", "Hdk", "float64")
     w_q = None if query_heads is None else _numbers(query_heads, "query_heads", "Hdk", "float64")
     with translated():
         made = _engine.estimate_heads(x, y, at, w, w_q, dict(kernel), whole(threads))

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from . import _engine
-from ._errors import translated
+from ._errors import HeadlabWarning, translated
 
 Progress = bool | Callable[[dict[str, Any]], object]
 
@@ -20,7 +22,7 @@ class _Bar:
 
     def __init__(self) -> None:
         self.bar: Any = None
-        self.last = 0.0
+        self.last = monotonic()
         try:
             from tqdm.auto import tqdm
         except ImportError:
@@ -35,8 +37,6 @@ class _Bar:
             self.bar.set_description(words, refresh=False)
             self.bar.update(max(share - self.bar.n, -self.bar.n))
             return
-        from time import monotonic
-
         if monotonic() - self.last > 10:
             self.last = monotonic()
             print(f"headlab: {share:.0f} %, {words}", file=sys.stderr)
@@ -95,3 +95,10 @@ def wait(job: _engine.Job, progress: Progress = False) -> Any:
     if interrupted:
         raise KeyboardInterrupt
     return result
+
+
+def warn_unfinished(complete: bool, interrupted: bool, what: str) -> None:
+    """Says to the caller of the caller why not all was computed."""
+    if not complete:
+        why = "interrupted" if interrupted else "max_time reached"
+        warnings.warn(f"{why}: {what}", HeadlabWarning, stacklevel=3)

@@ -3,17 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas
     import xarray
     from numpy.typing import NDArray
 
 #: (dimensions, values, attributes)
 Variable = tuple[tuple[str, ...], "NDArray[Any]", dict[str, Any]]
 _LISTS = ("nodes", "extremes", "history")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A name like it, or else all that there are."""
+    from difflib import get_close_matches
+
+    known = list(known)
+    near = get_close_matches(name, known, 1)
+    return f' - did you mean "{near[0]}"?' if near else f" (there are {', '.join(known)})"
 
 
 def _variables(group: Mapping[str, Any]) -> dict[str, Variable]:
@@ -80,11 +90,7 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         found = self._named()
         if name not in found:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, found, 1)
-            hint = f' - did you mean "{near[0]}"?' if near else f" (there are {', '.join(found)})"
-            raise KeyError(f"{name}: no such figure{hint}")
+            raise KeyError(f"{name}: no such figure{suggestion(name, found)}")
         return found[name][1]
 
     def __iter__(self) -> Iterator[str]:
@@ -142,6 +148,14 @@ def dataset_of(
         coords={name: one for name, one in plain.items() if name in coordinates},
         attrs=dict(attributes),
     )
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("needs pandas - pip install pandas") from None
+    return pandas.DataFrame(list(rows))
 
 
 def dataset_of_group(group: Mapping[str, Any]) -> xarray.Dataset:

@@ -394,6 +394,8 @@ def iter_run(
         for r in hl.iter_run("scenarios/quickstart.toml", replicates=1e6):
             if (r["mse_mcse"] < 1e-5).all():
                 break
+
+    Ctrl-C gives what is done as the last result, with ``complete == False`` and a warning.
     """
     given = _arguments(
         replicates=replicates, seed=seed, backend=backend, threads=threads, simd=None, out=None,
@@ -402,15 +404,31 @@ def iter_run(
     )  # fmt: skip
     job, source = _start(scenario, set, every, given)
     tell = listener(progress)
+    interrupted = False
     try:
-        while not job.wait(0.05):
+        while True:
+            try:
+                done = job.wait(0.05)
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                job.stop()
+                continue
+            if done:
+                break
             if tell is not None and (report := job.progress()) is not None:
                 tell(report)
-            if (state := job.interim()) is not None:
+            if not interrupted and (state := job.interim()) is not None:
                 yield Result(state, arrays=source.arrays)
-        with translated():
-            outcome = job.result()
-        yield Result(outcome, arrays=source.arrays)
+        try:
+            with translated():
+                outcome = job.result()
+        except Exception:
+            if interrupted:
+                raise KeyboardInterrupt from None
+            raise
+        yield _finished(outcome, source, None, interrupted)
     finally:
         job.stop()
 

@@ -40,6 +40,7 @@ class _Plain:
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
         self.orthonormalised: list[str] = []
+        self.replaced: set[str] = set()  # tables that are arrays
 
     def keep(self, value: Any, key: str) -> str:
         array = as_rows(value, key)
@@ -70,6 +71,8 @@ class _Plain:
             raise ScenarioError(f"{key or 'scenario'}: is nested deeper than {_DEPTH} levels")
         if is_array(value):
             shape = getattr(value, "shape", ())
+            if not swept and key in ("heads.subspaces", "data.design"):
+                self.replaced.add(key)
             if key == "heads.subspaces" and not (swept and len(shape) == 4):
                 return self.heads(value, key)
             if key == "data.design" and not (swept and len(shape) == 3):
@@ -106,6 +109,21 @@ class _Plain:
         if isinstance(value, os.PathLike):
             return os.fspath(value)
         return value
+
+    def require_not_swept(self, sweep: Any, above: str = "") -> None:
+        """A sweep may not vary a part of a table that is an array."""
+        if above in self.replaced:
+            raise ScenarioError(
+                f"{above}: is an array, but the sweep varies a part of what it replaces - set sweep "
+                "to {}, or sweep over arrays"
+            )
+        if isinstance(sweep, Mapping):
+            for name, inner in sweep.items():
+                key = f"{above}.{name}" if above else str(name)
+                if isinstance(inner, Mapping):
+                    self.require_not_swept(inner, key)
+                elif table := next((t for t in self.replaced if key.startswith(t + ".")), None):
+                    self.require_not_swept(None, table)
 
     def say(self) -> None:
         """Says once a call that heads were orthonormalised."""
@@ -172,6 +190,9 @@ class Scenario:
             return _engine.toml_of(plain.walk(_unshared(self.tree), ""))
 
     def __str__(self) -> str:
+        return self.toml
+
+    def __repr__(self) -> str:
         return self.toml
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -276,6 +297,8 @@ class Source:
         if isinstance(given, Mapping | Scenario):
             made = given if isinstance(given, Scenario) else scenario(given)
             tree = plain.walk(made.tree, "")
+            if not (isinstance(sets, Mapping) and "sweep" in sets):
+                plain.require_not_swept(made.tree.get("sweep"))
             with translated():
                 self.engine = _engine.source_of_document(tree, plain.arrays, made.directory)
         elif isinstance(given, str | os.PathLike):

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hl.theory, hl.validate, hl.allocate, hl.hdi, hl.replay, hl.diff, hl.report."""
+"""hl.theory, hl.validate, hl.hdi, hl.replay, hl.diff, hl.report."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._errors import HeadlabWarning, ScenarioError, translated
-from ._jobs import Progress, finish, wait
-from ._labelled import Labelled
+from ._allocations import Allocation
+from ._errors import ScenarioError, translated
+from ._jobs import Progress, finish, wait, warn_unfinished
+from ._labelled import Labelled, frame_of, suggestion
 from ._run import Result, duration, whole
 from ._scenario import ScenarioLike, Sets, Source
 
@@ -21,22 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .heads import Heads
-
-
-def _frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("needs pandas - pip install pandas") from None
-    return pandas.DataFrame(list(rows))
-
-
-def _warn_unfinished(complete: bool, interrupted: bool, what: str) -> None:
-    if not complete:
-        import warnings
-
-        why = "interrupted" if interrupted else "max_time reached"
-        warnings.warn(f"{why}: {what}", HeadlabWarning, stacklevel=3)
 
 
 class Theory(Labelled):
@@ -112,7 +98,7 @@ class Verdicts(Sequence[Verdict]):
 
     @property
     def frame(self) -> pandas.DataFrame:
-        return _frame(
+        return frame_of(
             {name: getattr(v, name) for name in Verdict.__dataclass_fields__ if name != "details"}
             for v in self._all
         )
@@ -172,98 +158,19 @@ def validate(
                 path = Path(folder) / f"scenario_{i}.toml"
                 scenario(claim).save(path)
                 paths.append(str(path))
-        with translated():
-            job = _engine.validate(
-                names + paths, None, level, whole(seed), whole(replicates), backend,
-                whole(threads), duration(max_time),
-            )  # fmt: skip
-        (text, table, complete), interrupted = finish(job, progress)
-    _warn_unfinished(complete, interrupted, "verdicts not reached are unresolved")
+        try:
+            with translated():
+                job = _engine.validate(
+                    names + paths, None, level, whole(seed), whole(replicates), backend,
+                    whole(threads), duration(max_time),
+                )  # fmt: skip
+            (text, table, complete), interrupted = finish(job, progress)
+        except ScenarioError as error:
+            # Places in a file that the user has not written.
+            place = re.escape(folder) + r"/scenario_\d+\.toml(:\d+:\d+)?: "
+            raise ScenarioError(re.sub(place, "", str(error))) from None
+    warn_unfinished(complete, interrupted, "verdicts not reached are unresolved")
     return Verdicts(text, table, complete)
-
-
-class Allocation:
-    """What is advised for each budget and n, with the candidates behind it."""
-
-    def __init__(self, text: str, table: str, complete: bool) -> None:
-        #: The document of ``headlab allocate --json``.
-        self.summary: dict[str, Any] = json.loads(text)
-        #: False where time was up or Ctrl-C came before it was decided.
-        self.complete = complete
-        self._text = text
-        self._table = table
-        #: One selection for each budget and n: "budget", "n", "allocations", "advice", ...
-        self.studies: list[dict[str, Any]] = self.summary.get("studies") or (
-            [self.summary] if "allocations" in self.summary else []
-        )
-
-    @property
-    def advice(self) -> dict[str, Any]:
-        """Of the first selection: "heads", "dim", "kind" and the "text" that says how sure it is."""
-        return dict(self.studies[0]["advice"])
-
-    @property
-    def frame(self) -> pandas.DataFrame:
-        """One row a candidate: budget, n, heads, dim, bandwidth, mse, mcse, ... (needs pandas)."""
-        rows = []
-        for study in self.studies:
-            for row in study["allocations"]:
-                flat = {k: v for k, v in row.items() if not isinstance(v, dict)}
-                if isinstance(row["mse"], dict):
-                    flat |= {"mse": row["mse"]["value"], "mcse": row["mse"]["mcse"]}
-                rows.append({"budget": study["budget"], "n": study["n"], **flat})
-        return _frame(rows)
-
-    def __repr__(self) -> str:
-        return self._table
-
-
-def allocate(
-    scenario: ScenarioLike,
-    budget: int | Iterable[int],
-    n: int | Iterable[int] | None = None,
-    set: Sets = None,
-    *,
-    rule: str = "fixed",
-    source: str = "simulation",
-    dims: Iterable[int] = (),
-    replicates: int | float | None = None,
-    seed: int | None = None,
-    backend: str = "auto",
-    threads: int | None = None,
-    max_time: float | str | None = None,
-    progress: Progress = False,
-) -> Allocation:
-    """How to divide `budget` = H d_k dimensions among heads, for the data of a scenario.
-
-    All candidates are simulated on common training sets; the advice says how sure it is. `rule` for
-    bandwidths: "fixed", "sqrt_dim", "rate" or "tuned"; `source` "theory" or "exact" computes errors
-    by closed forms instead (docs/allocation.md).
-    """
-    if source not in ("simulation", "theory", "exact"):
-        raise ScenarioError(f"source: {source!r} is unknown (allowed: simulation, theory, exact)")
-
-    def numbers(key: str, given: int | Iterable[int] | None) -> list[int]:
-        many = [] if given is None else list(given) if isinstance(given, Iterable) else [given]
-        for one in many:
-            if not 0 < int(one) < 2**40 or int(one) != one:
-                raise ScenarioError(f"{key}: has {one}, needs whole numbers from 1 to 2^40")
-        return sorted(int(one) for one in many)
-
-    budgets = numbers("budget", budget)
-    if not budgets or budgets[-1] > 1 << 20:
-        raise ScenarioError("budget: needs whole numbers from 1 to 1048576")
-    given = Source(scenario, set)
-    if seed is not None:
-        given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
-    with translated():
-        job = _engine.allocate(
-            given.engine, budgets, numbers("n", n), rule, source, numbers("dims", dims),
-            whole(replicates), backend, whole(threads), duration(max_time),
-        )  # fmt: skip
-    (text, table, complete), interrupted = finish(job, progress)
-    _warn_unfinished(complete, interrupted, "what was not reached is unfinished")
-    return Allocation(text, table, complete)
 
 
 class Diversity:
@@ -281,6 +188,9 @@ class Diversity:
         """An index of every layer [layer]; `part`: value, ceiling, random_mean, random_sd, z."""
         import numpy as np
 
+        for one, known in ((name, self.layers[0]["indices"]), (part, self.layers[0]["indices"]["chordal"])):
+            if one not in known:
+                raise KeyError(f"{one}: no such part of the indices{suggestion(one, known)}")
         return np.array([layer["indices"][name][part] for layer in self.layers], dtype=float)
 
     def cosines(self, layer: int = 0) -> NDArray[Any]:
@@ -392,7 +302,7 @@ class Comparison:
                 else:
                     flat[name] = value
             rows.append(flat)
-        return _frame(rows)
+        return frame_of(rows)
 
     def __repr__(self) -> str:
         return self._table
@@ -434,7 +344,10 @@ def report(
                 folders.append(place)
             elif isinstance(source, Verdicts | Allocation | Diversity):
                 documents.append(source._text)
-            else:
+            elif isinstance(source, str | os.PathLike):
                 folders.append(os.fspath(source))
+            else:
+                kind = type(source).__name__
+                raise ScenarioError(f"report: is given {kind}, needs results, verdicts or folders")
         with translated():
             return _engine.report(os.fspath(path), folders, documents)

@@ -92,12 +92,13 @@ class Plots:
     def _lines(self, figures: list[str], over: str | None, ax: Axes | None) -> Axes:
         import numpy as np
 
-        ax = _axes(ax)
         places, name, words = self._along(over)
+        known = [(self._r[figure], self._r[figure + "_mcse"]) for figure in figures]
+        ax = _axes(ax)
         order = np.argsort(places, kind="stable")
-        for figure, colour in zip(figures, _COLOURS, strict=False):
+        for figure, (values, errors), colour in zip(figures, known, _COLOURS, strict=False):
             ax.errorbar(
-                places[order], self._r[figure][order], yerr=self._r[figure + "_mcse"][order],
+                places[order], values[order], yerr=errors[order],
                 label=_label(figure), color=colour, marker="o", markersize=4, capsize=3,
                 linestyle="-" if words is None else "none",
             )  # fmt: skip
@@ -139,13 +140,18 @@ class Plots:
         """Covariances between heads at a query as a matrix, each with its MCSE."""
         import numpy as np
 
-        ax = _axes(ax)
+        conditions, queries = self._r["head_covariance"].shape[:2]
+        if not (-conditions <= condition < conditions and -queries <= query < queries):
+            raise ScenarioError(
+                f"covariance: condition {condition}, query {query} (there are {conditions} and {queries})"
+            )
         values = self._r["head_covariance"][condition, query]
         errors = self._r["head_covariance_mcse"][condition, query]
         known = ~np.isnan(values).all(axis=0)
         values, errors = values[known][:, known], errors[known][:, known]
         if values.size == 0:
             raise ScenarioError("covariance: there are none, moments are aggregate")
+        ax = _axes(ax)
         largest = np.abs(values).max()
         image = ax.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest)
         ax.figure.colorbar(image, ax=ax, label="covariance")
@@ -167,10 +173,10 @@ class Plots:
 
         if figure != "mse":
             raise ScenarioError("convergence: is known of mse")
-        ax = _axes(ax)
         nodes = self._r.nodes
         if isinstance(nodes, dict) or "pair" not in nodes.sizes:
             raise ScenarioError("convergence: needs conditions of one layout with moments of pairs")
+        ax = _axes(ax)
         for condition in range(len(self._r["replicates"])):
             counts, values = _running_mse(self._r, nodes, condition)
             if len(counts) == 0:

@@ -39,6 +39,9 @@ using Numbers = nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::dev
 /// Weights that take so short a time that Ctrl-C may wait for them: a tenth of a second or so.
 constexpr double weights_in_place = 1 << 28;
 
+/// Estimates for which there is always memory. To ask how much there is takes longer than they do.
+constexpr double windows_of_course = 1 << 14;
+
 template <class Array>
 auto numbers_of(const Array& array) {
   return std::span(array.data(), array.size());
@@ -54,13 +57,13 @@ void require_moderate(std::span<const T> numbers, const char* key) {
   }
   if (at == numbers.size()) return;
   const std::string place = std::to_string(at);
-  if (!std::isfinite(numbers[at])) reject({}, key, "number " + place + " is not finite");
-  reject({}, key, "number " + place + " is beyond 1e30, too large for float32 sums");
+  if (!std::isfinite(numbers[at])) reject(Location{}, key, "number " + place + " is not finite");
+  reject(Location{}, key, "number " + place + " is beyond 1e30, too large for float32 sums");
 }
 
 int size_of(std::size_t size, const char* what) {
   if (size == 0 || size > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    reject({}, what, "has length " + std::to_string(size) + ", needs 1 to 2147483647");
+    reject(Location{}, what, "has length " + std::to_string(size) + ", needs 1 to 2147483647");
   }
   return static_cast<int>(size);
 }
@@ -94,7 +97,7 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
   const std::size_t n = x.shape(0);
   const std::size_t d = x.shape(1);
   const auto reject_shape = [](const char* key, const std::string& problem) {
-    reject({}, key, problem);
+    reject(Location{}, key, problem);
   };
   if (n == 0) reject_shape("X", "has no rows");
   if (y.size() != n) {
@@ -140,7 +143,9 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
   }
   plan.head_weights.assign(heads.shape(0), 1.0);
   const double windows = static_cast<double>(plan.heads) * static_cast<double>(plan.queries);
-  require_memory(static_cast<std::uint64_t>(40 * windows), "for the estimates", "queries");
+  if (windows > windows_of_course) {
+    require_memory(static_cast<std::uint64_t>(40 * windows), "for the estimates", "queries");
+  }
   call.estimates.resize(static_cast<std::size_t>(windows));
   if (windows * static_cast<double>(n) <= weights_in_place) {
     std::uint64_t empty = 0;

@@ -139,6 +139,7 @@ NB_MODULE(_engine, module) {
 
   bind_run(module);
   bind_studies(module);
+  bind_allocations(module);
   bind_data(module);
   bind_estimates(module);
 }

@@ -16,12 +16,14 @@
 #include "engine/results/differences.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/control_check.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/python/src/values.h"
+#include "validation/theory/controls/control_means.h"
 
 namespace headlab::python {
 
@@ -107,6 +109,7 @@ Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
   outcome->result = run(shared, session, options);
   for (const std::string& note : outcome->result.notes) notes.push_back(note);
   outcome->report = report_of(outcome->result, theories);
+  outcome->problem = refused_controls(outcome->result);
   if (folder && !outcome->result.conditions.empty()) {
     try {
       write(outcome->result, outcome->report);
@@ -164,7 +167,7 @@ std::string comparison_of(const RunOutcome& outcome) {
 
 std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments& arguments,
                                std::optional<double> every) {
-  Session session{.backend = arguments.backend};
+  Session session{.backend = arguments.backend, .control_means = control_means};
   tools::make_backend_of(session, arguments);
   session.threads = tools::parse_threads(arguments.threads, true);
   if (arguments.max_time) {

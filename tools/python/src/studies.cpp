@@ -32,7 +32,6 @@
 #include "engine/results/stored_figures.h"
 #include "engine/results/summary_json.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/diff.h"
 #include "tools/cli/commands/hdi.h"
 #include "tools/cli/commands/import_heads.h"
@@ -44,12 +43,10 @@
 #include "tools/cli/verdict_table.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/scenario_source.h"
+#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
-#include "validation/allocation/allocation_json.h"
-#include "validation/allocation/theory_json.h"
-#include "validation/allocation/theory_study.h"
 #include "validation/diversity/redundancy.h"
 #include "validation/verdicts/verdicts_json.h"
 
@@ -58,28 +55,6 @@ namespace headlab::python {
 namespace nb = nanobind;
 
 namespace {
-
-using OptionalText = std::optional<std::string>;
-
-Session session_of(const std::string& backend, const OptionalText& threads,
-                   const OptionalText& max_time) {
-  Session session{.backend = backend};
-  *session.backend;  // made here, or refused
-  session.threads = tools::parse_threads(threads, true);
-  if (max_time) session.deadline = deadline_in(tools::parse_duration("--max-time", *max_time));
-  return session;
-}
-
-ReadHooks hooks_of(const Session& session) {
-  return {.stop = session.stop_hook(), .report = session.stage("reading conditions")};
-}
-
-/// A document with the text of the command, and whether all of it was computed.
-Job::MakeObject document(std::string json, std::string text, bool complete = true) {
-  return [json = std::move(json), text = std::move(text), complete] {
-    return nb::object(nb::make_tuple(json, text, complete));
-  };
-}
 
 // Closed forms.
 
@@ -172,55 +147,6 @@ std::unique_ptr<Job> start_validate(const std::vector<std::string>& claims,
                                            : validate(claims, job.session(), options);
     return document(verdicts_json(validation, provenance()), tools::verdict_table(validation),
                     validation.outcome.complete);
-  });
-}
-
-// Allocations.
-
-std::unique_ptr<Job> start_allocate(const ScenarioSource& source,
-                                    const std::vector<std::uint64_t>& budgets,
-                                    std::vector<std::uint64_t> sizes, const std::string& rule,
-                                    const std::string& kind, const std::vector<int>& dims,
-                                    const OptionalText& replicates, const std::string& backend,
-                                    const OptionalText& threads, const OptionalText& max_time) {
-  AllocateOptions options{.rule = find_rule(rule), .dims = dims};
-  if (replicates) options.replicates = tools::parse_replicates(*replicates);
-  return std::make_unique<Job>(session_of(backend, threads, max_time), [=](Job& job) mutable {
-    const Session& session = job.session();
-    ReadHooks hooks = hooks_of(session);
-    hooks.depth = false;
-    const Scenario scenario = source.read(hooks);
-    tools::require_one_setting(scenario, options.rule);
-    Condition base = scenario.conditions.front();
-    require_any_size(base);
-    if (sizes.empty()) sizes = {base.n};
-    std::string text = base.name + "\n";
-    if (kind != "simulation") {
-      const TheoryMean mean = kind == "theory" ? TheoryMean::population : TheoryMean::condition;
-      std::vector<TheoryGrowth> growths;
-      for (const std::uint64_t budget : budgets) {
-        growths.push_back((kind == "theory" ? study_theory : study_exactly)(
-            base, static_cast<int>(budget), options.rule, sizes, thread_count(session.threads),
-            [&](double) {
-              if (session.should_stop()) throw Stopped();
-            }));
-      }
-      const std::string limits = theory_limits(base, mean);
-      return document(theory_json(growths, limits, provenance()), text + limits + "\n");
-    }
-    for (const std::uint64_t n : sizes) require_points_for(base, n);
-    std::vector<ReplayedAllocation> studies;
-    bool complete = true;
-    for (const std::uint64_t budget : budgets) {
-      for (const std::uint64_t n : sizes) {
-        base.n = n;
-        studies.push_back({allocate(base, static_cast<int>(budget), session, options), ""});
-        complete = complete && studies.back().study.outcome.complete;
-        text += tools::allocation_table(studies.back().study) + "\n";
-      }
-    }
-    return document(allocation_json(studies, provenance()),
-                    text + "± is one Monte Carlo standard error\n", complete);
   });
 }
 
@@ -370,10 +296,6 @@ void bind_studies(nb::module_& module) {
   module.def("validate", &start_validate, nb::arg("claims"), nb::arg("scenario").none(),
              nb::arg("level"), nb::arg("seed").none(), nb::arg("replicates").none(),
              nb::arg("backend"), nb::arg("threads").none(), nb::arg("max_time").none());
-  module.def("allocate", &start_allocate, nb::arg("source"), nb::arg("budgets"), nb::arg("sizes"),
-             nb::arg("rule"), nb::arg("kind"), nb::arg("dims"), nb::arg("replicates").none(),
-             nb::arg("backend"), nb::arg("threads").none(), nb::arg("max_time").none());
-
   nb::class_<Heads>(module, "Heads")
       .def_prop_ro("name", [](const Heads& heads) { return heads.name; })
       .def_prop_ro("architecture", [](const Heads& heads) { return heads.file.architecture; })

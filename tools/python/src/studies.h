@@ -10,6 +10,9 @@ namespace headlab::python {
 /// text of the command.
 void bind_studies(nanobind::module_& module);
 
+/// Adds selections of heads and dimensions, their growth and maps.
+void bind_allocations(nanobind::module_& module);
+
 /// Adds data sets, replays and files of results.
 void bind_data(nanobind::module_& module);
 

@@ -30,7 +30,7 @@ std::string member_key(const std::string& key, const std::string& name) {
 }
 
 [[noreturn]] void reject_object(const std::string& key, const std::string& problem) {
-  reject({}, key.empty() ? "scenario" : key, problem);
+  reject(Location{}, key.empty() ? "scenario" : key, problem);
 }
 
 std::string python_type(nb::handle object) {

@@ -123,6 +123,8 @@ class OnDevice:
         (2, np.zeros((0, 5)), "queries: has length 0"),
         (3, np.zeros((2, 6, 1)), "heads: are matrices of 6 rows, X has 5 coordinates"),
         (3, np.zeros((2, 5, 0)), "heads: has length 0"),
+        (0, [[1, 2], [3]], "X: makes no array"),
+        (4, "gaussian", "kernel: is 'gaussian', needs a dict as"),
         (4, {"law": "gausian"}, 'kernel.law: is "gausian" .*did you mean "gaussian"'),
         (4, {"law": "gaussian", "bandwidth": -1}, "kernel.bandwidth: is -1"),
         (4, {"law": "gaussian", "bandwith": 1}, "kernel.bandwith: unknown key"),

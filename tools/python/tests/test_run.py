@@ -141,6 +141,14 @@ def interrupt_soon(seconds: float = 0.3) -> None:
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
+def test_exact_controls_lower_the_errors() -> None:
+    plain = hl.run(QUICKSTART, replicates=500)
+    controlled = hl.run(QUICKSTART, {"run.controls": "exact"}, replicates=500)
+    assert (controlled["mse_mcse"] < plain["mse_mcse"] / 10).all()
+    assert (controlled["gain_mse"] > 100).all()
+    assert (abs(controlled["mse"] - plain["mse"]) < 5 * plain["mse_mcse"]).all()
+
+
 def test_ctrl_c_returns_what_is_done(tmp_path: Path) -> None:
     interrupt_soon()
     with pytest.warns(hl.HeadlabWarning, match="interrupted: kept .* of .*; resume=True continues"):
@@ -196,6 +204,13 @@ def test_results_so_far() -> None:
     assert 0 < counts[0] < counts[1] < 10**8
     *_, last = hl.iter_run(QUICKSTART, replicates=64)
     assert last.complete and hl.diff(last, hl.run(QUICKSTART, replicates=64)).same_bits
+
+
+def test_ctrl_c_ends_results_so_far_with_what_is_done() -> None:
+    interrupt_soon()
+    with pytest.warns(hl.HeadlabWarning, match="interrupted: kept"):
+        *_, last = hl.iter_run(QUICKSTART, replicates=10**8, every=60)
+    assert not last.complete and last.interrupted and last["replicates"][0] > 0
 
 
 def test_runs_in_threads_and_behind_a_fork(small: dict[str, Any]) -> None:

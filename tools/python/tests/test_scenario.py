@@ -181,13 +181,24 @@ def test_sweeps_of_arrays(small: dict[str, Any], subspaces: np.ndarray) -> None:
     assert len(of_file["mse"]) == 1 and np.array_equal(of_file["projections"][0], four)
 
 
+def test_a_sweep_over_a_part_of_an_array_is_said(subspaces: np.ndarray) -> None:
+    four = np.linalg.qr(subspaces[:, :4])[0]
+    s = changed(hl.scenario("scenarios/quickstart.toml"), "heads.subspaces", four)  # type: ignore[arg-type]
+    for given, sets in ((s, None), ("scenarios/quickstart.toml", {"heads.subspaces": four})):
+        with pytest.raises(hl.ScenarioError, match="^heads.subspaces: is an array, but the sweep") as error:
+            hl.run(given, sets)  # type: ignore[arg-type]
+        assert error.value.key == "heads.subspaces"
+    s["sweep"] = {"data": {"n": [20, 40]}}
+    assert len(hl.run(s, replicates=16)["mse"]) == 2
+
+
 def test_scenarios_are_changed_and_printed(small: dict[str, Any]) -> None:
     s = hl.scenario("scenarios/quickstart.toml")
     s["heads.kernel.bandwidth"] = 0.6
     t = s.copy()
     t["heads.kernel.bandwidth"] = 0.7
     assert s["heads.kernel.bandwidth"] == 0.6
-    assert 'kernel = { law = "gaussian", bandwidth = 0.6 }' in str(s)
+    assert 'kernel = { law = "gaussian", bandwidth = 0.6 }' in str(s) == repr(s)
     assert "zip = true" in str(hl.sweep(s, {"data.n": [1, 2]}, zip=True))
     built = hl.Scenario(**small)
     assert np.array_equal(hl.run(built)["mse"], hl.run(small)["mse"])

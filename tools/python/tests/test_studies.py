@@ -88,6 +88,8 @@ def test_verdicts() -> None:
     assert "turned apart is better" in repr(v)
     with pytest.raises(hl.ScenarioError, match="angles"):
         hl.validate("angels")
+    with pytest.raises(hl.ScenarioError, match="^scenario: is missing"):
+        hl.validate({"data": 1})
     with pytest.raises(hl.ScenarioError, match="too few"):
         hl.validate("angles", replicates=8)
 
@@ -108,6 +110,68 @@ def test_allocations(program: str) -> None:
             hl.allocate("scenarios/digits.toml", wrong)  # type: ignore[arg-type]
     with pytest.raises(hl.ScenarioError, match="unknown"):
         hl.allocate("scenarios/digits.toml", 4, source="guess")
+
+
+def test_growth_of_the_best_dimension(program: str, small: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    hl.scenario(small).save(path)
+    a = hl.allocate(path, [2, 3, 4], 20, growth=True, replicates=1024)
+    theirs = document(
+        program, "allocate", "--data", str(path), "--budget", "2,3,4", "--n", "20", "--growth",
+        "--replicates", "1024",
+    )  # fmt: skip
+    assert without_times(a.summary) == without_times(theirs)
+    assert [one["budget"] for one in a.growth] == [2, 3, 4]
+    (heads,) = a.head_growth
+    assert heads["n"] == 20 and len(heads["points"]) + len(heads["at_the_end"]) == 3
+    assert "growth of the best H with D, n 20" in repr(a) and "again:" not in repr(a)
+    for arguments, words in (
+        ({"growth": True}, r"growth: needs four n or more, .* write n=\[100, 300, 1000, 3000\]"),
+        ({"growth": True, "source": "theory"}, "growth: is about simulations"),
+        ({"growth": True, "dims": [2]}, "dims: .* leave out growth"),
+        ({"rule": ["fixed", "rate"]}, "rule fixed,rate: names several rules, which map compares"),
+        ({"rule": "fixt"}, "fixt"),
+        ({"rule": []}, "rule: is empty"),
+        ({"out": tmp_path / "x"}, "out: is for map"),
+        ({"overwrite": True}, "overwrite"),
+        ({"n": [20, 20]}, "n: names 20 twice"),
+    ):
+        with pytest.raises(hl.ScenarioError, match=words):
+            hl.allocate(path, 4, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(hl.ScenarioError, match="map the settings with map"):
+        hl.allocate(hl.sweep(small, {"data.noise.sd": [1.0, 2.0]}), 4)
+
+
+def test_a_map_of_growth(program: str, small: dict[str, Any], tmp_path: Path) -> None:
+    s = hl.sweep(small, {"heads.kernel.bandwidth": [0.8, 1.5]})
+    s.save(tmp_path / "s.toml")
+    sizes = [5, 20, 80, 320]
+    a = hl.allocate(s, [2, 4], sizes, map=True, replicates=1024, out=tmp_path / "a")
+    theirs = document(
+        program, "allocate", "--map", "--data", str(tmp_path / "s.toml"), "--budget", "2,4", "--n",
+        "5,20,80,320", "--replicates", "1024",
+    )  # fmt: skip
+    assert without_times(a.summary) == without_times(theirs)
+    assert without_times(json.loads((tmp_path / "a/map.json").read_text())) == without_times(theirs)
+    assert list(a.frame["heads.kernel.bandwidth"]) == [0.8, 0.8, 1.5, 1.5]
+    assert list(a.frame["words"]) == [cell["words"] for cell in theirs["cells"]]
+    data = a.dataset
+    assert dict(data.sizes) == {"cell": 4, "n": 4} and list(data["n"]) == sizes
+    for row, cell in enumerate(a.cells):
+        for point in cell["points"]:
+            at = float(data["best_dim"][row, sizes.index(point["n"])])
+            assert at == point["best_dim"]["value"] == a.frame[f"dim@{int(point['n'])}"][row]
+    assert "verdict" in repr(a) and a.complete and not a.studies
+    with pytest.raises(hl.ScenarioError, match="a map advises nothing"):
+        a.advice
+    with pytest.raises(hl.ScenarioError, match="map.nc: is there already - write overwrite"):
+        hl.allocate(s, [2, 4], sizes, map=True, replicates=1024, out=tmp_path / "a")
+    with pytest.raises(hl.ScenarioError, match="map: needs four n or more"):
+        hl.allocate(s, 4, sizes[:3], map=True)
+    with pytest.raises(hl.ScenarioError, match="varies heads.count, which a map sets by itself"):
+        hl.allocate(hl.sweep(small, {"heads.count": [1, 2]}), 4, sizes, map=True)
+    with pytest.raises(hl.StoppedError, match="nothing was reached"):
+        hl.allocate(s, [2, 4], sizes, map=True, max_time=0.001)
 
 
 def test_heads_of_models(program: str, tmp_path: Path) -> None:
@@ -136,6 +200,10 @@ def test_heads_of_models(program: str, tmp_path: Path) -> None:
             hl.hdi(wrong)
     with pytest.raises(hl.ScenarioError, match="layer"):
         h[9]
+    with pytest.raises(KeyError, match='did you mean "chordal"'):
+        d.index("cordal")
+    with pytest.raises(KeyError, match="there are value, "):
+        d.index("chordal", "sd")
     with pytest.raises(hl.ScenarioError):
         hl.heads.from_safetensors("scenarios/data")
 
@@ -168,6 +236,9 @@ def test_training_sets_are_those_of_the_run(program: str, tmp_path: Path) -> Non
     again = hl.replay(QUICKSTART, 5, 3)
     assert np.array_equal(again["X"], t["X"][5].astype(float)) and np.array_equal(again["Y"], t["Y"][5])
     assert again.dataset.sizes["head"] == 2 and "ensemble" in repr(again)
+    with pytest.raises(KeyError, match="Z: no such array"):
+        t["Z"]
+    assert "6 training sets of condition 3" in repr(t)
     with pytest.raises(hl.ScenarioError, match="condition"):
         hl.dataset(QUICKSTART, 6)
     with pytest.raises(hl.ScenarioError, match="replicates"):
@@ -205,6 +276,8 @@ def test_reports(tmp_path: Path) -> None:
     assert "turned apart is better" in page and "quickstart" in page
     with pytest.raises(hl.ScenarioError):
         hl.report(path)
+    with pytest.raises(hl.ScenarioError, match="report: is given int"):
+        hl.report(path, 3)  # type: ignore[arg-type]
 
 
 def MODEL_HEADS() -> hl.Heads:
@@ -230,8 +303,12 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     assert plot.verdicts(v).containers[0].has_xerr
     words = hl.run(QUICKSTART, replicates=16).plot.components()
     assert words.get_xticklabels()[0].get_text() == "[0.0, 0.0]"
+    shown = len(matplotlib.pyplot.get_fignums())
     with pytest.raises(hl.ScenarioError, match="not swept"):
         r.plot.components(over="data.n")
+    with pytest.raises(hl.ScenarioError, match="covariance: condition 9, query 0"):
+        r.plot.covariance(condition=9)
+    assert len(matplotlib.pyplot.get_fignums()) == shown  # no empty figure
     aggregate = hl.run(small, {"run.moments": "aggregate"}, replicates=64)
     assert np.isclose(aggregate.plot.convergence().lines[0].get_ydata()[-1], aggregate["mse"][0])
     matplotlib.pyplot.close("all")

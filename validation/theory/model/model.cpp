@@ -21,7 +21,6 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 constexpr double radians_a_turn = 2 * std::numbers::pi;
 /// E m^2 takes a number a pair of cosines or bumps.
 constexpr int max_terms = 2048;
-constexpr const char* way_out = " - simulate with headlab run, or use data.fixed_design = true";
 
 /// Numbers of a plan's table.
 VectorXd vector_of(const Table& table, std::int64_t offset, int size) {
@@ -41,7 +40,8 @@ GaussianLaw gaussian(const Table& table, int d, std::int64_t mean, std::int64_t 
   return {vector_of(table, mean, d), root * root.transpose()};
 }
 
-void read_design(const Condition& condition, const Plan& plan, TheoryModel& model) {
+void read_design(const Condition& condition, const Plan& plan, const std::string& way_out,
+                 TheoryModel& model) {
   const int d = plan.d;
   if (const auto* normal = std::get_if<NormalDesign::Sampler>(&plan.design)) {
     model.standard_design = normal->standard;
@@ -67,7 +67,7 @@ void read_design(const Condition& condition, const Plan& plan, TheoryModel& mode
              "\" is neither" + way_out);
 }
 
-void require_few(const Condition& condition, int terms) {
+void require_few(const Condition& condition, int terms, const std::string& way_out) {
   if (terms > max_terms) {
     reject(condition, "data.regression",
            "closed forms take a number for each pair of terms, at most " +
@@ -75,7 +75,8 @@ void require_few(const Condition& condition, int terms) {
   }
 }
 
-void read_regression(const Condition& condition, const Plan& plan, TheoryModel& model) {
+void read_regression(const Condition& condition, const Plan& plan, const std::string& way_out,
+                     TheoryModel& model) {
   const Table& table = plan.table;
   const int d = plan.d;
   auto cosines = [&](int terms, std::int64_t amplitudes, const MatrixXd& frequency,
@@ -94,13 +95,13 @@ void read_regression(const Condition& condition, const Plan& plan, TheoryModel& 
           model.regression =
               std::make_shared<PolynomialFunction>(0, vector_of(table, m.coefficients, d));
         } else if constexpr (std::is_same_v<Function, CosineSum>) {
-          require_few(condition, m.terms);
+          require_few(condition, m.terms, way_out);
           cosines(m.terms, m.amplitudes, matrix_of(table, m.frequencies, m.terms, d), m.phases);
         } else if constexpr (std::is_same_v<Function, AdditiveRegression::Function>) {
-          require_few(condition, d);
+          require_few(condition, d, way_out);
           cosines(d, m.amplitudes, vector_of(table, m.frequencies, d).asDiagonal(), m.phases);
         } else if constexpr (std::is_same_v<Function, BumpsRegression::Function>) {
-          require_few(condition, m.bumps);
+          require_few(condition, m.bumps, way_out);
           model.regression = std::make_shared<BumpSumFunction>(
               vector_of(table, m.heights, m.bumps), matrix_of(table, m.centres, m.bumps, d),
               2 * vector_of(table, m.rates, m.bumps));
@@ -146,32 +147,31 @@ std::uint64_t common(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uin
 
 }  // namespace
 
-std::uint64_t TheoryModel::shared_tokens(std::size_t h, std::size_t l) const {
-  const SeenTokens a = seen_by(h);
-  const SeenTokens b = seen_by(l);
+std::uint64_t shared_tokens(const SeenTokens& a, const SeenTokens& b) {
   return common(0, a.sinks, 0, b.sinks) + common(0, a.sinks, b.begin, b.end) +
          common(a.begin, a.end, 0, b.sinks) + common(a.begin, a.end, b.begin, b.end);
 }
 
 TheoryModel theory_model(const Condition& condition) {
+  const std::string way_out = simulation_instead;
   const Plan plan = make_plan(condition);
   if (!plan.mechanism.off()) {
     reject(condition, "heads.mechanism",
-           std::string("closed forms are for heads without stages, or with transform alone") +
+           "closed forms are for heads without stages, or with transform alone" +
                way_out);
   }
   if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
     reject(condition, "data.sequence",
-           std::string("closed forms are for independent points") + way_out);
+           "closed forms are for independent points" + way_out);
   }
-  return point_model(condition, plan);
+  return point_model(condition, plan, way_out);
 }
 
-TheoryModel point_model(const Condition& condition, const Plan& plan) {
+TheoryModel point_model(const Condition& condition, const Plan& plan, const std::string& way_out) {
   TheoryModel model;
   model.n = plan.n;
-  read_design(condition, plan, model);
-  read_regression(condition, plan, model);
+  read_design(condition, plan, way_out, model);
+  read_regression(condition, plan, way_out, model);
   read_noise(plan, model);
   if (!std::holds_alternative<GaussianKernel>(plan.kernel) &&
       !std::holds_alternative<SoftmaxKernel>(plan.kernel)) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <Eigen/Core>
@@ -20,6 +21,9 @@ struct GaussianMixture {
   std::vector<double> weights;  ///< [c], sum 1; those of weight 0 are left out
   std::vector<GaussianLaw> components;
 };
+
+/// Tokens that both of two heads see.
+std::uint64_t shared_tokens(const SeenTokens& a, const SeenTokens& b);
 
 /// Everything a closed form needs. Axes: d, k, H = heads, Q = queries as in the plan. Heads weigh
 /// tokens: the design points, or what stages before the weights make of them
@@ -52,12 +56,19 @@ struct TheoryModel {
   /// N_h, tokens that head h sees.
   std::uint64_t tokens(std::size_t h) const { return seen_by(h).count(); }
   /// Tokens that both heads see.
-  std::uint64_t shared_tokens(std::size_t h, std::size_t l) const;
+  std::uint64_t shared_tokens(std::size_t h, std::size_t l) const {
+    return headlab::shared_tokens(seen_by(h), seen_by(l));
+  }
 };
 
+/// What a closed form suggests where it has to reject a scenario.
+inline constexpr const char* simulation_instead =
+    " - simulate with headlab run, or use data.fixed_design = true";
+
 /// Reads the design points, regression, noise, kernel, heads and queries of a scenario, whatever
-/// its stages and its sequence. Throws as theory_model().
-TheoryModel point_model(const Condition& condition, const Plan& plan);
+/// its stages and its sequence. Throws as theory_model(), with `way_out` as the advice.
+TheoryModel point_model(const Condition& condition, const Plan& plan,
+                        const std::string& way_out = simulation_instead);
 
 /// Reads a scenario as a model: normal or mixture design; regression of law zero, linear, cosines,
 /// random_cosines, additive, single_index or bumps; any noise; gaussian or softmax kernel. Whether

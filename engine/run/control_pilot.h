@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The pilot study behind exact controls, and the test of their means.
+#pragma once
+
+#include "engine/run/session.h"
+#include "engine/scenario/condition.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// The plan of the pilot: that of the condition, keyed with the pilot's own seed and drawn from
+/// streams of its own, with controls that have no coefficients yet.
+Plan control_pilot_plan(const Condition& condition, const Preparation& found,
+                        const ControlMeans& means);
+
+/// Finds the controls of a condition that asks for them, once its heads and weights are found; for
+/// others there is nothing to find. They depend on the scenario and the backend, not on the
+/// threads, the run's seed or its replicates. Throws InvalidInput where the means are not known.
+/// False where the session stopped the pilot.
+bool find_controls(const Condition& condition, Preparation& found, const Session& session);
+
+}  // namespace headlab

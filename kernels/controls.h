@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Exact control variates: numbers of a replicate whose means are known, and what is
+/// subtracted from its statistics with them.
+///
+/// At a query, with kernel values w_hi of the tokens that head h sees, W_h = sum_i w_hi, a scale
+/// w_h of it, and t one of control_tilts,
+///
+///     d_h = W_h / w_h,                     g_h = (mu_h - r_h) d_h,
+///     e_h(t) = exp(-t d_h),                p_hl = S_hl d_h d_l,
+///
+/// where r_h = E[sum_i w_hi m(X_i)] / E W_h, so that E g_h = 0. g_h is the linear part of mu_h, and
+/// p_hl = sum_i s^2(X_i) w_hi w_li / (w_h w_l). The controls of mu_h and of S_hl are
+///
+///     d_h, g_h, e_h(t), g_h e_h(t)
+///     d_h, d_l, p_hl, g_h g_l, e_h(t), e_l(t), p_hl e_h(t) e_l(t)     (h = l: p_hh e_h(t))
+///
+/// Those with e(t) are bounded, whatever the kernel sums are, and follow mu_h and S_hl where these
+/// are far from linear: 1/W^2 = int_0^inf t exp(-t W) dt. The controlled statistics mu'_h and S'_hl
+/// are mu_h and S_hl less coefficients times (control - its mean), and have the same means for any
+/// coefficients. S'_hl stands for the covariance of heads h and l, because g_h g_l follows
+/// (mu_h - E mu_h)(mu_l - E mu_l). Derivation: docs/controls.md.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "kernels/hd.h"
+#include "kernels/moments.h"
+
+namespace headlab {
+
+inline constexpr std::array<double, 3> control_tilts = {0.25, 1, 4};
+/// Numbers of the controls of mu_h and S_hl, in the order above.
+inline constexpr std::size_t estimate_controls = 2 + 2 * control_tilts.size();
+inline constexpr std::size_t noise_controls = 4 + 3 * control_tilts.size();
+
+/// Means of the controls, NaN where they are not known. The kernel of law `softmax` is exp(q.k/t)
+/// here.
+struct ControlMeans {
+  std::vector<double> log_scale;     ///< [Q][H], log w_h
+  std::vector<double> estimate;      ///< [Q][H], r_h
+  std::vector<double> of_estimates;  ///< [Q][H][estimate_controls]
+  std::vector<double> of_noise;      ///< [Q][P][noise_controls]
+
+  bool operator==(const ControlMeans&) const = default;
+};
+
+/// What a plan says of its controls.
+struct Controls {
+  ControlMeans means;
+  std::vector<double> of_estimates = {};  ///< [Q][H][estimate_controls], coefficients; empty: none
+  std::vector<double> of_noise = {};      ///< [Q][P][noise_controls]
+
+  bool has_coefficients() const { return !of_estimates.empty(); }
+};
+
+/// Numbers of one head in a replicate that controls are made of.
+struct HeadNumbers {
+  double sum = 0;                                       ///< d_h
+  double estimate = 0;                                  ///< g_h
+  std::array<double, control_tilts.size()> falls = {};  ///< e_h(t)
+};
+
+/// The controls of one query, less their means.
+class QueryControls {
+ public:
+  QueryControls(const Controls& controls, const MomentLayout& layout, std::size_t query)
+      : controls_(controls),
+        layout_(layout),
+        first_head_(query * static_cast<std::size_t>(layout.heads)),
+        first_pair_(query * layout.pairs()) {}
+
+  /// d_h from log W_h; -inf, the logarithm of no weight at all, gives 0.
+  double sum(std::size_t h, double log_weight_sum) const {
+    return std::exp(log_weight_sum - controls_.means.log_scale[first_head_ + h]);
+  }
+  HeadNumbers numbers(std::size_t h, double estimate, double sum) const {
+    HeadNumbers of{sum, (estimate - controls_.means.estimate[first_head_ + h]) * sum};
+    for (std::size_t j = 0; j < control_tilts.size(); ++j) {
+      of.falls[j] = std::exp(-control_tilts[j] * sum);
+    }
+    return of;
+  }
+  std::array<double, estimate_controls> of_estimate(std::size_t h, const HeadNumbers& of) const {
+    std::array<double, estimate_controls> controls = {of.sum, of.estimate};
+    for (std::size_t j = 0; j < control_tilts.size(); ++j) {
+      controls[2 + j] = of.falls[j];
+      controls[2 + control_tilts.size() + j] = of.estimate * of.falls[j];
+    }
+    subtract(&controls_.means.of_estimates[(first_head_ + h) * estimate_controls], controls);
+    return controls;
+  }
+  std::array<double, noise_controls> of_noise(std::size_t h, std::size_t l, double noise,
+                                              const HeadNumbers& of_h,
+                                              const HeadNumbers& of_l) const {
+    constexpr std::size_t tilts = control_tilts.size();
+    const double p = noise * of_h.sum * of_l.sum;
+    std::array<double, noise_controls> controls = {of_h.sum, of_l.sum, p,
+                                                   of_h.estimate * of_l.estimate};
+    for (std::size_t j = 0; j < tilts; ++j) {
+      controls[4 + j] = of_h.falls[j];
+      controls[4 + tilts + j] = of_l.falls[j];
+      controls[4 + 2 * tilts + j] = p * of_h.falls[j] * (h == l ? 1 : of_l.falls[j]);
+    }
+    subtract(&controls_.means.of_noise[(first_pair_ + layout_.pair(h, l)) * noise_controls],
+             controls);
+    return controls;
+  }
+
+  const double* estimate_coefficients(std::size_t h) const {
+    return &controls_.of_estimates[(first_head_ + h) * estimate_controls];
+  }
+  const double* noise_coefficients(std::size_t h, std::size_t l) const {
+    return &controls_.of_noise[(first_pair_ + layout_.pair(h, l)) * noise_controls];
+  }
+
+ private:
+  template <std::size_t Count>
+  static void subtract(const double* means, std::array<double, Count>& controls) {
+    for (std::size_t c = 0; c < Count; ++c) controls[c] -= means[c];
+  }
+
+  const Controls& controls_;
+  const MomentLayout& layout_;
+  std::size_t first_head_;
+  std::size_t first_pair_;
+};
+
+/// y less coefficients times controls. A control without coefficient is not looked at: it may be
+/// infinite, or its mean unknown.
+template <std::size_t Count>
+double controlled(double y, const double* coefficients, const std::array<double, Count>& controls) {
+  for (std::size_t c = 0; c < Count; ++c) {
+    if (coefficients[c] != 0) y -= coefficients[c] * controls[c];
+  }
+  return y;
+}
+
+/// Sets the statistics of a query that follow those without controls (ControlStatistics).
+/// \param weight_sums log W_h [H]; becomes d_h
+/// \param head_weights a_h [H]
+void set_controlled(const Controls& controls, const MomentLayout& layout, std::size_t query,
+                    std::span<double> weight_sums, std::span<const double> head_weights,
+                    double* statistics);
+
+}  // namespace headlab

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over pairs of at most eight heads in one pass: a thread has the kernel values of all heads
+// at two queries and two keys in registers, and adds sum w_g w_l, sum w and sum w value there. More
+// heads: pair_sums.cu.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/weigh.h"
+
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
+namespace {
+
+constexpr int register_pair_threads = 128;
+
+/// Sums of one query: w_g w_l for g <= l, row by row, then w and w value.
+template <int Heads>
+struct QueryPairs {
+  static constexpr int triangle = Heads * (Heads + 1) / 2;
+  static constexpr int count = triangle + 2 * Heads;
+  float sum[count] = {};
+
+  /// Adds one key, w [Heads][2][2] of which query i and key c are taken.
+  HEADLAB_DEVICE void add(const float (&w)[Heads][2][2], int i, int c, float value) {
+    int at = 0;
+    HEADLAB_UNROLL
+    for (int g = 0; g < Heads; ++g) {
+      HEADLAB_UNROLL
+      for (int l = g; l < Heads; ++l, ++at) {
+        sum[at] = math::fused(w[g][i][c], w[l][i][c], sum[at]);
+      }
+    }
+    HEADLAB_UNROLL
+    for (int h = 0; h < Heads; ++h) {
+      sum[triangle + h] += w[h][i][c];
+      sum[triangle + Heads + h] = math::fused(w[h][i][c], value, sum[triangle + Heads + h]);
+    }
+  }
+};
+
+template <class Micro, int Heads>
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
+    register_pairs_kernel(const WeighArguments a) {
+  constexpr int tile_keys = pair_tile_keys(Micro::padded_k);
+  constexpr int stride = stage_stride(tile_keys);
+  using Pairs = QueryPairs<Heads>;
+  auto* shared = reinterpret_cast<float*>(shared_memory());
+  Tiling tiling = a.tiling;
+  const Assignment of = assignment_of(tiling, 1);
+  tiling.group_heads = 1;  // a thread has all heads
+  const Place place = Micro::place(tiling);
+  const int thread = static_cast<int>(thread_index());
+  const int heads = a.totals.heads;
+
+  // Heads beyond those of the ensemble have keys without weight.
+  for (int buffer = 0; buffer < 2; ++buffer) {
+    const Stage<Micro, tile_keys> stage(
+        shared + buffer * stage_floats(Heads, Micro::padded_k, tile_keys), a, tile_keys);
+    for (int h = heads; h < Heads; ++h) {
+      for (int at = thread; at < Micro::padded_k * stride; at += register_pair_threads) {
+        stage.rows(h)[at] = Micro::norms ? 0 : far_away;
+      }
+      for (int at = thread; at < stride; at += register_pair_threads) {
+        stage.norms(h)[at] = -__builtin_huge_valf();
+      }
+    }
+  }
+
+  Micro micro[Heads];
+  HEADLAB_UNROLL
+  for (int h = 0; h < Heads; ++h) {
+    if (place.active) micro[h].load(a, smaller(h, heads - 1), place, of.first_query);
+  }
+  Pairs sums[2];
+  constexpr int lanes = Micro::step_keys / Micro::keys;
+  const int first = Micro::first_key(place, place.split / lanes);
+  const int step = tiling.splits / lanes * Micro::step_keys;
+  for_each_stage<Micro, tile_keys, register_pair_threads>(
+      a, shared, of, 0, 1, [&](const Stage<Micro, tile_keys>& stage, int) {
+        if (!place.active) return;
+        const float* rows = stage.rows(0) + first;
+        const float* values = stage.values() + first;
+        HEADLAB_NO_UNROLL
+        for (int key = first; key < stage.keys; key += step) {
+          float w[Heads][2][2];
+          HEADLAB_UNROLL
+          for (int h = 0; h < Heads; ++h) {
+            const float* of_head = rows + h * head_stride(Micro::padded_k, tile_keys);
+            micro[h].template exponents<stride>(a, of_head, of_head + Micro::padded_k * stride, 0,
+                                                w[h]);
+          }
+          to_weights<Micro>(a, w);
+          if (a.scaled) {
+            HEADLAB_UNROLL
+            for (int c = 0; c < 2; ++c) {
+              const float scale = values[stride + c];
+              HEADLAB_UNROLL
+              for (int h = 0; h < Heads; ++h) {
+                HEADLAB_UNROLL
+                for (int i = 0; i < 2; ++i) w[h][i][c] *= scale;
+              }
+            }
+          }
+          const auto y = keys_at<2>(values);
+          HEADLAB_UNROLL
+          for (int i = 0; i < 2; ++i) {
+            HEADLAB_UNROLL
+            for (int c = 0; c < 2; ++c) sums[i].add(w, i, c, y.v[c]);
+          }
+          rows += step;
+          values += step;
+        }
+      });
+
+  // The splits are added in shared memory, in order: [splits][columns][2][count].
+  const int columns = tiling.query_columns;
+  if (place.active) {
+    float* out = shared + (place.split * columns + place.column) * 2 * Pairs::count;
+    HEADLAB_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      HEADLAB_UNROLL
+      for (int at = 0; at < Pairs::count; ++at) out[i * Pairs::count + at] = sums[i].sum[at];
+    }
+  }
+  synchronise_block();
+  const int width = columns * 2 * Pairs::count;
+  for (int at = thread; at < width; at += register_pair_threads) {
+    const int query = of.first_query + at / (2 * Pairs::count) + at / Pairs::count % 2 * columns;
+    const int index = at % Pairs::count;
+    int g = index;
+    int place_in_row = 0;
+    if (index < Pairs::triangle) {
+      int l = index;
+      for (g = 0; l >= Heads - g; ++g) l -= Heads - g;
+      l += g;
+      if (l >= heads) continue;
+      place_in_row = a.totals.square(g, l);
+    } else {
+      g = (index - Pairs::triangle) % Heads;
+      if (g >= heads) continue;
+      place_in_row = index < Pairs::triangle + Heads ? a.totals.weight(g) : a.totals.value(g);
+    }
+    if (query >= a.queries.count) continue;
+    double sum = 0;
+    for (int split = 0; split < tiling.splits; ++split) {
+      sum += static_cast<double>(shared[split * width + at]);
+    }
+    const std::int64_t row = (of.replicate * tiling.panels + of.panel) * a.queries.count + query;
+    a.partials[row * a.totals.row() + place_in_row] = sum;
+  }
+}
+
+}  // namespace
+
+void sum_register_pairs(Stream& stream, Microkernel microkernel, int heads, const WeighArguments& a,
+                        std::int64_t replicates) {
+  with_microkernel<pair_queries, 2>(microkernel, [&]<class M>() {
+    if constexpr (M::in_registers) {
+      launch(stream, "sum_pairs", launch_of(a, replicates, 1),
+             heads <= 2   ? register_pairs_kernel<M, 2>
+             : heads <= 4 ? register_pairs_kernel<M, 4>
+                          : register_pairs_kernel<M, 8>,
+             a);
+    }
+  });
+}
+
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

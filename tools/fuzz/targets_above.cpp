@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/fuzz/targets.h"
+
+namespace headlab::fuzz {
+
+const std::vector<const Target*> targets = {&reader::claims, &reader::differences, &reader::report};
+
+}  // namespace headlab::fuzz

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/fuzz/targets.h"
+
+namespace headlab::fuzz {
+
+const std::vector<const Target*> targets = {
+    &reader::csv,          &reader::head_file,   &reader::manifest, &reader::model,
+    &reader::model_config, &reader::npy,         &reader::results,  &reader::safetensors,
+    &reader::scenario,     &reader::shard_index, &reader::summary,  &reader::table};
+
+}  // namespace headlab::fuzz

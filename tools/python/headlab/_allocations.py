@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hl.allocate: how many heads of what dimension, how that grows with n, and maps of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _engine
+from ._errors import RunError, ScenarioError, translated
+from ._jobs import Progress, finish, warn_unfinished
+from ._labelled import dataset_of_group, frame_of
+from ._run import duration, whole
+from ._scenario import ScenarioLike, Sets, Source
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+class Allocation:
+    """What is advised for each budget and n, with the candidates behind it; growth and maps."""
+
+    def __init__(
+        self, text: str, table: str, complete: bool, content: Mapping[str, Any] | None = None
+    ) -> None:
+        #: The document of ``headlab allocate --json``.
+        self.summary: dict[str, Any] = json.loads(text)
+        #: False where time was up or Ctrl-C came before it was decided.
+        self.complete = complete
+        self._text = text
+        self._table = table
+        self._content = content
+        #: One selection for each budget and n: "budget", "n", "allocations", "advice", ...
+        self.studies: list[dict[str, Any]] = self.summary.get("studies") or (
+            [self.summary] if "allocations" in self.summary else []
+        )
+        #: With `growth` the best d_k over n, one for each budget: "points", "laws", "verdict", ...
+        self.growth: list[dict[str, Any]] = self.summary.get("growth", [])
+        #: With three budgets the best number of heads over the budgets, one for each n.
+        self.head_growth: list[dict[str, Any]] = self.summary.get("head_growth", [])
+        #: With `map` one for each setting, rule and budget: "setting", "words", and as `growth`.
+        self.cells: list[dict[str, Any]] = self.summary.get("cells", [])
+
+    @property
+    def advice(self) -> dict[str, Any]:
+        """Of the first selection: "heads", "dim", "kind" and the "text" that says how sure it is."""
+        if not self.studies:
+            raise ScenarioError("advice: a map advises nothing - look at cells, or leave out map")
+        return dict(self.studies[0]["advice"])
+
+    @property
+    def frame(self) -> pandas.DataFrame:
+        """One row a candidate: budget, n, heads, dim, bandwidth, mse, mcse, ... (needs pandas).
+
+        Of a map one row a cell: swept keys, rule, budget, words, ``dim@N``, exponent, ...
+        """
+        if self._content is not None:
+            return frame_of(_cell(cell, self.summary["n"]) for cell in self.cells)
+        rows = []
+        for study in self.studies:
+            for row in study["allocations"]:
+                flat = {k: v for k, v in row.items() if not isinstance(v, dict)}
+                if isinstance(row["mse"], dict):
+                    flat |= {"mse": row["mse"]["value"], "mcse": row["mse"]["mcse"]}
+                rows.append({"budget": study["budget"], "n": study["n"], **flat})
+        return frame_of(rows)
+
+    @property
+    def dataset(self) -> xarray.Dataset:
+        """Of a map the content of map.nc over (cell, n), docs/growth.md (needs xarray)."""
+        if self._content is None:
+            raise ScenarioError("dataset: is of a map - look at frame, or write map=True")
+        return dataset_of_group(self._content)
+
+    def __repr__(self) -> str:
+        return self._table
+
+
+def _plain(toml: str) -> Any:
+    """A number or a text of TOML as itself; arrays and tables stay in TOML."""
+    import tomllib
+
+    value = tomllib.loads(f"value = {toml}")["value"]
+    return toml if isinstance(value, (list, dict)) else value
+
+
+def _cell(cell: Mapping[str, Any], sizes: Iterable[int]) -> dict[str, Any]:
+    row = {key: _plain(toml) for key, toml in cell["setting"].items()}
+    row |= {name: cell[name] for name in ("rule", "budget", "words", "trend")}
+    best = {one["n"]: one["best_dim"]["value"] for one in cell["points"]}
+    best |= dict(zip(cell["at_the_end"], cell["ends"], strict=True))
+    row |= {f"dim@{n}": best.get(n) for n in sizes}
+    for law in cell["laws"]:
+        if law["name"] == "power":
+            low, high = law["interval"]
+            row |= {"exponent": law["slope"], "exponent_low": low, "exponent_high": high}
+    return row
+
+
+def allocate(
+    scenario: ScenarioLike,
+    budget: int | Iterable[int],
+    n: int | Iterable[int] | None = None,
+    set: Sets = None,
+    *,
+    rule: str | Iterable[str] = "fixed",
+    source: str = "simulation",
+    dims: Iterable[int] = (),
+    growth: bool = False,
+    map: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    replicates: int | float | None = None,
+    seed: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    max_time: float | str | None = None,
+    progress: Progress = False,
+) -> Allocation:
+    """How to divide `budget` = H d_k dimensions among heads, for the data of a scenario.
+
+    All candidates are simulated on common training sets; the advice says how sure it is. `rule` for
+    bandwidths: "fixed", "sqrt_dim", "rate" or "tuned"; `source` "theory" or "exact" computes errors
+    by closed forms instead (docs/allocation.md).
+
+    `growth` also fits how the best d_k grows over four n or more, and the best H over three budgets
+    or more: ``a.growth``, ``a.head_growth``. `map` does so for every setting of the scenario's
+    sweep, under every one of several rules: ``a.cells``, ``a.frame``, ``a.dataset``; with `out` it
+    is written there as map.json and map.nc, over earlier ones with `overwrite` (docs/growth.md).
+
+    ::
+
+        hl.allocate("scenarios/scaling_law_map.toml", [6, 8, 12], [50, 150, 500, 1500, 5000],
+                    rule=["fixed", "rate"], replicates=1024, map=True)
+
+    Raises ScenarioError before anything is simulated, RunError where a cell of a map cannot be
+    finished: ``error.result`` has the cells before it.
+    """
+
+    def text(key: str, given: Any) -> str:
+        many = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        if not many:
+            raise ScenarioError(f"{key}: is empty")
+        return ",".join(str(one).removesuffix(".0") for one in many)
+
+    arguments = _engine.AllocateArguments()
+    arguments.budget = text("budget", budget)
+    arguments.n = None if n is None else text("n", n)
+    dims = list(dims)
+    arguments.dims = text("dims", dims) if dims else None
+    arguments.rule = text("rule", rule)
+    arguments.source, arguments.growth, arguments.map = source, growth, map
+    run = arguments.run
+    run.out, run.overwrite = None if out is None else os.fspath(out), overwrite
+    run.replicates, run.backend, run.threads = whole(replicates), backend, whole(threads)
+    run.max_time = duration(max_time)
+    given = Source(scenario, set)
+    if seed is not None:
+        given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
+    with translated():
+        job = _engine.allocate(given.engine, arguments)
+    (*found, failure), interrupted = finish(job, progress)
+    result = Allocation(*found)
+    if failure:
+        raise RunError(f"{failure} - error.result has the cells before it", result)
+    warn_unfinished(result.complete, interrupted, "what was not reached is unfinished")
+    return result

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/theory/controls/control_means.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "validation/theory/controls/point_means.h"
+#include "validation/theory/model/model.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::size_t tilts = control_tilts.size();
+constexpr double max_tilt = control_tilts.back();
+
+/// (1 - fall)^count.
+double power(double fall, double count) {
+  return count == 0 ? 1 : std::exp(count * std::log1p(-fall));
+}
+
+/// What the means of one head at one query share.
+struct HeadScale {
+  double log_scale = 0;
+  double sum = 0;                        ///< E d_h
+  std::array<double, tilts> falls = {};  ///< 1 - E exp(-t K_h / w_h) of one token
+};
+
+/// Puts the means of one query together.
+class QueryMeans {
+ public:
+  QueryMeans(const Plan& plan, const PointMeans& points) : plan_(plan), points_(points) {
+    for (std::size_t h = 0; h < heads(); ++h) scales_.push_back(scale(h));
+  }
+
+  void add_to(ControlMeans& means) const {
+    const auto append = [](std::vector<double>& all, const auto& numbers) {
+      all.insert(all.end(), numbers.begin(), numbers.end());
+    };
+    for (std::size_t h = 0; h < heads(); ++h) {
+      means.log_scale.push_back(scales_[h].log_scale);
+      means.estimate.push_back(points_.estimate(h));
+      append(means.of_estimates, of_estimate(h));
+    }
+    for (std::size_t h = 0; h < heads(); ++h) {
+      for (std::size_t l = h; l < heads(); ++l) append(means.of_noise, of_noise(h, l));
+    }
+  }
+
+ private:
+  std::size_t heads() const { return static_cast<std::size_t>(plan_.heads); }
+  SeenTokens seen(std::size_t h) const {
+    return plan_.mechanism.seen_by(static_cast<int>(h), plan_.n);
+  }
+  double tokens(std::size_t h) const { return static_cast<double>(seen(h).count()); }
+  double log_factor(std::size_t h, std::size_t tilt) const {
+    return std::log(control_tilts[tilt]) - scales_[h].log_scale;
+  }
+
+  HeadScale scale(std::size_t h) const {
+    const double log_sum = points_.log_kernel(h) + std::log(tokens(h));
+    // E exp(-s W) > exp(-1) at s = 1 / E W, by Jensen's inequality.
+    double log_s = -log_sum;
+    const double highest = points_.max_log_factor(h) - std::log(max_tilt);
+    constexpr double step = 0.4;
+    constexpr int max_steps = 50;
+    for (int i = 0; i < max_steps && log_s + step <= highest; ++i) {
+      if (!(tokens(h) * points_.fall(h, log_s) < 0.9)) break;
+      log_s += step;
+    }
+    HeadScale of{.log_scale = -log_s, .sum = std::exp(log_sum + log_s)};
+    for (std::size_t j = 0; j < tilts; ++j) {
+      of.falls[j] = points_.fall(h, log_s + std::log(control_tilts[j]));
+    }
+    return of;
+  }
+
+  /// E e_h(t_j) over `count` tokens.
+  double mean_fall(std::size_t h, std::size_t j, double count) const {
+    return power(scales_[h].falls[j], count);
+  }
+
+  std::array<double, estimate_controls> of_estimate(std::size_t h) const {
+    std::array<double, estimate_controls> means = {scales_[h].sum, 0};
+    for (std::size_t j = 0; j < tilts; ++j) {
+      means[2 + j] = mean_fall(h, j, tokens(h));
+      means[2 + tilts + j] = tokens(h) * points_.away(h, log_factor(h, j)) / control_tilts[j] *
+                             mean_fall(h, j, tokens(h) - 1);
+    }
+    return means;
+  }
+
+  std::array<double, noise_controls> of_noise(std::size_t h, std::size_t l) const {
+    const double common = static_cast<double>(shared_tokens(seen(h), seen(l)));
+    // E W_h E W_l / (w_h w_l), with one token in place of two.
+    const double sums = scales_[h].sum * scales_[l].sum * common / (tokens(h) * tokens(l));
+    std::array<double, noise_controls> means = {
+        scales_[h].sum, scales_[l].sum, sums * points_.noise(h, l), sums * points_.product(h, l)};
+    for (std::size_t j = 0; j < tilts; ++j) {
+      const double t = control_tilts[j];
+      means[4 + j] = mean_fall(h, j, tokens(h));
+      means[4 + tilts + j] = mean_fall(l, j, tokens(l));
+      double& both = means[4 + 2 * tilts + j];
+      both = 0;
+      if (common == 0) continue;
+      const double one = points_.noise(h, l, log_factor(h, j), log_factor(l, j)) / (t * t);
+      const double fall =
+          h == l ? scales_[h].falls[j] : points_.fall(h, l, log_factor(h, j), log_factor(l, j));
+      both = common * one * power(fall, common - 1) * mean_fall(h, j, tokens(h) - common) *
+             mean_fall(l, j, tokens(l) - common);
+    }
+    return means;
+  }
+
+  const Plan& plan_;
+  const PointMeans& points_;
+  std::vector<HeadScale> scales_;  ///< [H]
+};
+
+ControlMeans means_of(const Plan& plan, PointMeans& points) {
+  ControlMeans means;
+  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+    points.set_query(q);
+    QueryMeans(plan, points).add_to(means);
+  }
+  return means;
+}
+
+}  // namespace
+
+ControlMeans control_means(const Condition& condition, const Plan& plan) {
+  if (std::holds_alternative<FileDesign::Sampler>(plan.design)) {
+    return means_of(plan, *row_means(plan));
+  }
+  const TheoryModel model =
+      point_model(condition, plan, " - leave controls out, or use a design of law \"file\"");
+  return means_of(plan, std::holds_alternative<SoftmaxKernel>(model.kernel)
+                            ? *softmax_means(model)
+                            : *gaussian_means(model));
+}
+
+}  // namespace headlab

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Exact means of the control variates of a plan.
+#pragma once
+
+#include "engine/scenario/condition.h"
+#include "kernels/controls.h"
+#include "kernels/plan.h"
+
+namespace headlab {
+
+/// Computes the scales w_h and the means of the controls (kernels/controls.h) for heads of
+/// independent tokens, from expectations over one design point (point_means.h): over the rows of a
+/// data file in float32, as they are drawn, for every kernel and regression; else in closed form,
+/// for the gaussian and softmax kernels, normal and mixture designs and the regressions of
+/// theory_model(). With phi_h = E exp(-s K_h) and N_h tokens,
+///
+///     E exp(-s W_h) = phi_h^N_h,
+///     E W_h g_h exp(-s W_h) ~ N_h E[(m - r_h) K_h exp(-s K_h)] phi_h^(N_h - 1),
+///
+/// and so on for two heads, of c_hl common tokens. A scale w_h is near the one where
+/// E exp(-W_h / w_h) = 1/e. Throws InvalidInput where nothing is known of the design, kernel or
+/// regression.
+ControlMeans control_means(const Condition& condition, const Plan& plan);
+
+}  // namespace headlab
