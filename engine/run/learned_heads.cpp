@@ -54,6 +54,12 @@ Subspaces subspaces_of(const HeadParameters& heads, HeadMatrixKind form) {
 
 }  // namespace
 
+Subspaces learned_subspaces(const Condition& condition, HeadParameters heads) {
+  const Learning learning = make_learning(condition);
+  if (learning.form == HeadMatrixKind::query_key) orthonormalise_keys(heads);
+  return subspaces_of(heads, learning.form);
+}
+
 std::optional<Preparation> learn_heads(const Condition& condition, const Session& session,
                                        const std::function<void(const FitCheck&)>& check) {
   if (!learns_heads_once(condition)) return Preparation{};
@@ -71,12 +77,10 @@ std::optional<Preparation> learn_heads(const Condition& condition, const Session
     if (!fit) return std::nullopt;
     const std::optional<double> fresh_key_error =
         error_at_fresh_keys(learning, fit->heads, points, fit_points(sample, 1), *gradients);
-    HeadParameters heads = fit->heads;
-    if (learning.form == HeadMatrixKind::query_key) orthonormalise_keys(heads);
     Preparation found;
-    if (learning.learns_weights) found.head_weights = heads.weights;
+    if (learning.learns_weights) found.head_weights = fit->heads.weights;
     found.heads = std::make_shared<LearnedHeads>(
-        LearnedHeads{.subspaces = subspaces_of(heads, learning.form),
+        LearnedHeads{.subspaces = learned_subspaces(condition, fit->heads),
                      .fit = std::move(*fit),
                      .points = points.y.size(),
                      .held_out = held_out_points(learning, points.y.size()),

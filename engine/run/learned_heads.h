@@ -19,4 +19,7 @@ namespace headlab {
 std::optional<Preparation> learn_heads(const Condition& condition, const Session& session,
                                        const std::function<void(const FitCheck&)>& check = {});
 
+/// The subspaces of a condition whose heads were learned, from the heads of their fit.
+Subspaces learned_subspaces(const Condition& condition, HeadParameters heads);
+
 }  // namespace headlab

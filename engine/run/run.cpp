@@ -22,6 +22,8 @@
 #include "engine/run/looks.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"
+#include "engine/run/ranks.h"
+#include "engine/run/setup.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 
@@ -117,7 +119,7 @@ class Run {
     watch_ = {};
     std::vector<Preparation> found;
     result_.outcome.complete = false;
-    if (available && prepare(found) && begin(std::move(found))) {
+    if (available && prepare(found) && begin(std::move(found)) && meet_ranks()) {
       result_.outcome.complete = !options_.simulates ? is_complete()
                                  : result_.precision ? simulate_until(*available)
                                                      : simulate_groups(*available);
@@ -132,6 +134,30 @@ class Run {
 
  private:
   std::vector<ConditionResult>& conditions() { return result_.conditions; }
+
+  /// False on a rank that has served another, and where the session stops before all ranks are
+  /// ready.
+  bool meet_ranks() {
+    Ranks* const ranks = options_.ranks;
+    if (!ranks) return true;
+    std::vector<const Plan*> plans;
+    for (const ConditionResult& one : conditions()) plans.push_back(&one.plan);
+    const RankStudy study = rank_study(scenario_, plans, result_.machine);
+    if (ranks->leads()) return ranks->gather(study, session_.stop_hook());
+    ranks->serve(study, *session_.backend, result_.machine.threads,
+                 [this](const std::vector<std::size_t>& group) { return plans_of(group); });
+    conditions().clear();
+    return false;
+  }
+
+  RankPlans plans_of(const std::vector<std::size_t>& group) {
+    RankPlans found;
+    for (const std::size_t i : group) found.plans.push_back(&conditions().at(i).plan);
+    found.set_draw = [this, group](Plan& plan, std::size_t p, std::uint64_t draw) {
+      headlab::set_draw(plan, *conditions()[group[p]].condition, draw);
+    };
+    return found;
+  }
 
   /// The replicates that condition i still lacks.
   ReplicateRange left(std::size_t i) const {
@@ -186,11 +212,15 @@ class Run {
              .share =
                  steps == 0 ? 0 : static_cast<double>(check.step) / static_cast<double>(steps)});
       };
-      std::optional<Preparation> found = learn_heads(condition, session_, tell);
-      if (!found || !find_weights(condition, *found, session_) ||
-          !find_controls(condition, *found, session_)) {
-        return false;
+      const bool keeps = options_.setup && needs_preparation(condition);
+      std::optional<Preparation> found;
+      if (keeps) found = options_.setup->find(condition);
+      if (!found) {
+        found = learn_heads(condition, session_, tell);
+        if (!found || !find_weights(condition, *found, session_)) return false;
+        if (keeps) options_.setup->keep(condition, *found);
       }
+      if (!find_controls(condition, *found, session_)) return false;
       all.push_back(std::move(*found));
       return true;
     });
@@ -387,10 +417,9 @@ class Run {
       if (done > 0) progress.seconds_left = watch_.seconds() * (work_ahead_ - done) / done;
       session_.report(progress);
     };
-    SimulationHooks hooks{.stop = session_.stop_hook()};
-    hooks.set_draw = [&](Plan& plan, std::size_t p, std::uint64_t draw) {
-      headlab::set_draw(plan, *conditions()[group[p]].condition, draw);
-    };
+    SimulationHooks hooks{.stop = session_.stop_hook(), .set_draw = plans_of(group).set_draw};
+    std::optional<RankHelpers> helpers;
+    if (options_.ranks) hooks.helpers = &helpers.emplace(*options_.ranks, group);
     hooks.watch = [&](const MomentsSoFar& moments) {
       if (session_.report) {
         progress_.act_when_due([&] {

@@ -17,6 +17,9 @@
 
 namespace headlab {
 
+class Ranks;
+class Setup;
+
 struct RunOptions {
   Checkpoint* begun = nullptr;  ///< an earlier run, to be resumed; it is used up
   /// Hears the results so far, all conditions of the scenario among them, every
@@ -30,6 +33,11 @@ struct RunOptions {
   References references = {};
   /// Not null: condition i has the replicates of part i alone.
   const Share* share = nullptr;
+  /// Not null: the processes that share the run. All ranks call run(); the results are those of
+  /// rank 0, and the others return an empty one.
+  Ranks* ranks = nullptr;
+  /// Not null: where heads and weights that were found before are, and where new ones are kept.
+  Setup* setup = nullptr;
   /// False: nothing is simulated, and the results are those of the machine that computed `begun`.
   bool simulates = true;
 };

@@ -47,6 +47,7 @@ std::function<void(double)> Session::stage(const std::string& name) const {
 
 Session Session::part(const std::string& name) const {
   Session session = *this;
+  session.unit += (unit.empty() ? "" : ", ") + name;
   if (report) {
     session.report = [tell = report, name](Progress progress) {
       progress.stage = name + ": " + progress.stage;

@@ -66,6 +66,8 @@ struct Progress {
   std::string until = {};  ///< what the run ends with, where that is not a number of replicates
 };
 
+class Units;
+
 /// Whatever runs for long takes one. The flag is the caller's: a session installs no signal
 /// handler.
 struct Session {
@@ -79,6 +81,8 @@ struct Session {
   std::function<ControlMeans(const Condition&, const Plan&)> control_means = {};
   /// Called about every tenth of a second, from one thread at a time.
   std::function<void(const Progress&)> report = {};
+  Units* units = nullptr;  ///< where results of parts of the work are kept; null: nowhere
+  std::string unit = {};   ///< name of the part under way
 
   bool should_stop() const;
   /// Returns should_stop() of this session, which must outlive it.

@@ -27,13 +27,13 @@ namespace {
 
 /// Hands out blocks of replicates to threads and collects their moments in the order of the
 /// replicates, whatever the order in which they are finished.
-class BlockScheduler {
+class BlockScheduler : public BlockQueue {
  public:
   /// `begun` has a tree for each plan, all of one count.
   BlockScheduler(std::vector<MomentTree> begun, Plans plans, const Backend& backend,
-                 std::uint64_t replicates, int threads)
+                 std::uint64_t replicates, int workers, int helpers)
       : replicates_(replicates),
-        ahead_(4 * static_cast<std::uint64_t>(threads)),
+        ahead_(4 * static_cast<std::uint64_t>(workers + helpers)),
         next_first_(begun.front().end()),
         trees_(std::move(begun)) {
     double work = 0;
@@ -45,23 +45,24 @@ class BlockScheduler {
            block_ < max_block_replicates) {
       block_ *= 2;
     }
+    if (helpers > 0) enlarge_blocks(static_cast<std::uint64_t>(workers + helpers));
   }
 
   /// The next block, or count 0 when there is none or the run is to stop. Waits while the thread
   /// that holds the oldest block is far behind: memory stays bounded.
   Block next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopping_ || scheduled_ - collected_ < ahead_; });
-    const std::uint64_t first = next_first_;
-    if (stopping_ || first >= replicates_) return {};
-    const Block block = block_from(first);
-    next_first_ += block.count;
-    ++scheduled_;
-    return block;
+    changed_.wait(lock, [&] { return has_next(); });
+    return take_next();
   }
 
-  /// `moments` are [plans][block.nodes()].
-  void collect(const Block& block, std::vector<Moments> moments) {
+  std::optional<Block> try_next() override {
+    const std::lock_guard lock(mutex_);
+    if (!has_next()) return std::nullopt;
+    return take_next();
+  }
+
+  void collect(const Block& block, std::vector<Moments> moments) override {
     {
       const std::lock_guard lock(mutex_);
       waiting_.emplace(block.first, std::move(moments));
@@ -75,6 +76,11 @@ class BlockScheduler {
       }
     }
     changed_.notify_all();
+  }
+
+  bool stopping() override {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
   }
 
   void stop(std::exception_ptr error = nullptr) {
@@ -111,6 +117,31 @@ class BlockScheduler {
 
  private:
   static constexpr std::uint64_t max_nodes = 32;  ///< of a block
+
+  /// Moments travel to this process: up to eight times as many replicates in a block, as long as
+  /// each worker still has many blocks.
+  void enlarge_blocks(std::uint64_t workers) {
+    constexpr std::uint64_t blocks_each = 32;
+    const std::uint64_t left = replicates_ - next_first_;
+    for (int doubled = 0; doubled < 3 && block_ < max_block_replicates; ++doubled) {
+      if (2 * block_ * blocks_each * workers > left) return;
+      block_ *= 2;
+    }
+  }
+
+  /// True where take_next() knows what comes next, a block or the end.
+  bool has_next() const {
+    return stopping_ || next_first_ >= replicates_ || scheduled_ - collected_ < ahead_;
+  }
+
+  Block take_next() {
+    const std::uint64_t first = next_first_;
+    if (stopping_ || first >= replicates_) return {};
+    const Block block = block_from(first);
+    next_first_ += block.count;
+    ++scheduled_;
+    return block;
+  }
 
   /// Blocks are powers of two aligned to their size, so that none crosses first_leaf, and hand in
   /// nodes as large as the tree takes them there: what a block returns stays small.
@@ -187,16 +218,10 @@ class DrawWorker : public Worker {
   std::vector<Moments> leaf_;  ///< [plans]
 };
 
-std::unique_ptr<Worker> worker_of(Plans plans, const Backend& backend,
-                                  const SimulationHooks& hooks) {
-  if (plans.front()->redraws) return std::make_unique<DrawWorker>(plans, backend, hooks);
-  return make_worker(backend, plans, hooks.stop);
-}
-
 void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
           const SimulationHooks& hooks) {
   try {
-    const std::unique_ptr<Worker> worker = worker_of(plans, backend, hooks);
+    const std::unique_ptr<Worker> worker = make_block_worker(plans, backend, hooks);
     for (Block block = scheduler.next(); block.count > 0; block = scheduler.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
       worker->run(block, moments);
@@ -204,6 +229,14 @@ void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
     }
   } catch (const FitStopped&) {
     scheduler.stop();
+  } catch (...) {
+    scheduler.stop(std::current_exception());
+  }
+}
+
+void let_help(BlockHelpers& helpers, BlockScheduler& scheduler) {
+  try {
+    helpers.work(scheduler);
   } catch (...) {
     scheduler.stop(std::current_exception());
   }
@@ -217,13 +250,20 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
   const int workers =
       static_cast<int>(std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))),
                                 replicates - begun.front().end()));
-  BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers);
+  const int helpers = hooks.helpers ? hooks.helpers->capacity() : 0;
+  BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers, helpers);
   {
     std::jthread pool;
     try {
       pool = std::jthread([&] {
-        parallel_for(static_cast<std::size_t>(workers), workers,
-                     [&](std::size_t) { work(plans, backend, scheduler, hooks); });
+        const int threads_here = workers + (helpers > 0 ? 1 : 0);
+        parallel_for(static_cast<std::size_t>(threads_here), threads_here, [&](std::size_t i) {
+          if (helpers > 0 && i == 0) {
+            let_help(*hooks.helpers, scheduler);
+          } else {
+            work(plans, backend, scheduler, hooks);
+          }
+        });
         scheduler.finish();
       });
     } catch (const std::system_error& error) {
@@ -246,6 +286,12 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
 }
 
 }  // namespace
+
+std::unique_ptr<Worker> make_block_worker(Plans plans, const Backend& backend,
+                                          const SimulationHooks& hooks) {
+  if (plans.front()->redraws) return std::make_unique<DrawWorker>(plans, backend, hooks);
+  return make_worker(backend, plans, hooks.stop);
+}
 
 double replicate_work(std::uint64_t n, int d, int heads, int queries) {
   return static_cast<double>(n) * (static_cast<double>(heads) * queries + 4.0 * d);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +25,30 @@ using MomentsSoFar = std::function<std::vector<MomentTree>()>;
 /// threads, each with a plan of its own.
 using SetDraw = std::function<void(Plan& plan, std::size_t p, std::uint64_t draw)>;
 
+/// Blocks of a running simulation, to be computed in any order.
+class BlockQueue {
+ public:
+  virtual ~BlockQueue() = default;
+  /// The next block; count 0 when there is none any more, nothing while others have to be
+  /// collected first.
+  virtual std::optional<Block> try_next() = 0;
+  /// Takes the moments [plans][block.nodes()] of a block.
+  virtual void collect(const Block& block, std::vector<Moments> moments) = 0;
+  /// True: blocks under way are not needed any more.
+  virtual bool stopping() = 0;
+};
+
+/// Whatever simulates blocks next to the threads of this process.
+class BlockHelpers {
+ public:
+  virtual ~BlockHelpers() = default;
+  /// Blocks that may be under way there at once.
+  virtual int capacity() const = 0;
+  /// Takes blocks until there are none any more, and returns once all of them are collected or the
+  /// simulation stops.
+  virtual void work(BlockQueue& queue) = 0;
+};
+
 /// Callbacks of a running simulation; any may be empty.
 struct SimulationHooks {
   /// True: finish the blocks under way, except those that learn heads. Any thread may ask.
@@ -31,7 +57,12 @@ struct SimulationHooks {
   std::function<void(const MomentsSoFar& moments)> watch = {};
   /// Required by plans that redraw.
   SetDraw set_draw = {};
+  BlockHelpers* helpers = nullptr;
 };
+
+/// A worker on the plans that redraws where they do. `hooks` must outlive it.
+std::unique_ptr<Worker> make_block_worker(Plans plans, const Backend& backend,
+                                          const SimulationHooks& hooks);
 
 /// Simulates replicates 0 .. replicates - 1 of plans that share their draws, together, so that a
 /// backend can draw once for all; throws std::invalid_argument where they do not. All plans get the

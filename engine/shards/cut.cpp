@@ -7,6 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "engine/files/document.h"
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
 #include "engine/run/simulate.h"
@@ -23,10 +26,10 @@ std::string study_sum(const Scenario& scenario, std::size_t together) {
   const auto add = [&](const std::string& part) {
     sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
   };
-  add("shards 1");
+  add("shards 2");
   add(std::to_string(together));
-  add(scenario.text);
-  for (const std::string& set : scenario.sets) add(set);
+  // What the text says, whatever its comments and the order of its keys.
+  add(nlohmann::json::parse(to_json(scenario_tree(scenario))).dump());
   return sum.digest();
 }
 

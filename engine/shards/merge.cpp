@@ -217,7 +217,8 @@ MergedShards merge_shards(const std::vector<std::string>& folders, const Provena
   }
 
   MergedShards merged{.scenario = scenario_of_shard(shards.front(), hooks),
-                      .run = {.path = shards.front().path, .machine = shards.front().machine}};
+                      .run = {.path = shards.front().path, .machine = shards.front().machine},
+                      .study = shards.front().share.study};
   const Scenario& scenario = *merged.scenario;
   const std::vector<Section> sections = missing_sections(shards);
   if (!sections.empty()) {

@@ -16,6 +16,7 @@ namespace headlab {
 struct MergedShards {
   std::shared_ptr<const Scenario> scenario;
   Checkpoint run;            ///< of all of its conditions
+  std::string study = {};    ///< of its shards: Share::study
   std::string missing = {};  ///< "shards 2 and 5 of 8", where some were left out
 };
 

@@ -42,6 +42,7 @@ validation/allocation
 tools/cli
 tools/report
 tools/cli/commands
+tools/mpi
 tools/bench
 tools/example
 tools/fuzz

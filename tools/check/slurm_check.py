@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""slurm_check.py HEADLAB PAGE: runs the scripts of docs/clusters.md under a Slurm of its own.
+"""slurm_check.py HEADLAB PAGE [--mpi]: runs the scripts of docs/clusters.md under a Slurm of its own.
 
 Starts munged, slurmctld and slurmd on free ports of the loopback interface, with all of their files in a
 temporary folder, and ends them by their process numbers, also on failure. Each `sh` block of PAGE that opens with
-a comment naming a file becomes that file, word for word. The merged results have to have the bits of one run. Exit
+a comment naming a file becomes that file, word for word; with --mpi, where HEADLAB is the program of the preset mpi,
+mpi_steps.sh alone. The merged results have to have the bits of one run. Exit
 code 77, which CTest counts as skipped, where Slurm is not installed or does not start, or this user is not root.
 """
 import os
@@ -107,10 +108,63 @@ def check(headlab, page, folder, environment):
     for merged in ("merged", "merged_steps"):
         if "same bits: nodes and figures" not in run_diff(headlab, merged, folder, environment):
             raise RuntimeError(f"{merged}: other bits than one run")
+    requeue(headlab, dict(blocks)["shards.sbatch"], folder / "requeued", environment)
     # Another run is found to be one.
     run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
     if "same bits: nodes and figures" in run_diff(headlab, "other", folder, environment):
         raise RuntimeError("a run of another seed passes for the same")
+
+
+def check_mpi(headlab, page, folder, environment):
+    """A run shared by the ranks of a step."""
+    scripts = dict(re.findall(r"```shell\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S))
+    (folder / "my.toml").write_text(SCENARIO)
+    (folder / "mpi_steps.sh").write_text(scripts["mpi_steps.sh"])
+    run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    run(["salloc", "-n", "2", "sh", "mpi_steps.sh"], folder, environment)
+    if "same bits: nodes and figures" not in run_diff(headlab, "stepped", folder, environment):
+        raise RuntimeError("stepped: other bits than one run")
+    run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
+    if "same bits: nodes and figures" in run_diff(headlab, "other", folder, environment):
+        raise RuntimeError("a run of another seed passes for the same")
+
+
+def states(job, folder, environment):
+    """State of each task that is in the queue."""
+    return run(["squeue", "-h", "-r", "-j", job, "-o", "%K %T"], folder, environment).split("\n")[:-1]
+
+
+def requeue(headlab, script, folder, environment):
+    """A task that is put back into the queue while it runs continues its shard."""
+    folder.mkdir()
+    (folder / "my.toml").write_text(SCENARIO.replace("replicates = 20001", "replicates = 3000001"))
+    (folder / "shards.sbatch").write_text(script)
+    job = run(["sbatch", "--parsable", "--requeue", "--array=1-4", "shards.sbatch"], folder, environment).strip()
+    deadline = time.monotonic() + 120
+    while "1 RUNNING" not in states(job, folder, environment):
+        if time.monotonic() > deadline:
+            raise RuntimeError("no task begins")
+        time.sleep(0.05)
+    time.sleep(0.3)
+    run(["scontrol", "requeue", f"{job}_1"], folder, environment)
+    restarts = ""
+    while left := states(job, folder, environment):
+        if time.monotonic() > deadline + 120:
+            raise RuntimeError(f"tasks do not end: {left}")
+        if "1 PENDING" in left:
+            # Slurm waits two minutes before it begins a task again.
+            subprocess.run(["scontrol", "update", f"JobId={job}_1", "StartTime=now"], cwd=folder, env=environment,
+                           capture_output=True)
+        shown = subprocess.run(["scontrol", "show", "job", f"{job}_1"], cwd=folder, env=environment,
+                               capture_output=True, text=True)
+        restarts = max([restarts, *re.findall(r"Restarts=(\d+)", shown.stdout)])
+        time.sleep(0.1)
+    if restarts != "1":
+        raise RuntimeError(f"the task was begun again {restarts or 'no'} times, not once")
+    run([headlab, "merge", "out", "--out", "merged"], folder, environment)
+    run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    if "same bits: nodes and figures" not in run_diff(headlab, "merged", folder, environment):
+        raise RuntimeError("a task that was put back into the queue: other bits than one run")
 
 
 def run_diff(headlab, merged, folder, environment):
@@ -150,7 +204,7 @@ def main():
                 logs = [log.read_text() for log in folder.glob("*.log")]
                 print("slurm_check: left out: Slurm does not start here\n" + "\n".join(logs)[-3000:])
                 sys.exit(77)
-            check(headlab, page, folder, environment)
+            (check_mpi if "--mpi" in sys.argv else check)(headlab, page, folder, environment)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             print(f"slurm_check: {error}")
             for log in folder.glob("slurm-*.out"):

@@ -80,7 +80,7 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
        "--growth: with data.fixed_design = true nothing is random that could say how sure a fit is "
        "- write --set data.fixed_design=false"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--out", "x"},
-       "--out: is for --map - write --json FILE"},
+       "--out: is for --map, and for what --shard and --resume keep - write --json FILE"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "fixed,rate"},
        "--bandwidth-rule fixed,rate: names several rules, which --map compares - name one"},
       {{"allocate", "--data", "a.toml", "--budget", "4", "--bandwidth-rule", "rate,rate"},

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/files/document.h"
+#include "engine/run/units.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
@@ -67,6 +68,23 @@ std::string allocation_table(const AllocationStudy& study) {
   return text;
 }
 
+/// Simulates what a shard has of the growth under one budget.
+Outcome growth_of_shard(const Condition& base, int budget, std::span<const std::uint64_t> sizes,
+                        const Session& session, const AllocateOptions& options,
+                        const std::function<bool()>& is_here) {
+  require_growth(sizes, options);
+  const Stopwatch watch;
+  bool complete = true;
+  try {
+    for (const std::uint64_t n : sizes) {
+      if (is_here()) simulate_growth_point(base, budget, n, session, options);
+    }
+  } catch (const TimeIsUp&) {
+    complete = false;
+  }
+  return session.outcome(complete, watch);
+}
+
 }  // namespace
 
 void add_allocations(Allocations& all, Condition base, std::span<const std::uint64_t> budgets,
@@ -78,10 +96,14 @@ void add_allocations(Allocations& all, Condition base, std::span<const std::uint
     all.outcome.interrupted = all.outcome.interrupted || part.interrupted;
     all.outcome.seconds += part.seconds;
   };
+  const bool is_shard = session.units && session.units->is_shard();
+  std::uint64_t part = 0;
+  const auto is_here = [&] { return !session.units || session.units->has_part(part++); };
   for (const std::uint64_t budget : budgets) {
     const std::string setting = "D " + std::to_string(budget);
     for (const std::uint64_t n : sizes) {
       base.n = n;
+      if (!is_here()) continue;
       AllocationStudy one = allocate(base, static_cast<int>(budget),
                                      session.part(setting + ", n " + std::to_string(n)), options);
       add(one.outcome);
@@ -89,6 +111,11 @@ void add_allocations(Allocations& all, Condition base, std::span<const std::uint
       all.studies.push_back({std::move(one), std::move(again)});
     }
     if (!growth) continue;
+    if (is_shard) {
+      add(growth_of_shard(base, static_cast<int>(budget), sizes, session.part(setting), options,
+                          is_here));
+      continue;
+    }
     all.growths.push_back(
         study_growth(base, static_cast<int>(budget), sizes, session.part(setting), options));
     add(all.growths.back().outcome);

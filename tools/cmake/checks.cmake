@@ -119,14 +119,31 @@ add_test(NAME reports_in_browser
 add_test(NAME slurm
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slurm_check.py $<TARGET_FILE:headlab>
           ${PROJECT_SOURCE_DIR}/docs/clusters.md)
-# Those for mpirun and GNU parallel.
+# Formulas for large clusters agree with a simulation, and with wrong constants they do not.
+add_test(NAME cluster_model
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/cluster_model.py)
+add_test(NAME cluster_model_negative_control
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/cluster_model.py --wrong)
+set_tests_properties(cluster_model_negative_control PROPERTIES WILL_FAIL ON)
+set_tests_properties(cluster_model cluster_model_negative_control PROPERTIES LABELS tools)
+# Those for mpirun, GNU parallel, Dask and Snakemake; tools/test installs the last two.
 add_test(NAME recipes
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/recipes_check.py $<TARGET_FILE:headlab>
-          ${PROJECT_SOURCE_DIR}/docs/clusters.md)
+          ${PROJECT_SOURCE_DIR}/docs/clusters.md ${PROJECT_SOURCE_DIR}/build/drivers)
 set_tests_properties(
   xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm recipes
   PROPERTIES SKIP_RETURN_CODE 77)
 set_tests_properties(slurm recipes PROPERTIES LABELS tools)
+# Runs shared by the ranks of mpirun.
+if(HEADLAB_MPI)
+  add_test(NAME mpi
+    COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/mpi_check.py $<TARGET_FILE:headlab_mpi>
+            ${PROJECT_SOURCE_DIR}/docs/clusters.md)
+  add_test(NAME mpi_slurm
+    COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slurm_check.py $<TARGET_FILE:headlab_mpi>
+            ${PROJECT_SOURCE_DIR}/docs/clusters.md --mpi)
+  set_tests_properties(mpi mpi_slurm PROPERTIES SKIP_RETURN_CODE 77 LABELS mpi)
+endif()
 
 # The commands of pages that are read with a terminal beside them do what the pages say.
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)

@@ -11,7 +11,11 @@ target_link_libraries(headlab_all INTERFACE headlab_validation headlab_engine he
 install(TARGETS headlab_kernels headlab_engine headlab_validation headlab_all
   EXPORT headlabTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS headlab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(HEADLAB_MPI)
+  install(TARGETS headlab_mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+else()
+  install(TARGETS headlab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 # Completion comes from the program itself, which knows its options.
 set(completions ${PROJECT_BINARY_DIR}/generated/completions)
 install(CODE "

@@ -11,7 +11,9 @@
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"
 #include "engine/run/memory.h"
+#include "engine/run/message_bytes.h"
 #include "engine/run/simulate.h"
+#include "engine/run/units.h"
 #include "kernels/parallel_for.h"
 #include "kernels/philox.h"
 
@@ -36,6 +38,7 @@ std::vector<const Plan*> pointers_to(std::span<const Plan> plans) {
 
 BlockRuns::BlockRuns(std::vector<Condition> conditions, Session session, std::uint64_t first_block)
     : session_(std::move(session)), first_block_(first_block), errors_(conditions.size()) {
+  if (session_.units) unit_ = session_.units->next_name(session_.unit);
   const int workers = session_.machine().threads;
   for (Condition& condition : conditions) {
     if (session_.should_stop()) throw TimeIsUp();
@@ -93,13 +96,36 @@ void BlockRuns::simulate_block(std::span<const std::size_t> group, std::span<con
   }
 }
 
+std::string BlockRuns::unit_of(std::size_t member) const {
+  return unit_ + ", member " + std::to_string(member);
+}
+
+void BlockRuns::take_kept(std::size_t member, std::uint64_t blocks) {
+  if (!session_.units) return;
+  const std::optional<std::string> kept = session_.units->find(unit_of(member));
+  if (!kept) return;
+  const auto errors = MessageReader(*kept).numbers<double>();
+  std::vector<double>& mine = errors_.at(member);
+  for (std::size_t b = mine.size(); b < std::min<std::size_t>(errors.size(), blocks); ++b) {
+    mine.push_back(errors[b]);
+  }
+}
+
 void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t blocks,
                         const ShareDone& share_done) {
-  const std::uint64_t first = errors_.at(members[0]).size();
+  for (const std::size_t member : members) take_kept(member, blocks);
   std::optional<Plan> next;
   for (std::size_t done = 0; done < members.size();) {
     if (session_.should_stop()) throw TimeIsUp();
-    std::vector<Plan> plans = next_plans(members.subspan(done), next);
+    // Those from here on that have equally many blocks.
+    const std::uint64_t first = errors_.at(members[done]).size();
+    std::size_t end = done + 1;
+    while (end < members.size() && errors_.at(members[end]).size() == first) ++end;
+    if (first >= blocks) {
+      done = end;
+      continue;
+    }
+    std::vector<Plan> plans = next_plans(members.subspan(done, end - done), next);
     const std::span<const std::size_t> group = members.subspan(done, plans.size());
     for (std::uint64_t b = first; b < blocks; ++b) {
       if (session_.should_stop()) throw TimeIsUp();
@@ -107,6 +133,9 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
         begin_block(first_block_ + b, group[p], plans[p]);
       }
       simulate_block(group, plans);
+      if (session_.units) {
+        for (const std::size_t member : group) keep(member);
+      }
       if (share_done) {
         const double part =
             static_cast<double>(b + 1 - first) / static_cast<double>(blocks - first);
@@ -116,6 +145,12 @@ void BlockRuns::advance(std::span<const std::size_t> members, std::uint64_t bloc
     }
     done += group.size();
   }
+}
+
+void BlockRuns::keep(std::size_t member) {
+  MessageWriter bytes;
+  bytes.put(errors_.at(member));
+  session_.units->keep(unit_of(member), std::move(bytes).bytes());
 }
 
 Jackknifed BlockRuns::mse(std::size_t member) const {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/scenario/scenario.h"
@@ -34,7 +35,7 @@ class BlockRuns {
   /// memory.
   BlockRuns(std::vector<Condition> conditions, Session session, std::uint64_t first_block = 0);
 
-  /// Simulates `members`, all of which have equally many blocks so far, on to `blocks`. Throws
+  /// Simulates `members` on to `blocks`, or takes what the session has kept of them. Throws
   /// TimeIsUp where the session stops it, RunFailed where an error is not finite.
   void advance(std::span<const std::size_t> members, std::uint64_t blocks,
                const ShareDone& share_done = {});
@@ -50,6 +51,11 @@ class BlockRuns {
   std::vector<double> node_counts(std::size_t member) const;
 
  private:
+  /// Takes the errors of a member that are kept, up to `blocks`.
+  void take_kept(std::size_t member, std::uint64_t blocks);
+  void keep(std::size_t member);
+  std::string unit_of(std::size_t member) const;
+
   /// Gives the plan of a member the seed of a block, and random heads of its own.
   void begin_block(std::uint64_t block, std::size_t member, Plan& plan);
 
@@ -63,6 +69,7 @@ class BlockRuns {
   std::vector<Condition> conditions_;
   Session session_;
   std::uint64_t first_block_;
+  std::string unit_;                         ///< name of what is kept of them, where anything is
   std::vector<std::vector<double>> errors_;  ///< [scenarios][blocks]
 };
 

@@ -47,6 +47,13 @@ inline constexpr std::uint64_t growth_replicates = 4096;
 GrowthStudy study_growth(const Condition& base, int budget, std::span<const std::uint64_t> sizes,
                          const Session& session = {}, const AllocateOptions& options = {});
 
+/// Throws InvalidInput for too few replicates, or too many n for them.
+void require_growth(std::span<const std::uint64_t> sizes, const AllocateOptions& options);
+
+/// What study_growth() simulates at one n. Throws TimeIsUp where the session stops it.
+GrowthPoint simulate_growth_point(Condition base, int budget, std::uint64_t n,
+                                  const Session& session, const AllocateOptions& options);
+
 /// Fewest n over which the best dimension is fitted.
 inline constexpr std::size_t min_sizes = 4;
 

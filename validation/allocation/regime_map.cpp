@@ -12,6 +12,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/results/netcdf_fields.h"
 #include "engine/results/results_scenario.h"
+#include "engine/run/units.h"
 
 namespace headlab {
 namespace {
@@ -137,6 +138,41 @@ void write_cells(const NetcdfGroup& root, const RegimeMap& map) {
 
 }  // namespace
 
+namespace {
+
+std::string cell_name(std::size_t cell, std::size_t cells) {
+  return "cell " + std::to_string(cell + 1) + " of " + std::to_string(cells);
+}
+
+/// Simulates the points of cells that are this shard's. False where it was stopped.
+bool simulate_shard(const Scenario& scenario, std::span<const BandwidthRule> rules,
+                    std::span<const int> budgets, std::span<const std::uint64_t> sizes,
+                    const Session& session, AllocateOptions options) {
+  require_growth(sizes, options);
+  const std::size_t cells = scenario.conditions.size() * rules.size() * budgets.size();
+  std::size_t cell = 0;
+  std::uint64_t part = 0;
+  try {
+    for (const Condition& condition : scenario.conditions) {
+      for (const BandwidthRule rule : rules) {
+        options.rule = rule;
+        for (const int budget : budgets) {
+          const Session here = session.part(cell_name(cell++, cells));
+          for (const std::uint64_t n : sizes) {
+            if (!session.units->has_part(part++)) continue;
+            simulate_growth_point(condition, budget, n, here, options);
+          }
+        }
+      }
+    }
+  } catch (const TimeIsUp&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
                       const Session& session, AllocateOptions options) {
@@ -150,14 +186,18 @@ RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> r
   const std::size_t all = scenario.conditions.size() * rules.size() * budgets.size();
   const Stopwatch watch;
   bool complete = true;
+  if (session.units && session.units->is_shard()) {
+    complete = simulate_shard(scenario, rules, budgets, sizes, session, options);
+    map.outcome = session.outcome(complete, watch);
+    return map;
+  }
   for (const Condition& condition : scenario.conditions) map.settings.push_back(condition.swept);
   for (std::size_t c = 0; c < scenario.conditions.size() && complete; ++c) {
     for (std::size_t r = 0; r < rules.size() && complete; ++r) {
       const std::size_t first = map.cells.size();
       for (const int budget : budgets) {
         options.rule = rules[r];
-        const Session part = session.part("cell " + std::to_string(map.cells.size() + 1) + " of " +
-                                          std::to_string(all));
+        const Session part = session.part(cell_name(map.cells.size(), all));
         GrowthStudy one;
         try {
           one = study_growth(scenario.conditions[c], budget, sizes, part, options);

@@ -51,8 +51,9 @@ struct RegimeMap {
 /// study_growth() of every condition of `study`, a sweep over anything but n and the heads' number
 /// and dimension, under every rule and every budget at the n of `sizes`; with three budgets or more
 /// fit_head_growth() besides. `options.rule` is not used. Reports are headed "cell 3 of 12". Every
-/// cell has the seed of its condition. Throws InvalidInput where a cell would be refused, before
-/// any is simulated.
+/// cell has the seed of its condition. Where the session has units, what was simulated is taken
+/// from there and kept there; of a shard there are no cells. Throws InvalidInput where a cell would
+/// be refused, before any is simulated.
 RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> rules,
                       std::span<const int> budgets, std::span<const std::uint64_t> sizes,
                       const Session& session = {}, AllocateOptions options = {});

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "engine/files/document.h"
+#include "engine/run/moments_bytes.h"
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
+#include "engine/run/units.h"
 #include "engine/scenario/law_reader.h"
 
 namespace headlab {
@@ -102,9 +104,13 @@ const Experiment::Observation& Experiment::observe(const std::string& key, const
         set_draw(drawn, *condition, draw);
       };
     }
-    at->tree = continue_simulation(std::move(at->tree), at->plan, backend, session_.threads,
-                                   replicates_, hooks);
-    if (at->tree.count() != replicates_) throw TimeIsUp();
+    const std::string unit = session_.unit + ", " + key + ", " + std::to_string(replicates_);
+    if (!take_kept(unit, at->tree)) {
+      at->tree = continue_simulation(std::move(at->tree), at->plan, backend, session_.threads,
+                                     replicates_, hooks);
+      if (at->tree.count() != replicates_) throw TimeIsUp();
+      if (session_.units) session_.units->keep(unit, bytes_of(at->tree));
+    }
     if (at->plan.stack) {
       at->layers = jackknifed_layers(at->tree, at->plan.n);
       at->estimates.node_counts = counts_of_layers(at->tree).node_counts;
@@ -113,6 +119,16 @@ const Experiment::Observation& Experiment::observe(const std::string& key, const
     }
   }
   return *at;
+}
+
+bool Experiment::take_kept(const std::string& unit, MomentTree& tree) const {
+  if (!session_.units) return false;
+  const std::optional<std::string> bytes = session_.units->find(unit);
+  if (!bytes) return false;
+  MomentTree kept = tree_of(tree.layout(), *bytes);
+  if (kept.count() != replicates_) return false;
+  tree = std::move(kept);
+  return true;
 }
 
 void Experiment::add_fault(Plan& plan) const {

@@ -117,6 +117,9 @@ class Experiment {
                              const Condition* condition);
   const Observation& observe(std::size_t which);
 
+  /// Takes the tree of this look where the session has kept it.
+  bool take_kept(const std::string& unit, MomentTree& tree) const;
+
   Scenario scenario_;
   ClaimSection section_;
   Session session_;

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/files/error.h"
+#include "engine/run/message_bytes.h"
+#include "engine/run/units.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "validation/verdicts/validate.h"
@@ -22,28 +27,74 @@ constexpr std::uint64_t full_trials = 10;
 constexpr std::uint64_t seeds_of_study = std::uint64_t{1} << 20;
 constexpr std::uint64_t seeds = std::uint64_t{1} << 53;
 
-/// Runs the trials of one study on several threads, seeds from `first_seed` on. Which thread has
-/// which does not matter: counts are sums.
-void repeat(CalibrationStudy& study, std::uint64_t first_seed, int threads,
-            const std::function<bool()>& stop) {
-  std::mutex mutex;
-  std::atomic<bool> stopped = false;
-  parallel_for(study.trials, threads, [&](std::size_t i) {
-    if (stopped || stop()) {
-      stopped = true;
-      return;
+/// Runs that are kept together, where runs are kept.
+constexpr std::uint64_t runs_of_unit = 20;
+
+/// Hears that so many more runs begin; true: stop.
+using StopBefore = std::function<bool(std::uint64_t runs)>;
+
+/// One study under way. Which thread has which run does not matter: counts are sums.
+class Repetition {
+ public:
+  Repetition(CalibrationStudy& study, std::size_t number, std::uint64_t first_seed, Units* units)
+      : study_(study), number_(number), first_seed_(first_seed), units_(units) {}
+
+  /// False where it was stopped.
+  bool run(int threads, const StopBefore& stop) {
+    const std::uint64_t count = (study_.trials + runs_of_unit - 1) / runs_of_unit;
+    parallel_for(count, threads, [&](std::size_t i) { run_unit(i, stop); });
+    return !stopped_;
+  }
+
+ private:
+  void run_unit(std::uint64_t unit, const StopBefore& stop) {
+    const std::uint64_t first = unit * runs_of_unit;
+    const std::uint64_t end = std::min(first + runs_of_unit, study_.trials);
+    const std::string name =
+        "study " + std::to_string(number_) + ", runs from " + std::to_string(first);
+    if (units_) {
+      if (const std::optional<std::string> kept = units_->find(name)) {
+        stop(end - first);
+        add(end - first, MessageReader(*kept).numbers<std::uint64_t>());
+        return;
+      }
+      if (!units_->has_part(number_ + unit)) return;
     }
-    const std::vector<bool> outcome = study.trial((first_seed + i) % seeds);
-    if (outcome.size() != study.rates.size()) {
-      throw std::logic_error("a calibration run has other rates than its study");
+    std::vector<std::uint64_t> counts(study_.rates.size());
+    std::uint64_t done = first;
+    for (; done < end; ++done) {
+      if (stopped_ || stop(1)) {
+        stopped_ = true;
+        break;
+      }
+      const std::vector<bool> outcome = study_.trial((first_seed_ + done) % seeds);
+      if (outcome.size() != counts.size()) {
+        throw std::logic_error("a calibration run has other rates than its study");
+      }
+      for (std::size_t r = 0; r < counts.size(); ++r) counts[r] += outcome[r] ? 1 : 0;
     }
-    const std::lock_guard lock(mutex);
-    for (std::size_t r = 0; r < outcome.size(); ++r) {
-      study.rates[r].count += outcome[r] ? 1 : 0;
-      ++study.rates[r].trials;
+    add(done - first, counts);
+    if (!units_ || done < end) return;
+    MessageWriter bytes;
+    bytes.put(counts);
+    units_->keep(name, std::move(bytes).bytes());
+  }
+
+  void add(std::uint64_t runs, const std::vector<std::uint64_t>& counts) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t r = 0; r < study_.rates.size(); ++r) {
+      study_.rates[r].count += counts.at(r);
+      study_.rates[r].trials += runs;
     }
-  });
-}
+  }
+
+  CalibrationStudy& study_;
+  std::size_t number_;
+  std::uint64_t first_seed_;
+  Units* units_;
+  std::mutex mutex_;
+  std::atomic<bool> stopped_ = false;
+};
 
 }  // namespace
 
@@ -125,25 +176,21 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& sess
   }
   std::atomic<std::uint64_t> asked = 0;
   std::mutex telling;
-  const std::function<bool()> stop = [&] {
+  const StopBefore stop = [&](std::uint64_t runs) {
     if (session.report) {
       const std::lock_guard lock(telling);
       const double share = static_cast<double>(asked) / static_cast<double>(total);
       session.report({.done = asked, .total = total, .what = "runs", .share = share});
     }
-    ++asked;
+    asked += runs;
     return session.should_stop();
   };
-  for (std::size_t s = 0; s < studies.size(); ++s) {
-    repeat(studies[s], options.seed + s * seeds_of_study, result.machine.threads, stop);
-  }
-
   bool complete = true;
+  for (std::size_t s = 0; s < studies.size(); ++s) {
+    Repetition study(studies[s], s, options.seed + s * seeds_of_study, session.units);
+    complete = study.run(result.machine.threads, stop) && complete;
+  }
   for (const CalibrationStudy& study : studies) {
-    complete = complete && std::all_of(study.rates.begin(), study.rates.end(),
-                                       [&](const CalibrationRate& rate) {
-                                         return rate.trials == study.trials;
-                                       });
     result.rates.insert(result.rates.end(), study.rates.begin(), study.rates.end());
   }
   const double tail = (1 - calibration_confidence) /

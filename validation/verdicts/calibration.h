@@ -95,7 +95,8 @@ struct Calibration {
 };
 
 /// Repeats studies with seeds that follow from `options.seed`. Counts are the same for any number
-/// of threads. Reports the runs done. Throws InvalidInput for a backend that is not there.
+/// of threads. Reports the runs done. Where the session has units, runs are taken from there and
+/// kept there; a shard does its own alone. Throws InvalidInput for a backend that is not there.
 Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& session = {},
                       const CalibrateOptions& options = {});
 

@@ -11,6 +11,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/run/units.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
@@ -226,8 +227,12 @@ class Validator {
   Validation run() {
     std::size_t done = 0;
     for (ClaimRun& run : runs_) {
+      if (session_.units && !session_.units->has_part(done)) {
+        ++done;
+        continue;
+      }
       tell(done++, run.forms[0].section.name + ": " + run.forms[0].form.name);
-      examine(std::move(run));
+      examine(std::move(run), "study " + std::to_string(done));
     }
     tell(runs_.size(), "");
     result_.outcome = session_.outcome(complete_, watch_);
@@ -303,14 +308,16 @@ class Validator {
                      .share = static_cast<double>(done) / static_cast<double>(runs_.size())});
   }
 
-  /// Looks at one scenario until its verdicts are decided.
-  void examine(ClaimRun run) {
+  /// Looks at one scenario until its verdicts are decided. What it simulates has the name `unit`.
+  void examine(ClaimRun run, const std::string& unit) {
     const Stopwatch watch;
     const double factor = options_.full ? full_factor : 1;
     const auto replicates = static_cast<std::uint64_t>(
         factor * static_cast<double>(run.scenario.conditions.front().replicates));
     const std::uint64_t seed = run.scenario.conditions.front().seed;
-    Experiment experiment(std::move(run.scenario), run.section, session_, options_.substitutes);
+    Session session = session_;
+    session.unit = unit;
+    Experiment experiment(std::move(run.scenario), run.section, session, options_.substitutes);
 
     for (StudiedForm& one : run.forms) {
       one.pending.resize(one.section.expected.size());

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "tools/cli/commands/allocate_by_theory.h"
 #include "tools/cli/commands/allocate_map.h"
 #include "tools/cli/commands/allocate_request.h"
+#include "tools/cli/kept_units.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/standard_streams.h"
@@ -69,9 +72,21 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   const std::optional<std::string>& report = arguments.run.report;
   if (theory) {
+    if (arguments.run.shard || arguments.run.resume) {
+      throw InvalidInput(std::string(arguments.run.shard ? "--shard" : "--resume") +
+                         ": is about simulations - leave out --source " + arguments.source);
+    }
     return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
                               session.threads);
   }
+
+  std::optional<OutputFolder> folder;
+  if (arguments.run.out) folder.emplace(*arguments.run.out);
+  std::vector<std::string> parts = fingerprints_of(scenario);
+  parts.insert(parts.end(), {arguments.rule, *arguments.budget, arguments.n.value_or(""),
+                             arguments.dims.value_or(""), std::to_string(options.replicates),
+                             arguments.growth ? "growth" : ""});
+  KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "allocate", parts, session);
 
   const Allocations all = supervise(session, arguments.run, show_stage, [&](auto& display) {
     Allocations so_far;
@@ -92,6 +107,8 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     return so_far;
   });
 
+  if (kept.is_shard()) return kept.end_shard(all.outcome);
+
   const std::vector<HeadGrowthAt> heads = all.head_growths(sizes, base.seed);
   const bool reached = all.is_reached();
   const std::string again = replay(arguments, all.studies[0].study, options.replicates, true);
@@ -105,6 +122,7 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
   if (json && *json != "-") files.emplace_back(*json, text);
   if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
   if (reached) write_files(files, arguments.run.quiet);
+  kept.end(all.outcome);
   if (json == "-") {
     std::cout << text;
   } else if (reached) {

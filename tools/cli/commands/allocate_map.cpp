@@ -12,6 +12,7 @@
 #include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
+#include "tools/cli/kept_units.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
@@ -45,12 +46,24 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
   const std::optional<std::string>& report = arguments.run.report;
   std::optional<OutputFolder> out;
   if (arguments.run.out) out.emplace(*arguments.run.out);
-  if (out && !arguments.run.overwrite) out->require_none_of({"map.nc", "map.json"}, overwrite_only);
+  if (out && !arguments.run.overwrite && !continues_units(arguments.run))
+    out->require_none_of({"map.nc", "map.json"}, overwrite_only);
+
+  std::vector<std::string> parts = fingerprints_of(scenario);
+  for (const BandwidthRule rule : rules) parts.emplace_back(rule_name(rule));
+  for (const auto* numbers : {&budgets, &sizes}) {
+    parts.emplace_back("numbers");
+    for (const std::uint64_t number : *numbers) parts.push_back(std::to_string(number));
+  }
+  parts.push_back(std::to_string(options.replicates));
+  KeptUnits kept(arguments.run, out ? &*out : nullptr, "allocate --map", parts, session);
 
   const std::vector<int> whole(budgets.begin(), budgets.end());
   const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {
     return map_regimes(scenario, rules, whole, sizes, session, options);
   });
+
+  if (kept.is_shard()) return kept.end_shard(map.outcome);
 
   const std::string again = replay(arguments, map, session.backend->name());
   const std::string text = regime_json(map, provenance(), again);
@@ -65,6 +78,7 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
     if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
     write_files(files, arguments.run.quiet);
   }
+  kept.end(map.outcome);
   if (json == "-") {
     std::cout << text;
   } else if (!map.cells.empty()) {

@@ -139,7 +139,11 @@ void complete_request(AllocateRequest& request, const AllocateArguments& argumen
     throw InvalidInput("--bandwidth-rule " + arguments.rule +
                        ": names several rules, which --map compares - name one");
   }
-  if (arguments.run.out) throw InvalidInput("--out: is for --map - write --json FILE");
+  const bool keeps = arguments.run.shard || arguments.run.resume;
+  if (arguments.run.out && !keeps) {
+    throw InvalidInput(
+        "--out: is for --map, and for what --shard and --resume keep - write --json FILE");
+  }
   const Condition& base = scenario.conditions.front();
   require_any_size(base);
   require_one_setting(scenario, request.options.rule);

@@ -11,6 +11,7 @@
 #include "engine/files/provenance.h"
 #include "tools/cli/calibration_table.h"
 #include "tools/cli/characters.h"
+#include "tools/cli/kept_units.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
@@ -39,15 +40,19 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
   require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
-  if (folder && !arguments.run.overwrite) {
+  if (folder && !arguments.run.overwrite && !continues_units(arguments.run)) {
     folder->require_none_of({"calibration.json", "calibration.md"}, overwrite_only);
   }
+  KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "validate --calibrate",
+                 {arguments.level, std::to_string(options.seed)}, session);
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 
   const Calibration calibration = supervise(
       session, arguments.run, show_count,
       [&](ProgressDisplay&) { return calibrate(calibration_studies(session), session, options); });
+
+  if (kept.is_shard()) return kept.end_shard(calibration.outcome);
 
   const std::string rates = calibration_json(calibration, provenance());
   std::vector<TextFile> files;
@@ -59,6 +64,7 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? rates : shown(calibration_table(calibration)));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
+  kept.end(calibration.outcome);
   say_ending(calibration.outcome, "rates are of the runs that were done");
   return exit_code_of(calibration);
 }

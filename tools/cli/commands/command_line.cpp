@@ -92,6 +92,23 @@ void add_overwrite(CLI::App& command, bool& overwrite) {
       ->disable_flag_override();
 }
 
+/// What a command of independent parts takes.
+void add_units(CLI::App& command, RunArguments& run) {
+  command
+      .add_option(
+          "--shard", run.shard,
+          "Compute one share of N alone, I from 1 to N, into --out; the command without it, "
+          "and with --resume, reads all shards; auto: as Slurm or MPI number it")
+      ->type_name("I/N|auto[/N]");
+  command
+      .add_flag("--resume", run.resume, "Use what is kept in --out, of this command or its shards")
+      ->disable_flag_override();
+  command
+      .add_option("--checkpoint", run.checkpoint,
+                  "Keep what is done in --out every TIME; the default is 1m")
+      ->type_name("TIME");
+}
+
 void add_report_file(CLI::App& command, std::optional<std::string>& report) {
   command
       .add_option("--report", report,
@@ -205,6 +222,7 @@ void add_validate(CLI::App& app, ValidateArguments& validate) {
                    "Write the verdicts to a file, or - for standard output")
       ->type_name("FILE|-");
   add_report_file(*command, validate.run.report);
+  add_units(*command, validate.run);
   add_simulation(*command, validate.run);
 }
 
@@ -263,6 +281,7 @@ void add_allocate(CLI::App& app, AllocateArguments& allocate) {
                    "Write the advice to a file, or - for standard output")
       ->type_name("FILE|-");
   add_report_file(*command, allocate.run.report);
+  add_units(*command, allocate.run);
   add_simulation(*command, allocate.run);
   command->get_option("--replicates")
       ->description("Most training sets of an allocation; the default is 65536");

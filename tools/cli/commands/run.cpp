@@ -24,6 +24,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/control_check.h"
+#include "engine/run/ranks.h"
 #include "engine/run/run.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
@@ -34,6 +35,7 @@
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/extremes_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/ranks_of_job.h"
 #include "tools/cli/results_folder.h"
 #include "tools/cli/scenario_argument.h"
 #include "tools/cli/standard_streams.h"
@@ -110,7 +112,14 @@ ExitCode command_run(const RunArguments& arguments) {
   options.references = references_of(arguments, scenario);
   if (!arguments.quiet) say_claims(scenario, arguments.scenario);
   if (arguments.shard) return command_run_shard(arguments, shared, session);
+  Ranks* const ranks = ranks_of_job();
+  if (ranks && !arguments.threads) session.threads = threads_of_this_rank();
+  if (ranks && !ranks->leads()) {
+    if (!arguments.dry_run) run(shared, session, {.ranks = ranks});
+    return ExitCode::done;
+  }
   if (arguments.dry_run) return dry_run(arguments, scenario, session);
+  options.ranks = ranks;
   std::optional<OutputFolder> folder;
   if (arguments.out) folder.emplace(*arguments.out);
   const bool json_to_standard_output = arguments.json == "-";
@@ -173,6 +182,11 @@ ExitCode command_run(const RunArguments& arguments) {
         }
         std::cerr << "; the run continues\n";  // there may be room at the end
       };
+    }
+    if (ranks && !arguments.quiet) {
+      const int threads = thread_count(session.threads);
+      std::cerr << "headlab: " << ranks->size() << " ranks, " << threads
+                << (threads == 1 ? " thread" : " threads") << " on this one\n";
     }
     RunResult found = run(shared, session, options);
     double seconds = -seconds_before;

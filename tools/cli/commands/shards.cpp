@@ -17,9 +17,12 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
+#include "engine/run/setup.h"
+#include "engine/run/units.h"
 #include "engine/shards/choice.h"
 #include "engine/shards/cut.h"
 #include "engine/shards/merge.h"
@@ -72,10 +75,15 @@ std::string directory_of(const Scenario& scenario) {
   return fs::absolute(fs::path(scenario.file)).parent_path().string();
 }
 
-bool needs_preparation(const Condition& condition) {
-  return learns_heads_once(condition) ||
-         std::holds_alternative<OptimalWeights>(condition.weights) ||
-         std::holds_alternative<ExactControls>(condition.controls);
+/// True where a pilot or a fit comes before the condition.
+bool needs_backend(const Condition& condition) {
+  return needs_preparation(condition) || std::holds_alternative<ExactControls>(condition.controls);
+}
+
+/// What the bits of heads and weights depend on.
+std::string machine_text(const Machine& machine) {
+  return machine.backend + "/" + machine.simd +
+         (machine.backend == "cuda" ? " on " + machine.device : "");
 }
 
 /// Where heads, weights and controls are found again for the results of other machines.
@@ -104,6 +112,40 @@ void write_merged(const OutputFolder& folder, const Scenario& scenario, const Ru
   if (!replaces) write_summary();
   write_results(results, scenario, result, indices, provenance());
   if (replaces) write_summary();
+}
+
+/// Prints what the folder has of a command of independent parts; false where it has nothing.
+bool show_units(const std::string& folder) {
+  const std::vector<std::string> names = units_files_in(folder);
+  if (names.empty()) return false;
+  std::vector<std::string> shards, states, commands, counts;
+  for (const std::string& name : names) {
+    const UnitFile file = read_unit_file("status", (fs::path(folder) / name).string());
+    shards.push_back(std::to_string(file.shard) + "/" + std::to_string(file.shards));
+    states.emplace_back(file.complete ? "complete" : "not complete");
+    commands.push_back(one_line(file.command, 40));
+    counts.push_back(std::to_string(file.units.size()));
+  }
+  Columns columns;
+  columns.add("shard", shards, true);
+  columns.add("state", states);
+  columns.add("of", commands);
+  columns.add("results kept", counts, true);
+  std::cout << columns.sweep_text("  ");
+  finish_standard_output();
+  return true;
+}
+
+/// Throws InvalidInput where the folders have shards of a command that joins them itself.
+void reject_units(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const std::vector<std::string> names = units_files_in(folder);
+    if (names.empty()) continue;
+    const UnitFile file = read_unit_file("merge", (fs::path(folder) / names.front()).string());
+    throw InvalidInput("merge: " + one_line(folder) + " has shards of " +
+                       one_line(file.command, 60) + " - write that command with --out " +
+                       shell_word(folder) + " --resume, which joins them");
+  }
 }
 
 }  // namespace
@@ -172,7 +214,12 @@ ExitCode command_run_shard(const RunArguments& arguments,
     write(empty);
     return ExitCode::done;
   }
-  RunOptions options{.begun = begun ? &*begun : nullptr, .share = &share};
+  std::optional<Setup> setup;
+  if (std::ranges::any_of(part->conditions, needs_preparation)) {
+    setup.emplace(folder.file(setup_file_name), share.study, machine_text(session.machine()));
+  }
+  RunOptions options{
+      .begun = begun ? &*begun : nullptr, .share = &share, .setup = setup ? &*setup : nullptr};
   if (arguments.checkpoint) {
     options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
   }
@@ -207,6 +254,7 @@ ExitCode command_merge(const MergeArguments& arguments) {
   if (arguments.folders.empty()) {
     throw InvalidInput("merge: no folder given - write headlab merge DIR --out DIR2");
   }
+  if (shard_paths(arguments.folders).empty()) reject_units(arguments.folders);
   if (!arguments.run.out) throw InvalidInput("merge: needs --out DIR, the folder of the results");
   Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet),
                   .control_means = control_means};
@@ -216,8 +264,17 @@ ExitCode command_merge(const MergeArguments& arguments) {
   const Scenario& scenario = *merged.scenario;
   // Anything else that is computed here has the same bits on any machine.
   session.backend = "cpu";
-  if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
+  std::optional<Setup> setup;
+  if (std::ranges::any_of(scenario.conditions, needs_backend)) {
     choose_preparing_backend(session, merged.run.machine);
+  }
+  if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
+    // Of the first folder that has one: what it lacks is found again.
+    for (const std::string& folder : arguments.folders) {
+      const std::string path = (fs::path(folder) / setup_file_name).string();
+      if (setup || !fs::exists(path)) continue;
+      setup.emplace(path, merged.study, machine_text(merged.run.machine), "merge");
+    }
   }
   OutputFolder folder(*arguments.run.out);
   const std::vector<std::string> results = {"results.nc", "summary.json"};
@@ -225,7 +282,9 @@ ExitCode command_merge(const MergeArguments& arguments) {
   if (!arguments.run.overwrite) folder.require_none_of(results, overwrite_only);
   const RunResult result =
       supervise(session, arguments.run, show_run, [&](ProgressDisplay& display) {
-        RunResult found = run(merged.scenario, session, {.begun = &merged.run, .simulates = false});
+        RunResult found =
+            run(merged.scenario, session,
+                {.begun = &merged.run, .setup = setup ? &*setup : nullptr, .simulates = false});
         found.missing_shards = merged.missing;
         display.finish("");
         return found;
@@ -258,6 +317,7 @@ ExitCode command_status(const std::string& folder) {
       unreadable.emplace_back(error.what());
     }
   }
+  if (files.empty() && unreadable.empty() && show_units(folder)) return ExitCode::done;
   if (files.empty() && unreadable.empty()) {
     throw InvalidInput("status: no shard in " + one_line(folder) +
                        " - write headlab run SCENARIO.toml --shard I/N --out DIR");

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "tools/cli/characters.h"
+#include "tools/cli/kept_units.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
@@ -64,6 +66,21 @@ std::vector<std::string> counterexamples_in(const std::string& folder) {
   return names;
 }
 
+/// What the verdicts depend on.
+std::vector<std::string> parts_of(const ValidateArguments& arguments, const Session& session) {
+  std::vector<std::string> parts = {arguments.level, arguments.run.seed.value_or(""),
+                                    arguments.run.replicates.value_or("")};
+  for (const std::string& claim : arguments.claims) {
+    parts.push_back(claim);
+    if (!arguments.run.out || !names_scenario(claim)) continue;
+    for (std::string& sum :
+         fingerprints_of(read_scenario(claim, {}, {.stop = session.stop_hook()}))) {
+      parts.push_back(std::move(sum));
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 ExitCode command_validate(const ValidateArguments& arguments) {
@@ -81,7 +98,7 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   require_out(arguments.run.overwrite, arguments.run.out);
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
-  if (folder && !arguments.run.overwrite) {
+  if (folder && !arguments.run.overwrite && !continues_units(arguments.run)) {
     folder->require_none_of({"verdicts.json", "report.md"}, overwrite_only);
     folder->require_none_of(counterexamples_in(*arguments.run.out), overwrite_only);
   }
@@ -90,9 +107,14 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   const std::optional<std::string>& report = arguments.run.report;
   if (report) require_report_writable("--report", *report);
 
+  KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "validate",
+                 parts_of(arguments, session), session);
+
   Validation validation = supervise(session, arguments.run, show_count, [&](ProgressDisplay&) {
     return validate(arguments.claims, session, options);
   });
+
+  if (kept.is_shard()) return kept.end_shard(validation.outcome);
 
   std::vector<TextFile> files;
   if (folder) name_counterexamples(validation, arguments.run.backend, *folder, files);
@@ -105,6 +127,7 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   if (report) files.emplace_back(*report, report_page({source_of_document(verdicts)}));
   // Files first: they are there whatever reads the output.
   write_files(files, arguments.run.quiet);
+  kept.end(validation.outcome);
   std::cout << (json == "-" ? verdicts : shown(verdict_table(validation)));
   finish_standard_output();
   say_ending(validation.outcome, "verdicts not reached are unresolved");

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/units.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+std::string units_file_name(std::uint64_t shard, std::uint64_t shards) {
+  return "units_" + std::to_string(shard) + "_of_" + std::to_string(shards) + ".nc";
+}
+
+std::vector<std::string> units_files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (const std::filesystem::directory_iterator end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with("units_") && name.ends_with(".nc")) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Units::Units(UnitsPlan plan)
+    : plan_(std::move(plan)),
+      file_{.command = plan_.command,
+            .study = plan_.study,
+            .shard = plan_.shard,
+            .shards = plan_.shards} {
+  next_save_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(plan_.save_seconds));
+  if (!plan_.resumes) return;
+  for (const std::string& name : units_files_in(plan_.folder)) {
+    const bool own = name == units_file_name(plan_.shard, plan_.shards);
+    // Another shard may be writing its own, and this one needs nothing of it.
+    if (!own && is_shard()) continue;
+    const std::string path = (std::filesystem::path(plan_.folder) / name).string();
+    UnitFile file = read_unit_file("--resume", path);
+    require_unit_file("--resume", path, file, plan_.command, plan_.study);
+    found_ += file.units.size();
+    (own ? file_.units : others_).merge(file.units);
+  }
+}
+
+std::optional<std::string> Units::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const std::string* found = nullptr;
+  // Of one that was continued elsewhere the longer part.
+  for (const auto* units : {&file_.units, &others_}) {
+    const auto at = units->find(name);
+    if (at == units->end()) continue;
+    if (!found || found->size() < at->second.size()) found = &at->second;
+  }
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+void Units::keep(const std::string& name, std::string bytes) {
+  const std::lock_guard lock(mutex_);
+  file_.units[name] = std::move(bytes);
+  changed_ = true;
+  const Clock::time_point start = Clock::now();
+  if (start < next_save_) return;
+  try {
+    write(false);
+  } catch (const RunFailed& error) {
+    // There may be room at the end.
+    if (plan_.problem) plan_.problem(error.what());
+  }
+  const auto interval = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(plan_.save_seconds));
+  next_save_ = Clock::now() + std::max(interval, 20 * (Clock::now() - start));
+}
+
+std::string Units::next_name(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return name + " #" + std::to_string(names_[name]++);
+}
+
+void Units::save(bool complete) {
+  const std::lock_guard lock(mutex_);
+  if (changed_ || complete) write(complete);
+}
+
+void Units::write(bool complete) {
+  file_.complete = complete;
+  write_unit_file(path(), file_);
+  changed_ = false;
+}
+
+std::string Units::path() const {
+  return (std::filesystem::path(plan_.folder) / units_file_name(plan_.shard, plan_.shards))
+      .string();
+}
+
+}  // namespace headlab

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/units.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/run/learned_heads.h"
+#include "engine/run/moments_bytes.h"
+#include "engine/run/run.h"
+#include "engine/run/setup.h"
+#include "engine/run/simulate.h"
+#include "engine/testing/folder_test.h"
+#include "kernels/backends.h"
+
+namespace headlab {
+namespace {
+
+class UnitsTest : public FolderTest {
+ protected:
+  UnitsPlan plan(std::uint64_t shard = 1, std::uint64_t shards = 1) const {
+    return {.folder = folder_.string(),
+            .command = "headlab test",
+            .study = "one",
+            .shard = shard,
+            .shards = shards,
+            .is_shard = shards > 1,
+            .resumes = true};
+  }
+};
+
+std::string rejection_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+TEST_F(UnitsTest, OfAllShardsAreFound) {
+  for (std::uint64_t shard = 1; shard <= 3; ++shard) {
+    Units units(plan(shard, 3));
+    for (std::uint64_t part = 0; part < 7; ++part) {
+      if (!units.has_part(part)) continue;
+      const std::string name = "part " + std::to_string(part);
+      // Bytes of every length, with zeros among them.
+      units.keep(name, std::string(part, '\0') + "x");
+    }
+    units.save(true);
+  }
+  const Units all(plan());
+  EXPECT_EQ(all.found(), 7u);
+  for (std::uint64_t part = 0; part < 7; ++part) {
+    EXPECT_EQ(all.find("part " + std::to_string(part)), std::string(part, '\0') + "x");
+  }
+  EXPECT_FALSE(all.find("part 7"));
+  UnitsPlan fresh = plan();
+  fresh.resumes = false;
+  EXPECT_FALSE(Units(fresh).find("part 1"));
+}
+
+TEST_F(UnitsTest, OfOtherStudiesAreRejected) {
+  {
+    Units units(plan());
+    units.keep("a", "b");
+    units.save(false);
+  }
+  const std::string path = at("units_1_of_1.nc");
+  const std::string advice = " - remove it, or choose another folder";
+  UnitsPlan other = plan();
+  other.study = "two";
+  EXPECT_EQ(rejection_of([&] { Units units(other); }),
+            "--resume: " + path + ": is of other settings, other data or another backend" + advice);
+  other = plan();
+  other.command = "headlab other";
+  EXPECT_EQ(rejection_of([&] { Units units(other); }),
+            "--resume: " + path + ": is of headlab test, not of headlab other" + advice);
+  std::string bytes;
+  {
+    std::ifstream file(path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  for (const std::size_t size : {bytes.size() / 20, std::size_t{0}}) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+    const std::string rejection = rejection_of([&] { Units units(plan()); });
+    EXPECT_EQ(rejection.substr(0, path.size() + 28), "--resume: " + path + ": cannot be read (");
+  }
+}
+
+TEST_F(UnitsTest, HoldTreesToTheBit) {
+  const Scenario scenario = parse_scenario(R"(
+    [scenario]
+    name = "units"
+    [data]
+    n = 20
+    design = { law = "normal", dim = 2 }
+    regression = { law = "linear", coefficients = [1, 0] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "orthogonal" }
+    kernel = { law = "gaussian", bandwidth = 0.2 }
+    [queries]
+    law = "points"
+    points = [[0, 0]]
+    [run]
+    seed = 5
+    replicates = 601
+  )",
+                                           "units.toml");
+  const Plan one = make_plan(scenario.conditions[0]);
+  const auto backend = make_backend("cpu");
+  const MomentTree tree = simulate(one, *backend, 1, 601);
+  const MomentTree again = tree_of(one.kept_layout(), bytes_of(tree));
+  EXPECT_EQ(bytes_of(again), bytes_of(tree));
+  EXPECT_EQ(again.count(), 601u);
+  EXPECT_EQ(again.extremes(), tree.extremes());
+  EXPECT_NE(bytes_of(simulate(one, *backend, 1, 600)), bytes_of(tree));
+  const MomentLayout other{.queries = 2, .heads = 2};
+  EXPECT_THROW(tree_of(other, bytes_of(tree)), std::invalid_argument);
+}
+
+std::shared_ptr<const Scenario> learned_study(const std::string& more = "") {
+  return std::make_shared<const Scenario>(parse_scenario(R"(
+    [scenario]
+    name = "setup"
+    [data]
+    n = 40
+    design = { law = "normal", dim = 3 }
+    regression = { law = "linear", coefficients = [1, 1, 0] }
+    noise = { law = "normal", sd = 0.1 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "learned", steps = 20, batch = 8, matrices = "query_key", start = "haar" }
+    kernel = { law = "softmax", temperature = 0.7 }
+    weights = { law = "learned" }
+    [queries]
+    law = "points"
+    points = [[0.5, 0, 0]]
+    [run]
+    seed = 3
+    replicates = 64
+  )" + more,
+                                                         "setup.toml"));
+}
+
+std::string all_bytes(const RunResult& result) {
+  std::string all;
+  for (const ConditionResult& one : result.conditions) all += bytes_of(one.tree);
+  return all;
+}
+
+TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
+  const auto study = learned_study();
+  const std::string bits = all_bytes(run(study, {.threads = 1}));
+  const std::string path = at(setup_file_name);
+  {
+    headlab::Setup setup(path, "study", "cpu");
+    EXPECT_FALSE(setup.find(study->conditions[0]));
+    EXPECT_EQ(all_bytes(run(study, {.threads = 1}, {.setup = &setup})), bits);
+  }
+  headlab::Setup setup(path, "study", "cpu");
+  const auto found = setup.find(study->conditions[0]);
+  ASSERT_TRUE(found && found->heads);
+  EXPECT_EQ(found->heads->fit.history.size(),
+            learn_heads(study->conditions[0], {.threads = 1})->heads->fit.history.size());
+  EXPECT_EQ(all_bytes(run(study, {.threads = 1}, {.setup = &setup})), bits);
+  // What is kept is used, whatever it is: here the heads of other data.
+  const auto other = learned_study("\n[sweep]\n\"data.n\" = [30]\n");
+  Preparation wrong = *learn_heads(other->conditions[0], {.threads = 1});
+  std::filesystem::remove(path);
+  headlab::Setup of_others(path, "study", "cpu");
+  of_others.keep(study->conditions[0], wrong);
+  // What came first stays.
+  of_others.keep(study->conditions[0], *found);
+  headlab::Setup read(path, "study", "cpu");
+  EXPECT_NE(all_bytes(run(study, {.threads = 1}, {.setup = &read})), bits);
+  EXPECT_EQ(rejection_of([&] { headlab::Setup(path, "another", "cpu"); }),
+            "--shard: " + path +
+                ": is of other settings, other data or another backend - remove it, or choose "
+                "another folder");
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""mpi_check.py HEADLAB PAGE: runs shared by the ranks of mpirun, which have to have the bits of one process.
+
+HEADLAB is the program of the preset mpi. 1, 2 and 5 ranks, a run that ends by its standard error, the `shell` block of
+PAGE, word for word, and ranks of which one is killed: the job ends, its last checkpoint is there, and a resumed run has
+the bits of one that nobody killed. Exit code 77, which CTest counts as skipped, where there is no mpirun.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from slurm_check import SCENARIO
+
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_tcp_if_include", "lo", "--mca",
+          "oob_tcp_if_include", "lo"]
+LONG = "run.replicates=300000"
+
+
+def run(command, folder, environment, expected=0):
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode != expected:
+        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def same_bits(a, b, folder, environment):
+    done = subprocess.run(["headlab", "diff", a, b], cwd=folder, env=environment, capture_output=True, text=True)
+    return "same bits: nodes and figures" in done.stdout
+
+
+def require_same(a, b, folder, environment):
+    if not same_bits(a, b, folder, environment):
+        raise RuntimeError(f"{b}: other bits than {a}")
+
+
+def rank_process(parent, rank):
+    """The process of a rank that mpirun started."""
+    for entry in Path("/proc").iterdir():
+        try:
+            is_child = f"PPid:\t{parent}\n" in (entry / "status").read_text()
+            if is_child and f"OMPI_COMM_WORLD_RANK={rank}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                return int(entry.name)
+        except OSError:
+            continue
+    return None
+
+
+def kill_a_rank(folder, environment):
+    """Kills rank 1 once there is a checkpoint."""
+    command = [*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--set", LONG, "--out", "killed", "--threads", "1",
+               "--checkpoint", "0.1s", "--quiet"]
+    with open(folder / "killed.log", "w") as log:
+        job = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        try:
+            for _ in range(600):
+                rank = rank_process(job.pid, 1)
+                if rank and (folder / "killed/results.nc").is_file():
+                    os.kill(rank, signal.SIGKILL)
+                    break
+                time.sleep(0.02)
+            else:
+                raise RuntimeError("there is no rank to kill, or no checkpoint")
+            if job.wait(60) == 0:
+                raise RuntimeError("the job of a killed rank ends as if it were done")
+        finally:
+            if job.poll() is None:
+                job.kill()
+                job.wait()
+    left = [path.name for path in (folder / "killed").iterdir() if ".tmp-" in path.name]
+    said = run([*MPIRUN, "-n", "2", "headlab", "run", "my.toml", "--set", LONG, "--out", "killed", "--threads", "1",
+                "--resume"], folder, environment)
+    if "resumes from 0" in said or "resumes from" not in said:
+        raise RuntimeError(f"no checkpoint was kept: {said}")
+    if len(left) > 1:
+        raise RuntimeError(f"files are left: {left}")
+    run(["headlab", "run", "my.toml", "--set", LONG, "--out", "long", "--quiet"], folder, environment)
+    require_same("long", "killed", folder, environment)
+
+
+def check(page, folder, environment):
+    (folder / "my.toml").write_text(SCENARIO)
+    run(["headlab", "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    for ranks in (1, 2, 5):
+        out = f"ranks_{ranks}"
+        run([*MPIRUN, "-n", str(ranks), "headlab", "run", "my.toml", "--out", out, "--threads", "1", "--quiet"], folder,
+            environment)
+        require_same("one", out, folder, environment)
+    until = ["--until", "mse=1%", "--replicates", "1000000", "--quiet"]
+    run(["headlab", "run", "my.toml", "--out", "until", *until], folder, environment)
+    run([*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--out", "until_ranks", *until], folder, environment)
+    require_same("until", "until_ranks", folder, environment)
+    scripts = dict(re.findall(r"```shell\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S))
+    if scripts.keys() != {"mpi.sh", "mpi_steps.sh"}:
+        raise RuntimeError(f"{page}: other scripts than expected")
+    (folder / "mpi.sh").write_text(scripts["mpi.sh"])
+    run(["sh", "mpi.sh"], folder, environment)
+    require_same("one", "together", folder, environment)
+    kill_a_rank(folder, environment)
+    # What every rank rejects is said once, and a run of another seed is found to be one.
+    said = run([*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--set", "run.replicates=-1"], folder, environment, 2)
+    if said.count("headlab: --set") != 1:
+        raise RuntimeError(f"a rejected scenario is not said once: {said}")
+    run([*MPIRUN, "-n", "2", "headlab", "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder,
+        environment)
+    if same_bits("one", "other", folder, environment):
+        raise RuntimeError("a run of another seed passes for the same")
+
+
+def main():
+    headlab, page = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    if not shutil.which("mpirun"):
+        print("mpi_check: left out: needs openmpi-bin")
+        sys.exit(77)
+    environment = {**os.environ, "PATH": f"{headlab.parent}:{os.environ['PATH']}"}
+    with tempfile.TemporaryDirectory(prefix="headlab-mpi-") as name:
+        try:
+            check(page, Path(name), environment)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            print(f"mpi_check: {error}")
+            sys.exit(1)
+    print("mpi_check: same bits")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/kept_units.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/sha256.h"
+#include "engine/run/forecast.h"
+#include "engine/scenario/plan_fingerprint.h"
+#include "engine/shards/choice.h"
+
+namespace headlab::tools {
+namespace {
+
+void require_unit_options(const RunArguments& run, bool has_folder) {
+  if (!has_folder) {
+    for (const auto& [given, option] :
+         {std::pair(run.shard.has_value(), "--shard"), std::pair(run.resume, "--resume"),
+          std::pair(run.checkpoint.has_value(), "--checkpoint")}) {
+      if (given) {
+        throw InvalidInput(std::string(option) + ": needs --out DIR, the folder of what is kept");
+      }
+    }
+  }
+  if (run.resume && run.overwrite) {
+    throw InvalidInput(
+        "--overwrite: not with --resume, which continues what is in --out - leave one of them "
+        "out");
+  }
+  if (run.shard && (run.json || run.report)) {
+    throw InvalidInput(std::string(run.json ? "--json" : "--report") +
+                       ": not with --shard - write it with the command that reads all shards");
+  }
+}
+
+std::string sum_of(const std::vector<std::string>& parts) {
+  Sha256 sum;
+  for (const std::string& part : parts) {
+    sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
+  }
+  return sum.digest();
+}
+
+}  // namespace
+
+KeptUnits::KeptUnits(const RunArguments& run, OutputFolder* folder, const std::string& command,
+                     const std::vector<std::string>& parts, Session& session)
+    : quiet_(run.quiet) {
+  require_unit_options(run, folder != nullptr);
+  if (!folder) return;
+  const Machine machine = session.machine();
+  std::vector<std::string> all = parts;
+  all.insert(all.end(), {command, machine.backend, machine.simd,
+                         machine.backend == "cuda" ? machine.device : ""});
+  UnitsPlan plan{.folder = *run.out,
+                 .command = "headlab " + command,
+                 .study = sum_of(all),
+                 .resumes = run.resume};
+  plan.problem = [](const std::string& problem) {
+    std::cerr << "headlab: " << problem << "; the command continues\n";
+  };
+  if (run.checkpoint) plan.save_seconds = parse_duration("--checkpoint", *run.checkpoint);
+  if (run.shard) {
+    const ShardChoice choice =
+        choose_shard(*run.shard, [](const char* name) { return std::getenv(name); });
+    plan.shard = choice.shard;
+    plan.shards = choice.shards;
+    plan.is_shard = true;
+    shard_ = "shard " + std::to_string(choice.shard) + " of " + std::to_string(choice.shards);
+    if (!quiet_) std::cerr << "headlab: " << shard_ << " (" << choice.chosen_by << ")\n";
+  }
+  const std::string name = units_file_name(plan.shard, plan.shards);
+  folder->claim({name}, ".headlab-lock-" + name, "another task is writing " + name);
+  const std::vector<std::string> there =
+      run.shard ? std::vector<std::string>{name} : units_files_in(*run.out);
+  if (!run.resume && !run.overwrite) folder->require_none_of(there, resume_or_overwrite);
+  units_ = std::make_unique<Units>(std::move(plan));
+  session.units = units_.get();
+  if (run.overwrite) {
+    std::error_code none;
+    for (const std::string& file : there) std::filesystem::remove(folder->file(file), none);
+  }
+  if (run.resume && !quiet_) {
+    std::cerr << "headlab: found " << units_->found() << " results of parts in "
+              << one_line(*run.out) << "\n";
+  }
+}
+
+ExitCode KeptUnits::end_shard(const Outcome& outcome) {
+  units_->save(outcome.complete);
+  if (outcome.complete && !quiet_) std::cerr << "headlab: wrote " << units_->path() << "\n";
+  if (!outcome.complete) {
+    std::cerr << "headlab: " << (outcome.interrupted ? "interrupted: " : "--max-time reached: ")
+              << "kept a part of " << shard_ << " in " << units_->path()
+              << "; --resume continues\n";
+  }
+  return exit_code_of(outcome);
+}
+
+void KeptUnits::end(const Outcome& outcome) {
+  if (!units_) return;
+  if (!outcome.complete) {
+    units_->save(false);
+    return;
+  }
+  std::error_code none;
+  std::filesystem::remove(units_->path(), none);
+}
+
+bool continues_units(const RunArguments& run) {
+  return run.resume && run.out && !units_files_in(*run.out).empty();
+}
+
+std::vector<std::string> fingerprints_of(const Scenario& scenario) {
+  std::vector<std::string> all = {to_json(scenario_tree(scenario))};
+  for (const Condition& condition : scenario.conditions) {
+    all.push_back(plan_sha256(make_plan(without_preparation(condition))));
+  }
+  return all;
+}
+
+}  // namespace headlab::tools

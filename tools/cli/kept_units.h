@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file --shard and --resume of commands that consist of independent parts: validate, allocate.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/run/session.h"
+#include "engine/run/units.h"
+#include "engine/scenario/scenario.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/options.h"
+#include "tools/cli/output_folder.h"
+
+namespace headlab::tools {
+
+/// What a command keeps of its parts in the folder of --out.
+class KeptUnits {
+ public:
+  /// Reads what is kept, and has the session use it. Without `folder` nothing is kept. Throws
+  /// InvalidInput where options contradict one another, or what is there is of another study.
+  /// \param command  "validate --calibrate"
+  /// \param parts    all that the results depend on, besides program and machine
+  KeptUnits(const RunArguments& run, OutputFolder* folder, const std::string& command,
+            const std::vector<std::string>& parts, Session& session);
+
+  /// True where nothing but the file of a shard is to be written.
+  bool is_shard() const { return units_ && units_->is_shard(); }
+  /// Writes the file of a shard and says so; the exit code of the command.
+  ExitCode end_shard(const Outcome& outcome);
+  /// After the results of all parts were written, or where not all of them are there.
+  void end(const Outcome& outcome);
+
+ private:
+  bool quiet_;
+  std::string shard_;  ///< "shard 3 of 8"
+  std::unique_ptr<Units> units_;
+};
+
+/// True where --resume continues what is kept in the folder of --out: earlier results there may
+/// then be replaced.
+bool continues_units(const RunArguments& run);
+
+/// The content of a scenario and the numbers behind its laws, for the parts of KeptUnits.
+std::vector<std::string> fingerprints_of(const Scenario& scenario);
+
+}  // namespace headlab::tools

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// --shard and --resume of validate and allocate, by the program itself.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/testing/command_line_fixture.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+class UnitsCommand : public ProgramTest {
+ protected:
+  UnitsCommand() : ProgramTest(HEADLAB_BINARY) {}
+
+  ProgramResult map(const Words& more) const {
+    Words all = {"allocate", "--map",       "--data",       "s.toml", "--budget", "4",
+                 "--n",      "5,20,80,320", "--replicates", "1024",   "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    return headlab(all);
+  }
+
+  /// A document without what differs from run to run.
+  Json document(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    Json json = Json::parse(file);
+    drop_times(json);
+    return json;
+  }
+
+ private:
+  static void drop_times(Json& json) {
+    if (json.is_object()) {
+      for (const char* key : {"seconds", "threads"}) json.erase(key);
+    }
+    if (!json.is_structured()) return;
+    for (Json& part : json) drop_times(part);
+  }
+};
+
+TEST_F(UnitsCommand, ShardsOfAMapAreJoinedToTheMapOfOneRun) {
+  ASSERT_EQ(map({"--out", "one"}).code, 0);
+  for (const std::string shard : {"2/3", "1/3", "3/3"}) {
+    const ProgramResult part = map({"--out", "o", "--shard", shard});
+    EXPECT_EQ(part.code, 0) << part.err;
+    EXPECT_EQ(part.out, "");
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "o/map.json"));
+  const ProgramResult status = headlab({"status", "o"});
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_NE(status.out.find("headlab allocate --map"), std::string::npos) << status.out;
+  ASSERT_EQ(map({"--out", "o", "--resume"}).code, 0);
+  EXPECT_EQ(document("o/map.json"), document("one/map.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "o/units_1_of_1.nc"));
+  ASSERT_EQ(map({"--out", "other", "--seed", "1"}).code, 0);
+  EXPECT_NE(document("other/map.json"), document("one/map.json"));
+}
+
+TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
+  const auto calibrate = [&](const std::string& time, const Words& more) {
+    Words all = {"validate", "--calibrate", "--out", "c", "--threads", "2", "--max-time", time};
+    all.insert(all.end(), more.begin(), more.end());
+    return headlab(all);
+  };
+  const auto runs = [&] {
+    std::uint64_t sum = 0;
+    for (const Json& rate : document("c/calibration.json")["rates"]) {
+      sum += rate["trials"].get<std::uint64_t>();
+    }
+    return sum;
+  };
+  // Closed forms come first, and how long they take depends on the machine.
+  const fs::path kept = folder_ / "c/units_1_of_1.nc";
+  int seconds = 1;
+  for (; !fs::exists(kept) && seconds < 300; seconds *= 2) {
+    fs::remove_all(folder_ / "c");
+    const ProgramResult stopped = calibrate(std::to_string(seconds) + "s", {});
+    ASSERT_EQ(stopped.code, 6) << stopped.err;
+  }
+  ASSERT_TRUE(fs::exists(kept));
+  const std::uint64_t before = runs();
+  const ProgramResult resumed = calibrate(std::to_string(seconds) + "s", {"--resume"});
+  EXPECT_EQ(resumed.code, 6) << resumed.err;
+  EXPECT_NE(resumed.err.find("headlab: found "), std::string::npos) << resumed.err;
+  EXPECT_EQ(resumed.err.find("found 0 "), std::string::npos) << resumed.err;
+  EXPECT_GT(before, 0u);
+  EXPECT_GT(runs(), 0u);
+  // What nothing continues is not replaced.
+  fs::remove(kept);
+  EXPECT_EQ(calibrate("1s", {"--resume", "--quiet"}).err,
+            "headlab: --out: c/calibration.json: is there already - write --overwrite, or choose "
+            "another place\n");
+}
+
+TEST_F(UnitsCommand, SayInOneLineWhatIsWrong) {
+  ASSERT_EQ(map({"--out", "o", "--shard", "1/2"}).code, 0);
+  const Words other = {"allocate", "--data", "a.toml", "--budget", "4",      "--replicates",
+                       "1024",     "--out",  "o",      "--resume", "--quiet"};
+  expect_refusals({
+      {{"validate", "--calibrate", "--shard", "1/2"},
+       "--shard: needs --out DIR, the folder of what is kept"},
+      {{"validate", "--shard", "3/2", "--out", "v"},
+       "--shard: there is no shard 3 of 2 - shards count from 1"},
+      {other,
+       "--resume: o/units_1_of_2.nc: is of headlab allocate --map, not of headlab allocate - "
+       "remove it, or choose another folder"},
+      {{"merge", "o", "--out", "m"},
+       "merge: o has shards of headlab allocate --map - write that command with --out o --resume, "
+       "which joins them"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--out", "x"},
+       "--out: is for --map, and for what --shard and --resume keep - write --json FILE"},
+  });
+  EXPECT_EQ(map({"--out", "o", "--shard", "1/2"}).err,
+            "headlab: --out: o/units_1_of_2.nc: is there already - write --resume or --overwrite, "
+            "or choose another place\n");
+  EXPECT_EQ(map({"--out", "o", "--resume", "--seed", "4"}).err,
+            "headlab: --resume: o/units_1_of_2.nc: is of other settings, other data or another "
+            "backend - remove it, or choose another folder\n");
+  EXPECT_EQ(map({"--out", "o", "--resume", "--overwrite"}).err,
+            "headlab: --overwrite: not with --resume, which continues what is in --out - leave "
+            "one of them out\n");
+}
+
+}  // namespace
+}  // namespace headlab
