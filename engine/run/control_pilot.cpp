@@ -33,7 +33,7 @@ const Choices choices_of_covariance = {
 constexpr double max_kurtosis = 30, max_bounded_kurtosis = 300;
 /// Of what controls leave of an estimate: beyond it standard errors of the squared bias come out
 /// too small. Those of the noise terms do not (docs/measured/controls.md).
-constexpr double max_rest_kurtosis = 60, unlimited = std::numeric_limits<double>::infinity();
+constexpr double max_rest_kurtosis = 60, any_kurtosis = std::numeric_limits<double>::infinity();
 template <std::size_t Count>
 std::array<double, Count> kurtosis_limits(std::size_t unbounded) {
   std::array<double, Count> limits;
@@ -152,7 +152,7 @@ class QueryFit {
           of_.of_noise(h, l, noise, of_head_[h * replicates_ + r], of_head_[l * replicates_ + r]);
     }
     const std::vector<double> fitted =
-        fit_controls(y, columns(controls), limits_of_noise, unlimited,
+        fit_controls(y, columns(controls), limits_of_noise, any_kurtosis,
                      h == l ? choices_of_variance : choices_of_covariance);
     found.controls.of_noise.insert(found.controls.of_noise.end(), fitted.begin(), fitted.end());
     const Spread spread = adjustment(fitted, controls);

@@ -217,10 +217,12 @@ class Run {
       if (keeps) found = options_.setup->find(condition);
       if (!found) {
         found = learn_heads(condition, session_, tell);
-        if (!found || !find_weights(condition, *found, session_)) return false;
+        if (!found || !find_weights(condition, *found, session_) ||
+            !find_controls(condition, *found, session_)) {
+          return false;
+        }
         if (keeps) options_.setup->keep(condition, *found);
       }
-      if (!find_controls(condition, *found, session_)) return false;
       all.push_back(std::move(*found));
       return true;
     });

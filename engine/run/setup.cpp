@@ -73,6 +73,21 @@ HeadParameters take_heads(MessageReader& in) {
   return heads;
 }
 
+/// All arrays of controls.
+std::vector<std::vector<double>*> numbers_of(FoundControls& found) {
+  ControlMeans& means = found.controls.means;
+  return {&means.log_scale,
+          &means.estimate,
+          &means.of_estimates,
+          &means.of_noise,
+          &found.controls.of_estimates,
+          &found.controls.of_noise,
+          &found.estimate_sd,
+          &found.estimate_skewness,
+          &found.noise_sd,
+          &found.noise_skewness};
+}
+
 std::string bytes_of_preparation(const Preparation& found) {
   MessageWriter out;
   out.put(found.heads != nullptr);
@@ -95,6 +110,13 @@ std::string bytes_of_preparation(const Preparation& found) {
   }
   out.put(found.head_weights.has_value());
   out.put(found.head_weights.value_or(std::vector<double>()));
+  out.put(found.controls != nullptr);
+  if (found.controls) {
+    FoundControls controls = *found.controls;
+    for (const std::vector<double>* numbers : numbers_of(controls)) out.put(*numbers);
+    out.put(controls.replicates);
+    out.put(controls.seconds);
+  }
   return std::move(out).bytes();
 }
 
@@ -127,6 +149,13 @@ Preparation preparation_of(const std::string& bytes, const Condition& condition)
   const bool weighs = in.number<bool>();
   std::vector<double> weights = in.numbers<double>();
   if (weighs) found.head_weights = std::move(weights);
+  if (in.number<bool>()) {
+    auto controls = std::make_shared<FoundControls>();
+    for (std::vector<double>* numbers : numbers_of(*controls)) *numbers = in.numbers<double>();
+    controls->replicates = in.number<std::uint64_t>();
+    controls->seconds = in.number<double>();
+    found.controls = std::move(controls);
+  }
   if (!in.at_end()) throw std::invalid_argument("more than a preparation");
   return found;
 }
@@ -154,7 +183,9 @@ class SetupLock {
 }  // namespace
 
 bool needs_preparation(const Condition& condition) {
-  return learns_heads_once(condition) || std::holds_alternative<OptimalWeights>(condition.weights);
+  return learns_heads_once(condition) ||
+         std::holds_alternative<OptimalWeights>(condition.weights) ||
+         std::holds_alternative<ExactControls>(condition.controls);
 }
 
 Setup::Setup(std::string path, const std::string& study, const std::string& machine,

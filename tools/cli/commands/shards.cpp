@@ -75,11 +75,6 @@ std::string directory_of(const Scenario& scenario) {
   return fs::absolute(fs::path(scenario.file)).parent_path().string();
 }
 
-/// True where a pilot or a fit comes before the condition.
-bool needs_backend(const Condition& condition) {
-  return needs_preparation(condition) || std::holds_alternative<ExactControls>(condition.controls);
-}
-
 /// What the bits of heads and weights depend on.
 std::string machine_text(const Machine& machine) {
   return machine.backend + "/" + machine.simd +
@@ -265,7 +260,7 @@ ExitCode command_merge(const MergeArguments& arguments) {
   // Anything else that is computed here has the same bits on any machine.
   session.backend = "cpu";
   std::optional<Setup> setup;
-  if (std::ranges::any_of(scenario.conditions, needs_backend)) {
+  if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
     choose_preparing_backend(session, merged.run.machine);
   }
   if (std::ranges::any_of(scenario.conditions, needs_preparation)) {
