@@ -124,6 +124,17 @@ enum class Exponent {
   product          ///< softmax: log2 w = product + shift
 };
 
+/// Queries of a fragment of tensor cores, and heads that have fragments: whole groups of eight.
+inline constexpr int fragment_queries = 16;
+HEADLAB_HD constexpr int fragment_heads(int heads) {
+  return (heads + 7) / 8 * 8;
+}
+
+/// Sets of four words that a lane has of a fragment.
+HEADLAB_HD constexpr int fragment_quads(int padded_k) {
+  return padded_k / 8 + 1;
+}
+
 /// Projected queries, in two arrays because a product has the factors of the law in its query.
 struct Queries {
   int count = 1;
@@ -131,6 +142,10 @@ struct Queries {
   const float* points = nullptr;    ///< [H][padded_k][padded], projected and scaled like the keys
   const float* products = nullptr;  ///< points times the factor of a product
   const float* shifts = nullptr;    ///< [H][padded], added to the exponents of a product
+  /// The same for tensor cores [padded / 16][fragment_heads][fragment_quads][lane]. A word is two
+  /// neighbouring coordinates in float16: upper parts of 16 coordinates, then lower parts; of 8
+  /// coordinates two words of each. Behind them the shifts of the results of a lane.
+  const FourWords* fragments = nullptr;
   const double* weights = nullptr;  ///< [H], a_h
 };
 
@@ -142,6 +157,7 @@ struct WeighArguments {
   int padded_k = 1;
   Exponent exponent = Exponent::law;
   float norm_factor = 0;
+  int mask_row = -1;  ///< row of a key that hides it, see ExtraRow::mask; or -1
   DeviceVariant<KernelLaw> kernel;
   bool scaled = false;           ///< sums of (s w)^2 in place of w^2
   bool reads_scales = false;     ///< noise scales are staged

@@ -89,13 +89,15 @@ TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
   EXPECT_EQ(microkernel(2, 7, window), Microkernel::distances2);
   EXPECT_EQ(microkernel(3, 7, window), Microkernel::distances4);
   EXPECT_EQ(microkernel(1, 7, SoftmaxKernel{}), Microkernel::shifted4);
-  EXPECT_EQ(microkernel(5, 7, wide), Microkernel::shifted8);
-  EXPECT_EQ(microkernel(8, 7, window), Microkernel::distances8);
+  EXPECT_EQ(microkernel(5, 7, wide), Microkernel::tensor8);
+  EXPECT_EQ(microkernel(8, 7, window), Microkernel::tensor8);
+  EXPECT_EQ(microkernel(8, 7, EpanechnikovKernel{.bandwidth = 0.1}), Microkernel::distances8);
   EXPECT_EQ(microkernel(9, 7, wide), Microkernel::tensor16);
   EXPECT_EQ(microkernel(32, 7, wide), Microkernel::tensor32);
   EXPECT_EQ(microkernel(64, 7, SoftmaxKernel{}), Microkernel::tensor64);
   EXPECT_EQ(microkernel(65, 7, wide), Microkernel::any);
-  EXPECT_EQ(microkernel(16, 7, window), Microkernel::any);
+  EXPECT_EQ(microkernel(16, 7, window), Microkernel::tensor16);
+  EXPECT_EQ(microkernel(16, 7, EpanechnikovKernel{.bandwidth = 0.1}), Microkernel::any);
   EXPECT_EQ(microkernel(4, 2, wide), Microkernel::any);
   // Sums without the shifts would overflow.
   EXPECT_EQ(microkernel(2, 7, GaussianKernel{.bandwidth = 0.15}), Microkernel::distances2);
@@ -175,7 +177,7 @@ double largest_product(const Plan& plan, const TrainingSet& sample) {
 
 TEST_F(Cuda, SplitProductsKeepTheDigits) {
   // Against float32 products of the same keys, on so few of them that little else is rounded: each
-  // side may err by 2^-20 of the product, and one of the three TF32 products left out by 2^-12.
+  // side may err by 2^-20 of the product, and one of the three products left out by 2^-12.
   Options plain_products = small_options();
   plain_products.limits.no_tensor_cores = true;
   for (const int k : {16, 30, 64}) {
@@ -197,6 +199,33 @@ TEST_F(Cuda, SplitProductsKeepTheDigits) {
         const double bound = 2 * (exponent * std::log(2.0) + 20 * test::eps32);
         for (std::size_t i = 0; i < split.size(); ++i) {
           ASSERT_TRUE(std::abs(split[i] - plain[i]) <= bound) << k << " " << kernel.index();
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, KeysBeyondTheRangeOfFloat16AreEquivalentToReference) {
+  // Some points of a Cauchy design lie beyond 65504 units of the kernel. They have no weight,
+  // except with softmax, which takes the fallback.
+  for (const int k : {8, 16, 64}) {
+    for (const KernelLaw& kernel :
+         {KernelLaw(GaussianKernel{.bandwidth = 2}), KernelLaw(LaplaceKernel{.bandwidth = 2}),
+          KernelLaw(SoftmaxKernel{.temperature = 40})}) {
+      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+        Plan plan = test::make_plan({.n = 300, .d = 70, .heads = 2, .k = k, .queries = 5}, kernel,
+                                    estimator);
+        plan.design = StudentDesign{.dim = 70, .df = 0.3}.sampler(plan.table);
+        for (double& x : plan.query_points) x *= 0.1;
+        ASSERT_TRUE(plan_launch(plan).on_tensor_cores()) << k;
+        const bool distances = norm_coefficient_of(kernel) != 0.0;
+        std::atomic<std::uint64_t> fallback = 0;
+        Options options = small_options();
+        options.fallback_queries = &fallback;
+        const auto statistics = one_replicate(*make_cuda_backend(options), plan, 1).mean;
+        EXPECT_TRUE(close_to_reference(plan, 1, statistics)) << k << ' ' << kernel.index();
+        if (!distances) {
+          EXPECT_EQ(fallback, 5u) << k;
         }
       }
     }

@@ -182,7 +182,8 @@ WeighArguments Batch::weigh_arguments() const {
       .exponent = !norm_coefficient        ? Exponent::law
                   : *norm_coefficient == 0 ? Exponent::product
                                            : Exponent::minus_distance,
-      .norm_factor = norms_are_masks ? 0.0f : static_cast<float>(norm_coefficient.value_or(0.0)),
+      .norm_factor = norms_are_masks ? 0.0f : static_cast<float>(norm_coefficient.value_or(-1.0)),
+      .mask_row = launch_.extra_row == ExtraRow::mask ? plan_.k : -1,
       .kernel = DeviceVariant<KernelLaw>(plan_.kernel),
       .bounds_squares = launch_.bounds_squares,
       .partials = arrays_.partials.as<double>()};

@@ -2,6 +2,7 @@
 #include "kernels/cuda/constants.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -147,7 +148,7 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
       }
       // Gaussian: the exponent becomes -|query - key|^2. Softmax: the largest becomes about 0.
       double shift = 0;
-      if (norm_coefficient && *norm_coefficient != 0) shift = *norm_coefficient * norm2;
+      if (norm_coefficient != 0.0) shift = norm_coefficient.value_or(-1.0) * norm2;
       if (norm_coefficient && *norm_coefficient == 0) shift = -*std::ranges::max_element(product);
       arrays.shifts[h * padded + q] = static_cast<float>(shift);
     }
@@ -158,6 +159,44 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
     std::fill_n(&arrays.products[(h * padded_k + k) * padded], padded, 1.0f);
   }
   return arrays;
+}
+
+/// See Queries::fragments.
+std::vector<FourWords> query_fragments(const QueryArrays& arrays, int heads, int padded_k) {
+  std::vector<FourWords> fragments;
+  const auto word = [&](const float* rows, int coordinate, int query, bool low) {
+    std::uint32_t packed = 0;
+    for (int i = 0; i < 2; ++i) {
+      const float x = rows[(coordinate + i) * arrays.padded + query];
+      const auto high = static_cast<_Float16>(x);
+      const auto half = low ? static_cast<_Float16>(x - static_cast<float>(high)) : high;
+      packed |= std::uint32_t{std::bit_cast<std::uint16_t>(half)} << 16 * i;
+    }
+    return packed;
+  };
+  for (int first = 0; first < arrays.padded; first += fragment_queries) {
+    for (int head = 0; head < fragment_heads(heads); ++head) {
+      const int real = std::min(head, heads - 1);
+      const float* rows =
+          &arrays.products[static_cast<std::size_t>(real * padded_k * arrays.padded)];
+      const float* shifts = &arrays.shifts[static_cast<std::size_t>(real * arrays.padded)];
+      for (int quad = 0; quad < fragment_quads(padded_k); ++quad) {
+        for (int lane = 0; lane < 32; ++lane) {
+          FourWords& words = fragments.emplace_back();
+          for (int e = 0; e < 4; ++e) {
+            if (quad == padded_k / 8) {
+              words.v[e] = std::bit_cast<std::uint32_t>(shifts[first + lane / 4 + 8 * (e / 2)]);
+              continue;
+            }
+            const bool low = padded_k == 8 ? e / 2 == 1 : quad % 2 == 1;
+            const int chunk = padded_k == 8 ? 0 : 16 * (quad / 2) + 8 * (e / 2);
+            words.v[e] = word(rows, chunk + 2 * (lane % 4), first + lane / 4 + 8 * (e % 2), low);
+          }
+        }
+      }
+    }
+  }
+  return fragments;
 }
 
 }  // namespace
@@ -185,11 +224,16 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   query_points_ = Constant<float>(stream, arrays.points);
   query_products_ = Constant<float>(stream, arrays.products);
   query_shifts_ = Constant<float>(stream, arrays.shifts);
+  const std::vector<FourWords> fragments =
+      launch.on_tensor_cores() ? query_fragments(arrays, plan.heads, launch.padded_k)
+                               : std::vector<FourWords>();
+  query_fragments_ = Constant<FourWords>(stream, fragments);
   queries = {.count = plan.queries,
              .padded = arrays.padded,
              .points = query_points_.data(),
              .products = query_products_.data(),
              .shifts = query_shifts_.data(),
+             .fragments = query_fragments_.data(),
              .weights = head_weights.data()};
   std::vector<SeenTokens> views = launch.tokens.seen;
   if (views.empty() && !mechanism.keep.off()) {

@@ -60,6 +60,7 @@ struct Constants {
 
  private:
   Constant<float> query_points_, query_products_, query_shifts_;
+  Constant<FourWords> query_fragments_;
 };
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -17,7 +17,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Tiling& tiling = a.tiling;
   const Assignment of = assignment_of(tiling, 1);
-  const Place place = Micro::place(tiling);
+  const Place place = Micro::place(tiling, static_cast<int>(thread_index()));
   const int thread = static_cast<int>(thread_index());
   const WeightTile weights = {
       shared + 2 * stage_floats(tiling.group_heads, padded_k_of<Micro>(a), weight_tile_keys),
@@ -29,14 +29,16 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
   const int split = thread / tiling.block_queries;
   const int query = of.first_query + column;
   const bool active = query < a.queries.count && split < splits;
-  const double* sums = a.sums + (of.replicate * a.queries.count + query) * a.totals.size();
+  const double* sums =
+      a.sums +
+      (static_cast<std::int64_t>(of.replicate) * a.queries.count + query) * a.totals.size();
   const float* rows = weights.weights + column * weights.query_stride;
 
   Micro micro;
   int loaded = -1;
   float ensemble[ensemble_steps][4] = {};
   float square = 0;
-  for_each_stage<Micro, weight_tile_keys, ensemble_threads>(
+  for_each_stage<Micro, weight_tile_keys, ensemble_threads, 1>(
       a, shared, of, 0, tiling.head_groups,
       [&](const Stage<Micro, weight_tile_keys>& stage, int group) {
         const int first_head = group * tiling.group_heads;
@@ -80,14 +82,14 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
   for (int s = 0; s < splits; ++s) {
     sum += static_cast<double>(shared[s * tiling.block_queries + column]);
   }
-  a.partials[(of.replicate * tiling.panels + of.panel) * a.queries.count + query] = sum;
+  a.partials[partial_row(a, of, query)] = sum;
 }
 
 }  // namespace
 
 void sum_ensemble(Stream& stream, Microkernel microkernel, const WeighArguments& a,
                   std::int64_t replicates) {
-  with_microkernel<weight_queries, 4>(microkernel, [&]<class M>() {
+  with_microkernel<weight_queries, 4>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
     launch(stream, "sum_ensemble", launch_of(a, replicates, 1), ensemble_kernel<M>, a);
   });
 }

@@ -195,7 +195,8 @@ HEADLAB_DEVICE bool is_safe(const FallbackArguments& r, const double* totals) {
     const double square = totals[layout.square(h, h)];
     // NaN fails each of these.
     if (!(sum >= r.min_sum && sum <= max_safe_sum)) return false;
-    if (r.weigh.bounds_squares ? !(sum * sum >= 2 * square) : !(square > 0 && square < max_safe_square)) {
+    if (r.weigh.bounds_squares ? !(sum * sum >= 2 * square)
+                               : !(square > 0 && square < max_safe_square)) {
       return false;
     }
   }

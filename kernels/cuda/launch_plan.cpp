@@ -30,7 +30,7 @@ int power_of_two_below(int x) {
 }
 
 bool on_tensor_cores(Microkernel m) {
-  return m == Microkernel::tensor16 || m == Microkernel::tensor32 || m == Microkernel::tensor64;
+  return m >= Microkernel::tensor8 && m <= Microkernel::tensor64;
 }
 
 /// Maximum keys of which the plain estimator sums w^2. Of more keys, those with weight seldom meet
@@ -58,9 +58,10 @@ double largest_query_norm(const Plan& plan) {
   return largest;
 }
 /// True where products are accurate at every query.
-bool products_are_accurate(double query_norm) {
+/// \param is_law the exponent is a law of the distance, of which small values have to be accurate
+bool products_are_accurate(double query_norm, bool is_law) {
   const double far = std::sqrt(query_norm) + reach;
-  return far * far <= max_norm;
+  return far * far <= (is_law ? max_norm / 8 : max_norm);
 }
 
 /// \param k coordinates of a key
@@ -68,17 +69,18 @@ Microkernel choose_microkernel(const Plan& plan, int k, const LaunchLimits& limi
   using enum Microkernel;
   const auto norm_coefficient = norm_coefficient_of(plan.kernel);
   const bool only_products = norm_coefficient == 0.0;
-  const double norm = norm_coefficient ? largest_query_norm(plan) : 0;
-  const bool products = only_products || (norm_coefficient && products_are_accurate(norm));
+  const double norm = largest_query_norm(plan);
+  const bool products = only_products || products_are_accurate(norm, !norm_coefficient);
   if (plan.queries < 3) return any;
   if (k <= 4 && norm_coefficient == -1.0 && norm <= max_unshifted_norm) {
     return std::array{dots1, dots2, dots3, dots4}[static_cast<std::size_t>(k - 1)];
   }
   if (k <= 2 && !only_products) return k == 1 ? distances1 : distances2;
-  if (k <= 4) return products ? shifted4 : distances4;
-  if (k <= 8) return products ? shifted8 : distances8;
-  if (!products || limits.no_tensor_cores || k > 64) return any;
-  return k <= 16 ? tensor16 : k <= 32 ? tensor32 : tensor64;
+  if (k <= 4) return products && norm_coefficient ? shifted4 : distances4;
+  if (products && !limits.no_tensor_cores && k <= 64) {
+    return k <= 8 ? tensor8 : k <= 16 ? tensor16 : k <= 32 ? tensor32 : tensor64;
+  }
+  return k <= 8 && !only_products ? distances8 : any;
 }
 
 int padded_k_of(Microkernel microkernel, int k) {
@@ -96,7 +98,7 @@ int padded_k_of(Microkernel microkernel, int k) {
     case Microkernel::shifted4:
       return 4;
     case Microkernel::distances8:
-    case Microkernel::shifted8:
+    case Microkernel::tensor8:
       return 8;
     case Microkernel::tensor16:
       return 16;
@@ -111,28 +113,20 @@ int padded_k_of(Microkernel microkernel, int k) {
 }
 
 /// True where pairs of heads can be summed in registers.
-bool in_registers(Microkernel m) {
+bool in_registers(Microkernel m, const KernelLaw& kernel) {
   using enum Microkernel;
-  return m != any && m != distances8 && m != shifted8 && !on_tensor_cores(m);
+  return m != any && m != distances8 &&
+         ((m != tensor32 && m != tensor64) || norm_coefficient_of(kernel));
 }
 /// Heads of the instance of register_pairs.cu that has them; 0: none.
 int register_heads_of(int heads) {
   return heads <= 2 ? 2 : heads <= 4 ? 4 : heads <= 8 ? 8 : 0;
 }
 
-/// Queries of a thread of a microkernel that has `on_cores` of them on the CUDA cores.
-int queries_of_thread(Microkernel microkernel, int on_cores) {
-  switch (microkernel) {
-    case Microkernel::any:
-      return 1;
-    case Microkernel::tensor16:
-    case Microkernel::tensor32:
-      return 4;
-    case Microkernel::tensor64:
-      return 2;
-    default:
-      return on_cores;
-  }
+/// Queries of a thread of a microkernel; `most` where registers allow it.
+int queries_of_thread(Microkernel microkernel, int most) {
+  if (microkernel == Microkernel::any) return 1;
+  return microkernel == Microkernel::tensor64 ? std::min(most, 4) : most;
 }
 
 /// Tilings of a kernel that weighs keys.
@@ -379,7 +373,7 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
                            weight_tile_keys);
     const Tiler of_pairs(plan, limits, launch, pair_queries, pair_tile_keys(launch.padded_k));
     launch.register_heads =
-        launch.totals.pairs && in_registers(m) ? register_heads_of(plan.heads) : 0;
+        launch.totals.pairs && in_registers(m, plan.kernel) ? register_heads_of(plan.heads) : 0;
     const auto weigh = launch.register_heads > 0 ? of_pairs.register_pairs(launch.register_heads)
                        : launch.totals.pairs     ? of_weights.pairs()
                                                  : of_sums.sums();

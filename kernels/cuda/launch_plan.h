@@ -65,8 +65,8 @@ enum class Microkernel {
   dots3,
   dots4,
   shifted4,  ///< the same with a shift in every exponent: Gaussian and softmax
-  shifted8,
-  tensor16,  ///< the same on the tensor cores
+  tensor8,   ///< the same on the tensor cores, any kernel law
+  tensor16,
   tensor32,
   tensor64,
   any  ///< one query per thread, any dimension
@@ -74,12 +74,12 @@ enum class Microkernel {
 
 /// Keys that the sums of each head stage together.
 HEADLAB_HD constexpr int sum_tile_keys(int padded_k) {
-  return padded_k == 0 || padded_k > 32 ? 64 : padded_k > 8 ? 128 : 256;
+  return padded_k == 0 ? 64 : padded_k > 32 ? 128 : 256;
 }
 
 /// Keys that the sums over pairs of heads in registers stage together.
 HEADLAB_HD constexpr int pair_tile_keys(int padded_k) {
-  return padded_k > 4 ? 64 : 128;
+  return padded_k > 32 ? 16 : padded_k > 16 ? 32 : padded_k > 4 ? 64 : 128;
 }
 
 /// Queries of a thread on the CUDA cores: in the sums of each head, in the sums over pairs in
@@ -143,6 +143,9 @@ struct LaunchPlan {
   ExtraRow extra_row = ExtraRow::none;
   bool masks = false;  ///< heads see different tokens, and tiles of keys hold those of all
   Microkernel microkernel = Microkernel::any;
+  bool on_tensor_cores() const {
+    return microkernel >= Microkernel::tensor8 && microkernel <= Microkernel::tensor64;
+  }
   int padded_k = 1;
   std::int64_t padded_n = key_group;  ///< of tokens
   int slice_replicates = 1;           ///< whose keys come out of one matrix product

@@ -91,7 +91,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(pair_threads, 1)
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Tiling& tiling = a.tiling;
   const Assignment of = assignment_of(tiling, 1);
-  const Place place = Micro::place(tiling);
+  const Place place = Micro::place(tiling, static_cast<int>(thread_index()));
   const int thread = static_cast<int>(thread_index());
   const int heads = a.totals.heads;
 
@@ -121,7 +121,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(pair_threads, 1)
   Micro micro;
   int loaded = -1;
   PairSums sums;
-  for_each_stage<Micro, weight_tile_keys, pair_threads>(
+  for_each_stage<Micro, weight_tile_keys, pair_threads, 1>(
       a, shared, of, 0, tiling.head_groups,
       [&](const Stage<Micro, weight_tile_keys>& stage, int group) {
         store_weights(a, micro, loaded, place, stage, group, group * tiling.group_heads,
@@ -177,8 +177,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(pair_threads, 1)
     for (int s = 0; s < splits; ++s) {
       sum += static_cast<double>(shared[s * items * PairSums::count + at]);
     }
-    const std::int64_t row = (of.replicate * tiling.panels + of.panel) * a.queries.count + query;
-    a.partials[row * a.totals.row() + place_in_row] = sum;
+    a.partials[partial_row(a, of, query) * a.totals.row() + place_in_row] = sum;
   }
 }
 
@@ -186,7 +185,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(pair_threads, 1)
 
 void sum_pairs(Stream& stream, Microkernel microkernel, const WeighArguments& a,
                std::int64_t replicates) {
-  with_microkernel<weight_queries, 4>(microkernel, [&]<class M>() {
+  with_microkernel<weight_queries, 4>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
     launch(stream, "sum_pairs", launch_of(a, replicates, 1), pair_sums_kernel<M>, a);
   });
 }

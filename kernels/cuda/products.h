@@ -2,19 +2,16 @@
 /// \file Exponents of kernel values, from keys staged in shared memory and queries in registers:
 /// the microkernels of the weighing kernels, one struct each.
 ///
-/// Ladder (issue slots of one kernel value at d_k = k, next to which the exponential unit is busy
-/// for 8; none of it has been timed on a GPU yet):
-///   v1  one thread per query, keys from global memory, squared differences: fallback.cu
-///   v2  keys in shared memory, four queries per thread: each loaded key is used four times;
-///       2 k + 4 slots                                                     (distances2, 4, 8)
-///   v3  products, norms once per tile: k + 5 slots                                (dots4, 8)
-///   v4  products on the tensor cores, in three TF32 products hi hi + hi lo + lo hi: k / 8 + 6
-///       slots, and 3 k / 8 fragments for 128 values                    (tensor16, 32, 64)
-///
 /// Accuracy. Exponents are float32: the error of a product is 2^-24 times the largest of |query|^2
 /// and |key|^2 in units of the kernel, a few times over, so launch_plan.cpp takes products only for
-/// queries near the centre that keys are measured from. Split products lose at most 2^-20 of
-/// |query| |key|, most of it where the lower halves are cut to 11 bits.
+/// queries near the centre that keys are measured from. Of split products lo lo is left out, 2^-22
+/// of |query| |key|, and the lower parts are rounded to as much; coordinates below 2^-3 have an
+/// error of 2^-25, which is as small. Tensor cores truncate three times for each 16 coordinates,
+/// each time at most 2^-23 of |query|^2 or of the sum.
+///
+/// Range. A coordinate beyond 65504 has no float16. Such a key is out of reach of all queries where
+/// products are distances, and has no weight. With softmax its norm becomes NaN, and the fallback
+/// sums the rows that read it.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +23,10 @@
 
 #if defined(HEADLAB_DEVICE)  // under nvcc and in the emulated build
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+HEADLAB_DEVICE int smaller(int a, int b) {
+  return a < b ? a : b;
+}
 
 inline constexpr float log2_e = 1.442695041f;
 
@@ -39,17 +40,20 @@ struct Place {
 };
 
 /// Threads vary fastest over columns, so that neighbours share keys, then over heads, then splits.
-HEADLAB_DEVICE Place place_of_thread(const Tiling& tiling) {
-  const int thread = static_cast<int>(thread_index());
+HEADLAB_DEVICE Place place_of_thread(const Tiling& tiling, int thread) {
   const int slots = tiling.group_heads * tiling.query_columns;
   const int slot = thread % slots;
   return {thread < slots * tiling.splits, slot / tiling.query_columns, slot % tiling.query_columns,
           thread / slots, slot};
 }
 
+/// The thread of a place where a block has one head in a group.
+HEADLAB_DEVICE int thread_of_place(const Tiling& tiling, int split, int column) {
+  return split * tiling.query_columns + column;
+}
+
 /// Place for fragments: a warp has eight columns, and each of the four lanes of a column a split.
-HEADLAB_DEVICE Place place_of_lane(const Tiling& tiling) {
-  const int thread = static_cast<int>(thread_index());
+HEADLAB_DEVICE Place place_of_lane(const Tiling& tiling, int thread) {
   const int lane = thread % static_cast<int>(warp_threads);
   const int warp = thread / static_cast<int>(warp_threads);
   const int column_groups = tiling.query_columns / 8;
@@ -60,10 +64,19 @@ HEADLAB_DEVICE Place place_of_lane(const Tiling& tiling) {
           head * tiling.query_columns + column};
 }
 
+HEADLAB_DEVICE int lane_of_place(const Tiling& tiling, int split, int column) {
+  const int warp = split / 4 * (tiling.query_columns / 8) + column / 8;
+  return (warp * 8 + column % 8) * 4 + split % 4;
+}
+
 /// Coordinate `row` of the queries of one head, from the first query of the thread block on.
 HEADLAB_DEVICE const float* query_row(const WeighArguments& a, const float* rows, int head, int row,
                                       int first_query) {
   return rows + static_cast<std::int64_t>(head * a.padded_k + row) * a.queries.padded + first_query;
+}
+/// Query of a thread with one column: column + i query_columns.
+HEADLAB_DEVICE int query_in_columns(const Tiling& tiling, int column, int i) {
+  return column + i * tiling.query_columns;
 }
 template <int K, int Queries>
 HEADLAB_DEVICE void load_queries(const WeighArguments& a, const float* rows, int head,
@@ -102,13 +115,23 @@ struct Distances {
   static constexpr int keys = Keys;             ///< of a thread in a step
   static constexpr int step_keys = Keys;        ///< of all lanes that share a step
   static constexpr bool in_registers = K <= 4;  ///< pairs of heads, see register_pairs.cu
+  using Number = float;
+  static constexpr bool halves = false;
+  static constexpr bool laws = true;
   static constexpr bool norms = false;
-  static constexpr bool product = false;
   static constexpr bool shifted = true;
   float query[K][queries];
 
-  HEADLAB_DEVICE static Place place(const Tiling& tiling) { return place_of_thread(tiling); }
+  HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
+    return place_of_thread(tiling, thread);
+  }
+  HEADLAB_DEVICE static int thread_of(const Tiling& tiling, int split, int column) {
+    return thread_of_place(tiling, split, column);
+  }
   HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
+  HEADLAB_DEVICE static int query_of(const Tiling& tiling, int column, int i) {
+    return query_in_columns(tiling, column, i);
+  }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
     load_queries(a, a.queries.points, head, place, first_query, query);
@@ -116,11 +139,11 @@ struct Distances {
 
   /// rows [K][stride]: the staged keys of the head.
   template <int stride>
-  HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float*, int key,
+  HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float*,
                                 float (&t)[queries][keys]) const {
     HEADLAB_UNROLL
     for (int j = 0; j < K; ++j) {
-      const auto k = keys_at<Keys>(rows + j * stride + key);
+      const auto k = keys_at<Keys>(rows + j * stride);
       HEADLAB_UNROLL
       for (int i = 0; i < queries; ++i) {
         HEADLAB_UNROLL
@@ -142,14 +165,24 @@ struct Dots {
   static constexpr int keys = Keys;
   static constexpr int step_keys = Keys;
   static constexpr bool in_registers = K <= 4;
+  using Number = float;
+  static constexpr bool halves = false;
+  static constexpr bool laws = false;
   static constexpr bool norms = true;
-  static constexpr bool product = true;
   static constexpr bool shifted = Shifted;
   float query[K][queries];
   float shift[Shifted ? queries : 1];
 
-  HEADLAB_DEVICE static Place place(const Tiling& tiling) { return place_of_thread(tiling); }
+  HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
+    return place_of_thread(tiling, thread);
+  }
+  HEADLAB_DEVICE static int thread_of(const Tiling& tiling, int split, int column) {
+    return thread_of_place(tiling, split, column);
+  }
   HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
+  HEADLAB_DEVICE static int query_of(const Tiling& tiling, int column, int i) {
+    return query_in_columns(tiling, column, i);
+  }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
     if constexpr (Shifted) load_shifts(a, head, place, first_query, shift);
@@ -158,8 +191,8 @@ struct Dots {
 
   template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float* norm,
-                                int key, float (&t)[queries][keys]) const {
-    const auto n = keys_at<Keys>(norm + key);
+                                float (&t)[queries][keys]) const {
+    const auto n = keys_at<Keys>(norm);
     HEADLAB_UNROLL
     for (int i = 0; i < queries; ++i) {
       HEADLAB_UNROLL
@@ -173,7 +206,7 @@ struct Dots {
     }
     HEADLAB_UNROLL
     for (int j = 0; j < K; ++j) {
-      const auto k = keys_at<Keys>(rows + j * stride + key);
+      const auto k = keys_at<Keys>(rows + j * stride);
       HEADLAB_UNROLL
       for (int i = 0; i < queries; ++i) {
         HEADLAB_UNROLL
@@ -183,100 +216,131 @@ struct Dots {
   }
 };
 
-/// A float as the nearest number of 11 significant bits, which is what tensor cores read, and the
-/// rest, at most 2^-11 of it.
-struct SplitFloat {
-  float high, low;
-};
-HEADLAB_DEVICE SplitFloat split_tf32(float x) {
-  const float high = math::from_bits((math::to_bits(x) + 0x1000u) & 0xffffe000u);
-  return {high, x - high};
-}
-
-/// Products on the tensor cores: a warp multiplies its queries by 8 keys in KSteps steps of 8
-/// coordinates, as hi hi + hi lo + lo hi. Lane (g, c) = (lane / 4, lane % 4) receives the queries
-/// of column g and the keys 2 c, 2 c + 1.
-template <int KSteps>
+/// Products on the tensor cores: a warp multiplies its queries by 8 keys in chunks of 16
+/// coordinates, as lo hi + hi lo + hi hi of numbers split into two of float16. Lane (g, c) = (lane
+/// / 4, lane % 4) receives the queries g and g + 8 of each fragment of 16 and the keys 2 c, 2 c
+/// + 1. The fragments of the queries are in registers, or for pairs of heads read again in every
+/// step.
+/// \tparam Law a law of the distance
+template <int K, int Fragments, bool InRegisters, bool Law>
 struct TensorDots {
-  /// Of 16 queries each; with eight steps the registers hold only one.
-  static constexpr int fragments = KSteps > 4 ? 1 : 2;
-  static constexpr int padded_k = 8 * KSteps;
-  static constexpr int queries = 2 * fragments;
+  static constexpr int padded_k = K;
+  static constexpr int queries = 2 * Fragments;
   static constexpr int keys = 2;
   static constexpr int step_keys = 8;
-  static constexpr bool in_registers = false;
+  static constexpr bool in_registers = !(K >= 32 && Law);  // there they do not suffice
   static constexpr bool norms = true;
-  static constexpr bool product = true;
+  static constexpr bool halves = true;
+  static constexpr bool laws = Law;
   static constexpr bool shifted = true;
-  float high[fragments][KSteps][4];
-  float low[fragments][KSteps][4];
-  float shift[queries];
+  using Number = std::uint16_t;  ///< float16 of a staged key
 
-  HEADLAB_DEVICE static Place place(const Tiling& tiling) { return place_of_lane(tiling); }
+  HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
+    return place_of_lane(tiling, thread);
+  }
+  HEADLAB_DEVICE static int thread_of(const Tiling& tiling, int split, int column) {
+    return lane_of_place(tiling, split, column);
+  }
   HEADLAB_DEVICE static int first_key(const Place& place, int step) {
     return step * step_keys + 2 * (place.split % 4);
   }
+  HEADLAB_DEVICE static int query_of(const Tiling&, int column, int i) {
+    return (column / 8 * Fragments + i / 2) * fragment_queries + i % 2 * 8 + column % 8;
+  }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
-    load_shifts(a, head, place, first_query, shift);
-    HEADLAB_UNROLL
-    for (int fragment = 0; fragment < fragments; ++fragment) {
+    const int group =
+        (first_query + query_of(a.tiling, place.column / 8 * 8, 0)) / fragment_queries;
+    from_ = a.queries.fragments + thread_index() % warp_threads +
+            (static_cast<std::int64_t>(group) * fragment_heads(a.totals.heads) + head) * quads *
+                static_cast<int>(warp_threads);
+    fragments_apart_ = fragment_heads(a.totals.heads) * quads * static_cast<int>(warp_threads);
+    if constexpr (InRegisters) {
       HEADLAB_UNROLL
-      for (int step = 0; step < KSteps; ++step) {
+      for (int f = 0; f < Fragments; ++f) {
+        shifts_[f] = shifts_of(f);
         HEADLAB_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          // Element e of a fragment: query row g or g + 8, coordinate c or c + 4.
-          const int i = 2 * fragment + e % 2;
-          const int row = 8 * step + place.split % 4 + 4 * (e / 2);
-          const SplitFloat s =
-              split_tf32(query_row(a, a.queries.products, head, row,
-                                   first_query)[place.column + i * a.tiling.query_columns]);
-          high[fragment][step][e] = s.high;
-          low[fragment][step][e] = s.low;
-        }
+        for (int m = 0; m < chunks; ++m) words_[f][m] = read(f, m);
       }
     }
   }
 
+  /// rows [2 K][stride]: the staged keys of the head, their upper parts before the lower.
   template <int stride>
-  HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float* norm,
-                                int key, float (&t)[queries][keys]) const {
+  HEADLAB_DEVICE void exponents(const WeighArguments&, const Number* rows, const float* norm,
+                                float (&t)[queries][keys]) const {
     const int lane = static_cast<int>(thread_index() % warp_threads);
-    const int c = lane % 4;
-    const int first = key - 2 * c;
-    float sum[fragments][4];
+    const int matrix = lane / 8 % (2 * key_words);
+    const int row = matrix / key_words * K + matrix % key_words * 8 + lane % 8;
+    const Number* from = rows + row * stride - lane % 4 * 2;
+    float sum[Fragments][4];
     HEADLAB_UNROLL
-    for (int fragment = 0; fragment < fragments; ++fragment) {
+    for (int f = 0; f < Fragments; ++f) {
+      const FourWords shifts = InRegisters ? shifts_[f] : shifts_of(f);
       HEADLAB_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        sum[fragment][e] = norm[key + e % 2] + shift[2 * fragment + e / 2];
-      }
+      for (int e = 0; e < 4; ++e) sum[f][e] = math::from_bits(shifts.v[e]);
     }
     HEADLAB_UNROLL
-    for (int step = 0; step < KSteps; ++step) {
-      const float* at = rows + (8 * step + c) * stride + first + lane / 4;
-      const SplitFloat upper = split_tf32(at[0]);
-      const SplitFloat lower = split_tf32(at[4 * stride]);
-      const float key_high[2] = {upper.high, lower.high};
-      const float key_low[2] = {upper.low, lower.low};
+    for (int m = 0; m < chunks; ++m) {
+      std::uint32_t both[2 * key_words];
+      load_transposed(both, reinterpret_cast<const std::uint32_t*>(from + m * 16 * stride));
+      std::uint32_t high[key_words];
+      std::uint32_t low[key_words];
       HEADLAB_UNROLL
-      for (int fragment = 0; fragment < fragments; ++fragment) {
-        // Tensor cores truncate their sums: a sum that starts at zero is small, and its error with
-        // it; large sums are added with rounding.
-        float terms[4] = {};
-        multiply_add_tf32(terms, low[fragment][step], key_high);
-        multiply_add_tf32(terms, high[fragment][step], key_low);
-        multiply_add_tf32(terms, high[fragment][step], key_high);
-        HEADLAB_UNROLL
-        for (int e = 0; e < 4; ++e) sum[fragment][e] += terms[e];
+      for (int e = 0; e < key_words; ++e) {
+        high[e] = both[e];
+        low[e] = both[key_words + e];
+      }
+      HEADLAB_UNROLL
+      for (int f = 0; f < Fragments; ++f) {
+        const Words query = InRegisters ? words_[f][InRegisters ? m : 0] : read(f, m);
+        multiply_add_f16(sum[f], query.low, high);
+        multiply_add_f16(sum[f], query.high, low);
+        multiply_add_f16(sum[f], query.high, high);
       }
     }
+    const auto n = keys_at<2>(norm);
     HEADLAB_UNROLL
     for (int i = 0; i < queries; ++i) {
       HEADLAB_UNROLL
-      for (int e = 0; e < keys; ++e) t[i][e] = sum[i / 2][2 * (i % 2) + e];
+      for (int c = 0; c < keys; ++c) {
+        t[i][c] = n.v[c] + sum[i / 2][i % 2 * 2 + c];
+      }
     }
   }
+
+ private:
+  static constexpr int chunks = K < 16 ? 1 : K / 16;
+  static constexpr int key_words = K < 16 ? 1 : 2;  ///< of a lane, for a chunk of keys
+  static constexpr int quads = fragment_quads(K);
+
+  /// Of a lane: one chunk of the queries of a fragment.
+  struct Words {
+    std::uint32_t high[2 * key_words];
+    std::uint32_t low[2 * key_words];
+  };
+  HEADLAB_DEVICE FourWords shifts_of(int f) const {
+    return read_again(from_ + (quads - 1) * static_cast<int>(warp_threads) +
+                      static_cast<std::int64_t>(f) * fragments_apart_);
+  }
+  HEADLAB_DEVICE Words read(int f, int m) const {
+    const FourWords* at = from_ + 2 * m * static_cast<int>(warp_threads) +
+                          static_cast<std::int64_t>(f) * fragments_apart_;
+    const FourWords high = read_again(at);
+    const FourWords low = K < 16 ? high : read_again(at + warp_threads);
+    Words words;
+    HEADLAB_UNROLL
+    for (int e = 0; e < 2 * key_words; ++e) {
+      words.high[e] = high.v[e];
+      words.low[e] = low.v[K < 16 ? 2 + e : e];
+    }
+    return words;
+  }
+
+  FourWords shifts_[InRegisters ? Fragments : 1];
+  const FourWords* from_;
+  int fragments_apart_;
+  Words words_[Fragments][InRegisters ? chunks : 1];
 };
 
 /// One query per thread and any number of coordinates: distances, or products where the law has
@@ -287,14 +351,24 @@ struct AnyDimension {
   static constexpr int keys = 4;
   static constexpr int step_keys = 4;
   static constexpr bool in_registers = false;
+  using Number = float;
+  static constexpr bool halves = false;
+  static constexpr bool laws = true;
   static constexpr bool norms = true;  // a mask for the padding
-  static constexpr bool product = false;
   static constexpr bool shifted = true;
   const float* query;
   float shift;
 
-  HEADLAB_DEVICE static Place place(const Tiling& tiling) { return place_of_thread(tiling); }
+  HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
+    return place_of_thread(tiling, thread);
+  }
+  HEADLAB_DEVICE static int thread_of(const Tiling& tiling, int split, int column) {
+    return thread_of_place(tiling, split, column);
+  }
   HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
+  HEADLAB_DEVICE static int query_of(const Tiling& tiling, int column, int i) {
+    return query_in_columns(tiling, column, i);
+  }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
     const bool multiplies = a.exponent == Exponent::product;
@@ -307,11 +381,11 @@ struct AnyDimension {
 
   template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments& a, const float* rows, const float* norm,
-                                int key, float (&t)[queries][keys]) const {
+                                float (&t)[queries][keys]) const {
     const bool multiplies = a.exponent == Exponent::product;
     float sum[keys] = {};
     for (int j = 0; j < a.padded_k; ++j) {
-      const Four k = *reinterpret_cast<const Four*>(rows + j * stride + key);
+      const Four k = *reinterpret_cast<const Four*>(rows + j * stride);
       const float q = query[static_cast<std::int64_t>(j) * a.queries.padded];
       HEADLAB_UNROLL
       for (int c = 0; c < keys; ++c) {
@@ -319,7 +393,7 @@ struct AnyDimension {
         sum[c] = math::fused(multiplies ? q : difference, difference, sum[c]);
       }
     }
-    const Four n = *reinterpret_cast<const Four*>(norm + key);
+    const Four n = *reinterpret_cast<const Four*>(norm);
     HEADLAB_UNROLL
     for (int c = 0; c < keys; ++c) {
       t[0][c] = multiplies ? sum[c] + (n.v[c] + shift) : n.v[c] - sum[c];
@@ -360,7 +434,7 @@ HEADLAB_DEVICE void map_numbers(Numbers& numbers, const Map& map) {
 template <class Micro, class Weights>
 HEADLAB_DEVICE void to_weights(const WeighArguments& a, Weights& w) {
   bool done = false;
-  if (!Micro::product && a.exponent == Exponent::law) {
+  if (Micro::laws && a.exponent == Exponent::law) {
     a.kernel.visit([&]<class Law>(const Law& law) {
       if constexpr (HasNormCoefficient<Law>) return;
       done = HasWeight<Law>;
@@ -378,10 +452,16 @@ HEADLAB_DEVICE void to_weights(const WeighArguments& a, Weights& w) {
   if (!done) map_numbers(w, [](float value) { return exp2_unit(value); });
 }
 
-/// Calls run.template operator()<M>() with the struct M of a microkernel, which has `Queries`
-/// queries and `Keys` keys of a thread on the CUDA cores.
+/// Calls run.template operator()<M>() with the struct M of the microkernel of arguments, which has
+/// `Queries` queries and `Keys` keys of a thread on the CUDA cores.
 template <int Queries, int Keys, class Run>
-void with_microkernel(Microkernel microkernel, const Run& run) {
+void with_microkernel(Microkernel microkernel, bool law, const Run& run) {
+  // Queries of eight heads do not fit in registers.
+  constexpr bool rereads = Queries == pair_queries;
+  const auto with_law = [&]<int K, int Fragments>() {
+    if (law) return run.template operator()<TensorDots<K, Fragments, !rereads, true>>();
+    return run.template operator()<TensorDots<K, Fragments, !rereads, false>>();
+  };
   switch (microkernel) {
     case Microkernel::distances1:
       return run.template operator()<Distances<1, Queries, Keys>>();
@@ -401,14 +481,14 @@ void with_microkernel(Microkernel microkernel, const Run& run) {
       return run.template operator()<Dots<4, Queries, Keys, false>>();
     case Microkernel::shifted4:
       return run.template operator()<Dots<4, Queries, Keys, true>>();
-    case Microkernel::shifted8:
-      return run.template operator()<Dots<8, Queries, Keys, true>>();
+    case Microkernel::tensor8:
+      return with_law.template operator()<8, Queries / 2>();
     case Microkernel::tensor16:
-      return run.template operator()<TensorDots<2>>();
+      return with_law.template operator()<16, Queries / 2>();
     case Microkernel::tensor32:
-      return run.template operator()<TensorDots<4>>();
+      return with_law.template operator()<32, Queries / 2>();
     case Microkernel::tensor64:
-      return run.template operator()<TensorDots<8>>();
+      return with_law.template operator() < 64, Queries == 8 ? 2 : Queries / 2 > ();
     case Microkernel::any:
       return run.template operator()<AnyDimension>();
   }

@@ -40,12 +40,21 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
     register_pairs_kernel(const WeighArguments a) {
   constexpr int tile_keys = pair_tile_keys(Micro::padded_k);
   constexpr int stride = stage_stride(tile_keys);
+  constexpr int of_head = head_stride(Micro::padded_k, tile_keys);
   using Pairs = QueryPairs<Heads>;
+  // As many as leave no thread idle, where registers suffice.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  constexpr int max_parts = 2;
+#else
+  constexpr int max_parts = 4;
+#endif
+  constexpr int all_parts = 4 * register_pair_threads / (Heads * tile_keys);
+  constexpr int parts = all_parts > max_parts ? max_parts : all_parts < 1 ? 1 : all_parts;
   auto* shared = reinterpret_cast<float*>(shared_memory());
   Tiling tiling = a.tiling;
   const Assignment of = assignment_of(tiling, 1);
   tiling.group_heads = 1;  // a thread has all heads
-  const Place place = Micro::place(tiling);
+  const Place place = Micro::place(tiling, static_cast<int>(thread_index()));
   const int thread = static_cast<int>(thread_index());
   const int heads = a.totals.heads;
 
@@ -66,31 +75,37 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
   Micro micro[Heads];
   HEADLAB_UNROLL
   for (int h = 0; h < Heads; ++h) {
-    if (place.active) micro[h].load(a, smaller(h, heads - 1), place, of.first_query);
+    if (place.active) {
+      micro[h].load(a, Micro::halves ? h : smaller(h, heads - 1), place, of.first_query);
+    }
   }
   Pairs sums[2];
+  constexpr bool scarce = Micro::padded_k >= 32;  // registers
   constexpr int lanes = Micro::step_keys / Micro::keys;
-  const int first = Micro::first_key(place, place.split / lanes);
   const int step = tiling.splits / lanes * Micro::step_keys;
-  for_each_stage<Micro, tile_keys, register_pair_threads>(
+  for_each_stage<Micro, tile_keys, register_pair_threads, parts>(
       a, shared, of, 0, 1, [&](const Stage<Micro, tile_keys>& stage, int) {
-        if (!place.active) return;
-        const float* rows = stage.rows(0) + first;
-        const float* values = stage.values() + first;
+        const Place own =
+            scarce ? Micro::place(tiling, static_cast<int>(thread_index_again())) : place;
+        if (!own.active) return;
+        const int first = Micro::first_key(own, own.split / lanes);
+        const auto* rows = reinterpret_cast<const typename Micro::Number*>(stage.rows(0));
+        const float* norms = stage.norms(0);
+        const float* values = stage.rows(Heads);
         HEADLAB_NO_UNROLL
         for (int key = first; key < stage.keys; key += step) {
           float w[Heads][2][2];
           HEADLAB_UNROLL
           for (int h = 0; h < Heads; ++h) {
-            const float* of_head = rows + h * head_stride(Micro::padded_k, tile_keys);
-            micro[h].template exponents<stride>(a, of_head, of_head + Micro::padded_k * stride, 0,
-                                                w[h]);
+            constexpr int numbers = Micro::halves ? 2 : 1;  // of a float
+            micro[h].template exponents<stride>(a, rows + h * numbers * of_head + key,
+                                                norms + h * of_head + key, w[h]);
           }
           to_weights<Micro>(a, w);
           if (a.scaled) {
             HEADLAB_UNROLL
             for (int c = 0; c < 2; ++c) {
-              const float scale = values[stride + c];
+              const float scale = values[stride + key + c];
               HEADLAB_UNROLL
               for (int h = 0; h < Heads; ++h) {
                 HEADLAB_UNROLL
@@ -98,31 +113,28 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
               }
             }
           }
-          const auto y = keys_at<2>(values);
+          const auto y = keys_at<2>(values + key);
           HEADLAB_UNROLL
           for (int i = 0; i < 2; ++i) {
             HEADLAB_UNROLL
             for (int c = 0; c < 2; ++c) sums[i].add(w, i, c, y.v[c]);
           }
-          rows += step;
-          values += step;
         }
       });
 
-  // The splits are added in shared memory, in order: [splits][columns][2][count].
-  const int columns = tiling.query_columns;
-  if (place.active) {
-    float* out = shared + (place.split * columns + place.column) * 2 * Pairs::count;
+  // The splits are added in shared memory, in order: [thread][2][count].
+  float* out = shared + thread * 2 * Pairs::count;
+  HEADLAB_UNROLL
+  for (int i = 0; i < 2; ++i) {
     HEADLAB_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      HEADLAB_UNROLL
-      for (int at = 0; at < Pairs::count; ++at) out[i * Pairs::count + at] = sums[i].sum[at];
-    }
+    for (int at = 0; at < Pairs::count; ++at) out[i * Pairs::count + at] = sums[i].sum[at];
   }
   synchronise_block();
-  const int width = columns * 2 * Pairs::count;
-  for (int at = thread; at < width; at += register_pair_threads) {
-    const int query = of.first_query + at / (2 * Pairs::count) + at / Pairs::count % 2 * columns;
+  const Assignment result = assignment_of(tiling, 1);
+  const int all = tiling.query_columns * 2 * Pairs::count;
+  for (int at = thread; at < all; at += register_pair_threads) {
+    const int column = at / (2 * Pairs::count);
+    const int query = result.first_query + Micro::query_of(tiling, column, at / Pairs::count % 2);
     const int index = at % Pairs::count;
     int g = index;
     int place_in_row = 0;
@@ -140,10 +152,10 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
     if (query >= a.queries.count) continue;
     double sum = 0;
     for (int split = 0; split < tiling.splits; ++split) {
-      sum += static_cast<double>(shared[split * width + at]);
+      const int from = Micro::thread_of(tiling, split, column);
+      sum += static_cast<double>(shared[from * 2 * Pairs::count + at % (2 * Pairs::count)]);
     }
-    const std::int64_t row = (of.replicate * tiling.panels + of.panel) * a.queries.count + query;
-    a.partials[row * a.totals.row() + place_in_row] = sum;
+    a.partials[partial_row(a, result, query) * a.totals.row() + place_in_row] = sum;
   }
 }
 
@@ -151,7 +163,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
 
 void sum_register_pairs(Stream& stream, Microkernel microkernel, int heads, const WeighArguments& a,
                         std::int64_t replicates) {
-  with_microkernel<pair_queries, 2>(microkernel, [&]<class M>() {
+  with_microkernel<pair_queries, 2>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
     if constexpr (M::in_registers) {
       launch(stream, "sum_pairs", launch_of(a, replicates, 1),
              heads <= 2   ? register_pairs_kernel<M, 2>

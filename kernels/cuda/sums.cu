@@ -23,19 +23,20 @@ struct HeadSums {
 };
 
 /// Thread blocks on a multiprocessor: as many as leave each thread the registers it needs.
-template <class Micro>
-inline constexpr int sum_blocks = Micro::keys == 4 && Micro::padded_k == 8 ? 2
-                                  : Micro::keys == 2 || (Micro::padded_k == 4 && Micro::shifted)
-                                      ? 3
-                                      : 4;
+template <class Micro, bool squares>
+inline constexpr int sum_blocks = (Micro::padded_k == 8 && !Micro::halves) ||
+                                          (Micro::padded_k == 32 && squares)
+                                      ? 2
+                                  : Micro::halves || (Micro::padded_k == 4 && Micro::shifted) ? 3
+                                                                                              : 4;
 
 template <class Micro, bool squares>
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, sum_blocks<Micro>)
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, (sum_blocks<Micro, squares>))
     sums_kernel(const WeighArguments a) {
   constexpr int tile_keys = sum_tile_keys(Micro::padded_k);
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Assignment of = assignment_of(a.tiling, a.tiling.head_groups);
-  const Place place = Micro::place(a.tiling);
+  const Place place = Micro::place(a.tiling, static_cast<int>(thread_index()));
   const int first_head = of.head_group * a.tiling.group_heads;
   const int head = first_head + place.head;
   const bool active = place.active && head < a.totals.heads;
@@ -44,19 +45,22 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, sum_blocks<Micro>)
   if (active) micro.load(a, head, place, of.first_query);
   HeadSums<Micro::queries> sums;
   constexpr int lanes = Micro::step_keys / Micro::keys;
+  // As many as leave no thread idle with one head.
+  constexpr int parts = sum_threads / (tile_keys / 4) > 4 ? 4 : sum_threads / (tile_keys / 4);
   const int first = Micro::first_key(place, place.split / lanes);
   const int step = a.tiling.splits / lanes * Micro::step_keys;
-  for_each_stage<Micro, tile_keys, sum_threads>(
+  for_each_stage<Micro, tile_keys, sum_threads, parts>(
       a, shared, of, of.head_group, 1, [&](const Stage<Micro, tile_keys>& stage, int) {
         if (!active) return;
-        const float* rows = stage.rows(place.head) + first;
+        const auto* rows =
+            reinterpret_cast<const typename Micro::Number*>(stage.rows(place.head)) + first;
+        const float* norms = stage.norms(place.head) + first;
         const float* values = stage.values() + first;
         float of_tile[Micro::queries] = {};
         HEADLAB_NO_UNROLL
         for (int key = first; key < stage.keys; key += step) {
           float w[Micro::queries][Micro::keys];
-          micro.template exponents<stage_stride(tile_keys)>(
-              a, rows, rows + stage.padded_k * stage.stride, 0, w);
+          micro.template exponents<stage_stride(tile_keys)>(a, rows, norms, w);
           to_weights<Micro>(a, w);
           const auto y = keys_at<Micro::keys>(values);
           HEADLAB_UNROLL
@@ -79,6 +83,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, sum_blocks<Micro>)
             }
           }
           rows += step;
+          norms += step;
           values += step;
         }
         HEADLAB_UNROLL
@@ -103,16 +108,16 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, sum_blocks<Micro>)
   synchronise_block();
   for (int at = static_cast<int>(thread_index()); at < slots * width; at += sum_threads) {
     const int slot = at / width;
-    const int query = of.first_query + slot % a.tiling.query_columns +
-                      at % width / sums_of_query * a.tiling.query_columns;
+    const int query = of.first_query + Micro::query_of(a.tiling, slot % a.tiling.query_columns,
+                                                       at % width / sums_of_query);
     const int of_head = first_head + slot / a.tiling.query_columns;
     if (query >= a.queries.count || of_head >= a.totals.heads) continue;
     double sum = 0;
     for (int split = 0; split < a.tiling.splits; ++split) {
       sum += static_cast<double>(shared[split * slots * width + at]);
     }
-    const std::int64_t row = (of.replicate * a.tiling.panels + of.panel) * a.queries.count + query;
-    a.partials[row * 3 * a.totals.heads + at % sums_of_query * a.totals.heads + of_head] = sum;
+    a.partials[partial_row(a, of, query) * 3 * a.totals.heads +
+               at % sums_of_query * a.totals.heads + of_head] = sum;
   }
 }
 
@@ -120,7 +125,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, sum_blocks<Micro>)
 
 void sum_weights(Stream& stream, Microkernel microkernel, const WeighArguments& a,
                  std::int64_t replicates) {
-  with_microkernel<sum_queries, 4>(microkernel, [&]<class M>() {
+  with_microkernel<sum_queries, 4>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
     launch(stream, "sum_weights", launch_of(a, replicates, a.tiling.head_groups),
            a.bounds_squares ? sums_kernel<M, false> : sums_kernel<M, true>, a);
   });

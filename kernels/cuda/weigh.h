@@ -20,14 +20,11 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 /// enough that its square is a float.
 inline constexpr float far_away = 1e18f;
 
-HEADLAB_DEVICE int smaller(int a, int b) {
-  return a < b ? a : b;
-}
-
 /// Work of one thread block.
 struct Assignment {
-  std::int64_t replicate;
-  std::int64_t panel;
+  int replicate;
+  int panel;
+  int panel_of_all;  ///< among the panels of all replicates
   int first_query;
   int head_group;
 };
@@ -35,13 +32,16 @@ struct Assignment {
 /// Thread blocks are (replicate, panel, query group, head group), the last one fastest: those that
 /// read the same keys run side by side.
 HEADLAB_DEVICE Assignment assignment_of(const Tiling& tiling, int head_groups) {
-  const std::int64_t block = block_index_x();
-  const int head_group = static_cast<int>(block % head_groups);
-  const std::int64_t rest = block / head_groups;
-  const int query_group = static_cast<int>(rest % tiling.query_groups);
-  const std::int64_t panel = rest / tiling.query_groups;
-  return {panel / tiling.panels, panel % tiling.panels, query_group * tiling.block_queries,
-          head_group};
+  const auto block = static_cast<int>(block_index_x());
+  const int rest = block / head_groups;
+  const auto panels = static_cast<int>(tiling.panels);
+  const int panel = rest / tiling.query_groups;
+  return {panel / panels, panel % panels, panel, rest % tiling.query_groups * tiling.block_queries,
+          block % head_groups};
+}
+/// Row of the partial sums of a query.
+HEADLAB_DEVICE std::int64_t partial_row(const WeighArguments& a, const Assignment& of, int query) {
+  return static_cast<std::int64_t>(of.panel_of_all) * a.queries.count + query;
 }
 
 /// Coordinates of a key, a constant where the microkernel knows them.
@@ -81,53 +81,52 @@ class Copies {
  public:
   using Tile = Stage<Micro, TileKeys>;
 
-  HEADLAB_DEVICE Copies(const WeighArguments& a, std::int64_t replicate, int first_head,
-                        std::int64_t first_key)
-      : row_(static_cast<int>(thread_index()) / fours),
+  HEADLAB_DEVICE Copies(const WeighArguments& a, const Assignment& of, int first_head)
+      : a_(a),
+        row_(static_cast<int>(thread_index()) / fours),
         key_(static_cast<int>(thread_index()) % fours * 4),
-        row_step_(a.sets.slice_points),
-        keys_(a.sets.keys_of(replicate) + first_key + key_ +
-              (static_cast<std::int64_t>(first_head) * padded_k_of<Micro>(a) + own_row()) *
-                  row_step_),
-        numbers_(row_ == 0                            ? a.sets.values_of(replicate)
-                 : row_ == rows - 1 && a.reads_scales ? a.sets.scales_of(replicate)
-                                                      : nullptr) {
-    if (numbers_ != nullptr) numbers_ += first_key + key_;
+        panel_(a, of, first_head) {
+    panel_.keys += own_row() * a.sets.slice_points + key_;
   }
 
   /// Starts the copies of the tile from key `first` of the panel on: of `heads` heads, from
   /// `head` after the first one on.
   HEADLAB_DEVICE void start(const Tile& tile, int head, int heads, int first) const {
     if (key_ < tile.keys) {
-      float* to = tile.heads + key_;
-      if (numbers_ != nullptr) {
-        copy_async(tile.values() + (row_ == 0 ? 0 : Tile::stride) + key_, numbers_ + first);
+      const std::int64_t row_step = a_.sets.slice_points;
+      Panel panel = panel_;
+      if (scarce) {
+        panel = Panel(a_, assignment_of(a_.tiling, 1), 0);
+        panel.keys += own_row() * row_step + key_;
       }
-      const float* from =
-          keys_ + static_cast<std::int64_t>(head) * tile.padded_k * row_step_ + first;
+      const float* from = panel.keys + head * tile.padded_k * row_step + first;
+      const bool scales = row_ == rows - 1;
+      if (row_ == 0 || (scales && a_.reads_scales)) {
+        copy_async(tile.values() + (scales ? Tile::stride : 0) + key_,
+                   (scales ? panel.scales : panel.values) + (first + key_));
+      }
       if constexpr (Micro::padded_k == 0) {
         for (int h = 0; h < heads; ++h) {
           for (int j = row_; j < tile.padded_k; j += rows) {
-            copy_async(
-                tile.rows(h) + j * Tile::stride + key_,
-                from + (static_cast<std::int64_t>(h) * tile.padded_k + j - row_) * row_step_);
+            copy_async(tile.rows(h) + j * Tile::stride + key_,
+                       from + (h * tile.padded_k + j - row_) * row_step);
           }
         }
       } else {
         // Several heads in a pass, or several passes for a head.
         constexpr int step = rows > width ? rows / width : 1;
         int h = row_ / width;
-        to += h * head_stride(Micro::padded_k, TileKeys) + row_ % width * Tile::stride;
+        float* to = tile.rows(h) + row_ % width * Tile::stride + key_;
         HEADLAB_NO_UNROLL
         for (; h < heads; h += step) {
           HEADLAB_UNROLL
           for (int j = 0; j < width; j += rows) {
             if (width == Micro::padded_k || j + row_ % width < Micro::padded_k) {
-              copy_async(to + j * Tile::stride, from + j * row_step_);
+              copy_async(to + j * Tile::stride, from + j * row_step);
             }
           }
           to += step * head_stride(Micro::padded_k, TileKeys);
-          from += step * Micro::padded_k * row_step_;
+          from += step * Micro::padded_k * row_step;
         }
       }
     }
@@ -139,16 +138,36 @@ class Copies {
   static constexpr int rows = Threads / fours;  ///< of a pass
   static constexpr int width = power_of_two_from(Micro::padded_k);
   static_assert(Threads % fours == 0);
+  /// Pairs of heads leave no registers for what can be computed again.
+  static constexpr bool scarce = Micro::queries == pair_queries && Micro::padded_k >= 32;
+
+  /// Where the numbers of a panel begin.
+  struct Panel {
+    const float* keys;  ///< of the first head
+    const float* values;
+    const float* scales;
+    HEADLAB_DEVICE Panel(const WeighArguments& a, const Assignment& of, int first_head) {
+      const std::int64_t first_key = of.panel * a.tiling.panel_keys;
+      keys = a.sets.keys_of(of.replicate) + first_key +
+             static_cast<std::int64_t>(first_head) * padded_k_of<Micro>(a) * a.sets.slice_points;
+      values = a.sets.values_of(of.replicate) + first_key;
+      scales = a.sets.scales_of(of.replicate) + first_key;
+    }
+  };
 
   /// First row that this thread copies.
   HEADLAB_DEVICE int own_row() const {
     return Micro::padded_k == 0 ? row_ : row_ / width * Micro::padded_k + row_ % width;
   }
 
+  const WeighArguments& a_;
   int row_, key_;
-  std::int64_t row_step_;
-  const float* keys_;
-  const float* numbers_;  ///< values or noise scales, by the threads that copy these
+  Panel panel_;
+};
+
+/// Two words, stored together.
+struct alignas(8) TwoWords {
+  std::uint32_t v[2];
 };
 
 /// Takes the padding out of a tile, of which the first `left` keys are real, and computes the norms
@@ -196,27 +215,117 @@ HEADLAB_DEVICE bool prepare(const WeighArguments& a, const Stage<Micro, TileKeys
   return true;
 }
 
+/// Takes padding, hidden keys and keys beyond the range of float16 out of four keys that are split;
+/// the latter make NaN with softmax.
+template <int K, int Parts, int stride>
+HEADLAB_DEVICE void take_out(const WeighArguments& a, const float* rows, std::uint16_t* out,
+                             int part, int left, Four& norm) {
+  HEADLAB_NO_UNROLL
+  for (int c = 0; c < 4; ++c) {
+    float largest = 0;
+    HEADLAB_NO_UNROLL
+    for (int j = 0; j < K; ++j) {
+      const float x = math::abs(rows[j * stride + c]);
+      if (!(x <= largest)) largest = x;
+    }
+    if (largest < 65504.0f && c < left) continue;
+    HEADLAB_NO_UNROLL
+    for (int j = part; j < K; j += Parts) {
+      out[(j - part) * stride + c] = 0;
+      out[(K + j - part) * stride + c] = 0;
+    }
+    const bool hidden = c >= left || (a.norm_factor != 0 && largest == largest) ||
+                        (a.mask_row >= 0 && rows[a.mask_row * stride + c] != 0);
+    const float taken = hidden ? -__builtin_huge_valf() : __builtin_nanf("");
+    HEADLAB_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (i == c) norm.v[i] = taken;
+    }
+  }
+}
+
+/// Splits the keys of a copied tile into numbers of float16, [2 K][stride] upper parts before lower
+/// ones, and computes their norms; `Parts` neighbouring threads share four keys.
+template <int Threads, int Parts, class Micro, int TileKeys>
+HEADLAB_DEVICE void split(const WeighArguments& a, const Stage<Micro, TileKeys>& copied,
+                          const Stage<Micro, TileKeys>& tile, int heads, int left) {
+  constexpr int stride = Stage<Micro, TileKeys>::stride;
+  constexpr int fours = TileKeys / 4;
+  constexpr int whole_warp = static_cast<int>(warp_threads) / Parts;
+  constexpr int K = Micro::padded_k;
+  // Of numbers that float16 has.
+  constexpr float max_square = 0x1p+31f;
+  const int thread = static_cast<int>(thread_index());
+  const int part = thread % Parts;
+  const bool counts = a.norm_factor != 0;
+  // Warps stay together: those with threads beyond the last take its keys again.
+  const int all = heads * fours;
+  HEADLAB_NO_UNROLL
+  for (int first = 0; first < all; first += Threads / Parts) {
+    const int own = first + thread / Parts;
+    if (own / whole_warp * whole_warp >= all) break;
+    const int at = smaller(own, all - 1);
+    const int head = static_cast<int>(static_cast<unsigned>(at) / fours);
+    const int key = 4 * (at - head * fours);
+    const float* rows = copied.rows(head) + part * stride + key;
+    auto* out = reinterpret_cast<std::uint16_t*>(tile.rows(head)) + part * stride + key;
+    Four norm = {};
+    HEADLAB_UNROLL_BY_4
+    for (int j = 0; j < K; j += Parts) {
+      const Four x = *reinterpret_cast<const Four*>(rows + j * stride);
+      std::uint32_t high[2];
+      std::uint32_t low[2];
+      HEADLAB_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        high[e] = pack_halves(x.v[2 * e], x.v[2 * e + 1]);
+        low[e] = pack_halves(x.v[2 * e] - low_half(high[e]), x.v[2 * e + 1] - high_half(high[e]));
+      }
+      *reinterpret_cast<TwoWords*>(out + j * stride) = {high[0], high[1]};
+      *reinterpret_cast<TwoWords*>(out + (K + j) * stride) = {low[0], low[1]};
+      HEADLAB_UNROLL
+      for (int c = 0; c < 4; ++c) norm.v[c] = math::fused(x.v[c], x.v[c], norm.v[c]);
+    }
+    HEADLAB_UNROLL
+    for (int mask = 1; mask < Parts; mask *= 2) {
+      HEADLAB_UNROLL
+      for (int c = 0; c < 4; ++c) norm.v[c] += shuffle_xor(norm.v[c], mask);
+    }
+    const float sum = norm.v[0] + norm.v[1] + norm.v[2] + norm.v[3];
+    HEADLAB_UNROLL
+    for (int c = 0; c < 4; ++c) norm.v[c] = counts ? -norm.v[c] : 0.0f;
+    if (!(sum < max_square) || left < tile.keys) {
+      take_out<K, Parts, stride>(a, copied.rows(head) + key, out, part, left - key, norm);
+    }
+    if (part == 0) *reinterpret_cast<Four*>(tile.norms(head) + key) = norm;
+  }
+  for (int at = 4 * thread; at < (a.reads_scales ? 2 : 1) * stride; at += 4 * Threads) {
+    *reinterpret_cast<Four*>(tile.values() + at) =
+        *reinterpret_cast<const Four*>(copied.values() + at);
+  }
+}
+
 /// Calls work(stage, head_group) for each tile of the panel, and in it for each of `groups` groups
 /// of heads from first_group on, with the group's keys staged. A barrier stands before every call;
 /// what is staged stays until the next but one.
-template <class Micro, int TileKeys, int Threads, class Work>
+/// \tparam Parts threads that share four keys of a head which are split
+template <class Micro, int TileKeys, int Threads, int Parts, class Work>
 HEADLAB_DEVICE void for_each_stage(const WeighArguments& a, float* shared, const Assignment& of,
                                    int first_group, int groups, const Work& work) {
   const std::int64_t begin = of.panel * a.tiling.panel_keys;
-  const std::int64_t left = a.sets.padded_n - begin;
-  const bool last = left <= a.tiling.panel_keys;
-  const auto keys = static_cast<int>(last ? left : a.tiling.panel_keys);
+  const std::int64_t to_end = a.sets.padded_n - begin;
+  const bool last = to_end <= a.tiling.panel_keys;
+  const auto keys = static_cast<int>(last ? to_end : a.tiling.panel_keys);
   const int padding = last ? static_cast<int>(a.sets.padded_n) - static_cast<int>(a.sets.n) : 0;
   const int group_heads = a.tiling.group_heads;
   auto heads_of = [&](int group) {
     return smaller(group_heads, a.totals.heads - (first_group + group) * group_heads);
   };
-  // Two tiles take turns.
+  // Two tiles take turns; or one is copied, and the other has what it is split into.
   const int other = stage_floats(group_heads, padded_k_of<Micro>(a), TileKeys);
   auto stage_at = [&](int first, int buffer) {
     return Stage<Micro, TileKeys>(shared + buffer, a, smaller(keys - first, TileKeys));
   };
-  const Copies<Micro, TileKeys, Threads> copies(a, of.replicate, first_group * group_heads, begin);
+  const Copies<Micro, TileKeys, Threads> copies(a, of, first_group * group_heads);
   copies.start(stage_at(0, 0), 0, heads_of(0), 0);
   int buffer = 0;
   int group = 0;
@@ -227,15 +336,25 @@ HEADLAB_DEVICE void for_each_stage(const WeighArguments& a, float* shared, const
     const auto stage = stage_at(first, buffer);
     const int next_group = group + 1 < groups ? group + 1 : 0;
     const int next = next_group == 0 ? first + TileKeys : first;
-    if (next < keys) {
-      copies.start(stage_at(next, other - buffer), next_group * group_heads, heads_of(next_group),
-                   next);
+    const int left = keys - padding - first;
+    const auto copy_next = [&](int into) {
+      if (next >= keys) return;
+      copies.start(stage_at(next, into), next_group * group_heads, heads_of(next_group), next);
+    };
+    if constexpr (Micro::halves) {
+      const auto tile = stage_at(first, other);
+      split<Threads, Parts>(a, stage, tile, heads_of(group), left);
+      synchronise_block();
+      copy_next(0);
+      work(tile, first_group + group);
+    } else {
+      copy_next(other - buffer);
+      if (prepare<Threads>(a, stage, heads_of(group), left)) synchronise_block();
+      work(stage, first_group + group);
+      buffer = other - buffer;
     }
-    if (prepare<Threads>(a, stage, heads_of(group), keys - padding - first)) synchronise_block();
-    work(stage, first_group + group);
     first = next;
     group = next_group;
-    buffer = other - buffer;
   }
   synchronise_block();
 }
@@ -260,18 +379,18 @@ HEADLAB_DEVICE void store_weights(const WeighArguments& a, Micro& micro, int& lo
     micro.load(a, head, place, first_query);
     loaded = head;
   }
-  const float* rows = stage.rows(place.head);
+  const auto* rows = reinterpret_cast<const typename Micro::Number*>(stage.rows(place.head));
   const float* norms = stage.norms(place.head);
   const int lanes = Micro::step_keys / Micro::keys;
   for (int step = place.split / lanes; step < weight_tile_keys / Micro::step_keys;
        step += a.tiling.splits / lanes) {
     const int key = Micro::first_key(place, step);
     float w[Micro::queries][Micro::keys];
-    micro.template exponents<stage_stride(weight_tile_keys)>(a, rows, norms, key, w);
+    micro.template exponents<stage_stride(weight_tile_keys)>(a, rows + key, norms + key, w);
     to_weights<Micro>(a, w);
     HEADLAB_UNROLL
     for (int i = 0; i < Micro::queries; ++i) {
-      float* out = tile.weights + (place.column + i * a.tiling.query_columns) * tile.query_stride +
+      float* out = tile.weights + Micro::query_of(a.tiling, place.column, i) * tile.query_stride +
                    weight_row(first_row + place.head) + key;
       if constexpr (Micro::keys == 4) {
         *reinterpret_cast<Four*>(out) = {w[i][0], w[i][1], w[i][2], w[i][3]};

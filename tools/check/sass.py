@@ -230,9 +230,11 @@ class Flow:
 
     def kind(self, loop):
         """What a loop inside a tile loop does, None for one that is part of such work."""
-        for opcode, kind in (("LDGSTS", "copy"), ("MUFU.EX2", "weigh"), ("STS", "norm")):
+        for opcode, kind in (("LDGSTS", "copy"), ("MUFU.EX2", "weigh"), ("F2FP", "split")):
             if self.ops(loop, opcode):
                 return kind
+        if self.ops(loop, "STS"):
+            return "move" if self.ops(loop, "STS.128") and not self.ops(loop, "FFMA") else "norm"
         return "pairs" if self.ops(loop, "FFMA") and self.ops(loop, "LDS") else None
 
     def tile_loops(self):
@@ -240,7 +242,7 @@ class Flow:
         return [loop for loop in self.loops if any(self.kind(i) == "weigh" for i in loop.inner)]
 
 
-KINDS = ("copy", "norm", "weigh", "pairs")
+KINDS = ("copy", "norm", "split", "move", "weigh", "pairs")
 
 
 def shared(i):

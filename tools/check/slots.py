@@ -23,8 +23,6 @@ import tomllib
 import sass
 
 GPU = "sm_90"
-NEGATION = r"^FADD R\d+, -R\d+(\.reuse)?, -RZ"  # of a squared distance
-RELOAD = r"^LDG\.E"  # queries of the next head
 CLOCKS = 132 * 1.98e9  # of the multiprocessors of an H100, a second
 EXPONENTIALS, SLOTS, TENSOR = 16, 128, 0.8 * 1892  # of a multiprocessor in a clock
 SKIPPED = 77
@@ -76,9 +74,8 @@ def count_tile(row, code):
             continue
         if kind in work:
             raise ValueError(f"more than one loop of the kind {kind}")
-        through = (NEGATION,) if kind == "weigh" and row.get("negates") else ()
-        loads = row.get("norm_loads") if kind == "norm" else None
-        work[kind] = flow.ways(loop, {}, through, loads, dearest=kind == "copy")
+        loads = row.get("loads") if kind in ("norm", "split") else None
+        work[kind] = flow.ways(loop, {}, (), loads, dearest=kind == "copy")
         if work[kind] is None:
             raise ValueError(f"no way through the loop of the kind {kind}")
         if kind == "weigh":
@@ -86,14 +83,12 @@ def count_tile(row, code):
     slots = memory = steps = 0
     for stage in row["stages"]:
         run = {kind: stage[kind] for kind in sass.KINDS if stage.get(kind)}
-        wanted = [*run] + ([RELOAD] if stage.get("reloads") else [])
-        own = flow.ways(tile, kinds, wanted)
+        own = flow.ways(tile, kinds, [*run])
         if own is None:
             raise ValueError(f"no way through the tile loop with {', '.join(run)}")
-        times = stage.get("times", 1)
-        slots += times * (own[0] + sum(n * work[kind][0] for kind, n in run.items()))
-        memory += times * (own[1] + sum(n * work[kind][1] for kind, n in run.items()))
-        steps += times * stage["weigh"]
+        slots += own[0] + sum(n * work[kind][0] for kind, n in run.items())
+        memory += own[1] + sum(n * work[kind][1] for kind, n in run.items())
+        steps += stage["weigh"]
     if steps * exponentials != row["weights"]:
         raise ValueError(f"{steps:g} steps of {exponentials} EX2 are not {row['weights']} weights of a lane")
     return slots / row["weights"], memory / row["weights"], len(flow.instructions(tile))

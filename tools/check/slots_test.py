@@ -38,7 +38,7 @@ KERNEL = """
         /*0190*/                   NOP ;
 """
 ROW = {"kind": "small", "form": "kernel", "symbol": "small_kernel", "threads": 128, "shared_bytes": 0, "weights": 8,
-       "stages": [{"copy": 2, "norm": 0.5, "weigh": 4}], "norm_loads": 2}
+       "stages": [{"copy": 2, "norm": 0.5, "weigh": 4}], "loads": 2}
 
 
 def code():

@@ -38,6 +38,7 @@ struct WarpCall {
   const char* name;
   std::size_t bytes = 0;
   int mask = 0;
+  int count = 0;  ///< matrices, or columns of a
   const void* a = nullptr;
   const void* b = nullptr;
   void* result = nullptr;
@@ -75,24 +76,38 @@ float towards_zero(double x) {
                                                               : nearest;
 }
 
-/// The 19 leading bits of x; NaN for NaN.
-float tf32(float x) {
-  return std::isnan(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u);
+void load_matrices(const Calls& calls) {
+  for (unsigned lane = 0; lane < warp; ++lane) {
+    auto* out = static_cast<std::uint32_t*>(calls[lane]->result);
+    for (int matrix = 0; matrix < calls[0]->count; ++matrix) {
+      std::uint32_t packed = 0;
+      for (unsigned i = 0; i < 2; ++i) {
+        const unsigned row = 8 * static_cast<unsigned>(matrix) + lane % 4 * 2 + i;
+        std::uint16_t half = 0;
+        std::memcpy(&half, static_cast<const char*>(calls[row]->a) + lane / 4 * 2, 2);
+        packed |= std::uint32_t{half} << 16 * i;
+      }
+      out[matrix] = packed;
+    }
+  }
 }
 
 void multiply_add(const Calls& calls) {
-  float a[16][8];
-  float b[8][8];
+  const auto k = static_cast<unsigned>(calls[0]->count);
+  float a[16][16];
+  float b[16][8];
   for (unsigned lane = 0; lane < warp; ++lane) {
     const unsigned g = lane / 4;
-    const unsigned c = lane % 4;
-    const auto* a_part = static_cast<const float*>(calls[lane]->a);
-    const auto* b_part = static_cast<const float*>(calls[lane]->b);
-    for (unsigned i = 0; i < 4; ++i) {
-      a[g + 8 * (i % 2)][c + 4 * (i / 2)] = tf32(a_part[i]);
-    }
-    for (unsigned i = 0; i < 2; ++i) {
-      b[c + 4 * i][g] = tf32(b_part[i]);
+    const auto* a_part = static_cast<const std::uint32_t*>(calls[lane]->a);
+    const auto* b_part = static_cast<const std::uint32_t*>(calls[lane]->b);
+    for (unsigned half = 0; half < k / 8; ++half) {
+      const unsigned at = 2 * (lane % 4) + 8 * half;
+      for (unsigned i = 0; i < 2; ++i) {
+        a[g + 8 * i][at] = low_half(a_part[2 * half + i]);
+        a[g + 8 * i][at + 1] = high_half(a_part[2 * half + i]);
+      }
+      b[at][g] = low_half(b_part[half]);
+      b[at + 1][g] = high_half(b_part[half]);
     }
   }
   for (unsigned lane = 0; lane < warp; ++lane) {
@@ -101,8 +116,8 @@ void multiply_add(const Calls& calls) {
       const unsigned row = lane / 4 + 8 * (i / 2);
       const unsigned column = 2 * (lane % 4) + i % 2;
       double sum = static_cast<double>(d[i]);
-      for (unsigned k = 0; k < 8; ++k) {
-        sum += static_cast<double>(a[row][k]) * static_cast<double>(b[k][column]);
+      for (unsigned at = 0; at < k; ++at) {
+        sum += static_cast<double>(a[row][at]) * static_cast<double>(b[at][column]);
       }
       d[i] = towards_zero(sum);
     }
@@ -281,12 +296,13 @@ void Machine::perform(unsigned first) {
     calls[lane] = threads_[first + lane]->call;
   }
   for (const WarpCall* call : calls) {
-    if (std::strcmp(call->name, calls[0]->name) != 0 || call->bytes != calls[0]->bytes) {
+    if (std::strcmp(call->name, calls[0]->name) != 0 || call->bytes != calls[0]->bytes ||
+        call->count != calls[0]->count) {
       throw error("warp " + std::to_string(first / warp) + " calls " + calls[0]->name + " and " +
                   call->name + " (or types of two sizes) - all 32 lanes have to call the same");
     }
   }
-  (calls[0]->b == nullptr ? shuffle : multiply_add)(calls);
+  (calls[0]->b != nullptr ? multiply_add : calls[0]->count != 0 ? load_matrices : shuffle)(calls);
   for (unsigned lane = 0; lane < warp; ++lane) {
     threads_[first + lane]->state = State::ready;
   }
@@ -381,6 +397,19 @@ void Machine::run(const Grid& grid, const std::function<void()>& kernel) {
   }
 }
 
+/// Throws unless 16 aligned bytes at an address are in the shared memory of the block.
+void check_shared(const void* address, const char* caller) {
+  machine().running(caller);
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto base = reinterpret_cast<std::uintptr_t>(detail::place.shared);
+  if (at % 16 != 0) {
+    throw std::logic_error(std::string(caller) + ": both ends have to be aligned to 16 bytes");
+  }
+  if (at < base || at - base + 16 > machine().shared_bytes()) {
+    throw std::logic_error(std::string(caller) + ": not in the shared memory of the block");
+  }
+}
+
 }  // namespace
 
 // ---- What kernels and tests call ----
@@ -409,8 +438,13 @@ void detail::shuffle_xor(const void* value, void* result, std::size_t bytes, int
       {.name = "shuffle_xor", .bytes = bytes, .mask = mask, .a = value, .result = result});
 }
 
-void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
-  machine().wait_at_warp({.name = "multiply_add_tf32", .a = a, .b = b, .result = d});
+void detail::load_transposed(std::uint32_t* out, int count, const std::uint32_t* row) {
+  check_shared(row, "load_transposed");
+  machine().wait_at_warp({.name = "load_transposed", .count = count, .a = row, .result = out});
+}
+
+void detail::multiply_add_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int k) {
+  machine().wait_at_warp({.name = "multiply_add_f16", .count = k, .a = a, .b = b, .result = d});
 }
 
 float exp2_unit(float t) {
@@ -420,13 +454,9 @@ float exp2_unit(float t) {
 
 void copy_async(float* shared, const float* global) {
   Thread& self = machine().running("copy_async");
-  const auto to = reinterpret_cast<std::uintptr_t>(shared);
-  const auto base = reinterpret_cast<std::uintptr_t>(detail::place.shared);
-  if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0) {
+  check_shared(shared, "copy_async");
+  if (reinterpret_cast<std::uintptr_t>(global) % 16 != 0) {
     throw std::logic_error("copy_async: both ends have to be aligned to 16 bytes");
-  }
-  if (to < base || to - base + 16 > machine().shared_bytes()) {
-    throw std::logic_error("copy_async: not in the shared memory of the block");
   }
   self.copies.push_back({shared, global, self.committed});
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,8 @@ inline thread_local constinit Place place;
 
 void shuffle_xor(const void* value, void* result, std::size_t bytes, int mask);
 void wait_copies(std::uint64_t pending);
+void load_transposed(std::uint32_t* out, int count, const std::uint32_t* row);
+void multiply_add_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int k);
 
 }  // namespace detail
 
@@ -101,9 +104,37 @@ void wait_copies() {
   detail::wait_copies(pending);
 }
 
-/// d + a0 b0 + a1 b1 ..., exact for a and b without their low 13 bits and then rounded towards zero
-/// to a float; tensor cores round every term, one or two bits beyond the largest.
-void multiply_add_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]);
+/// Two float16 numbers in 32 bits.
+inline std::uint32_t pack_halves(float low, float high) {
+  const auto bits = [](float x) {
+    return std::uint32_t{std::bit_cast<std::uint16_t>(static_cast<_Float16>(x))};
+  };
+  return bits(low) | bits(high) << 16;
+}
+inline float low_half(std::uint32_t packed) {
+  return static_cast<float>(std::bit_cast<_Float16>(static_cast<std::uint16_t>(packed)));
+}
+inline float high_half(std::uint32_t packed) {
+  return low_half(packed >> 16);
+}
+
+/// Throws std::logic_error unless the rows are aligned to 16 bytes and in the block's shared
+/// memory.
+template <int Count>
+void load_transposed(std::uint32_t (&out)[Count], const std::uint32_t* row) {
+  detail::load_transposed(out, Count, row);
+}
+
+/// d + a0 b0 + a1 b1 ..., exact and then rounded towards zero to a float; tensor cores round every
+/// term, one or two bits beyond the largest.
+inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[4],
+                             const std::uint32_t (&b)[2]) {
+  detail::multiply_add_f16(d, a, b, 16);
+}
+inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[2],
+                             const std::uint32_t (&b)[1]) {
+  detail::multiply_add_f16(d, a, b, 8);
+}
 
 inline void add_atomically(unsigned long long* sum, unsigned long long amount) {
   std::atomic_ref<unsigned long long>(*sum).fetch_add(amount, std::memory_order_relaxed);

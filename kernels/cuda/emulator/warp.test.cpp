@@ -65,10 +65,12 @@ TEST_F(Emulator, AShuffleOfPartOfAWarpThrows) {
     EXPECT_NE(error_of({},
                        [] {
                          float d[4]{};
+                         const std::uint32_t words[4]{};
+                         const std::uint32_t two[2]{};
                          if (thread_index() == 3) {
                            shuffle_xor(1.0f, 2);
                          } else {
-                           multiply_add_tf32(d, {1, 1, 1, 1}, {1, 1});
+                           multiply_add_f16(d, words, two);
                          }
                        }),
               "");
@@ -78,38 +80,51 @@ TEST_F(Emulator, AShuffleOfPartOfAWarpThrows) {
 }
 
 struct Matrices {
-  float a[16][8];
-  float b[8][8];
+  float a[16][16];
+  float b[16][8];
   float d[16][8];
 };
 
-/// d + a b by one warp. The elements of each lane are those of the PTX manual, "Matrix Fragments
-/// for mma.m16n8k8", .tf32; `swapped` exchanges a1 and a2, as the fragments of float16 have them.
+/// d + a b by one warp, of K columns of a. The elements of each lane are those of the PTX manual,
+/// "Matrix Fragments for mma.m16n8k16 with floating point type" and m16n8k8, with b read from
+/// shared memory; `swapped` exchanges a1 and a2.
+template <int K>
 Matrices multiplied(Matrices m, bool swapped = false) {
-  emulate({}, [&] {
+  emulate({1, 1, 32, 16 * 8 * 2}, [&] {
+    auto* rows = reinterpret_cast<std::uint16_t*>(shared_memory());
+    for (unsigned at = thread_index(); at < 16 * 8; at += 32) {
+      rows[at] = static_cast<std::uint16_t>(pack_halves(m.b[at / 8][at % 8], 0));
+    }
+    synchronise_block();
     const unsigned group = thread_index() >> 2;
-    const unsigned in_group = thread_index() & 3;
-    float a[4];
-    float b[2];
+    const unsigned first = (thread_index() & 3) * 2;
+    std::uint32_t a[K / 4];
+    std::uint32_t b[2];
     float d[4];
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned low = swapped ? i / 2 : i % 2;
       const unsigned high = swapped ? i % 2 : i / 2;
-      a[i] = m.a[low == 0 ? group : group + 8][high == 0 ? in_group : in_group + 4];
-      d[i] = m.d[i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
+      if (i < K / 4) {
+        const float* row = &m.a[low == 0 ? group : group + 8][high == 0 ? first : first + 8];
+        a[i] = pack_halves(row[0], row[1]);
+      }
+      d[i] = m.d[i < 2 ? group : group + 8][first + (i & 1)];
     }
-    for (unsigned i = 0; i < 2; ++i) {
-      b[i] = m.b[i == 0 ? in_group : in_group + 4][group];
+    load_transposed(b, reinterpret_cast<const std::uint32_t*>(rows + thread_index() % 16 * 8));
+    if constexpr (K == 16) {
+      multiply_add_f16(d, a, b);
+    } else {
+      const std::uint32_t upper[1] = {b[0]};
+      multiply_add_f16(d, a, upper);
     }
-    multiply_add_tf32(d, a, b);
     for (unsigned i = 0; i < 4; ++i) {
-      m.d[i < 2 ? group : group + 8][in_group * 2 + (i & 1)] = d[i];
+      m.d[i < 2 ? group : group + 8][first + (i & 1)] = d[i];
     }
   });
   return m;
 }
 
-/// Every element another integer, all of them and all sums exact in TF32 and float32.
+/// Every element another integer, all of them and all sums exact in float16 and float32.
 Matrices integers() {
   Matrices m{};
   float next = 1;
@@ -131,13 +146,13 @@ Matrices integers() {
   return m;
 }
 
-/// Elements of `got` that are not d + a b.
-int differences(const Matrices& given, const Matrices& got) {
+/// Elements of `got` that are not d + a b, of K columns of a.
+int differences(const Matrices& given, const Matrices& got, unsigned columns) {
   int count = 0;
   for (unsigned i = 0; i < 16; ++i) {
     for (unsigned j = 0; j < 8; ++j) {
       double sum = given.d[i][j];
-      for (unsigned k = 0; k < 8; ++k) {
+      for (unsigned k = 0; k < columns; ++k) {
         sum += static_cast<double>(given.a[i][k]) * given.b[k][j];
       }
       count += got.d[i][j] == sum ? 0 : 1;
@@ -148,36 +163,45 @@ int differences(const Matrices& given, const Matrices& got) {
 
 TEST_F(Emulator, MultipliesMatricesInTheLayoutOfPtx) {
   const Matrices given = integers();
-  in_both_orders([&] { EXPECT_EQ(differences(given, multiplied(given)), 0); });
-  EXPECT_EQ(differences(given, multiplied(given, true)), 128) << "negative control";
+  in_both_orders([&] {
+    EXPECT_EQ(differences(given, multiplied<16>(given), 16), 0);
+    EXPECT_EQ(differences(given, multiplied<8>(given), 8), 0);
+  });
+  EXPECT_EQ(differences(given, multiplied<16>(given, true), 16), 128) << "negative control";
 }
 
-TEST_F(Emulator, MultiplicationReadsNineteenBits) {
-  Matrices given{};
-  given.a[9][5] = -(1 + 0x1p-10f);          // is kept
-  given.b[5][6] = 1 + 0x1p-11f + 0x1p-23f;  // becomes 1
-  given.a[3][2] = 3.0f;
-  given.b[2][1] = std::bit_cast<float>(0x7f800001u);  // not a number, by its last bit
-  Matrices kept = given;
-  kept.b[5][6] = 1;
-  const Matrices got = multiplied(given);
-  EXPECT_EQ(got.d[9][6], -(1 + 0x1p-10f));
-  EXPECT_TRUE(std::isnan(got.d[3][1]));
-  kept.b[2][1] = given.b[2][1] = 0;
-  EXPECT_EQ(differences(kept, multiplied(given)), 0);
-  EXPECT_EQ(differences(given, multiplied(given)), 1) << "negative control";
+TEST_F(Emulator, Float16HasElevenBits) {
+  EXPECT_EQ(low_half(pack_halves(-(1 + 0x1p-10f), 3)), -(1 + 0x1p-10f));
+  EXPECT_EQ(high_half(pack_halves(3, 1 + 0x1p-12f)), 1.0f);
+  EXPECT_EQ(low_half(pack_halves(0x1p-24f, 0)), 0x1p-24f);
+  EXPECT_EQ(low_half(pack_halves(0x1p-26f, 0)), 0.0f);
+  EXPECT_EQ(low_half(pack_halves(65504, 0)), 65504.0f);
+  EXPECT_EQ(high_half(pack_halves(0, -65520)), -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(low_half(pack_halves(std::numeric_limits<float>::quiet_NaN(), 0))));
 }
 
 TEST_F(Emulator, MultiplicationOfPartOfAWarpThrows) {
   EXPECT_EQ(error_of({},
                      [] {
                        float d[4]{};
+                       const std::uint32_t a[4]{};
+                       const std::uint32_t b[2]{};
                        if (thread_index() > 0) {
-                         multiply_add_tf32(d, {1, 1, 1, 1}, {1, 1});
+                         multiply_add_f16(d, a, b);
                        }
                      }),
-            "emulated kernel, block (0, 0): thread 1 waits at multiply_add_tf32 but thread 0 has "
+            "emulated kernel, block (0, 0): thread 1 waits at multiply_add_f16 but thread 0 has "
             "ended - all 32 lanes of a warp have to call it");
+}
+
+TEST_F(Emulator, MatricesAreLoadedFromSharedMemory) {
+  EXPECT_EQ(error_of({1, 1, 32, 64},
+                     [] {
+                       std::uint32_t out[4];
+                       load_transposed(out, reinterpret_cast<const std::uint32_t*>(
+                                                shared_memory() + 16 * thread_index()));
+                     }),
+            "load_transposed: not in the shared memory of the block");
 }
 
 // ---- Numbers ----
