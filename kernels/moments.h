@@ -82,14 +82,12 @@ struct MomentLayout {
   }
   HEADLAB_HD bool controlled() const { return controls == ControlStatistics::controlled; }
   HEADLAB_HD std::size_t controlled_noise_offset() const { return control_offset() + components(); }
-  HEADLAB_HD std::size_t controlled_ensemble() const {
-    return controlled_noise_offset() + pairs();
-  }
+  HEADLAB_HD std::size_t controlled_ensemble() const { return controlled_noise_offset() + pairs(); }
   /// Statistics of one query.
   HEADLAB_HD std::size_t per_query() const {
-    return controlled()                              ? controlled_ensemble() + 1
+    return controlled()                          ? controlled_ensemble() + 1
            : controls == ControlStatistics::sums ? control_offset() + components()
-                                                     : control_offset();
+                                                 : control_offset();
   }
   /// Comoments of one query.
   HEADLAB_HD std::size_t comoments_per_query() const { return pairs() + (controlled() ? 1u : 0u); }

@@ -14,7 +14,7 @@ MomentLayout Plan::layout() const {
           .heads = heads,
           .mode = moments,
           .conditional = estimator == Estimator::conditional,
-          .controls = controls == nullptr             ? ControlStatistics::none
+          .controls = controls == nullptr            ? ControlStatistics::none
                       : controls->has_coefficients() ? ControlStatistics::controlled
                                                      : ControlStatistics::sums};
 }

@@ -39,8 +39,8 @@ inline constexpr Streams pilot_streams = {Purpose::pilot_design, Purpose::pilot_
                                           Purpose::pilot_noise};
 
 /// Those of the pilot that fits controls.
-inline constexpr Streams control_streams = {
-    Purpose::control_design, Purpose::control_design_choice, Purpose::control_noise};
+inline constexpr Streams control_streams = {Purpose::control_design, Purpose::control_design_choice,
+                                            Purpose::control_noise};
 
 /// Those of the one sample on which heads are learned once for a whole run.
 inline constexpr Streams learning_streams = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What is found once before a run, heads learned, weights and controls, kept for all of its shards.
+/// \file What is found once before a run, heads learned, weights and controls, kept for all of its
+/// shards.
 #pragma once
 
 #include <map>

@@ -204,7 +204,8 @@ TEST(bad_scenarios, sections_and_their_keys) {
        "s.toml:21:10: claim.margin: is -1, must be >= 0"},
       {{{19, "replicates = 100\nclaim = 3"}},
        {},
-       "s.toml:20:1: run.claim: unknown key (allowed: seed, replicates, estimator, moments, controls)"},
+       "s.toml:20:1: run.claim: unknown key (allowed: seed, replicates, estimator, moments, "
+       "controls)"},
   });
 }
 

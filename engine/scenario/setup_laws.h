@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The registry of the laws that set a scenario up before anything is drawn: subspaces, head
-/// weights, queries, controls. To add one write its file under engine/scenario/law/, add it to its variant
-/// here, test it, and give it a row in docs/laws.md.
+/// weights, queries, controls. To add one write its file under engine/scenario/law/, add it to its
+/// variant here, test it, and give it a row in docs/laws.md.
 #pragma once
 
 #include <variant>

@@ -17,10 +17,10 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/controls.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/window-inl.h"
-#include "kernels/controls.h"
 #include "kernels/moments.h"
 #include "kernels/plan.h"
 

@@ -242,9 +242,8 @@ std::vector<double> normalised(const Plan& plan, const HeadView& view,
 /// What log_kernel() leaves out: |q|^2 / 2 of a law with a prior on its keys, q the projected query
 /// in units of the law, so that log K = q.k; else 0.
 double log_query_factor(const Plan& plan, int head, int query) {
-  const bool has_prior =
-      std::visit([](const auto& law) { return std::decay_t<decltype(law)>::has_key_prior; },
-                 plan.kernel);
+  const bool has_prior = std::visit(
+      [](const auto& law) { return std::decay_t<decltype(law)>::has_key_prior; }, plan.kernel);
   if (!has_prior) return 0;
   const double* w = plan.query_projection(head);
   const double* at = &plan.query_points[static_cast<std::size_t>(query) * plan.d];

@@ -157,12 +157,10 @@ TheoryModel theory_model(const Condition& condition) {
   const Plan plan = make_plan(condition);
   if (!plan.mechanism.off()) {
     reject(condition, "heads.mechanism",
-           "closed forms are for heads without stages, or with transform alone" +
-               way_out);
+           "closed forms are for heads without stages, or with transform alone" + way_out);
   }
   if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
-    reject(condition, "data.sequence",
-           "closed forms are for independent points" + way_out);
+    reject(condition, "data.sequence", "closed forms are for independent points" + way_out);
   }
   return point_model(condition, plan, way_out);
 }
