@@ -127,7 +127,8 @@ TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
       {{"allocate", "--data", "a.toml", "--outt", "x"},
        "allocate: unknown option --outt (allowed: --help, --data, --budget, --dims, --n, "
        "--bandwidth-rule, "
-       "--growth, --map, --out, --overwrite, --source, --set, --json, --report, --backend, "
+       "--growth, --map, --out, --overwrite, --source, --set, --json, --report, --shard, --resume, "
+       "--checkpoint, --backend, "
        "--simd, --threads, "
        "--seed, "
        "--replicates, "

@@ -190,7 +190,7 @@ TEST_F(DiffCommand, RefusesWhatIsNotAResult) {
       {{"diff", "a", "theory.json"},
        "theory.json: has closed forms of headlab theory, not results of headlab run"},
       {{"diff", "a", "other.json"}, "other.json" + not_results},
-      {{"diff", "a", "broken.json"}, "broken.json" + not_results},
+      {{"diff", "a", "broken.json"}, "broken.json: no results of headlab run (is not JSON)"},
       {{"diff", "a", "no_mse.json"}, "no_mse.json" + not_results},
       {{"diff", "c", "s"},
        "c/results.nc and s/results.nc: have no condition in common (A: bandwidth = 0.5; B: "

@@ -80,7 +80,7 @@ TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
   // Closed forms come first, and how long they take depends on the machine.
   const fs::path kept = folder_ / "c/units_1_of_1.nc";
   int seconds = 1;
-  for (; !fs::exists(kept) && seconds < 300; seconds *= 2) {
+  for (; (!fs::exists(kept) || runs() == 0) && seconds < 300; seconds *= 2) {
     fs::remove_all(folder_ / "c");
     const ProgramResult stopped = calibrate(std::to_string(seconds) + "s", {});
     ASSERT_EQ(stopped.code, 6) << stopped.err;
