@@ -72,7 +72,8 @@ TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
   };
   const auto runs = [&] {
     std::uint64_t sum = 0;
-    for (const Json& rate : document("c/calibration.json")["rates"]) {
+    const Json calibration = document("c/calibration.json");
+    for (const Json& rate : calibration["rates"]) {
       sum += rate["trials"].get<std::uint64_t>();
     }
     return sum;
