@@ -194,7 +194,7 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     const auto read = static_cast<std::size_t>(in.gcount());
-    // A string that is full takes twice its size anew.
+    // A full string is copied to one of twice its size.
     const bool grows = content.size() + read > content.capacity();
     if (grows && 2 * content.capacity() > available_bytes()) {
       fail("is too long for the memory available, " + format_bytes(available_bytes()));

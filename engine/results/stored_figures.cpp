@@ -139,7 +139,7 @@ class NetcdfSource : public StoredResults::Source {
     std::vector<Estimate> covariance;
     if (pairwise) covariance = estimates("head_covariance", {queries, heads, heads});
 
-    // Arrays of these lengths were read, so that they are no larger than the file says.
+    // These lengths are safe to allocate: arrays of this size were just read from the file.
     ErrorTerms<Estimate> terms = empty_terms(queries, heads, pairwise);
     NumberList<Estimate> averages, indices;
     terms.fields(averages);
