@@ -135,11 +135,11 @@ TEST(Advice, SaysWhatFailedWhereAndWhatToDo) {
             "CUDA: waiting for the GPU failed on GPU 1 (NVIDIA H200): an illegal memory access was "
             "encountered (cudaErrorIllegalAddress), after weigh_kernel - a fault of headlab or of "
             "the GPU: use --backend cpu, and please report this line with the scenario");
-  EXPECT_EQ(
-      failure_text(
-          {.failure = Failure::out_of_memory, .what = "starting cuBLAS", .error = "out of memory"}),
-      "CUDA: starting cuBLAS failed: out of memory - end other programs on this GPU "
-      "(nvidia-smi lists them), or use --backend cpu");
+  EXPECT_EQ(failure_text({.failure = Failure::out_of_memory,
+                          .what = "creating a stream",
+                          .error = "out of memory"}),
+            "CUDA: creating a stream failed: out of memory - end other programs on this GPU "
+            "(nvidia-smi lists them), or use --backend cpu");
   // Each kind has advice of its own.
   std::vector<std::string> lines;
   for (const Failure kind : {Failure::out_of_memory, Failure::busy, Failure::lost, Failure::ecc,

@@ -14,38 +14,31 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Training sets of a batch in device memory, points or tokens: slices of slice_replicates
-/// replicates, each of padded_n points, every slice a set of matrices with its points side by side.
+/// Training sets of a batch in device memory, points or tokens: of each replicate matrices with its
+/// points side by side, rows padded_n numbers apart.
 struct TrainingSets {
   std::uint64_t n = 1;
   std::int64_t padded_n = 0;
-  int slice_replicates = 1;
-  std::int64_t slice_points = 0;
   int d = 1;
   int draw_rows = 4;  ///< 4 ceil(d/4), the rows that the draw of a point writes
   int key_rows = 1;   ///< H times the padded dimension
 
-  float* x = nullptr;       ///< [slices][draw_rows][slice_points]
-  float* keys = nullptr;    ///< [slices][key_rows][slice_points], projected and scaled
-  float* values = nullptr;  ///< [slices][slice_points], m(X) or Y, less the centre
-  float* scales = nullptr;  ///< [slices][slice_points], s(X) times scale_factor
+  float* x = nullptr;       ///< [replicates][draw_rows][padded_n]
+  float* keys = nullptr;    ///< [replicates][key_rows][padded_n], projected and scaled
+  float* values = nullptr;  ///< [replicates][padded_n], m(X) or Y, less the centre
+  float* scales = nullptr;  ///< [replicates][padded_n], s(X) times scale_factor
 
-  /// Column of a replicate's first point in its slice.
-  HEADLAB_HD std::int64_t in_slice(std::int64_t replicate) const {
-    return replicate % slice_replicates * padded_n;
+  HEADLAB_HD float* x_of(std::int64_t replicate) const {
+    return x + replicate * draw_rows * padded_n;
   }
-  HEADLAB_HD std::int64_t slice(std::int64_t replicate) const {
-    return replicate / slice_replicates;
+  HEADLAB_HD float* keys_of(std::int64_t replicate) const {
+    return keys + replicate * key_rows * padded_n;
   }
-  /// Row 0 of a replicate's keys; row r follows at r * slice_points.
-  HEADLAB_HD const float* keys_of(std::int64_t replicate) const {
-    return keys + slice(replicate) * key_rows * slice_points + in_slice(replicate);
+  HEADLAB_HD float* values_of(std::int64_t replicate) const {
+    return values + replicate * padded_n;
   }
-  HEADLAB_HD const float* values_of(std::int64_t replicate) const {
-    return values + slice(replicate) * slice_points + in_slice(replicate);
-  }
-  HEADLAB_HD const float* scales_of(std::int64_t replicate) const {
-    return scales + slice(replicate) * slice_points + in_slice(replicate);
+  HEADLAB_HD float* scales_of(std::int64_t replicate) const {
+    return scales + replicate * padded_n;
   }
 };
 
@@ -70,8 +63,7 @@ struct DrawArguments {
   const float* table = nullptr;
   const float* design_table = nullptr;  ///< of `design` alone: rows of a data file, or `table`
   float value_centre = 0;
-  float scale_factor = 1;         ///< 1 over the unit of the noise scales, a power of two
-  const float* centre = nullptr;  ///< [d], subtracted from X before it is projected
+  float scale_factor = 1;  ///< 1 over the unit of the noise scales, a power of two
 };
 
 /// Turns the base draws of points into a sequence.
@@ -92,7 +84,15 @@ struct TokenArguments {
   double gate = 0;                ///< weight of a point; 0: 1 / (points of the token)
   double group_weight = 1;        ///< sum of the weights of a complete group
   float value_centre = 0;         ///< subtracted from the values of points
-  const float* centre = nullptr;  ///< [d], subtracted from their X
+  const float* centre = nullptr;  ///< [d], to be subtracted from their X
+  std::int64_t replicates = 0;
+};
+
+/// Projects X to keys.
+struct ProjectArguments {
+  TrainingSets sets;
+  const float* projections = nullptr;  ///< [d][projection_width(key_rows)]
+  const float* centre = nullptr;       ///< [d], subtracted from X; null: X is centred
   std::int64_t replicates = 0;
 };
 

@@ -42,10 +42,9 @@ std::int64_t Batch::token_rows() const {
   return launch_.tokens.separate ? plan_.d : point_buffer(plan_.d);
 }
 
-std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, std::int64_t stored,
-                                           Arrays& arrays) const {
-  const std::int64_t tokens = 4 * stored * launch_.padded_n;
-  const std::int64_t points = 4 * stored * launch_.padded_points;
+std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, Arrays& arrays) const {
+  const std::int64_t tokens = 4 * replicates * launch_.padded_n;
+  const std::int64_t points = 4 * replicates * launch_.padded_points;
   const std::int64_t rows = replicates * plan_.queries;
   return {{&arrays.x, tokens * token_rows()},
           {&arrays.keys, tokens * key_rows()},
@@ -61,26 +60,24 @@ std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, std::int64_t
           {&arrays.kept, 4 * rows * plan_.heads * kept_words()}};
 }
 
-std::int64_t Batch::bytes_of(std::int64_t replicates, std::int64_t stored) const {
-  Arrays unused;
-  std::int64_t sum = 0;
-  for (const Array& array : arrays_of(replicates, stored, unused)) sum += array.bytes;
-  return sum;
-}
-
 std::int64_t Batch::good_replicates() const {
   const std::int64_t weights = launch_.padded_n * plan_.heads * plan_.queries;
-  return std::max<std::int64_t>(1,
-                                std::min(batch_weights / weights, batch_memory / bytes_of(1, 1)));
+  return std::max<std::int64_t>(
+      1, std::min(batch_weights / weights, batch_memory / static_cast<std::int64_t>(bytes(1))));
 }
 
 std::uint64_t Batch::bytes(std::int64_t replicates) const {
-  return static_cast<std::uint64_t>(bytes_of(replicates, stored_replicates(replicates)));
+  Arrays unused;
+  std::uint64_t sum = 0;
+  for (const Array& array : arrays_of(replicates, unused)) {
+    sum += static_cast<std::uint64_t>(array.bytes);
+  }
+  return sum;
 }
 
 bool Batch::allocate(std::int64_t replicates) {
   release();
-  for (const Array& array : arrays_of(replicates, stored_replicates(replicates), arrays_)) {
+  for (const Array& array : arrays_of(replicates, arrays_)) {
     if (array.bytes == 0) continue;
     *array.memory = Memory(static_cast<std::uint64_t>(array.bytes));
     if (array.memory->empty()) {
@@ -95,8 +92,6 @@ bool Batch::allocate(std::int64_t replicates) {
 TrainingSets Batch::sets() const {
   return {.n = launch_.tokens.tokens,
           .padded_n = launch_.padded_n,
-          .slice_replicates = launch_.slice_replicates,
-          .slice_points = launch_.slice_points,
           .d = plan_.d,
           .draw_rows = static_cast<int>(token_rows()),
           .key_rows = key_rows(),
@@ -110,8 +105,6 @@ TrainingSets Batch::drawn_sets() const {
   if (!launch_.tokens.separate) return sets();
   return {.n = launch_.tokens.points,
           .padded_n = launch_.padded_points,
-          .slice_replicates = launch_.slice_replicates,
-          .slice_points = launch_.slice_replicates * launch_.padded_points,
           .d = plan_.d,
           .draw_rows = point_buffer(plan_.d),
           .x = arrays_.drawn_x.as<float>(),
@@ -148,8 +141,7 @@ DrawArguments Batch::draw_arguments(std::uint64_t first, std::int64_t count) con
           .design_table =
               plan_.table.rows().empty() ? constants_.table.data() : constants_.file_rows.data(),
           .value_centre = constants_.value_centre,
-          .scale_factor = static_cast<float>(1 / constants_.noise_unit),
-          .centre = constants_.centre.data()};
+          .scale_factor = static_cast<float>(1 / constants_.noise_unit)};
 }
 
 /// Draws points and makes tokens of them.
@@ -192,11 +184,11 @@ WeighArguments Batch::weigh_arguments() const {
 /// Keys of the tokens that are stored, from their X.
 void Batch::make_keys(std::int64_t replicates) {
   const TrainingSets all = sets();
-  for (std::int64_t slice = 0; slice < slices_of(replicates); ++slice) {
-    stream_.multiply(
-        constants_.projections.data(), all.x + slice * all.draw_rows * all.slice_points,
-        all.keys + slice * all.key_rows * all.slice_points, all.key_rows, all.d, all.slice_points);
-  }
+  // Tokens that are kept apart from points have the centre subtracted.
+  project(stream_, {.sets = all,
+                    .projections = constants_.projections.data(),
+                    .centre = launch_.tokens.separate ? nullptr : constants_.centre.data(),
+                    .replicates = replicates});
   const Mechanism& mechanism = plan_.mechanism;
   KeyArguments keys = {.sets = all,
                        .heads = plan_.heads,
@@ -323,7 +315,7 @@ std::vector<float> Batch::design(std::uint64_t replicate) {
   std::vector<float> row(n);
   std::vector<float> x(n * d);
   for (std::size_t c = 0; c < d; ++c) {
-    stream_.copy_to_host(row.data(), drawn.x + static_cast<std::int64_t>(c) * drawn.slice_points,
+    stream_.copy_to_host(row.data(), drawn.x + static_cast<std::int64_t>(c) * drawn.padded_n,
                          n * sizeof(float));
     stream_.synchronise();
     for (std::size_t i = 0; i < n; ++i) x[i * d + c] = row[i];

@@ -55,17 +55,9 @@ class Batch {
     Memory* memory;
     std::int64_t bytes;
   };
-  /// \param stored replicates whose points have a place, in whole slices
-  std::vector<Array> arrays_of(std::int64_t replicates, std::int64_t stored, Arrays& arrays) const;
-  std::int64_t bytes_of(std::int64_t replicates, std::int64_t stored) const;
+  std::vector<Array> arrays_of(std::int64_t replicates, Arrays& arrays) const;
 
   int key_rows() const { return plan_.heads * launch_.padded_k; }
-  std::int64_t slices_of(std::int64_t replicates) const {
-    return (replicates + launch_.slice_replicates - 1) / launch_.slice_replicates;
-  }
-  std::int64_t stored_replicates(std::int64_t replicates) const {
-    return slices_of(replicates) * launch_.slice_replicates;
-  }
   std::int64_t partials_of_query() const;
   std::int64_t pooled_blocks() const;  ///< of a head whose mean keys are stored
   std::int64_t kept_words() const;     ///< of the bits of a head at a query

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/cuda/projection.h"
 #include "kernels/design_point.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -213,13 +214,14 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   const QueryArrays arrays =
       query_arrays(plan, launch, norm_coefficient, first_tokens(plan, some), rows, exact_centre);
   // Copies read these until the stream is synchronised.
+  const std::vector<float> by_coordinate = projection_columns(rows, plan.d);
   const float* rounded = plan.table.rounded();
   const std::vector<float> numbers(rounded, rounded + plan.table.size());
   const std::vector<float> rounded_centre(exact_centre.begin(), exact_centre.end());
   table = Constant<float>(stream, numbers);
   file_rows = Constant<float>(stream, plan.table.rows().numbers());
   centre = Constant<float>(stream, rounded_centre);
-  projections = Constant<float>(stream, rows);
+  projections = Constant<float>(stream, by_coordinate);
   head_weights = Constant<double>(stream, plan.head_weights);
   query_points_ = Constant<float>(stream, arrays.points);
   query_products_ = Constant<float>(stream, arrays.products);

@@ -50,7 +50,7 @@ struct Constants {
   Constant<float> table;
   Constant<float> file_rows;    ///< of Table::rows()
   Constant<float> centre;       ///< [d], see centre_of
-  Constant<float> projections;  ///< [H padded_k][d], in the units of the keys
+  Constant<float> projections;  ///< of struct ProjectArguments, in the units of the keys
   Constant<double> head_weights;
   Queries queries;
   Constant<TokenRange> ranges;  ///< of the tokens stored; empty: all from the first on

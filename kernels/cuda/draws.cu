@@ -4,9 +4,8 @@
 // come first, a thread for each coordinate of a replicate makes a sequence of them, and the rest
 // follows.
 //
-// Ladder: v1, this one: a thread draws its point in place in global memory, neighbours side by
-// side, so that every access of a warp is contiguous; 14 slots and 2 of the exponential unit per
-// normal. Not timed on a GPU yet.
+// A thread draws its point in place in global memory, neighbours side by side, so that every access
+// of a warp is contiguous. X stays as drawn: the projection centres it as it reads it.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/design_point.h"
@@ -26,12 +25,10 @@ HEADLAB_KERNEL void draw_kernel(const DrawArguments a) {
   const auto position = static_cast<std::uint64_t>(at % sets.padded_n);
   const std::uint64_t replicate = a.first_replicate + static_cast<std::uint64_t>(in_batch);
 
-  const std::int64_t slice = sets.slice(in_batch);
-  const std::int64_t column = sets.in_slice(in_batch) + static_cast<std::int64_t>(position);
-  float* x = sets.x + slice * sets.draw_rows * sets.slice_points + column;
-  const std::ptrdiff_t stride = sets.slice_points;
-  float* value = sets.values + slice * sets.slice_points + column;
-  float* scale = sets.scales + slice * sets.slice_points + column;
+  float* x = sets.x_of(in_batch) + position;
+  const std::ptrdiff_t stride = sets.padded_n;
+  float* value = sets.values_of(in_batch) + position;
+  float* scale = sets.scales_of(in_batch) + position;
   if (position >= sets.n) {
     // Padding: the kernels that weigh keys take it out, so that any finite key will do.
     for (int j = 0; j < sets.d; ++j) x[j * stride] = 0;
@@ -68,7 +65,6 @@ HEADLAB_KERNEL void draw_kernel(const DrawArguments a) {
   });
   *value = y;
   *scale = sd * a.scale_factor;
-  for (int j = 0; j < sets.d; ++j) x[j * stride] -= a.centre[j];
 }
 
 HEADLAB_KERNEL void sequence_kernel(const SequenceArguments a) {
@@ -78,8 +74,7 @@ HEADLAB_KERNEL void sequence_kernel(const SequenceArguments a) {
   if (at >= a.replicates * sets.d) return;
   const std::int64_t in_batch = at / sets.d;
   const std::int64_t coordinate = at % sets.d;
-  float* x = sets.x + (sets.slice(in_batch) * sets.draw_rows + coordinate) * sets.slice_points +
-             sets.in_slice(in_batch);
+  float* x = sets.x_of(in_batch) + coordinate * sets.padded_n;
   float last = 0;
   // The last tile reaches into the padding.
   for (std::uint64_t first = 0; first < sets.n; first += ar1_tile) {

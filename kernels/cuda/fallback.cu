@@ -103,7 +103,7 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   Nearest* nearest_of_warps = shared.nearest_of_warps;
   Window* windows = shared.windows;
   const Query<staged> query = {
-      {a, a.sets.keys_of(replicate), a.sets.slice_points, row % a.queries.count}, r, row};
+      {a, a.sets.keys_of(replicate), a.sets.padded_n, row % a.queries.count}, r, row};
   const float* values = a.sets.values_of(replicate);
   const float* scales = a.sets.scales_of(replicate);
   const auto n = static_cast<std::int64_t>(a.sets.n);

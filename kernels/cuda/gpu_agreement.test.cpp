@@ -68,7 +68,6 @@ TEST_F(GpuBackend, DrawsTheBitsOfTheReferenceForEveryDesign) {
     std::visit([&](const auto& design) { plan.design = design.sampler(plan.table); }, law);
     plan.kernel = GaussianKernel{};
     plan.projections.assign(5, 0.0);
-    // The backend measures from the median of the queries, here 0: the points are left as drawn.
     plan.query_points.assign(5, 0.0);
     plan.head_weights = {1};
     plan.truth = {0};
@@ -177,7 +176,6 @@ TEST_F(GpuBackend, ManyHeadsAndOddDimensionsAreEquivalentToReference) {
 TEST_F(GpuBackend, EveryKernelOnAFewPointsIsEquivalentToReference) {
   Options options;
   options.batch_replicates = 8;
-  options.limits.slice_points = 128;
   std::size_t turn = 0;
   for (const int k : {2, 4, 8, 16, 32, 64, 70}) {
     const auto kernels = all_kernels(k > 10 ? 4.0 : 0.7);

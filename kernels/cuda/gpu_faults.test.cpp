@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/timing.h"
 #include "kernels/testing/gpu_fixture.h"
 
@@ -41,7 +42,9 @@ TEST_F(GpuBackend, AFaultIsAnErrorThatNamesTheDevice) {
       try {
         Stream stream;
         auto* nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 12);
-        stream.multiply(nowhere, nowhere, nowhere, 64, 64, 4096);
+        project(stream, {.sets = {.padded_n = 64, .x = nowhere, .keys = nowhere},
+                         .projections = nowhere,
+                         .replicates = 1});
         stream.synchronise();
       } catch (const DeviceError& error) {
         std::cerr << error.what() << '\n';

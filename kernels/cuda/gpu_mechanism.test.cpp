@@ -81,7 +81,6 @@ TEST_F(GpuMechanism, EveryMicrokernelHasEveryStageWithTheSameBitsForAnyBatch) {
 TEST_F(GpuMechanism, ASequenceHasTheBitsOfTheReferenceAndEveryStage) {
   for (const std::uint64_t n : {7u, 33u, 1000u}) {
     Plan plan = test::make_plan({.n = n}, GaussianKernel{.bandwidth = 0.6});
-    // The backend measures from the median of the queries, here 0: the points are left as drawn.
     std::ranges::fill(plan.query_points, 0.0);
     plan.ar1 = Ar1(0.8);
     EXPECT_TRUE(std::ranges::equal(draw_design(plan, 4, {}), draw_training_set(plan, 4).x)) << n;
@@ -94,7 +93,7 @@ TEST_F(GpuMechanism, ASequenceHasTheBitsOfTheReferenceAndEveryStage) {
   }
 }
 
-/// Equal columns have to come out of cuBLAS with equal bits, or the tokens do not tie.
+/// Equal points have to have keys of equal bits, or the tokens do not tie.
 TEST_F(GpuMechanism, EqualPointsTieWhereverTheyStand) {
   constexpr std::uint64_t n = 300;
   for (const int k : {1, 3, 8, 17}) {
@@ -126,8 +125,6 @@ TEST_F(GpuMechanism, EveryStageOnAFewPointsIsEquivalentToReference) {
     stage.set(plan);
     Options options;
     options.batch_replicates = 8;
-    // One replicate in a slice, so that no column of a product is left as it was.
-    options.limits.slice_points = 64;
     compare_windows(plan, stage.name, options);
   }
 }

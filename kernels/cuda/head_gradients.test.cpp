@@ -153,7 +153,6 @@ TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
   learning.held_out = 0;
   Options options;  // no more than one replicate, so that what is emulated is not wasted
   options.batch_replicates = 1;
-  options.limits.slice_points = 128;
   const auto backend = make_cuda_backend(options);
   const Block block = {.first = 2, .count = 1, .node = 1};
   std::vector<Moments> learned(1), expected(1);

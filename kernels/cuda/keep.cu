@@ -90,8 +90,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1) select_kernel(const 
   const std::int64_t row = static_cast<std::int64_t>(block_index_x()) / heads;
   const int head = static_cast<int>(static_cast<std::int64_t>(block_index_x()) % heads);
   const std::int64_t replicate = row / a.queries.count;
-  const ExactQuery query = {a, a.sets.keys_of(replicate), a.sets.slice_points,
-                            row % a.queries.count};
+  const ExactQuery query = {a, a.sets.keys_of(replicate), a.sets.padded_n, row % a.queries.count};
   const SeenTokens seen = r.seen[head];
   const std::uint64_t tokens = seen.count();
   const auto thread = static_cast<std::uint64_t>(thread_index());

@@ -10,6 +10,9 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 /// Draws the points, values and noise scales of a batch (draws.cu).
 void draw(Stream& stream, const DrawArguments& arguments);
 
+/// Projects the points or tokens of a batch to keys, in float32 (projection.cu).
+void project(Stream& stream, const ProjectArguments& arguments);
+
 /// Stages of a mechanism (tokens.cu): tokens from points; of projected keys, in this order, the
 /// mean keys of the blocks that `keep` scores, the averages of `levels`, and the tokens not seen.
 void make_tokens(Stream& stream, const TokenArguments& arguments);

@@ -345,10 +345,6 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
   };
   launch.padded_n = whole_tiles(launch.tokens.tokens);
   launch.padded_points = launch.tokens.separate ? whole_tiles(launch.tokens.points) : 0;
-  launch.slice_replicates = static_cast<int>(
-      std::max<std::int64_t>(1, std::min(limits.slice_points, std::int64_t{1} << 30) /
-                                    std::max(launch.padded_n, launch.padded_points)));
-  launch.slice_points = launch.slice_replicates * launch.padded_n;
   const std::optional<double> norm_coefficient = norm_coefficient_of(plan.kernel);
   launch.fallback_only = !plan.mechanism.keep.off();
   // The fallback weighs only what a head sees.

@@ -148,9 +148,7 @@ struct LaunchPlan {
   }
   int padded_k = 1;
   std::int64_t padded_n = key_group;  ///< of tokens
-  int slice_replicates = 1;           ///< whose keys come out of one matrix product
-  std::int64_t slice_points = key_group;
-  std::int64_t padded_points = 0;  ///< of points that are kept apart
+  std::int64_t padded_points = 0;     ///< of points that are kept apart
   TotalsLayout totals;
   int register_heads = 0;  ///< 2, 4, 8 of which a thread has all pairs; 0: tiles of 8 by 8 heads
   /// Every query takes the fallback: with stage `keep`, and with more heads than the pair sums are
@@ -163,10 +161,9 @@ struct LaunchPlan {
   Tiling ensemble;  ///< second pass of the aggregate moments
 };
 
-/// Limits of a launch plan. The draws have the same bits for any.
+/// Limits of a launch plan.
 struct LaunchLimits {
   bool no_tensor_cores = false;
-  std::int64_t slice_points = 1 << 16;     ///< points of a matrix product, about
   int keys_of_thread = 256;                ///< max. keys summed in float32 before float64
   std::uint64_t shared_bytes = 160 << 10;  ///< max. shared memory of a thread block
 };

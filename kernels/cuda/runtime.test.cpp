@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/projection.h"
 #include "kernels/cuda/status.h"
 
 namespace headlab::cuda {
@@ -145,22 +147,34 @@ double worst_multiple(const std::vector<float>& w, const std::vector<float>& x,
   return worst;
 }
 
-TEST_F(Gpu, MultipliesInFullFloat32) {
+/// keys [outputs][points] of the matrix w of projection_columns().
+void project_points(Stream& stream, const Memory& w, const Memory& x, const Memory& keys,
+                    int outputs, int d, int points) {
+  project(stream, {.sets = {.padded_n = points,
+                            .d = d,
+                            .key_rows = outputs,
+                            .x = x.as<float>(),
+                            .keys = keys.as<float>()},
+                   .projections = w.as<float>(),
+                   .replicates = 1});
+}
+
+TEST_F(Gpu, ProjectsInFullFloat32) {
   struct Shape {
     int outputs, d, points;
   };
-  for (const Shape& s : {Shape{1, 1, 1}, Shape{2, 3, 5}, Shape{16, 4, 500}, Shape{64, 64, 1797},
-                         Shape{96, 33, 4096}}) {
+  for (const Shape& s : {Shape{1, 1, 64}, Shape{2, 3, 64}, Shape{16, 4, 512}, Shape{64, 64, 1792},
+                         Shape{100, 33, 4096}}) {
     SCOPED_TRACE(std::to_string(s.outputs) + " " + std::to_string(s.d) + " " +
                  std::to_string(s.points));
     const auto outputs = static_cast<std::size_t>(s.outputs), d = static_cast<std::size_t>(s.d),
                points = static_cast<std::size_t>(s.points);
     const std::vector<float> w = random_floats(outputs * d, 2), x = random_floats(d * points, 3);
     Stream stream;
-    const Memory on_w = copy_of(stream, w), on_x = copy_of(stream, x);
+    const Memory on_w = copy_of(stream, projection_columns(w, s.d)), on_x = copy_of(stream, x);
     const Memory keys = copy_of(
         stream, std::vector<float>(outputs * points, std::numeric_limits<float>::quiet_NaN()));
-    stream.multiply(on_w.as<float>(), on_x.as<float>(), keys.as<float>(), s.outputs, s.d, s.points);
+    project_points(stream, on_w, on_x, keys, s.outputs, s.d, s.points);
     const std::vector<float> got = read(stream, keys, outputs * points);
     EXPECT_LE(worst_multiple(w, x, got, s.outputs, s.d, s.points), 1);
 
@@ -169,10 +183,10 @@ TEST_F(Gpu, MultipliesInFullFloat32) {
     std::thread([&] {
       use_device(devices_.back().number);
       Stream other;
-      const Memory other_w = copy_of(other, w), other_x = copy_of(other, x);
+      const Memory other_w = copy_of(other, projection_columns(w, s.d)),
+                   other_x = copy_of(other, x);
       const Memory other_keys(outputs * points * sizeof(float));
-      other.multiply(other_w.as<float>(), other_x.as<float>(), other_keys.as<float>(), s.outputs,
-                     s.d, s.points);
+      project_points(other, other_w, other_x, other_keys, s.outputs, s.d, s.points);
       again = read(other, other_keys, outputs * points);
     }).join();
     ASSERT_EQ(again.size(), got.size());
@@ -184,7 +198,7 @@ TEST_F(Gpu, MultipliesInFullFloat32) {
   }
 }
 
-// The bound that MultipliesInFullFloat32 holds cuBLAS to is one that TF32 breaks. Needs no GPU.
+// The bound that ProjectsInFullFloat32 holds keys to is one that TF32 breaks. Needs no GPU.
 TEST(GpuControl, TheBoundRefusesTf32) {
   constexpr int outputs = 16, d = 4, points = 500;
   const std::vector<float> w = random_floats(outputs * d, 2), x = random_floats(d * points, 3);

@@ -11,8 +11,7 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Idle streams: creating one takes longer, because of its cuBLAS handle, than computing a small
-/// condition of a sweep.
+/// Idle streams.
 class StreamPool {
  public:
   ~StreamPool();

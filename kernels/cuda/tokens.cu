@@ -29,13 +29,11 @@ HEADLAB_KERNEL void token_kernel(const TokenArguments a) {
   if (at >= a.replicates * to.padded_n) return;
   const std::int64_t replicate = at / to.padded_n;
   const auto position = static_cast<std::uint64_t>(at % to.padded_n);
-  const std::int64_t slice = to.slice(replicate);
-  const std::int64_t column = to.in_slice(replicate) + static_cast<std::int64_t>(position);
-  float* x = to.x + slice * to.draw_rows * to.slice_points + column;
-  float* value = to.values + slice * to.slice_points + column;
-  float* scale = to.scales + slice * to.slice_points + column;
+  float* x = to.x_of(replicate) + position;
+  float* value = to.values_of(replicate) + position;
+  float* scale = to.scales_of(replicate) + position;
   if (position >= to.n) {
-    for (int c = 0; c < to.d; ++c) x[c * to.slice_points] = 0;
+    for (int c = 0; c < to.d; ++c) x[c * to.padded_n] = 0;
     *value = 0;
     *scale = 0;
     return;
@@ -46,18 +44,18 @@ HEADLAB_KERNEL void token_kernel(const TokenArguments a) {
   const double weight = a.gate > 0 ? a.gate : 1 / static_cast<double>(points);
   const double sum_of_weights = a.gate > 0 ? a.gate * static_cast<double>(points) : 1.0;
   const auto v = static_cast<float>(weight);
-  const std::int64_t drawn = from.in_slice(replicate) +
-                             static_cast<std::int64_t>(a.sequence ? first : position * a.stride);
-  const float* of_x = from.x + slice * from.draw_rows * from.slice_points + drawn;
+  const std::uint64_t drawn = a.sequence ? first : position * a.stride;
+  const float* of_x = from.x_of(replicate) + drawn;
   // What weights of sum 1 leave of the centre is nothing, and else the rest of it.
   const auto rest_of_centre = static_cast<float>(sum_of_weights - 1);
   for (int c = 0; c < to.d; ++c) {
     float sum = 0;
-    for (std::int64_t i = 0; i < points; ++i) sum += of_x[c * from.slice_points + i];
-    x[c * to.slice_points] = math::fused(v, sum, rest_of_centre * a.centre[c]);
+    const float centre = a.centre[c];
+    for (std::int64_t i = 0; i < points; ++i) sum += of_x[c * from.padded_n + i] - centre;
+    x[c * to.padded_n] = math::fused(v, sum, rest_of_centre * centre);
   }
-  const float* of_values = from.values + slice * from.slice_points + drawn;
-  const float* of_scales = from.scales + slice * from.slice_points + drawn;
+  const float* of_values = from.values_of(replicate) + drawn;
+  const float* of_scales = from.scales_of(replicate) + drawn;
   float sum = 0;
   float square = 0;
   for (std::int64_t i = 0; i < points; ++i) {
@@ -70,7 +68,7 @@ HEADLAB_KERNEL void token_kernel(const TokenArguments a) {
   *scale = v * (points == 1 ? of_scales[0] : math::sqrt(square));
 }
 
-/// The keys of one head in a replicate: row j at rows + j slice_points.
+/// The keys of one head in a replicate: row j at rows + j padded_n.
 struct HeadKeys {
   std::int64_t replicate;
   int head;
@@ -79,8 +77,7 @@ struct HeadKeys {
 HEADLAB_DEVICE HeadKeys keys_of_head(const KeyArguments& a, std::int64_t index) {
   const std::int64_t replicate = index / a.heads;
   const int head = static_cast<int>(index % a.heads);
-  const std::int64_t first = a.sets.slice(replicate) * a.sets.key_rows + head * a.padded_k;
-  return {replicate, head, a.sets.keys + first * a.sets.slice_points + a.sets.in_slice(replicate)};
+  return {replicate, head, a.sets.keys_of(replicate) + head * a.padded_k * a.sets.padded_n};
 }
 
 /// Tokens of the block of 2^level tokens around a position.
@@ -104,7 +101,7 @@ HEADLAB_KERNEL void average_kernel(const KeyArguments a, const std::int64_t toke
   const auto thread = static_cast<std::int64_t>(thread_index());
   for (std::int64_t i = thread; i < tokens; i += token_threads) priors[i] = 0;
   for (int j = 0; j < a.k; ++j) {
-    float* row = keys.rows + j * a.sets.slice_points + begin;
+    float* row = keys.rows + j * a.sets.padded_n + begin;
     for (std::int64_t i = thread; i < tokens; i += token_threads) sums[i] = i < there ? row[i] : 0;
     synchronise_block();
     const float* below = sums;
@@ -136,7 +133,7 @@ HEADLAB_KERNEL void average_kernel(const KeyArguments a, const std::int64_t toke
     synchronise_block();
   }
   if (a.extra_row != ExtraRow::prior) return;
-  float* row = keys.rows + a.k * a.sets.slice_points + begin;
+  float* row = keys.rows + a.k * a.sets.padded_n + begin;
   for (std::int64_t i = thread; i < tokens && i < there; i += token_threads) {
     row[i] = math::sqrt(priors[i]);
   }
@@ -151,7 +148,7 @@ HEADLAB_KERNEL void hide_kernel(const KeyArguments a) {
   const std::int64_t position = at % tokens;
   if (a.seen[keys.head].holds(static_cast<std::uint64_t>(position))) return;
   if (a.extra_row == ExtraRow::mask) {
-    keys.rows[a.k * a.sets.slice_points + position] = -far_away;
+    keys.rows[a.k * a.sets.padded_n + position] = -far_away;
   } else {
     keys.rows[position] = far_away;
   }
@@ -172,7 +169,7 @@ HEADLAB_KERNEL void pool_kernel(const KeyArguments a) {
       a.pooled + (keys.replicate * a.heads + keys.head) * a.padded_k * a.pooled_stride + block;
   float prior = 0;
   for (int j = 0; j < a.k; ++j) {
-    const float* row = keys.rows + j * a.sets.slice_points;
+    const float* row = keys.rows + j * a.sets.padded_n;
     float means[max_levels] = {};
     float key = 0;
     for (int level = 0; level < a.levels; ++level) {

@@ -86,14 +86,14 @@ class Copies {
         row_(static_cast<int>(thread_index()) / fours),
         key_(static_cast<int>(thread_index()) % fours * 4),
         panel_(a, of, first_head) {
-    panel_.keys += own_row() * a.sets.slice_points + key_;
+    panel_.keys += own_row() * a.sets.padded_n + key_;
   }
 
   /// Starts the copies of the tile from key `first` of the panel on: of `heads` heads, from
   /// `head` after the first one on.
   HEADLAB_DEVICE void start(const Tile& tile, int head, int heads, int first) const {
     if (key_ < tile.keys) {
-      const std::int64_t row_step = a_.sets.slice_points;
+      const std::int64_t row_step = a_.sets.padded_n;
       Panel panel = panel_;
       if (scarce) {
         panel = Panel(a_, assignment_of(a_.tiling, 1), 0);
@@ -149,7 +149,7 @@ class Copies {
     HEADLAB_DEVICE Panel(const WeighArguments& a, const Assignment& of, int first_head) {
       const std::int64_t first_key = of.panel * a.tiling.panel_keys;
       keys = a.sets.keys_of(of.replicate) + first_key +
-             static_cast<std::int64_t>(first_head) * padded_k_of<Micro>(a) * a.sets.slice_points;
+             static_cast<std::int64_t>(first_head) * padded_k_of<Micro>(a) * a.sets.padded_n;
       values = a.sets.values_of(of.replicate) + first_key;
       scales = a.sets.scales_of(of.replicate) + first_key;
     }

@@ -2,11 +2,14 @@
 // Batches, nodes, memory and devices of the CUDA backend, executed on the host.
 #include "kernels/cuda/worker.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/projection.h"
 #include "kernels/cuda/timing.h"
 #include "kernels/testing/emulated_backend.h"
 
@@ -28,6 +31,64 @@ TEST_F(Cuda, BitsDoNotDependOnTheBatchOrTheOrderOfThreads) {
     expect_same_bits(run(plan, block, small_options()), expected);
     set_thread_order(Order::ascending);
     set_block_order(Order::ascending);
+  }
+}
+
+TEST_F(Cuda, ProjectsEachPointByOneChainOfFusedOperations) {
+  use_device(0);
+  Stream stream;
+  constexpr int d = 5;
+  constexpr std::int64_t padded = 192;
+  for (const int outputs : {1, 4, 7, 8, 16, 20, 24, 96, 130}) {
+    for (const std::int64_t replicates : {1, 3}) {
+      const auto numbers = [](std::int64_t size, double step) {
+        std::vector<float> all(static_cast<std::size_t>(size));
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          all[i] = static_cast<float>(std::sin(step * static_cast<double>(i) + 1));
+        }
+        return all;
+      };
+      const auto copied = [&](const std::vector<float>& values) {
+        Memory memory(values.size() * sizeof(float));
+        stream.copy_to_device(memory.as<float>(), values.data(), values.size() * sizeof(float));
+        return memory;
+      };
+      const std::vector<float> w = numbers(outputs * d, 0.7);
+      const std::vector<float> x = numbers(replicates * d * padded, 0.3);
+      const std::vector<float> centre = numbers(d, 1.1);
+      const Memory on_w = copied(projection_columns(w, d));
+      const Memory on_x = copied(x);
+      const Memory on_centre = copied(centre);
+      for (const bool centred : {false, true}) {
+        // One row more, which stays as it is.
+        const std::int64_t size = replicates * outputs * padded;
+        const Memory keys(static_cast<std::uint64_t>(size + padded) * sizeof(float));
+        project(stream, {.sets = {.padded_n = padded,
+                                  .d = d,
+                                  .draw_rows = d,
+                                  .key_rows = outputs,
+                                  .x = on_x.as<float>(),
+                                  .keys = keys.as<float>()},
+                         .projections = on_w.as<float>(),
+                         .centre = centred ? on_centre.as<float>() : nullptr,
+                         .replicates = replicates});
+        std::int64_t differ = 0;
+        for (std::int64_t at = 0; at < size; ++at) {
+          const std::int64_t replicate = at / padded / outputs;
+          const std::int64_t output = at / padded % outputs;
+          float sum = 0;
+          for (std::int64_t c = 0; c < d; ++c) {
+            const float point =
+                x[static_cast<std::size_t>((replicate * d + c) * padded + at % padded)] -
+                (centred ? centre[static_cast<std::size_t>(c)] : 0.0f);
+            sum = std::fma(w[static_cast<std::size_t>(output * d + c)], point, sum);
+          }
+          differ += keys.as<float>()[at] == sum ? 0 : 1;
+        }
+        EXPECT_EQ(differ, 0) << outputs << ' ' << replicates << ' ' << centred;
+        EXPECT_TRUE(std::isnan(keys.as<float>()[size]));
+      }
+    }
   }
 }
 

@@ -14,10 +14,9 @@
 #if defined(HEADLAB_EMULATE_CUDA)
 namespace headlab::emulated_cuda {
 
-/// Options with matrix products of few points, to emulate less padding.
+/// Options with few statistics on a device, so that small blocks have several segments.
 inline Options small_options() {
   Options options;
-  options.limits.slice_points = 128;
   options.statistics_bytes = 1 << 17;
   return options;
 }

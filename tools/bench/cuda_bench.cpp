@@ -285,7 +285,7 @@ int run(const Arguments& arguments) {
   std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
               device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
   if (arguments.list) {
-    // Fails here for a driver that is too old, a missing cuBLAS, a device in use.
+    // Fails here for a driver that is too old, a device in use.
     for (const cuda::DeviceInfo& one : devices) {
       cuda::use_device(one.number);
       const cuda::Stream stream;
