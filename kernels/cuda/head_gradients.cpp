@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/projection.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/learning/units.h"
 
@@ -74,6 +73,7 @@ class CudaGradients : public HeadGradients {
     a_.query_factor = units_.query_factor;
     use_device(device);
     stream_ = streams_->take(device);
+    stream_->start_products();
   }
   ~CudaGradients() override { streams_->give_back(device_, std::move(stream_)); }
   CudaGradients(const CudaGradients&) = delete;
@@ -118,9 +118,9 @@ class CudaGradients : public HeadGradients {
     const auto count = static_cast<std::size_t>(a_.queries);
     const auto padded = static_cast<std::size_t>(a_.padded_queries);
     const auto d = static_cast<std::size_t>(a_.d);
-    const std::vector<float> key_columns = columns_of(heads.keys, units_.key_unit);
-    const std::vector<float> query_columns =
-        columns_of(a_.separate ? heads.queries : heads.keys, units_.query_unit);
+    const std::vector<float> key_rows = rows_of(heads.keys, units_.key_unit);
+    const std::vector<float> query_rows =
+        rows_of(a_.separate ? heads.queries : heads.keys, units_.query_unit);
     std::vector<float> points(d * padded);
     for (std::size_t q = 0; q < count; ++q) {
       for (std::size_t c = 0; c < d; ++c) {
@@ -130,23 +130,16 @@ class CudaGradients : public HeadGradients {
     std::vector<std::int64_t> own(padded, -1);
     std::ranges::copy(queries.own, own.begin());
 
-    key_columns_.copy(*stream_, key_columns, device_);
-    query_columns_.copy(*stream_, query_columns, device_);
+    key_rows_.copy(*stream_, key_rows, device_);
+    query_rows_.copy(*stream_, query_rows, device_);
     query_points_.copy(*stream_, points, device_);
     own_.copy(*stream_, own, device_);
     a_.query_points = query_points_.data();
     a_.own = own_.data();
-    const auto project_points = [&](float* x, std::int64_t row, const float* projections,
-                                    float* keys) {
-      project(
-          *stream_,
-          {.sets = {.padded_n = row, .d = a_.d, .key_rows = a_.heads * a_.k, .x = x, .keys = keys},
-           .projections = projections,
-           .replicates = 1});
-    };
-    project_points(x_.data(), a_.padded_n, key_columns_.data(), keys_.data());
-    project_points(query_points_.data(), a_.padded_queries, query_columns_.data(),
-                   projected_.data());
+    const int rows = a_.heads * a_.k;
+    stream_->multiply(key_rows_.data(), x_.data(), keys_.data(), rows, a_.d, a_.padded_n);
+    stream_->multiply(query_rows_.data(), query_points_.data(), projected_.data(), rows, a_.d,
+                      a_.padded_queries);
     estimate_heads(*stream_, a_);
 
     std::vector<double> estimates(static_cast<std::size_t>(a_.heads) * padded);
@@ -237,8 +230,8 @@ class CudaGradients : public HeadGradients {
     return array.data();
   }
 
-  /// Matrices [H][d][k] in a unit, as `project` takes them.
-  std::vector<float> columns_of(const std::vector<double>& matrices, double unit) const {
+  /// Matrices [H][d][k] as rows [H][k][d] in a unit.
+  std::vector<float> rows_of(const std::vector<double>& matrices, double unit) const {
     const auto d = static_cast<std::size_t>(a_.d);
     const auto k = static_cast<std::size_t>(a_.k);
     std::vector<float> rows(matrices.size());
@@ -249,7 +242,7 @@ class CudaGradients : public HeadGradients {
         }
       }
     }
-    return projection_columns(rows, a_.d);
+    return rows;
   }
 
   int device_;
@@ -263,7 +256,7 @@ class CudaGradients : public HeadGradients {
   FitArguments a_;  ///< of the last estimate
 
   Array<float> x_, values_;
-  Array<float> key_columns_, query_columns_;  ///< see ProjectArguments
+  Array<float> key_rows_, query_rows_;  ///< [H][k][d]
   Array<float> keys_, query_points_, projected_, scales_;
   Array<std::int64_t> own_;
   Array<FitWindow> windows_;

@@ -2,7 +2,9 @@
 #include "kernels/cuda/runtime.h"
 
 #include <cstdlib>
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <optional>
 #include <utility>
 
@@ -11,6 +13,65 @@
 
 namespace headlab::cuda {
 namespace {
+
+/// Workspace of cuBLAS, whose algorithm depends on it: the same everywhere, the size that the
+/// manual recommends for Hopper, which is the largest.
+constexpr std::uint64_t workspace_bytes = std::uint64_t{32} << 20;
+
+/// cuBLAS, loaded when heads are learned on a GPU: it is half a gigabyte, and linking it would add
+/// a tenth of a second to the start of every program, on machines without a GPU too.
+struct Cublas {
+  decltype(&cublasCreate_v2) create = nullptr;
+  decltype(&cublasDestroy_v2) destroy = nullptr;
+  decltype(&cublasSetStream_v2) set_stream = nullptr;
+  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
+  decltype(&cublasSetMathMode) set_math_mode = nullptr;
+  decltype(&cublasSetAtomicsMode) set_atomics_mode = nullptr;
+  decltype(&cublasSgemm_v2_64) multiply = nullptr;
+  decltype(&cublasGetStatusName) status_name = nullptr;
+  std::string problem;  ///< empty where it is complete
+};
+
+template <class Function>
+void find(void* library, const char* name, Function& function, std::string& problem) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) problem = std::string("cuBLAS has no ") + name;
+}
+
+Cublas load_cublas() {
+  Cublas blas;
+  // The version of this build's toolkit, or the other major version with the same calls, which may
+  // be the only one on a machine with a newer driver than its libraries.
+  const std::string own = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
+  const std::string other = CUBLAS_VER_MAJOR == 12 ? "libcublas.so.13" : "libcublas.so.12";
+  void* library = nullptr;
+  for (const std::string& name : {own, other}) {
+    // The system's, then the folder where this build found it, then that of installed toolkits.
+    for (const std::string& file :
+         {name, HEADLAB_CUBLAS_FOLDER "/" + name, "/usr/local/cuda/lib64/" + name}) {
+      if (library == nullptr) library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+  if (library == nullptr) {
+    blas.problem = "cuBLAS (" + own + " or " + other + ") cannot be loaded - install the CUDA " +
+                   "libraries, or set LD_LIBRARY_PATH to their folder";
+    return blas;
+  }
+  find(library, "cublasCreate_v2", blas.create, blas.problem);
+  find(library, "cublasDestroy_v2", blas.destroy, blas.problem);
+  find(library, "cublasSetStream_v2", blas.set_stream, blas.problem);
+  find(library, "cublasSetWorkspace_v2", blas.set_workspace, blas.problem);
+  find(library, "cublasSetMathMode", blas.set_math_mode, blas.problem);
+  find(library, "cublasSetAtomicsMode", blas.set_atomics_mode, blas.problem);
+  find(library, "cublasSgemm_v2_64", blas.multiply, blas.problem);
+  find(library, "cublasGetStatusName", blas.status_name, blas.problem);
+  return blas;
+}
+
+const Cublas& cublas() {
+  static const Cublas library = load_cublas();
+  return library;
+}
 
 /// The kernel that this thread launched last; a fault shows in a later call.
 thread_local std::string last_kernel;
@@ -78,8 +139,27 @@ Failure failure_of(cudaError_t error) {
   }
 }
 
+Failure failure_of(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return Failure::out_of_memory;
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return Failure::no_code;
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return Failure::fault;
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return Failure::argument;
+    default:
+      return Failure::other;
+  }
+}
+
 std::string text_of(cudaError_t error) {
   return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+}
+
+std::string text_of(cublasStatus_t status) {
+  return std::string("cuBLAS says ") + cublas().status_name(status);
 }
 
 [[noreturn]] void fail(FailedCall call) {
@@ -93,8 +173,9 @@ std::string text_of(cudaError_t error) {
   throw DeviceError(failure_text(call));
 }
 
-void check(cudaError_t status, const std::string& what) {
-  if (status == cudaSuccess) return;
+template <class Status>
+void check(Status status, const std::string& what) {
+  if (static_cast<int>(status) == 0) return;
   FailedCall call;
   call.failure = failure_of(status);
   call.what = what;
@@ -173,6 +254,7 @@ Survey look_around() {
   }
   for (int number = 0; number < count; ++number) found.gpus.push_back(look_at(number));
   found.problem = no_usable_gpu(found.gpus);
+  if (found.problem.empty()) found.problem = cublas().problem;
   return found;
 }
 
@@ -252,8 +334,33 @@ Stream::Stream() {
 }
 
 Stream::~Stream() {
+  // The workspace is freed after this, and the queue may still use it.
   cudaStreamSynchronize(static_cast<cudaStream_t>(stream_));
+  if (blas_ != nullptr) cublas().destroy(static_cast<cublasHandle_t>(blas_));
   cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
+}
+
+void Stream::start_products() {
+  if (blas_ != nullptr) return;
+  if (!cublas().problem.empty()) throw Unavailable(cublas().problem);
+  Memory workspace(workspace_bytes);
+  if (workspace.empty()) check(cudaErrorMemoryAllocation, of_bytes("cudaMalloc", workspace_bytes));
+  cublasHandle_t blas = nullptr;
+  try {
+    check(cublas().create(&blas), "starting cuBLAS");
+    // The stream first: setting it would put the workspace back to cuBLAS's own.
+    check(cublas().set_stream(blas, static_cast<cudaStream_t>(stream_)),
+          "giving cuBLAS its stream");
+    check(cublas().set_workspace(blas, workspace.as<void>(), workspace_bytes),
+          "giving cuBLAS its workspace");
+    check(cublas().set_math_mode(blas, CUBLAS_PEDANTIC_MATH), "setting cuBLAS to full float32");
+    check(cublas().set_atomics_mode(blas, CUBLAS_ATOMICS_NOT_ALLOWED), "forbidding cuBLAS atomics");
+  } catch (...) {
+    if (blas != nullptr) cublas().destroy(blas);
+    throw;
+  }
+  blas_ = blas;
+  workspace_ = std::move(workspace);
 }
 
 void Stream::copy_to_device(void* device, const void* host, std::uint64_t bytes) {
@@ -275,6 +382,17 @@ void Stream::clear(void* device, std::uint64_t bytes) {
 
 void Stream::synchronise() {
   check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_)), "waiting for the GPU");
+}
+
+void Stream::multiply(const float* w, const float* x, float* keys, int outputs, int d,
+                      std::int64_t points) {
+  start_products();
+  // Rows here are columns of the transposes in cuBLAS: keys' = x' w'.
+  const float one = 1, zero = 0;
+  check(cublas().multiply(static_cast<cublasHandle_t>(blas_), CUBLAS_OP_N, CUBLAS_OP_N, points,
+                          outputs, d, &one, x, points, w, d, &zero, keys, points),
+        "the projection of " + std::to_string(points) + " points to " + std::to_string(outputs) +
+            " coordinates");
 }
 
 void Stream::check_launch(const char* kernel) {

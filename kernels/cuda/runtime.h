@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The CUDA runtime behind owning types. Every call is checked. runtime.cpp
+/// \file The CUDA runtime and cuBLAS behind owning types. Every call is checked. runtime.cpp
 /// implements it for a GPU, emulator/runtime.cpp for the host.
 #pragma once
 
@@ -64,8 +64,8 @@ class Memory {
   void* data_ = nullptr;
 };
 
-/// A queue of work on this thread's device. Work runs in the order of the queue; its errors show at
-/// the latest in `synchronise`.
+/// A queue of work on this thread's device, with a cuBLAS handle of its own once it multiplies.
+/// Work runs in the order of the queue; its errors show at the latest in `synchronise`.
 class Stream {
  public:
   Stream();
@@ -78,6 +78,14 @@ class Stream {
   void clear(void* device, std::uint64_t bytes);
   void synchronise();
 
+  /// Loads and starts cuBLAS; `multiply` would do so at its first call. Throws Unavailable where
+  /// there is none.
+  void start_products();
+  /// keys [outputs][points] = w [outputs][d] x [d][points], all of them row by row, in full float32
+  /// (no TF32). The bits depend only on the sizes.
+  void multiply(const float* w, const float* x, float* keys, int outputs, int d,
+                std::int64_t points);
+
   /// Throws if the launch before it failed. `kernel` is named in the error.
   void check_launch(const char* kernel);
 
@@ -86,6 +94,8 @@ class Stream {
 
  private:
   void* stream_ = nullptr;
+  void* blas_ = nullptr;
+  Memory workspace_;
 };
 
 /// A point in the work of a stream, to measure the time between two.

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <random>
@@ -147,19 +148,17 @@ double worst_multiple(const std::vector<float>& w, const std::vector<float>& x,
   return worst;
 }
 
-/// keys [outputs][points] of the matrix w of projection_columns().
-void project_points(Stream& stream, const Memory& w, const Memory& x, const Memory& keys,
-                    int outputs, int d, int points) {
-  project(stream, {.sets = {.padded_n = points,
-                            .d = d,
-                            .key_rows = outputs,
-                            .x = x.as<float>(),
-                            .keys = keys.as<float>()},
-                   .projections = w.as<float>(),
-                   .replicates = 1});
+/// keys [outputs][points] of w and x, on the current device.
+using Product = std::function<std::vector<float>(
+    const std::vector<float>& w, const std::vector<float>& x, int outputs, int d, int points)>;
+
+/// Memory whose numbers are all to be replaced.
+Memory keys_for(Stream& stream, int outputs, int points) {
+  const auto count = static_cast<std::size_t>(outputs) * static_cast<std::size_t>(points);
+  return copy_of(stream, std::vector<float>(count, std::numeric_limits<float>::quiet_NaN()));
 }
 
-TEST_F(Gpu, ProjectsInFullFloat32) {
+void expect_full_float32(const Product& product, int last_device) {
   struct Shape {
     int outputs, d, points;
   };
@@ -170,24 +169,14 @@ TEST_F(Gpu, ProjectsInFullFloat32) {
     const auto outputs = static_cast<std::size_t>(s.outputs), d = static_cast<std::size_t>(s.d),
                points = static_cast<std::size_t>(s.points);
     const std::vector<float> w = random_floats(outputs * d, 2), x = random_floats(d * points, 3);
-    Stream stream;
-    const Memory on_w = copy_of(stream, projection_columns(w, s.d)), on_x = copy_of(stream, x);
-    const Memory keys = copy_of(
-        stream, std::vector<float>(outputs * points, std::numeric_limits<float>::quiet_NaN()));
-    project_points(stream, on_w, on_x, keys, s.outputs, s.d, s.points);
-    const std::vector<float> got = read(stream, keys, outputs * points);
+    const std::vector<float> got = product(w, x, s.outputs, s.d, s.points);
     EXPECT_LE(worst_multiple(w, x, got, s.outputs, s.d, s.points), 1);
 
     // Another stream and another thread have the same bits.
     std::vector<float> again;
     std::thread([&] {
-      use_device(devices_.back().number);
-      Stream other;
-      const Memory other_w = copy_of(other, projection_columns(w, s.d)),
-                   other_x = copy_of(other, x);
-      const Memory other_keys(outputs * points * sizeof(float));
-      project_points(other, other_w, other_x, other_keys, s.outputs, s.d, s.points);
-      again = read(other, other_keys, outputs * points);
+      use_device(last_device);
+      again = product(w, x, s.outputs, s.d, s.points);
     }).join();
     ASSERT_EQ(again.size(), got.size());
     std::size_t differ = 0;
@@ -198,7 +187,37 @@ TEST_F(Gpu, ProjectsInFullFloat32) {
   }
 }
 
-// The bound that ProjectsInFullFloat32 holds keys to is one that TF32 breaks. Needs no GPU.
+TEST_F(Gpu, ProjectsInFullFloat32) {
+  expect_full_float32(
+      [](const std::vector<float>& w, const std::vector<float>& x, int outputs, int d, int points) {
+        Stream stream;
+        const Memory on_w = copy_of(stream, projection_columns(w, d)), on_x = copy_of(stream, x);
+        const Memory keys = keys_for(stream, outputs, points);
+        project(stream, {.sets = {.padded_n = points,
+                                  .d = d,
+                                  .key_rows = outputs,
+                                  .x = on_x.as<float>(),
+                                  .keys = keys.as<float>()},
+                         .projections = on_w.as<float>(),
+                         .replicates = 1});
+        return read(stream, keys, static_cast<std::size_t>(outputs * points));
+      },
+      devices_.back().number);
+}
+
+TEST_F(Gpu, MultipliesInFullFloat32) {
+  expect_full_float32(
+      [](const std::vector<float>& w, const std::vector<float>& x, int outputs, int d, int points) {
+        Stream stream;
+        const Memory on_w = copy_of(stream, w), on_x = copy_of(stream, x);
+        const Memory keys = keys_for(stream, outputs, points);
+        stream.multiply(on_w.as<float>(), on_x.as<float>(), keys.as<float>(), outputs, d, points);
+        return read(stream, keys, static_cast<std::size_t>(outputs * points));
+      },
+      devices_.back().number);
+}
+
+// The bound that expect_full_float32() holds keys to is one that TF32 breaks. Needs no GPU.
 TEST(GpuControl, TheBoundRefusesTf32) {
   constexpr int outputs = 16, d = 4, points = 500;
   const std::vector<float> w = random_floats(outputs * d, 2), x = random_floats(d * points, 3);

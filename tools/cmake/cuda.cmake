@@ -103,15 +103,20 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 
 find_package(CUDAToolkit QUIET)
-if(NOT TARGET CUDA::cudart_static)
-  message(FATAL_ERROR "CUDA::cudart_static is not in this CUDA toolkit: ${cuda_advice}")
-endif()
+foreach(library IN ITEMS cudart_static cublas)
+  if(NOT TARGET CUDA::${library})
+    message(FATAL_ERROR "CUDA::${library} is not in this CUDA toolkit: ${cuda_advice}")
+  endif()
+endforeach()
 message(STATUS "CUDA ${HEADLAB_CUDA_TOOLKIT} for ${HEADLAB_CUDA_CODE}")
 
-# What runtime.cpp reports about this build.
+# What runtime.cpp reports about this build, and where it looks for cuBLAS besides the system's folders.
+get_target_property(cublas_file CUDA::cublas IMPORTED_LOCATION)
+cmake_path(GET cublas_file PARENT_PATH cublas_folder)
 set(HEADLAB_CUDA_FACTS
   HEADLAB_CUDA_TOOLKIT="${HEADLAB_CUDA_TOOLKIT}" HEADLAB_CUDA_CODE="${HEADLAB_CUDA_CODE}"
-  HEADLAB_CUDA_OFFERED="${HEADLAB_CUDA_OFFERED}" HEADLAB_CUDA_LEAST="${HEADLAB_CUDA_LEAST}")
+  HEADLAB_CUDA_OFFERED="${HEADLAB_CUDA_OFFERED}" HEADLAB_CUDA_LEAST="${HEADLAB_CUDA_LEAST}"
+  HEADLAB_CUBLAS_FOLDER="${cublas_folder}")
 
 # headlab_keep_ptxas_log(TARGET): what ptxas says of each kernel is kept next to its object file, and
 # not shown with every build.
@@ -120,7 +125,8 @@ function(headlab_keep_ptxas_log target)
   set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER "${launcher}")
 endfunction()
 
-# headlab_cuda_sources(TARGET SOURCES...): adds .cu and .cpp files, with the CUDA runtime.
+# headlab_cuda_sources(TARGET SOURCES...): adds .cu and .cpp files, with the CUDA runtime. cuBLAS is loaded when
+# heads are learned, see runtime.cpp.
 function(headlab_cuda_sources target)
   target_sources(${target} PRIVATE ${ARGN})
   target_link_libraries(${target} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})

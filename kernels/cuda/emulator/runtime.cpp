@@ -211,6 +211,27 @@ void Stream::synchronise() {
   }
 }
 
+void Stream::start_products() {}
+
+void Stream::multiply(const float* w, const float* x, float* keys, int outputs, int d,
+                      std::int64_t points) {
+  const auto rows = static_cast<std::uint64_t>(outputs);
+  const auto depth = static_cast<std::uint64_t>(d);
+  const auto columns = static_cast<std::uint64_t>(points);
+  check_range(stream_, w, rows * depth * sizeof(float), "multiply, w");
+  check_range(stream_, x, depth * columns * sizeof(float), "multiply, x");
+  check_range(stream_, keys, rows * columns * sizeof(float), "multiply, keys");
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t column = 0; column < columns; ++column) {
+      float sum = 0;
+      for (std::uint64_t c = 0; c < depth; ++c) {
+        sum = std::fma(w[row * depth + c], x[c * columns + column], sum);
+      }
+      keys[row * columns + column] = sum;
+    }
+  }
+}
+
 void Stream::check_launch(const char* kernel) {
   check_thread(stream_, std::string("launch of ") + kernel);
 }

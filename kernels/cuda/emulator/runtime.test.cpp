@@ -153,6 +153,28 @@ TEST_F(EmulatedRuntime, ALostDeviceShowsInSynchronise) {
   EXPECT_NO_THROW(stream.synchronise());
 }
 
+TEST_F(EmulatedRuntime, MultipliesRowByRow) {
+  const Memory w(2 * 3 * sizeof(float));
+  const Memory x(3 * 4 * sizeof(float));
+  const Memory keys(2 * 4 * sizeof(float));
+  Stream stream;
+  const std::array<float, 6> w_host = {1, 2, 3, 4, 5, 6};
+  const std::array<float, 12> x_host = {1, 0, 0, 1, 0, 10, 0, 1, 0, 0, 100, 1};
+  std::array<float, 8> out = {};
+  stream.copy_to_device(w.as<float>(), w_host.data(), sizeof(w_host));
+  stream.copy_to_device(x.as<float>(), x_host.data(), sizeof(x_host));
+  stream.multiply(w.as<float>(), x.as<float>(), keys.as<float>(), 2, 3, 4);
+  stream.copy_to_host(out.data(), keys.as<float>(), sizeof(out));
+  EXPECT_EQ(out, (std::array<float, 8>{1, 20, 300, 6, 4, 50, 600, 15}));
+  // Not multiplied and added apart: (1 + 2^-12)^2 - 1 is rounded once.
+  const std::array<float, 6> fine = {-1, 1 + 0x1p-12f, 0, 0, 0, 0};
+  const std::array<float, 12> one = {1, 0, 0, 0, 1 + 0x1p-12f};
+  stream.copy_to_device(w.as<float>(), fine.data(), sizeof(fine));
+  stream.copy_to_device(x.as<float>(), one.data(), sizeof(one));
+  stream.multiply(w.as<float>(), x.as<float>(), keys.as<float>(), 2, 3, 4);
+  EXPECT_EQ(keys.as<float>()[0], 0x1p-11f + 0x1p-24f);
+}
+
 TEST_F(EmulatedRuntime, CountsOnSeveralHostThreads) {
   control::set_memory(40 * 64);
   std::vector<std::thread> threads;
