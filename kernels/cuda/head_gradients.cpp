@@ -73,6 +73,7 @@ class CudaGradients : public HeadGradients {
     a_.key_factor = units_.key_factor;
     a_.query_factor = units_.query_factor;
     use_device(device);
+    streams_->release_idle(device);
     stream_ = streams_->take(device);
   }
   ~CudaGradients() override { streams_->give_back(device_, std::move(stream_)); }
