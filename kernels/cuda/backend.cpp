@@ -49,9 +49,9 @@ class CudaBackend : public Backend {
   std::uint64_t worker_bytes(Plans plans) const override {
     return sequential_worker_bytes(plans, [](const Plan& plan) {
       if (plan.stack) return cuda_stack_worker_bytes(plan);
-      // On the host: the blocks in progress, each of up to 32 nodes, and one staged node.
+      // On the host: the blocks in progress, each of up to 32 nodes, and the nodes that arrive.
       const MomentLayout layout = plan.layout();
-      return 8 * (4 * 32 + 2) *
+      return 8 * (5 * 32 + 1) *
              static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
     });
   }

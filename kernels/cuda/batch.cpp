@@ -12,11 +12,13 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Kernel values of a batch, about: a fraction of a millisecond of work, to which a dozen launches
-/// add little. Not timed on a GPU yet.
-constexpr std::int64_t batch_weights = std::int64_t{1} << 29;
-/// Memory of a batch, where its size is free [bytes].
-constexpr std::int64_t batch_memory = std::int64_t{1} << 29;
+/// Kernel values of a batch, about: a millisecond of work or more, to which a dozen launches add
+/// little. Not timed on a GPU yet.
+constexpr std::int64_t batch_weights = std::int64_t{1} << 31;
+/// Maximum memory of a batch, where its size is free: bytes, and the share of a device's memory.
+/// Two workers have a batch each.
+constexpr std::uint64_t batch_memory = std::uint64_t{1} << 31;
+constexpr std::uint64_t memory_share = 16;
 
 }  // namespace
 
@@ -42,51 +44,46 @@ std::int64_t Batch::token_rows() const {
   return launch_.tokens.separate ? plan_.d : point_buffer(plan_.d);
 }
 
-std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, Arrays& arrays) const {
-  const std::int64_t tokens = 4 * replicates * launch_.padded_n;
-  const std::int64_t points = 4 * replicates * launch_.padded_points;
+template <class Put>
+void Batch::each_array(std::int64_t replicates, Arrays& arrays, const Put& put) const {
+  const std::int64_t tokens = replicates * launch_.padded_n;
+  const std::int64_t points = replicates * launch_.padded_points;
   const std::int64_t rows = replicates * plan_.queries;
-  return {{&arrays.x, tokens * token_rows()},
-          {&arrays.keys, tokens * key_rows()},
-          {&arrays.values, tokens},
-          {&arrays.scales, tokens},
-          {&arrays.partials, std::max<std::int64_t>(8 * rows * partials_of_query(), 16)},
-          {&arrays.totals, 8 * rows * launch_.totals.size()},
-          {&arrays.fallback, 4 * rows},
-          {&arrays.drawn_x, points * point_buffer(plan_.d)},
-          {&arrays.drawn_values, points},
-          {&arrays.drawn_scales, points},
-          {&arrays.pooled, 4 * replicates * key_rows() * pooled_blocks()},
-          {&arrays.kept, 4 * rows * plan_.heads * kept_words()}};
+  put(arrays.x, tokens * token_rows());
+  put(arrays.keys, tokens * key_rows());
+  put(arrays.values, tokens);
+  put(arrays.scales, tokens);
+  put(arrays.partials, rows * partials_of_query());
+  put(arrays.totals, rows * launch_.totals.size());
+  put(arrays.fallback, rows);
+  put(arrays.drawn_x, points * point_buffer(plan_.d));
+  put(arrays.drawn_values, points);
+  put(arrays.drawn_scales, points);
+  put(arrays.pooled, replicates * key_rows() * pooled_blocks());
+  put(arrays.kept, rows * plan_.heads * kept_words());
 }
 
 std::int64_t Batch::good_replicates() const {
   const std::int64_t weights = launch_.padded_n * plan_.heads * plan_.queries;
+  const std::uint64_t memory = std::min(batch_memory, total_memory() / memory_share);
   return std::max<std::int64_t>(
-      1, std::min(batch_weights / weights, batch_memory / static_cast<std::int64_t>(bytes(1))));
+      1, std::min(batch_weights / weights, static_cast<std::int64_t>(memory / bytes(1))));
 }
 
 std::uint64_t Batch::bytes(std::int64_t replicates) const {
   Arrays unused;
   std::uint64_t sum = 0;
-  for (const Array& array : arrays_of(replicates, unused)) {
-    sum += static_cast<std::uint64_t>(array.bytes);
-  }
+  each_array(replicates, unused, [&]<class T>(T*&, std::int64_t count) {
+    if (count > 0) sum += Arena::room(static_cast<std::uint64_t>(count) * sizeof(T));
+  });
   return sum;
 }
 
-bool Batch::allocate(std::int64_t replicates) {
-  release();
-  for (const Array& array : arrays_of(replicates, arrays_)) {
-    if (array.bytes == 0) continue;
-    *array.memory = Memory(static_cast<std::uint64_t>(array.bytes));
-    if (array.memory->empty()) {
-      release();
-      return false;
-    }
-  }
-  arrays_.replicates = replicates;
-  return true;
+void Batch::place(std::int64_t replicates) {
+  arrays_ = {.replicates = replicates};
+  each_array(replicates, arrays_, [&]<class T>(T*& array, std::int64_t count) {
+    if (count > 0) array = stream_.work.take<T>(static_cast<std::uint64_t>(count));
+  });
 }
 
 TrainingSets Batch::sets() const {
@@ -95,10 +92,10 @@ TrainingSets Batch::sets() const {
           .d = plan_.d,
           .draw_rows = static_cast<int>(token_rows()),
           .key_rows = key_rows(),
-          .x = arrays_.x.as<float>(),
-          .keys = arrays_.keys.as<float>(),
-          .values = arrays_.values.as<float>(),
-          .scales = arrays_.scales.as<float>()};
+          .x = arrays_.x,
+          .keys = arrays_.keys,
+          .values = arrays_.values,
+          .scales = arrays_.scales};
 }
 
 TrainingSets Batch::drawn_sets() const {
@@ -107,9 +104,9 @@ TrainingSets Batch::drawn_sets() const {
           .padded_n = launch_.padded_points,
           .d = plan_.d,
           .draw_rows = point_buffer(plan_.d),
-          .x = arrays_.drawn_x.as<float>(),
-          .values = arrays_.drawn_values.as<float>(),
-          .scales = arrays_.drawn_scales.as<float>()};
+          .x = arrays_.drawn_x,
+          .values = arrays_.drawn_values,
+          .scales = arrays_.drawn_scales};
 }
 
 TokenNumbers Batch::numbers() const {
@@ -178,7 +175,7 @@ WeighArguments Batch::weigh_arguments() const {
       .mask_row = launch_.extra_row == ExtraRow::mask ? plan_.k : -1,
       .kernel = DeviceVariant<KernelLaw>(plan_.kernel),
       .bounds_squares = launch_.bounds_squares,
-      .partials = arrays_.partials.as<double>()};
+      .partials = arrays_.partials};
 }
 
 /// Keys of the tokens that are stored, from their X.
@@ -197,7 +194,7 @@ void Batch::make_keys(std::int64_t replicates) {
                        .extra_row = launch_.extra_row,
                        .seen = constants_.seen.data(),
                        .block = mechanism.keep.block,
-                       .pooled = arrays_.pooled.as<float>(),
+                       .pooled = arrays_.pooled,
                        .pooled_stride = pooled_blocks(),
                        .replicates = replicates};
   if (!mechanism.levels.off()) {
@@ -225,7 +222,7 @@ void Batch::select(const WeighArguments& arguments, std::int64_t replicates) {
                .rule = keep.rule,
                .log_ratio = keep.ratio > 0 ? static_cast<float>(std::log2(keep.ratio)) : 0.0f,
                .block = keep.block,
-               .pooled = arrays_.pooled.as<float>(),
+               .pooled = arrays_.pooled,
                .pooled_stride = pooled_blocks(),
                .shared = keep.shared,
                .cached = numbers <= max_cached ? numbers : 0,
@@ -234,7 +231,7 @@ void Batch::select(const WeighArguments& arguments, std::int64_t replicates) {
 }
 
 KeptTokens Batch::kept() const {
-  return {.bits = arrays_.kept.as<std::uint32_t>(), .words = kept_words()};
+  return {.bits = arrays_.kept, .words = kept_words()};
 }
 
 void Batch::weigh_all(const WeighArguments& arguments, std::int64_t replicates) {
@@ -258,7 +255,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
                            .queries = plan_.queries,
                            .row = layout.row(),
                            .count = layout.row(),
-                           .totals = arrays_.totals.as<double>(),
+                           .totals = arrays_.totals,
                            .size = layout.size(),
                            .rows = count * plan_.queries};
   if (!plan_.mechanism.keep.off() && steps.weigh) select(weigh, count);
@@ -282,7 +279,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
          .seen = constants_.seen.data(),
          .kept = kept(),
          .totals = sums.totals,
-         .taken = arrays_.fallback.as<std::uint32_t>(),
+         .taken = arrays_.fallback,
          .all = launch_.fallback_only,
          .min_sum = min_safe_sum(plan_.estimator, launch_.tokens.tokens, Underflow::gradual),
          .counts_empty =
@@ -303,7 +300,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
                     .to = layout.ensemble_noise(),
                     .totals = sums.totals,
                     .size = layout.size(),
-                    .keep = arrays_.fallback.as<std::uint32_t>(),
+                    .keep = arrays_.fallback,
                     .rows = count * plan_.queries});
 }
 

@@ -20,24 +20,23 @@ struct Steps {
 
 class Batch {
  public:
-  /// Allocates nothing yet. The arguments outlive the batch.
+  /// Takes no memory yet. The arguments outlive the batch.
   Batch(const Plan& plan, const LaunchPlan& launch, const Constants& constants, Stream& stream)
       : plan_(plan), launch_(launch), constants_(constants), stream_(stream) {}
 
   /// Replicates that fill a device.
   std::int64_t good_replicates() const;
-  /// Device memory of a batch [bytes].
+  /// Room for a batch in the stream's memory [bytes].
   std::uint64_t bytes(std::int64_t replicates) const;
-  /// Takes the memory for a batch in place of what it has. False where memory does not suffice.
-  bool allocate(std::int64_t replicates);
-  void release() { arrays_ = {}; }
+  /// Takes the arrays of a batch there.
+  void place(std::int64_t replicates);
   std::int64_t replicates() const { return arrays_.replicates; }
 
   /// Computes `count` replicates from `first` on; `windows` counts their windows.
   void compute(std::uint64_t first, std::int64_t count, const WindowCounters& windows,
                const Steps& steps = {true, true, true, true});
   /// Sums of the replicates computed last [replicates][Q][totals.size()], on the device.
-  const double* totals() const { return arrays_.totals.as<double>(); }
+  const double* totals() const { return arrays_.totals; }
 
   /// Design points of one replicate as the device draws them, x [n][d].
   std::vector<float> design(std::uint64_t replicate);
@@ -45,17 +44,19 @@ class Batch {
  private:
   struct Arrays {
     std::int64_t replicates = 0;
-    Memory x, keys, values, scales, partials, totals, fallback;
-    Memory drawn_x, drawn_values, drawn_scales;  ///< points that are kept apart from tokens
-    Memory pooled, kept;                         ///< of stage `keep`
+    float *x = nullptr, *keys = nullptr, *values = nullptr, *scales = nullptr;
+    double *partials = nullptr, *totals = nullptr;
+    std::uint32_t* fallback = nullptr;
+    // Of points that are kept apart from tokens.
+    float *drawn_x = nullptr, *drawn_values = nullptr, *drawn_scales = nullptr;
+    // Of stage `keep`.
+    float* pooled = nullptr;
+    std::uint32_t* kept = nullptr;
   };
 
-  /// Memory that a batch takes.
-  struct Array {
-    Memory* memory;
-    std::int64_t bytes;
-  };
-  std::vector<Array> arrays_of(std::int64_t replicates, Arrays& arrays) const;
+  /// Calls put(pointer, count) for each array of a batch.
+  template <class Put>
+  void each_array(std::int64_t replicates, Arrays& arrays, const Put& put) const;
 
   int key_rows() const { return plan_.heads * launch_.padded_k; }
   std::int64_t partials_of_query() const;

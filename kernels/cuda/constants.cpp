@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -218,32 +220,48 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   const float* rounded = plan.table.rounded();
   const std::vector<float> numbers(rounded, rounded + plan.table.size());
   const std::vector<float> rounded_centre(exact_centre.begin(), exact_centre.end());
-  table = Constant<float>(stream, numbers);
-  file_rows = Constant<float>(stream, plan.table.rows().numbers());
-  centre = Constant<float>(stream, rounded_centre);
-  projections = Constant<float>(stream, by_coordinate);
-  head_weights = Constant<double>(stream, plan.head_weights);
-  query_points_ = Constant<float>(stream, arrays.points);
-  query_products_ = Constant<float>(stream, arrays.products);
-  query_shifts_ = Constant<float>(stream, arrays.shifts);
   const std::vector<FourWords> fragments =
       launch.on_tensor_cores() ? query_fragments(arrays, plan.heads, launch.padded_k)
                                : std::vector<FourWords>();
-  query_fragments_ = Constant<FourWords>(stream, fragments);
-  queries = {.count = plan.queries,
-             .padded = arrays.padded,
-             .points = query_points_.data(),
-             .products = query_products_.data(),
-             .shifts = query_shifts_.data(),
-             .fragments = query_fragments_.data(),
-             .weights = head_weights.data()};
   std::vector<SeenTokens> views = launch.tokens.seen;
   if (views.empty() && !mechanism.keep.off()) {
     views.assign(static_cast<std::size_t>(plan.heads), {.end = launch.tokens.tokens});
   }
-  if (!views.empty()) seen = Constant<SeenTokens>(stream, views);
-  if (!mechanism.keep.top.empty()) top = Constant<std::uint64_t>(stream, mechanism.keep.top);
-  if (!launch.tokens.ranges.empty()) ranges = Constant<TokenRange>(stream, launch.tokens.ranges);
+  std::span<const float> query_points, query_products, query_shifts;
+  std::span<const FourWords> on_device_fragments;
+  const auto each = [&](const auto& put) {
+    put(table, std::span(numbers));
+    put(file_rows, plan.table.rows().numbers());
+    put(centre, std::span(rounded_centre));
+    put(projections, std::span(by_coordinate));
+    put(head_weights, std::span(plan.head_weights));
+    put(query_points, std::span(arrays.points));
+    put(query_products, std::span(arrays.products));
+    put(query_shifts, std::span(arrays.shifts));
+    put(on_device_fragments, std::span(fragments));
+    // Their kernels see by a null pointer that there are none.
+    if (!views.empty()) put(seen, std::span(views));
+    if (!mechanism.keep.top.empty()) put(top, std::span(mechanism.keep.top));
+    if (!launch.tokens.ranges.empty()) put(ranges, std::span(launch.tokens.ranges));
+  };
+  std::uint64_t bytes = 0;
+  each([&](const auto&, const auto& values) { bytes += Arena::room(values.size_bytes()); });
+  if (!stream.constants.reserve(bytes)) {
+    throw OutOfMemory("cuda: out of memory for the constants of a scenario (" +
+                      std::to_string(bytes) + " bytes)");
+  }
+  each([&]<class T>(std::span<const T>& to, const auto& values) {
+    T* const at = stream.constants.take<T>(values.size());
+    if (!values.empty()) stream.copy_to_device(at, values.data(), values.size_bytes());
+    to = {at, values.size()};
+  });
+  queries = {.count = plan.queries,
+             .padded = arrays.padded,
+             .points = query_points.data(),
+             .products = query_products.data(),
+             .shifts = query_shifts.data(),
+             .fragments = on_device_fragments.data(),
+             .weights = head_weights.data()};
   stream.synchronise();
 }
 

@@ -72,6 +72,7 @@ class CudaGradients : public HeadGradients {
     a_.key_factor = units_.key_factor;
     a_.query_factor = units_.query_factor;
     use_device(device);
+    streams_->release_idle(device);
     stream_ = streams_->take(device);
     stream_->start_products();
   }

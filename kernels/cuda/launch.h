@@ -15,14 +15,15 @@ struct Launch {
   std::uint64_t shared_bytes = 0;
 };
 
+/// Shared memory of a thread block above which a kernel has to opt in [bytes].
+inline constexpr std::uint64_t large_shared_memory = 48 * 1024;
+
 #if defined(__CUDACC__)
 template <class... Arguments>
 void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)(Arguments...),
             const Arguments&... arguments) {
-  // Above 48 KiB a kernel has to opt in.
-  if (grid.shared_bytes > 48 * 1024) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(grid.shared_bytes));
+  if (grid.shared_bytes > large_shared_memory) {
+    stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
   }
   kernel<<<dim3(grid.blocks_x, grid.blocks_y), grid.threads, grid.shared_bytes,
            static_cast<cudaStream_t>(stream.handle())>>>(arguments...);
@@ -32,6 +33,9 @@ void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)
 template <class... Arguments>
 void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)(Arguments...),
             const Arguments&... arguments) {
+  if (grid.shared_bytes > large_shared_memory) {
+    stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
+  }
   emulate({grid.blocks_x, grid.blocks_y, grid.threads, grid.shared_bytes},
           [&] { kernel(arguments...); });
   stream.check_launch(name);

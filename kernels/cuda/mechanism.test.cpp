@@ -345,9 +345,9 @@ TEST_F(Cuda, MemoryOfStagesIsCounted) {
     Stream stream;
     const Constants constants(plan, launch, stream);
     Batch batch(plan, launch, constants, stream);
-    const std::uint64_t before = control::bytes_in_use();
-    ASSERT_TRUE(batch.allocate(replicates));
-    EXPECT_EQ(control::bytes_in_use() - before, batch.bytes(replicates)) << stage.name;
+    ASSERT_TRUE(stream.work.reserve(batch.bytes(replicates)));
+    EXPECT_NO_THROW(batch.place(replicates)) << stage.name;
+    EXPECT_THROW(stream.work.take<float>(1), std::logic_error) << stage.name;
     // What a device is filled with is at most half a GiB.
     EXPECT_LE(batch.bytes(batch.good_replicates()), 1u << 29) << stage.name;
   }

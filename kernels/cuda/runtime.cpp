@@ -170,6 +170,7 @@ std::string text_of(cublasStatus_t status) {
     if (gpu.number == call.device) call.device_name = gpu.name;
   }
   if (last_kernel != call.what) call.last_kernel = last_kernel;
+  if (call.failure == Failure::out_of_memory) throw OutOfMemory(failure_text(call));
   throw DeviceError(failure_text(call));
 }
 
@@ -298,6 +299,12 @@ std::uint64_t free_memory() {
   return free;
 }
 
+std::uint64_t total_memory() {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the memory");
+  return total;
+}
+
 double highest_clock(int number) {
   int kilohertz = 0;
   check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, number), "asking for the clock");
@@ -317,14 +324,39 @@ Memory::Memory(std::uint64_t bytes) {
 
 Memory::Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
 
+// The old array goes with `taken`.
 Memory& Memory::operator=(Memory&& other) noexcept {
-  std::swap(data_, other.data_);
+  Memory taken(std::move(other));
+  std::swap(data_, taken.data_);
   return *this;
 }
 
 // A failure here was reported by an earlier call.
 Memory::~Memory() {
   if (data_ != nullptr) cudaFree(data_);
+}
+
+HostMemory::HostMemory(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const cudaError_t error = cudaMallocHost(&data_, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    data_ = nullptr;
+    return;
+  }
+  check(error, of_bytes("cudaMallocHost", bytes));
+}
+
+HostMemory::HostMemory(HostMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+
+HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
+  HostMemory taken(std::move(other));
+  std::swap(data_, taken.data_);
+  return *this;
+}
+
+HostMemory::~HostMemory() {
+  if (data_ != nullptr) cudaFreeHost(data_);
 }
 
 Stream::Stream() {
@@ -375,6 +407,13 @@ void Stream::copy_to_host(void* host, const void* device, std::uint64_t bytes) {
         of_bytes("a copy from the GPU", bytes));
 }
 
+void Stream::copy_rows_to_host(void* host, const void* device, std::uint64_t bytes,
+                               std::uint64_t pitch, std::uint64_t rows) {
+  check(cudaMemcpy2DAsync(host, bytes, device, pitch, bytes, rows, cudaMemcpyDeviceToHost,
+                          static_cast<cudaStream_t>(stream_)),
+        of_bytes("a copy from the GPU", bytes * rows));
+}
+
 void Stream::clear(void* device, std::uint64_t bytes) {
   check(cudaMemsetAsync(device, 0, bytes, static_cast<cudaStream_t>(stream_)),
         of_bytes("clearing memory", bytes));
@@ -393,6 +432,19 @@ void Stream::multiply(const float* w, const float* x, float* keys, int outputs, 
                           outputs, d, &one, x, points, w, d, &zero, keys, points),
         "the projection of " + std::to_string(points) + " points to " + std::to_string(outputs) +
             " coordinates");
+}
+
+void Stream::allow_shared_memory(const void* kernel) {
+  // Always the largest amount, so that streams do not lower what another one has set.
+  if (large_kernels_.contains(kernel)) return;
+  int device = 0;
+  int most = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "asking for the shared memory");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+        "asking for " + std::to_string(most) + " bytes of shared memory");
+  large_kernels_.insert(kernel);
 }
 
 void Stream::check_launch(const char* kernel) {

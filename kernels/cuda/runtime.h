@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A call that failed for lack of memory. Later calls can succeed.
+class OutOfMemory : public DeviceError {
+  using DeviceError::DeviceError;
+};
+
 struct DeviceInfo {
   int number = 0;
   std::string name;
@@ -38,8 +44,9 @@ std::vector<DeviceInfo> usable_devices();
 /// Selects the device of the calls of this thread.
 void use_device(int number);
 
-/// Free memory of this thread's device [bytes].
+/// Free memory of this thread's device, and all of it [bytes].
 std::uint64_t free_memory();
+std::uint64_t total_memory();
 
 /// The highest clock of a device's multiprocessors [Hz].
 double highest_clock(int number);
@@ -64,6 +71,55 @@ class Memory {
   void* data_ = nullptr;
 };
 
+/// Page-locked memory of the host, which a device copies to without a copy in between. Empty where
+/// it did not suffice.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  explicit HostMemory(std::uint64_t bytes);
+  HostMemory(HostMemory&& other) noexcept;
+  HostMemory& operator=(HostMemory&& other) noexcept;
+  ~HostMemory();
+
+  bool empty() const { return data_ == nullptr; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// Memory of this thread's device that only grows, from which arrays are taken. Allocating and
+/// freeing wait for the device, and take longer than a small condition of a sweep.
+class Arena {
+ public:
+  /// Room that an array takes [bytes].
+  static std::uint64_t room(std::uint64_t bytes);
+
+  /// Makes room for arrays of `bytes` in all; those taken before are lost. False where memory does
+  /// not suffice: the arena is empty then.
+  bool reserve(std::uint64_t bytes);
+  /// Room that there is without another allocation.
+  std::uint64_t capacity() const { return capacity_; }
+  /// Gives the memory back. True if there was any.
+  bool release();
+  /// The next array, of unknown content. Throws std::logic_error where there is no room.
+  template <class T>
+  T* take(std::uint64_t count) {
+    return static_cast<T*>(take_bytes(count * sizeof(T)));
+  }
+
+ private:
+  void* take_bytes(std::uint64_t bytes);
+
+  Memory memory_;
+  std::uint64_t capacity_ = 0;
+  std::uint64_t reserved_ = 0;
+  std::uint64_t taken_ = 0;
+};
+
 /// A queue of work on this thread's device, with a cuBLAS handle of its own once it multiplies.
 /// Work runs in the order of the queue; its errors show at the latest in `synchronise`.
 class Stream {
@@ -75,6 +131,9 @@ class Stream {
 
   void copy_to_device(void* device, const void* host, std::uint64_t bytes);
   void copy_to_host(void* host, const void* device, std::uint64_t bytes);
+  /// Copies rows of `bytes`, `pitch` bytes apart on the device, one after another.
+  void copy_rows_to_host(void* host, const void* device, std::uint64_t bytes, std::uint64_t pitch,
+                         std::uint64_t rows);
   void clear(void* device, std::uint64_t bytes);
   void synchronise();
 
@@ -86,16 +145,29 @@ class Stream {
   void multiply(const float* w, const float* x, float* keys, int outputs, int d,
                 std::int64_t points);
 
+  /// Page-locked memory for results, kept with the stream; what it held is lost. Throws
+  /// OutOfMemory.
+  void* host_buffer(std::uint64_t bytes);
+
+  /// Lets a kernel have as much shared memory as the device has for a thread block.
+  void allow_shared_memory(const void* kernel);
   /// Throws if the launch before it failed. `kernel` is named in the error.
   void check_launch(const char* kernel);
 
   /// cudaStream_t.
   void* handle() const { return stream_; }
 
+  /// Memory of the worker that has the stream, kept for the next one: numbers of its plan, and all
+  /// others.
+  Arena constants, work;
+
  private:
   void* stream_ = nullptr;
   void* blas_ = nullptr;
   Memory workspace_;
+  HostMemory host_;
+  std::uint64_t host_bytes_ = 0;
+  std::set<const void*> large_kernels_;  ///< that may have more than 48 KiB of shared memory
 };
 
 /// A point in the work of a stream, to measure the time between two.

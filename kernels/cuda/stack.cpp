@@ -95,7 +95,7 @@ StackBatch::StackBatch(const Plan& plan, int device, const Options& options, con
     : plan_(plan),
       device_(device),
       streams_(std::move(streams)),
-      stream_((use_device(device), streams_->take(device))) {
+      stream_((use_device(device), streams_->release_idle(device), streams_->take(device))) {
   const Stack& stack = *plan.stack;
   a_.shape = shape_of(plan);
   a_.seed = plan.seed;

@@ -2,19 +2,44 @@
 /// \file Stacks of attention layers on a device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/constants.h"
 #include "kernels/cuda/options.h"
+#include "kernels/cuda/runtime.h"
 #include "kernels/cuda/stack_arguments.h"
 #include "kernels/cuda/stream_pool.h"
 #include "kernels/stack/attention.h"
 #include "kernels/stack/tokens.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
+
+/// A constant array on the device. Throws DeviceError where memory does not suffice.
+template <class T>
+class Constant {
+ public:
+  Constant() = default;
+  /// Copies the values, which must stay until the stream is synchronised.
+  Constant(Stream& stream, std::span<const T> values)
+      : memory_(std::max<std::size_t>(1, values.size()) * sizeof(T)) {
+    if (memory_.empty()) {
+      throw DeviceError("cuda: out of memory for the constants of a scenario (" +
+                        std::to_string(values.size() * sizeof(T)) + " bytes)");
+    }
+    if (!values.empty()) {
+      stream.copy_to_device(memory_.as<T>(), values.data(), values.size() * sizeof(T));
+    }
+  }
+  const T* data() const { return memory_.as<T>(); }
+
+ private:
+  Memory memory_;
+};
 
 /// What a device keeps of a layer, where the stack's spectra are asked for.
 struct LayerRecord {

@@ -27,10 +27,21 @@ std::unique_ptr<Stream> StreamPool::take(int device) {
   return stream;
 }
 
+bool StreamPool::release_idle(int device) {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (const auto& [owner, stream] : idle_) {
+    if (owner != device) continue;
+    any |= stream->work.release();
+    any |= stream->constants.release();
+  }
+  return any;
+}
+
 void StreamPool::give_back(int device, std::unique_ptr<Stream> stream) {
   if (stream == nullptr) return;
   try {
-    // The memory that its work reads is freed next.
+    // The memory that its work reads is another worker's next.
     use_device(device);
     stream->synchronise();
   } catch (const std::exception&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Streams kept for the next worker.
+/// \file Streams and their memory, kept for the next worker.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Idle streams.
+/// Idle streams, with the memory of the workers that had them.
 class StreamPool {
  public:
   ~StreamPool();
@@ -19,6 +19,9 @@ class StreamPool {
   std::unique_ptr<Stream> take(int device);
   /// Waits for its work. A stream that failed is not kept.
   void give_back(int device, std::unique_ptr<Stream> stream);
+  /// Frees the memory of the idle streams of `device`, which is the device in use, for those whose
+  /// memory is not of a stream. True if there was any.
+  bool release_idle(int device);
 
  private:
   std::mutex mutex_;

@@ -35,6 +35,7 @@ CudaWorker::CudaWorker(const Plan& plan, int device, const Options& options, con
                        std::shared_ptr<StreamPool> streams)
     : plan_(plan),
       device_(device),
+      note_(note),
       streams_(std::move(streams)),
       stream_((use_device(device), streams_->take(device))),
       layout_(plan.layout()),
@@ -43,37 +44,71 @@ CudaWorker::CudaWorker(const Plan& plan, int device, const Options& options, con
       constants_(plan, launch_, *stream_),
       segment_replicates_(segment_of(layout_, options.statistics_bytes)),
       batch_(plan_, launch_, constants_, *stream_) {
-  allocate(options.batch_replicates > 0 ? options.batch_replicates : batch_.good_replicates(),
-           note);
+  allocate(options.batch_replicates > 0 ? options.batch_replicates : batch_.good_replicates());
+}
+
+/// Memory of a segment and of a batch.
+std::uint64_t CudaWorker::bytes(std::int64_t replicates) const {
+  const auto segment = static_cast<std::uint64_t>(segment_replicates_);
+  return Arena::room(8 * segment * layout_.statistics()) +
+         Arena::room(8 * segment / leaf_replicates * (layout_.statistics() + layout_.comoments())) +
+         Arena::room(8 * window_counters * segment) + batch_.bytes(replicates);
+}
+
+void CudaWorker::place(std::int64_t replicates) {
+  const auto segment = static_cast<std::uint64_t>(segment_replicates_);
+  Arena& memory = stream_->work;
+  statistics_ = memory.take<double>(segment * layout_.statistics());
+  nodes_ =
+      memory.take<double>(segment / leaf_replicates * (layout_.statistics() + layout_.comoments()));
+  windows_ = memory.take<unsigned long long>(window_counters * segment);
+  batch_.place(replicates);
 }
 
 /// Takes the memory of a segment, and of a batch of `wanted` replicates or a half, a quarter ... of
 /// them.
-void CudaWorker::allocate(std::int64_t wanted, const Note& note) {
+void CudaWorker::allocate(std::int64_t wanted) {
   const std::string device = "cuda device " + std::to_string(device_);
-  const auto segment = static_cast<std::uint64_t>(segment_replicates_);
-  statistics_ = Memory(8 * segment * layout_.statistics());
-  nodes_ = Memory(8 * segment / leaf_replicates * (layout_.statistics() + layout_.comoments()));
-  windows_ = Memory(8 * window_counters * segment);
-  const std::int64_t largest = std::min<std::int64_t>(wanted, segment_replicates_);
+  std::int64_t largest = std::min<std::int64_t>(wanted, segment_replicates_);
+  // What the last condition left is enough where it has half of the batch.
+  const std::int64_t half = (largest + 1) / 2;
+  const std::uint64_t kept = stream_->work.capacity();
+  if (bytes(largest) > kept && bytes(half) <= kept) largest = half;
   std::int64_t replicates = largest;
-  bool enough = !statistics_.empty() && !nodes_.empty() && !windows_.empty();
   // The smallest batch is tried however little it leaves.
-  while (enough && !(batch_.allocate(replicates) &&
-                     (replicates == largest || replicates == 1 || free_memory() >= reserve))) {
-    batch_.release();
-    enough = replicates > 1;
+  const auto fits = [&] {
+    return stream_->work.reserve(bytes(replicates)) &&
+           (replicates == largest || replicates == 1 || free_memory() >= reserve);
+  };
+  while (!fits()) {
+    stream_->work.release();
+    if (streams_->release_idle(device_)) continue;
+    if (replicates == 1) {
+      throw OutOfMemory(device + ": out of memory: " + mebibytes(bytes(1)) +
+                        " needed for the smallest batch, " + mebibytes(free_memory()) +
+                        " free - lower data.n or the number of queries, or use --backend cpu");
+    }
     replicates /= 2;
   }
-  if (!enough) {
-    throw DeviceError(device + ": out of memory: " + mebibytes(batch_.bytes(1)) +
-                      " needed for the smallest batch, " + mebibytes(free_memory()) +
-                      " free - lower data.n or the number of queries, or use --backend cpu");
-  }
+  place(replicates);
   if (replicates < largest) {
-    note(device + ": out of memory for batches of " + std::to_string(largest) +
-         " replicates, continues with " + std::to_string(replicates) + " (same results)");
+    note_(device + ": out of memory for batches of " + std::to_string(largest) +
+          " replicates, continues with " + std::to_string(replicates) + " (same results)");
   }
+}
+
+/// Takes the memory for batches of half the size. False where there are none.
+bool CudaWorker::halve(const std::string& why) {
+  const std::int64_t half = batch_.replicates() / 2;
+  if (half == 0) return false;
+  stream_->synchronise();
+  // Where memory was missing it may not have been for an array.
+  stream_->work.release();
+  streams_->release_idle(device_);
+  if (!stream_->work.reserve(bytes(half))) return false;
+  place(half);
+  note_(why + "; continued with batches of " + std::to_string(half) + " replicates (same results)");
+  return true;
 }
 
 void CudaWorker::run(const Block& block, std::span<Moments> out) {
@@ -83,7 +118,17 @@ void CudaWorker::run(const Block& block, std::span<Moments> out) {
   const auto node = std::min(static_cast<std::uint64_t>(block.node), segment);
   std::vector<Moments> nodes;
   for (std::uint64_t done = 0; done < block.count; done += segment) {
-    run_segment(block.first + done, std::min(segment, block.count - done), node, nodes);
+    const std::uint64_t count = std::min(segment, block.count - done);
+    std::string failure;
+    try {
+      run_segment(block.first + done, count, node, nodes);
+      continue;
+    } catch (const OutOfMemory& error) {
+      if (batch_.replicates() == 1) throw;
+      failure = error.what();
+    }
+    if (!halve(failure)) throw OutOfMemory(failure);
+    run_segment(block.first + done, count, node, nodes);
   }
   const std::size_t merged = static_cast<std::uint64_t>(block.node) / node;
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -106,30 +151,42 @@ void CudaWorker::run_segment(std::uint64_t first, std::uint64_t count, std::uint
     done += static_cast<std::uint64_t>(replicates);
   }
 
-  std::vector<unsigned long long> counts(window_counters * nodes);
-  stream_->copy_to_host(counts.data(), windows_.as<void>(), 8 * window_counters * nodes);
-  const std::size_t first_out = out.size();
-  out.resize(first_out + nodes);
-  const std::span<Moments> moments = std::span(out).subspan(first_out);
+  const auto queries = static_cast<std::size_t>(layout_.queries);
+  const std::size_t per_query = layout_.per_query();
+  const std::size_t pairs = node == 1 ? 0 : layout_.pairs();
+  const std::size_t size = queries * (per_query + pairs);
+  auto* const numbers = static_cast<double*>(
+      stream_->host_buffer(nodes * (8 * size + window_counters * sizeof(*windows_))));
+  auto* const counts = reinterpret_cast<unsigned long long*>(numbers + nodes * size);
+  stream_->copy_to_host(counts, windows_, 8 * window_counters * nodes);
   if (node == 1) {
-    copy_replicates(moments);
+    stream_->copy_to_host(numbers, statistics_, 8 * nodes * size);
   } else {
-    copy_nodes(count, node, moments);
+    copy_nodes(count, node, numbers);
   }
+  stream_->synchronise();
   for (std::uint64_t i = 0; i < nodes; ++i) {
-    moments[i].count = std::min(node, count - i * node);
-    const unsigned long long* of_node = &counts[window_counters * i];
-    moments[i].windows = {.empty = of_node[0], .narrow = of_node[1]};
+    Moments& moments = out.emplace_back();
+    moments.count = std::min(node, count - i * node);
+    moments.mean.resize(layout_.statistics());
+    moments.comoment.resize(layout_.comoments());
+    for (std::size_t q = 0; q < queries; ++q) {
+      const double* from = numbers + i * size + q * (per_query + pairs);
+      std::copy_n(from, per_query, &moments.mean[q * per_query]);
+      std::copy_n(from + per_query, pairs, moments.comoment.data() + q * pairs);
+    }
+    const unsigned long long* of_node = counts + window_counters * i;
+    moments.windows = {.empty = of_node[0], .narrow = of_node[1]};
     if (fallback_queries_ != nullptr) *fallback_queries_ += of_node[2];
   }
 }
 
 void CudaWorker::clear_windows(std::uint64_t nodes) {
-  stream_->clear(windows_.as<void>(), 8 * window_counters * nodes);
+  stream_->clear(windows_, 8 * window_counters * nodes);
 }
 
 WindowCounters CudaWorker::windows(std::uint64_t done, std::uint64_t node) const {
-  return {.counts = windows_.as<unsigned long long>(),
+  return {.counts = windows_,
           .first = static_cast<std::int64_t>(done),
           .node_replicates = static_cast<int>(node)};
 }
@@ -150,7 +207,7 @@ void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& count
                         .head_weights = constants_.head_weights.data(),
                         .centre = constants_.token_centre,
                         .noise_factor = noise_factor,
-                        .statistics = statistics_.as<double>() + done * layout_.statistics(),
+                        .statistics = statistics_ + done * layout_.statistics(),
                         .replicates = count,
                         .windows = counters});
 }
@@ -162,48 +219,24 @@ MomentArguments CudaWorker::take_leaves(std::uint64_t count) {
       .pairs = static_cast<int>(layout_.pairs()),
       .per_query = static_cast<int>(layout_.per_query()),
       .pairwise = layout_.pairwise(),
-      .statistics = statistics_.as<double>(),
-      .nodes = nodes_.as<double>(),
+      .statistics = statistics_,
+      .nodes = nodes_,
       .leaves = static_cast<std::int64_t>((count + leaf_replicates - 1) / leaf_replicates),
       .replicates = static_cast<std::int64_t>(count)};
   leaves(*stream_, arguments);
   return arguments;
 }
 
-void CudaWorker::copy_replicates(std::span<Moments> out) {
-  const std::size_t size = layout_.statistics();
-  std::vector<double> all(out.size() * size);
-  stream_->copy_to_host(all.data(), statistics_.as<double>(), 8 * all.size());
-  stream_->synchronise();
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const double* from = &all[i * size];
-    out[i].mean.assign(from, from + size);
-    out[i].comoment.assign(layout_.comoments(), 0.0);
-  }
-}
-
-void CudaWorker::copy_nodes(std::uint64_t count, std::uint64_t node, std::span<Moments> out) {
-  const std::size_t queries = static_cast<std::size_t>(layout_.queries);
-  const std::size_t per_query = layout_.per_query();
-  const std::size_t pairs = layout_.pairs();
+/// Starts to copy the nodes of a segment.
+void CudaWorker::copy_nodes(std::uint64_t count, std::uint64_t node, double* numbers) {
   MomentArguments arguments = take_leaves(count);
   const std::uint64_t node_leaves = node / leaf_replicates;
   for (; static_cast<std::uint64_t>(arguments.stride) < node_leaves; arguments.stride *= 2) {
     merge_leaves(*stream_, arguments);
   }
-  const std::size_t size = queries * (per_query + pairs);
-  std::vector<double> numbers(size);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    stream_->copy_to_host(numbers.data(), nodes_.as<double>() + i * node_leaves * size, 8 * size);
-    stream_->synchronise();
-    out[i].mean.resize(layout_.statistics());
-    out[i].comoment.resize(layout_.comoments());
-    for (std::size_t q = 0; q < queries; ++q) {
-      const double* from = &numbers[q * (per_query + pairs)];
-      std::copy_n(from, per_query, &out[i].mean[q * per_query]);
-      std::copy_n(from + per_query, pairs, &out[i].comoment[q * pairs]);
-    }
-  }
+  const std::uint64_t bytes = 8 * (layout_.statistics() + layout_.comoments());
+  stream_->copy_rows_to_host(numbers, nodes_, bytes, bytes * node_leaves,
+                             (count + node - 1) / node);
 }
 
 std::vector<float> draw_design(const Plan& plan, std::uint64_t replicate, const Options& options) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -20,8 +21,9 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// Computes a block in segments, of which the statistics stay on the device until their moments are
-/// taken, and a segment in batches. Throws DeviceError where memory does not suffice; `note`
-/// receives one line where it suffices for smaller batches only.
+/// taken, and a segment in batches. Throws OutOfMemory where memory does not suffice; `note`
+/// receives one line where it suffices for smaller batches only. A segment that runs out of memory
+/// is tried again once, in batches of half the size.
 class CudaWorker : public Worker {
  public:
   CudaWorker(const Plan& plan, int device, const Options& options, const Note& note,
@@ -48,22 +50,26 @@ class CudaWorker : public Worker {
   MomentArguments take_leaves(std::uint64_t count);
 
  private:
-  void allocate(std::int64_t replicates, const Note& note);
+  std::uint64_t bytes(std::int64_t replicates) const;
+  void allocate(std::int64_t replicates);
+  void place(std::int64_t replicates);
+  bool halve(const std::string& why);
   void run_segment(std::uint64_t first, std::uint64_t count, std::uint64_t node,
                    std::vector<Moments>& out);
-  void copy_replicates(std::span<Moments> out);
-  void copy_nodes(std::uint64_t count, std::uint64_t node, std::span<Moments> out);
+  void copy_nodes(std::uint64_t count, std::uint64_t node, double* numbers);
 
   const Plan& plan_;
   int device_;
+  Note note_;
   std::shared_ptr<StreamPool> streams_;
   std::unique_ptr<Stream> stream_;
   MomentLayout layout_;
   std::atomic<std::uint64_t>* fallback_queries_;
   LaunchPlan launch_;
   Constants constants_;
-  int segment_replicates_;  ///< a power of two
-  Memory statistics_, nodes_, windows_;
+  int segment_replicates_;                           ///< a power of two
+  double *statistics_ = nullptr, *nodes_ = nullptr;  ///< of a segment, as windows_
+  unsigned long long* windows_ = nullptr;
   Batch batch_;
 };
 

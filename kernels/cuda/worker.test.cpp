@@ -2,13 +2,20 @@
 // Batches, nodes, memory and devices of the CUDA backend, executed on the host.
 #include "kernels/cuda/worker.h"
 
+#include <array>
+#include <atomic>
 #include <cmath>
+#include <latch>
+#include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/projection.h"
 #include "kernels/cuda/timing.h"
 #include "kernels/testing/emulated_backend.h"
@@ -21,7 +28,7 @@ TEST_F(Cuda, BitsDoNotDependOnTheBatchOrTheOrderOfThreads) {
     const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3}, estimator);
     const Block block = {.first = 16, .count = 29};
     const auto expected = run(plan, block, small_options());
-    for (const std::int64_t batch : {1, 7}) {
+    for (const std::int64_t batch : {1, 2, 3, 7, 8, 29, 1 << 20}) {
       Options options = small_options();
       options.batch_replicates = batch;
       expect_same_bits(run(plan, block, options), expected);
@@ -98,14 +105,171 @@ TEST_F(Cuda, OutOfMemoryShrinksTheBatchAndSaysSo) {
   const auto backend = make_cuda_backend(small_options());
   const auto expected = run(plan, block, small_options());
 
-  // The arrays of a batch come after those of the scenario.
-  control::fail_allocation(14);
+  // The memory of a batch comes after that of the scenario.
+  control::fail_allocation(2);
   std::vector<Moments> out(block.nodes());
   backend->worker(plan)->run(block, out);
 
   expect_same_bits(out, expected);
   ASSERT_EQ(backend->notes().size(), 1u);
   EXPECT_NE(backend->notes()[0].find("continues with"), std::string::npos) << backend->notes()[0];
+}
+
+TEST_F(Cuda, BitsOfTensorCoresAndStagesDoNotDependOnTheBatch) {
+  const Block block = {.first = 0, .count = 5, .node = 1};
+  Plan noisy = test::make_plan({.n = 130, .d = 20, .heads = 3, .k = 16, .queries = 5},
+                               GaussianKernel{.bandwidth = 2.5});
+  noisy.noise =
+      HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = std::vector<double>(20, 0.2)}
+          .sampler(noisy.table, 20);
+  Plan merged = test::make_plan({.n = 130}, GaussianKernel{.bandwidth = 0.6});
+  merged.mechanism.merge.stride = 2;
+  for (const Plan& plan : {noisy, merged}) {
+    const auto expected = run(plan, block, small_options());
+    for (const std::int64_t batch : {1, 2, 3}) {
+      Options options = small_options();
+      options.batch_replicates = batch;
+      expect_same_bits(run(plan, block, options), expected);
+    }
+  }
+}
+
+TEST_F(Cuda, BatchesFillADeviceAndNotMore) {
+  use_device(0);
+  control::set_memory(std::uint64_t{80} << 30);
+  struct Case {
+    test::Shape shape;
+    std::int64_t replicates;
+  };
+  // 2^31 weights; and 2^31 bytes, of which a replicate has some n (4 d + 4 H k + 8).
+  for (const Case& c : {Case{{.n = 4096, .d = 32, .heads = 8, .k = 4, .queries = 1024}, 64},
+                        Case{{.n = 4096, .d = 32, .heads = 8, .k = 4, .queries = 64}, 1024},
+                        Case{{.n = 512, .d = 32, .heads = 8, .k = 4, .queries = 1}, 15600}}) {
+    const Plan plan = test::make_plan(c.shape, GaussianKernel{.bandwidth = 1.4}, Estimator::plain);
+    const LaunchPlan launch = plan_launch(plan);
+    Stream stream;
+    const Constants constants(plan, launch, stream);
+    const Batch batch(plan, launch, constants, stream);
+    EXPECT_NEAR(static_cast<double>(batch.good_replicates()), static_cast<double>(c.replicates),
+                0.01 * static_cast<double>(c.replicates));
+    control::set_memory(std::uint64_t{1} << 30);
+    EXPECT_LE(batch.bytes(batch.good_replicates()), std::uint64_t{1} << 26);
+    control::set_memory(std::uint64_t{80} << 30);
+  }
+}
+
+TEST_F(Cuda, AConditionNoLargerThanTheLastOneAllocatesNothing) {
+  const auto backend = make_cuda_backend(small_options());
+  const auto allocations_of = [&](const test::Shape& shape, MomentMode mode) {
+    const Plan plan =
+        test::make_plan(shape, GaussianKernel{.bandwidth = 0.7}, Estimator::conditional, mode);
+    const Block block = {.first = 0, .count = 16, .node = 1};
+    const auto expected = run(plan, block, small_options());
+    const int before = control::allocations();
+    std::vector<Moments> out(block.nodes());
+    backend->worker(plan)->run(block, out);
+    expect_same_bits(out, expected);
+    return control::allocations() - before;
+  };
+  EXPECT_EQ(allocations_of({.n = 200, .queries = 5}, MomentMode::pairwise), 3)
+      << "constants, work, results";
+  EXPECT_EQ(allocations_of({.n = 200, .queries = 5}, MomentMode::pairwise), 0);
+  EXPECT_EQ(allocations_of({.n = 100, .queries = 4}, MomentMode::aggregate), 0);
+  EXPECT_EQ(allocations_of({.n = 200, .queries = 5}, MomentMode::pairwise), 0);
+  EXPECT_GT(allocations_of({.n = 2000, .queries = 20}, MomentMode::pairwise), 0)
+      << "negative control: a larger one";
+}
+
+TEST_F(Cuda, IdleMemoryIsFreedWhereItIsMissing) {
+  const Plan plan = test::make_plan({.n = 5000}, GaussianKernel{.bandwidth = 0.7});
+  const Plan larger = test::make_plan({.n = 8000}, GaussianKernel{.bandwidth = 0.7});
+  Options options = small_options();
+  options.batch_replicates = 1;
+  for (const int idle : {2, 1}) {
+    const auto backend = make_cuda_backend(options);
+    const auto used = backend->worker(plan);
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int i = 0; i < idle; ++i) workers.push_back(backend->worker(plan));
+    workers.clear();
+    control::set_memory(control::bytes_in_use());
+    if (idle == 2) {
+      EXPECT_NO_THROW(backend->worker(larger));
+    } else {
+      EXPECT_THROW(backend->worker(larger), OutOfMemory) << "negative control: nothing to free";
+    }
+    control::reset();
+  }
+}
+
+TEST_F(Cuda, ASegmentThatRunsOutOfMemoryIsTriedAgainOnce) {
+  const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.02});
+  const Block block = {.first = 8, .count = 24};
+  const auto expected = run(plan, block, small_options());
+  EXPECT_GT(expected[0].windows.empty + expected[0].windows.narrow, 0u)
+      << "counts would show a batch that was added twice";
+  Options options = small_options();
+  options.batch_replicates = 8;
+  const auto backend = make_cuda_backend(options);
+  const auto worker = backend->worker(plan);
+  std::vector<Moments> out(block.nodes());
+  // After the windows of the first batch were counted.
+  control::fail_launch(9);
+  worker->run(block, out);
+  expect_same_bits(out, expected);
+  ASSERT_EQ(backend->notes().size(), 1u);
+  EXPECT_NE(backend->notes()[0].find("continued with batches of 4 replicates"), std::string::npos)
+      << backend->notes()[0];
+
+  // Negative control: no batch can be smaller.
+  options.batch_replicates = 1;
+  const auto smallest = make_cuda_backend(options)->worker(plan);
+  control::fail_launch(9);
+  EXPECT_THROW(smallest->run(block, out), OutOfMemory);
+}
+
+TEST_F(Cuda, DevicesOfDifferentSpeedShareTheWorkOnDemand) {
+  const Plan plan = test::make_plan({.n = 20, .queries = 2}, GaussianKernel{.bandwidth = 0.7});
+  constexpr std::uint64_t blocks = 40;
+  const auto expected = run(plan, {.first = 64, .count = 8 * blocks}, small_options());
+  control::set_devices(2);
+  control::slow_down(1, 0.2);
+  const auto backend = make_cuda_backend(small_options());
+  std::vector<Moments> out(blocks);
+  std::atomic<std::uint64_t> next = 0;
+  std::array<std::uint64_t, 2> done = {};
+  std::latch both(2);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t& own : done) {
+      // Workers are dealt to the devices in turn.
+      threads.emplace_back([&, worker = std::shared_ptr(backend->worker(plan))] {
+        std::uint64_t block = next++;
+        both.arrive_and_wait();
+        for (; block < blocks; block = next++) {
+          worker->run({.first = 64 + 8 * block, .count = 8}, std::span(out).subspan(block, 1));
+          ++own;
+        }
+      });
+    }
+  }
+  expect_same_bits(out, expected);
+  EXPECT_GT(done[0], done[1]) << "the fast device takes more blocks";
+}
+
+TEST_F(Cuda, AKernelIsAllowedItsSharedMemoryOnce) {
+  const Plan plan = test::make_plan({.n = 100, .d = 30, .heads = 17, .k = 30, .queries = 7},
+                                    GaussianKernel{.bandwidth = 3}, Estimator::conditional,
+                                    MomentMode::aggregate);
+  ASSERT_GT(plan_launch(plan).ensemble.shared_bytes, large_shared_memory);
+  Options options = small_options();
+  options.batch_replicates = 1;
+  const auto worker = make_cuda_backend(options)->worker(plan);
+  std::vector<Moments> out(1);
+  worker->run({.first = 0, .count = 1, .node = 1}, out);
+  const int kernels = control::large_kernels();
+  EXPECT_GT(kernels, 0);
+  worker->run({.first = 0, .count = 1, .node = 1}, out);
+  EXPECT_EQ(control::large_kernels(), kernels);
 }
 
 TEST_F(Cuda, TooLittleMemoryForOneReplicateIsSaid) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "kernels/cuda/emulator/control.h"
@@ -32,7 +33,11 @@ struct Hardware {
   int devices = 1;
   std::uint64_t memory = std::uint64_t{1} << 30;
   int failing_allocation = 0;
+  int failing_launch = 0;
+  int allocations = 0;
+  int large_kernels = 0;
   std::set<int> lost;
+  std::map<int, double> delays;
   std::map<const unsigned char*, Array> arrays;
   std::uint64_t in_use = 0;
   std::uint64_t peak = 0;
@@ -128,6 +133,11 @@ std::uint64_t free_memory() {
   return hardware().free(current_device);
 }
 
+std::uint64_t total_memory() {
+  const std::lock_guard lock(mutex);
+  return hardware().memory;
+}
+
 double highest_clock(int) {
   return 1e9;
 }
@@ -144,6 +154,7 @@ Memory::Memory(std::uint64_t bytes) {
     return;
   }
   std::memset(data_, 0xff, bytes);
+  ++m.allocations;
   m.arrays[static_cast<unsigned char*>(data_)] = {bytes, current_device};
   m.in_use += bytes;
   m.peak = std::max(m.peak, m.in_use);
@@ -166,6 +177,30 @@ Memory::~Memory() {
   const auto array = hardware().arrays.find(static_cast<unsigned char*>(data_));
   hardware().in_use -= array->second.bytes;
   hardware().arrays.erase(array);
+  ::operator delete(data_, alignment);
+}
+
+HostMemory::HostMemory(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex);
+  Hardware& m = hardware();
+  const bool fails = m.failing_allocation > 0 && --m.failing_allocation == 0;
+  if (fails || bytes == 0) {
+    return;
+  }
+  data_ = ::operator new(bytes, alignment);
+  std::memset(data_, 0xff, bytes);
+  ++m.allocations;
+}
+
+HostMemory::HostMemory(HostMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+
+HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
+  HostMemory taken(std::move(other));
+  std::swap(data_, taken.data_);
+  return *this;
+}
+
+HostMemory::~HostMemory() {
   ::operator delete(data_, alignment);
 }
 
@@ -196,6 +231,14 @@ void Stream::copy_to_host(void* host, const void* device, std::uint64_t bytes) {
   }
 }
 
+void Stream::copy_rows_to_host(void* host, const void* device, std::uint64_t bytes,
+                               std::uint64_t pitch, std::uint64_t rows) {
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    copy_to_host(static_cast<unsigned char*>(host) + row * bytes,
+                 static_cast<const unsigned char*>(device) + row * pitch, bytes);
+  }
+}
+
 void Stream::clear(void* device, std::uint64_t bytes) {
   check_range(stream_, device, bytes, "clear");
   if (bytes > 0) {
@@ -205,6 +248,15 @@ void Stream::clear(void* device, std::uint64_t bytes) {
 
 void Stream::synchronise() {
   check_thread(stream_, "synchronise");
+  double delay = 0;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = hardware().delays.find(device_of(stream_));
+    if (found != hardware().delays.end()) {
+      delay = found->second;
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(delay));
   const std::lock_guard lock(mutex);
   if (hardware().lost.contains(device_of(stream_))) {
     throw device_error(device_of(stream_), "lost (a test said so) - run again on another device");
@@ -232,8 +284,21 @@ void Stream::multiply(const float* w, const float* x, float* keys, int outputs, 
   }
 }
 
+void Stream::allow_shared_memory(const void* kernel) {
+  if (large_kernels_.insert(kernel).second) {
+    const std::lock_guard lock(mutex);
+    ++hardware().large_kernels;
+  }
+}
+
 void Stream::check_launch(const char* kernel) {
   check_thread(stream_, std::string("launch of ") + kernel);
+  const std::lock_guard lock(mutex);
+  Hardware& m = hardware();
+  if (m.failing_launch > 0 && --m.failing_launch == 0) {
+    throw OutOfMemory("cuda device " + std::to_string(current_device) + " (emulated): launch of " +
+                      kernel + ": out of memory (a test said so)");
+  }
 }
 
 // ---- Time ----
@@ -266,7 +331,11 @@ void control::reset() {
   m.devices = fresh.devices;
   m.memory = fresh.memory;
   m.failing_allocation = 0;
+  m.failing_launch = 0;
+  m.allocations = 0;
+  m.large_kernels = 0;
   m.lost.clear();
+  m.delays.clear();
   m.peak = m.in_use;
 }
 
@@ -283,6 +352,26 @@ void control::set_memory(std::uint64_t bytes) {
 void control::fail_allocation(int k) {
   const std::lock_guard lock(mutex);
   hardware().failing_allocation = k;
+}
+
+void control::fail_launch(int k) {
+  const std::lock_guard lock(mutex);
+  hardware().failing_launch = k;
+}
+
+void control::slow_down(int number, double seconds) {
+  const std::lock_guard lock(mutex);
+  hardware().delays[number] = seconds;
+}
+
+int control::allocations() {
+  const std::lock_guard lock(mutex);
+  return hardware().allocations;
+}
+
+int control::large_kernels() {
+  const std::lock_guard lock(mutex);
+  return hardware().large_kernels;
 }
 
 void control::lose_device(int number) {

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -173,6 +175,48 @@ TEST_F(EmulatedRuntime, MultipliesRowByRow) {
   stream.copy_to_device(x.as<float>(), one.data(), sizeof(one));
   stream.multiply(w.as<float>(), x.as<float>(), keys.as<float>(), 2, 3, 4);
   EXPECT_EQ(keys.as<float>()[0], 0x1p-11f + 0x1p-24f);
+}
+
+TEST_F(EmulatedRuntime, AnArenaGrowsAndItsArraysAreNew) {
+  control::set_memory(1 << 20);
+  Arena arena;
+  ASSERT_TRUE(arena.reserve(2 * Arena::room(1000)));
+  auto* const first = arena.take<float>(250);
+  auto* const second = arena.take<float>(250);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second) % 256, 0u);
+  EXPECT_GE(second - first, 250);
+  EXPECT_THROW(arena.take<float>(1), std::logic_error);
+  first[249] = second[249] = 1;
+  ASSERT_TRUE(arena.reserve(Arena::room(1000)));
+  EXPECT_EQ(arena.take<float>(250), first);
+  EXPECT_TRUE(std::isnan(first[249])) << "what the last worker left is not to be read";
+  EXPECT_EQ(control::allocations(), 1);
+  EXPECT_FALSE(arena.reserve(2 << 20));
+  EXPECT_FALSE(arena.release()) << "a failed reserve leaves nothing";
+  ASSERT_TRUE(arena.reserve(1000));
+  EXPECT_TRUE(arena.release());
+  EXPECT_EQ(control::bytes_in_use(), 0u);
+}
+
+TEST_F(EmulatedRuntime, PageLockedMemoryIsKept) {
+  Stream stream;
+  void* const first = stream.host_buffer(1000);
+  EXPECT_EQ(stream.host_buffer(10), first);
+  EXPECT_EQ(control::allocations(), 1);
+  stream.host_buffer(1001);
+  EXPECT_EQ(control::allocations(), 2);
+  control::fail_allocation(1);
+  EXPECT_THROW(stream.host_buffer(2000), OutOfMemory);
+}
+
+TEST_F(EmulatedRuntime, CopiesRowsSideBySide) {
+  const Memory memory(6 * sizeof(int));
+  Stream stream;
+  const std::array<int, 6> in = {1, 2, 3, 4, 5, 6};
+  std::array<int, 4> out = {};
+  stream.copy_to_device(memory.as<int>(), in.data(), sizeof(in));
+  stream.copy_rows_to_host(out.data(), memory.as<int>(), 8, 16, 2);
+  EXPECT_EQ(out, (std::array<int, 4>{1, 2, 5, 6}));
 }
 
 TEST_F(EmulatedRuntime, CountsOnSeveralHostThreads) {
