@@ -22,6 +22,7 @@
 
 #include "engine/run/simulate.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/timing.h"
@@ -34,13 +35,16 @@ namespace headlab::bench {
 namespace {
 
 constexpr const char* usage =
-    "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--repeats N] [--replicates R] [--json FILE]\n"
+    "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--estimator E] [--repeats N] [--replicates "
+    "R]\n"
+    "                   [--json FILE]\n"
     "headlab_cuda_bench --list   starts the devices it would use, without measurements\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
     "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads) "
     "or\n"
     "                given-x (only the steps of the plain estimator: its projection and sums are\n"
     "                those of attention)\n"
+    "  --estimator   plain or conditional, by default both\n"
     "  --repeats     measurements per median, by default 21\n"
     "  --replicates  of a whole job, by default 10000\n"
     "  --json        file for the figures too, rewritten after each row\n";
@@ -60,6 +64,7 @@ struct Arguments {
   int repeats = 21;
   std::uint64_t replicates = 10000;
   std::string only;
+  std::string estimator;
   bool help = false;
   bool list = false;
   std::string json;
@@ -103,6 +108,11 @@ Arguments parse(int argc, char** argv) {
       if (arguments.only != "kernels" && arguments.only != "jobs" && arguments.only != "given-x") {
         throw Usage("--only " + arguments.only + ": allowed are kernels, jobs, given-x");
       }
+    } else if (option == "--estimator") {
+      arguments.estimator = value();
+      if (arguments.estimator != "plain" && arguments.estimator != "conditional") {
+        throw Usage("--estimator " + arguments.estimator + ": allowed are plain, conditional");
+      }
     } else if (option == "--json") {
       arguments.json = value();
       if (arguments.json.empty()) throw Usage("--json needs a file");
@@ -126,6 +136,42 @@ Plan bench_plan(int k, Estimator estimator, MomentMode mode) {
   plan.regression = ZeroRegression{}.function(plan.table, plan.d);
   plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, plan.d);
   return plan;
+}
+
+/// The form of the inner loop, as tools/check/slots.toml names it.
+const char* form_of(cuda::Microkernel microkernel) {
+  using enum cuda::Microkernel;
+  switch (microkernel) {
+    case distances1:
+      return "distances1";
+    case distances2:
+      return "distances2";
+    case distances4:
+      return "distances4";
+    case distances8:
+      return "distances8";
+    case dots1:
+      return "dots1";
+    case dots2:
+      return "dots2";
+    case dots3:
+      return "dots3";
+    case dots4:
+      return "dots4";
+    case shifted4:
+      return "shifted4";
+    case tensor8:
+      return "tensor8";
+    case tensor16:
+      return "tensor16";
+    case tensor32:
+      return "tensor32";
+    case tensor64:
+      return "tensor64";
+    case any:
+      break;
+  }
+  return "any";
 }
 
 /// A backend that keeps its workers for the next job, with their memory and handles.
@@ -310,6 +356,8 @@ int run(const Arguments& arguments) {
               "us of a batch: draw, projection, fused, sums");
   for (const int k : arguments.dims) {
     for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
+      const std::string name = estimator == Estimator::plain ? "plain" : "conditional";
+      if (!arguments.estimator.empty() && arguments.estimator != name) continue;
       for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
         const bool first = estimator == Estimator::plain && mode == MomentMode::pairwise;
         if (arguments.only == "given-x" && !first) continue;
@@ -318,10 +366,11 @@ int run(const Arguments& arguments) {
             limit_of(rates, device.multiprocessors, clock, k, plan.heads, estimator, mode);
         nlohmann::ordered_json row = {
             {"d_k", k},
-            {"estimator", estimator == Estimator::plain ? "plain" : "conditional"},
+            {"estimator", name},
             {"moments", mode == MomentMode::pairwise ? "pairwise" : "aggregate"},
             {"limit", limit.weights_per_second},
-            {"binds", limit.binds}};
+            {"binds", limit.binds},
+            {"form", form_of(cuda::plan_launch(plan).microkernel)}};
         cuda::KernelTimes times;
         double fused = NAN, fused_percent = NAN, job_rate = NAN, job_percent = NAN;
         if (arguments.only != "jobs") {
@@ -332,6 +381,7 @@ int run(const Arguments& arguments) {
           row["fused_percent"] = fused_percent;
           row["given_x"] = times.weights / (times.project + times.weigh);
           row["batch_replicates"] = times.replicates;
+          row["batch_weights"] = times.weights;
           row["draw_seconds"] = times.draw;
           row["project_seconds"] = times.project;
           row["weigh_seconds"] = times.weigh;
@@ -350,9 +400,8 @@ int run(const Arguments& arguments) {
           row["first_job_seconds"] = job.first;
         }
         std::printf("%4d %-12s %-10s %7.3f %4.0f %7.3f %4.0f %7.3f  %-16s %.1f %.1f %.1f %.1f\n", k,
-                    row["estimator"].get<std::string>().c_str(),
-                    row["moments"].get<std::string>().c_str(), fused / 1e12, fused_percent,
-                    job_rate / 1e12, job_percent, limit.weights_per_second / 1e12,
+                    name.c_str(), row["moments"].get<std::string>().c_str(), fused / 1e12,
+                    fused_percent, job_rate / 1e12, job_percent, limit.weights_per_second / 1e12,
                     limit.binds.c_str(), 1e6 * times.draw, 1e6 * times.project, 1e6 * times.weigh,
                     1e6 * times.moments);
         std::fflush(stdout);

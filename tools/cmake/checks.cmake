@@ -197,6 +197,11 @@ if(HEADLAB_CUDA)
     PASS_REGULAR_EXPRESSION "not exact: div.approx.f32")
 endif()
 
+# The check of a machine with a GPU ends as it says: with stand-ins for the driver and the programs.
+add_test(NAME gpu_check
+  COMMAND ${HEADLAB_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/check/gpu_check_test.py ${CMAKE_CXX_COMPILER})
+set_tests_properties(gpu_check PROPERTIES LABELS tools)
+
 # Machine code is counted where there is a disassembler: no kernel is more expensive than its row of the
 # table, and one that divides in its tile loop is found.
 set(slots_script ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.py)
