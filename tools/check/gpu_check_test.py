@@ -377,7 +377,43 @@ def check_signals(stand):
         require(statuses(report) == {"agreement": "passed", "kernels": "passed"} and not report["complete"], f"{number.name}: {statuses(report)}")
 
 
+def write_tables(stand, report, page):
+    """Runs tools/bench/report.py: its status, what it said, and the page."""
+    file, target = stand.folder / "report.json", stand.folder / "gpu.md"
+    file.write_text(report if isinstance(report, str) else json.dumps(report))
+    target.write_text(page)
+    done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "bench" / "report.py"), "--gpu", str(file), "--page", str(target)],
+                          capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr, target.read_text()
+
+
+def check_tables(stand):
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    require("<!-- figures: gpu -->\n**Results: not yet measured.**" in page, "docs/gpu.md has figures, or no place for them")
+    full, _ = stand.checked(0)
+    status, said, text = write_tables(stand, full, page)
+    require(status == 0 and "not yet measured.**" not in text and text.startswith(page.split("<!-- figures")[0]), f"{status} {said}")
+    # 132 multiprocessors at 1.98 GHz with 8.4 of 128 slots, next to what the stand-in measured.
+    for line in ("| 4 | plain | pairwise | dots4 | 3.98 | 2.00 | 50 | 1.50 | 38 | 4.00 | exp | 100.0 | 100.0 | 300.0 | 5.0 | 2.0 | 10.0 |",
+                 "| 64 | conditional | pairwise | tensor64 | 1.29 | 2.00 | 50 |", "| 2 | plain | pairwise | dots2 | - | 2.00 |",
+                 "| plain | 4 | dots4 | 8.4 | 8.4 | 0.2 | xu 10, fma 10, alu 10, lsu 10 |", "| plain | 8 | - | - | 8.4 | 0.2 |",
+                 "| 500 | 1 | 4 | plain | 1000000 | 0.140 | 0.030 |", "| 4 | 2.00 | attention float32 | 0.4000 | 5.0 | 1e-06 |",
+                 "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
+                 "| `counters` | passed |", "Learned heads: 1000 steps"):
+        require(line in text, f"the page lacks {line!r}")
+    partial, _ = stand.checked(1, fake="kernels=fail peers=missing ncu=permission")
+    status, said, text = write_tables(stand, partial, page)
+    require(status == 0 and "| 4 | plain | pairwise | dots4 | 3.98 | - | - | 1.50 |" in text and "Counters of" not in text, f"a partial report: {said}")
+    damaged = copy.deepcopy(full)
+    del damaged["stages"]["kernels"]["rows"][0]["limit"]
+    for report, word in (("{", "no report of gpu-check"), ([1], "not a report of gpu-check"), ({"format": 1}, "not a report"), (damaged, "damaged")):
+        status, said, text = write_tables(stand, report, page)
+        require(status == 2 and word in said and said.count("\n") == 1 and text == page, f"{report}: {status} {said}")
+
+
 def main(compiler):
+    # In a shell's background an interrupt is ignored, and gpu-check would keep to that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="gpu_check_test.") as name:
         stand = Stand(pathlib.Path(name), compiler)
         check_pack(stand)
@@ -385,6 +421,7 @@ def main(compiler):
         check_stages(stand)
         check_time(stand)
         check_signals(stand)
+        check_tables(stand)
     print("gpu-check ends as it says, with the report so far")
 
 
