@@ -45,7 +45,7 @@ class Batch {
  private:
   struct Arrays {
     std::int64_t replicates = 0;
-    Memory x, keys, values, scales, partials, totals, fallback;
+    Memory x, keys, values, scales, partials, totals, fallback, row_scratch;
     Memory drawn_x, drawn_values, drawn_scales;  ///< points that are kept apart from tokens
     Memory pooled, kept;                         ///< of stage `keep`
   };
