@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selections and counts over the rows of a batch, executed on the host.
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -134,6 +135,20 @@ TEST_F(RowsOfBatch, WindowsAreAddedToTheirNodes) {
       EXPECT_EQ(counts, expected) << "nodes of " << node << " from " << first;
     }
   }
+}
+
+TEST_F(Cuda, MoreRowsThanThreadBlocksTakeTheFallback) {
+  const Plan plan =
+      test::make_plan({.n = 3, .heads = 1, .queries = 1}, GaussianKernel{.bandwidth = 1e-9});
+  const Block block = {.first = 0, .count = 1100, .node = 1024};
+  std::atomic<std::uint64_t> fallback = 0;
+  Options options;
+  options.fallback_queries = &fallback;
+  options.batch_replicates = 1100;
+  const auto found = run(plan, block, options);
+  EXPECT_EQ(fallback, 1100u);
+  options.batch_replicates = 100;
+  expect_same_bits(run(plan, block, options), found);
 }
 
 TEST_F(RowsOfBatch, TooLittleScratchMemoryIsAnError) {
