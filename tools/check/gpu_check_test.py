@@ -350,6 +350,21 @@ def check_stages(stand):
     require(done.returncode == 2 and "every stage was skipped" in done.stderr, f"nothing was checked: {done}")
 
 
+def check_cublas(stand):
+    """conda's cuBLAS, PyTorch's own and that of the wheels are found, and other folders are not."""
+    places = [stand.folder / "conda" / "lib", stand.folder / "site" / "torch" / "lib", stand.folder / "site" / "nvidia" / "cublas" / "lib"]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "libcublas.so.12").write_text("")
+    empty = stand.folder / "site" / "nvidia" / "cudnn" / "lib"
+    empty.mkdir(parents=True)
+    os.environ.update(CONDA_PREFIX=str(stand.folder / "conda"), PYTHONPATH=str(stand.folder / "site"))
+    report, _ = stand.checked(0, "--stages", "agreement")
+    del os.environ["CONDA_PREFIX"], os.environ["PYTHONPATH"]
+    found = report["machine"]["cublas_folders"]
+    require(all(str(place) in found for place in places) and str(empty) not in found, f"folders of cuBLAS: {found}")
+
+
 def check_time(stand):
     """A stage that runs out of time does not cost the others theirs."""
     report, _ = stand.checked(1, "--time-factor", "0.05", fake="tests=sleep")
@@ -419,6 +434,7 @@ def main(compiler):
         check_pack(stand)
         check_no_gpu(stand)
         check_stages(stand)
+        check_cublas(stand)
         check_time(stand)
         check_signals(stand)
         check_tables(stand)
