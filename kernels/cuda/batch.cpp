@@ -273,7 +273,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
   if (!plan_.mechanism.keep.off() && steps.weigh) select(weigh, count);
   if (!launch_.fallback_only) {
     if (steps.weigh) weigh_all(weigh, count);
-    if (steps.sum) collect(stream_, sums);
+    if (steps.collect) collect(stream_, sums);
     if (layout.scaled) {
       WeighArguments scaled = weigh;
       scaled.scaled = scaled.reads_scales = true;
@@ -281,10 +281,10 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
       sums.from = 2 * layout.heads;
       sums.count = layout.squares();
       sums.to = 2 * layout.heads + layout.squares();
-      if (steps.sum) collect(stream_, sums);
+      if (steps.collect) collect(stream_, sums);
     }
   }
-  if (steps.sum) {
+  if (steps.fallback) {
     const FallbackArguments fallback = {
         .weigh = weigh,
         .seen = constants_.seen.data(),
@@ -306,7 +306,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
   second.sums = sums.totals;
   second.reads_scales = layout.scaled;
   if (steps.weigh) sum_ensemble(stream_, launch_.microkernel, second, count);
-  if (!steps.sum) return;
+  if (!steps.collect) return;
   collect(stream_, {.partials = weigh.partials,
                     .panels = launch_.ensemble.panels,
                     .queries = plan_.queries,

@@ -74,9 +74,9 @@ def of_kernels(report):
     if not rows:
         return []
     return [f"n = {one['n']}, H = {one['heads']}, {one['queries']} queries, jobs of {one['replicates']} replicates; rates in 10^12 weights per "
-            "second; predicted from counted slots; times of a batch in microseconds, the last one of all steps behind the fused kernel:", "",
+            "second; predicted from counted slots; times of a batch in microseconds:", "",
             *table(["d_k", "estimator", "moments", "form", "predicted", "fused", "% of limit", "job", "% of limit", "limit", "binds",
-                    "draw", "projection", "fused", "collect", "fallback", "sums"], rows)]
+                    "draw", "projection", "fused", "collect", "fallback", "statistics"], rows)]
 
 
 def of_jobs(report):
