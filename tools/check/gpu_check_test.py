@@ -281,8 +281,18 @@ def check_pack(stand):
         done = stand.run("--pack", stand.pack, *arguments, program=tree)
         require(done.returncode == 0 and f"built: {' '.join(names)}\n" in done.stderr, f"--pack {arguments}: {done.stdout}{done.stderr}")
         for name in ("cuda_gpu_tests", "headlab_cuda_bench", "headlab"):
-            require((stand.pack / name).exists() == (name in names), f"--pack {arguments}: {name}")
+            require((stand.pack / (name + ".gz")).exists() == (name in names), f"--pack {arguments}: {name}")
+        require(stand.run("--stages", "agreement").returncode == 0, f"--pack {arguments}: does not run")
+        require((stand.pack / "headlab").exists() == ("headlab" in names), "a program of an older folder stays")
+        (stand.folder / "gpu-check.json").unlink()
     require(stand.run("--pack", stand.pack, program=tree).returncode == 0, "--pack a second time")
+    packed = stand.pack / "headlab.gz"
+    kept = packed.read_bytes()
+    for damaged in (b"no archive", kept[:-40], kept[:40] + b"x" * 40 + kept[80:]):
+        packed.write_bytes(damaged)
+        stand.refused("cannot be unpacked")
+        require(not list(stand.pack.glob("headlab")) + list(stand.pack.glob("*.part")), "a damaged program is left")
+    packed.write_bytes(kept)
     stand.refused("not made by --pack", "--pack", stand.tree, program=tree)
     stand.refused("--pack needs the source tree", "--pack", stand.folder / "other")
     done = stand.run("--pack", stand.folder / "failing", program=tree, fake="cmake=fail")
