@@ -57,7 +57,7 @@ bool Arena::reserve(std::uint64_t bytes) {
   }
   reserved_ = bytes;
   taken_ = 0;
-  close(memory_.as<void>(), reserved_);
+  close(memory_.as<void>(), capacity_);
   return true;
 }
 

@@ -31,8 +31,9 @@ struct TrainingSets {
   HEADLAB_HD float* x_of(std::int64_t replicate) const {
     return x + replicate * draw_rows * padded_n;
   }
-  HEADLAB_HD float* keys_of(std::int64_t replicate) const {
-    return keys + replicate * key_rows * padded_n;
+  /// Row `row` of a replicate's keys.
+  HEADLAB_HD float* keys_of(std::int64_t replicate, int row = 0) const {
+    return keys + (replicate * key_rows + row) * padded_n;
   }
   HEADLAB_HD float* values_of(std::int64_t replicate) const {
     return values + replicate * padded_n;

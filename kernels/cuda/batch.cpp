@@ -67,8 +67,13 @@ void Batch::each_array(std::int64_t replicates, Arrays& arrays, const Put& put) 
 std::int64_t Batch::good_replicates() const {
   const std::int64_t weights = launch_.padded_n * plan_.heads * plan_.queries;
   const std::uint64_t memory = std::min(batch_memory, total_memory() / memory_share);
+  // What a replicate adds: a batch of one also has what every batch needs.
+  const std::uint64_t each = (bytes(1 + 64) - bytes(1)) / 64;
+  const std::uint64_t beside = std::min(memory, bytes(1));
+  std::uint64_t replicates = 1 + (memory - beside) / std::max<std::uint64_t>(each, 1);
+  while (replicates > 1 && bytes(static_cast<std::int64_t>(replicates)) > memory) --replicates;
   return std::max<std::int64_t>(
-      1, std::min(batch_weights / weights, static_cast<std::int64_t>(memory / bytes(1))));
+      1, std::min(batch_weights / weights, static_cast<std::int64_t>(replicates)));
 }
 
 std::uint64_t Batch::bytes(std::int64_t replicates) const {

@@ -77,7 +77,7 @@ struct HeadKeys {
 HEADLAB_DEVICE HeadKeys keys_of_head(const KeyArguments& a, std::int64_t index) {
   const std::int64_t replicate = index / a.heads;
   const int head = static_cast<int>(index % a.heads);
-  return {replicate, head, a.sets.keys_of(replicate) + head * a.padded_k * a.sets.padded_n};
+  return {replicate, head, a.sets.keys_of(replicate, head * a.padded_k)};
 }
 
 /// Tokens of the block of 2^level tokens around a position.

@@ -85,7 +85,7 @@ class Copies {
       : a_(a),
         row_(static_cast<int>(thread_index()) / fours),
         key_(static_cast<int>(thread_index()) % fours * 4),
-        panel_(a, of, first_head) {
+        panel_(a, of, first_head * padded_k_of<Micro>(a)) {
     panel_.keys += own_row() * a.sets.padded_n + key_;
   }
 
@@ -96,8 +96,8 @@ class Copies {
       const std::int64_t row_step = a_.sets.padded_n;
       Panel panel = panel_;
       if (scarce) {
-        panel = Panel(a_, assignment_of(a_.tiling, 1), 0);
-        panel.keys += own_row() * row_step + key_;
+        panel = Panel(a_, assignment_of(a_.tiling, 1), own_row());
+        panel.keys += key_;
       }
       const float* from = panel.keys + head * tile.padded_k * row_step + first;
       const bool scales = row_ == rows - 1;
@@ -143,13 +143,12 @@ class Copies {
 
   /// Where the numbers of a panel begin.
   struct Panel {
-    const float* keys;  ///< of the first head
+    const float* keys;  ///< of its first row
     const float* values;
     const float* scales;
-    HEADLAB_DEVICE Panel(const WeighArguments& a, const Assignment& of, int first_head) {
+    HEADLAB_DEVICE Panel(const WeighArguments& a, const Assignment& of, int row) {
       const std::int64_t first_key = of.panel * a.tiling.panel_keys;
-      keys = a.sets.keys_of(of.replicate) + first_key +
-             static_cast<std::int64_t>(first_head) * padded_k_of<Micro>(a) * a.sets.padded_n;
+      keys = a.sets.keys_of(of.replicate, row) + first_key;
       values = a.sets.values_of(of.replicate) + first_key;
       scales = a.sets.scales_of(of.replicate) + first_key;
     }
