@@ -117,6 +117,19 @@ HEADLAB_DEVICE float sqrt_unit(float x) {
   return y;
 }
 
+/// |x|, which the instruction that takes it computes, and the larger of two numbers, NaN if either
+/// is.
+HEADLAB_DEVICE float abs_unit(float x) {
+  float y;
+  asm("abs.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+HEADLAB_DEVICE float max_unit(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 /// Reads constants of the launch from global memory where it is called: the compiler does not keep
 /// them in registers.
 HEADLAB_DEVICE FourWords read_again(const FourWords* from) {

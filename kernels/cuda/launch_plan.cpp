@@ -76,7 +76,7 @@ Microkernel choose_microkernel(const Plan& plan, int k, const LaunchLimits& limi
     return std::array{dots1, dots2, dots3, dots4}[static_cast<std::size_t>(k - 1)];
   }
   if (k <= 2 && !only_products) return k == 1 ? distances1 : distances2;
-  if (k <= 4) return products && norm_coefficient ? shifted4 : distances4;
+  if (k <= 4) return !products ? distances4 : k == 1 ? shifted1 : k == 2 ? shifted2 : shifted4;
   if (products && !limits.no_tensor_cores && k <= 64) {
     return k <= 8 ? tensor8 : k <= 16 ? tensor16 : k <= 32 ? tensor32 : tensor64;
   }
@@ -87,9 +87,11 @@ int padded_k_of(Microkernel microkernel, int k) {
   switch (microkernel) {
     case Microkernel::distances1:
     case Microkernel::dots1:
+    case Microkernel::shifted1:
       return 1;
     case Microkernel::distances2:
     case Microkernel::dots2:
+    case Microkernel::shifted2:
       return 2;
     case Microkernel::dots3:
       return 3;

@@ -64,8 +64,10 @@ enum class Microkernel {
   dots2,
   dots3,
   dots4,
-  shifted4,  ///< the same with a shift in every exponent: Gaussian and softmax
-  tensor8,   ///< the same on the tensor cores, any kernel law
+  shifted1,  ///< the same with a shift in every exponent: softmax
+  shifted2,
+  shifted4,  ///< any kernel law
+  tensor8,   ///< the same on the tensor cores
   tensor16,
   tensor32,
   tensor64,

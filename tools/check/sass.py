@@ -144,8 +144,8 @@ class Flow:
         return sum(i.opcode.startswith(opcode) for i in self.instructions(loop))
 
     def ways(self, loop, kinds, wanted, loads=None, dearest=False):
-        """Slots and shared-memory instructions of the cheapest way once through a loop, from its first
-        block back to it. `kinds` names the loops inside by header; those of a kind in `wanted` are passed,
+        """Slots, shared-memory instructions and those of the special function unit of the cheapest way
+        once through a loop, from its first block back to it. `kinds` names the loops inside by header; those of a kind in `wanted` are passed,
         each kind once, at no cost; others with a kind are not entered. Loops without a kind run as often as
         makes the shared-memory loads of the way `loads`, where given. `wanted` may also hold patterns of
         instructions that the way has to pass. With `dearest` the most expensive way. None where there is
@@ -162,7 +162,7 @@ class Flow:
                 inside[block] = inner
         order = self.order(loop, inside)
         start = (frozenset(), 0)
-        best = {loop.header: {start: (0, 0)}}
+        best = {loop.header: {start: (0, 0, 0)}}
         done = None
         for node in order:
             inner = inside.get(node)
@@ -170,7 +170,7 @@ class Flow:
             out = {}
             if inner is None:
                 block = self.blocks[node]
-                cost = (self.slots(node), sum(shared(i) for i in block))
+                cost = (self.slots(node), sum(shared(i) for i in block), sum(i.base == "MUFU" for i in block))
                 passed = frozenset(w for w in wanted if w not in KINDS and any(
                     re.search(w, f"{i.opcode} {i.operands}") for i in block))
                 load = sum(i.base == "LDS" and i.predicate != "@!PT" for i in block)
@@ -184,7 +184,7 @@ class Flow:
                     load = sum(i.base == "LDS" for i in self.instructions(inner))
                     for (seen, work), spent in states.items():
                         for times in range(1, (loads - work) // load + 1 if loads and load else 2):
-                            lower(out, (seen, work + times * load), add(spent, (times * body[0], times * body[1])))
+                            lower(out, (seen, work + times * load), add(spent, [times * cost for cost in body]))
                 elif kind in wanted:
                     for (seen, work), spent in states.items():
                         if kind not in seen:
@@ -251,5 +251,5 @@ def shared(i):
 
 
 def add(a, b):
-    return (a[0] + b[0], a[1] + b[1])
+    return tuple(x + y for x, y in zip(a, b))
 

@@ -92,6 +92,12 @@ float exp2_unit(float t);
 inline float sqrt_unit(float x) {
   return std::sqrt(x);
 }
+inline float abs_unit(float x) {
+  return std::fabs(x);
+}
+inline float max_unit(float a, float b) {
+  return a < b || b != b ? b : a;
+}
 
 /// Copies 16 bytes when the thread waits for them and not before; without a wait never. Throws
 /// std::logic_error unless both ends are aligned to 16 bytes and `shared` is in the block's shared
