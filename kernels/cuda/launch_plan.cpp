@@ -10,8 +10,10 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Shared memory with which two thread blocks still fit on a multiprocessor.
-constexpr std::uint64_t comfortable_bytes = 96 << 10;
+/// Shared memory with which two thread blocks still fit on a multiprocessor of compute capability
+/// 9.0, and what of it a group of heads may take for its keys.
+constexpr std::uint64_t comfortable_bytes = 112 << 10;
+constexpr std::uint64_t comfortable_stage_bytes = 48 << 10;
 /// Maximum H for which aggregate moments come from the sums of all pairs in one pass: (H + 1) / 2
 /// slots per kernel value then cost less than computing the values twice.
 constexpr int max_pair_heads = 16;
@@ -208,7 +210,8 @@ class Tiler {
     return largest_tiling(tiling, tiling.threads * ensemble_steps / (tile_keys_ / 4), [&] {
       tiling.panel_keys =
           std::int64_t{limits_.keys_of_thread} * (tiling.threads / tiling.block_queries);
-      return std::max(with_weights(tiling, tiling.group_heads),
+      const auto factors = static_cast<std::uint64_t>(plan_.heads * tiling.block_queries);
+      return std::max(with_weights(tiling, tiling.group_heads) + factors * sizeof(float),
                       static_cast<std::uint64_t>(tiling.threads) * sizeof(float));
     });
   }
@@ -232,7 +235,7 @@ class Tiler {
   }
   /// Heads of a group, at most `most`: those that fit, in groups of about equal size.
   int balanced(int most) const {
-    while (most > 1 && stage_bytes(most) > comfortable_bytes / 2) --most;
+    while (most > 1 && stage_bytes(most) > comfortable_stage_bytes) --most;
     return divide_up(plan_.heads, divide_up(plan_.heads, most));
   }
 
@@ -271,9 +274,12 @@ class Tiler {
       if (tiling.query_columns * queries_ > max_queries) continue;
       const int heads =
           balanced(std::clamp(tiling.threads / (tiling.query_columns * lanes()), 1, plan_.heads));
-      if (const auto found = finish(tiling, heads, bytes)) {
-        best = found;
-        if (found->shared_bytes <= comfortable_bytes) break;
+      // Smaller groups of heads keep more queries comfortable.
+      const int fewest = divide_up(plan_.heads, heads);
+      for (int groups = fewest; groups <= plan_.heads; ++groups) {
+        const auto found = finish(tiling, divide_up(plan_.heads, groups), bytes);
+        if (found && found->shared_bytes <= comfortable_bytes) return found;
+        if (found && groups == fewest) best = found;
       }
     }
     return best;

@@ -71,6 +71,11 @@ Work work_of(const std::string& kind, const LaunchPlan& launch, bool law) {
                 (launch.bounds_squares ? "Lb0E" : "Lb1E"),
             t, t.group_heads, keys, std::min(4, t.threads / (keys / 4))};
   }
+  if (kind == "second pass") {
+    const Tiling& pass = launch.ensemble;
+    return {"15ensemble_kernelI" + struct_of<weight_queries, 4>(launch, law), pass,
+            pass.group_heads, weight_tile_keys, 1};
+  }
   const int heads = launch.register_heads;
   const int keys = pair_tile_keys(launch.padded_k);
   return {"21register_pairs_kernelI" + struct_of<pair_queries, 2>(launch, law) + "Li" +
@@ -93,7 +98,8 @@ std::map<std::string, std::string> differences(const toml::table& row, int k) {
                              .k = k,
                              .queries = number(row, "queries", 64)};
   const Plan plan =
-      test::make_plan(shape, kernel, kind == "plain" ? Estimator::plain : Estimator::conditional);
+      test::make_plan(shape, kernel, kind == "plain" ? Estimator::plain : Estimator::conditional,
+                      kind == "second pass" ? MomentMode::aggregate : MomentMode::pairwise);
   const LaunchPlan launch = plan_launch(plan);
   const Work work = work_of(kind, launch, !norm_coefficient_of(kernel));
   const Tiling& t = work.tiling;
@@ -108,8 +114,13 @@ std::map<std::string, std::string> differences(const toml::table& row, int k) {
   compare("symbol", number<std::string>(row, "symbol", ""), work.symbol);
   compare("threads", number(row, "threads", 0), t.threads);
   compare("shared_bytes", number<std::uint64_t>(row, "shared_bytes", 0), t.shared_bytes);
+  int stages = 0;
+  for (const toml::node& stage : *row["stages"].as_array()) {
+    stages += number(*stage.as_table(), "times", 1);
+  }
+  compare("stages", stages, kind == "second pass" ? t.head_groups : 1);
   compare("weights", number(row, "weights", 0),
-          work.heads_of_stage * t.block_queries * work.tile_keys / t.threads);
+          stages * work.heads_of_stage * t.block_queries * work.tile_keys / t.threads);
   const toml::table& stage = *row["stages"][0].as_table();
   const int fours = work.tile_keys / 4;
   const int rows = t.threads / fours;
@@ -161,10 +172,11 @@ TEST(Slots, ARowThatStatesAnotherLaunchIsFound) {
     wrong.insert_or_assign(key, number(row, key, 0) + 32);
     EXPECT_EQ(differences(wrong, 1).count(key), 1u) << key;
   }
-  for (const char* key : {"copy", "norm", "move"}) {
+  for (const char* key : {"copy", "norm", "move", "times"}) {
     toml::table wrong = row;
     (*wrong["stages"][0].as_table()).insert_or_assign(key, 7);
-    EXPECT_EQ(differences(wrong, 1).count(key), 1u) << key;
+    const std::string said = key == std::string("times") ? "stages" : key;
+    EXPECT_EQ(differences(wrong, 1).count(said), 1u) << key;
   }
   // Another size of the problem is another row.
   toml::table wrong = row;

@@ -79,7 +79,7 @@ def count_tile(row, code):
             continue
         if kind in work:
             raise ValueError(f"more than one loop of the kind {kind}")
-        loads = row.get("loads") if kind in ("norm", "split") else None
+        loads = row.get({"norm": "loads", "split": "loads", "pairs": "pair_loads"}.get(kind))
         passed = LAWS[row.get("law", DEFAULTS["law"])] if kind == "weigh" else ()
         work[kind] = flow.ways(loop, {}, passed, loads, dearest=kind == "copy")
         if work[kind] is None:
@@ -89,13 +89,14 @@ def count_tile(row, code):
     spent, steps = (0, 0, 0), 0
     for stage in row["stages"]:
         run = {kind: stage[kind] for kind in sass.KINDS if stage.get(kind)}
-        own = flow.ways(tile, kinds, [*run])
+        own = flow.ways(tile, kinds, [*run, *stage.get("passes", [])])
         if own is None:
             raise ValueError(f"no way through the tile loop with {', '.join(run)}")
-        spent = sass.add(spent, own)
         for kind, n in run.items():
-            spent = sass.add(spent, [n * cost for cost in work[kind]])
-        steps += stage["weigh"]
+            own = sass.add(own, [n * cost for cost in work[kind]])
+        times = stage.get("times", 1)
+        spent = sass.add(spent, [times * cost for cost in own])
+        steps += times * stage["weigh"]
     if steps * exponentials != row["weights"]:
         raise ValueError(f"{steps:g} steps of {exponentials} EX2 are not {row['weights']} weights of a lane")
     return *(cost / row["weights"] for cost in spent), len(flow.instructions(tile))
@@ -161,7 +162,8 @@ def page_table(rows):
         law, unit = (row.get(key, default) for key, default in DEFAULTS.items())
         for d_k, goal in zip(row["d_k"], row.get("goal", [None] * len(row["d_k"]))):
             at_goal = f"{predicted(goal, unit) / 1e12:.2f}" if goal else "-"
-            most = f"{limit(row, d_k) / 1e12:.2f}" if law in ("gaussian", "softmax") else "-"
+            limited = law in ("gaussian", "softmax") and row["kind"] != "second pass"
+            most = f"{limit(row, d_k) / 1e12:.2f}" if limited else "-"
             lines.append(f"| {row['kind']} | {law} | {d_k} | {row['form']} | {row['slots']} | {goal or '-'} "
                          f"| {row['shared']} | {row['registers']} | {warps} "
                          f"| {predicted(row['slots'], unit) / 1e12:.2f} | {at_goal} | {most} |")
