@@ -2,6 +2,7 @@
 #include "tools/fuzz/stored_runs.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "engine/files/error.h"
@@ -71,10 +72,21 @@ std::vector<ConditionIndices> indices_of(const RunResult& result) {
   return all;
 }
 
+/// A mean that is not known leaves a control without coefficient, which no run refuses.
+ControlMeans unknown_means(const Condition&, const Plan& plan) {
+  const auto heads = static_cast<std::size_t>(plan.queries * plan.heads);
+  const std::size_t pairs = heads * static_cast<std::size_t>(plan.heads + 1) / 2;
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  return {.log_scale = std::vector<double>(heads),
+          .estimate = std::vector<double>(heads),
+          .of_estimates = std::vector<double>(heads * estimate_controls, unknown),
+          .of_noise = std::vector<double>(pairs * noise_controls, unknown)};
+}
+
 StoredRun stored(const std::string& name, const std::string& text,
                  const std::vector<std::string>& sets = {}, const std::string& until = {},
                  std::optional<std::pair<std::uint64_t, std::uint64_t>> shard = {}) {
-  const Session session{.backend = "reference", .threads = 1};
+  const Session session{.backend = "reference", .threads = 1, .control_means = unknown_means};
   auto scenario = std::make_shared<const Scenario>(parse_scenario(text, "fuzz.toml", sets));
   RunOptions options;
   if (!until.empty()) options.until = parse_until(until);
@@ -100,6 +112,8 @@ std::vector<StoredRun> make_runs() {
   all.push_back(stored("until", regression_text, {"run.replicates=1024"}, "mse=10%"));
   all.push_back(
       stored("redraw", regression_text, {"heads.subspaces={ law = \"haar\", redraw = true }"}));
+  all.push_back(
+      stored("controls", regression_text, {"run.controls={ law = \"exact\", pilot = 128 }"}));
   all.push_back(stored("depth", depth_text));
   all.push_back(stored("shard", regression_text + sweep, {}, "", std::pair{1, 1}));
   all.push_back({"version_1",

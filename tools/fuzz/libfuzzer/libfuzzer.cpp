@@ -22,7 +22,13 @@ void print_words() {
   if (target.words == nullptr) return;
   for (const std::string& word : target.words()) {
     std::string quoted;
-    for (const char c : word) quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+    for (const char c : word) {
+      if (c == '\n') {
+        quoted += "\\x0A";
+      } else {
+        quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+      }
+    }
     std::printf("\"%s\"\n", quoted.c_str());
   }
 }
