@@ -19,10 +19,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
   const Assignment of = assignment_of(tiling, 1);
   const Place place = Micro::place(tiling, static_cast<int>(thread_index()));
   const int thread = static_cast<int>(thread_index());
-  const WeightTile weights = {
-      shared + 2 * stage_floats(tiling.group_heads, padded_k_of<Micro>(a), weight_tile_keys),
-      weight_query_stride(tiling.group_heads)};
-
+  const WeightTile weights = weight_tile<Micro>(a, shared, tiling.group_heads);
   // Factors a_h / W_h [H][block_queries].
   float* factors = weights.weights + tiling.block_queries * weights.query_stride;
   const int count = a.totals.heads * tiling.block_queries;
@@ -43,7 +40,8 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
   const int query = of.first_query + column;
   const int first_key = 4 * steps * split;
   const bool active = query < a.queries.count && split < splits && first_key < weight_tile_keys;
-  const float* rows = weights.weights + column * weights.query_stride + first_key;
+  const float* rows =
+      weights.weights + weight_query(column, weights.query_stride, Micro::halves) + first_key;
 
   Micro micro;
   int loaded = -1;
@@ -54,7 +52,8 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
       [&](const Stage<Micro, weight_tile_keys>& stage, int group) {
         const int first_head = group * tiling.group_heads;
         const int heads = smaller(tiling.group_heads, a.totals.heads - first_head);
-        store_weights(a, micro, loaded, place, stage, group, 0, of.first_query, weights);
+        store_weights<Micro, false>(a, micro, loaded, place, stage, group, 0, of.first_query,
+                                    weights);
         synchronise_block();
         if (!active) return;
         const float* factor = factors + first_head * tiling.block_queries + column;
@@ -62,7 +61,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
           HEADLAB_UNROLL
           for (int step = 0; step < ensemble_steps; ++step) {
             if (step >= steps) break;
-            const Four w = *reinterpret_cast<const Four*>(rows + weight_row(h) + 4 * step);
+            const Four w = *reinterpret_cast<const Four*>(rows + h * weight_stride + 4 * step);
             HEADLAB_UNROLL
             for (int c = 0; c < 4; ++c) {
               ensemble[step][c] = math::fused(*factor, w.v[c], ensemble[step][c]);

@@ -454,14 +454,15 @@ HEADLAB_DEVICE void to_weights(const WeighArguments& a, Weights& w) {
 }
 
 /// Calls run.template operator()<M>() with the struct M of the microkernel of arguments, which has
-/// `Queries` queries and `Keys` keys of a thread on the CUDA cores.
-template <int Queries, int Keys, class Run>
+/// `Queries` queries and `Keys` keys of a thread on the CUDA cores, and `Fragments` on the tensor
+/// cores.
+template <int Queries, int Keys, int Fragments = Queries / 2, class Run>
 void with_microkernel(Microkernel microkernel, bool law, const Run& run) {
   // Queries of eight heads do not fit in registers.
   constexpr bool rereads = Queries == pair_queries;
-  const auto with_law = [&]<int K, int Fragments>() {
-    if (law) return run.template operator()<TensorDots<K, Fragments, !rereads, true>>();
-    return run.template operator()<TensorDots<K, Fragments, !rereads, false>>();
+  const auto with_law = [&]<int K, int Of = Fragments>() {
+    if (law) return run.template operator()<TensorDots<K, Of, !rereads, true>>();
+    return run.template operator()<TensorDots<K, Of, !rereads, false>>();
   };
   switch (microkernel) {
     case Microkernel::distances1:
@@ -488,13 +489,13 @@ void with_microkernel(Microkernel microkernel, bool law, const Run& run) {
       if (law) return run.template operator()<Dots<4, Queries, Keys, true, true>>();
       return run.template operator()<Dots<4, Queries, Keys, true>>();
     case Microkernel::tensor8:
-      return with_law.template operator()<8, Queries / 2>();
+      return with_law.template operator()<8>();
     case Microkernel::tensor16:
-      return with_law.template operator()<16, Queries / 2>();
+      return with_law.template operator()<16>();
     case Microkernel::tensor32:
-      return with_law.template operator()<32, Queries / 2>();
+      return with_law.template operator()<32>();
     case Microkernel::tensor64:
-      return with_law.template operator() < 64, Queries == 8 ? 2 : Queries / 2 > ();
+      return with_law.template operator()<64, (Fragments < 2 ? Fragments : 2)>();
     case Microkernel::any:
       return run.template operator()<AnyDimension>();
   }

@@ -46,10 +46,10 @@ const char* name_of(Microkernel microkernel) {
 }
 
 /// Name of a microkernel's struct in the name of a kernel that is compiled for a GPU.
-template <int Queries, int Keys>
+template <int Queries, int Keys, int Fragments = Queries / 2>
 std::string struct_of(const LaunchPlan& launch, bool law) {
   std::string name;
-  with_microkernel<Queries, Keys>(launch.microkernel, law, [&]<class M>() {
+  with_microkernel<Queries, Keys, Fragments>(launch.microkernel, law, [&]<class M>() {
     const std::string space = "N7headlab13emulated_cuda";
     name = typeid(M).name();
     if (name.starts_with(space)) name = "NS0_" + name.substr(space.size());
@@ -62,6 +62,7 @@ struct Work {
   std::string symbol;
   Tiling tiling;
   int heads_of_stage, tile_keys, max_parts;
+  int stages = 1;  ///< groups of heads of a tile
 };
 Work work_of(const std::string& kind, const LaunchPlan& launch, bool law) {
   const Tiling& t = launch.weigh;
@@ -73,8 +74,21 @@ Work work_of(const std::string& kind, const LaunchPlan& launch, bool law) {
   }
   if (kind == "second pass") {
     const Tiling& pass = launch.ensemble;
-    return {"15ensemble_kernelI" + struct_of<weight_queries, 4>(launch, law), pass,
-            pass.group_heads, weight_tile_keys, 1};
+    return {"15ensemble_kernelI" + struct_of<weight_queries, 4>(launch, law),
+            pass,
+            pass.group_heads,
+            weight_tile_keys,
+            1,
+            pass.head_groups};
+  }
+  if (launch.register_heads == 0) {
+    return {"16pair_sums_kernelI" +
+                struct_of<weight_queries, 4, pair_fragment_queries / 2>(launch, law),
+            t,
+            t.group_heads,
+            weight_tile_keys,
+            1,
+            t.head_groups};
   }
   const int heads = launch.register_heads;
   const int keys = pair_tile_keys(launch.padded_k);
@@ -118,7 +132,7 @@ std::map<std::string, std::string> differences(const toml::table& row, int k) {
   for (const toml::node& stage : *row["stages"].as_array()) {
     stages += number(*stage.as_table(), "times", 1);
   }
-  compare("stages", stages, kind == "second pass" ? t.head_groups : 1);
+  compare("stages", stages, work.stages);
   compare("weights", number(row, "weights", 0),
           stages * work.heads_of_stage * t.block_queries * work.tile_keys / t.threads);
   const toml::table& stage = *row["stages"][0].as_table();

@@ -25,7 +25,8 @@ import sass
 
 GPU = "sm_90"
 CLOCKS = 132 * 1.98e9  # of the multiprocessors of an H100, a second
-EXPONENTIALS, SLOTS, TENSOR = 16, 128, 0.8 * 1892  # of a multiprocessor in a clock
+EXPONENTIALS, SLOTS, TENSOR = 16, 128, 0.63 * 1892  # of a multiprocessor in a clock
+MEMORY = 0.9 * 3.35e12  # bytes a second
 SKIPPED = 77
 # Instructions that the way of a law has and the ways of others lack, or that it is the cheapest way with.
 LAWS = {"gaussian": ["^MUFU.EX2"], "softmax": ["^MUFU.EX2"], "laplace": ["^MUFU.SQRT", "^MUFU.EX2"],
@@ -80,8 +81,10 @@ def count_tile(row, code):
         if kind in work:
             raise ValueError(f"more than one loop of the kind {kind}")
         loads = row.get({"norm": "loads", "split": "loads", "pairs": "pair_loads"}.get(kind))
+        counted = "HMMA" if kind == "pairs" and "products" in row else "LDS"
+        loads = row["products"] if counted == "HMMA" else loads
         passed = LAWS[row.get("law", DEFAULTS["law"])] if kind == "weigh" else ()
-        work[kind] = flow.ways(loop, {}, passed, loads, dearest=kind == "copy")
+        work[kind] = flow.ways(loop, {}, passed, loads, dearest=kind == "copy", counted=counted)
         if work[kind] is None:
             raise ValueError(f"no way through the loop of the kind {kind}")
         if kind == "weigh":
@@ -133,15 +136,20 @@ UNITS = {"slots": "slots a weight", "shared": "shared-memory instructions a weig
 
 def title(row):
     law = f", {row['law']}" if "law" in row else ""
-    return f"{row['kind']}, {row['form']}{law}"
+    heads = f", H = {row['heads']}" if "heads" in row else ""
+    return f"{row['kind']}, {row['form']}{law}{heads}"
 
 
-def limit(row, d_k):
+def limit(row, d_k, queries):
     """Weights a second at most, by the formula of tools/bench/gpu_limits.h for 8 heads."""
-    tensor = d_k >= 16
+    tensor = d_k > 4
+    padded = next(p for p in (8, 16, 32, 64) if d_k <= p) if tensor else d_k
     pairs = 4.5 if row["kind"] == "conditional" else 0
-    rate = min(EXPONENTIALS, SLOTS / ((0 if tensor else d_k) + 3 + pairs))
-    return CLOCKS * (min(rate, TENSOR / (3 * d_k)) if tensor else rate)
+    products = 3 * -(-padded // 16) / 4 if tensor else d_k
+    rate = min(EXPONENTIALS, SLOTS / (products + 3 + pairs))
+    if tensor:
+        rate = min(rate, TENSOR / (3 * padded))
+    return min(CLOCKS * rate, MEMORY * queries / (4 * padded + 4 / 8))
 
 
 def predicted(slots, unit):
@@ -151,22 +159,25 @@ def predicted(slots, unit):
 
 def page_table(rows):
     lines = ["| kind | law | d_k | form | slots a weight | goal | shared-memory instructions a weight | registers "
-             "| warps | predicted [10^12/s] | predicted at the goal | limit |",
-             "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+             "| warps | predicted [10^12/s] | predicted at the goal | limit, Q = 64 | limit, Q = 1024 |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
         warps = row["blocks"] * row["threads"] // 32
         if "stages" not in row:
             lines.append(f"| {row['kind']} | any | any | {row['form']} | - | - | - | {row['registers']} | {warps} "
-                         "| - | - | - |")
+                         "| - | - | - | - |")
             continue
         law, unit = (row.get(key, default) for key, default in DEFAULTS.items())
         for d_k, goal in zip(row["d_k"], row.get("goal", [None] * len(row["d_k"]))):
             at_goal = f"{predicted(goal, unit) / 1e12:.2f}" if goal else "-"
-            limited = law in ("gaussian", "softmax") and row["kind"] != "second pass"
-            most = f"{limit(row, d_k) / 1e12:.2f}" if limited else "-"
-            lines.append(f"| {row['kind']} | {law} | {d_k} | {row['form']} | {row['slots']} | {goal or '-'} "
+            limited = law in ("gaussian", "softmax") and row["kind"] in ("plain", "conditional") and \
+                row.get("heads", 8) == 8
+            most = [f"{limit(row, d_k, queries) / 1e12:.2f}" if limited else "-" for queries in (64, 1024)]
+            kind = row["kind"] + (f", H = {row['heads']}" if "heads" in row else "")
+            lines.append(f"| {kind} | {law} | {d_k} | {row['form']} | {row['slots']} | {goal or '-'} "
                          f"| {row['shared']} | {row['registers']} | {warps} "
-                         f"| {predicted(row['slots'], unit) / 1e12:.2f} | {at_goal} | {most} |")
+                         f"| {predicted(row['slots'], unit) / 1e12:.2f} | {at_goal} "
+                         f"| {most[0]} | {most[1]} |")
     return "\n".join(lines)
 
 

@@ -141,9 +141,10 @@ class Slots(unittest.TestCase):
 
     def test_limit_is_that_of_the_bench_program(self):
         plain, pairs = {"kind": "plain"}, {"kind": "conditional"}
-        self.assertAlmostEqual(slots.limit(plain, 8) / 1e12, 3.04, 2)
-        self.assertAlmostEqual(slots.limit(plain, 64) / 1e12, 2.06, 2)
-        self.assertAlmostEqual(slots.limit(pairs, 4) / 1e12, 2.91, 2)
+        for row, d_k, queries, value in ((plain, 4, 64, 4.18), (plain, 8, 1024, 4.18), (plain, 16, 64, 2.99),
+                                         (plain, 64, 64, 0.75), (plain, 64, 1024, 1.62), (pairs, 4, 64, 2.91),
+                                         (pairs, 8, 1024, 4.06)):
+            self.assertAlmostEqual(slots.limit(row, d_k, queries) / 1e12, value, 2)
 
 
 if __name__ == "__main__":

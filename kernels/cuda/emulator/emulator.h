@@ -55,6 +55,7 @@ void shuffle_xor(const void* value, void* result, std::size_t bytes, int mask);
 void wait_copies(std::uint64_t pending);
 void load_transposed(std::uint32_t* out, int count, const std::uint32_t* row);
 void multiply_add_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int k);
+void multiply_add_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b);
 
 }  // namespace detail
 
@@ -140,6 +141,10 @@ inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[4],
 inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[2],
                              const std::uint32_t (&b)[1]) {
   detail::multiply_add_f16(d, a, b, 8);
+}
+inline void multiply_add_tf32(float (&d)[4], const std::uint32_t (&a)[4],
+                              const std::uint32_t (&b)[2]) {
+  detail::multiply_add_tf32(d, a, b);
 }
 
 inline void add_atomically(unsigned long long* sum, unsigned long long amount) {
