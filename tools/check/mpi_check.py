@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mpi_check.py HEADLAB PAGE: runs shared by the ranks of mpirun, which have to have the bits of one process.
+"""mpi_check.py HEADLAB PAGE [--kills N] [--seed S]: runs shared by the ranks of mpirun, which have to have the bits of one process.
 
 HEADLAB is the program of the preset mpi. 1, 2 and 5 ranks, a run that ends by its standard error, the `shell` block of
 PAGE, word for word, and ranks of which one is killed: the job ends, its last checkpoint is there, and a resumed run has
-the bits of one that nobody killed. Exit code 77, which CTest counts as skipped, where there is no mpirun.
+the bits of one that nobody killed. With --kills only that, N times: any of 2 to 4 ranks is killed at a random
+moment, up to three times before the run may end. Exit code 77, which CTest counts as skipped, where there is no mpirun.
 """
+import argparse
+import collections
 import os
+import random
 import re
 import shutil
 import signal
@@ -20,6 +24,7 @@ from slurm_check import SCENARIO
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_tcp_if_include", "lo", "--mca",
           "oob_tcp_if_include", "lo"]
+KEPT = {"results.nc", "summary.json", "scenario.toml", "manifest.json"}
 LONG = "run.replicates=300000"
 
 
@@ -84,6 +89,63 @@ def kill_a_rank(folder, environment):
     require_same("long", "killed", folder, environment)
 
 
+def killed(process):
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def kill_ranks(kills, seed, folder, environment):
+    """Kills `kills` ranks at random moments; what is resumed in the end has the bits of one process."""
+    rng = random.Random(seed)
+    (folder / "my.toml").write_text(SCENARIO)
+    single = ["headlab", "run", "my.toml", "--set", "run.replicates=3000000", "--threads", "1", "--quiet"]
+    started = time.monotonic()
+    run([*single, "--out", "one"], folder, environment)
+    took = time.monotonic() - started
+    counts = collections.Counter()
+    while counts["kills"] < kills:
+        out = f"out_{counts['runs']}"
+        ranks = rng.randint(2, 4)
+        command = [*MPIRUN, "-n", str(ranks), *single, "--out", out, "--checkpoint", "0.05s"]
+        for _ in range(rng.randint(1, 3)):
+            resume = ["--resume"] if (folder / out / "results.nc").is_file() else []
+            log = folder / "log"
+            with open(log, "w") as said:
+                job = subprocess.Popen([*command, *resume], cwd=folder, env=environment, stdout=said, stderr=said)
+                try:
+                    rank, victim = None, rng.randrange(ranks)
+                    while rank is None and job.poll() is None:
+                        rank = rank_process(job.pid, victim)
+                    time.sleep(rng.uniform(0, took))
+                    alive = rank is not None and killed(rank)
+                    code = job.wait(60)
+                finally:
+                    if job.poll() is None:
+                        job.kill()
+                        job.wait()
+            if alive and code != 0:
+                counts["kills"] += 1
+                counts["before a checkpoint"] += not (folder / out / "results.nc").is_file()
+            elif code != 0:
+                raise RuntimeError(f"{command}: exit code {code}\n{log.read_text()}")
+            else:
+                counts["ended before the kill"] += 1
+                break
+        resume = ["--resume"] if (folder / out / "results.nc").is_file() else []
+        counts["resumed"] += bool(resume)
+        run([*command, *resume], folder, environment)
+        require_same("one", out, folder, environment)
+        left = [path.name for path in (folder / out).iterdir() if path.name not in KEPT]
+        if left:
+            raise RuntimeError(f"files are left: {left}")
+        shutil.rmtree(folder / out)
+        counts["runs"] += 1
+    print(f"mpi_check: {dict(counts)}")
+
+
 def check(page, folder, environment):
     (folder / "my.toml").write_text(SCENARIO)
     run(["headlab", "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
@@ -114,14 +176,23 @@ def check(page, folder, environment):
 
 
 def main():
-    headlab, page = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("headlab", type=Path)
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    headlab, page = arguments.headlab.resolve(), arguments.page.resolve()
     if not shutil.which("mpirun"):
         print("mpi_check: left out: needs openmpi-bin")
         sys.exit(77)
     environment = {**os.environ, "PATH": f"{headlab.parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryDirectory(prefix="headlab-mpi-") as name:
         try:
-            check(page, Path(name), environment)
+            if arguments.kills:
+                kill_ranks(arguments.kills, arguments.seed, Path(name), environment)
+            else:
+                check(page, Path(name), environment)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             print(f"mpi_check: {error}")
             sys.exit(1)

@@ -90,10 +90,10 @@ def run(command, folder, environment):
 
 
 def check(headlab, page, folder, environment):
-    blocks = re.findall(r"```sh\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S)
-    for name, text in blocks:
-        (folder / name).write_text(text)
-    if {name for name, _ in blocks} != {"shards.sbatch", "submit.sh", "steps.sh"}:
+    blocks = re.findall(r"```sh\n(#![^\n]*\n)?# ([\w.]+)\n(.*?)```", page.read_text(), re.S)
+    for first, name, text in blocks:
+        (folder / name).write_text(first + text)
+    if {name for _, name, _ in blocks} != {"shards.sbatch", "submit.sh", "steps.sh"}:
         raise RuntimeError(f"{page}: other scripts than expected")
     (folder / "my.toml").write_text(SCENARIO)
     run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
