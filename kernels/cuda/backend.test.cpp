@@ -83,8 +83,11 @@ TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
   EXPECT_EQ(microkernel(4, 7, wide), Microkernel::dots4);
   EXPECT_EQ(microkernel(1, 7, window), Microkernel::distances1);
   EXPECT_EQ(microkernel(2, 7, window), Microkernel::distances2);
-  EXPECT_EQ(microkernel(3, 7, window), Microkernel::distances4);
-  EXPECT_EQ(microkernel(1, 7, SoftmaxKernel{}), Microkernel::shifted4);
+  EXPECT_EQ(microkernel(3, 7, window), Microkernel::shifted4);
+  EXPECT_EQ(microkernel(3, 7, EpanechnikovKernel{.bandwidth = 0.1}), Microkernel::distances4);
+  EXPECT_EQ(microkernel(1, 7, SoftmaxKernel{}), Microkernel::shifted1);
+  EXPECT_EQ(microkernel(2, 7, SoftmaxKernel{}), Microkernel::shifted2);
+  EXPECT_EQ(microkernel(3, 7, SoftmaxKernel{}), Microkernel::shifted4);
   EXPECT_EQ(microkernel(5, 7, wide), Microkernel::tensor8);
   EXPECT_EQ(microkernel(8, 7, window), Microkernel::tensor8);
   EXPECT_EQ(microkernel(8, 7, EpanechnikovKernel{.bandwidth = 0.1}), Microkernel::distances8);

@@ -117,6 +117,19 @@ HEADLAB_DEVICE float sqrt_unit(float x) {
   return y;
 }
 
+/// |x|, which the instruction that takes it computes, and the larger of two numbers, NaN if either
+/// is.
+HEADLAB_DEVICE float abs_unit(float x) {
+  float y;
+  asm("abs.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+HEADLAB_DEVICE float max_unit(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 /// Reads constants of the launch from global memory where it is called: the compiler does not keep
 /// them in registers.
 HEADLAB_DEVICE FourWords read_again(const FourWords* from) {
@@ -199,6 +212,17 @@ HEADLAB_DEVICE void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[2],
       "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+}
+
+/// The same for a [16][8] and b [8][8] in TF32, floats of which the last 13 bits are not read: a =
+/// (g, c) (g + 8, c) (g, c + 4) (g + 8, c + 4), b = (c, g) (c + 4, g).
+HEADLAB_DEVICE void multiply_add_tf32(float (&d)[4], const std::uint32_t (&a)[4],
+                                      const std::uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /// *sum += amount, atomically. For integers only: sums of floats would depend on the order.

@@ -19,20 +19,29 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
   const Assignment of = assignment_of(tiling, 1);
   const Place place = Micro::place(tiling, static_cast<int>(thread_index()));
   const int thread = static_cast<int>(thread_index());
-  const WeightTile weights = {
-      shared + 2 * stage_floats(tiling.group_heads, padded_k_of<Micro>(a), weight_tile_keys),
-      weight_query_stride(tiling.group_heads)};
+  const WeightTile weights = weight_tile<Micro>(a, shared, tiling.group_heads);
+  // Factors a_h / W_h [H][block_queries].
+  float* factors = weights.weights + tiling.block_queries * weights.query_stride;
+  const int count = a.totals.heads * tiling.block_queries;
+  for (int at = thread; at < count; at += ensemble_threads) {
+    const int head = at / tiling.block_queries;
+    const int query = smaller(of.first_query + at % tiling.block_queries, a.queries.count - 1);
+    const double* sums =
+        a.sums +
+        (static_cast<std::int64_t>(of.replicate) * a.queries.count + query) * a.totals.size();
+    factors[at] = static_cast<float>(a.queries.weights[head] / sums[a.totals.weight(head)]);
+  }
 
-  // Second role of a thread: a query, and every splits-th group of four keys.
+  // Second role of a thread: a query and neighbouring keys, four in a step.
   const int splits = ensemble_threads / tiling.block_queries;
+  const int steps = splits < weight_tile_keys / 4 ? weight_tile_keys / 4 / splits : 1;
   const int column = thread % tiling.block_queries;
   const int split = thread / tiling.block_queries;
   const int query = of.first_query + column;
-  const bool active = query < a.queries.count && split < splits;
-  const double* sums =
-      a.sums +
-      (static_cast<std::int64_t>(of.replicate) * a.queries.count + query) * a.totals.size();
-  const float* rows = weights.weights + column * weights.query_stride;
+  const int first_key = 4 * steps * split;
+  const bool active = query < a.queries.count && split < splits && first_key < weight_tile_keys;
+  const float* rows =
+      weights.weights + weight_query(column, weights.query_stride, Micro::halves) + first_key;
 
   Micro micro;
   int loaded = -1;
@@ -43,32 +52,31 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ensemble_threads, (Micro::keys == 2 ? 
       [&](const Stage<Micro, weight_tile_keys>& stage, int group) {
         const int first_head = group * tiling.group_heads;
         const int heads = smaller(tiling.group_heads, a.totals.heads - first_head);
-        store_weights(a, micro, loaded, place, stage, group, 0, of.first_query, weights);
+        store_weights<Micro, false>(a, micro, loaded, place, stage, group, 0, of.first_query,
+                                    weights);
         synchronise_block();
         if (!active) return;
+        const float* factor = factors + first_head * tiling.block_queries + column;
         for (int h = 0; h < heads; ++h) {
-          const auto factor = static_cast<float>(a.queries.weights[first_head + h] /
-                                                 sums[a.totals.weight(first_head + h)]);
           HEADLAB_UNROLL
           for (int step = 0; step < ensemble_steps; ++step) {
-            const int key = 4 * (split + step * splits);
-            if (key >= weight_tile_keys) continue;
-            const Four w = *reinterpret_cast<const Four*>(rows + weight_row(h) + key);
+            if (step >= steps) break;
+            const Four w = *reinterpret_cast<const Four*>(rows + h * weight_stride + 4 * step);
             HEADLAB_UNROLL
             for (int c = 0; c < 4; ++c) {
-              ensemble[step][c] = math::fused(factor, w.v[c], ensemble[step][c]);
+              ensemble[step][c] = math::fused(*factor, w.v[c], ensemble[step][c]);
             }
           }
+          factor += tiling.block_queries;
         }
         if (group + 1 < tiling.head_groups) return;
         HEADLAB_UNROLL
         for (int step = 0; step < ensemble_steps; ++step) {
-          const int key = 4 * (split + step * splits);
-          if (key >= weight_tile_keys) continue;
+          if (step >= steps) break;
           HEADLAB_UNROLL
           for (int c = 0; c < 4; ++c) {
-            const float noise =
-                a.totals.scaled ? ensemble[step][c] * stage.scales()[key + c] : ensemble[step][c];
+            const float scale = a.totals.scaled ? stage.scales()[first_key + 4 * step + c] : 1.0f;
+            const float noise = ensemble[step][c] * scale;
             square = math::fused(noise, noise, square);
             ensemble[step][c] = 0;
           }

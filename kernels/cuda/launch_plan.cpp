@@ -10,8 +10,10 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Shared memory with which two thread blocks still fit on a multiprocessor.
-constexpr std::uint64_t comfortable_bytes = 96 << 10;
+/// Shared memory with which two thread blocks still fit on a multiprocessor of compute capability
+/// 9.0, and what of it a group of heads may take for its keys.
+constexpr std::uint64_t comfortable_bytes = 112 << 10;
+constexpr std::uint64_t comfortable_stage_bytes = 48 << 10;
 /// Maximum H for which aggregate moments come from the sums of all pairs in one pass: (H + 1) / 2
 /// slots per kernel value then cost less than computing the values twice.
 constexpr int max_pair_heads = 16;
@@ -76,7 +78,7 @@ Microkernel choose_microkernel(const Plan& plan, int k, const LaunchLimits& limi
     return std::array{dots1, dots2, dots3, dots4}[static_cast<std::size_t>(k - 1)];
   }
   if (k <= 2 && !only_products) return k == 1 ? distances1 : distances2;
-  if (k <= 4) return products && norm_coefficient ? shifted4 : distances4;
+  if (k <= 4) return !products ? distances4 : k == 1 ? shifted1 : k == 2 ? shifted2 : shifted4;
   if (products && !limits.no_tensor_cores && k <= 64) {
     return k <= 8 ? tensor8 : k <= 16 ? tensor16 : k <= 32 ? tensor32 : tensor64;
   }
@@ -87,9 +89,11 @@ int padded_k_of(Microkernel microkernel, int k) {
   switch (microkernel) {
     case Microkernel::distances1:
     case Microkernel::dots1:
+    case Microkernel::shifted1:
       return 1;
     case Microkernel::distances2:
     case Microkernel::dots2:
+    case Microkernel::shifted2:
       return 2;
     case Microkernel::dots3:
       return 3;
@@ -183,32 +187,36 @@ class Tiler {
     return tiling;
   }
 
-  /// Kernel values of all heads in shared memory, summed pair by pair in tiles of 8 by 8 heads.
+  /// Kernel values of all heads in shared memory, of which warps sum pairs.
   std::optional<Tiling> pairs() const {
-    constexpr int side = 8;
-    const int tiles = divide_up(plan_.heads, side);
-    const int tile_pairs = tiles * (tiles + 1) / 2;
-    constexpr int sums_of_thread = side * side;
+    const int of_query = side_pairs(plan_.heads);
     Tiling tiling;
-    tiling.threads = 256;
-    return largest_tiling(tiling, tiling.threads / tile_pairs, [&] {
-      const int items = tiling.block_queries * tile_pairs;
-      const int splits = std::min(tile_keys_ / 4, power_of_two_below(tiling.threads / items));
-      tiling.panel_keys = std::int64_t{limits_.keys_of_thread} * splits;
-      const auto end = static_cast<std::uint64_t>(tiling.threads * sums_of_thread);
-      return std::max(with_weights(tiling, tiles * side), end * sizeof(float));
+    tiling.threads = pair_threads;
+    const int warps = tiling.threads / 32;
+    // Registers leave room for one thread block on a multiprocessor.
+    return largest_tiling(tiling, warps * pair_units / of_query, limits_.shared_bytes, [&] {
+      const int units = tiling.block_queries * of_query;
+      const int splits = pair_splits(units);
+      // A sum of 512 keys is rounded 192 times.
+      tiling.panel_keys = std::int64_t{limits_.keys_of_thread} * 2 * splits;
+      const auto end = static_cast<std::uint64_t>(units * splits * pair_sums_of_unit);
+      return std::max(with_weights(tiling, pair_sides(plan_.heads) * pair_side) +
+                          pair_value_floats * sizeof(float),
+                      end * sizeof(float));
     });
   }
 
   /// Kernel values of a group of heads in shared memory, summed over the heads.
   std::optional<Tiling> ensemble() const {
     Tiling tiling;
-    return largest_tiling(tiling, tiling.threads * ensemble_steps / (tile_keys_ / 4), [&] {
-      tiling.panel_keys =
-          std::int64_t{limits_.keys_of_thread} * (tiling.threads / tiling.block_queries);
-      return std::max(with_weights(tiling, tiling.group_heads),
-                      static_cast<std::uint64_t>(tiling.threads) * sizeof(float));
-    });
+    return largest_tiling(
+        tiling, tiling.threads * ensemble_steps / (tile_keys_ / 4), comfortable_bytes, [&] {
+          tiling.panel_keys =
+              std::int64_t{limits_.keys_of_thread} * (tiling.threads / tiling.block_queries);
+          const auto factors = static_cast<std::uint64_t>(plan_.heads * tiling.block_queries);
+          return std::max(with_weights(tiling, tiling.group_heads) + factors * sizeof(float),
+                          static_cast<std::uint64_t>(tiling.threads) * sizeof(float));
+        });
   }
 
  private:
@@ -230,14 +238,16 @@ class Tiler {
   }
   /// Heads of a group, at most `most`: those that fit, in groups of about equal size.
   int balanced(int most) const {
-    while (most > 1 && stage_bytes(most) > comfortable_bytes / 2) --most;
+    while (most > 1 && stage_bytes(most) > comfortable_stage_bytes) --most;
     return divide_up(plan_.heads, divide_up(plan_.heads, most));
   }
 
   std::uint64_t with_weights(const Tiling& tiling, int head_rows) const {
     return stage_bytes(tiling.group_heads) +
            static_cast<std::uint64_t>(tiling.block_queries) *
-               static_cast<std::uint64_t>(weight_query_stride(head_rows)) * sizeof(float);
+               static_cast<std::uint64_t>(weight_query_stride(
+                   head_rows, on_tensor_cores(microkernel_), tiling.query_columns)) *
+               sizeof(float);
   }
 
   /// Fills in what follows from the query columns and the heads of a group; `bytes` sets the panel
@@ -258,20 +268,24 @@ class Tiler {
     return tiling;
   }
 
-  /// Tiling with the most queries per thread block, up to `max_queries`, whose memory is
-  /// comfortable, else with the fewest. All heads are one group where they fit: their queries stay
-  /// in registers.
+  /// Tiling with the most queries per thread block, up to `max_queries`, whose memory is at most
+  /// `comfortable`, else with the fewest. All heads are one group where they fit: their queries
+  /// stay in registers.
   template <class Bytes>
-  std::optional<Tiling> largest_tiling(Tiling& tiling, int max_queries, const Bytes& bytes) const {
+  std::optional<Tiling> largest_tiling(Tiling& tiling, int max_queries, std::uint64_t comfortable,
+                                       const Bytes& bytes) const {
     std::optional<Tiling> best;
     for (int wanted = power_of_two_below(columns() * 2 - 1); wanted >= 1; wanted /= 2) {
       tiling.query_columns = round_columns(wanted);
       if (tiling.query_columns * queries_ > max_queries) continue;
       const int heads =
           balanced(std::clamp(tiling.threads / (tiling.query_columns * lanes()), 1, plan_.heads));
-      if (const auto found = finish(tiling, heads, bytes)) {
-        best = found;
-        if (found->shared_bytes <= comfortable_bytes) break;
+      // Smaller groups of heads keep more queries comfortable.
+      const int fewest = divide_up(plan_.heads, heads);
+      for (int groups = fewest; groups <= plan_.heads; ++groups) {
+        const auto found = finish(tiling, divide_up(plan_.heads, groups), bytes);
+        if (found && found->shared_bytes <= comfortable) return found;
+        if (found && groups == fewest) best = found;
       }
     }
     return best;
@@ -367,11 +381,15 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
                         sum_tile_keys(m == Microkernel::any ? 0 : launch.padded_k));
     const Tiler of_weights(plan, limits, launch, queries_of_thread(m, weight_queries),
                            weight_tile_keys);
+    const Tiler of_many_pairs(
+        plan, limits, launch,
+        on_tensor_cores(m) ? pair_fragment_queries : queries_of_thread(m, weight_queries),
+        weight_tile_keys);
     const Tiler of_pairs(plan, limits, launch, pair_queries, pair_tile_keys(launch.padded_k));
     launch.register_heads =
         launch.totals.pairs && in_registers(m, plan.kernel) ? register_heads_of(plan.heads) : 0;
     const auto weigh = launch.register_heads > 0 ? of_pairs.register_pairs(launch.register_heads)
-                       : launch.totals.pairs     ? of_weights.pairs()
+                       : launch.totals.pairs     ? of_many_pairs.pairs()
                                                  : of_sums.sums();
     const auto ensemble = launch.totals.ensemble ? of_weights.ensemble() : Tiling{};
     if (!weigh || !ensemble) continue;

@@ -43,16 +43,45 @@ HEADLAB_HD constexpr int stage_floats(int group_heads, int padded_k, int tile_ke
   return group_heads * head_stride(padded_k, tile_keys) + 2 * stage_stride(tile_keys);
 }
 
-/// Floats from one row of kernel values to the next.
-inline constexpr int weight_stride = weight_tile_keys + 4;
-/// First float of a head's row of kernel values; groups of eight heads are spread as well.
-HEADLAB_HD constexpr int weight_row(int head) {
-  return head * weight_stride + head / 8 * 4;
+/// Floats from one head's row of kernel values to the next: 16 modulo 32, so that a fragment of two
+/// heads and sixteen keys hits every bank once.
+inline constexpr int weight_stride = weight_tile_keys + 16;
+/// Place of a kernel value in the rows of its query where pairs of heads are summed: threads that
+/// store the same keys of several heads hit different banks. `key` is the first of two or four.
+HEADLAB_HD constexpr int weight_place(int head, int key) {
+  return head * weight_stride + (key ^ head / 2 % 4 * 4);
 }
-/// Floats from the rows of one query to those of the next.
-HEADLAB_HD constexpr int weight_query_stride(int head_rows) {
-  return spread(weight_row(head_rows));
+/// Rows of the kernel values of a query, a multiple of 32 and what keeps neighbours apart.
+HEADLAB_HD constexpr int weight_query_stride(int head_rows, bool tensor, int query_columns) {
+  const int rows = head_rows * weight_stride;
+  return rows + (32 - rows % 32) % 32 + (tensor || query_columns == 2 ? 8 : 4);
 }
+/// First kernel value of a query. On the tensor cores a warp stores four queries of eight keys at a
+/// time, and eight queries are read together.
+HEADLAB_HD constexpr int weight_query(int query, int stride, bool tensor) {
+  return query * stride + (tensor ? query / 4 % 2 * 4 : 0);
+}
+
+/// Sums over pairs of many heads: a warp multiplies 16 by 16 heads for one query.
+inline constexpr int pair_side = 16;
+inline constexpr int pair_threads = 256;
+/// Maximum queries times pairs of sides of a warp, whose sums are in registers.
+inline constexpr int pair_units = 6;
+HEADLAB_HD constexpr int pair_sides(int heads) {
+  return (heads + pair_side - 1) / pair_side;
+}
+/// Pairs (first, second) of sides with first <= second.
+HEADLAB_HD constexpr int side_pairs(int heads) {
+  return pair_sides(heads) * (pair_sides(heads) + 1) / 2;
+}
+/// Warps that share the keys of a tile where there are fewer than eight units.
+HEADLAB_HD constexpr int pair_splits(int units) {
+  return units > 4 ? 1 : units > 2 ? 2 : 4;
+}
+/// Floats of the values of a tile as a fragment reads them: upper parts, ones, lower parts, zeros.
+inline constexpr int pair_value_floats = 4 * weight_stride;
+/// Sums of a unit: products of heads, then three sums for each head of the first side.
+inline constexpr int pair_sums_of_unit = pair_side * pair_side + 3 * pair_side;
 
 /// Inner loop that computes exponents. The number is the padded per-head dimension.
 enum class Microkernel {
@@ -64,8 +93,10 @@ enum class Microkernel {
   dots2,
   dots3,
   dots4,
-  shifted4,  ///< the same with a shift in every exponent: Gaussian and softmax
-  tensor8,   ///< the same on the tensor cores, any kernel law
+  shifted1,  ///< the same with a shift in every exponent: softmax
+  shifted2,
+  shifted4,  ///< any kernel law
+  tensor8,   ///< the same on the tensor cores
   tensor16,
   tensor32,
   tensor64,
@@ -87,6 +118,8 @@ HEADLAB_HD constexpr int pair_tile_keys(int padded_k) {
 inline constexpr int sum_queries = 8;
 inline constexpr int pair_queries = 2;
 inline constexpr int weight_queries = 4;
+/// The same on the tensor cores where pairs of heads are summed.
+inline constexpr int pair_fragment_queries = 2;
 
 /// Maximum steps of four keys that a thread of the ensemble's pass has in a tile.
 inline constexpr int ensemble_steps = 4;
@@ -150,7 +183,7 @@ struct LaunchPlan {
   std::int64_t padded_n = key_group;  ///< of tokens
   std::int64_t padded_points = 0;     ///< of points that are kept apart
   TotalsLayout totals;
-  int register_heads = 0;  ///< 2, 4, 8 of which a thread has all pairs; 0: tiles of 8 by 8 heads
+  int register_heads = 0;  ///< 2, 4, 8 of which a thread has all pairs; 0: sides of 16 heads
   /// Every query takes the fallback: with stage `keep`, and with more heads than the pair sums are
   /// written for.
   bool fallback_only = false;

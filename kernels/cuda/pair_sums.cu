@@ -1,183 +1,237 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over pairs of many heads in one pass: a tile of kernel values [query][head][key] stays in
-// shared memory, and each thread adds the products of 8 by 8 heads for one query: sum w_g w_l, and
-// on the diagonal sum w and sum w value. Up to eight heads: register_pairs.cu.
+// shared memory, and a warp multiplies 16 by 16 heads for one query on the tensor cores: sum w_g
+// w_l, and on the diagonal sum w and sum w value. Up to eight heads: register_pairs.cu.
+//
+// Accuracy. A value is the sum of two numbers in TF32, whose exponents are those of floats: w =
+// high
+// + low with an error below 2^-21 of w. low low, below 2^-20 of a product and 2^-22 on average, is
+// left out. A tensor core truncates a sum once for eight keys and product, by 2^-23 at most: 192
+// times in 512 keys, fewer than the roundings of 256 keys in float32 arithmetic.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weigh.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-constexpr int pair_threads = 256;
+constexpr int key_step = 16;  ///< keys of a fragment of values: four of each lane
+constexpr std::uint32_t high_bits = 0xffffe000;
 
-/// Sums of one thread: of a tile of 8 by 8 heads, or on the diagonal a triangle of products and two
-/// sums per head.
-struct PairSums {
-  static constexpr int side = 8;
-  static constexpr int triangle = side * (side + 1) / 2;
-  static constexpr int count = side * side;
-  float sum[count] = {};
-
-  /// a, b: rows of `side` heads at four keys.
-  HEADLAB_DEVICE void add_square(const float* a, const float* b, const float* scales, bool scaled) {
-    Four x[side];
-    load(a, scales, scaled, x);
-    HEADLAB_UNROLL
-    for (int v = 0; v < side; ++v) {
-      Four y = *reinterpret_cast<const Four*>(b + v * weight_stride);
-      if (scaled) scale(y, scales);
-      HEADLAB_UNROLL
-      for (int u = 0; u < side; ++u) {
-        HEADLAB_UNROLL
-        for (int c = 0; c < 4; ++c) {
-          sum[u * side + v] = math::fused(x[u].v[c], y.v[c], sum[u * side + v]);
-        }
-      }
-    }
-  }
-  HEADLAB_DEVICE void add_triangle(const float* a, const float* values, const float* scales,
-                                   bool scaled) {
-    Four x[side];
-    load(a, scales, scaled, x);
-    const Four y = *reinterpret_cast<const Four*>(values);
-    int at = 0;
-    HEADLAB_UNROLL
-    for (int u = 0; u < side; ++u) {
-      HEADLAB_UNROLL
-      for (int v = u; v < side; ++v, ++at) {
-        HEADLAB_UNROLL
-        for (int c = 0; c < 4; ++c) sum[at] = math::fused(x[u].v[c], x[v].v[c], sum[at]);
-      }
-    }
-    HEADLAB_UNROLL
-    for (int u = 0; u < side; ++u) {
-      HEADLAB_UNROLL
-      for (int c = 0; c < 4; ++c) {
-        sum[triangle + u] += x[u].v[c];
-        sum[triangle + side + u] = math::fused(x[u].v[c], y.v[c], sum[triangle + side + u]);
-      }
-    }
-  }
-
- private:
-  HEADLAB_DEVICE static void scale(Four& x, const float* scales) {
-    HEADLAB_UNROLL
-    for (int c = 0; c < 4; ++c) x.v[c] *= scales[c];
-  }
-  HEADLAB_DEVICE static void load(const float* rows, const float* scales, bool scaled,
-                                  Four (&x)[side]) {
-    HEADLAB_UNROLL
-    for (int u = 0; u < side; ++u) {
-      x[u] = *reinterpret_cast<const Four*>(rows + u * weight_stride);
-      if (scaled) scale(x[u], scales);
-    }
-  }
-};
-
-/// Tile `index` of the triangle of tiles: (first, second) with first <= second, column by column.
-struct TilePair {
+/// Unit `index` of a query: the sides (first, second) with first <= second, column by column.
+struct SidePair {
   int first, second;
 };
-HEADLAB_DEVICE TilePair tile_pair(int index) {
+HEADLAB_DEVICE SidePair side_pair(int index) {
   int second = 0;
   while (index > second) index -= ++second;
   return {index, second};
 }
 
+/// Values of a lane at a key step, of the heads g and g + 8 of a side: the fragments of two
+/// multiplications as [16][8]; [8][8] of the heads up to 7, and of those from 8 on, are their
+/// halves.
+struct ValueFragments {
+  std::uint32_t high[2][4];
+  std::uint32_t low[2][4];
+
+  /// \param rows of head g at the lane's keys
+  HEADLAB_DEVICE void load(const float* rows, const float* scales, bool scaled) {
+    HEADLAB_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      Four w = *reinterpret_cast<const Four*>(rows + half * 8 * weight_stride);
+      if (scaled) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < 4; ++c) w.v[c] *= scales[c];
+      }
+      HEADLAB_UNROLL
+      for (int c = 0; c < 4; ++c) {
+        const std::uint32_t upper = math::to_bits(w.v[c]) & high_bits;
+        high[c / 2][c % 2 * 2 + half] = upper;
+        low[c / 2][c % 2 * 2 + half] = math::to_bits(w.v[c] - math::from_bits(upper));
+      }
+    }
+  }
+};
+
+/// Sums of one unit in the registers of a warp.
+struct UnitSums {
+  float products[2][4] = {};  ///< with the heads up to 7 of the second side, and from 8 on
+  float values[4] = {};       ///< with the rows of pair_value_floats
+
+  /// Of a side with itself: high high / 2 + low high, to which its transpose is added in the end.
+  HEADLAB_DEVICE void add_square(const ValueFragments& x) {
+    HEADLAB_UNROLL
+    for (int m = 0; m < 2; ++m) {
+      HEADLAB_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const std::uint32_t high[2] = {x.high[m][half], x.high[m][2 + half]};
+        const std::uint32_t halves[2] = {math::to_bits(0.5f * math::from_bits(high[0])),
+                                         math::to_bits(0.5f * math::from_bits(high[1]))};
+        multiply_add_tf32(products[half], x.low[m], high);
+        multiply_add_tf32(products[half], x.high[m], halves);
+      }
+    }
+  }
+  HEADLAB_DEVICE void add(const ValueFragments& x, const ValueFragments& y) {
+    HEADLAB_UNROLL
+    for (int m = 0; m < 2; ++m) {
+      HEADLAB_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const std::uint32_t high[2] = {y.high[m][half], y.high[m][2 + half]};
+        const std::uint32_t low[2] = {y.low[m][half], y.low[m][2 + half]};
+        multiply_add_tf32(products[half], x.low[m], high);
+        multiply_add_tf32(products[half], x.high[m], low);
+        multiply_add_tf32(products[half], x.high[m], high);
+      }
+    }
+  }
+  HEADLAB_DEVICE void add_values(const ValueFragments& x, const Four& value) {
+    HEADLAB_UNROLL
+    for (int m = 0; m < 2; ++m) {
+      const std::uint32_t y[2] = {math::to_bits(value.v[2 * m]), math::to_bits(value.v[2 * m + 1])};
+      multiply_add_tf32(values, x.low[m], y);
+      multiply_add_tf32(values, x.high[m], y);
+    }
+  }
+};
+
 template <class Micro>
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(pair_threads, 1)
     pair_sums_kernel(const WeighArguments a) {
-  constexpr int side = PairSums::side;
+  constexpr int warp = static_cast<int>(warp_threads);
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Tiling& tiling = a.tiling;
   const Assignment of = assignment_of(tiling, 1);
   const Place place = Micro::place(tiling, static_cast<int>(thread_index()));
   const int thread = static_cast<int>(thread_index());
   const int heads = a.totals.heads;
-
-  const int tiles = (heads + side - 1) / side;
-  const int tile_pairs = tiles * (tiles + 1) / 2;
-  const WeightTile weights = {
-      shared + 2 * stage_floats(tiling.group_heads, padded_k_of<Micro>(a), weight_tile_keys),
-      weight_query_stride(tiles * side)};
-  // Heads of a tile beyond those of the ensemble have zero weight.
-  const int missing = (tiles * side - heads) * weight_tile_keys;
+  const int head_rows = pair_sides(heads) * pair_side;
+  const WeightTile weights = weight_tile<Micro>(a, shared, head_rows);
+  float* values = weights.weights + tiling.block_queries * weights.query_stride;
+  // Heads of a side beyond those of the ensemble have zero weight.
+  const int missing = (head_rows - heads) * weight_tile_keys;
   for (int at = thread; at < tiling.block_queries * missing; at += pair_threads) {
-    weights.weights[at / missing * weights.query_stride +
-                    weight_row(heads + at % missing / weight_tile_keys) + at % weight_tile_keys] =
-        0;
+    weights.weights[weight_query(at / missing, weights.query_stride, Micro::halves) +
+                    (heads + at % missing / weight_tile_keys) * weight_stride +
+                    at % weight_tile_keys] = 0;
+  }
+  if (thread < weight_tile_keys) {
+    values[weight_stride + thread] = 1;
+    values[3 * weight_stride + thread] = 0;
   }
 
-  // Second role of a thread: a query and a tile of pairs, and every splits-th group of four keys.
-  const int items = tiling.block_queries * tile_pairs;
-  int splits = weight_tile_keys / 4;
-  while (splits > 1 && splits * items > pair_threads) splits /= 2;
-  const int item = thread % items;
-  const int split = thread / items;
-  const TilePair pair = tile_pair(item / tiling.block_queries);
-  const bool on_diagonal = pair.first == pair.second;
-  const float* rows = weights.weights + item % tiling.block_queries * weights.query_stride;
+  // Second role of a warp: some units, each a query and two sides, and every splits-th key step.
+  const int of_query = side_pairs(heads);
+  const int units = tiling.block_queries * of_query;
+  const int splits = pair_splits(units);
+  const int sharers = pair_threads / warp / splits;
+  const int split = thread / warp / sharers;
+  const int first_unit = thread / warp % sharers;
+  const int g = thread % warp / 4;
+  const int c = thread % 4;
+  const float* value_row = values + smaller(g, 3) * weight_stride + 4 * c;
+  // A lane's first values of each unit: of the first side, and of the second.
+  int of_first[pair_units];
+  int of_second[pair_units];
+  HEADLAB_UNROLL
+  for (int u = 0; u < pair_units; ++u) {
+    const int unit = smaller(first_unit + u * sharers, units - 1);
+    const SidePair sides = side_pair(unit / tiling.block_queries);
+    const int query = weight_place(g, 4 * c) + weight_query(unit % tiling.block_queries,
+                                                            weights.query_stride, Micro::halves);
+    of_first[u] = query + sides.first * pair_side * weight_stride;
+    of_second[u] = query + sides.second * pair_side * weight_stride;
+  }
 
   Micro micro;
   int loaded = -1;
-  PairSums sums;
+  UnitSums sums[pair_units];
   for_each_stage<Micro, weight_tile_keys, pair_threads, 1>(
       a, shared, of, 0, tiling.head_groups,
       [&](const Stage<Micro, weight_tile_keys>& stage, int group) {
-        store_weights(a, micro, loaded, place, stage, group, group * tiling.group_heads,
-                      of.first_query, weights);
+        store_weights<Micro, true>(a, micro, loaded, place, stage, group,
+                                   group * tiling.group_heads, of.first_query, weights);
         if (group + 1 < tiling.head_groups) return;
+        if (thread < weight_tile_keys) {
+          const float value = stage.values()[thread];
+          const float upper = math::from_bits(math::to_bits(value) & high_bits);
+          values[thread] = upper;
+          values[2 * weight_stride + thread] = value - upper;
+        }
         synchronise_block();
-        if (split >= splits) return;
-        for (int key = 4 * split; key < weight_tile_keys; key += 4 * splits) {
-          const float* first = rows + weight_row(pair.first * side) + key;
-          if (on_diagonal) {
-            sums.add_triangle(first, stage.values() + key, stage.scales() + key, a.scaled);
-          } else {
-            sums.add_square(first, rows + weight_row(pair.second * side) + key,
-                            stage.scales() + key, a.scaled);
+        HEADLAB_NO_UNROLL
+        for (int key = key_step * split; key < weight_tile_keys; key += key_step * splits) {
+          const Four value = *reinterpret_cast<const Four*>(value_row + key);
+          const float* scales = stage.scales() + key + 4 * c;
+          HEADLAB_UNROLL
+          for (int u = 0; u < pair_units; ++u) {
+            if (first_unit + u * sharers >= units) break;
+            ValueFragments x;
+            x.load(weights.weights + of_first[u] + key, scales, a.scaled);
+            if (of_first[u] == of_second[u]) {
+              sums[u].add_square(x);
+              sums[u].add_values(x, value);
+            } else {
+              ValueFragments y;
+              y.load(weights.weights + of_second[u] + key, scales, a.scaled);
+              sums[u].add(x, y);
+            }
           }
         }
       });
 
-  // The splits are added in shared memory, in order: [splits][items][count].
-  if (split < splits) {
-    float* out = shared + (split * items + item) * PairSums::count;
+  // The splits are added in shared memory, in order: [splits][units][pair_sums_of_unit].
+  HEADLAB_UNROLL
+  for (int u = 0; u < pair_units; ++u) {
+    const int unit = first_unit + u * sharers;
+    if (unit >= units) break;
+    float* out = shared + (split * units + unit) * pair_sums_of_unit;
     HEADLAB_UNROLL
-    for (int i = 0; i < PairSums::count; ++i) out[i] = sums.sum[i];
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + i / 2 * 8;
+      const int column = 2 * c + i % 2;
+      HEADLAB_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        out[row * pair_side + 8 * half + column] = sums[u].products[half][i];
+      }
+      if (column < 3) out[pair_side * (pair_side + column) + row] = sums[u].values[i];
+    }
   }
   synchronise_block();
-  for (int at = thread; at < items * PairSums::count; at += pair_threads) {
-    const int of_item = at / PairSums::count;
-    const int query = of.first_query + of_item % tiling.block_queries;
-    if (query >= a.queries.count) continue;
-    const TilePair of_pair = tile_pair(of_item / tiling.block_queries);
-    const bool diagonal = of_pair.first == of_pair.second;
-    const int index = at % PairSums::count;
-    int place_in_row = -1;
-    if (!diagonal) {
-      const int g = of_pair.first * side + index / side;
-      const int l = of_pair.second * side + index % side;
-      if (g < heads && l < heads) place_in_row = a.totals.square(g, l);
-    } else if (index < PairSums::triangle) {
-      int u = 0;
-      int rest = index;
-      while (rest >= side - u) rest -= side - u++;
-      const int g = of_pair.first * side + u;
-      const int l = g + rest;
-      if (l < heads) place_in_row = a.totals.square(g, l);
-    } else if (index < PairSums::triangle + 2 * side) {
-      const int h = of_pair.first * side + (index - PairSums::triangle) % side;
-      if (h < heads) {
-        place_in_row = index < PairSums::triangle + side ? a.totals.weight(h) : a.totals.value(h);
-      }
-    }
-    if (place_in_row < 0) continue;
+  const auto sum_of = [&](int unit, int index) {
     double sum = 0;
     for (int s = 0; s < splits; ++s) {
-      sum += static_cast<double>(shared[s * items * PairSums::count + at]);
+      sum += static_cast<double>(shared[(s * units + unit) * pair_sums_of_unit + index]);
     }
-    a.partials[partial_row(a, of, query) * a.totals.row() + place_in_row] = sum;
+    return sum;
+  };
+  constexpr int results = pair_side * (pair_side + 2);
+  for (int at = thread; at < units * results; at += pair_threads) {
+    const int unit = at / results;
+    const int query = of.first_query + unit % tiling.block_queries;
+    if (query >= a.queries.count) continue;
+    const SidePair sides = side_pair(unit / tiling.block_queries);
+    const int index = at % results;
+    const int row = index / pair_side;
+    const int column = index % pair_side;
+    double* out = a.partials + partial_row(a, of, query) * a.totals.row();
+    if (row < pair_side) {
+      const int head = sides.first * pair_side + row;
+      const int other = sides.second * pair_side + column;
+      if (head > other || other >= heads) continue;
+      const double transposed =
+          sides.first == sides.second ? sum_of(unit, column * pair_side + row) : 0.0;
+      out[a.totals.square(head, other)] = sum_of(unit, index) + transposed;
+    } else if (sides.first == sides.second) {
+      const int head = sides.first * pair_side + column;
+      if (head >= heads) continue;
+      if (row == pair_side) {
+        out[a.totals.value(head)] =
+            sum_of(unit, index) + sum_of(unit, pair_side * (pair_side + 2) + column);
+      } else {
+        out[a.totals.weight(head)] = sum_of(unit, index);
+      }
+    }
   }
 }
 
@@ -185,9 +239,10 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(pair_threads, 1)
 
 void sum_pairs(Stream& stream, Microkernel microkernel, const WeighArguments& a,
                std::int64_t replicates) {
-  with_microkernel<weight_queries, 4>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
-    launch(stream, "sum_pairs", launch_of(a, replicates, 1), pair_sums_kernel<M>, a);
-  });
+  with_microkernel<weight_queries, 4, pair_fragment_queries / 2>(
+      microkernel, a.exponent == Exponent::law, [&]<class M>() {
+        launch(stream, "sum_pairs", launch_of(a, replicates, 1), pair_sums_kernel<M>, a);
+      });
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -158,7 +158,8 @@ struct Distances {
 
 /// Products of queries and keys, K coordinates in registers. Without `Shifted` the exponents lack
 /// the shift of their query, a factor of all sums of a head that no result depends on.
-template <int K, int Queries, int Keys, bool Shifted>
+/// \tparam Law a law of the distance
+template <int K, int Queries, int Keys, bool Shifted, bool Law = false>
 struct Dots {
   static constexpr int padded_k = K;
   static constexpr int queries = Queries;
@@ -167,7 +168,7 @@ struct Dots {
   static constexpr bool in_registers = K <= 4;
   using Number = float;
   static constexpr bool halves = false;
-  static constexpr bool laws = false;
+  static constexpr bool laws = Law;
   static constexpr bool norms = true;
   static constexpr bool shifted = Shifted;
   float query[K][queries];
@@ -401,7 +402,7 @@ struct AnyDimension {
   }
 };
 
-/// A float whose square root comes from the unit of a multiprocessor, for the laws.
+/// A float whose square root and maximum are one instruction each, for the laws.
 struct UnitFloat {
   float x;
   HEADLAB_DEVICE explicit UnitFloat(float value) : x(value) {}
@@ -414,7 +415,7 @@ struct UnitFloat {
     return UnitFloat(a.x * b.x);
   }
   HEADLAB_DEVICE friend UnitFloat max(UnitFloat a, UnitFloat b) {
-    return UnitFloat(math::max(a.x, b.x));
+    return UnitFloat(max_unit(a.x, b.x));
   }
   HEADLAB_DEVICE friend UnitFloat sqrt(UnitFloat a) { return UnitFloat(sqrt_unit(a.x)); }
 };
@@ -440,7 +441,7 @@ HEADLAB_DEVICE void to_weights(const WeighArguments& a, Weights& w) {
       done = HasWeight<Law>;
       map_numbers(w, [&](float value) {
         // Not -value, which the compiler would compute in place of value.
-        const UnitFloat distance(math::abs(value));
+        const UnitFloat distance(abs_unit(value));
         if constexpr (HasWeight<Law>) {
           return law.weight(distance).x;
         } else {
@@ -453,14 +454,15 @@ HEADLAB_DEVICE void to_weights(const WeighArguments& a, Weights& w) {
 }
 
 /// Calls run.template operator()<M>() with the struct M of the microkernel of arguments, which has
-/// `Queries` queries and `Keys` keys of a thread on the CUDA cores.
-template <int Queries, int Keys, class Run>
+/// `Queries` queries and `Keys` keys of a thread on the CUDA cores, and `Fragments` on the tensor
+/// cores.
+template <int Queries, int Keys, int Fragments = Queries / 2, class Run>
 void with_microkernel(Microkernel microkernel, bool law, const Run& run) {
   // Queries of eight heads do not fit in registers.
   constexpr bool rereads = Queries == pair_queries;
-  const auto with_law = [&]<int K, int Fragments>() {
-    if (law) return run.template operator()<TensorDots<K, Fragments, !rereads, true>>();
-    return run.template operator()<TensorDots<K, Fragments, !rereads, false>>();
+  const auto with_law = [&]<int K, int Of = Fragments>() {
+    if (law) return run.template operator()<TensorDots<K, Of, !rereads, true>>();
+    return run.template operator()<TensorDots<K, Of, !rereads, false>>();
   };
   switch (microkernel) {
     case Microkernel::distances1:
@@ -479,16 +481,21 @@ void with_microkernel(Microkernel microkernel, bool law, const Run& run) {
       return run.template operator()<Dots<3, Queries, Keys, false>>();
     case Microkernel::dots4:
       return run.template operator()<Dots<4, Queries, Keys, false>>();
+    case Microkernel::shifted1:
+      return run.template operator()<Dots<1, Queries, Keys, true>>();
+    case Microkernel::shifted2:
+      return run.template operator()<Dots<2, Queries, Keys, true>>();
     case Microkernel::shifted4:
+      if (law) return run.template operator()<Dots<4, Queries, Keys, true, true>>();
       return run.template operator()<Dots<4, Queries, Keys, true>>();
     case Microkernel::tensor8:
-      return with_law.template operator()<8, Queries / 2>();
+      return with_law.template operator()<8>();
     case Microkernel::tensor16:
-      return with_law.template operator()<16, Queries / 2>();
+      return with_law.template operator()<16>();
     case Microkernel::tensor32:
-      return with_law.template operator()<32, Queries / 2>();
+      return with_law.template operator()<32>();
     case Microkernel::tensor64:
-      return with_law.template operator() < 64, Queries == 8 ? 2 : Queries / 2 > ();
+      return with_law.template operator()<64, (Fragments < 2 ? Fragments : 2)>();
     case Microkernel::any:
       return run.template operator()<AnyDimension>();
   }

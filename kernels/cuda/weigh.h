@@ -364,10 +364,24 @@ struct WeightTile {
   float* weights;
   int query_stride;
 };
+template <class Micro>
+HEADLAB_DEVICE WeightTile weight_tile(const WeighArguments& a, float* shared, int head_rows) {
+  return {shared + 2 * stage_floats(a.tiling.group_heads, padded_k_of<Micro>(a), weight_tile_keys),
+          weight_query_stride(head_rows, Micro::halves, a.tiling.query_columns)};
+}
+
+/// Where a thread stores the values of its query `i` at its keys from `key` on.
+template <class Micro, bool Pairs>
+HEADLAB_DEVICE int stored_at(const Tiling& tiling, int query_stride, int column, int i, int head,
+                             int key) {
+  return weight_query(Micro::query_of(tiling, column, i), query_stride, Micro::halves) +
+         (Pairs ? weight_place(head, key) : head * weight_stride + key);
+}
 
 /// Stores the kernel values of a group of heads. `loaded` is the head whose queries are in the
 /// registers.
-template <class Micro>
+/// \tparam Pairs see weight_place
+template <class Micro, bool Pairs>
 HEADLAB_DEVICE void store_weights(const WeighArguments& a, Micro& micro, int& loaded,
                                   const Place& place, const Stage<Micro, weight_tile_keys>& stage,
                                   int group, int first_row, int first_query,
@@ -389,14 +403,12 @@ HEADLAB_DEVICE void store_weights(const WeighArguments& a, Micro& micro, int& lo
     to_weights<Micro>(a, w);
     HEADLAB_UNROLL
     for (int i = 0; i < Micro::queries; ++i) {
-      float* out = tile.weights + Micro::query_of(a.tiling, place.column, i) * tile.query_stride +
-                   weight_row(first_row + place.head) + key;
-      if constexpr (Micro::keys == 4) {
-        *reinterpret_cast<Four*>(out) = {w[i][0], w[i][1], w[i][2], w[i][3]};
-      } else {
-        HEADLAB_UNROLL
-        for (int c = 0; c < Micro::keys; ++c) out[c] = w[i][c];
-      }
+      float* out = tile.weights + stored_at<Micro, Pairs>(a.tiling, tile.query_stride, place.column,
+                                                          i, first_row + place.head, key);
+      OfKeys<Micro::keys> together;
+      HEADLAB_UNROLL
+      for (int c = 0; c < Micro::keys; ++c) together.v[c] = w[i][c];
+      *reinterpret_cast<OfKeys<Micro::keys>*>(out) = together;
     }
   }
 }

@@ -377,7 +377,9 @@ int run(const Arguments& arguments) {
   const std::vector<cuda::DeviceInfo> devices = cuda::usable_devices();
   const cuda::DeviceInfo& device = devices.front();
   const double clock = cuda::highest_clock(device.number);
-  const MultiprocessorRates rates = multiprocessor_rates(device.major, device.minor);
+  const Gpu gpu = {.rates = rates_of(device.name, device.major, device.minor),
+                   .multiprocessors = static_cast<double>(device.multiprocessors),
+                   .clock = clock};
   nlohmann::ordered_json report = {{"device", device.name},
                                    {"devices", devices.size()},
                                    {"capability", 10 * device.major + device.minor},
@@ -426,15 +428,18 @@ int run(const Arguments& arguments) {
         const bool first = estimator == Estimator::plain && mode == MomentMode::pairwise;
         if (arguments.only == "given-x" && !first) continue;
         const Plan plan = bench_plan(k, estimator, mode);
-        const Limit limit =
-            limit_of(rates, device.multiprocessors, clock, k, plan.heads, estimator, mode);
+        const WorkSize sizes = {.k = k, .d = plan.d, .heads = plan.heads, .queries = plan.queries};
+        const Limit limit = limit_of(gpu, sizes, estimator, mode, fused_bytes(sizes));
+        const Limit job_limit = limit_of(gpu, sizes, estimator, mode, job_bytes(sizes));
         nlohmann::ordered_json row = {
             {"d_k", k},
             {"estimator", name},
             {"moments", mode == MomentMode::pairwise ? "pairwise" : "aggregate"},
             {"limit", limit.weights_per_second},
             {"binds", limit.binds},
-            {"form", form_of(cuda::plan_launch(plan).microkernel)}};
+            {"form", form_of(cuda::plan_launch(plan).microkernel)},
+            {"job_limit", job_limit.weights_per_second},
+            {"job_binds", job_limit.binds}};
         cuda::KernelTimes times;
         double fused = NAN, fused_percent = NAN, job_rate = NAN, job_percent = NAN;
         if (arguments.only != "jobs") {
@@ -458,7 +463,7 @@ int run(const Arguments& arguments) {
           job_rate = job_weights(plan, arguments.replicates) / job.warm;
           // A whole job runs on every device of the machine.
           job_percent =
-              100 * job_rate / (limit.weights_per_second * static_cast<double>(devices.size()));
+              100 * job_rate / (job_limit.weights_per_second * static_cast<double>(devices.size()));
           row["job"] = job_rate;
           row["job_percent"] = job_percent;
           row["job_seconds"] = job.warm;

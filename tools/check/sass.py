@@ -143,11 +143,11 @@ class Flow:
     def ops(self, loop, opcode):
         return sum(i.opcode.startswith(opcode) for i in self.instructions(loop))
 
-    def ways(self, loop, kinds, wanted, loads=None, dearest=False):
-        """Slots and shared-memory instructions of the cheapest way once through a loop, from its first
-        block back to it. `kinds` names the loops inside by header; those of a kind in `wanted` are passed,
+    def ways(self, loop, kinds, wanted, loads=None, dearest=False, counted="LDS"):
+        """Slots, shared-memory instructions and those of the special function unit of the cheapest way
+        once through a loop, from its first block back to it. `kinds` names the loops inside by header; those of a kind in `wanted` are passed,
         each kind once, at no cost; others with a kind are not entered. Loops without a kind run as often as
-        makes the shared-memory loads of the way `loads`, where given. `wanted` may also hold patterns of
+        makes the instructions `counted` of the way `loads`, where given. `wanted` may also hold patterns of
         instructions that the way has to pass. With `dearest` the most expensive way. None where there is
         no such way."""
         sign = -1 if dearest else 1
@@ -162,7 +162,7 @@ class Flow:
                 inside[block] = inner
         order = self.order(loop, inside)
         start = (frozenset(), 0)
-        best = {loop.header: {start: (0, 0)}}
+        best = {loop.header: {start: (0, 0, 0)}}
         done = None
         for node in order:
             inner = inside.get(node)
@@ -170,10 +170,10 @@ class Flow:
             out = {}
             if inner is None:
                 block = self.blocks[node]
-                cost = (self.slots(node), sum(shared(i) for i in block))
+                cost = (self.slots(node), sum(shared(i) for i in block), sum(i.base == "MUFU" for i in block))
                 passed = frozenset(w for w in wanted if w not in KINDS and any(
                     re.search(w, f"{i.opcode} {i.operands}") for i in block))
-                load = sum(i.base == "LDS" and i.predicate != "@!PT" for i in block)
+                load = sum(i.base == counted and i.predicate != "@!PT" for i in block)
                 for (seen, work), spent in states.items():
                     lower(out, (seen | passed, work + load), add(spent, cost))
                 leaving = self.next[node]
@@ -181,10 +181,10 @@ class Flow:
                 kind = kinds.get(inner.header)
                 if kind is None:
                     body = self.ways(inner, {}, ())
-                    load = sum(i.base == "LDS" for i in self.instructions(inner))
+                    load = sum(i.base == counted for i in self.instructions(inner))
                     for (seen, work), spent in states.items():
                         for times in range(1, (loads - work) // load + 1 if loads and load else 2):
-                            lower(out, (seen, work + times * load), add(spent, (times * body[0], times * body[1])))
+                            lower(out, (seen, work + times * load), add(spent, [times * cost for cost in body]))
                 elif kind in wanted:
                     for (seen, work), spent in states.items():
                         if kind not in seen:
@@ -235,7 +235,7 @@ class Flow:
                 return kind
         if self.ops(loop, "STS"):
             return "move" if self.ops(loop, "STS.128") and not self.ops(loop, "FFMA") else "norm"
-        return "pairs" if self.ops(loop, "FFMA") and self.ops(loop, "LDS") else None
+        return "pairs" if (self.ops(loop, "FFMA") or self.ops(loop, "HMMA")) and self.ops(loop, "LDS") else None
 
     def tile_loops(self):
         """Outermost loops with an EX2 in a loop inside."""
@@ -251,5 +251,5 @@ def shared(i):
 
 
 def add(a, b):
-    return (a[0] + b[0], a[1] + b[1])
+    return tuple(x + y for x, y in zip(a, b))
 

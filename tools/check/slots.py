@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """slots.py TABLE OBJECT...: counts the machine code of GPU kernels and compares it with the rows of a table.
 
-Counted for each row (tools/check/slots.toml explains its keys): issue slots and shared-memory instructions
-of a tile per weight and lane, registers, spills and thread blocks on a multiprocessor. Fails where a kernel
+Counted for each row (tools/check/slots.toml explains its keys): issue slots, instructions of the special
+function unit and shared-memory instructions of a tile per weight and lane, registers, spills and thread blocks
+on a multiprocessor. Fails where a kernel
 is more expensive than its row. Exits with 77 where there is no disassembler, or where the objects are of
 another compiler than the table.
 
@@ -24,8 +25,13 @@ import sass
 
 GPU = "sm_90"
 CLOCKS = 132 * 1.98e9  # of the multiprocessors of an H100, a second
-EXPONENTIALS, SLOTS, TENSOR = 16, 128, 0.8 * 1892  # of a multiprocessor in a clock
+EXPONENTIALS, SLOTS, TENSOR = 16, 128, 0.63 * 1892  # of a multiprocessor in a clock
+MEMORY = 0.9 * 3.35e12  # bytes a second
 SKIPPED = 77
+# Instructions that the way of a law has and the ways of others lack, or that it is the cheapest way with.
+LAWS = {"gaussian": ["^MUFU.EX2"], "softmax": ["^MUFU.EX2"], "laplace": ["^MUFU.SQRT", "^MUFU.EX2"],
+        "triangular": ["^MUFU.SQRT", "^FMNMX"], "epanechnikov": ["^FMNMX"]}
+DEFAULTS = {"law": "gaussian", "unit": 1}
 
 
 def disassembler(folder):
@@ -58,8 +64,8 @@ def blocks_on_multiprocessor(registers, threads, shared_bytes):
 
 
 def count_tile(row, code):
-    """(slots, shared-memory instructions) a weight and lane, and instructions of the tile loop. Raises ValueError
-    where the code is not what the row says."""
+    """(slots, shared-memory instructions, those of the special function unit) a weight and lane, and
+    instructions of the tile loop. Raises ValueError where the code is not what the row says."""
     flow = sass.Flow(code)
     tiles = flow.tile_loops()
     if len(tiles) != 1:
@@ -74,24 +80,29 @@ def count_tile(row, code):
             continue
         if kind in work:
             raise ValueError(f"more than one loop of the kind {kind}")
-        loads = row.get("loads") if kind in ("norm", "split") else None
-        work[kind] = flow.ways(loop, {}, (), loads, dearest=kind == "copy")
+        loads = row.get({"norm": "loads", "split": "loads", "pairs": "pair_loads"}.get(kind))
+        counted = "HMMA" if kind == "pairs" and "products" in row else "LDS"
+        loads = row["products"] if counted == "HMMA" else loads
+        passed = LAWS[row.get("law", DEFAULTS["law"])] if kind == "weigh" else ()
+        work[kind] = flow.ways(loop, {}, passed, loads, dearest=kind == "copy", counted=counted)
         if work[kind] is None:
             raise ValueError(f"no way through the loop of the kind {kind}")
         if kind == "weigh":
             exponentials = flow.ops(loop, "MUFU.EX2")
-    slots = memory = steps = 0
+    spent, steps = (0, 0, 0), 0
     for stage in row["stages"]:
         run = {kind: stage[kind] for kind in sass.KINDS if stage.get(kind)}
-        own = flow.ways(tile, kinds, [*run])
+        own = flow.ways(tile, kinds, [*run, *stage.get("passes", [])])
         if own is None:
             raise ValueError(f"no way through the tile loop with {', '.join(run)}")
-        slots += own[0] + sum(n * work[kind][0] for kind, n in run.items())
-        memory += own[1] + sum(n * work[kind][1] for kind, n in run.items())
-        steps += stage["weigh"]
+        for kind, n in run.items():
+            own = sass.add(own, [n * cost for cost in work[kind]])
+        times = stage.get("times", 1)
+        spent = sass.add(spent, [times * cost for cost in own])
+        steps += times * stage["weigh"]
     if steps * exponentials != row["weights"]:
         raise ValueError(f"{steps:g} steps of {exponentials} EX2 are not {row['weights']} weights of a lane")
-    return slots / row["weights"], memory / row["weights"], len(flow.instructions(tile))
+    return *(cost / row["weights"] for cost in spent), len(flow.instructions(tile))
 
 
 def count(row, code, registers, stack):
@@ -100,8 +111,8 @@ def count(row, code, registers, stack):
     counted = {"registers": registers, "spills": max(spills, stack),
                "blocks": blocks_on_multiprocessor(registers, row["threads"], row["shared_bytes"])}
     if "stages" in row:
-        slots, memory, length = count_tile(row, code)
-        counted |= {"slots": round(slots, 1), "shared": round(memory, 2), "code": length}
+        slots, memory, unit, length = count_tile(row, code)
+        counted |= {"slots": round(slots, 1), "shared": round(memory, 2), "unit": round(unit, 1), "code": length}
     return counted
 
 
@@ -109,7 +120,7 @@ def compare(row, counted):
     """Lines that say what is more expensive than the row, and what is cheaper."""
     dearer, cheaper = [], []
     for key, value in counted.items():
-        allowed = row.get(key, 0)
+        allowed = row.get(key, DEFAULTS.get(key, 0))
         worse = value < allowed if key == "blocks" else value > allowed
         line = f"{title(row)}: {value} {UNITS[key]}, {allowed} in its row"
         if worse:
@@ -119,41 +130,54 @@ def compare(row, counted):
     return dearer, cheaper
 
 
-UNITS = {"slots": "slots a weight", "shared": "shared-memory instructions a weight", "registers": "registers",
-         "code": "instructions of the tile loop", "spills": "spills", "blocks": "thread blocks on a multiprocessor"}
+UNITS = {"slots": "slots a weight", "shared": "shared-memory instructions a weight",
+         "unit": "instructions of the special function unit a weight", "registers": "registers", "code": "instructions of the tile loop", "spills": "spills", "blocks": "thread blocks on a multiprocessor"}
 
 
 def title(row):
-    return f"{row['kind']}, {row['form']}"
+    law = f", {row['law']}" if "law" in row else ""
+    heads = f", H = {row['heads']}" if "heads" in row else ""
+    return f"{row['kind']}, {row['form']}{law}{heads}"
 
 
-def limit(row, d_k):
+def limit(row, d_k, queries):
     """Weights a second at most, by the formula of tools/bench/gpu_limits.h for 8 heads."""
-    tensor = d_k >= 16
+    tensor = d_k > 4
+    padded = next(p for p in (8, 16, 32, 64) if d_k <= p) if tensor else d_k
     pairs = 4.5 if row["kind"] == "conditional" else 0
-    rate = min(EXPONENTIALS, SLOTS / ((0 if tensor else d_k) + 3 + pairs))
-    return CLOCKS * (min(rate, TENSOR / (3 * d_k)) if tensor else rate)
+    products = 3 * -(-padded // 16) / 4 if tensor else d_k
+    rate = min(EXPONENTIALS, SLOTS / (products + 3 + pairs))
+    if tensor:
+        rate = min(rate, TENSOR / (3 * padded))
+    return min(CLOCKS * rate, MEMORY * queries / (4 * padded + 4 / 8))
 
 
-def predicted(slots):
-    """Weights a second where every slot is used and nothing waits."""
-    return CLOCKS * min(EXPONENTIALS, SLOTS / slots)
+def predicted(slots, unit):
+    """Weights a second where every slot is used, or every one of the special function unit, and nothing waits."""
+    return CLOCKS * min(EXPONENTIALS / max(unit, 1e-9), SLOTS / slots)
 
 
 def page_table(rows):
-    lines = ["| kind | d_k | form | slots a weight | goal | shared-memory instructions a weight | registers "
-             "| blocks | predicted [10^12/s] | predicted at the goal | limit |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| kind | law | d_k | form | slots a weight | goal | shared-memory instructions a weight | registers "
+             "| warps | predicted [10^12/s] | predicted at the goal | limit, Q = 64 | limit, Q = 1024 |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
-        start = f"| {row['kind']} | "
+        warps = row["blocks"] * row["threads"] // 32
         if "stages" not in row:
-            lines.append(f"{start}any | {row['form']} | - | - | - | {row['registers']} | {row['blocks']} | - | - | - |")
+            lines.append(f"| {row['kind']} | any | any | {row['form']} | - | - | - | {row['registers']} | {warps} "
+                         "| - | - | - | - |")
             continue
+        law, unit = (row.get(key, default) for key, default in DEFAULTS.items())
         for d_k, goal in zip(row["d_k"], row.get("goal", [None] * len(row["d_k"]))):
-            at_goal = f"{predicted(goal) / 1e12:.2f}" if goal else "-"
-            lines.append(f"{start}{d_k} | {row['form']} | {row['slots']} | {goal or '-'} | {row['shared']} "
-                         f"| {row['registers']} | {row['blocks']} | {predicted(row['slots']) / 1e12:.2f} | {at_goal} "
-                         f"| {limit(row, d_k) / 1e12:.2f} |")
+            at_goal = f"{predicted(goal, unit) / 1e12:.2f}" if goal else "-"
+            limited = law in ("gaussian", "softmax") and row["kind"] in ("plain", "conditional") and \
+                row.get("heads", 8) == 8
+            most = [f"{limit(row, d_k, queries) / 1e12:.2f}" if limited else "-" for queries in (64, 1024)]
+            kind = row["kind"] + (f", H = {row['heads']}" if "heads" in row else "")
+            lines.append(f"| {kind} | {law} | {d_k} | {row['form']} | {row['slots']} | {goal or '-'} "
+                         f"| {row['shared']} | {row['registers']} | {warps} "
+                         f"| {predicted(row['slots'], unit) / 1e12:.2f} | {at_goal} "
+                         f"| {most[0]} | {most[1]} |")
     return "\n".join(lines)
 
 

@@ -60,32 +60,49 @@ class Sass(unittest.TestCase):
         self.assertEqual(sorted(self.of_kind), ["copy", "norm", "weigh"])
 
     def test_takes_the_cheapest_way_or_the_dearest(self):
-        self.assertEqual(self.flow.ways(self.of_kind["copy"], {}, ()), (4, 1))
-        self.assertEqual(self.flow.ways(self.of_kind["copy"], {}, (), dearest=True), (5, 1))
-        self.assertEqual(self.flow.ways(self.of_kind["weigh"], {}, ()), (4, 1))
+        self.assertEqual(self.flow.ways(self.of_kind["copy"], {}, ()), (4, 1, 0))
+        self.assertEqual(self.flow.ways(self.of_kind["copy"], {}, (), dearest=True), (5, 1, 0))
+        self.assertEqual(self.flow.ways(self.of_kind["weigh"], {}, ()), (4, 1, 2))
 
     def test_a_loop_inside_runs_as_often_as_its_loads_say(self):
         norm = self.of_kind["norm"]
-        self.assertEqual(self.flow.ways(norm, {}, ()), (5, 2))
-        self.assertEqual(self.flow.ways(norm, {}, (), loads=3), (9, 4))
+        self.assertEqual(self.flow.ways(norm, {}, ()), (5, 2, 0))
+        self.assertEqual(self.flow.ways(norm, {}, (), loads=3), (9, 4, 0))
 
     def test_a_way_passes_what_is_wanted(self):
         kinds = {loop.header: kind for kind, loop in self.of_kind.items()}
         # IADD3, BAR, BRA, the load that is off, BRA
-        self.assertEqual(self.flow.ways(self.tile, kinds, list(kinds.values())), (5, 0))
+        self.assertEqual(self.flow.ways(self.tile, kinds, list(kinds.values())), (5, 0, 0))
         # and the call with what it calls
         wanted = [*kinds.values(), "^CALL"]
-        self.assertEqual(self.flow.ways(self.tile, kinds, wanted), (8, 0))
+        self.assertEqual(self.flow.ways(self.tile, kinds, wanted), (8, 0, 0))
         self.assertIsNone(self.flow.ways(self.tile, kinds, [*kinds.values(), "^HMMA"]))
 
 
 class Slots(unittest.TestCase):
     def test_counts_a_tile(self):
-        used, memory, length = slots.count_tile(ROW, code())
+        used, memory, unit, length = slots.count_tile(ROW, code())
         # own 5, copies 2 x 5, norms 0.5 x 7, weights 4 x 4
         self.assertAlmostEqual(used, (5 + 2 * 5 + 0.5 * 7 + 4 * 4) / 8)
         self.assertAlmostEqual(memory, (2 * 1 + 0.5 * 3 + 4 * 1) / 8)
+        self.assertAlmostEqual(unit, 4 * 2 / 8)
         self.assertEqual(length, 22)
+
+    def test_a_law_is_counted_along_its_own_way(self):
+        text = KERNEL.replace("/*0120*/                   MUFU.EX2 R9, R9", """/*0112*/               @P4 BRA 0x120 ;
+        /*0114*/                   MUFU.SQRT R9, R9 ;
+        /*0116*/                   FMUL R9, R9, 2 ;
+        /*0120*/                   MUFU.EX2 R9, R9""")
+        (branching,) = sass.functions(text).values()
+        gaussian, laplace = (slots.count_tile(ROW | {"law": law}, branching) for law in ("gaussian", "laplace"))
+        self.assertAlmostEqual(laplace[0] - gaussian[0], 4 * 2 / 8)
+        self.assertAlmostEqual(laplace[2] - gaussian[2], 4 * 1 / 8)
+        with self.assertRaisesRegex(ValueError, "no way through the loop of the kind weigh"):
+            slots.count_tile(ROW | {"law": "epanechnikov"}, branching)
+
+    def test_the_special_function_unit_binds(self):
+        self.assertAlmostEqual(slots.predicted(4, 2) / slots.CLOCKS, 8)
+        self.assertAlmostEqual(slots.predicted(10, 0) / slots.CLOCKS, 12.8)
 
     def test_exponentials_have_to_make_the_weights(self):
         with self.assertRaisesRegex(ValueError, "4 steps of 2 EX2 are not 16 weights"):
@@ -97,7 +114,7 @@ class Slots(unittest.TestCase):
             slots.count_tile(ROW | {"stages": [stage]}, code())
 
     def test_every_figure_can_be_too_dear(self):
-        row = ROW | {"slots": 3.8, "shared": 0.8, "code": 20, "registers": 40, "blocks": 4}
+        row = ROW | {"slots": 3.8, "shared": 0.8, "unit": 1, "code": 20, "registers": 40, "blocks": 4}
         same = {key: row.get(key, 0) for key in slots.UNITS}
         self.assertEqual(slots.compare(row, same), ([], []))
         for key in slots.UNITS:
@@ -124,9 +141,10 @@ class Slots(unittest.TestCase):
 
     def test_limit_is_that_of_the_bench_program(self):
         plain, pairs = {"kind": "plain"}, {"kind": "conditional"}
-        self.assertAlmostEqual(slots.limit(plain, 8) / 1e12, 3.04, 2)
-        self.assertAlmostEqual(slots.limit(plain, 64) / 1e12, 2.06, 2)
-        self.assertAlmostEqual(slots.limit(pairs, 4) / 1e12, 2.91, 2)
+        for row, d_k, queries, value in ((plain, 4, 64, 4.18), (plain, 8, 1024, 4.18), (plain, 16, 64, 2.99),
+                                         (plain, 64, 64, 0.75), (plain, 64, 1024, 1.62), (pairs, 4, 64, 2.91),
+                                         (pairs, 8, 1024, 4.06)):
+            self.assertAlmostEqual(slots.limit(row, d_k, queries) / 1e12, value, 2)
 
 
 if __name__ == "__main__":

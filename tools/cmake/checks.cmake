@@ -227,7 +227,7 @@ if(HEADLAB_CUDA)
   set(slots_options --toolkit ${HEADLAB_CUDA_TOOLKIT} --tools ${PROJECT_SOURCE_DIR}/build/disassembler)
   add_test(NAME cuda_slots COMMAND_EXPAND_LISTS
     COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_options} ${slots_table}
-            $<FILTER:$<TARGET_OBJECTS:headlab_kernels>,INCLUDE,/\(sums|register_pairs|keep|fallback\)\.cu\.o$>)
+            $<FILTER:$<TARGET_OBJECTS:headlab_kernels>,INCLUDE,/\(sums|register_pairs|pair_sums|ensemble|keep|fallback\)\.cu\.o$>)
   add_test(NAME cuda_slots_negative_control
     COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_options} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/dividing.toml
             $<TARGET_OBJECTS:dividing>)

@@ -92,6 +92,11 @@ void load_matrices(const Calls& calls) {
   }
 }
 
+/// The float that tensor cores read as TF32.
+float tf32(std::uint32_t bits) {
+  return std::bit_cast<float>(bits & 0xffffe000u);
+}
+
 void multiply_add(const Calls& calls) {
   const auto k = static_cast<unsigned>(calls[0]->count);
   float a[16][16];
@@ -100,6 +105,13 @@ void multiply_add(const Calls& calls) {
     const unsigned g = lane / 4;
     const auto* a_part = static_cast<const std::uint32_t*>(calls[lane]->a);
     const auto* b_part = static_cast<const std::uint32_t*>(calls[lane]->b);
+    for (unsigned half = 0; half < 2 && calls[0]->bytes == 4; ++half) {
+      const unsigned at = lane % 4 + 4 * half;
+      a[g][at] = tf32(a_part[2 * half]);
+      a[g + 8][at] = tf32(a_part[2 * half + 1]);
+      b[at][g] = tf32(b_part[half]);
+    }
+    if (calls[0]->bytes == 4) continue;
     for (unsigned half = 0; half < k / 8; ++half) {
       const unsigned at = 2 * (lane % 4) + 8 * half;
       for (unsigned i = 0; i < 2; ++i) {
@@ -445,6 +457,11 @@ void detail::load_transposed(std::uint32_t* out, int count, const std::uint32_t*
 
 void detail::multiply_add_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int k) {
   machine().wait_at_warp({.name = "multiply_add_f16", .count = k, .a = a, .b = b, .result = d});
+}
+
+void detail::multiply_add_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b) {
+  machine().wait_at_warp(
+      {.name = "multiply_add_tf32", .bytes = 4, .count = 8, .a = a, .b = b, .result = d});
 }
 
 float exp2_unit(float t) {

@@ -55,6 +55,7 @@ void shuffle_xor(const void* value, void* result, std::size_t bytes, int mask);
 void wait_copies(std::uint64_t pending);
 void load_transposed(std::uint32_t* out, int count, const std::uint32_t* row);
 void multiply_add_f16(float* d, const std::uint32_t* a, const std::uint32_t* b, int k);
+void multiply_add_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b);
 
 }  // namespace detail
 
@@ -91,6 +92,12 @@ T shuffle_xor(T value, int mask) {
 float exp2_unit(float t);
 inline float sqrt_unit(float x) {
   return std::sqrt(x);
+}
+inline float abs_unit(float x) {
+  return std::fabs(x);
+}
+inline float max_unit(float a, float b) {
+  return a < b || b != b ? b : a;
 }
 
 /// Copies 16 bytes when the thread waits for them and not before; without a wait never. Throws
@@ -134,6 +141,10 @@ inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[4],
 inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[2],
                              const std::uint32_t (&b)[1]) {
   detail::multiply_add_f16(d, a, b, 8);
+}
+inline void multiply_add_tf32(float (&d)[4], const std::uint32_t (&a)[4],
+                              const std::uint32_t (&b)[2]) {
+  detail::multiply_add_tf32(d, a, b);
 }
 
 inline void add_atomically(unsigned long long* sum, unsigned long long amount) {

@@ -161,6 +161,28 @@ int differences(const Matrices& given, const Matrices& got, unsigned columns) {
   return count;
 }
 
+/// d + a b of 8 columns of a, in TF32. The elements of each lane are those of the PTX manual,
+/// "Matrix Fragments for mma.m16n8k8"; `swapped` exchanges a1 and a2.
+Matrices multiplied_tf32(Matrices m, bool swapped = false) {
+  emulate({1, 1, 32, 0}, [&] {
+    const unsigned g = thread_index() / 4;
+    const unsigned c = thread_index() % 4;
+    std::uint32_t a[4];
+    float d[4];
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned low = swapped ? i / 2 : i % 2;
+      const unsigned high = swapped ? i % 2 : i / 2;
+      a[i] = std::bit_cast<std::uint32_t>(m.a[g + 8 * low][c + 4 * high]);
+      d[i] = m.d[g + 8 * (i / 2)][2 * c + i % 2];
+    }
+    const std::uint32_t b[2] = {std::bit_cast<std::uint32_t>(m.b[c][g]),
+                                std::bit_cast<std::uint32_t>(m.b[c + 4][g])};
+    multiply_add_tf32(d, a, b);
+    for (unsigned i = 0; i < 4; ++i) m.d[g + 8 * (i / 2)][2 * c + i % 2] = d[i];
+  });
+  return m;
+}
+
 TEST_F(Emulator, MultipliesMatricesInTheLayoutOfPtx) {
   const Matrices given = integers();
   in_both_orders([&] {
@@ -168,6 +190,17 @@ TEST_F(Emulator, MultipliesMatricesInTheLayoutOfPtx) {
     EXPECT_EQ(differences(given, multiplied<8>(given), 8), 0);
   });
   EXPECT_EQ(differences(given, multiplied<16>(given, true), 16), 128) << "negative control";
+
+  in_both_orders([&] {
+    EXPECT_EQ(differences(given, multiplied_tf32(given), 8), 0);
+    EXPECT_GT(differences(given, multiplied_tf32(given, true), 8), 0);
+  });
+  // The last 13 bits of a float are not read.
+  Matrices fine = given;
+  fine.a[3][5] = 1 + 0x1p-11f;
+  Matrices coarse = given;
+  coarse.a[3][5] = 1;
+  EXPECT_EQ(differences(coarse, multiplied_tf32(fine), 8), 0);
 }
 
 TEST_F(Emulator, Float16HasElevenBits) {
