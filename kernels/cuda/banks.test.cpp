@@ -15,11 +15,11 @@
 namespace headlab::emulated_cuda {
 namespace {
 
-constexpr int idle = -1;
+constexpr int no_float = -1;
 
 /// Most words that lanes served together want of one bank, in any warp of a block.
 /// \param width floats of a lane
-/// \param at (thread): its first float, or idle
+/// \param at (thread): its first float, or no_float
 template <class At>
 std::size_t words_of_bank(int threads, int width, const At& at) {
   std::size_t most = 0;
@@ -28,7 +28,7 @@ std::size_t words_of_bank(int threads, int width, const At& at) {
     std::vector<std::set<int>> words(32);
     for (int thread = first; thread < first + together; ++thread) {
       const int from = at(thread);
-      for (int word = from; from != idle && word < from + width; ++word) {
+      for (int word = from; from != no_float && word < from + width; ++word) {
         words[static_cast<std::size_t>(word % 32)].insert(word);
       }
     }
@@ -56,7 +56,7 @@ std::size_t words_of_stores(const Tiling& tiling, int head_rows, bool narrow = f
   for (int i = 0; i < Micro::queries; ++i) {
     const auto at = [&](int thread) {
       const Place place = Micro::place(tiling, thread);
-      if (!place.active) return idle;
+      if (!place.active) return no_float;
       const int key = Micro::first_key(place, place.split / (Micro::step_keys / Micro::keys));
       if (!narrow) {
         return stored_at<Micro, Pairs>(tiling, stride, place.column, i, place.head, key);

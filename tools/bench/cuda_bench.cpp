@@ -159,6 +159,10 @@ const char* form_of(cuda::Microkernel microkernel) {
       return "dots3";
     case dots4:
       return "dots4";
+    case shifted1:
+      return "shifted1";
+    case shifted2:
+      return "shifted2";
     case shifted4:
       return "shifted4";
     case tensor8:
