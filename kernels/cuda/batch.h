@@ -15,7 +15,7 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// Steps of a batch; a measurement takes one at a time.
 struct Steps {
-  bool draw = false, project = false, weigh = false, sum = false;
+  bool draw = false, project = false, weigh = false, collect = false, fallback = false;
 };
 
 class Batch {
@@ -34,7 +34,7 @@ class Batch {
 
   /// Computes `count` replicates from `first` on; `windows` counts their windows.
   void compute(std::uint64_t first, std::int64_t count, const WindowCounters& windows,
-               const Steps& steps = {true, true, true, true});
+               const Steps& steps = {true, true, true, true, true});
   /// Sums of the replicates computed last [replicates][Q][totals.size()], on the device.
   const double* totals() const { return arrays_.totals; }
 
@@ -47,6 +47,7 @@ class Batch {
     float *x = nullptr, *keys = nullptr, *values = nullptr, *scales = nullptr;
     double *partials = nullptr, *totals = nullptr;
     std::uint32_t* fallback = nullptr;
+    unsigned char* row_scratch = nullptr;
     // Of points that are kept apart from tokens.
     float *drawn_x = nullptr, *drawn_values = nullptr, *drawn_scales = nullptr;
     // Of stage `keep`.
