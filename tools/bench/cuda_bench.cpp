@@ -399,7 +399,7 @@ int run(const Arguments& arguments) {
   std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
               device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
   if (arguments.list) {
-    // Fails here for a driver that is too old, a device in use.
+    // Fails here for a driver that is too old, a missing cuBLAS, a device in use.
     for (const cuda::DeviceInfo& one : devices) {
       cuda::use_device(one.number);
       const cuda::Stream stream;
@@ -441,9 +441,9 @@ int run(const Arguments& arguments) {
             {"moments", mode == MomentMode::pairwise ? "pairwise" : "aggregate"},
             {"limit", limit.weights_per_second},
             {"binds", limit.binds},
-            {"form", form_of(cuda::plan_launch(plan).microkernel)},
             {"job_limit", job_limit.weights_per_second},
-            {"job_binds", job_limit.binds}};
+            {"job_binds", job_limit.binds},
+            {"form", form_of(cuda::plan_launch(plan).microkernel)}};
         cuda::KernelTimes times;
         double fused = NAN, fused_percent = NAN, job_rate = NAN, job_percent = NAN;
         if (arguments.only != "jobs") {
