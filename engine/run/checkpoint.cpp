@@ -161,7 +161,7 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
     }
     const std::optional<Share> there = read_share(root);
     if (share && !is_same_share(there, *share)) {
-      reject_resume(path, "is a shard of another scenario");
+      reject_resume(path, "is a shard of another scenario, seed or number of replicates");
     }
     if (!share && there) reject_resume(path, "is a shard, which --shard resumes");
     if (root.has_attribute(no_nodes_attribute)) {

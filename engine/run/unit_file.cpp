@@ -89,6 +89,7 @@ void write_unit_file(const std::string& path, const UnitFile& file) {
     root.put_attribute("shard", static_cast<std::int64_t>(file.shard));
     root.put_attribute("shards", static_cast<std::int64_t>(file.shards));
     root.put_attribute("complete", std::int64_t{file.complete ? 1 : 0});
+    if (file.exit_code) root.put_attribute("exit_code", std::int64_t{*file.exit_code});
     root.put_attribute("sha256", sum_of_units(names, sizes, words));
     root.define_dimension("unit", names.size());
     if (!names.empty()) {
@@ -116,6 +117,9 @@ UnitFile read_unit_file(const std::string& option, const std::string& path) {
       reject_units(option, path, "is of another headlab (" + other + ")");
     }
     file.units = units_in(root);
+    if (root.has_attribute("exit_code")) {
+      file.exit_code = static_cast<int>(root.integer_attribute("exit_code"));
+    }
     return file;
   } catch (const NetcdfError& error) {
     reject_units(option, path, std::string("cannot be read (") + error.what() + ")");
@@ -128,7 +132,7 @@ void require_unit_file(const std::string& option, const std::string& path, const
     reject_units(option, path, "is of " + one_line(file.command, 60) + ", not of " + command);
   }
   if (file.study != study) {
-    reject_units(option, path, "is of other settings, other data or another backend");
+    reject_units(option, path, "is of other settings, another seed, other data or another backend");
   }
 }
 

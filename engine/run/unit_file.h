@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace headlab {
@@ -16,6 +17,8 @@ struct UnitFile {
   std::uint64_t shards = 1;
   bool complete = false;
   std::map<std::string, std::string> units = {};  ///< bytes by name
+  /// Of a command whose results are written: its units are no longer kept.
+  std::optional<int> exit_code = {};
 };
 
 /// Writes a file, whole or not at all; throws RunFailed.

@@ -33,6 +33,7 @@ Units::Units(UnitsPlan plan)
             .shards = plan_.shards} {
   next_save_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(plan_.save_seconds));
+  if (is_shard()) require_same_study();
   if (!plan_.resumes) return;
   for (const std::string& name : units_files_in(plan_.folder)) {
     const bool own = name == units_file_name(plan_.shard, plan_.shards);
@@ -42,7 +43,32 @@ Units::Units(UnitsPlan plan)
     UnitFile file = read_unit_file("--resume", path);
     require_unit_file("--resume", path, file, plan_.command, plan_.study);
     found_ += file.units.size();
+    if (own) file_.exit_code = file.exit_code;
     (own ? file_.units : others_).merge(file.units);
+  }
+}
+
+void Units::require_same_study() const {
+  const std::string cut = "_of_" + std::to_string(plan_.shards) + ".nc";
+  for (const std::string& name : units_files_in(plan_.folder)) {
+    const std::string path = (std::filesystem::path(plan_.folder) / name).string();
+    // That of one process, which was begun before the shards, is joined too.
+    if (name != units_file_name(1, 1) && !name.ends_with(cut)) {
+      throw InvalidInput("--shard: " + path + ": is of another number of shards than " +
+                         std::to_string(plan_.shards) + " - choose another folder");
+    }
+  }
+  for (const std::string& name : units_files_in(plan_.folder)) {
+    if (name == units_file_name(plan_.shard, plan_.shards)) continue;
+    const std::string path = (std::filesystem::path(plan_.folder) / name).string();
+    std::optional<UnitFile> other;
+    try {
+      other = read_unit_file("--shard", path);
+    } catch (const InvalidInput&) {
+      continue;  // what joins the files names it
+    }
+    require_unit_file("--shard", path, *other, plan_.command, plan_.study);
+    return;
   }
 }
 
@@ -61,6 +87,7 @@ std::optional<std::string> Units::find(const std::string& name) const {
 void Units::keep(const std::string& name, std::string bytes) {
   const std::lock_guard lock(mutex_);
   file_.units[name] = std::move(bytes);
+  file_.exit_code.reset();
   changed_ = true;
   const Clock::time_point start = Clock::now();
   if (start < next_save_) return;
@@ -83,6 +110,13 @@ std::string Units::next_name(const std::string& name) {
 void Units::save(bool complete) {
   const std::lock_guard lock(mutex_);
   if (changed_ || complete) write(complete);
+}
+
+void Units::finish(int exit_code) {
+  const std::lock_guard lock(mutex_);
+  file_.units.clear();
+  file_.exit_code = exit_code;
+  write(true);
 }
 
 void Units::write(bool complete) {

@@ -64,6 +64,11 @@ class Units {
   /// Throws RunFailed.
   void save(bool complete);
 
+  /// The exit code of a command that has written its results from all units here.
+  std::optional<int> exit_code() const { return file_.exit_code; }
+  /// Writes that the command has, and keeps no unit any longer. Throws RunFailed.
+  void finish(int exit_code);
+
   std::string path() const;
   /// Units that were there at the beginning.
   std::size_t found() const { return found_; }
@@ -71,6 +76,9 @@ class Units {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Throws InvalidInput where another shard in the folder could not be joined with this one. One
+  /// is read: a task does not wait for the files of thousands.
+  void require_same_study() const;
   void write(bool complete);
 
   UnitsPlan plan_;

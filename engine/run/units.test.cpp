@@ -75,7 +75,8 @@ TEST_F(UnitsTest, OfOtherStudiesAreRejected) {
   UnitsPlan other = plan();
   other.study = "two";
   EXPECT_EQ(rejection_of([&] { Units units(other); }),
-            "--resume: " + path + ": is of other settings, other data or another backend" + advice);
+            "--resume: " + path +
+                ": is of other settings, another seed, other data or another backend" + advice);
   other = plan();
   other.command = "headlab other";
   EXPECT_EQ(rejection_of([&] { Units units(other); }),
@@ -184,7 +185,8 @@ TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
   EXPECT_NE(all_bytes(run(study, {.threads = 1}, {.setup = &read})), bits);
   EXPECT_EQ(rejection_of([&] { headlab::Setup(path, "another", "cpu"); }),
             "--shard: " + path +
-                ": is of other settings, other data or another backend - remove it, or choose "
+                ": is of other settings, another seed, other data or another backend - remove it, "
+                "or choose "
                 "another folder");
 }
 

@@ -27,7 +27,8 @@ constexpr std::string_view name_start = "shard_";
 constexpr std::string_view name_middle = "_of_";
 constexpr std::string_view name_end = ".nc";
 
-/// (shard, shards) of a file name, nothing where it is that of no shard.
+}  // namespace
+
 std::optional<std::pair<std::uint64_t, std::uint64_t>> shard_of_name(const std::string& name) {
   if (!name.starts_with(name_start) || !name.ends_with(name_end)) return std::nullopt;
   std::uint64_t shard = 0, shards = 0;
@@ -40,8 +41,6 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> shard_of_name(const std::
   if (worse != std::errc() || stop != end) return std::nullopt;
   return std::pair{shard, shards};
 }
-
-}  // namespace
 
 std::string shard_file_name(std::uint64_t shard, std::uint64_t shards) {
   return std::string(name_start) + std::to_string(shard) + std::string(name_middle) +
@@ -97,6 +96,10 @@ ShardFile read_shard_file(const std::string& path) {
     std::optional<Share> share = read_share(root);
     if (!share) throw NetcdfError("it has no share");
     if (share->shards > max_shards) throw NetcdfError("its share is none");
+    const auto named = shard_of_name(fs::path(path).filename().string());
+    if (named && *named != std::pair(share->shard, share->shards)) {
+      throw NetcdfError("it holds " + shard_file_name(share->shard, share->shards));
+    }
     ShardFile shard{.path = path,
                     .share = std::move(*share),
                     .machine = {.backend = root.text_attribute("backend"),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,9 @@ namespace headlab {
 
 /// "shard_3_of_8.nc"
 std::string shard_file_name(std::uint64_t shard, std::uint64_t shards);
+
+/// (shard, shards) of a file name, nothing where it is that of no shard.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> shard_of_name(const std::string& name);
 
 /// What a shard's file says of itself.
 struct ShardFile {

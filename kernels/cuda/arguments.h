@@ -186,9 +186,6 @@ struct WindowCounters {
   unsigned long long* counts = nullptr;  ///< [nodes][3]
   std::int64_t first = 0;                ///< position of the batch's first replicate in the segment
   int node_replicates = 1;
-  HEADLAB_HD unsigned long long* of(std::int64_t replicate) const {
-    return counts + (first + replicate) / node_replicates * window_counters;
-  }
 };
 
 /// Bits of the tokens that a head keeps in a row, a query of a replicate.
@@ -218,12 +215,25 @@ struct KeepArguments {
   std::int64_t rows = 0;
 };
 
+/// Memory of the selections over all rows of a batch.
+struct RowScratch {
+  void* memory = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// Rows in order, and how many, on the device.
+struct RowList {
+  const std::uint32_t* rows = nullptr;  ///< null: all
+  const std::uint32_t* count = nullptr;
+};
+
 struct FallbackArguments {
   WeighArguments weigh;
   const SeenTokens* seen = nullptr;  ///< [H], positions; null: every head sees all that is stored
   KeptTokens kept;
   double* totals = nullptr;        ///< [replicates][Q][totals.size()]
-  std::uint32_t* taken = nullptr;  ///< [replicates][Q], 1 where the fallback was taken
+  std::uint32_t* taken = nullptr;  ///< [replicates][Q], 0, or by the fallback 1 + empty windows
+  RowScratch scratch;              ///< row_scratch_bytes
   bool all = false;                ///< every query, whether its sums are safe or not
   double min_sum = 0;              ///< smallest safe sum of kernel values
   bool counts_empty = false;
@@ -239,7 +249,6 @@ struct StatisticsArguments {
   double noise_factor = 1;  ///< s^2 where s is constant, else the squared unit of the noise scales
   double* statistics = nullptr;  ///< [replicates][Q][per_query], of this batch
   std::int64_t replicates = 0;
-  WindowCounters windows;
 };
 
 /// Nodes of a segment: moments of leaf_replicates replicates each, merged two by two.

@@ -54,6 +54,7 @@ std::vector<Batch::Array> Batch::arrays_of(std::int64_t replicates, std::int64_t
           {&arrays.partials, std::max<std::int64_t>(8 * rows * partials_of_query(), 16)},
           {&arrays.totals, 8 * rows * launch_.totals.size()},
           {&arrays.fallback, 4 * rows},
+          {&arrays.row_scratch, row_scratch_bytes(rows)},
           {&arrays.drawn_x, points * point_buffer(plan_.d)},
           {&arrays.drawn_values, points},
           {&arrays.drawn_scales, points},
@@ -272,7 +273,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
   if (!plan_.mechanism.keep.off() && steps.weigh) select(weigh, count);
   if (!launch_.fallback_only) {
     if (steps.weigh) weigh_all(weigh, count);
-    if (steps.sum) collect(stream_, sums);
+    if (steps.collect) collect(stream_, sums);
     if (layout.scaled) {
       WeighArguments scaled = weigh;
       scaled.scaled = scaled.reads_scales = true;
@@ -280,23 +281,24 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
       sums.from = 2 * layout.heads;
       sums.count = layout.squares();
       sums.to = 2 * layout.heads + layout.squares();
-      if (steps.sum) collect(stream_, sums);
+      if (steps.collect) collect(stream_, sums);
     }
   }
-  if (steps.sum) {
-    sum_fallback(
-        stream_,
-        {.weigh = weigh,
-         .seen = constants_.seen.data(),
-         .kept = kept(),
-         .totals = sums.totals,
-         .taken = arrays_.fallback.as<std::uint32_t>(),
-         .all = launch_.fallback_only,
-         .min_sum = min_safe_sum(plan_.estimator, launch_.tokens.tokens, Underflow::gradual),
-         .counts_empty =
-             std::visit([](const auto& law) { return law.counts_empty_windows; }, plan_.kernel),
-         .windows = windows},
-        count);
+  if (steps.fallback) {
+    const FallbackArguments fallback = {
+        .weigh = weigh,
+        .seen = constants_.seen.data(),
+        .kept = kept(),
+        .totals = sums.totals,
+        .taken = arrays_.fallback.as<std::uint32_t>(),
+        .scratch = {arrays_.row_scratch.as<void>(), row_scratch_bytes(count * plan_.queries)},
+        .all = launch_.fallback_only,
+        .min_sum = min_safe_sum(plan_.estimator, launch_.tokens.tokens, Underflow::gradual),
+        .counts_empty =
+            std::visit([](const auto& law) { return law.counts_empty_windows; }, plan_.kernel),
+        .windows = windows};
+    sum_fallback(stream_, fallback, count);
+    count_windows(stream_, fallback, count);
   }
   if (!layout.ensemble || launch_.fallback_only) return;
   WeighArguments second = weigh;
@@ -304,7 +306,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
   second.sums = sums.totals;
   second.reads_scales = layout.scaled;
   if (steps.weigh) sum_ensemble(stream_, launch_.microkernel, second, count);
-  if (!steps.sum) return;
+  if (!steps.collect) return;
   collect(stream_, {.partials = weigh.partials,
                     .panels = launch_.ensemble.panels,
                     .queries = plan_.queries,

@@ -15,7 +15,7 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// Steps of a batch; a measurement takes one at a time.
 struct Steps {
-  bool draw = false, project = false, weigh = false, sum = false;
+  bool draw = false, project = false, weigh = false, collect = false, fallback = false;
 };
 
 class Batch {
@@ -35,7 +35,7 @@ class Batch {
 
   /// Computes `count` replicates from `first` on; `windows` counts their windows.
   void compute(std::uint64_t first, std::int64_t count, const WindowCounters& windows,
-               const Steps& steps = {true, true, true, true});
+               const Steps& steps = {true, true, true, true, true});
   /// Sums of the replicates computed last [replicates][Q][totals.size()], on the device.
   const double* totals() const { return arrays_.totals.as<double>(); }
 
@@ -45,7 +45,7 @@ class Batch {
  private:
   struct Arrays {
     std::int64_t replicates = 0;
-    Memory x, keys, values, scales, partials, totals, fallback;
+    Memory x, keys, values, scales, partials, totals, fallback, row_scratch;
     Memory drawn_x, drawn_values, drawn_scales;  ///< points that are kept apart from tokens
     Memory pooled, kept;                         ///< of stage `keep`
   };

@@ -4,6 +4,11 @@
 // queries whose float32 sums are not safe (all keys far from the query, exponents that overflow),
 // every query where there are more pairs of heads than pair_sums.cu is written for, and every query
 // with stage `keep`. Speed does not matter here: every pair of heads recomputes its kernel values.
+//
+// rows.cu lists the rows that are not safe. The list's length is not known on the host, which does
+// not wait for it: thread blocks that fill a device a few times over take the rows of the list in
+// turns.
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cuda/exact.h"
@@ -13,14 +18,8 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-/// Rows that a thread block checks; most are safe.
-constexpr unsigned rows_of_block = 8;
-static_assert(rows_of_block % 4 == 0, "the arrays behind them in shared memory are aligned");
-
-/// Largest safe sum of kernel values, and of their squares, far from overflow; see
-/// kernels/safe_sums.h for the smallest.
-constexpr double max_safe_sum = 0x1p+90;
-constexpr double max_safe_square = 0x1p+120;
+/// Thread blocks that take the rows of a list; most lists are empty.
+constexpr std::int64_t max_listed_blocks = 1024;
 
 HEADLAB_DEVICE double add(double a, double b) {
   return a + b;
@@ -84,7 +83,6 @@ struct Query : ExactQuery {
 struct Shared {
   double* of_warps;           ///< [exact_warps]
   Nearest* nearest_of_warps;  ///< [exact_warps]
-  std::uint32_t* unsafe;      ///< [rows_of_block]
   Window* windows;            ///< [H]
 };
 
@@ -108,6 +106,7 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   const float* scales = a.sets.scales_of(replicate);
   const auto n = static_cast<std::int64_t>(a.sets.n);
 
+  std::uint32_t taken = 1;
   for (int h = 0; h < heads; ++h) {
     Nearest largest = {__builtin_huge_valf(), n};  // minus the exponent
     Nearest nearest = {__builtin_huge_valf(), n};
@@ -122,9 +121,10 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
     const bool none = exponent == -__builtin_huge_valf();
     if (thread == 0) {
       windows[h] = {none ? 0.0f : exponent, 0.0f, none ? nearest.key % n : std::int64_t{-1}};
-      if (r.counts_empty && exponent < -126.0f) add_atomically(r.windows.of(replicate), 1);
+      if (r.counts_empty && exponent < -126.0f) ++taken;
     }
   }
+  if (thread == 0) r.taken[row] = taken;
   synchronise_block();
 
   for (int h = 0; h < heads; ++h) {
@@ -186,43 +186,17 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
   if (thread == 0) totals[layout.ensemble_noise()] = square;
 }
 
-/// True where the sums of a row can be used as they are: with bounds, where no window can be
-/// narrow.
-HEADLAB_DEVICE bool is_safe(const FallbackArguments& r, const double* totals) {
-  const TotalsLayout& layout = r.weigh.totals;
-  for (int h = 0; h < layout.heads; ++h) {
-    const double sum = totals[layout.weight(h)];
-    const double square = totals[layout.square(h, h)];
-    // NaN fails each of these.
-    if (!(sum >= r.min_sum && sum <= max_safe_sum)) return false;
-    if (r.weigh.bounds_squares ? !(sum * sum >= 2 * square)
-                               : !(square > 0 && square < max_safe_square)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 template <bool staged>
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1)
-    fallback_kernel(const FallbackArguments r, const std::int64_t rows) {
+    fallback_kernel(const FallbackArguments r, const RowList list, const std::uint32_t blocks) {
   auto* of_warps = reinterpret_cast<double*>(shared_memory());
   auto* nearest_of_warps = reinterpret_cast<Nearest*>(of_warps + exact_warps);
-  auto* unsafe = reinterpret_cast<std::uint32_t*>(nearest_of_warps + exact_warps);
-  auto* windows = reinterpret_cast<Window*>(unsafe + rows_of_block);
-  const Shared shared = {of_warps, nearest_of_warps, unsafe, windows};
+  auto* windows = reinterpret_cast<Window*>(nearest_of_warps + exact_warps);
+  const Shared shared = {of_warps, nearest_of_warps, windows};
 
-  const std::int64_t first = static_cast<std::int64_t>(block_index_x()) * rows_of_block;
-  const std::int64_t own = first + thread_index();
-  if (thread_index() < rows_of_block && own < rows) {
-    const bool taken = r.all || !is_safe(r, r.totals + own * r.weigh.totals.size());
-    unsafe[thread_index()] = taken ? 1 : 0;
-    r.taken[own] = taken ? 1 : 0;
-    if (taken) add_atomically(r.windows.of(own / r.weigh.queries.count) + 2, 1);
-  }
-  synchronise_block();
-  for (unsigned i = 0; i < rows_of_block && first + i < rows; ++i) {
-    if (unsafe[i] != 0) sum_rescaled<staged>(r, first + i, shared);
+  const std::uint32_t count = list.rows == nullptr ? blocks : *list.count;
+  for (std::uint32_t i = block_index_x(); i < count; i += blocks) {
+    sum_rescaled<staged>(r, list.rows == nullptr ? i : list.rows[i], shared);
     // The windows of a row are read until its end.
     synchronise_block();
   }
@@ -232,17 +206,17 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1)
 
 void sum_fallback(Stream& stream, const FallbackArguments& r, std::int64_t replicates) {
   const std::int64_t rows = replicates * r.weigh.queries.count;
-  const std::uint64_t shared = exact_warps * (sizeof(double) + sizeof(Nearest)) +
-                               rows_of_block * sizeof(std::uint32_t) +
-                               static_cast<std::uint64_t>(r.weigh.totals.heads) * sizeof(Window);
+  const RowList list = r.all ? RowList() : list_unsafe(stream, r, rows);
+  const auto blocks = static_cast<std::uint32_t>(r.all ? rows : std::min(rows, max_listed_blocks));
   const Launch grid = {
-      .blocks_x = static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block),
+      .blocks_x = blocks,
       .threads = exact_threads,
-      .shared_bytes = shared};
+      .shared_bytes = exact_warps * (sizeof(double) + sizeof(Nearest)) +
+                      static_cast<std::uint64_t>(r.weigh.totals.heads) * sizeof(Window)};
   if (r.seen == nullptr) {
-    launch(stream, "sum_fallback", grid, fallback_kernel<false>, r, rows);
+    launch(stream, "sum_fallback", grid, fallback_kernel<false>, r, list, blocks);
   } else {
-    launch(stream, "sum_fallback", grid, fallback_kernel<true>, r, rows);
+    launch(stream, "sum_fallback", grid, fallback_kernel<true>, r, list, blocks);
   }
 }
 

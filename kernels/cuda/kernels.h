@@ -35,6 +35,12 @@ void sum_ensemble(Stream& stream, Microkernel microkernel, const WeighArguments&
 /// Adds the partial sums of the panels in order (moments.cu).
 void collect(Stream& stream, const CollectArguments& arguments);
 
+/// Marks and lists the rows whose float32 sums are not safe; adds the windows of a batch to the
+/// counters of their nodes (rows.cu). Both use the scratch memory.
+RowList list_unsafe(Stream& stream, const FallbackArguments& arguments, std::int64_t rows);
+void count_windows(Stream& stream, const FallbackArguments& arguments, std::int64_t replicates);
+std::int64_t row_scratch_bytes(std::int64_t rows);
+
 /// Sums the queries again whose float32 sums are not safe (fallback.cu).
 void sum_fallback(Stream& stream, const FallbackArguments& arguments, std::int64_t replicates);
 

@@ -66,9 +66,6 @@ HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   const int noise_offset = static_cast<int>(layout.noise_offset());
   if (s < heads) {
     result = estimate(s);
-    if (weight(s) * weight(s) < 2 * sums[totals.square(s, s)]) {
-      add_atomically(a.windows.of(row / layout.queries) + 1, 1);
-    }
   } else if (s < noise_offset) {
     for (int h = 0; h < heads; ++h) result += a.head_weights[h] * estimate(h);
   } else if (layout.pairwise() && s - noise_offset < totals.squares()) {

@@ -40,7 +40,6 @@ KernelTimes time_kernels(const Plan& plan, int device, const Options& options, i
   const WindowCounters windows = worker.windows(0, replicates);
   worker.clear_windows(1);
   auto moments = [&] {
-    batch.compute(0, count, windows, {.sum = true});
     worker.take_statistics(count, windows);
     worker.take_leaves(replicates);
   };
@@ -50,12 +49,17 @@ KernelTimes time_kernels(const Plan& plan, int device, const Options& options, i
   auto seconds = [&](const Steps& steps) {
     return median_seconds(stream, repeats, [&] { batch.compute(0, count, windows, steps); });
   };
+  const double collect = seconds({.collect = true});
+  // Rows stay listed only until they are repaired, so that both steps are repeated together.
+  const double both = seconds({.collect = true, .fallback = true});
   return {.replicates = count,
           .weights =
               static_cast<double>(count) * static_cast<double>(plan.n) * plan.heads * plan.queries,
           .draw = seconds({.draw = true}),
           .project = seconds({.project = true}),
           .weigh = seconds({.weigh = true}),
+          .collect = collect,
+          .fallback = std::max(0.0, both - collect),
           .moments = median_seconds(stream, repeats, moments)};
 }
 

@@ -15,8 +15,10 @@ struct KernelTimes {
   double weights = 0;           ///< kernel weights of the batch: replicates x n x H x Q
   double draw = 0;
   double project = 0;
-  double weigh = 0;    ///< the fused kernel, with its second pass where it has one
-  double moments = 0;  ///< the steps after it: sums, fallback, statistics, leaves
+  double weigh = 0;     ///< the fused kernel, with its second pass where it has one
+  double collect = 0;   ///< the sums of its panels
+  double fallback = 0;  ///< the list of unsafe rows, the rows on it, and counts of windows
+  double moments = 0;   ///< statistics and leaves
 };
 
 /// Measures each step `repeats` times.

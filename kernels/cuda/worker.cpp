@@ -151,8 +151,7 @@ void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& count
                         .centre = constants_.token_centre,
                         .noise_factor = noise_factor,
                         .statistics = statistics_.as<double>() + done * layout_.statistics(),
-                        .replicates = count,
-                        .windows = counters});
+                        .replicates = count});
 }
 
 MomentArguments CudaWorker::take_leaves(std::uint64_t count) {

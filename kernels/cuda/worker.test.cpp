@@ -130,7 +130,8 @@ TEST_F(Cuda, EveryStepIsTimedAndTimingChangesNothing) {
   const KernelTimes times = time_kernels(plan, 0, options, 3);
   EXPECT_EQ(times.replicates, 2);
   EXPECT_EQ(times.weights, 2.0 * 70 * 3 * 5);
-  for (const double seconds : {times.draw, times.project, times.weigh, times.moments}) {
+  for (const double seconds :
+       {times.draw, times.project, times.weigh, times.collect, times.moments}) {
     EXPECT_GT(seconds, 0.0);
   }
   expect_same_bits(run(plan, {.first = 0, .count = 8}, options), before);

@@ -60,6 +60,21 @@ def check_refusals(headlab, folder):
     refused("report.py", "--page", folder / "none", word="No such file")
 
 
+def check_left_out(folder):
+    """A peer whose import fails in any way is named with the reason, and the others stay."""
+    place = folder / "broken" / "pykeops"
+    place.mkdir(parents=True)
+    for fault, reason in (("raise RuntimeError('no compiler\\nfound')", "KeOps: RuntimeError: no compiler found"),
+                          ("import nothing_of_the_kind", "KeOps: ModuleNotFoundError: No module named 'nothing_of_the_kind'"),
+                          ("raise KeyError", "KeOps: KeyError"), ("", None)):
+        (place / "__init__.py").write_text("", encoding="utf-8")
+        (place / "torch.py").write_text(fault + "\n", encoding="utf-8")
+        program = "import sys; sys.path[:0] = sys.argv[1:]; import peers; found, out = peers.all_peers(None); print(len(found), *out)"
+        done = subprocess.run([sys.executable, "-B", "-c", program, str(place.parent), str(HERE)], capture_output=True, text=True, check=False)
+        expected = f"5 {reason}\n" if reason else "6\n"
+        require(done.stdout == expected and done.returncode == 0, f"peers.py with {fault!r}: {done.stdout!r} {done.stderr!r}")
+
+
 def have(module):
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
@@ -124,6 +139,7 @@ def main(headlab):
     with tempfile.TemporaryDirectory() as name:
         check_refusals(headlab, pathlib.Path(name))
         check_figures()
+        check_left_out(pathlib.Path(name))
         if not have_numpy():
             print("skipped: NumPy's program, for want of numpy, threadpoolctl or netCDF4")
             return 77

@@ -22,6 +22,7 @@
 
 #include "engine/run/simulate.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/timing.h"
@@ -34,13 +35,16 @@ namespace headlab::bench {
 namespace {
 
 constexpr const char* usage =
-    "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--repeats N] [--replicates R] [--json FILE]\n"
+    "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--estimator E] [--repeats N] [--replicates "
+    "R]\n"
+    "                   [--json FILE]\n"
     "headlab_cuda_bench --list   starts the devices it would use, without measurements\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
     "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads) "
     "or\n"
     "                given-x (only the steps of the plain estimator: its projection and sums are\n"
     "                those of attention)\n"
+    "  --estimator   plain or conditional, by default both\n"
     "  --repeats     measurements per median, by default 21\n"
     "  --replicates  of a whole job, by default 10000\n"
     "  --json        file for the figures too, rewritten after each row\n";
@@ -60,6 +64,7 @@ struct Arguments {
   int repeats = 21;
   std::uint64_t replicates = 10000;
   std::string only;
+  std::string estimator;
   bool help = false;
   bool list = false;
   std::string json;
@@ -103,6 +108,11 @@ Arguments parse(int argc, char** argv) {
       if (arguments.only != "kernels" && arguments.only != "jobs" && arguments.only != "given-x") {
         throw Usage("--only " + arguments.only + ": allowed are kernels, jobs, given-x");
       }
+    } else if (option == "--estimator") {
+      arguments.estimator = value();
+      if (arguments.estimator != "plain" && arguments.estimator != "conditional") {
+        throw Usage("--estimator " + arguments.estimator + ": allowed are plain, conditional");
+      }
     } else if (option == "--json") {
       arguments.json = value();
       if (arguments.json.empty()) throw Usage("--json needs a file");
@@ -119,26 +129,63 @@ Arguments parse(int argc, char** argv) {
 
 /// Plan with d = 32, or 64 for d_k = 64. The bandwidth grows with sqrt(d_k), so that exponents are
 /// equally large for every d_k.
-Plan bench_plan(int k, Estimator estimator, MomentMode mode) {
-  Plan plan = test::make_plan({.n = 4096, .d = std::max(32, k), .heads = 8, .k = k, .queries = 64},
-                              GaussianKernel{.bandwidth = 0.8 * std::sqrt(static_cast<double>(k))},
-                              estimator, mode);
+Plan bench_plan(int k, Estimator estimator, MomentMode mode, std::uint64_t n = 4096,
+                int queries = 64) {
+  Plan plan = test::make_plan(
+      {.n = n, .d = std::max(32, k), .heads = 8, .k = k, .queries = queries},
+      GaussianKernel{.bandwidth = 0.8 * std::sqrt(static_cast<double>(k))}, estimator, mode);
   plan.regression = ZeroRegression{}.function(plan.table, plan.d);
   plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, plan.d);
   return plan;
 }
 
-/// A backend that keeps its workers for the next job, with their memory and handles.
+/// The form of the inner loop, as tools/check/slots.toml names it.
+const char* form_of(cuda::Microkernel microkernel) {
+  using enum cuda::Microkernel;
+  switch (microkernel) {
+    case distances1:
+      return "distances1";
+    case distances2:
+      return "distances2";
+    case distances4:
+      return "distances4";
+    case distances8:
+      return "distances8";
+    case dots1:
+      return "dots1";
+    case dots2:
+      return "dots2";
+    case dots3:
+      return "dots3";
+    case dots4:
+      return "dots4";
+    case shifted4:
+      return "shifted4";
+    case tensor8:
+      return "tensor8";
+    case tensor16:
+      return "tensor16";
+    case tensor32:
+      return "tensor32";
+    case tensor64:
+      return "tensor64";
+    case any:
+      break;
+  }
+  return "any";
+}
+
+/// Keeps the workers of one plan on a backend for the next job, with their memory.
 class WarmBackend : public Backend {
  public:
-  explicit WarmBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  explicit WarmBackend(const Backend& backend) : backend_(backend) {}
 
-  std::string name() const override { return backend_->name(); }
-  std::string simd() const override { return backend_->simd(); }
-  std::string device() const override { return backend_->device(); }
-  int workers(int threads) const override { return backend_->workers(threads); }
-  double block_work() const override { return backend_->block_work(); }
-  std::uint64_t worker_bytes(Plans plans) const override { return backend_->worker_bytes(plans); }
+  std::string name() const override { return backend_.name(); }
+  std::string simd() const override { return backend_.simd(); }
+  std::string device() const override { return backend_.device(); }
+  int workers(int threads) const override { return backend_.workers(threads); }
+  double block_work() const override { return backend_.block_work(); }
+  std::uint64_t worker_bytes(Plans plans) const override { return backend_.worker_bytes(plans); }
   std::unique_ptr<Worker> worker(Plans plans) const override {
     std::unique_ptr<Worker> one;
     {
@@ -148,7 +195,7 @@ class WarmBackend : public Backend {
         idle_.pop_back();
       }
     }
-    if (!one) one = backend_->worker(plans);
+    if (!one) one = backend_.worker(plans);
     return std::make_unique<Lent>(*this, std::move(one));
   }
 
@@ -170,7 +217,7 @@ class WarmBackend : public Backend {
     std::unique_ptr<Worker> worker_;
   };
 
-  std::unique_ptr<Backend> backend_;
+  const Backend& backend_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Worker>> idle_;
 };
@@ -183,13 +230,13 @@ double median(std::vector<double> values) {
 
 struct Job {
   double warm = 0;   ///< median [s]
-  double first = 0;  ///< the first one, with its allocations and handles [s]
+  double first = 0;  ///< the first one, with its allocations [s]
 };
 
 /// Whole jobs of one plan: up to `repeats`, and none after two seconds.
-Job time_jobs(const Plan& plan, std::uint64_t replicates, int repeats) {
+Job time_jobs(const Backend& device, const Plan& plan, std::uint64_t replicates, int repeats) {
   using Clock = std::chrono::steady_clock;
-  const WarmBackend backend(cuda::make_cuda_backend());
+  const WarmBackend backend(device);
   const auto start = Clock::now();
   Job job;
   std::vector<double> seconds;
@@ -207,6 +254,67 @@ Job time_jobs(const Plan& plan, std::uint64_t replicates, int repeats) {
   return job;
 }
 
+/// Kernel weights of a job.
+double job_weights(const Plan& plan, std::uint64_t replicates) {
+  return static_cast<double>(replicates) * static_cast<double>(plan.n) * plan.heads * plan.queries;
+}
+
+/// Jobs of other sizes: many queries, for which draws and projections weigh little, and small
+/// training sets with one query, for which they are most of the work.
+nlohmann::ordered_json time_shapes(const Backend& backend, int repeats) {
+  struct Size {
+    std::uint64_t n;
+    int queries;
+    Estimator estimator;
+    std::uint64_t replicates;
+  };
+  constexpr int k = 4;
+  nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
+  for (const Size& size :
+       {Size{4096, 1024, Estimator::plain, 10000}, Size{4096, 1024, Estimator::conditional, 10000},
+        Size{500, 1, Estimator::plain, 1000000}}) {
+    const Plan plan = bench_plan(k, size.estimator, MomentMode::pairwise, size.n, size.queries);
+    const Job job = time_jobs(backend, plan, size.replicates, repeats);
+    const char* estimator = size.estimator == Estimator::plain ? "plain" : "conditional";
+    const double rate = job_weights(plan, size.replicates) / job.warm;
+    shapes.push_back({{"n", size.n},
+                      {"queries", size.queries},
+                      {"d_k", k},
+                      {"estimator", estimator},
+                      {"replicates", size.replicates},
+                      {"job", rate},
+                      {"job_seconds", job.warm},
+                      {"first_job_seconds", job.first}});
+    std::printf("n %llu, H 8, d_k %d, %d queries, %s, %llu replicates: %.3f s, %.3f\n",
+                static_cast<unsigned long long>(size.n), k, size.queries, estimator,
+                static_cast<unsigned long long>(size.replicates), job.warm, rate / 1e12);
+  }
+  return shapes;
+}
+
+/// A sweep of small conditions, each with workers of its own as a run has them.
+nlohmann::ordered_json time_sweep(const Backend& backend) {
+  constexpr int conditions = 100;
+  constexpr std::uint64_t n = 128, replicates = 64;
+  constexpr int queries = 8;
+  const auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < conditions; ++i) {
+    Plan plan = bench_plan(4, Estimator::conditional, MomentMode::pairwise, n, queries);
+    plan.seed += static_cast<std::uint64_t>(i);
+    simulate(plan, backend, 0, replicates);
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  std::printf("a sweep of %d conditions, n %llu, %d queries, %llu replicates: %.3f s\n", conditions,
+              static_cast<unsigned long long>(n), queries,
+              static_cast<unsigned long long>(replicates), seconds);
+  return {{"conditions", conditions},
+          {"n", n},
+          {"queries", queries},
+          {"replicates", replicates},
+          {"seconds", seconds}};
+}
+
 /// A fit of heads with a warm device.
 struct LearnedHeads {
   static constexpr test::Shape shape = {.n = 10000, .d = 32, .heads = 8, .k = 4, .queries = 1};
@@ -214,7 +322,7 @@ struct LearnedHeads {
   static constexpr int batch = 256;
 
   /// Wall time of all steps, from the training set on the host to the heads there [s].
-  static double seconds() {
+  static double seconds(const Backend& backend) {
     const Plan plan = test::make_plan(shape, GaussianKernel{.bandwidth = 1.6});
     const FitPoints points = fit_points(plan, 0);
     Learning learning;
@@ -226,7 +334,7 @@ struct LearnedHeads {
                       .weights = plan.head_weights};
     learning.batch = batch;
     learning.held_out = 0;
-    const auto gradients = cuda::make_cuda_backend()->head_gradients(plan.kernel, 1);
+    const auto gradients = backend.head_gradients(plan.kernel, 1);
     learning.steps = 1;
     fit_heads(learning, 0, points, *gradients);
     learning.steps = steps;
@@ -292,9 +400,11 @@ int run(const Arguments& arguments) {
     }
     return 0;
   }
-  if (arguments.only.empty() || arguments.only == "jobs") {
+  const std::unique_ptr<Backend> backend = cuda::make_cuda_backend();
+  const bool jobs = arguments.only.empty() || arguments.only == "jobs";
+  if (jobs) {
     using Fit = LearnedHeads;
-    const double seconds = Fit::seconds();
+    const double seconds = Fit::seconds(*backend);
     report["fit"] = {{"n", Fit::shape.n},   {"d", Fit::shape.d},   {"heads", Fit::shape.heads},
                      {"d_k", Fit::shape.k}, {"batch", Fit::batch}, {"steps", Fit::steps},
                      {"seconds", seconds}};
@@ -307,9 +417,11 @@ int run(const Arguments& arguments) {
               static_cast<unsigned long long>(arguments.replicates));
   std::printf("%4s %-12s %-10s %7s %4s %7s %4s %7s  %-16s %s\n", "d_k", "estimator", "moments",
               "fused", "%", "job", "%", "limit", "binds",
-              "us of a batch: draw, projection, fused, sums");
+              "us of a batch: draw, projection, fused, collect, fallback, statistics");
   for (const int k : arguments.dims) {
     for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
+      const std::string name = estimator == Estimator::plain ? "plain" : "conditional";
+      if (!arguments.estimator.empty() && arguments.estimator != name) continue;
       for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
         const bool first = estimator == Estimator::plain && mode == MomentMode::pairwise;
         if (arguments.only == "given-x" && !first) continue;
@@ -318,10 +430,11 @@ int run(const Arguments& arguments) {
             limit_of(rates, device.multiprocessors, clock, k, plan.heads, estimator, mode);
         nlohmann::ordered_json row = {
             {"d_k", k},
-            {"estimator", estimator == Estimator::plain ? "plain" : "conditional"},
+            {"estimator", name},
             {"moments", mode == MomentMode::pairwise ? "pairwise" : "aggregate"},
             {"limit", limit.weights_per_second},
-            {"binds", limit.binds}};
+            {"binds", limit.binds},
+            {"form", form_of(cuda::plan_launch(plan).microkernel)}};
         cuda::KernelTimes times;
         double fused = NAN, fused_percent = NAN, job_rate = NAN, job_percent = NAN;
         if (arguments.only != "jobs") {
@@ -332,15 +445,17 @@ int run(const Arguments& arguments) {
           row["fused_percent"] = fused_percent;
           row["given_x"] = times.weights / (times.project + times.weigh);
           row["batch_replicates"] = times.replicates;
+          row["batch_weights"] = times.weights;
           row["draw_seconds"] = times.draw;
           row["project_seconds"] = times.project;
           row["weigh_seconds"] = times.weigh;
+          row["collect_seconds"] = times.collect;
+          row["fallback_seconds"] = times.fallback;
           row["moments_seconds"] = times.moments;
         }
-        if (arguments.only.empty() || arguments.only == "jobs") {
-          const Job job = time_jobs(plan, arguments.replicates, arguments.repeats);
-          job_rate = static_cast<double>(arguments.replicates) * static_cast<double>(plan.n) *
-                     plan.heads * plan.queries / job.warm;
+        if (jobs) {
+          const Job job = time_jobs(*backend, plan, arguments.replicates, arguments.repeats);
+          job_rate = job_weights(plan, arguments.replicates) / job.warm;
           // A whole job runs on every device of the machine.
           job_percent =
               100 * job_rate / (limit.weights_per_second * static_cast<double>(devices.size()));
@@ -349,17 +464,22 @@ int run(const Arguments& arguments) {
           row["job_seconds"] = job.warm;
           row["first_job_seconds"] = job.first;
         }
-        std::printf("%4d %-12s %-10s %7.3f %4.0f %7.3f %4.0f %7.3f  %-16s %.1f %.1f %.1f %.1f\n", k,
-                    row["estimator"].get<std::string>().c_str(),
-                    row["moments"].get<std::string>().c_str(), fused / 1e12, fused_percent,
-                    job_rate / 1e12, job_percent, limit.weights_per_second / 1e12,
-                    limit.binds.c_str(), 1e6 * times.draw, 1e6 * times.project, 1e6 * times.weigh,
-                    1e6 * times.moments);
+        std::printf(
+            "%4d %-12s %-10s %7.3f %4.0f %7.3f %4.0f %7.3f  %-16s %.1f %.1f %.1f %.1f %.1f %.1f\n",
+            k, name.c_str(), row["moments"].get<std::string>().c_str(), fused / 1e12, fused_percent,
+            job_rate / 1e12, job_percent, limit.weights_per_second / 1e12, limit.binds.c_str(),
+            1e6 * times.draw, 1e6 * times.project, 1e6 * times.weigh, 1e6 * times.collect,
+            1e6 * times.fallback, 1e6 * times.moments);
         std::fflush(stdout);
         report["rows"].push_back(std::move(row));
         write_json(arguments.json, report);
       }
     }
+  }
+  if (jobs && arguments.estimator.empty()) {
+    report["shapes"] = time_shapes(*backend, arguments.repeats);
+    report["sweep"] = time_sweep(*backend);
+    write_json(arguments.json, report);
   }
   return 0;
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes measured rates and times into docs/measured/benchmarks.md, and its plots.
+"""Writes measured rates and times into docs/measured/benchmarks.md, with its plots, or into docs/gpu.md.
 
 tools/bench/report.py [--figures DIR] [--page FILE]
+tools/bench/report.py --gpu REPORT [--page FILE]    tables of docs/gpu.md from the report of tools/check/gpu-check
 
 DIR has bench.json, peers.json and time_to_se.json, as tools/bench/measure writes them. The page has for
 each section a line `<!-- figures: NAME -->` and further down `<!-- end of figures -->`; what is between
@@ -16,6 +17,7 @@ import re
 import sys
 
 from common import ROOT, Stop, ended
+from gpu_tables import gpu_tables, read_report
 from plots import NAMES, Bench, draw, exponent, read
 
 NARROW = {name: " ".join(title.split()) for name, title in NAMES.items()}
@@ -135,7 +137,8 @@ def time_to_se(report):
 
 
 def replaced(page, name, lines):
-    lines = [f"![{PLOTS[name]}](plots/{name}.svg)", "", *lines]
+    if name in PLOTS:
+        lines = [f"![{PLOTS[name]}](plots/{name}.svg)", "", *lines]
     pattern = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end of figures -->)", re.DOTALL)
     text, count = pattern.subn(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], page)
     if count != 1:
@@ -143,15 +146,37 @@ def replaced(page, name, lines):
     return text
 
 
-def write(arguments):
-    folder = arguments.figures
-    bench, peer, to_se = (read(folder, name) for name in ("bench.json", "peers.json", "time_to_se.json"))
+def read_page(path):
     try:
-        with open(arguments.page, encoding="utf-8") as file:
-            page = file.read()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except OSError as error:
-        raise Stop(f"{arguments.page}: {error.strerror}") from error
-    made = draw(folder, os.path.join(os.path.dirname(os.path.abspath(arguments.page)), "plots"))
+        raise Stop(f"{path}: {error.strerror}") from error
+
+
+def write_page(path, page):
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        raise Stop(f"{path}: {error.strerror}") from error
+
+
+def write_gpu(arguments):
+    page = arguments.page or os.path.join(ROOT, "docs", "gpu.md")
+    write_page(page, replaced(read_page(page), "gpu", gpu_tables(read_report(arguments.gpu))))
+    print(page)
+
+
+def write(arguments):
+    if arguments.gpu is not None:
+        write_gpu(arguments)
+        return
+    folder = arguments.figures
+    target = arguments.page or os.path.join(ROOT, "docs", "measured", "benchmarks.md")
+    bench, peer, to_se = (read(folder, name) for name in ("bench.json", "peers.json", "time_to_se.json"))
+    page = read_page(target)
+    made = draw(folder, os.path.join(os.path.dirname(os.path.abspath(target)), "plots"))
     if bench:
         figures = Bench(bench)
         # Google Benchmark does not say which processor it ran on.
@@ -162,18 +187,15 @@ def write(arguments):
         page = replaced(page, "peers", peers(peer))
     if to_se:
         page = replaced(page, "time_to_se", time_to_se(to_se))
-    try:
-        with open(arguments.page, "w", encoding="utf-8") as file:
-            file.write(page)
-    except OSError as error:
-        raise Stop(f"{arguments.page}: {error.strerror}") from error
-    print("\n".join([arguments.page, *made]))
+    write_page(target, page)
+    print("\n".join([target, *made]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", metavar="DIR", default=os.path.join(ROOT, "build", "bench"), help="by default build/bench")
-    parser.add_argument("--page", metavar="FILE", default=os.path.join(ROOT, "docs", "measured", "benchmarks.md"), help="by default docs/measured/benchmarks.md")
+    parser.add_argument("--gpu", metavar="REPORT", help="gpu-check.json")
+    parser.add_argument("--page", metavar="FILE", help="by default docs/measured/benchmarks.md, with --gpu docs/gpu.md")
     return ended("report.py", write, parser.parse_args())
 
 

@@ -90,10 +90,11 @@ def run(command, folder, environment):
 
 
 def check(headlab, page, folder, environment):
-    blocks = re.findall(r"```sh\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S)
-    for name, text in blocks:
+    blocks = re.findall(r"```sh\n(#![^\n]*\n)?# ([\w.]+)\n(.*?)```", page.read_text(), re.S)
+    scripts = {name: first + text for first, name, text in blocks}
+    for name, text in scripts.items():
         (folder / name).write_text(text)
-    if {name for name, _ in blocks} != {"shards.sbatch", "submit.sh", "steps.sh"}:
+    if scripts.keys() != {"shards.sbatch", "submit.sh", "steps.sh"}:
         raise RuntimeError(f"{page}: other scripts than expected")
     (folder / "my.toml").write_text(SCENARIO)
     run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
@@ -108,7 +109,7 @@ def check(headlab, page, folder, environment):
     for merged in ("merged", "merged_steps"):
         if "same bits: nodes and figures" not in run_diff(headlab, merged, folder, environment):
             raise RuntimeError(f"{merged}: other bits than one run")
-    requeue(headlab, dict(blocks)["shards.sbatch"], folder / "requeued", environment)
+    requeue(headlab, scripts["shards.sbatch"], folder / "requeued", environment)
     # Another run is found to be one.
     run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
     if "same bits: nodes and figures" in run_diff(headlab, "other", folder, environment):

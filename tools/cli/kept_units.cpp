@@ -104,10 +104,27 @@ ExitCode KeptUnits::end_shard(const Outcome& outcome) {
   return exit_code_of(outcome);
 }
 
-void KeptUnits::end(const Outcome& outcome) {
+std::optional<ExitCode> KeptUnits::ended_before(const RunArguments& run, const OutputFolder* folder,
+                                                const std::vector<std::string>& files) const {
+  if (!units_ || !units_->exit_code() || is_shard() || run.json || run.report) return {};
+  std::error_code none;
+  for (const std::string& file : files) {
+    if (!std::filesystem::exists(folder->file(file), none)) return {};
+  }
+  if (!quiet_) {
+    std::cerr << "headlab: complete already: " << one_line(folder->file(files.front())) << "\n";
+  }
+  return static_cast<ExitCode>(*units_->exit_code());
+}
+
+void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code) {
   if (!units_) return;
   if (!outcome.complete) {
     units_->save(false);
+    return;
+  }
+  if (code) {
+    units_->finish(static_cast<int>(*code));
     return;
   }
   std::error_code none;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,13 @@ class KeptUnits {
   bool is_shard() const { return units_ && units_->is_shard(); }
   /// Writes the file of a shard and says so; the exit code of the command.
   ExitCode end_shard(const Outcome& outcome);
-  /// After the results of all parts were written, or where not all of them are there.
-  void end(const Outcome& outcome);
+  /// The exit code of this command where it has written its results here before, `files`, and
+  /// nothing else is asked for; it says so.
+  std::optional<ExitCode> ended_before(const RunArguments& run, const OutputFolder* folder,
+                                       const std::vector<std::string>& files) const;
+  /// After the results of all parts were written, or where not all of them are there. With `code`,
+  /// that of the command, --resume finds that all is done.
+  void end(const Outcome& outcome, std::optional<ExitCode> code = {});
 
  private:
   bool quiet_;

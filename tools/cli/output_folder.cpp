@@ -96,6 +96,14 @@ void OutputFolder::claim(const std::vector<std::string>& names, const std::strin
   for (const fs::path& of_killed_run : left) fs::remove(of_killed_run, error);
 }
 
+bool is_claimed(const std::string& folder, const std::string& lock_name) {
+  const int lock = ::open((fs::path(folder) / lock_name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0) return false;
+  const bool claimed = ::flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(lock);
+  return claimed;
+}
+
 void OutputFolder::require_none_of(const std::vector<std::string>& names,
                                    const std::string& options) const {
   for (const std::string& name : names) {

@@ -44,6 +44,9 @@ class OutputFolder {
   std::optional<ScratchPath> lock_file_;
 };
 
+/// True where a command that is running has claimed `lock_name` in the folder.
+bool is_claimed(const std::string& folder, const std::string& lock_name);
+
 /// A path and the text that goes there.
 using TextFile = std::pair<std::string, std::string>;
 

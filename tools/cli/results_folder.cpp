@@ -2,8 +2,10 @@
 #include "tools/cli/results_folder.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "engine/files/atomic_file.h"
@@ -14,6 +16,7 @@
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/shards/shard_files.h"
 #include "tools/cli/progress.h"
 
 namespace headlab::tools {
@@ -60,6 +63,16 @@ void require_differences_possible(const RunArguments& arguments, bool nodes) {
   }
 }
 
+/// What is said where another run writes to the folder.
+std::string busy_text() {
+  std::string text = "another run is writing there";
+  const char* const ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+  if (ranks != nullptr && std::string_view(ranks) != "1") {
+    text += ", a rank of this job it seems: this program runs as ranks with --shard auto alone";
+  }
+  return text;
+}
+
 }  // namespace
 
 bool keeps_nodes(const RunArguments& arguments) {
@@ -100,7 +113,12 @@ void claim_results(OutputFolder& folder, const std::string& path, const Scenario
                    bool resume, bool overwrite) {
   require_no_results_among_inputs(folder, scenario);
   const std::vector<std::string> results(std::begin(result_files), std::end(result_files));
-  folder.claim(results);
+  folder.claim(results, ".headlab-lock", busy_text());
+  if (!is_there(folder.file("results.nc")) && !shard_paths({path}).empty()) {
+    throw InvalidInput("--out: " + one_line(path) + " has shards of a study - join them with " +
+                       "headlab merge " + shell_word(path) +
+                       " --out DIR, or choose another folder");
+  }
   if (resume || overwrite) return;
   folder.require_none_of(results, resume_or_overwrite);
   folder.require_none_of({data_set_in(path)}, resume_or_overwrite);

@@ -29,6 +29,21 @@ TEST_F(ShardsCommand, EndAKilledStudyWithTheBitsOfOneRun) {
   const ProgramResult refused = headlab(
       {"run", "s.toml", "--replicates", endless, "--shard", "1/3", "--out", "busy", "--resume"});
   EXPECT_EQ(refused.code, 2);
+  // The table says which of them are at work, before there is a file too.
+  const auto is_running = [&](const std::string& out) {
+    return std::regex_search(headlab({"status", out}).out, std::regex("1/3 +running"));
+  };
+  EXPECT_TRUE(is_running("busy"));
+  const pid_t early = start({"run", "s.toml", "--replicates", endless, "--shard", "1/3", "--out",
+                             "early", "--threads", "1"});
+  for (int i = 0; i < 3000 && !is_running("early"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(is_running("early"));
+  EXPECT_FALSE(fs::exists(folder_ / "early/shard_1_of_3.nc"));
+  ::kill(early, SIGKILL);
+  finish(early);
+  EXPECT_FALSE(is_running("early"));
   EXPECT_EQ(refused.err,
             "headlab: --out: busy: another task is writing shard_1_of_3.nc - wait for it, or "
             "choose another folder\n");
@@ -55,6 +70,10 @@ TEST_F(ShardsCommand, EndAKilledStudyWithTheBitsOfOneRun) {
 
 TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   ASSERT_EQ(headlab({"run", "a.toml", "--shard", "1/2", "--out", "o"}).code, 0);
+  ASSERT_EQ(headlab({"run", "a.toml", "--out", "w", "--quiet"}).code, 0);
+  ASSERT_EQ(
+      headlab({"run", "a.toml", "--replicates", "8", "--shard", "3/2000", "--out", "begun"}).code,
+      0);
   expect_refusals({
       {{"run", "a.toml", "--shard", "1/2"}, "--shard: needs --out DIR, the folder of all shards"},
       {{"run", "a.toml", "--shard", "1/2", "--out", "o"},
@@ -62,9 +81,20 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
        "another place"},
       {{"run", "a.toml", "--shard", "1/4", "--out", "o"},
        "--shard: o has shards of 2, not of 4 - write --shard I/2, or choose another folder"},
+      {{"run", "a.toml", "--seed", "8", "--shard", "2/2", "--out", "o"},
+       "--shard: o/shard_1_of_2.nc: is of another scenario, seed or number of replicates - choose "
+       "another folder"},
+      {{"run", "a.toml", "--out", "o", "--resume"},
+       "--out: o has shards of a study - join them with headlab merge o --out DIR, or choose "
+       "another folder"},
+      {{"run", "a.toml", "--shard", "1/2", "--out", "w"},
+       "--shard: w has results.nc, the results of a run - choose another folder"},
+      {{"merge", "begun", "--out", "m", "--allow-missing"},
+       "merge: no shard in begun has replicates - wait for the first"},
       {{"run", "a.toml", "--seed", "8", "--shard", "1/2", "--out", "o", "--resume", "--quiet"},
-       "--resume: o/shard_1_of_2.nc: is a shard of another scenario - choose another folder, or "
-       "write --overwrite instead to replace the results there"},
+       "--resume: o/shard_1_of_2.nc: is a shard of another scenario, seed or number of "
+       "replicates - choose another folder, or write --overwrite instead to replace the results "
+       "there"},
       {{"run", "a.toml", "--shard", "1/2", "--out", "o", "--until", "mse=1%"},
        "--until: not with --shard - one shard does not know the standard errors of all"},
       {{"merge", "o", "--out", "m"},
@@ -78,6 +108,11 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
        "--backend cpu"},
   });
   EXPECT_EQ(headlab({"run", "a.toml", "--shard", "1/2", "--out", "/proc/headlab"}).code, 2);
+  const ProgramResult other_backend =
+      headlab({"run", "a.toml", "--backend", "reference", "--shard", "2/2", "--out", "o"});
+  EXPECT_EQ(other_backend.code, 2);
+  EXPECT_TRUE(other_backend.err.starts_with("headlab: --shard: o/shard_1_of_2.nc: is by cpu/"))
+      << other_backend.err;
 
   const fs::path shard = folder_ / "o/shard_1_of_2.nc";
   fs::last_write_time(shard, fs::file_time_type::clock::now() + std::chrono::hours(2));
@@ -86,6 +121,13 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   EXPECT_EQ(set_back.err,
             "headlab: o/shard_1_of_2.nc: was written in the future: a clock was set back, which "
             "changes no result\n");
+  fs::copy_file(shard, folder_ / "o/shard_2_of_2.nc");
+  const ProgramResult renamed = headlab({"status", "o"});
+  EXPECT_EQ(renamed.code, 2);
+  EXPECT_NE(renamed.err.find("(it holds shard_1_of_2.nc) - remove it and make it again"),
+            std::string::npos)
+      << renamed.err;
+  fs::remove(folder_ / "o/shard_2_of_2.nc");
   fs::resize_file(shard, 100);
   const ProgramResult damaged = headlab({"status", "o"});
   EXPECT_EQ(damaged.code, 2);

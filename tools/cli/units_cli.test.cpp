@@ -59,7 +59,17 @@ TEST_F(UnitsCommand, ShardsOfAMapAreJoinedToTheMapOfOneRun) {
   EXPECT_NE(status.out.find("headlab allocate --map"), std::string::npos) << status.out;
   ASSERT_EQ(map({"--out", "o", "--resume"}).code, 0);
   EXPECT_EQ(document("o/map.json"), document("one/map.json"));
-  EXPECT_FALSE(fs::exists(folder_ / "o/units_1_of_1.nc"));
+  // Once more, as a scheduler may: nothing is computed, and nothing written.
+  const auto written = fs::last_write_time(folder_ / "o/map.json");
+  const ProgramResult again = map({"--out", "o", "--resume"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(fs::last_write_time(folder_ / "o/map.json"), written);
+  // Results that are gone are computed again.
+  fs::remove(folder_ / "o/map.nc");
+  EXPECT_EQ(map({"--out", "o", "--resume"}).code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "o/map.nc"));
+  EXPECT_EQ(document("o/map.json"), document("one/map.json"));
   ASSERT_EQ(map({"--out", "other", "--seed", "1"}).code, 0);
   EXPECT_NE(document("other/map.json"), document("one/map.json"));
 }
@@ -123,8 +133,16 @@ TEST_F(UnitsCommand, SayInOneLineWhatIsWrong) {
             "headlab: --out: o/units_1_of_2.nc: is there already - write --resume or --overwrite, "
             "or choose another place\n");
   EXPECT_EQ(map({"--out", "o", "--resume", "--seed", "4"}).err,
-            "headlab: --resume: o/units_1_of_2.nc: is of other settings, other data or another "
+            "headlab: --resume: o/units_1_of_2.nc: is of other settings, another seed, other data "
+            "or another "
             "backend - remove it, or choose another folder\n");
+  // A shard that could not be joined is rejected when it begins.
+  EXPECT_EQ(map({"--out", "o", "--shard", "2/2", "--seed", "4"}).err,
+            "headlab: --shard: o/units_1_of_2.nc: is of other settings, another seed, other data "
+            "or another backend - remove it, or choose another folder\n");
+  EXPECT_EQ(map({"--out", "o", "--shard", "2/3"}).err,
+            "headlab: --shard: o/units_1_of_2.nc: is of another number of shards than 3 - choose "
+            "another folder\n");
   EXPECT_EQ(map({"--out", "o", "--resume", "--overwrite"}).err,
             "headlab: --overwrite: not with --resume, which continues what is in --out - leave "
             "one of them out\n");

@@ -197,6 +197,21 @@ if(HEADLAB_CUDA)
     PASS_REGULAR_EXPRESSION "not exact: div.approx.f32")
 endif()
 
+# The check of a machine with a GPU ends as it says: with stand-ins for the driver and the programs.
+add_test(NAME gpu_check
+  COMMAND ${HEADLAB_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/check/gpu_check_test.py ${CMAKE_CXX_COMPILER})
+set_tests_properties(gpu_check PROPERTIES LABELS tools)
+
+# docs/dependencies.md says where Thrust is called and how often.
+add_test(NAME thrust_calls COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md
+  -D KERNELS=${PROJECT_SOURCE_DIR}/kernels -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_thrust.cmake)
+file(COPY ${PROJECT_SOURCE_DIR}/kernels/cuda/rows.cu DESTINATION ${check_dir}/thrust/cuda)
+file(CONFIGURE OUTPUT ${check_dir}/thrust/cuda/other.cu CONTENT "auto n = thrust::reduce(a, b);\n" @ONLY)
+add_test(NAME thrust_calls_negative_control COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md
+  -D KERNELS=${check_dir}/thrust -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_thrust.cmake)
+set_tests_properties(thrust_calls_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "other.cu: calls Thrust")
+set_tests_properties(thrust_calls thrust_calls_negative_control PROPERTIES LABELS tools)
+
 # Machine code is counted where there is a disassembler: no kernel is more expensive than its row of the
 # table, and one that divides in its tile loop is found.
 set(slots_script ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.py)

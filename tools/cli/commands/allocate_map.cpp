@@ -58,6 +58,10 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
   parts.push_back(std::to_string(options.replicates));
   KeptUnits kept(arguments.run, out ? &*out : nullptr, "allocate --map", parts, session);
 
+  const auto ended_before =
+      kept.ended_before(arguments.run, out ? &*out : nullptr, {"map.nc", "map.json"});
+  if (ended_before) return *ended_before;
+
   const std::vector<int> whole(budgets.begin(), budgets.end());
   const RegimeMap map = supervise(session, arguments.run, show_stage, [&](ProgressDisplay&) {
     return map_regimes(scenario, rules, whole, sizes, session, options);
@@ -78,7 +82,8 @@ ExitCode command_allocate_map(const AllocateArguments& arguments, const Scenario
     if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
     write_files(files, arguments.run.quiet);
   }
-  kept.end(map.outcome);
+  kept.end(map.outcome,
+           map.failure.empty() ? std::optional(exit_code_of(map.outcome)) : std::nullopt);
   if (json == "-") {
     std::cout << text;
   } else if (!map.cells.empty()) {

@@ -45,6 +45,9 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
   }
   KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "validate --calibrate",
                  {arguments.level, std::to_string(options.seed)}, session);
+  const auto ended = kept.ended_before(arguments.run, folder ? &*folder : nullptr,
+                                       {"calibration.json", "calibration.md"});
+  if (ended) return *ended;
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_writable("--json", *json);
 
@@ -64,7 +67,7 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? rates : shown(calibration_table(calibration)));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  kept.end(calibration.outcome);
+  kept.end(calibration.outcome, exit_code_of(calibration));
   say_ending(calibration.outcome, "rates are of the runs that were done");
   return exit_code_of(calibration);
 }

@@ -175,7 +175,7 @@ void add_merge(CLI::App& app, MergeArguments& merge) {
   add_overwrite(*command, merge.run.overwrite);
   command
       ->add_flag("--allow-missing", merge.allow_missing,
-                 "Leave out shards that are missing or not complete; no --resume later")
+                 "Take what is there where shards are missing or not complete; no --resume later")
       ->disable_flag_override();
   command->add_option("--threads", merge.run.threads, "Threads to use; the default is all")
       ->type_name("N");

@@ -60,25 +60,53 @@ std::string shard_text(const Share& share) {
   return "shard " + std::to_string(share.shard) + " of " + std::to_string(share.shards);
 }
 
-/// Another number of shards in the folder, which would overlap; 0 where there is none.
-std::uint64_t other_cut_in(const std::string& folder, std::uint64_t shards) {
+/// What bits depend on, besides the program.
+std::string machine_text(const Machine& machine) {
+  return machine.backend + "/" + machine.simd +
+         (machine.backend == "cuda" ? " on " + machine.device : "");
+}
+
+/// Throws InvalidInput where the folder has shards of another number, which would overlap.
+void require_no_other_cut(const std::string& folder, std::uint64_t shards) {
   for (const std::string& path : shard_paths({folder})) {
     const std::string name = fs::path(path).filename().string();
     const std::uint64_t there = std::stoull(name.substr(name.rfind('_') + 1));
-    if (there != shards) return there;
+    if (there == shards) continue;
+    throw InvalidInput("--shard: " + one_line(folder) + " has shards of " + std::to_string(there) +
+                       ", not of " + std::to_string(shards) + " - write --shard I/" +
+                       std::to_string(there) + ", or choose another folder");
   }
-  return 0;
+}
+
+/// Throws InvalidInput where another shard in the folder could not be merged with this one. One is
+/// asked: a task does not wait for the files of thousands.
+void require_same_study(const std::string& folder, const std::string& own, const Share& share,
+                        const Machine& machine) {
+  for (const std::string& path : shard_paths({folder})) {
+    if (fs::path(path).filename() == own) continue;
+    std::optional<ShardFile> other;
+    try {
+      other = read_shard_file(path);
+    } catch (const InvalidInput&) {
+      continue;  // merge names it
+    }
+    const auto require = [&](bool same, const std::string& problem) {
+      if (same) return;
+      throw InvalidInput("--shard: " + one_line(path) + ": " + problem +
+                         " - choose another folder");
+    };
+    require(other->share.study == share.study,
+            "is of another scenario, seed or number of replicates");
+    require(machine_text(other->machine) == machine_text(machine),
+            "is by " + one_line(machine_text(other->machine)) + ", and this one by " +
+                machine_text(machine));
+    return;
+  }
 }
 
 /// The folder that paths in the scenario are relative to.
 std::string directory_of(const Scenario& scenario) {
   return fs::absolute(fs::path(scenario.file)).parent_path().string();
-}
-
-/// What the bits of heads and weights depend on.
-std::string machine_text(const Machine& machine) {
-  return machine.backend + "/" + machine.simd +
-         (machine.backend == "cuda" ? " on " + machine.device : "");
 }
 
 /// Where heads, weights and controls are found again for the results of other machines.
@@ -109,15 +137,46 @@ void write_merged(const OutputFolder& folder, const Scenario& scenario, const Ru
   if (replaces) write_summary();
 }
 
+/// The file that a task locks while it writes another one.
+std::string lock_name_of(const std::string& name) {
+  return ".headlab-lock-" + name;
+}
+
+/// "3/8": shards that are computed and have no file yet.
+std::vector<std::string> shards_without_files(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
+    const std::string lock = at->path().filename().string();
+    const std::string start = lock_name_of("");
+    if (!lock.starts_with(start)) continue;
+    const std::string name = lock.substr(start.size());
+    const auto shard = shard_of_name(name);
+    if (!shard || fs::exists(fs::path(folder) / name) || !is_claimed(folder, lock)) continue;
+    found.push_back(std::to_string(shard->first) + "/" + std::to_string(shard->second));
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+/// State of a file that a task writes.
+std::string state_of(const std::string& folder, const std::string& name, bool complete) {
+  if (complete) return "complete";
+  return is_claimed(folder, lock_name_of(name)) ? "running" : "not complete";
+}
+
 /// Prints what the folder has of a command of independent parts; false where it has nothing.
 bool show_units(const std::string& folder) {
   const std::vector<std::string> names = units_files_in(folder);
   if (names.empty()) return false;
+  std::map<std::uint64_t, std::uint64_t> there;  // files of each number of shards
   std::vector<std::string> shards, states, commands, counts;
   for (const std::string& name : names) {
     const UnitFile file = read_unit_file("status", (fs::path(folder) / name).string());
     shards.push_back(std::to_string(file.shard) + "/" + std::to_string(file.shards));
-    states.emplace_back(file.complete ? "complete" : "not complete");
+    states.push_back(state_of(folder, name, file.complete));
+    ++there[file.shards];
     commands.push_back(one_line(file.command, 40));
     counts.push_back(std::to_string(file.units.size()));
   }
@@ -127,6 +186,10 @@ bool show_units(const std::string& folder) {
   columns.add("of", commands);
   columns.add("results kept", counts, true);
   std::cout << columns.sweep_text("  ");
+  for (const auto& [of, count] : there) {
+    if (count >= of) continue;
+    std::cout << "  " << of - count << " of " << of << " shards have kept nothing yet\n";
+  }
   finish_standard_output();
   return true;
 }
@@ -171,12 +234,11 @@ ExitCode command_run_shard(const RunArguments& arguments,
   const std::string name = shard_file_name(choice.shard, choice.shards);
   const std::string path = folder.file(name);
   require_no_input("--out", path, scenario->inputs);
-  folder.claim({name}, ".headlab-lock-" + name, "another task is writing " + name);
-  if (const std::uint64_t other = other_cut_in(*arguments.out, choice.shards)) {
-    throw InvalidInput("--shard: " + one_line(*arguments.out) + " has shards of " +
-                       std::to_string(other) + ", not of " + std::to_string(choice.shards) +
-                       " - write --shard I/" + std::to_string(other) +
-                       ", or choose another folder");
+  folder.claim({name}, lock_name_of(name), "another task is writing " + name);
+  require_no_other_cut(*arguments.out, choice.shards);
+  if (fs::exists(folder.file("results.nc"))) {
+    throw InvalidInput("--shard: " + one_line(*arguments.out) +
+                       " has results.nc, the results of a run - choose another folder");
   }
   if (!arguments.resume && !arguments.overwrite) {
     folder.require_none_of({name}, resume_or_overwrite);
@@ -185,6 +247,7 @@ ExitCode command_run_shard(const RunArguments& arguments,
       ScenarioCut(*scenario, session.backend->plans_together()).share(choice.shard, choice.shards);
   share.chosen_by = choice.chosen_by;
   share.directory = directory_of(*scenario);
+  require_same_study(*arguments.out, name, share, session.machine());
   const auto part = std::make_shared<const Scenario>(scenario_of(*scenario, share));
   const std::uint64_t asked = replicates_of(share);
   if (!arguments.quiet) {
@@ -257,6 +320,11 @@ ExitCode command_merge(const MergeArguments& arguments) {
   MergedShards merged = merge_shards(arguments.folders, provenance(), arguments.allow_missing,
                                      {.stop = session.stop_hook()});
   const Scenario& scenario = *merged.scenario;
+  if (std::ranges::all_of(merged.run.conditions,
+                          [](const CheckpointCondition& one) { return one.tree.count() == 0; })) {
+    throw InvalidInput("merge: no shard in " + one_line(listed(arguments.folders)) +
+                       " has replicates - wait for the first");
+  }
   // Anything else that is computed here has the same bits on any machine.
   session.backend = "cpu";
   std::optional<Setup> setup;
@@ -296,7 +364,7 @@ ExitCode command_merge(const MergeArguments& arguments) {
               << folder.file("summary.json") << "\n";
   }
   if (merged.missing.empty()) return exit_code_of(result.outcome);
-  std::cerr << "headlab: " << merged.missing << " left out: figures are of "
+  std::cerr << "headlab: " << merged.missing << " missing or not complete: figures are of "
             << replicates_of(result) << " replicates\n";
   return ExitCode::unfinished;
 }
@@ -312,8 +380,11 @@ ExitCode command_status(const std::string& folder) {
       unreadable.emplace_back(error.what());
     }
   }
-  if (files.empty() && unreadable.empty() && show_units(folder)) return ExitCode::done;
-  if (files.empty() && unreadable.empty()) {
+  const std::vector<std::string> begun = shards_without_files(folder);
+  const bool has_shards = !files.empty() || !unreadable.empty() || !begun.empty();
+  const bool has_units = show_units(folder);
+  if (!has_shards && has_units) return ExitCode::done;
+  if (!has_shards) {
     throw InvalidInput("status: no shard in " + one_line(folder) +
                        " - write headlab run SCENARIO.toml --shard I/N --out DIR");
   }
@@ -335,12 +406,17 @@ ExitCode command_status(const std::string& folder) {
     for (const std::uint64_t one : file.replicates) count += one;
     const double rest = file.complete ? 0 : (file.work() - file.work_done()) * rate;
     shards.push_back(std::to_string(file.share.shard) + "/" + std::to_string(file.share.shards));
-    states.emplace_back(file.complete ? "complete" : "not complete");
+    states.push_back(state_of(folder, fs::path(file.path).filename().string(), file.complete));
     counts.push_back(std::to_string(count) + " of " + std::to_string(replicates_of(file.share)));
     taken.push_back(duration_text(file.seconds_taken()));
     left.push_back(file.complete ? "" : time_text(rest));
     longest = std::max(longest, rest);
     all_left += rest;
+  }
+  for (const std::string& shard : begun) {
+    shards.push_back(shard);
+    states.emplace_back("running");
+    for (auto* column : {&counts, &taken, &left}) column->emplace_back();
   }
   for (const auto& [cut, count] : there) missing += there.size() == 1 ? cut - count : 0;
   if (missing > 0) {
@@ -356,8 +432,9 @@ ExitCode command_status(const std::string& folder) {
   columns.add("time", taken, true);
   columns.add("left", left, true);
   std::cout << columns.sweep_text("  ");
-  if (missing > 0) {
-    std::cout << "  " << missing << " of " << there.begin()->first << " shards not begun\n";
+  if (missing > begun.size()) {
+    std::cout << "  " << missing - begun.size() << " of " << there.begin()->first
+              << " shards not begun\n";
   }
   if (all_left > 0) {
     std::cout << "  left: " << duration_text(all_left) << " one after the other, "

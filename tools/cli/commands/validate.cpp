@@ -110,6 +110,9 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "validate",
                  parts_of(arguments, session), session);
 
+  const auto ended =
+      kept.ended_before(arguments.run, folder ? &*folder : nullptr, {"verdicts.json", "report.md"});
+  if (ended) return *ended;
   Validation validation = supervise(session, arguments.run, show_count, [&](ProgressDisplay&) {
     return validate(arguments.claims, session, options);
   });
@@ -127,7 +130,7 @@ ExitCode command_validate(const ValidateArguments& arguments) {
   if (report) files.emplace_back(*report, report_page({source_of_document(verdicts)}));
   // Files first: they are there whatever reads the output.
   write_files(files, arguments.run.quiet);
-  kept.end(validation.outcome);
+  kept.end(validation.outcome, exit_code_of(validation));
   std::cout << (json == "-" ? verdicts : shown(verdict_table(validation)));
   finish_standard_output();
   say_ending(validation.outcome, "verdicts not reached are unresolved");

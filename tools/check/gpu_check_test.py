@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpu_check_test.py COMPILER: tools/check/gpu-check and tools/bench/report.py --gpu without a GPU.
+
+A source tree of its own has stand-ins for the programs that the stages run, and a driver library made with the
+compiler that reports one GPU, or none. Each way to end is tried: all stages pass, a test fails, a stage runs out
+of time, a signal, no GPU, figures that are damaged. What is looked for is looked for in a report without it too.
+"""
+import copy
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+STAGES = ["agreement", "kernels", "jobs", "peers", "sanitizers", "counters"]
+
+DRIVER = """
+#include <cstdlib>
+#include <cstring>
+static bool has(const char* what) {
+  const char* mode = std::getenv("STUB_GPU");
+  return mode && std::strcmp(mode, what) == 0;
+}
+extern "C" int cuInit(unsigned) { return has("error") ? 100 : 0; }
+extern "C" int cuDeviceGetCount(int* count) { *count = has("none") ? 0 : 1; return 0; }
+"""
+
+SLOTS = """
+toolkit = "13.0"
+[[kernel]]
+kind = "plain"
+form = "dots4"
+symbol = "sums_kernelINS0_4Dots"
+d_k = [4]
+slots = 8.4
+[[kernel]]
+kind = "conditional"
+form = "tensor64"
+symbol = "register_pairs_kernelINS0_10TensorDots"
+d_k = [64]
+slots = 26.0
+[[kernel]]
+kind = "keep"
+form = "select"
+symbol = "select_kernel"
+"""
+
+# One program for all names; FAKE has words NAME=MODE.
+FAKE = r'''#!PYTHON
+import json, os, signal, sys, time
+name = os.path.basename(sys.argv[0])
+arguments = sys.argv[1:]
+modes = dict(word.split("=") for word in os.environ.get("FAKE", "").split())
+def value(option, default=None):
+    return arguments[arguments.index(option) + 1] if option in arguments else default
+def write(path, report):
+    with open(path, "w") as file:
+        file.write(report if isinstance(report, str) else json.dumps(report))
+def obey(mode):
+    if mode == "sleep":
+        time.sleep(60)
+    elif mode == "fail":
+        print(f"{name}: something broke")
+        sys.exit(1)
+if name == "nvcc":
+    print("release 13.0")
+elif name == "git":
+    sys.exit(1)
+elif name == "cmake":
+    print("built:", *arguments[arguments.index("--target") + 1:], file=sys.stderr)
+    obey(modes.get(name))
+elif name == "nvidia-smi":
+    if "-l" in arguments:
+        while True:
+            print("1755, 2619, 41, 300.5", flush=True)
+            time.sleep(0.05)
+    print("Stub GPU, 580.1, 81559, 1980, 700.0, Enabled, Enabled")
+elif name == "cuda_gpu_tests":
+    failing = modes.get("tests") == "fail"
+    print("[ RUN      ] GpuBackend.First")
+    print("[       OK ] GpuBackend.First (3 ms)", flush=True)
+    print("[ RUN      ] GpuBackend.Second", flush=True)
+    if modes.get("tests") == "sleep":
+        time.sleep(60)
+    print("[  FAILED  ] GpuBackend.Second (3 ms)" if failing else "[       OK ] GpuBackend.Second (3 ms)")
+    for argument in arguments:
+        if argument.startswith("--gtest_output=json:"):
+            cases = [{"name": "First", "largest_relative_error": "1e-7", "compared": "12"}]
+            write(argument.split(":", 1)[1], {"testsuites": [{"testsuite": cases}]})
+    sys.exit(1 if failing else 0)
+elif name == "headlab_cuda_bench":
+    if arguments == ["--list"]:
+        if modes.get("list") == "fail":
+            print("headlab_cuda_bench: the driver is too old")
+            sys.exit(2)
+        print("1 x Stub GPU, 132 multiprocessors at 1980 MHz at most; CUDA 13.0")
+        sys.exit(0)
+    only = value("--only")
+    obey(modes.get(only))
+    mode = modes.get(only)
+    rows = []
+    for k in map(int, value("--dims", "1,2,4,8,16,32,64").split(",")):
+        for estimator in ("plain", "conditional"):
+            if value("--estimator", estimator) != estimator:
+                continue
+            row = {"d_k": k, "estimator": estimator, "moments": "pairwise", "limit": 4e12, "binds": "exp",
+                   "form": f"dots{k}" if k <= 4 else f"tensor{k}"}
+            if only == "kernels":
+                row.update(fused=2e12, fused_percent=50.0, batch_replicates=256, batch_weights=5e8, draw_seconds=1e-4,
+                           project_seconds=1e-4, weigh_seconds=3e-4, moments_seconds=1e-5, collect_seconds=5e-6,
+                           fallback_seconds=2e-6)
+            else:
+                row.update(job=1.5e12, job_percent=37.5, job_seconds=2.0, first_job_seconds=2.5)
+            rows.append(row)
+    report = {"device": "Stub GPU", "devices": 1, "capability": 90, "multiprocessors": 132, "highest_clock_hz": 1.98e9,
+              "n": 4096, "heads": 8, "queries": 64, "replicates": 10000, "rows": rows}
+    if only == "jobs":
+        report["fit"] = {"n": 10000, "d": 32, "heads": 8, "d_k": 4, "batch": 256, "steps": 1000, "seconds": 0.5}
+        report["shapes"] = [{"n": 500, "queries": 1, "d_k": 4, "estimator": "plain", "replicates": 1000000,
+                             "job": 3e10, "job_seconds": 0.14}]
+        report["sweep"] = {"conditions": 100, "n": 64, "queries": 4, "replicates": 64, "seconds": 0.2}
+    if mode == "lacks":
+        del rows[3]["fused" if only == "kernels" else "job"]
+    elif mode == "nan":
+        rows[0]["limit"] = float("nan")
+    elif mode == "fit":
+        report["fit"] = {"n": "many"}
+    write(value("--json"), {"cut": '{"rows": [{"d_', "list": "[1, 2]"}.get(mode, report))
+elif name == "headlab":
+    print("cuda: Stub GPU")
+elif name == "peers.py":
+    if modes.get("peers") == "missing":
+        print("peers.py: PyTorch is not installed for this Python", file=sys.stderr)
+        sys.exit(2)
+    obey(modes.get("peers"))
+    peer = {"name": "attention float32", "float32_exponents": True, "rate": 4e11, "headlab_times": 5.0,
+            "relative_error": 1e-6}
+    write(value("--json"), {"device": "Stub GPU", "torch": "2.9", "rounds": 3, "headlab_work": "projection and sums",
+                            "rows": [{"d_k": 4, "headlab": 2e12, "peers": [peer], "times_best_float32_peer": 5.0}],
+                            "left_out": ["KeOps: not installed"], "table": ["a line of the peers"]})
+elif name == "compute-sanitizer":
+    print("[ RUN      ] GpuBackend.First\n[       OK ] GpuBackend.First (3 ms)")
+    print(f"========= {'RACECHECK' if value('--tool') == 'racecheck' else 'ERROR'} SUMMARY: 0 errors")
+    sys.exit(9 if modes.get("sanitizer") == value("--tool") else 0)
+elif name == "ncu":
+    mode = modes.get("ncu")
+    if mode == "permission":
+        print("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters")
+        sys.exit(1)
+    metrics = value("--metrics").split(",")
+    if mode == "unknown" and len(metrics) > 2:
+        print("==ERROR== Failed to find metric sm__inst_executed_pipe_tensor.sum")
+        sys.exit(9)
+    if mode == "broken":
+        print("==ERROR== The application returned an error code")
+        sys.exit(1)
+    start = next(n for n, argument in enumerate(arguments) if argument.endswith("headlab_cuda_bench"))
+    os.spawnv(os.P_WAIT, arguments[start], arguments[start:])
+    # 8.4 slots a weight are 1.3125e8 warp instructions for 5e8 weights.
+    values = {metric: "131,250,000" if "inst_issued" in metric else "100,000,000" if "dram" in metric else
+              "n/a" if "tensor" in metric else "13,125,000" for metric in metrics}
+    kernel = "_Z11sums_kernelINS0_4DotsILi4ELi8ELi4ELb0EEELb0EEvNS_" if value("--dims") == "4" else "_Z11sums_kernelother"
+    print("==PROF== Profiling")
+    print(",".join(f'"{cell}"' for cell in ["ID", "Process ID", "Kernel Name", *metrics]))
+    print(",".join(f'"{cell}"' for cell in ["", "", "", *("inst" for _ in metrics)]))
+    print(",".join(f'"{cell}"' for cell in ["0", "17", kernel, *values.values()]))
+else:
+    sys.exit(f"{name}: no such stand-in")
+'''
+
+
+def require(condition, what):
+    if not condition:
+        sys.exit(f"gpu_check_test: {what}")
+
+
+class Stand:
+    """A source tree with stand-ins, the folder packed from it, and the environment that finds both."""
+
+    def __init__(self, folder, compiler):
+        self.folder = folder
+        self.tree, self.bin, self.lib = folder / "tree", folder / "bin", folder / "lib"
+        build = self.tree / "build" / "cuda"
+        for path in (self.tree / "tools" / "check", self.tree / "tools" / "bench", self.tree / "validation" / "testdata",
+                     build, self.bin, self.lib):
+            path.mkdir(parents=True)
+        for name in ("check/gpu-check", "bench/common.py"):
+            shutil.copy2(ROOT / "tools" / name, self.tree / "tools" / name)
+        (self.tree / "tools" / "check" / "slots.toml").write_text(SLOTS)
+        (self.tree / "validation" / "testdata" / "known-answers.json").write_text("{}")
+        (build / "CMakeCache.txt").write_text("")
+        places = [self.bin / name for name in ("nvcc", "git", "cmake", "nvidia-smi", "ncu", "compute-sanitizer")]
+        places += [build / name for name in ("cuda_gpu_tests", "headlab_cuda_bench", "headlab")]
+        for path in [*places, self.tree / "tools" / "bench" / "peers.py"]:
+            path.write_text(FAKE.replace("PYTHON", sys.executable, 1))
+            path.chmod(0o755)
+        source = folder / "driver.cpp"
+        source.write_text(DRIVER)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", self.lib / "libcuda.so.1", source], check=True)
+        self.pack = folder / "pack"
+
+    def environment(self, fake, gpu, without=()):
+        path = self.bin
+        if without:
+            path = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+            for program in self.bin.iterdir():
+                if program.name not in without:
+                    (path / program.name).symlink_to(program)
+        return {**os.environ, "PATH": f"{path}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(self.lib), "STUB_GPU": gpu, "FAKE": fake}
+
+    def command(self, *arguments, program=None):
+        return [sys.executable, "-B", str(program or self.pack / "gpu-check"), *map(str, arguments)]
+
+    def run(self, *arguments, fake="", gpu="one", program=None, without=()):
+        return subprocess.run(self.command(*arguments, program=program), cwd=self.folder, capture_output=True, text=True,
+                              env=self.environment(fake, gpu, without), check=False)
+
+    def report(self):
+        with open(self.folder / "gpu-check.json", encoding="utf-8") as file:
+            return json.load(file)
+
+    def checked(self, status, *arguments, **options):
+        """The report of a check that has to end with the status, and what it printed."""
+        done = self.run(*arguments, **options)
+        require(done.returncode == status, f"{arguments} {options}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
+        require("Traceback" not in done.stdout + done.stderr, f"{arguments} {options}: a traceback\n{done.stderr}")
+        return self.report(), done
+
+    def refused(self, word, *arguments, **options):
+        """Exit 2 and one line with the word."""
+        done = self.run(*arguments, **options)
+        lines = done.stderr.splitlines()
+        require(done.returncode == 2 and len(lines) == 1 and word in lines[0] and not done.stdout,
+                f"{arguments} {options}: status {done.returncode}, said {done.stdout!r} {done.stderr!r}, not one line with {word!r}")
+
+
+def statuses(report):
+    return {name: stage["status"] for name, stage in report["stages"].items()}
+
+
+def incomplete(report):
+    """What a full report of the stand-ins lacks, in words."""
+    found = []
+    stages = report.get("stages", {})
+    if list(stages) != STAGES or not report.get("complete"):
+        found.append(f"stages {list(stages)}")
+    for name, stage in stages.items():
+        if stage["status"] != "passed":
+            found.append(f"{name} {stage['status']}: {stage.get('why')}")
+        if not stage.get("clocks_seen", {}).get("sm_clock_mhz", {}).get("median") == 1755:
+            found.append(f"{name} without clocks")
+    if stages.get("agreement", {}).get("accuracy", {}).get("First", {}).get("compared") != "12":
+        found.append("errors of the comparisons")
+    for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 1), ("counters", 6)):
+        if len(stages.get(name, {}).get("rows", [])) != rows:
+            found.append(f"rows of {name}")
+    for row in stages.get("counters", {}).get("rows", []):
+        if row.get("slots") != 8.4 or row.get("dram_bytes_per_weight") != 0.2 or row.get("pipes", {}).get("xu") != 0.1:
+            found.append(f"counters {row}")
+        if row.get("d_k") == 4 and (row.get("counted_slots"), row.get("form")) != (8.4, "dots4"):
+            found.append(f"slots counted in the machine code, {row}")
+    if "tensor" in json.dumps([row.get("pipes") for row in stages.get("counters", {}).get("rows", [])]):
+        found.append("a counter that the GPU has not")
+    if not report.get("machine", {}).get("devices") or "cublas_of_system" not in report["machine"]:
+        found.append("the machine")
+    if [row["form"] for row in report.get("slots", [])] != ["dots4", "tensor64"]:
+        found.append("counted slots")
+    return found
+
+
+def check_pack(stand):
+    tree = stand.tree / "tools" / "check" / "gpu-check"
+    for arguments, names in (([], ["cuda_gpu_tests", "headlab_cuda_bench", "headlab"]),
+                             (["--without-headlab"], ["cuda_gpu_tests", "headlab_cuda_bench"])):
+        done = stand.run("--pack", stand.pack, *arguments, program=tree)
+        require(done.returncode == 0 and f"built: {' '.join(names)}\n" in done.stderr, f"--pack {arguments}: {done.stdout}{done.stderr}")
+        for name in ("cuda_gpu_tests", "headlab_cuda_bench", "headlab"):
+            require((stand.pack / (name + ".gz")).exists() == (name in names), f"--pack {arguments}: {name}")
+        require(stand.run("--stages", "agreement").returncode == 0, f"--pack {arguments}: does not run")
+        require((stand.pack / "headlab").exists() == ("headlab" in names), "a program of an older folder stays")
+        (stand.folder / "gpu-check.json").unlink()
+    require(stand.run("--pack", stand.pack, program=tree).returncode == 0, "--pack a second time")
+    packed = stand.pack / "headlab.gz"
+    kept = packed.read_bytes()
+    for damaged in (b"no archive", kept[:-40], kept[:40] + b"x" * 40 + kept[80:]):
+        packed.write_bytes(damaged)
+        stand.refused("cannot be unpacked")
+        require(not list(stand.pack.glob("headlab")) + list(stand.pack.glob("*.part")), "a damaged program is left")
+    packed.write_bytes(kept)
+    stand.refused("not made by --pack", "--pack", stand.tree, program=tree)
+    stand.refused("--pack needs the source tree", "--pack", stand.folder / "other")
+    done = stand.run("--pack", stand.folder / "failing", program=tree, fake="cmake=fail")
+    require(done.returncode == 2 and "failed (see above)" in done.stderr and not (stand.folder / "failing").exists(), f"{done}")
+
+
+def check_no_gpu(stand):
+    for program in (None, stand.tree / "tools" / "check" / "gpu-check"):
+        stand.refused("cuInit gives error 100", gpu="error", program=program)
+        stand.refused("shows no GPU", gpu="none", program=program)
+    library = stand.lib / "libcuda.so.1"
+    kept = library.read_bytes()
+    library.write_text("no library")
+    stand.refused("libcuda.so.1 cannot be loaded")
+    library.write_bytes(kept)
+    require(not (stand.folder / "gpu-check.json").exists(), "a report without a GPU")
+    stand.refused("the driver is too old", fake="list=fail")
+    stand.refused("no such stage", "--stages", "kernels,speed")
+    stand.refused("--time-factor 0", "--time-factor", "0")
+    stand.refused("not a regular file", "--out", stand.folder)
+
+
+def check_stages(stand):
+    full, done = stand.checked(0)
+    require(not incomplete(full), f"a full report lacks {incomplete(full)}")
+    require("8.4 issue slots a weight, 8.4 counted" in done.stdout and "a line of the peers" in done.stdout, done.stdout)
+    # The control: what is looked for is missed.
+    for path in (("complete",), ("stages", "jobs", "rows"), ("stages", "counters", "rows"), ("slots",), ("stages", "agreement", "accuracy"),
+                 ("stages", "kernels", "clocks_seen"), ("machine", "devices")):
+        poorer = copy.deepcopy(full)
+        entry = poorer
+        for name in path[:-1]:
+            entry = entry[name]
+        del entry[path[-1]]
+        require(incomplete(poorer), f"not missed: {path}")
+    wrong = copy.deepcopy(full)
+    wrong["stages"]["counters"]["rows"][0]["slots"] = 16.8
+    require(incomplete(wrong), "wrong slots are not seen")
+
+    everything = dict.fromkeys(STAGES, "passed")
+    for fake, stage, status, word in (
+            ("tests=fail", "agreement", "failed", None), ("kernels=fail", "kernels", "failed", "something broke"),
+            ("kernels=cut", "counters", "failed", "no figures in"), ("jobs=cut", "jobs", "failed", "no figures in jobs.json"),
+            ("jobs=list", "jobs", "failed", "no figures in jobs.json"), ("jobs=lacks", "jobs", "failed", "row 3 has no usable job"),
+            ("jobs=nan", "jobs", "failed", "row 0 has no usable limit"), ("jobs=fit", "jobs", "failed", "fit has no usable n"),
+            ("sanitizer=racecheck", "sanitizers", "failed", None), ("ncu=broken", "counters", "failed", "==ERROR== The application")):
+        report, _ = stand.checked(1, fake=fake)
+        found = statuses(report)
+        # Kernels are measured by the stage of counters too.
+        others = {name for name in STAGES if name != stage and not ("kernels" in fake and name in ("kernels", "counters"))}
+        require(found[stage] == status and all(found[name] == "passed" for name in others), f"{fake}: {found}")
+        require(word is None or word in report["stages"][stage]["why"], f"{fake}: {report['stages'][stage]}")
+    require(stand.checked(1, fake="tests=fail")[0]["stages"]["agreement"]["failed"] == ["GpuBackend.Second"], "the failing case")
+
+    for fake, without, stage, word in (("peers=missing", (), "peers", "PyTorch is not installed"),
+                                       ("ncu=permission", (), "counters", "no permission"),
+                                       ("", ("compute-sanitizer",), "sanitizers", "compute-sanitizer not found")):
+        if without and any(pathlib.Path("/usr/local").glob(f"cuda*/bin/{without[0]}")):
+            continue
+        report, _ = stand.checked(0, fake=fake, without=without)
+        require(statuses(report) == {**everything, stage: "skipped"} and word in report["stages"][stage]["why"], f"{fake}: {report['stages'][stage]}")
+    report, _ = stand.checked(0, "--stages", "counters", fake="ncu=unknown")
+    require(all(row["slots"] == 8.4 and not row["pipes"] for row in report["stages"]["counters"]["rows"]), "an unknown counter")
+    done = stand.run("--stages", "counters", fake="ncu=permission")
+    require(done.returncode == 2 and "every stage was skipped" in done.stderr, f"nothing was checked: {done}")
+
+
+def check_cublas(stand):
+    """conda's cuBLAS, PyTorch's own and that of the wheels are found, and other folders are not."""
+    places = [stand.folder / "conda" / "lib", stand.folder / "site" / "torch" / "lib", stand.folder / "site" / "nvidia" / "cublas" / "lib"]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "libcublas.so.12").write_text("")
+    empty = stand.folder / "site" / "nvidia" / "cudnn" / "lib"
+    empty.mkdir(parents=True)
+    os.environ.update(CONDA_PREFIX=str(stand.folder / "conda"), PYTHONPATH=str(stand.folder / "site"))
+    report, _ = stand.checked(0, "--stages", "agreement")
+    del os.environ["CONDA_PREFIX"], os.environ["PYTHONPATH"]
+    found = report["machine"]["cublas_folders"]
+    require(all(str(place) in found for place in places) and str(empty) not in found, f"folders of cuBLAS: {found}")
+
+
+def check_time(stand):
+    """A stage that runs out of time does not cost the others theirs."""
+    report, _ = stand.checked(1, "--stages", "agreement,kernels,jobs", "--time-factor", "0.08", fake="tests=sleep")
+    require(statuses(report) == {"agreement": "out of time", "kernels": "passed", "jobs": "passed"}, f"{statuses(report)}")
+    require(report["stages"]["agreement"]["unfinished"] == ["GpuBackend.Second"], "the case that did not end")
+
+
+def check_signals(stand):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        (stand.folder / "gpu-check.json").unlink(missing_ok=True)
+        process = subprocess.Popen(stand.command(), cwd=stand.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=stand.environment("jobs=sleep", "one"))
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                if "kernels" in stand.report()["stages"]:
+                    break
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+        require(process.returncode == 128 + number and said == f"gpu-check: stopped by {number.name}\n", f"{number.name}: {process.returncode} {said!r}")
+        report = stand.report()
+        require(statuses(report) == {"agreement": "passed", "kernels": "passed"} and not report["complete"], f"{number.name}: {statuses(report)}")
+
+
+def write_tables(stand, report, page):
+    """Runs tools/bench/report.py: its status, what it said, and the page."""
+    file, target = stand.folder / "report.json", stand.folder / "gpu.md"
+    file.write_text(report if isinstance(report, str) else json.dumps(report))
+    target.write_text(page)
+    done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "bench" / "report.py"), "--gpu", str(file), "--page", str(target)],
+                          capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr, target.read_text()
+
+
+def check_tables(stand):
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    require("<!-- figures: gpu -->\n**Results: not yet measured.**" in page, "docs/gpu.md has figures, or no place for them")
+    full, _ = stand.checked(0)
+    status, said, text = write_tables(stand, full, page)
+    require(status == 0 and "not yet measured.**" not in text and text.startswith(page.split("<!-- figures")[0]), f"{status} {said}")
+    # 132 multiprocessors at 1.98 GHz with 8.4 of 128 slots, next to what the stand-in measured.
+    for line in ("| 4 | plain | pairwise | dots4 | 3.98 | 2.00 | 50 | 1.50 | 38 | 4.00 | exp | 100.0 | 100.0 | 300.0 | 5.0 | 2.0 | 10.0 |",
+                 "| 64 | conditional | pairwise | tensor64 | 1.29 | 2.00 | 50 |", "| 2 | plain | pairwise | dots2 | - | 2.00 |",
+                 "| plain | 4 | dots4 | 8.4 | 8.4 | 0.2 | xu 10, fma 10, alu 10, lsu 10 |", "| plain | 8 | - | - | 8.4 | 0.2 |",
+                 "| 500 | 1 | 4 | plain | 1000000 | 0.140 | 0.030 |", "| 4 | 2.00 | attention float32 | 0.4000 | 5.0 | 1e-06 |",
+                 "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
+                 "| `counters` | passed |", "Learned heads: 1000 steps"):
+        require(line in text, f"the page lacks {line!r}")
+    partial, _ = stand.checked(1, fake="kernels=fail peers=missing ncu=permission")
+    status, said, text = write_tables(stand, partial, page)
+    require(status == 0 and "| 4 | plain | pairwise | dots4 | 3.98 | - | - | 1.50 |" in text and "Counters of" not in text, f"a partial report: {said}")
+    damaged = copy.deepcopy(full)
+    del damaged["stages"]["kernels"]["rows"][0]["limit"]
+    for report, word in (("{", "no report of gpu-check"), ([1], "not a report of gpu-check"), ({"format": 1}, "not a report"), (damaged, "damaged")):
+        status, said, text = write_tables(stand, report, page)
+        require(status == 2 and word in said and said.count("\n") == 1 and text == page, f"{report}: {status} {said}")
+
+
+def main(compiler):
+    # In a shell's background an interrupt is ignored, and gpu-check would keep to that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="gpu_check_test.") as name:
+        stand = Stand(pathlib.Path(name), compiler)
+        check_pack(stand)
+        check_no_gpu(stand)
+        check_stages(stand)
+        check_cublas(stand)
+        check_time(stand)
+        check_signals(stand)
+        check_tables(stand)
+    print("gpu-check ends as it says, with the report so far")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
