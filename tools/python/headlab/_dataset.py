@@ -26,7 +26,8 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
     function, ``t["noise_sd"]``, ``t["projections"]`` [head, d, k], ``t["queries"]``, ``t["truth"]``,
     and where asked for ``t["head_estimates"]`` [replicate, query, head] and
     ``t["attention_weights"]`` [replicate, query, head, n]. All are drawn when the first is
-    asked for, and names cost one training set; ``t.batches(64)`` draws a part at a time, for any number of replicates.
+    asked for, and names cost one training set; ``t.batches(64)`` draws a part at a time, for any
+    number of replicates.
     """
 
     def __init__(

@@ -65,7 +65,8 @@ def finish(
     """The result of a job, and whether Ctrl-C stopped it.
 
     The first Ctrl-C asks the engine to stop and waits for what it has; a second one raises
-    KeyboardInterrupt, and the engine ends its `unit` by itself. An exception of the callback stops the engine and is raised.
+    KeyboardInterrupt, and the engine ends its `unit` by itself. An exception of the callback stops
+    the engine and is raised.
     """
     interrupted = False
     tell = listener(progress)

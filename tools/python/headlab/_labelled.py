@@ -67,9 +67,10 @@ def _with_layouts(group: Mapping[str, Any]) -> dict[str, Variable]:
 class Labelled(Mapping[str, "NDArray[Any]"]):
     """Figures by name: ``r["mse"]`` [condition], ``r["mse_mcse"]`` its standard error, ...
 
-    Arrays are read-only; ``r["mse"].copy()`` may be changed. ``a == b`` where all figures have the same
-    values; ``hl.diff`` says what differs. ``dataset`` is the same as an ``xarray.Dataset`` over (condition, query, head, head_2), with
-    swept keys as coordinates and where it comes from as attributes.
+    Arrays are read-only; ``r["mse"].copy()`` may be changed. ``a == b`` where all figures have the
+    same values; ``hl.diff`` says what differs. ``dataset`` is the same as an ``xarray.Dataset`` over
+    (condition, query, head, head_2), with swept keys as coordinates and where it comes from as
+    attributes.
     """
 
     def __init__(self) -> None:

@@ -252,7 +252,9 @@ class Plots:
         if along.words is not None:
             _words_below(ax, range(len(along.words)), along.words)
         elif along.places.dtype.kind == "i":
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set(xlabel=along.name, ylabel=name, title=self._title())
 
     def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:
