@@ -195,11 +195,15 @@ class Plots:
         if len(series) == count > 1:  # keys that vary together
             series = everything
         elif len(series) > max_series:
-            axis, series = "", everything
-        if (axis == "" or (others and series is everything)) and over is None:
+            if over is not None:
+                names = ", ".join(keys[n] for n in others)
+                raise ScenarioError(
+                    f"over: {over} leaves {len(series)} values of {names} (allowed: {max_series} lines)"
+                )
+            series = everything
+        if others and series is everything and over is None:
             words = [", ".join(_short_values(swept[n])[i] for n in keys) for i in range(count)]
             return _Along(", ".join(keys.values()), np.arange(count), words, everything, "")
-        axis = axis or fits[0]
         others_named = ", ".join(keys[n] for n in others) if len(series) > 1 else ""
         if swept[axis].dtype.kind in "fi":
             return _Along(keys[axis], swept[axis], None, series, others_named)

@@ -335,25 +335,29 @@ def words_of(ax: Any) -> list[str]:
     return [text.get_text() for text in legend.get_texts()] if legend else []
 
 
-def overlap(texts: Any) -> bool:
+def overlap(ax: Any) -> bool:
     """Whether any two labels below an axis lie over one another."""
-    boxes = [text.get_window_extent() for text in texts if text.get_text()]
-    if any(text.get_rotation() == 30 for text in texts):  # the boxes overlap, the letters do not
-        return any(b.x1 - a.x1 < 12 for a, b in zip(boxes, boxes[1:]))
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels() if text.get_text()]
     return any(a.overlaps(b) for a, b in zip(boxes, boxes[1:]))
 
 
 def test_pictures_of_many_conditions_can_be_read(small: dict[str, Any], subspaces: np.ndarray) -> None:
     keys = {"data.n": [10, 20, 30, 40, 60, 80, 100, 120], "heads.kernel.bandwidth": [1.0, 1.25, 1.5, 2.0]}
     r = hl.run(hl.sweep(small, keys), replicates=64)
-    assert not overlap(r.plot.decomposition().get_xticklabels())
+    assert not overlap(r.plot.decomposition())
+    many = hl.run(hl.sweep(small, {"data.n": list(range(10, 130))}), replicates=8)
+    assert not overlap(many.plot.decomposition())
     lines = r.plot.components()
     assert lines.get_xlabel() == "data.n" and lines.get_ylabel() == "MSE and its terms"
     assert lines.get_title() == "small" and len(lines.containers) == 4 * 4
     assert words_of(lines)[4:] == ["bandwidth", "1", "1.25", "1.5", "2"]
-    assert all(tick == round(tick) for tick in lines.get_xticks())
+    heads = hl.run(hl.sweep(small, {"heads.count": [1, 2]})).plot.components()
+    assert all(tick == round(tick) for tick in heads.get_xticks())
     one = r.plot.figure("mse", over="bandwidth")
     assert one.get_xlabel() == "bandwidth" and one.get_legend().get_title().get_text() == "data.n"
+    with pytest.raises(hl.ScenarioError, match="over: bandwidth leaves 8 values of data.n .allowed: 6 lines"):
+        r.plot.components(over="bandwidth")
     curves = r.plot.convergence()
     assert len({tuple(line.get_color()) for line in curves.lines}) == 32
     curves.figure.draw_without_rendering()
