@@ -55,6 +55,21 @@ def host_array(value: Any, key: str) -> NDArray[Any]:
     return array.reshape(value.shape)  # ascontiguousarray makes a number a vector
 
 
+def array_of_lists(value: Any, key: str) -> NDArray[Any]:
+    """Nested lists of numbers, or lists of arrays, as an array."""
+    import numpy as np
+
+    try:
+        array = np.asarray([host_array(one, key) if is_array(one) else one for one in value])
+    except (ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        raise ScenarioError(f"{key}: is a list that makes no array ({error})") from None
+    if array.dtype.kind not in "fiub":
+        raise ScenarioError(f"{key}: is a list that makes no array of numbers")
+    return array
+
+
 def as_rows(value: Any, key: str) -> NDArray[np.floating[Any]]:
     """The same as float32 or float64, whole numbers as float64."""
     import numpy as np

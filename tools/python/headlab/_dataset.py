@@ -25,8 +25,9 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
     ``t["X"]`` [replicate, n, d] float32, ``t["Y"]`` [replicate, n], ``t["m"]`` the regression
     function, ``t["noise_sd"]``, ``t["projections"]`` [head, d, k], ``t["queries"]``, ``t["truth"]``,
     and where asked for ``t["head_estimates"]`` [replicate, query, head] and
-    ``t["attention_weights"]`` [replicate, query, head, n]. All are drawn at the first use;
-    ``t.batches(64)`` draws a part at a time, for any number of replicates.
+    ``t["attention_weights"]`` [replicate, query, head, n]. All are drawn when the first is
+    asked for, and names cost one training set; ``t.batches(64)`` draws a part at a time, for any
+    number of replicates.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         #: Number of training sets.
         self.replicates = replicates
         self._drawn: Arrays | None = None
+        self._names: tuple[str, ...] = ()
 
     def draw(self, first: int, count: int, *, threads: int | None = None) -> Arrays:
         """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own."""
@@ -64,8 +66,18 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
 
     def batches(self, size: int) -> Iterator[Arrays]:
         """All training sets, `size` at a time."""
-        for first in range(0, self.replicates, size):
-            yield self.draw(first, min(size, self.replicates - first))
+        if size < 1:
+            raise ScenarioError(f"batches: is given {size}, needs a size of 1 or more")
+        return (
+            self.draw(first, min(size, self.replicates - first))
+            for first in range(0, self.replicates, size)
+        )
+
+    def _known(self) -> tuple[str, ...]:
+        """The names, from one training set."""
+        if not self._names:
+            self._names = tuple(self._drawn or self.draw(0, 1))
+        return self._names
 
     def _all(self) -> Arrays:
         if self._drawn is None:
@@ -73,16 +85,24 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         return self._drawn
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        arrays = self._all()
-        if name not in arrays:
-            raise KeyError(f"{name}: no such array{suggestion(name, arrays)}")
-        return arrays[name]
+        if name not in self._known():
+            raise KeyError(f"{name}: no such array{suggestion(name, self._known())}")
+        return self._all()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other  # a comparison of values would draw them all
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._known())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._known())
 
     def __repr__(self) -> str:
         return f"{self.replicates} training sets of condition {self.condition}: batches(), draw(), torch()"

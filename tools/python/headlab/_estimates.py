@@ -100,8 +100,8 @@ def nw(
     estimates, empty = wait(made) if isinstance(made, _engine.Job) else made
     if empty:
         warnings.warn(
-            f"{empty} of {estimates.size} windows have no weight in float32 and were summed relative "
-            "to their largest kernel value",
+            f"{empty} of {estimates.size} windows have no weight in float32: they were summed relative "
+            "to their largest kernel value, or took the value of the nearest key where all are 0",
             HeadlabWarning,
             stacklevel=2,
         )

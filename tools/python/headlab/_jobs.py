@@ -14,6 +14,7 @@ from ._errors import HeadlabWarning, translated
 
 Progress = bool | Callable[[dict[str, Any]], object]
 
+TRAINING_SET = "this training set"  # what a simulation finishes before it stops
 _POLL = 0.05  # seconds between two looks at signals
 
 
@@ -53,11 +54,19 @@ def listener(progress: Progress) -> Callable[[dict[str, Any]], object] | None:
     return progress or None
 
 
-def finish(job: _engine.Job, progress: Progress = False) -> tuple[Any, bool]:
+def say_stopping(unit: str) -> None:
+    """What the program says on the first Ctrl-C."""
+    print(f"headlab: stopping after {unit}; again to quit at once", file=sys.stderr, flush=True)
+
+
+def finish(
+    job: _engine.Job, progress: Progress = False, unit: str = "the work in progress"
+) -> tuple[Any, bool]:
     """The result of a job, and whether Ctrl-C stopped it.
 
     The first Ctrl-C asks the engine to stop and waits for what it has; a second one raises
-    KeyboardInterrupt. An exception of the callback stops the engine and is raised.
+    KeyboardInterrupt, and the engine ends its `unit` by itself. An exception of the callback stops
+    the engine and is raised.
     """
     interrupted = False
     tell = listener(progress)
@@ -74,6 +83,7 @@ def finish(job: _engine.Job, progress: Progress = False) -> tuple[Any, bool]:
                     raise
                 interrupted = True
                 job.stop()
+                say_stopping(unit)
     except BaseException:
         job.stop()
         raise

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 #: (dimensions, values, attributes)
 Variable = tuple[tuple[str, ...], "NDArray[Any]", dict[str, Any]]
-_LISTS = ("nodes", "extremes", "history")
+_TIMES = {"seconds", "weights_per_second"}
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """A name like it, or else all that there are."""
     from difflib import get_close_matches
 
     known = list(known)
-    near = get_close_matches(name, known, 1)
+    near = get_close_matches(name, known, 1) if isinstance(name, str) else []
     return f' - did you mean "{near[0]}"?' if near else f" (there are {', '.join(known)})"
 
 
@@ -67,8 +67,10 @@ def _with_layouts(group: Mapping[str, Any]) -> dict[str, Variable]:
 class Labelled(Mapping[str, "NDArray[Any]"]):
     """Figures by name: ``r["mse"]`` [condition], ``r["mse_mcse"]`` its standard error, ...
 
-    ``dataset`` is the same as an ``xarray.Dataset`` over (condition, query, head, head_2), with
-    swept keys as coordinates and where it comes from as attributes.
+    Arrays are read-only; ``r["mse"].copy()`` may be changed. ``a == b`` where all figures have the
+    same values; ``hl.diff`` says what differs. ``dataset`` is the same as an ``xarray.Dataset`` over
+    (condition, query, head, head_2), with swept keys as coordinates and where it comes from as
+    attributes.
     """
 
     def __init__(self) -> None:
@@ -83,6 +85,8 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
             group = self._group()
             self._attributes = group["attributes"]
             found = _with_layouts(group)
+            for _, values, _ in found.values():
+                values.flags.writeable = False  # results stay what was computed
             # Names with dots are those of earlier versions.
             self._variables = {n: v for n, v in found.items() if "." not in n}
         return self._variables
@@ -98,6 +102,20 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
 
     def __len__(self) -> int:
         return len(self._named())
+
+    def __eq__(self, other: object) -> bool:
+        import numpy as np
+
+        if not isinstance(other, Labelled):
+            return NotImplemented
+        if self is other:
+            return True
+        names = set(self) - _TIMES
+        return names == set(other) - _TIMES and all(
+            np.array_equal(self[n], other[n], equal_nan=self[n].dtype.kind == "f") for n in names
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def dims(self, name: str) -> tuple[str, ...]:
         """Names of the axes of a figure."""

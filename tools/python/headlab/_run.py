@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
+import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._errors import HeadlabWarning, RunError, ScenarioError, translated
-from ._jobs import Progress, finish, listener
+from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, translated
+from ._jobs import TRAINING_SET, Progress, finish, listener, say_stopping
 from ._labelled import Labelled, dataset_of_group
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
 
@@ -64,34 +66,68 @@ class Result(Labelled):
         outcome: _engine.RunOutcome | None = None,
         *,
         path: Path | None = None,
+        files: Mapping[str, bytes] | None = None,
+        notes: Iterable[str] = (),
         arrays: Mapping[str, Any] | None = None,
         interrupted: bool = False,
     ) -> None:
         super().__init__()
         self._given = outcome
         self._path = path
+        self._contents = files
+        self._notes = list(outcome.notes if outcome is not None else notes)
         self._arrays = dict(arrays or {})
         #: Ctrl-C ended the run.
         self.interrupted = interrupted
 
     def _group(self) -> Mapping[str, Any]:
+        return self._tables(False)
+
+    def _tables(self, nodes: bool) -> Mapping[str, Any]:
         if self._given is not None:
-            return self._given.tables(False)
-        with translated():
-            return _engine.open_results(str(self._path))
+            return self._given.tables(nodes)
+        with self._stored() as path, translated():
+            return _engine.open_results(str(path))
+
+    @contextmanager
+    def _stored(self) -> Iterator[Path]:
+        """results.nc of a result without a run; of one that was pickled only for now."""
+        if self._path is not None:
+            yield self._path
+            return
+        with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+            for name, content in (self._contents or {}).items():
+                (Path(folder) / name).write_bytes(content)
+            yield Path(folder) / "results.nc"
+
+    def _files(self) -> Mapping[str, bytes]:
+        """Content of the files that save() writes, by their names."""
+        if self._contents is not None:
+            return self._contents
+        if self._path is not None:
+            folder = self._path.parent
+            named = set(re.findall(r"[\w.]+-[0-9a-f]{12}\.npy", str(self.attributes.get("scenario_text"))))
+            paths = [folder / name for name in ("summary.json", "scenario.toml", *sorted(named))]
+            found = {path.name: path.read_bytes() for path in paths if path.is_file()}
+            return {"results.nc": self._path.read_bytes(), **found}
+        with tempfile.TemporaryDirectory(prefix="headlab-") as made:
+            self.save(made)
+            return {path.name: path.read_bytes() for path in Path(made).iterdir()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _result_of_files, (dict(self._files()), self.notes, self.interrupted)
 
     @cached_property
     def _outcome(self) -> _engine.RunOutcome:
         """The run itself; of a file it is recomputed from the nodes."""
         if self._given is not None:
             return self._given
-        assert self._path is not None
-        with translated():
+        with self._stored() as path, translated():
             try:
-                return _engine.restore_results(str(self._path), str(self._path.parent))
+                return _engine.restore_results(str(path), str(path.parent))
             except _engine.InvalidInput:
                 file = Path(self.attributes.get("scenario_file", "."))
-                return _engine.restore_results(str(self._path), str(file.parent))
+                return _engine.restore_results(str(path), str(file.parent))
 
     @property
     def complete(self) -> bool:
@@ -103,7 +139,7 @@ class Result(Labelled):
     @property
     def notes(self) -> list[str]:
         """What the program would have said: of the backend, of files that were resumed."""
-        return list(self._given.notes) if self._given is not None else []
+        return list(self._notes)
 
     @property
     def seconds(self) -> float:
@@ -118,10 +154,11 @@ class Result(Labelled):
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The content of summary.json: also looks of `until`, extremes, closed forms compared."""
-        if self._given is None and self._path is not None:
-            beside = self._path.with_name("summary.json")
-            if beside.exists():
-                return dict(json.loads(beside.read_text(encoding="utf-8")))
+        if self._given is None:
+            with self._stored() as path:
+                beside = path.with_name("summary.json")
+                if beside.exists():
+                    return dict(json.loads(beside.read_text(encoding="utf-8")))
         return dict(json.loads(self._outcome.summary()))
 
     @property
@@ -131,11 +168,7 @@ class Result(Labelled):
         One Dataset, or one for each layout where conditions differ in their numbers of heads or
         queries. Needs xarray.
         """
-        if self._given is not None:
-            group = self._given.tables(True)
-        else:
-            with translated():
-                group = _engine.open_results(str(self._path))
+        group = self._tables(True)
         if "nodes" in group["groups"]:
             return dataset_of_group(group["groups"]["nodes"])
         return {
@@ -193,15 +226,13 @@ class Result(Labelled):
         the same bits. Earlier results stay without `overwrite`.
         """
         if self._given is None:
-            assert self._path is not None
-            target = Path(folder)
+            target, files = Path(folder), self._files()
             target.mkdir(parents=True, exist_ok=True)
             for name in ("results.nc", "summary.json"):
-                source = self._path.with_name(name)
                 if (target / name).exists() and not overwrite:
                     raise ScenarioError(f"save: {target / name}: is there already - write overwrite")
-                if source.exists():
-                    shutil.copy2(source, target / name)
+            for name, content in files.items():
+                (target / name).write_bytes(content)
             return
         with translated():
             self._given.save(os.fspath(folder), overwrite, nodes)
@@ -215,7 +246,7 @@ class Result(Labelled):
     def __repr__(self) -> str:
         try:
             outcome = self._outcome
-        except ScenarioError:
+        except (HeadlabError, ValueError, LookupError):
             return self._plain_table()
         comparison = outcome.comparison()
         return outcome.table() + ("\n" + comparison if comparison else "")
@@ -224,11 +255,16 @@ class Result(Labelled):
         """Of a file whose scenario cannot be read again."""
         names = [n for n in ("bias_squared", "variance_term", "covariance_term", "mse") if n in self]
         lines = [str(self.attributes.get("title", "")), "  ".join(["", *self.swept, *names])]
-        for i in range(len(self["replicates"])):
+        for i in range(len(self["replicates"]) if names else 0):
             cells = [str(values[i]) for values in self.swept.values()]
             cells += [f"{self[n][i]:.5g} ± {self[n + '_mcse'][i]:.1g}" for n in names]
             lines.append("  " + "  ".join(cells))
         return "\n".join(lines) + "\n"
+
+
+def _result_of_files(files: Mapping[str, bytes], notes: list[str], interrupted: bool) -> Result:
+    """A result that was pickled or copied."""
+    return Result(files=files, notes=notes, interrupted=interrupted)
 
 
 class _Tables(Labelled):
@@ -349,6 +385,7 @@ def run(
     -------
     Result
         Ctrl-C returns what is done, with ``complete == False`` and a warning; a second one raises.
+        Results can be pickled and copied: they travel as the files that ``save`` writes.
 
     Raises
     ------
@@ -370,7 +407,7 @@ def run(
         nodes=nodes, compare=compare, against=against, difference=difference,
     )  # fmt: skip
     job, source = _start(scenario, set, None, given)
-    outcome, interrupted = finish(job, progress)
+    outcome, interrupted = finish(job, progress, TRAINING_SET)
     return _finished(outcome, source, given["out"], interrupted)
 
 
@@ -395,7 +432,8 @@ def iter_run(
             if (r["mse_mcse"] < 1e-5).all():
                 break
 
-    Ctrl-C gives what is done as the last result, with ``complete == False`` and a warning.
+    Ctrl-C gives what is done as the last result, with ``complete == False`` and a warning. A signal
+    in the body of the loop raises KeyboardInterrupt there, as in any Python code.
     """
     given = _arguments(
         replicates=replicates, seed=seed, backend=backend, threads=threads, simd=None, out=None,
@@ -414,6 +452,7 @@ def iter_run(
                     raise
                 interrupted = True
                 job.stop()
+                say_stopping(TRAINING_SET)
                 continue
             if done:
                 break
@@ -443,4 +482,9 @@ def open(path: str | os.PathLike[str]) -> Result:
     result = Result(path=file)
     if "format_version" not in result.attributes:
         raise ScenarioError(f"{file}: was not written by headlab run")
+    if "shards" in result.attributes:
+        share = f"{result.attributes['shard']} of {result.attributes['shards']}"
+        raise ScenarioError(
+            f"{file}: is shard {share} of a run - join them with headlab merge and open its folder"
+        )
     return result

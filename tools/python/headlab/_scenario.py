@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _engine
-from ._arrays import as_rows, host_array, is_array
+from ._arrays import array_of_lists, as_rows, host_array, is_array
 from ._errors import HeadlabWarning, ScenarioError, translated
+from ._labelled import suggestion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +26,7 @@ ORTHONORMAL = 1e-5
 _EXACT = 1e-10  # what the reader takes for rounding
 
 _DEPTH = 32
+_ARRAYS = ("heads.subspaces", "data.design")  # keys of tables that may be arrays
 
 
 def _named(key: str, array: NDArray[Any]) -> str:
@@ -39,7 +41,7 @@ class _Plain:
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
-        self.orthonormalised: list[str] = []
+        self.orthonormalised: dict[str, float] = {}  # how far they were off
         self.replaced: set[str] = set()  # tables that are arrays
 
     def keep(self, value: Any, key: str) -> str:
@@ -50,34 +52,36 @@ class _Plain:
 
     def heads(self, value: Any, key: str) -> dict[str, Any]:
         table: dict[str, Any] = {"law": "file", "path": self.keep(value, key)}
-        if self.nearly_orthonormal(self.arrays[table["path"]]):
+        off = self.off_orthonormal(self.arrays[table["path"]])
+        if _EXACT < off <= ORTHONORMAL:
             table["orthonormalise"] = True
-            self.orthonormalised.append(key)
+            self.orthonormalised[key] = max(off, self.orthonormalised.get(key, 0.0))
         return table
 
     @staticmethod
-    def nearly_orthonormal(array: NDArray[Any]) -> bool:
-        """True for heads [H, d, k] that are off orthonormal by more than rounding, but by little."""
+    def off_orthonormal(array: NDArray[Any]) -> float:
+        """How far heads [H, d, k] are off orthonormal; 0 for arrays that are none."""
         import numpy as np
 
         if array.ndim != 3 or array.size == 0 or not np.isfinite(array).all():
-            return False
+            return 0.0
         w = array.astype(np.float64)
-        off = np.abs(w.transpose(0, 2, 1) @ w - np.eye(array.shape[2])).max()
-        return bool(_EXACT < off <= ORTHONORMAL)
+        return float(np.abs(w.transpose(0, 2, 1) @ w - np.eye(array.shape[2])).max())
 
     def walk(self, value: Any, key: str, depth: int = 0, swept: bool = False) -> Any:
         if depth > _DEPTH:
             raise ScenarioError(f"{key or 'scenario'}: is nested deeper than {_DEPTH} levels")
+        if key in _ARRAYS and not swept and isinstance(value, list | tuple):
+            value = array_of_lists(value, key)
         if is_array(value):
             shape = getattr(value, "shape", ())
-            if not swept and key in ("heads.subspaces", "data.design"):
+            if not swept and key in _ARRAYS:
                 self.replaced.add(key)
             if key == "heads.subspaces" and not (swept and len(shape) == 4):
                 return self.heads(value, key)
             if key == "data.design" and not (swept and len(shape) == 3):
                 return {"law": "file", "path": self.keep(value, key)}
-            if swept and key in ("heads.subspaces", "data.design"):
+            if swept and key in _ARRAYS:
                 return [self.walk(one, key, depth + 1) for one in value]
             array = host_array(value, key)
             return array.item() if array.ndim == 0 else array
@@ -128,9 +132,10 @@ class _Plain:
     def say(self) -> None:
         """Says once a call that heads were orthonormalised."""
         if self.orthonormalised:
-            what = ", ".join(sorted(set(self.orthonormalised)))
+            what = ", ".join(sorted(self.orthonormalised))
+            off = max(self.orthonormalised.values())
             warnings.warn(
-                f"{what}: orthonormal to {ORTHONORMAL:g} only, made orthonormal by QR",
+                f"{what}: orthonormal to {off:.1g} only, made orthonormal by QR",
                 HeadlabWarning,
                 stacklevel=4,
             )
@@ -156,6 +161,9 @@ class Scenario:
     def __getitem__(self, key: str) -> Any:
         at: Any = self.tree
         for part in key.split("."):
+            if not isinstance(at, Mapping) or part not in at:
+                known = at if isinstance(at, Mapping) else ()
+                raise KeyError(f"{key}: is not set{suggestion(part, known) if known else ''}")
             at = at[part]
         return at
 
@@ -164,11 +172,26 @@ class Scenario:
         *way, last = key.split(".")
         for part in way:
             inner = at.get(part, {})
+            if (above := key.rpartition(".")[0]) in _ARRAYS and part == way[-1]:
+                if isinstance(inner, list | tuple):
+                    inner = array_of_lists(inner, above)
+                if is_array(inner):
+                    inner = {"law": "file", "path": inner}  # what an array stands for
             if not isinstance(inner, Mapping):
                 raise ScenarioError(f"{key}: {part} is no table")
             at[part] = dict(inner)  # not that of another scenario
             at = at[part]
         at[last] = value
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        above, _, last = key.rpartition(".")
+        kept = dict(self[above] if above else self.tree)  # not that of another scenario
+        del kept[last]
+        if above:
+            self[above] = kept
+        else:
+            self.tree = kept
 
     def copy(self) -> Scenario:
         """The same scenario, to be changed; arrays are shared."""

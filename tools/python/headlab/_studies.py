@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _engine
 from ._allocations import Allocation
 from ._errors import ScenarioError, translated
-from ._jobs import Progress, finish, wait, warn_unfinished
+from ._jobs import TRAINING_SET, Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, frame_of, suggestion
 from ._run import Result, duration, whole
 from ._scenario import ScenarioLike, Sets, Source
@@ -164,7 +164,7 @@ def validate(
                     names + paths, None, level, whole(seed), whole(replicates), backend,
                     whole(threads), duration(max_time),
                 )  # fmt: skip
-            (text, table, complete), interrupted = finish(job, progress)
+            (text, table, complete), interrupted = finish(job, progress, TRAINING_SET)
         except ScenarioError as error:
             # Places in a file that the user has not written.
             place = re.escape(folder) + r"/scenario_\d+\.toml(:\d+:\d+)?: "
@@ -318,9 +318,17 @@ def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str])
             if isinstance(one, Result):
                 one.save(os.path.join(folder, name))
                 one = os.path.join(folder, name)
+            elif not isinstance(one, str | os.PathLike):
+                raise ScenarioError(f"diff: is given {type(one).__name__}, needs results or their folders")
             places.append(os.fspath(one))
-        with translated():
-            return Comparison(*_engine.diff(*places))
+        # Results in memory have no path.
+        in_memory = re.compile(re.escape(folder) + r"/([ab])(/results\.nc)?")
+        try:
+            with translated():
+                found = _engine.diff(*places)
+        except ScenarioError as error:
+            raise ScenarioError(in_memory.sub(r"\1", str(error))) from None
+        return Comparison(*(in_memory.sub(r"\1", text) for text in found))
 
 
 def report(
@@ -333,6 +341,10 @@ def report(
     """
     import tempfile
 
+    if not isinstance(path, str | os.PathLike):
+        raise ScenarioError(
+            f'report: is given {type(path).__name__} first, needs the file, as hl.report("report.html", r)'
+        )
     if not sources:
         raise ScenarioError("report: needs results, verdicts or folders")
     folders, documents = [], []

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _engine as engine
-from ._arrays import host_array
+from ._arrays import array_of_lists, host_array
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._run import whole
@@ -120,6 +120,8 @@ def from_array(array: Any) -> Heads:
     """Heads [H, d, k] of any matrices of rank k, whose column spaces count."""
     import numpy as np
 
+    if isinstance(array, list | tuple):
+        array = array_of_lists(array, "heads")
     numbers = host_array(array, "heads").astype(np.float64)
     if numbers.ndim != 3:
         raise ScenarioError(f"heads: have shape {numbers.shape}, need H x d x k")

@@ -2,11 +2,16 @@
 """Pictures of results with their error bars, by matplotlib, which is imported on use.
 
 Every function returns the Axes and takes one as ``ax``. Error bars are one Monte Carlo standard
-error, 95 % intervals for verdicts.
+error, 95 % intervals for verdicts; figures without a standard error have none.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._errors import ScenarioError
@@ -20,6 +25,9 @@ if TYPE_CHECKING:
 
 # Colours that stay apart for colour-blind readers and in grey.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_STYLES: tuple[tuple[Any, str], ...] = (
+    ("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"), ((0, (1, 4)), "P"),
+)  # fmt: skip
 _LABELS = {
     "mse": "MSE",
     "bias_squared": "bias²",
@@ -29,6 +37,10 @@ _LABELS = {
     "head_covariance_mean": "C, mean over pairs",
     "output_correlation": "correlation C/V",
 }
+_TERMS = ("bias_squared", "variance_term", "covariance_term")
+_MAX_WORD = 24  # letters of a label
+_MAX_WORDS = 28  # labels below an axis
+_MAX_ENTRIES = 20  # of a legend
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -46,12 +58,78 @@ def _label(figure: str) -> str:
     return _LABELS.get(figure, figure)
 
 
-def _words_below(ax: Axes, words: list[str]) -> None:
-    """Words at 0, 1, ..., turned where they are long."""
-    if max(map(len, words)) > 8:
-        ax.set_xticks(range(len(words)), words, rotation=30, ha="right", rotation_mode="anchor")
+def _legend(ax: Axes, title: str = "", handles: Sequence[Any] | None = None) -> None:
+    """Beside the axes, where the layout makes room for it."""
+    figure: Any = ax.figure
+    known = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
+    if len(known) > _MAX_ENTRIES:
+        step = -(-len(known) // _MAX_ENTRIES)
+        known = [*known[: -1 : step], known[-1]]
+    if figure.get_layout_engine() is None:
+        ax.legend(handles=known, title=title or None, fontsize="small")
     else:
-        ax.set_xticks(range(len(words)), words)
+        ax.legend(
+            handles=known, title=title or None, fontsize="small", frameon=False,
+            loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+        )  # fmt: skip
+
+
+def _words_below(ax: Axes, places: Sequence[float], words: list[str]) -> None:
+    """Words at their places: turned where they are long or many, thinned out where there is no room."""
+    step = -(-len(words) // _MAX_WORDS)
+    at, shown = list(places)[::step], words[::step]
+    if sum(len(word) + 2 for word in shown) <= 60:
+        ax.set_xticks(at, shown)
+    elif len(shown) <= 10:
+        ax.set_xticks(at, shown, rotation=30, ha="right", rotation_mode="anchor", fontsize="small")
+    else:
+        ax.set_xticks(at, shown, rotation=90, fontsize="small")
+
+
+def _short(value: Any) -> str:
+    """A value of a swept key in few letters."""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    if text.startswith("{"):
+        try:
+            table = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            table = {}
+        if table.get("law") == "file":
+            text = re.sub(r"-[0-9a-f]{12}$", "", str(table.get("path")).rpartition("/")[2].removesuffix(".npy"))
+        elif "law" in table:
+            more = [f"{name} {inner}" for name, inner in table.items() if name != "law"]
+            text = ", ".join([str(table["law"]), *more])
+    return text if len(text) <= _MAX_WORD else text[: _MAX_WORD - 1] + "…"
+
+
+def _short_values(values: NDArray[Any]) -> list[str]:
+    """Values of a swept key in few letters, numbered where those are the same."""
+    whole = values.tolist()
+    known = list(dict.fromkeys(whole))
+    words = [_short(one) for one in known]
+    if len(set(words)) < len(words):
+        words = [f"{word} {i}" for i, word in enumerate(words)]
+    named = dict(zip(known, words, strict=True))
+    return [named[one] for one in whole]
+
+
+def _both(value: float, error: float) -> tuple[str, str]:
+    """A value and its error to the same digit, the error with two."""
+    if not (error > 0 and math.isfinite(error)):
+        return f"{value:.4g}", "±0" if error == 0 else ""
+    digits = max(1 - math.floor(math.log10(float(f"{error:.1e}"))), 0)
+    return f"{value:.{digits}f}", f"±{error:.{digits}f}"
+
+
+@dataclass(frozen=True)
+class _Along:
+    """Where conditions stand: places on the axis, in one series or several."""
+
+    name: str
+    places: NDArray[Any]
+    words: list[str] | None  # where places are no numbers
+    series: list[tuple[str, list[int]]]
+    series_name: str
 
 
 class Plots:
@@ -60,109 +138,245 @@ class Plots:
     def __init__(self, result: Result) -> None:
         self._r = result
 
-    def _along(self, over: str | None) -> tuple[NDArray[Any], str, list[str] | None]:
-        """Places of the conditions, the name of the axis, and words where places are no numbers."""
+    def _keys(self) -> dict[str, str]:
+        """Swept keys in the order of the sweep: coordinate, and how it is called on an axis."""
+        swept = self._r.swept
+        found: dict[str, str] = {}
+        for key in str(self._r.attributes.get("swept", "")).split():
+            last = key.rpartition(".")[2]
+            if last in swept and last not in found:
+                found[last] = last
+            elif (name := key.replace(".", "_")) in swept:
+                found[name] = key
+        return found | {name: name for name in swept if name not in found}
+
+    def _title(self) -> str:
+        return str(self._r.attributes.get("title", ""))
+
+    def _count(self) -> int:
+        return len(self._r["replicates"])
+
+    def _condition(self, condition: int) -> str:
+        swept, keys = self._r.swept, self._keys()
+        words = {name: _short_values(swept[key])[condition] for key, name in keys.items()}
+        return ", ".join(word if name in word else f"{name} {word}" for name, word in words.items())
+
+    def _groups(self, names: list[str]) -> list[tuple[str, list[int]]]:
+        """Conditions with the same values of some keys, in their order."""
+        count = self._count()
+        words = [_short_values(self._r.swept[name]) for name in names]
+        found: dict[str, list[int]] = {}
+        for i in range(count):
+            found.setdefault(", ".join(word[i] for word in words), []).append(i)
+        return list(found.items())
+
+    def _along(self, over: str | None, max_series: int) -> _Along:
         import numpy as np
 
-        swept = self._r.swept
-        count = len(self._r["replicates"])
-        if over is None:
-            over = next(iter(swept), None) if len(swept) == 1 else None
-        if over is None:
-            words = [", ".join(str(v[i]) for v in swept.values()) or "" for i in range(count)]
-            return np.arange(count), ", ".join(swept) or "condition", words
-        name = over if over in swept else over.rsplit(".", 1)[-1]
-        if name not in swept:
-            raise ScenarioError(f"over: {over} is not swept (allowed: {', '.join(swept)})")
-        values = swept[name]
-        if values.dtype.kind in "fi":
-            return values, name, None
-        return np.arange(count), name, [str(value) for value in values]
+        swept, keys = self._r.swept, self._keys()
+        count = self._count()
+        everything = [("", list(range(count)))]
+        if over is not None:
+            fits = [n for n in keys if over in (n, keys[n]) or over.replace(".", "_") == n]
+            fits += [n for n in keys if over.rpartition(".")[2] == n]
+            if not fits:
+                allowed = ", ".join(keys.values()) or "none, nothing is swept"
+                raise ScenarioError(f"over: {over} is not swept (allowed: {allowed})")
+            axis = fits[0]
+        elif keys:
+            numbers = [n for n in keys if swept[n].dtype.kind in "fi"]
+            inner_first = list(reversed(numbers or list(keys)))
+            few = [n for n in inner_first if len(self._groups([m for m in keys if m != n])) <= max_series]
+            axis = (few or inner_first)[0]
+        else:
+            return _Along("condition", np.arange(count), [str(i) for i in range(count)], everything, "")
+        others = [n for n in keys if n != axis]
+        series = self._groups(others) if others else everything
+        if len(series) == count > 1:  # keys that vary together
+            series = everything
+        elif len(series) > max_series:
+            if over is not None:
+                names = ", ".join(keys[n] for n in others)
+                raise ScenarioError(
+                    f"over: {over} leaves {len(series)} values of {names} (allowed: {max_series} lines)"
+                )
+            series = everything
+        if others and series is everything and over is None:
+            words = [", ".join(_short_values(swept[n])[i] for n in keys) for i in range(count)]
+            return _Along(", ".join(keys.values()), np.arange(count), words, everything, "")
+        others_named = ", ".join(keys[n] for n in others) if len(series) > 1 else ""
+        if swept[axis].dtype.kind in "fi":
+            return _Along(keys[axis], swept[axis], None, series, others_named)
+        all_words = _short_values(swept[axis])
+        words = list(dict.fromkeys(all_words))
+        at = np.array([words.index(word) for word in all_words])
+        return _Along(keys[axis], at, words, series, others_named)
+
+    def _numbers(self, figure: str, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """A figure [condition] with its standard errors, where it has them."""
+        import numpy as np
+
+        try:
+            values = self._r[figure]
+        except KeyError as error:
+            raise ScenarioError(f"{what}: {error.args[0]}") from None
+        dims = self._r.dims(figure)
+        if values.dtype.kind not in "fi":
+            raise ScenarioError(f"{what}: {figure} is no number")
+        if dims[:1] != ("condition",) or values.size != len(values):
+            axes = ", ".join(f"{name} {size}" for name, size in zip(dims, values.shape, strict=True))
+            raise ScenarioError(f"{what}: {figure} is an array of {axes}, needs one number a condition")
+        values = values.reshape(-1)
+        if np.isnan(values).all():
+            replicates = int(self._r["replicates"].max(initial=0))
+            raise ScenarioError(f"{what}: {figure} has no values - replicates: {replicates}, too few")
+        errors = self._r[figure + "_mcse"].reshape(-1) if figure + "_mcse" in self._r else None
+        return values, errors
 
     def figure(self, figure: str, over: str | None = None, ax: Axes | None = None) -> Axes:
-        """One figure of each condition, over a swept key."""
-        return self._lines([figure], over, ax)
-
-    def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:
-        """MSE with its terms, bias², variance and covariance, over a swept key."""
-        return self._lines(
-            ["mse", "bias_squared", "variance_term", "covariance_term"], over, ax
-        )
-
-    def _lines(self, figures: list[str], over: str | None, ax: Axes | None) -> Axes:
+        """One figure of each condition, over a swept key; a line for each value of the others."""
         import numpy as np
 
-        places, name, words = self._along(over)
-        known = [(self._r[figure], self._r[figure + "_mcse"]) for figure in figures]
+        values, errors = self._numbers(figure, "figure")
+        along = self._along(over, _MAX_ENTRIES)
         ax = _axes(ax)
-        order = np.argsort(places, kind="stable")
-        for figure, (values, errors), colour in zip(figures, known, _COLOURS, strict=False):
+        for (label, rows), colour in zip(along.series, _colours(len(along.series)), strict=True):
+            order = [rows[i] for i in np.argsort(along.places[rows], kind="stable")]
             ax.errorbar(
-                places[order], values[order], yerr=errors[order],
-                label=_label(figure), color=colour, marker="o", markersize=4, capsize=3,
-                linestyle="-" if words is None else "none",
+                along.places[order], values[order], yerr=None if errors is None else errors[order],
+                label=label, color=colour, marker="o", markersize=4, capsize=3,
+                linestyle="-" if along.words is None else "none",
             )  # fmt: skip
-        if words is not None:
-            _words_below(ax, words)
-        ax.set_xlabel(name)
-        if len(figures) > 1:
-            ax.legend(frameon=False)
+        self._name_axes(ax, along, _label(figure))
+        if len(along.series) > 1:
+            _legend(ax, along.series_name)
+        return ax
+
+    def _name_axes(self, ax: Axes, along: _Along, name: str) -> None:
+        if along.words is not None:
+            _words_below(ax, range(len(along.words)), along.words)
+        elif along.places.dtype.kind == "i":
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set(xlabel=along.name, ylabel=name, title=self._title())
+
+    def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:
+        """MSE with its terms, bias², variance and covariance, over a swept key.
+
+        The values of other swept keys are told by line and marker.
+        """
+        import numpy as np
+
+        figures = ["mse", *_TERMS]
+        known = [self._numbers(figure, "components") for figure in figures]
+        along = self._along(over, len(_STYLES))
+        ax = _axes(ax)
+        several = len(along.series) > 1
+        for (_, rows), (line, marker) in zip(along.series, _STYLES, strict=False):
+            order = [rows[i] for i in np.argsort(along.places[rows], kind="stable")]
+            for figure, (values, errors), colour in zip(figures, known, _COLOURS, strict=False):
+                ax.errorbar(
+                    along.places[order], values[order], yerr=None if errors is None else errors[order],
+                    label=_label(figure), color=colour, marker=marker, markersize=4, capsize=3,
+                    linestyle=line if along.words is None else "none",
+                )  # fmt: skip
+        self._name_axes(ax, along, "MSE and its terms")
+        if several:
+            from matplotlib.lines import Line2D
+
+            terms = [
+                Line2D([], [], color=colour, label=_label(figure))
+                for figure, colour in zip(figures, _COLOURS, strict=False)
+            ]
+            heading = Line2D([], [], linestyle="none", label=along.series_name)
+            lines = [
+                Line2D([], [], color="0.3", linestyle=line if along.words is None else "none",
+                       marker=marker, markersize=4, label=label)
+                for (label, _), (line, marker) in zip(along.series, _STYLES, strict=False)
+            ]  # fmt: skip
+            _legend(ax, handles=[*terms, heading, *lines])
         else:
-            ax.set_ylabel(_label(figures[0]))
+            _legend(ax)
         return ax
 
     def decomposition(self, ax: Axes | None = None) -> Axes:
         """bias², variance and covariance stacked to the MSE, a bar for each condition."""
         import numpy as np
 
+        known = {figure: self._numbers(figure, "decomposition") for figure in ("mse", *_TERMS)}
         ax = _axes(ax)
-        _, name, _ = self._along(None)
-        swept = self._r.swept
-        count = len(self._r["replicates"])
-        words = [", ".join(str(v[i]) for v in swept.values()) or str(i) for i in range(count)]
+        swept, keys = self._r.swept, self._keys()
+        names, count = list(keys), self._count()
+        groups = self._groups(names[:-1]) if len(names) > 1 else []
+        if 1 < len(groups) < count and len(groups) <= 8:
+            name, words = keys[names[-1]], _short_values(swept[names[-1]])
+        else:
+            groups = []
+            name = ", ".join(keys.values()) or "condition"
+            words = [", ".join(_short_values(swept[n])[i] for n in names) or str(i) for i in range(count)]
+        group_of = {i: g for g, (_, rows) in enumerate(groups) for i in rows}
+        at = np.array([i + 0.6 * group_of.get(i, 0) for i in range(count)])
         up, down = np.zeros(count), np.zeros(count)
-        terms = ("bias_squared", "variance_term", "covariance_term")
-        for term, colour in zip(terms, _COLOURS[1:], strict=False):
-            values = self._r[term]
+        for term, colour in zip(_TERMS, _COLOURS[1:], strict=False):
+            values = known[term][0]
             base = np.where(values < 0, down, up)
-            ax.bar(np.arange(count), values, bottom=base, label=_label(term), color=colour)
+            ax.bar(at, values, bottom=base, label=_label(term), color=colour)
             up, down = up + np.maximum(values, 0), down + np.minimum(values, 0)
         ax.errorbar(
-            np.arange(count), self._r["mse"], yerr=self._r["mse_mcse"], fmt="o", color="black",
+            at, known["mse"][0], yerr=known["mse"][1], fmt="o", color="black",
             markersize=4, capsize=3, label="MSE",
         )  # fmt: skip
-        _words_below(ax, words)
-        ax.set(xlabel=name, ylabel="MSE and its terms")
-        ax.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        _words_below(ax, at.tolist(), words)
+        ax.set(xlabel=name, ylabel="MSE and its terms", title=self._title())
+        if groups:
+            above = ax.secondary_xaxis("top")
+            centres = [float(at[rows].mean()) for _, rows in groups]
+            turned: dict[str, Any] = {}
+            if sum(len(label) + 2 for label, _ in groups) > 60:
+                turned = {"rotation": 30, "ha": "left", "rotation_mode": "anchor"}
+            above.set_xticks(centres, [label for label, _ in groups], fontsize="small", **turned)
+            above.tick_params(length=0)
+            above.set_xlabel(", ".join(keys[n] for n in names[:-1]))
+        _legend(ax)
         return ax
 
     def covariance(self, condition: int = 0, query: int = 0, ax: Axes | None = None) -> Axes:
-        """Covariances between heads at a query as a matrix, each with its MCSE."""
+        """Covariances between heads at a query as a matrix, each with its MCSE to the same digit."""
         import numpy as np
 
+        if "head_covariance" not in self._r:
+            raise ScenarioError("covariance: there are none in these results")
         conditions, queries = self._r["head_covariance"].shape[:2]
         if not (-conditions <= condition < conditions and -queries <= query < queries):
             raise ScenarioError(
                 f"covariance: condition {condition}, query {query} (there are {conditions} and {queries})"
             )
+        condition, query = condition % conditions, query % queries
         values = self._r["head_covariance"][condition, query]
         errors = self._r["head_covariance_mcse"][condition, query]
         known = ~np.isnan(values).all(axis=0)
         values, errors = values[known][:, known], errors[known][:, known]
         if values.size == 0:
-            raise ScenarioError("covariance: there are none, moments are aggregate")
+            raise ScenarioError("covariance: there are none, moments are aggregate or replicates too few")
         ax = _axes(ax)
-        largest = np.abs(values).max()
+        largest = float(np.abs(values).max())
+        power = math.floor(math.log10(largest)) if largest > 0 else 0
+        power = power if not -3 <= power <= 3 else 0
+        values, errors, largest = values / 10.0**power, errors / 10.0**power, largest / 10.0**power
         image = ax.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest)
-        ax.figure.colorbar(image, ax=ax, label="covariance")
+        ax.figure.colorbar(image, ax=ax, label="covariance" + (f" / $10^{{{power}}}$" if power else ""))
         if len(values) <= 8:
             for (i, j), value in np.ndenumerate(values):
                 dark = abs(value) > 0.6 * largest
                 ax.text(
-                    j, i, f"{value:.2g}\n±{errors[i, j]:.1g}", ha="center", va="center",
-                    fontsize="small", color="white" if dark else "black",
+                    j, i, "\n".join(_both(float(value), float(errors[i, j]))), ha="center", va="center",
+                    fontsize=min(9.0, 44 / len(values)), color="white" if dark else "black",
                 )  # fmt: skip
+        where = [f"condition {condition}"] if conditions > 1 else []
+        where += [self._condition(condition)] if self._r.swept else []
         ax.set(xlabel="head", ylabel="head")
+        ax.set_title("\n".join(filter(None, [self._title(), ", ".join([*where, f"query {query}"])])))
         ax.set_xticks(range(len(values)))
         ax.set_yticks(range(len(values)))
         return ax
@@ -176,22 +390,31 @@ class Plots:
         nodes = self._r.nodes
         if isinstance(nodes, dict) or "pair" not in nodes.sizes:
             raise ScenarioError("convergence: needs conditions of one layout with moments of pairs")
+        found = [_running_mse(self._r, nodes, i) for i in range(self._count())]
+        if not any(len(counts) for counts, _ in found):
+            raise ScenarioError("convergence: needs 8 replicates or more")
         ax = _axes(ax)
-        for condition in range(len(self._r["replicates"])):
-            counts, values = _running_mse(self._r, nodes, condition)
+        for condition, ((counts, values), colour) in enumerate(zip(found, _colours(len(found)), strict=True)):
             if len(counts) == 0:
                 continue
-            colour = _COLOURS[condition % len(_COLOURS)]
             error = self._r["mse_mcse"][condition] * np.sqrt(counts[-1] / counts)
-            ax.plot(counts, values, color=colour, label=self._words(condition))
-            ax.fill_between(counts, values - error, values + error, color=colour, alpha=0.2)
-        ax.set(xscale="log", xlabel="replicates", ylabel="MSE ± MCSE")
-        if len(self._r["replicates"]) > 1:
-            ax.legend(frameon=False)
+            ax.plot(counts, values, color=colour, label=self._condition(condition))
+            ax.fill_between(
+                counts, values - error, values + error, color=colour, alpha=0.2, linewidth=0
+            )
+        ax.set(xscale="log", xlabel="replicates", ylabel="MSE ± MCSE", title=self._title())
+        if len(found) > 1:
+            _legend(ax)
         return ax
 
-    def _words(self, condition: int) -> str:
-        return ", ".join(f"{n} {v[condition]}" for n, v in self._r.swept.items())
+
+def _colours(count: int) -> list[Any]:
+    """Colours of curves: apart, or in the order of a scale where there are many."""
+    if count <= len(_COLOURS):
+        return list(_COLOURS[:count])
+    import matplotlib
+
+    return list(matplotlib.colormaps["viridis"]([0.92 * i / (count - 1) for i in range(count)]))
 
 
 def _running_mse(r: Result, nodes: Any, condition: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -242,24 +465,48 @@ def _running_mse(r: Result, nodes: Any, condition: int) -> tuple[NDArray[Any], N
 
 
 def verdicts(v: Verdicts, ax: Axes | None = None) -> Axes:
-    """Effects of verdicts with 95 % intervals, against the margins that still count as holding."""
-    ax = _axes(ax)
+    """Effects of verdicts with 95 % intervals, over the grey range in which a form still holds.
+
+    An effect that is far larger than the margins is an arrow at the edge, with its value.
+    """
+    from ._studies import Verdicts
+
+    if not isinstance(v, Verdicts):
+        raise ScenarioError(f"verdicts: is given {type(v).__name__}, needs what hl.validate gives")
     known = [one for one in v if one.effect is not None and one.mcse is not None]
+    if not known:
+        raise ScenarioError("verdicts: none has an effect to draw")
+    ax = _axes(ax)
+    effects = [float(one.effect or 0) for one in known]
+    widths = [1.96 * float(one.mcse or 0) for one in known]
+    reach = [abs(effect) + width for effect, width in zip(effects, widths, strict=True)]
+    margins = [one.margin for one in known]
+    limit = 1.1 * max([*reach, *margins])
+    if max(margins) > 0:
+        limit = min(limit, max(8 * max(margins), 3 * sorted(reach)[(len(reach) - 1) // 2]))
+    limit = limit or 1.0
     colours = {"supported": _COLOURS[2], "refuted": _COLOURS[1]}
-    for place, one in enumerate(known):
-        effect, mcse = float(one.effect or 0), float(one.mcse or 0)
-        low = -one.margin
-        high = one.margin if one.zone == "two-sided" else None
-        ax.plot([low, low], [place - 0.35, place + 0.35], color="0.6", linewidth=1)
-        if high is not None:
-            ax.plot([high, high], [place - 0.35, place + 0.35], color="0.6", linewidth=1)
-        ax.errorbar(
-            effect, place, xerr=1.96 * mcse, fmt="o", markersize=4, capsize=3,
-            color=colours.get(one.verdict, "black"),
+    for place, (one, effect, width) in enumerate(zip(known, effects, widths, strict=True)):
+        high = one.margin if one.zone == "two-sided" else limit
+        ax.fill_betweenx([place - 0.35, place + 0.35], -one.margin, high, color="0.9", linewidth=0, zorder=0)
+        for edge in (-one.margin, one.margin)[: 2 if one.zone == "two-sided" else 1]:
+            ax.plot([edge, edge], [place - 0.35, place + 0.35], color="0.6", linewidth=1)
+        colour = colours.get(one.verdict, "black")
+        if abs(effect) < limit:
+            ax.errorbar(effect, place, xerr=width, fmt="o", markersize=4, capsize=3, color=colour)
+            continue
+        side = math.copysign(1.0, effect)
+        ax.annotate(
+            "", (side * limit, place), (side * 0.86 * limit, place),
+            arrowprops={"arrowstyle": "-|>", "color": colour},
         )  # fmt: skip
-    ax.axvline(0, color="0.8", linewidth=1, zorder=0)
+        ax.text(
+            side * 0.84 * limit, place, " ".join(_both(effect, width / 1.96)), color=colour,
+            ha="right" if side > 0 else "left", va="center", fontsize="small",
+        )  # fmt: skip
+    ax.axvline(0, color="0.7", linewidth=1, zorder=1)
     words = [f"{one.claim}\n{one.form}: {one.verdict}" for one in known]
     ax.set_yticks(range(len(known)), words, fontsize="small")
-    ax.set_ylim(max(len(known) - 0.5, 0.5), -0.5)
-    ax.set_xlabel("effect, 95 % interval; grey: margin")
+    ax.set(xlim=(-limit, limit), ylim=(max(len(known) - 0.5, 0.5), -0.5))
+    ax.set_xlabel("effect, 95 % interval; grey: what the margin allows")
     return ax

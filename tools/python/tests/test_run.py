@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import itertools
 import json
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,7 @@ SHIPPED = sorted(
 )
 
 
+STOPPING = "headlab: stopping after this training set; again to quit at once\n"
 TIMES = ("seconds", "weights_per_second")
 
 
@@ -112,6 +117,53 @@ def test_files_give_the_same(small: dict[str, Any], tmp_path: Path) -> None:
         hl.open(tmp_path / "nothing")
 
 
+def test_results_travel(small: dict[str, Any], subspaces: np.ndarray, tmp_path: Path) -> None:
+    small["heads"]["subspaces"] = subspaces
+    r = hl.run(hl.sweep(small, {"data.n": [20, 40]}))
+    r.save(tmp_path / "a")
+    for one in (r, hl.open(tmp_path / "a")):
+        for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one), copy.copy(one)):
+            assert again == r and table(repr(again)) == table(repr(r)) and again.notes == one.notes
+            assert again.nodes.equals(r.nodes) and again.summary == r.summary
+            assert hl.diff(again, r).same_bits
+            d = again.difference("mse", over="data.n")
+            assert np.array_equal(d.values, r.difference("mse", over="data.n").values, equal_nan=True)
+            again.save(tmp_path / "b", overwrite=True)
+            assert hl.open(tmp_path / "b") == r and hl.open(tmp_path / "b").scenario == r.scenario
+    assert hl.run(small) != r
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        there = list(pool.map(run_there, [(small, 1), (small, 2)]))
+    assert [one["mse"][0] for one in there] == [hl.run(small, seed=seed)["mse"][0] for seed in (1, 2)]
+
+
+def run_there(given: tuple[dict[str, Any], int]) -> hl.Result:
+    return hl.run(given[0], seed=given[1])
+
+
+def test_results_are_read_only_and_compared(small: dict[str, Any]) -> None:
+    r, same, other = hl.run(small), hl.run(small), hl.run(small, seed=2)
+    with pytest.raises(ValueError, match="read-only"):
+        r["mse"][0] = 5
+    with pytest.raises(ValueError, match="read-only"):
+        r.dataset["mse"].values[0] = 5
+    r["mse"].copy()[0] = 5
+    assert r == same and r != other and r != 5
+    with pytest.raises(KeyError, match="0: no such figure"):
+        r[0]  # type: ignore[index]
+
+
+def test_a_shard_is_not_opened_as_a_result(program: str, tmp_path: Path) -> None:
+    run = [program, "run", QUICKSTART, "--replicates", "16", "--quiet", "--out", str(tmp_path)]
+    for shard in ("1/2", "2/2"):
+        subprocess.run([*run, "--shard", shard], check=True, capture_output=True)
+    with pytest.raises(hl.ScenarioError, match="shard_1_of_2.nc: is shard 1 of 2 of a run - .* headlab merge"):
+        hl.open(tmp_path / "shard_1_of_2.nc")
+    subprocess.run(
+        [program, "merge", str(tmp_path), "--out", str(tmp_path / "all")], check=True, capture_output=True
+    )
+    assert np.array_equal(hl.open(tmp_path / "all")["mse"], hl.run(QUICKSTART, replicates=16)["mse"])
+
+
 def test_a_difference_is_paired(small: dict[str, Any]) -> None:
     r = hl.run(hl.sweep(small, {"heads.kernel.bandwidth": [1.5, 1.6]}), replicates=512)
     d = r.difference("head_covariance_mean", over="heads.kernel.bandwidth")
@@ -149,15 +201,17 @@ def test_exact_controls_lower_the_errors() -> None:
     assert (abs(controlled["mse"] - plain["mse"]) < 5 * plain["mse_mcse"]).all()
 
 
-def test_ctrl_c_returns_what_is_done(tmp_path: Path) -> None:
+def test_ctrl_c_returns_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     interrupt_soon()
     with pytest.warns(hl.HeadlabWarning, match="interrupted: kept .* of .*; resume=True continues"):
         r = hl.run(QUICKSTART, replicates=10**8, out=tmp_path)
+    assert capsys.readouterr().err == STOPPING
     assert not r.complete and r.interrupted
     assert 0 < r["replicates"][0] < 10**8
     assert hl.open(tmp_path)["replicates"][0] == r["replicates"][0]
     # What was kept is that many replicates of the whole run.
     assert hl.run(QUICKSTART, replicates=16).complete
+    assert capsys.readouterr().err == ""
 
 
 def test_a_second_ctrl_c_raises(tmp_path: Path) -> None:
@@ -206,10 +260,11 @@ def test_results_so_far() -> None:
     assert last.complete and hl.diff(last, hl.run(QUICKSTART, replicates=64)).same_bits
 
 
-def test_ctrl_c_ends_results_so_far_with_what_is_done() -> None:
+def test_ctrl_c_ends_results_so_far_with_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     interrupt_soon()
     with pytest.warns(hl.HeadlabWarning, match="interrupted: kept"):
         *_, last = hl.iter_run(QUICKSTART, replicates=10**8, every=60)
+    assert capsys.readouterr().err == STOPPING
     assert not last.complete and last.interrupted and last["replicates"][0] > 0
 
 

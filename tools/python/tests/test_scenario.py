@@ -37,12 +37,12 @@ def changed(scenario: dict[str, Any], key: str, value: Any) -> hl.Scenario:
         ("data.noise.sd", np.complex64(1), "data.noise.sd", "needs real numbers"),
         ("run", {3: 4}, "run", "key that is not text"),
         ("scenario.name", "\ud800", "scenario.name", "UTF-8"),
-        ("heads.subspaces", np.zeros((2, 5, 2)), "heads.subspaces.path", "5 rows, needs d x k = 6 x 2"),
-        ("heads.subspaces", np.zeros((2, 6)), "heads.subspaces.path", "needs H x d x k"),
-        ("heads.subspaces", np.full((2, 6, 2), np.nan), "heads.subspaces.path", "not finite"),
-        ("heads.subspaces", np.ones((2, 6, 2)), "heads.subspaces.path", "off orthonormal"),
-        ("data.design", np.full((9, 6), np.inf), "data.design.path", "not finite"),
-        ("data.design", np.zeros((0, 6)), "data.design.path", "needs rows x columns"),
+        ("heads.subspaces", np.zeros((2, 5, 2)), "heads.subspaces", "^heads.subspaces: .*5 rows, needs d x k = 6 x 2"),
+        ("heads.subspaces", np.zeros((2, 6)), "heads.subspaces", "^heads.subspaces: .*needs H x d x k"),
+        ("heads.subspaces", np.full((2, 6, 2), np.nan), "heads.subspaces", "^heads.subspaces: .*not finite"),
+        ("heads.subspaces", np.ones((2, 6, 2)), "heads.subspaces", "^heads.subspaces: .*off orthonormal"),
+        ("data.design", np.full((9, 6), np.inf), "data.design", "^data.design: .*not finite"),
+        ("data.design", np.zeros((0, 6)), "data.design", "^data.design: .*needs rows x columns"),
     ],
 )
 def test_bad_values_are_rejected_at_their_key(
@@ -151,12 +151,15 @@ def test_heads_of_pytorch_and_jax(
 def test_float32_heads_are_orthonormalised_and_that_is_said_once(
     small: dict[str, Any], subspaces: np.ndarray
 ) -> None:
-    s = changed(small, "heads.subspaces", subspaces.astype(np.float32))
+    single = subspaces.astype(np.float32)
+    s = changed(small, "heads.subspaces", single)
+    off = np.abs(single.transpose(0, 2, 1).astype(float) @ single - np.eye(2)).max()
+    assert 1e-8 < off < 1e-6
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         r = hl.run(s)
     assert [str(one.message) for one in said] == [
-        "heads.subspaces: orthonormal to 1e-05 only, made orthonormal by QR"
+        f"heads.subspaces: orthonormal to {off:.1g} only, made orthonormal by QR"
     ]
     w = r["projections"][0]
     assert np.abs(w.transpose(0, 2, 1) @ w - np.eye(2)).max() < 1e-14
@@ -164,6 +167,50 @@ def test_float32_heads_are_orthonormalised_and_that_is_said_once(
     # Beyond that the user is asked.
     with pytest.raises(hl.ScenarioError, match="off orthonormal"):
         hl.run(changed(small, "heads.subspaces", subspaces * (1 + 1e-4)))
+
+
+def test_heads_of_an_array_are_orthonormalised_where_that_is_set(
+    small: dict[str, Any], subspaces: np.ndarray
+) -> None:
+    skew = subspaces @ np.array([[1.0, 0.5], [0.0, 2.0]])
+    expected = hl.run(changed(small, "heads.subspaces", subspaces))["mse"]
+    for given in (skew, skew.tolist()):
+        s = changed(small, "heads.subspaces", given)
+        with pytest.raises(hl.ScenarioError, match="^heads.subspaces: .* - set orthonormalise = true"):
+            hl.run(s)
+        s["heads.subspaces.orthonormalise"] = True
+        assert np.allclose(hl.run(s)["mse"], expected, rtol=1e-10)
+    with pytest.raises(hl.ScenarioError, match="dim is no table"):
+        s["heads.dim.orthonormalise"] = True
+
+
+def test_lists_are_arrays(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    expected = hl.run(changed(small, "heads.subspaces", subspaces))["mse"]
+    for lists in (subspaces.tolist(), list(subspaces), tuple(subspaces.tolist())):
+        assert np.array_equal(hl.run(changed(small, "heads.subspaces", lists))["mse"], expected)
+        assert np.array_equal(hl.run(small, {"heads.subspaces": lists})["mse"], expected)
+    swept = hl.run(hl.sweep(small, {"heads.subspaces": [subspaces.tolist(), list(subspaces)]}))
+    assert swept["mse"].tolist() == [expected[0], expected[0]]
+    assert hl.hdi(subspaces.tolist()).index()[0] == hl.hdi(subspaces).index()[0]
+    for wrong in ([[1.0], [1.0, 2.0]], ["a"], [[None]], [subspaces, subspaces[:, :3]]):
+        with pytest.raises(hl.ScenarioError, match="^heads.subspaces: is a list that makes no array"):
+            hl.run(changed(small, "heads.subspaces", wrong))
+        with pytest.raises(hl.ScenarioError, match="^heads: is a list that makes no array"):
+            hl.hdi(wrong)
+
+
+def test_keys_are_deleted(small: dict[str, Any]) -> None:
+    s = hl.scenario(small)
+    s["data.nn"] = 3
+    with pytest.raises(hl.ScenarioError, match="data.nn"):
+        hl.run(s)
+    t = s.copy()
+    del s["data.nn"]
+    assert np.array_equal(hl.run(s)["mse"], hl.run(small)["mse"]) and t["data.nn"] == 3
+    with pytest.raises(KeyError, match="data.nn: is not set"):
+        del s["data.nn"]
+    del s["data"]
+    assert "data" in small and "data" not in s.tree
 
 
 def test_sweeps_of_arrays(small: dict[str, Any], subspaces: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -236,6 +237,13 @@ def test_training_sets_are_those_of_the_run(program: str, tmp_path: Path) -> Non
     again = hl.replay(QUICKSTART, 5, 3)
     assert np.array_equal(again["X"], t["X"][5].astype(float)) and np.array_equal(again["Y"], t["Y"][5])
     assert again.dataset.sizes["head"] == 2 and "ensemble" in repr(again)
+    for size in (0, -1):
+        with pytest.raises(hl.ScenarioError, match="batches: is given"):
+            t.batches(size)
+    # Names are known without the 2 TB of values.
+    large = hl.dataset(QUICKSTART, 10**9, condition=0)
+    assert list(large) == [n for n in t if n not in ("head_estimates", "attention_weights")]
+    assert "X" in large and "Z" not in large and len(large) == len(list(large)) and large != t
     with pytest.raises(KeyError, match="Z: no such array"):
         t["Z"]
     assert "6 training sets of condition 3" in repr(t)
@@ -262,10 +270,16 @@ def test_training_sets_for_pytorch() -> None:
         assert all(torch.equal(part[name], same[name]) for name in same)
 
 
-def test_differences_of_results() -> None:
+def test_differences_of_results(tmp_path: Path) -> None:
     a, b = (hl.run(QUICKSTART, {"heads.kernel.bandwidth": w}, replicates=64) for w in (0.4, 0.6))
     c = hl.diff(a, b)
     assert not c.same_bits and c.differ > 0 and len(c.frame) > 0 and "MCSE" in repr(c)
+    assert repr(c).splitlines()[:2] == ["A  a", "B  b"]
+    assert (c.summary["a"], c.summary["b"]) == ("a", "b")
+    a.save(tmp_path)
+    assert repr(hl.diff(tmp_path, b)).splitlines()[:2] == [f"A  {tmp_path}/results.nc", "B  b"]
+    with pytest.raises(hl.ScenarioError, match="diff: is given int, needs results or their folders"):
+        hl.diff(a, 5)  # type: ignore[arg-type]
 
 
 def test_reports(tmp_path: Path) -> None:
@@ -276,6 +290,8 @@ def test_reports(tmp_path: Path) -> None:
     assert "turned apart is better" in page and "quickstart" in page
     with pytest.raises(hl.ScenarioError):
         hl.report(path)
+    with pytest.raises(hl.ScenarioError, match="report: is given Result first, needs the file"):
+        hl.report(r, path)  # type: ignore[arg-type]
     with pytest.raises(hl.ScenarioError, match="report: is given int"):
         hl.report(path, 3)  # type: ignore[arg-type]
 
@@ -311,6 +327,97 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     assert len(matplotlib.pyplot.get_fignums()) == shown  # no empty figure
     aggregate = hl.run(small, {"run.moments": "aggregate"}, replicates=64)
     assert np.isclose(aggregate.plot.convergence().lines[0].get_ydata()[-1], aggregate["mse"][0])
+    matplotlib.pyplot.close("all")
+
+
+def words_of(ax: Any) -> list[str]:
+    legend = ax.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def overlap(ax: Any) -> bool:
+    """Whether any two labels below an axis lie over one another."""
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels() if text.get_text()]
+    return any(a.overlaps(b) for a, b in zip(boxes, boxes[1:]))
+
+
+def test_pictures_of_many_conditions_can_be_read(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    keys = {"data.n": [10, 20, 30, 40, 60, 80, 100, 120], "heads.kernel.bandwidth": [1.0, 1.25, 1.5, 2.0]}
+    r = hl.run(hl.sweep(small, keys), replicates=64)
+    assert not overlap(r.plot.decomposition())
+    many = hl.run(hl.sweep(small, {"data.n": list(range(10, 130))}), replicates=8)
+    assert not overlap(many.plot.decomposition())
+    lines = r.plot.components()
+    assert lines.get_xlabel() == "data.n" and lines.get_ylabel() == "MSE and its terms"
+    assert lines.get_title() == "small" and len(lines.containers) == 4 * 4
+    assert words_of(lines)[4:] == ["bandwidth", "1", "1.25", "1.5", "2"]
+    heads = hl.run(hl.sweep(small, {"heads.count": [1, 2]})).plot.components()
+    assert all(tick == round(tick) for tick in heads.get_xticks())
+    one = r.plot.figure("mse", over="bandwidth")
+    assert one.get_xlabel() == "bandwidth" and one.get_legend().get_title().get_text() == "data.n"
+    with pytest.raises(hl.ScenarioError, match="over: bandwidth leaves 8 values of data.n .allowed: 6 lines"):
+        r.plot.components(over="bandwidth")
+    curves = r.plot.convergence()
+    assert len({tuple(line.get_color()) for line in curves.lines}) == 32
+    curves.figure.draw_without_rendering()
+    box, axes = curves.get_legend().get_window_extent(), curves.get_window_extent()
+    assert box.x0 >= axes.x1 and box.x1 <= curves.figure.bbox.x1
+    zipped = hl.run(hl.sweep(small, {"data.n": [20, 40], "data.noise.sd": [1.0, 2.0]}, zip=True)).plot
+    assert [t.get_text() for t in zipped.components().get_xticklabels()] == ["20, 1", "40, 2"]
+    arrays = hl.run(hl.sweep(small, {"heads.subspaces": [subspaces, subspaces[:, ::-1].copy()]})).plot
+    assert [t.get_text() for t in arrays.decomposition().get_xticklabels()] == [
+        "heads.subspaces 0", "heads.subspaces 1",
+    ]  # fmt: skip
+    assert words_of(arrays.convergence()) == ["heads.subspaces 0", "heads.subspaces 1"]
+    matplotlib.pyplot.close("all")
+
+
+def test_values_have_the_digits_of_their_errors(small: dict[str, Any]) -> None:
+    r = hl.run(hl.sweep(small, {"data.n": [20, 40]}), replicates=4096)
+    ax = r.plot.covariance(1, 1)
+    assert ax.get_title() == "small\ncondition 1, data.n 40, query 1"
+    for text, value, error in zip(
+        ax.texts, r["head_covariance"][1, 1].flat, r["head_covariance_mcse"][1, 1].flat, strict=True
+    ):
+        first, second = text.get_text().split("\n±")
+        assert len(first.partition(".")[2]) == len(second.partition(".")[2])
+        assert len(second.replace(".", "").lstrip("0")) == 2
+        assert abs(float(first) - value) < 0.06 * error and abs(float(second) - error) < 0.06 * error
+    assert plot._both(0.0398765, 0.000996) == ("0.0399", "±0.0010")
+    assert plot._both(1234.5, 20.0) == ("1234", "±20") and plot._both(0.5, 0.0) == ("0.5", "±0")
+    matplotlib.pyplot.close("all")
+
+
+def test_what_cannot_be_drawn_is_said_in_a_line(small: dict[str, Any]) -> None:
+    r = hl.run(small)
+    one = hl.run(small, replicates=1)
+    for draw, words in (
+        (lambda: r.plot.figure("head_covariance"), "array of condition 1, query 2, head 2, head_2 2, needs one number"),
+        (lambda: r.plot.figure("query_mse"), "query_mse is an array of condition 1, query 2"),
+        (lambda: r.plot.figure("mze"), 'figure: mze: no such figure - did you mean "mse"'),
+        (lambda: r.plot.figure("estimator"), "estimator is no number"),
+        (lambda: plot.verdicts(r), "verdicts: is given Result, needs what hl.validate gives"),
+        (one.plot.components, "components: mse has no values - replicates: 1, too few"),
+        (one.plot.decomposition, "decomposition: mse has no values"),
+        (one.plot.convergence, "convergence: needs 8 replicates"),
+        (one.plot.covariance, "covariance: there are none"),
+    ):
+        with pytest.raises(hl.ScenarioError, match=words):
+            draw()  # type: ignore[no-untyped-call]
+    assert not matplotlib.pyplot.get_fignums()
+    assert r.plot.figure("replicates").lines[0].get_ydata().tolist() == [64]
+    matplotlib.pyplot.close("all")
+
+
+def test_verdicts_show_what_is_allowed() -> None:
+    v = hl.validate(CONJECTURE)
+    (allowed,) = (c for c in plot.verdicts(v).collections if type(c).__name__ == "FillBetweenPolyCollection")
+    assert allowed.get_datalim(allowed.axes.transData).x0 == pytest.approx(-v[0].margin)
+    assert allowed.axes.get_xlim()[1] == pytest.approx(allowed.get_datalim(allowed.axes.transData).x1)
+    v._all += [dataclasses.replace(v[0], zone="two-sided", effect=0.0), dataclasses.replace(v[0], effect=-50.0)]
+    ax = plot.verdicts(v)
+    assert ax.get_xlim()[1] < 2 and [t.get_text() for t in ax.texts if t.get_text()][0].startswith("-50.0")
     matplotlib.pyplot.close("all")
 
 
