@@ -21,7 +21,8 @@ struct StoredRun {
   std::optional<Share> share = {};
 };
 
-/// One of each kind that headlab writes: run, sweep, until, redraw, controls, depth, shard; and version_1.
+/// One of each kind that headlab writes: run, sweep, until, redraw, controls, depth, shard; and
+/// version_1.
 const std::vector<StoredRun>& stored_runs();
 
 /// Makes the file that an input says: a name of stored_runs() on the first line, then edits
