@@ -315,18 +315,18 @@ TEST_F(Cuda, TheFallbackIsEquivalentToReference) {
 }
 
 TEST_F(Cuda, TheFallbackTakesSumsThatUnderflowCouldChange) {
-  // Sums of kernel values are safe from 2^-40 on, and where squares are needed from n 2^-60 = 1.5
-  // 2^-40 on.
+  // Sums of kernel values are safe from 2^-40 on, and where squares are needed from n 2^-60 =
+  // 1.125 2^-40 on.
   struct Case {
     Estimator estimator;
     std::uint64_t n;
     double sum;
     std::uint64_t fallback;
   };
-  constexpr std::uint64_t many = 3u << 19;
-  for (const Case& c : {Case{Estimator::plain, 1u << 14, 0x1.4p-40, 0},
-                        Case{Estimator::conditional, many, 0x1.4p-40, 1},
-                        Case{Estimator::conditional, many, 0x1.cp-40, 0}}) {
+  constexpr std::uint64_t many = 9u << 17;
+  for (const Case& c : {Case{Estimator::plain, 1u << 14, 0x1.1p-40, 0},
+                        Case{Estimator::conditional, many, 0x1.1p-40, 1},
+                        Case{Estimator::conditional, many, 0x1.3p-40, 0}}) {
     Plan plan = test::make_plan({.n = c.n, .d = 1, .heads = 1, .k = 1, .queries = 1},
                                 GaussianKernel{.bandwidth = 1e5}, c.estimator);
     plan.query_points = {1e5 * std::sqrt(2 * std::log(static_cast<double>(plan.n) / c.sum))};

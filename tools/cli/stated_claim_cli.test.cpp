@@ -217,7 +217,7 @@ TEST_F(StatedClaimCommands, CounterexampleReplaysToTheBit) {
   EXPECT_GT(certificate["z"].get<double>(), 10);
   // No file is written beside the user's own, which could be replaced by it.
   ASSERT_EQ(headlab({"validate", name, "--out", "."}).code, 0);
-  std::vector<std::string> expected = {name, "report.md", "verdicts.json"};
+  std::vector<std::string> expected = {name, "report.md", "units_1_of_1.nc", "verdicts.json"};
   std::vector<std::string> found = files();
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());

@@ -56,8 +56,7 @@ void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
   }
   for (const std::string& key : scenario.swept) {
     if (std::ranges::find(chosen, key) != chosen.end()) continue;
-    const bool map_sets_it =
-        key == "run.seed" || key == "heads.kernel.bandwidth" || key == "heads.kernel.temperature";
+    const bool map_sets_it = key == "run.seed";
     throw InvalidInput(scenario.file + ": sweep: varies " + key +
                        ", but allocate takes one value of it (allowed: " + listed(chosen) +
                        ", which it sets by itself) - give it one value" +
