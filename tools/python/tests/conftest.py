@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import copy
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+# Ctrl-C is tested: a shell that starts the tests in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL: dict[str, Any] = {
