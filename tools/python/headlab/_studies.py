@@ -148,6 +148,8 @@ def validate(
 
     with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
         for i, claim in enumerate(claims):
+            if isinstance(claim, (list, tuple)):
+                raise ScenarioError('claims: are given one by one, as validate("angles", "floor")')
             if isinstance(claim, str) and "\n" not in claim:
                 names.append(claim)
             elif isinstance(claim, os.PathLike):

@@ -91,6 +91,8 @@ def test_verdicts() -> None:
         hl.validate("angels")
     with pytest.raises(hl.ScenarioError, match="^scenario: is missing"):
         hl.validate({"data": 1})
+    with pytest.raises(hl.ScenarioError, match="one by one"):
+        hl.validate(["angles"])  # type: ignore[arg-type]
     with pytest.raises(hl.ScenarioError, match="too few"):
         hl.validate("angles", replicates=8)
 
