@@ -17,7 +17,7 @@ struct UnitFile {
   std::uint64_t shards = 1;
   bool complete = false;
   std::map<std::string, std::string> units = {};  ///< bytes by name
-  /// Of a command whose results are written: its units are no longer kept.
+  /// Exit code of a command that has written its results and dropped its units.
   std::optional<int> exit_code = {};
 };
 

@@ -105,7 +105,7 @@ class Arena {
   std::uint64_t capacity() const { return capacity_; }
   /// Gives the memory back. True if there was any.
   bool release();
-  /// The next array, of unknown content. Throws std::logic_error where there is no room.
+  /// The next array, not initialised. Throws std::logic_error if the arena is full.
   template <class T>
   T* take(std::uint64_t count) {
     return static_cast<T*>(take_bytes(count * sizeof(T)));
