@@ -45,8 +45,9 @@ enum class Tag : char {
 };
 
 constexpr std::chrono::microseconds shortest_wait{100}, longest_wait{4000};
-/// A block that takes longer is dealt when the one before it has returned: waiting costs little.
-constexpr double long_block = 0.1;  // seconds
+/// A block that takes longer is dealt when the one before it has returned: to wait for it, some
+/// three times longest_wait, costs little.
+constexpr double long_block = 1;  // seconds
 
 /// Waits a little longer each time that nothing happens.
 class Patience {
@@ -231,7 +232,7 @@ struct Ranks::Peer {
     RankClock::time_point at;
   };
   std::vector<Dealt> dealt = {};  ///< and not returned
-  /// That the last block was under way.
+  /// That a thread took for the last block.
   double seconds = std::numeric_limits<double>::infinity();
   bool ended = false;
 
@@ -373,7 +374,10 @@ void Ranks::take_result(const Message& message, BlockQueue& queue) {
   const auto dealt = std::ranges::find_if(
       peer.dealt, [&](const Peer::Dealt& one) { return one.block.first == block.first; });
   if (dealt == peer.dealt.end()) throw RunFailed(name + ": returns what it was not sent");
-  peer.seconds = std::chrono::duration<double>(RankClock::now() - dealt->at).count();
+  // With more blocks under way than threads it waited for those before it.
+  const double threads = peer.threads;
+  peer.seconds = std::chrono::duration<double>(RankClock::now() - dealt->at).count() *
+                 std::min(1.0, threads / static_cast<double>(peer.dealt.size()));
   peer.dealt.erase(dealt);
   if (tag == Tag::dropped) return;
   std::vector<Moments> moments;

@@ -149,11 +149,13 @@ def requeue(headlab, script, folder, environment):
     time.sleep(0.3)
     run(["scontrol", "requeue", f"{job}_1"], folder, environment)
     restarts = ""
+    pending_since = None
     while left := states(job, folder, environment):
         if time.monotonic() > deadline + 120:
             raise RuntimeError(f"tasks do not end: {left}")
-        if "1 PENDING" in left:
-            # Slurm waits two minutes before it begins a task again.
+        pending_since = (pending_since or time.monotonic()) if "1 PENDING" in left else None
+        if pending_since and time.monotonic() > pending_since + 2:
+            # Slurm waits two minutes before it begins a task again, for what still runs of the first.
             subprocess.run(["scontrol", "update", f"JobId={job}_1", "StartTime=now"], cwd=folder, env=environment,
                            capture_output=True)
         shown = subprocess.run(["scontrol", "show", "job", f"{job}_1"], cwd=folder, env=environment,
@@ -208,8 +210,8 @@ def main():
             (check_mpi if "--mpi" in sys.argv else check)(headlab, page, folder, environment)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             print(f"slurm_check: {error}")
-            for log in folder.glob("slurm-*.out"):
-                print(log.read_text())
+            for log in sorted(folder.glob("**/slurm-*.out")):
+                print(f"-- {log.relative_to(folder)}\n{log.read_text()}")
             sys.exit(1)
         finally:
             for daemon in reversed(daemons):

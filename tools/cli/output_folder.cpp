@@ -2,12 +2,14 @@
 #include "tools/cli/output_folder.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -60,8 +62,9 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
 }
 
 void OutputFolder::claim(const std::vector<std::string>& names, const std::string& lock_name,
-                         const std::string& busy) {
+                         const std::string& busy, bool resumes) {
   const std::string path = lock_path_ = file(lock_name);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(resumes ? 3 : 0);
   for (bool locked = false; !locked;) {
     lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock_ < 0) return;
@@ -70,6 +73,10 @@ void OutputFolder::claim(const std::vector<std::string>& names, const std::strin
       ::close(std::exchange(lock_, -1));
       // A file system without locks keeps nobody out.
       if (!taken) return;
+      if (std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        continue;
+      }
       throw InvalidInput("--out: " + one_line(path_.string()) + ": " + busy +
                          " - wait for it, or choose another folder");
     }

@@ -49,6 +49,19 @@ TEST_F(ShardsCommand, EndAKilledStudyWithTheBitsOfOneRun) {
             "choose another folder\n");
   ::kill(first, SIGKILL);
   EXPECT_EQ(finish(first).code, -1);
+  // One that resumes waits for a stopped one to end.
+  const pid_t stopped = started(endless, "again");
+  const pid_t resumed = start({"run", "s.toml", "--replicates", endless, "--shard", "1/3", "--out",
+                               "again", "--threads", "1", "--resume"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ::kill(stopped, SIGTERM);
+  EXPECT_EQ(finish(stopped).code, 6);
+  for (int i = 0; i < 3000 && !is_running("again"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(is_running("again"));
+  ::kill(resumed, SIGTERM);
+  EXPECT_EQ(finish(resumed).code, 6);
 
   const std::string many = "400000";
   const pid_t child = started(many, "o");

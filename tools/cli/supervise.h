@@ -26,7 +26,10 @@ auto supervise(Session& session, const RunArguments& arguments, const Show& show
   limit(session, arguments);
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   const Stopwatch watch;
-  session.report = [&](const Progress& progress) { show(display, progress, watch.seconds()); };
+  // Figures on the way are computed for the display alone.
+  if (!arguments.quiet) {
+    session.report = [&](const Progress& progress) { show(display, progress, watch.seconds()); };
+  }
   auto result = work(display);
   session.report = {};
   end_on_signals();

@@ -234,7 +234,7 @@ ExitCode command_run_shard(const RunArguments& arguments,
   const std::string name = shard_file_name(choice.shard, choice.shards);
   const std::string path = folder.file(name);
   require_no_input("--out", path, scenario->inputs);
-  folder.claim({name}, lock_name_of(name), "another task is writing " + name);
+  folder.claim({name}, lock_name_of(name), "another task is writing " + name, arguments.resume);
   require_no_other_cut(*arguments.out, choice.shards);
   if (fs::exists(folder.file("results.nc"))) {
     throw InvalidInput("--shard: " + one_line(*arguments.out) +
