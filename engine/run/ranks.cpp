@@ -44,17 +44,18 @@ enum class Tag : char {
   ended     ///< the last message of a rank
 };
 
-constexpr std::chrono::microseconds shortest_wait{100}, longest_wait{4000};
+constexpr std::chrono::microseconds shortest_wait{100}, longest_wait{8000};
 /// A block that takes longer is dealt when the one before it has returned: to wait for it, some
 /// three times longest_wait, costs little.
 constexpr double long_block = 1;  // seconds
 
-/// Waits a little longer each time that nothing happens.
+/// Waits a little longer each time that nothing happens: MPI has to be asked for messages.
 class Patience {
  public:
-  void wait() {
-    std::this_thread::sleep_for(wait_);
-    wait_ = std::min(2 * wait_, longest_wait);
+  void wait() { std::this_thread::sleep_for(next()); }
+  /// How long to wait this time.
+  std::chrono::microseconds next() {
+    return std::exchange(wait_, std::min(2 * wait_, longest_wait));
   }
   void reset() { wait_ = shortest_wait; }
 
@@ -146,9 +147,10 @@ class BlockService {
     blocks_.clear();
   }
 
-  /// The messages that are to be sent.
-  std::deque<std::string> take_results() {
-    const std::lock_guard lock(mutex_);
+  /// The messages that are to be sent; waits for one, at most so long.
+  std::deque<std::string> take_results(std::chrono::microseconds wait) {
+    std::unique_lock lock(mutex_);
+    done_.wait_for(lock, wait, [&] { return !results_.empty(); });
     return std::exchange(results_, {});
   }
 
@@ -187,14 +189,18 @@ class BlockService {
       } catch (const std::exception& error) {
         result = with_text(Tag::failed, error.what());
       }
-      const std::lock_guard lock(mutex_);
-      results_.push_back(std::move(result));
+      {
+        const std::lock_guard lock(mutex_);
+        results_.push_back(std::move(result));
+      }
+      done_.notify_one();
     }
   }
 
   const Backend& backend_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  ///< there is a block, or the end
+  std::condition_variable done_;     ///< there is a result
   std::shared_ptr<const RankPlans> plans_;
   std::deque<Block> blocks_;
   std::deque<std::string> results_;
@@ -418,15 +424,11 @@ void Ranks::serve(const RankStudy& study, const Backend& backend, int threads,
           ended_ = true;
       }
     }
-    for (std::string& result : service.take_results()) {
-      channel_.send(0, std::move(result));
-      idle = false;
-    }
-    if (idle) {
-      patience.wait();
-    } else {
-      patience.reset();
-    }
+    if (!idle) patience.reset();
+    std::deque<std::string> results =
+        service.take_results(idle ? patience.next() : std::chrono::microseconds(0));
+    if (!results.empty()) patience.reset();
+    for (std::string& result : results) channel_.send(0, std::move(result));
   }
 }
 
