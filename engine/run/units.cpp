@@ -109,7 +109,8 @@ std::string Units::next_name(const std::string& name) {
 
 void Units::save(bool complete) {
   const std::lock_guard lock(mutex_);
-  if (changed_ || complete) write(complete);
+  std::error_code none;
+  if (changed_ || complete || !std::filesystem::exists(path(), none)) write(complete);
 }
 
 void Units::finish(int exit_code) {

@@ -28,7 +28,8 @@ std::optional<std::uint64_t> number_in(const Environment& environment, const cha
   const char* text = environment(name);
   if (text == nullptr || *text == '\0') return std::nullopt;
   const auto number = whole_number(text);
-  if (!number) reject_choice(std::string(name) + " is \"" + one_line(text, 40) + "\", no number");
+  if (!number)
+    reject_choice(std::string(name) + " is \"" + one_line(text, 40) + "\", which is not a number");
   return number;
 }
 
@@ -90,7 +91,9 @@ ShardChoice checked(ShardChoice choice) {
   }
   if (choice.shard < 1 || choice.shard > choice.shards) {
     reject_choice("there is no shard " + std::to_string(choice.shard) + " of " +
-                  std::to_string(choice.shards) + " - shards count from 1" +
+                  std::to_string(choice.shards) + " (allowed: 1/" + std::to_string(choice.shards) +
+                  " to " + std::to_string(choice.shards) + "/" + std::to_string(choice.shards) +
+                  ")" +
                   (choice.chosen_by.starts_with("--") ? "" : ": here by " + choice.chosen_by));
   }
   return choice;
@@ -107,7 +110,7 @@ ShardChoice choose_shard(const std::string& text, const Environment& environment
   const auto number = whole_number(shard);
   if ((slash != std::string::npos || !automatic) && (!shards || !(automatic || number))) {
     reject_choice("\"" + one_line(text, 40) +
-                  "\" is no shard (allowed: I/N, as 3/8, auto or auto/N)");
+                  "\" is not a shard (allowed: I/N, as 3/8, auto or auto/N)");
   }
   if (!automatic) return checked({*number, *shards, "--shard " + text});
   std::optional<ShardChoice> single;

@@ -41,10 +41,10 @@ TEST(ShardChoice, IsReadFromWords) {
   EXPECT_EQ(chosen("3/8"), "3/8 by --shard 3/8");
   for (const std::string text : {"", "3", "/8", "3/", "-1/8", "3/8/2", "1.5/8", "autos", "auto/"}) {
     EXPECT_EQ(chosen(text),
-              "--shard: \"" + text + "\" is no shard (allowed: I/N, as 3/8, auto or auto/N)");
+              "--shard: \"" + text + "\" is not a shard (allowed: I/N, as 3/8, auto or auto/N)");
   }
-  EXPECT_EQ(chosen("0/8"), "--shard: there is no shard 0 of 8 - shards count from 1");
-  EXPECT_EQ(chosen("9/8"), "--shard: there is no shard 9 of 8 - shards count from 1");
+  EXPECT_EQ(chosen("0/8"), "--shard: there is no shard 0 of 8 (allowed: 1/8 to 8/8)");
+  EXPECT_EQ(chosen("9/8"), "--shard: there is no shard 9 of 8 (allowed: 1/8 to 8/8)");
   EXPECT_EQ(chosen("1/0"), "--shard: 0 shards (allowed: 1 to 1000000)");
 }
 
@@ -76,7 +76,7 @@ TEST(ShardChoice, OfAnArrayCountsItsTasks) {
   // One task that is run again alone.
   EXPECT_EQ(chosen("auto/20", array("17", "17", "17")), "17/20 by SLURM_ARRAY_TASK_ID 17");
   EXPECT_EQ(chosen("auto/20", array("0", "0", "19")),
-            "--shard: there is no shard 0 of 20 - shards count from 1: here by "
+            "--shard: there is no shard 0 of 20 (allowed: 1/20 to 20/20): here by "
             "SLURM_ARRAY_TASK_ID 0");
 }
 
@@ -86,7 +86,7 @@ TEST(ShardChoice, IsRefusedWhereNothingTells) {
                    {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
             "1/1 by SLURM_PROCID 0 of 1");
   EXPECT_EQ(chosen("auto", array("x", "1", "2")),
-            "--shard: SLURM_ARRAY_TASK_ID is \"x\", no number");
+            "--shard: SLURM_ARRAY_TASK_ID is \"x\", which is not a number");
 }
 
 }  // namespace

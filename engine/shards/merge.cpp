@@ -141,10 +141,13 @@ std::string missing_text(const MissingShards& missing, const std::vector<Section
 }
 
 [[noreturn]] void reject_missing(const MissingShards& missing, const std::string& text,
-                                 const ShardFile& like) {
+                                 const std::vector<ShardFile>& shards) {
   const bool one = missing.numbers.size() == 1;
   std::string line = "merge: " + text + (one ? " is" : " are") + " missing or not complete";
   if (!missing.numbers.empty()) {
+    // In a folder of shards of that number.
+    const ShardFile& like = *std::ranges::find(shards, missing.shards,
+                                               [](const ShardFile& s) { return s.share.shards; });
     line += " - write " +
             shard_command(like, missing.numbers[0], missing.shards, folder_of(like.path)) +
             (one ? "" : ", the others likewise");
@@ -210,6 +213,9 @@ MergedShards merge_shards(const std::vector<std::string>& folders, const Provena
     // Shards without replicates have nothing in common with any.
     if (shard.share.begin == shard.share.end) continue;
     if (before && before->share.end > shard.share.begin) {
+      if (before->path == shard.path)
+        throw InvalidInput("merge: " + one_line(folder_of(shard.path)) +
+                           " is given twice - leave one of them out");
       reject_shard(shard.path, "has replicates that " + one_line(before->path) +
                                    " has too - leave one of them out");
     }
@@ -225,7 +231,7 @@ MergedShards merge_shards(const std::vector<std::string>& folders, const Provena
     const ScenarioCut cut(scenario, shards.front().share.together);
     const MissingShards missing = missing_shards(shards, cut);
     merged.missing = missing_text(missing, sections);
-    if (!allow_missing) reject_missing(missing, merged.missing, shards.front());
+    if (!allow_missing) reject_missing(missing, merged.missing, shards);
   }
   merged.run.conditions.reserve(scenario.conditions.size());
   for (const Condition& condition : scenario.conditions) {

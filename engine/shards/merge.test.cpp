@@ -186,7 +186,7 @@ TEST_F(ShardsTest, AreRefusedInOneLineWhereTheyAreNotThoseOfOneRun) {
   EXPECT_TRUE(
       refusal({at("a"), at("more")}).starts_with("merge: more/shard_2_of_3.nc: has scenario "));
   std::filesystem::resize_file(folder_ / "b/shard_1_of_3.nc", 5000);
-  EXPECT_TRUE(refusal({at("b")}).starts_with("b/shard_1_of_3.nc: is no shard that can be read ("));
+  EXPECT_TRUE(refusal({at("b")}).starts_with("b/shard_1_of_3.nc: cannot be read as a shard ("));
 }
 
 TEST_F(ShardsTest, OfAnotherProgramBackendOrTargetAreRefused) {

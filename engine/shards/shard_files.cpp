@@ -38,7 +38,8 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> shard_of_name(const std::
     return std::nullopt;
   }
   const auto [stop, worse] = std::from_chars(middle + name_middle.size(), end, shards);
-  if (worse != std::errc() || stop != end) return std::nullopt;
+  // No other spelling, as with zeros in front, is the same shard twice.
+  if (worse != std::errc() || name != shard_file_name(shard, shards)) return std::nullopt;
   return std::pair{shard, shards};
 }
 
@@ -130,8 +131,8 @@ ShardFile read_shard_file(const std::string& path) {
     }
     return shard;
   } catch (const NetcdfError& error) {
-    throw InvalidInput(one_line(path) + ": is no shard that can be read (" + error.what() +
-                       ") - remove it and make it again");
+    throw InvalidInput(one_line(path) + ": cannot be read as a shard (" + error.what() +
+                       ") - if it is damaged, remove it and make it again");
   }
 }
 

@@ -7,7 +7,8 @@ there. A fenced TOML block that opens with a comment naming a file ("# mine.toml
 indented block that starts with `headlab` or `$ headlab` is run; it has to end with exit code 0, or with N
 where the line ends in the comment "# exit code N". What follows a `$ headlab` line up to the end of the block is
 the output that the page promises: its words have to appear in this order, a line `...` stands for anything, and a
-number with a standard error has to lie within six of them. Other numbers (times, rates) are not compared.
+number with a standard error has to lie within six of them. Other numbers (times, rates) and the SIMD target are not
+compared.
 
 Prints one line for each fault and ends with 1 where there is one.
 """
@@ -70,6 +71,7 @@ def commands_of(start, block):
 
 def tokens(text):
     """Words, and numbers as (value, standard error); the error is NaN where none stands behind."""
+    text = re.sub(r"\bcpu/[\w-]+", "cpu", text)
     found = []
     for match in re.finditer(rf"(?P<value>{NUMBER})(?:\s*±\s*(?P<error>{NUMBER}))?|(?P<word>[^\s\d]+?(?=\s|\d|$))", text):
         word = match["word"]

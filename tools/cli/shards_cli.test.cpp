@@ -87,6 +87,7 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   ASSERT_EQ(
       headlab({"run", "a.toml", "--replicates", "8", "--shard", "3/2000", "--out", "begun"}).code,
       0);
+  ASSERT_EQ(headlab({"run", "a.toml", "--shard", "3/4", "--out", "quarters"}).code, 0);
   expect_refusals({
       {{"run", "a.toml", "--shard", "1/2"}, "--shard: needs --out DIR, the folder of all shards"},
       {{"run", "a.toml", "--shard", "1/2", "--out", "o"},
@@ -113,6 +114,10 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
       {{"merge", "o", "--out", "m"},
        "merge: shard 2 of 2 is missing or not complete - write headlab run a.toml --shard 2/2 "
        "--out o --resume, or --allow-missing for what is there"},
+      {{"merge", "o", "o", "--out", "m"}, "merge: o is given twice - leave one of them out"},
+      {{"merge", "o", "quarters", "--out", "m"},
+       "merge: shard 4 of 4 is missing or not complete - write headlab run a.toml --shard 4/4 "
+       "--out quarters --resume, or --allow-missing for what is there"},
       {{"merge"}, "merge: no folder given - write headlab merge DIR --out DIR2"},
       {{"run", "a.toml", "--simd", "sse"},
        "--simd: \"sse\" is unknown (allowed: avx2, avx512, portable)"},
@@ -127,7 +132,21 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   EXPECT_TRUE(other_backend.err.starts_with("headlab: --shard: o/shard_1_of_2.nc: is by cpu/"))
       << other_backend.err;
 
+  // A complete one is left as it is.
   const fs::path shard = folder_ / "o/shard_1_of_2.nc";
+  const auto written = fs::last_write_time(shard);
+  const ProgramResult again =
+      headlab({"run", "a.toml", "--shard", "1/2", "--out", "o", "--resume"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_TRUE(again.err.ends_with("headlab: complete already: o/shard_1_of_2.nc\n")) << again.err;
+  EXPECT_EQ(fs::last_write_time(shard), written);
+  // A name of another form is no shard.
+  fs::copy_file(shard, folder_ / "o/shard_01_of_2.nc");
+  const ProgramResult one_of_two = headlab({"status", "o"});
+  EXPECT_EQ(one_of_two.code, 0);
+  EXPECT_NE(one_of_two.out.find("1 of 2 shards not begun"), std::string::npos) << one_of_two.out;
+  fs::remove(folder_ / "o/shard_01_of_2.nc");
+
   fs::last_write_time(shard, fs::file_time_type::clock::now() + std::chrono::hours(2));
   const ProgramResult set_back = headlab({"status", "o"});
   EXPECT_EQ(set_back.code, 0);
@@ -137,7 +156,8 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   fs::copy_file(shard, folder_ / "o/shard_2_of_2.nc");
   const ProgramResult renamed = headlab({"status", "o"});
   EXPECT_EQ(renamed.code, 2);
-  EXPECT_NE(renamed.err.find("(it holds shard_1_of_2.nc) - remove it and make it again"),
+  EXPECT_NE(renamed.err.find(
+                "(it holds shard_1_of_2.nc) - if it is damaged, remove it and make it again"),
             std::string::npos)
       << renamed.err;
   fs::remove(folder_ / "o/shard_2_of_2.nc");
@@ -145,7 +165,7 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   const ProgramResult damaged = headlab({"status", "o"});
   EXPECT_EQ(damaged.code, 2);
   EXPECT_TRUE(
-      damaged.err.starts_with("headlab: status: o/shard_1_of_2.nc: is no shard that can be read ("))
+      damaged.err.starts_with("headlab: status: o/shard_1_of_2.nc: cannot be read as a shard ("))
       << damaged.err;
 }
 

@@ -90,6 +90,10 @@ TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
   };
   // Closed forms come first, and how long they take depends on the machine.
   const fs::path kept = folder_ / "c/units_1_of_1.nc";
+  // What ends before its first part can be continued too.
+  ASSERT_EQ(calibrate("0.01s", {}).code, 6);
+  EXPECT_TRUE(fs::exists(kept));
+  EXPECT_EQ(calibrate("0.01s", {"--resume"}).code, 6);
   int seconds = 1;
   for (; (!fs::exists(kept) || runs() == 0) && seconds < 300; seconds *= 2) {
     fs::remove_all(folder_ / "c");
@@ -119,7 +123,7 @@ TEST_F(UnitsCommand, SayInOneLineWhatIsWrong) {
       {{"validate", "--calibrate", "--shard", "1/2"},
        "--shard: needs --out DIR, the folder of what is kept"},
       {{"validate", "--shard", "3/2", "--out", "v"},
-       "--shard: there is no shard 3 of 2 - shards count from 1"},
+       "--shard: there is no shard 3 of 2 (allowed: 1/2 to 2/2)"},
       {other,
        "--resume: o/units_1_of_2.nc: is of headlab allocate --map, not of headlab allocate - "
        "remove it, or choose another folder"},

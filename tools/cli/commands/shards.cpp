@@ -121,20 +121,13 @@ void choose_preparing_backend(Session& session, const Machine& machine) {
   }
 }
 
-/// Writes both files of a run; the small one first where nothing is there, so that a full disk
-/// leaves what fits, and last where both are replaced.
+/// Writes both files of a run, the summary last: it never stands without what it is of.
 void write_merged(const OutputFolder& folder, const Scenario& scenario, const RunResult& result,
                   const std::vector<ConditionIndices>& indices) {
-  const std::string results = folder.file("results.nc"), summary = folder.file("summary.json");
-  const auto write_summary = [&] {
-    write_atomically(summary, [&](const TextSink& out) {
-      write_summary_json(out, scenario, result, indices, provenance());
-    });
-  };
-  const bool replaces = fs::exists(results) || fs::exists(summary);
-  if (!replaces) write_summary();
-  write_results(results, scenario, result, indices, provenance());
-  if (replaces) write_summary();
+  write_results(folder.file("results.nc"), scenario, result, indices, provenance());
+  write_atomically(folder.file("summary.json"), [&](const TextSink& out) {
+    write_summary_json(out, scenario, result, indices, provenance());
+  });
 }
 
 /// The file that a task locks while it writes another one.
@@ -259,6 +252,10 @@ ExitCode command_run_shard(const RunArguments& arguments,
   std::error_code none;
   if (arguments.resume && fs::exists(path, none)) {
     begun = read_checkpoint(path, *part, provenance(), &share);
+    if (begun->replicates() == asked && read_shard_file(path).complete) {
+      if (!arguments.quiet) std::cerr << "headlab: complete already: " << path << "\n";
+      return ExitCode::done;
+    }
     if (!arguments.quiet) {
       std::cerr << "headlab: resumes from " << begun->replicates() << " of " << asked
                 << " replicates in " << path << "\n";
@@ -303,6 +300,11 @@ ExitCode command_run_shard(const RunArguments& arguments,
     return found;
   });
   if (result.outcome.complete && !arguments.quiet) std::cerr << "headlab: wrote " << path << "\n";
+  if (result.conditions.empty() && !fs::exists(path, none)) {
+    return ended(result.outcome, "stopped before the first replicate of " + shard_text(share) +
+                                     "; --resume continues with what is in " +
+                                     folder.file(setup_file_name));
+  }
   return ended(result.outcome, "kept " + std::to_string(replicates_of(result)) + " of " +
                                    std::to_string(asked) + " replicates of " + shard_text(share) +
                                    " in " + path + "; --resume continues");
@@ -418,7 +420,9 @@ ExitCode command_status(const std::string& folder) {
     states.emplace_back("running");
     for (auto* column : {&counts, &taken, &left}) column->emplace_back();
   }
-  for (const auto& [cut, count] : there) missing += there.size() == 1 ? cut - count : 0;
+  if (there.size() == 1)
+    missing = there.begin()->first - std::min(there.begin()->first, files.size());
+  missing -= std::min<std::uint64_t>(missing, unreadable.size());
   if (missing > 0) {
     // Shards are of one cost, but for roundings.
     const double each = work / static_cast<double>(files.size()) * rate;
