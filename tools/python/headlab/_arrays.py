@@ -41,6 +41,8 @@ def host_array(value: Any, key: str) -> NDArray[Any]:
             value = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
         except Exception as error:
             raise ScenarioError(f"{key}: is an array that cannot be read ({error})") from None
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ScenarioError(f"{key}: has masked numbers - fill them, or leave their rows out")
     if value.dtype.kind == "f":
         wanted: type[Any] = np.float32 if value.dtype.itemsize <= 4 else np.float64
     elif value.dtype.kind in "iu":

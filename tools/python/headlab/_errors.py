@@ -56,9 +56,15 @@ def _words(message: str) -> str:
     """The engine speaks of options of the command line; here they are arguments."""
 
     def argument(option: re.Match[str]) -> str:
+        if option[1] in ("preset", "json"):  # of another program, or of the program alone
+            return option[0]
+        if option[1] in ("resume", "overwrite") and not message.startswith(option[0]):
+            return f"{option[1]}=True"
         name = {"bandwidth-rule": "rule", "data": "scenario"}.get(option[1], option[1]).replace("-", "_")
         return f"{name}=[{option[2].replace(',', ', ')}]" if option[2] else name
 
+    message = message.replace("--out DIR", "out=FOLDER").replace("--nodes none", "nodes=False")
+    message = message.replace("headlab theory --source first_order", 'hl.theory with source="first_order"')
     return re.sub(r"--([a-z][a-z-]*)(?: (\d+(?:,\d+)+))?", argument, message)
 
 

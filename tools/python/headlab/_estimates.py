@@ -71,10 +71,13 @@ def nw(
 
     Returns
     -------
-    array [H, Q] of float32, within 2e-6 of the largest abs(Y) of the exact estimates.
+    array [H, Q] of float32, within 2e-6 of the largest abs(Y) of the exact estimates where the projected
+    points are within some hundred bandwidths of 0: they are rounded to float32. Subtract the mean of X
+    from X and from the queries where they are farther from it.
 
     A window without weight in float32 (the largest kernel value below 2^-126) is summed relative to
-    its largest one, or takes the value of the nearest key where there is none; a warning counts them.
+    its largest one, or takes the value of the nearest key where there is none (as far as float32 can tell distances
+    apart: not beyond 1e19); a warning counts them.
     Memory beyond the arrays does not grow with n. Raises ScenarioError for shapes that do not fit,
     numbers that are not finite or beyond 1e30, and unknown kernels. Ctrl-C raises KeyboardInterrupt.
     Source: docs/theory.md.

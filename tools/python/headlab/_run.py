@@ -220,17 +220,17 @@ class Result(Labelled):
     def save(
         self, folder: str | os.PathLike[str], *, overwrite: bool = False, nodes: bool = True
     ) -> None:
-        """Writes results.nc, summary.json and scenario.toml, whole or not at all.
+        """Writes results.nc and summary.json, whole or not at all.
 
-        Arrays of the scenario are written beside them, so that the program runs scenario.toml with
-        the same bits. Earlier results stay without `overwrite`.
+        A scenario with arrays is written beside them, as scenario.toml and a file for each array,
+        so that the program runs it with the same bits. Earlier results stay without `overwrite`.
         """
         if self._given is None:
             target, files = Path(folder), self._files()
             target.mkdir(parents=True, exist_ok=True)
             for name in ("results.nc", "summary.json"):
                 if (target / name).exists() and not overwrite:
-                    raise ScenarioError(f"save: {target / name}: is there already - write overwrite")
+                    raise ScenarioError(f"save: {target / name}: is there already - write overwrite=True")
             for name, content in files.items():
                 (target / name).write_bytes(content)
             return

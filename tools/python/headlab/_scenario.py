@@ -8,7 +8,7 @@ import hashlib
 import os
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -67,6 +67,13 @@ class _Plain:
             return 0.0
         w = array.astype(np.float64)
         return float(np.abs(w.transpose(0, 2, 1) @ w - np.eye(array.shape[2])).max())
+
+    def document(self, tree: Mapping[str, Any]) -> dict[str, Any]:
+        """A scenario without its arrays. An empty sweep, which varies nothing, is left out."""
+        plain: dict[str, Any] = self.walk(tree, "")
+        if isinstance(plain.get("sweep"), dict) and not plain["sweep"]:
+            del plain["sweep"]
+        return plain
 
     def walk(self, value: Any, key: str, depth: int = 0, swept: bool = False) -> Any:
         if depth > _DEPTH:
@@ -193,6 +200,20 @@ class Scenario:
         else:
             self.tree = kept
 
+    def __contains__(self, key: object) -> bool:
+        try:
+            self[key]  # type: ignore[index]
+        except (KeyError, AttributeError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the sections."""
+        return iter(self.tree)
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
     def copy(self) -> Scenario:
         """The same scenario, to be changed; arrays are shared."""
         return Scenario(directory=self.directory, **copy.deepcopy(self._shared()))
@@ -210,7 +231,7 @@ class Scenario:
         """The scenario as TOML; large arrays are the files that save() writes."""
         plain = _Plain()
         with translated():
-            return _engine.toml_of(plain.walk(_unshared(self.tree), ""))
+            return _engine.toml_of(plain.document(self.tree))
 
     def __str__(self) -> str:
         return self.toml
@@ -222,7 +243,7 @@ class Scenario:
         """Writes TOML that the program runs with the same bits, and its arrays beside it."""
         plain = _Plain()
         with translated():
-            text = _engine.toml_of(plain.walk(_unshared(self.tree), ""))
+            text = _engine.toml_of(plain.document(self.tree))
         save_arrays(Path(path).parent, plain.arrays)
         Path(path).write_text(text, encoding="utf-8")
 
@@ -235,10 +256,6 @@ class _Shared:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self.value
-
-
-def _unshared(tree: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(tree)
 
 
 def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -319,7 +336,7 @@ class Source:
             given = scenario(given)
         if isinstance(given, Mapping | Scenario):
             made = given if isinstance(given, Scenario) else scenario(given)
-            tree = plain.walk(made.tree, "")
+            tree = plain.document(made.tree)
             if not (isinstance(sets, Mapping) and "sweep" in sets):
                 plain.require_not_swept(made.tree.get("sweep"))
             with translated():

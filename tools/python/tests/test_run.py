@@ -111,7 +111,7 @@ def test_files_give_the_same(small: dict[str, Any], tmp_path: Path) -> None:
     assert again.complete and again.summary["results_id"] == r.summary["results_id"]
     d, e = (x.difference("mse", over="data.n") for x in (r, again))
     assert np.array_equal(d.values, e.values, equal_nan=True) and np.isnan(d.values[0])
-    with pytest.raises(hl.ScenarioError, match="is there already - write resume or overwrite"):
+    with pytest.raises(hl.ScenarioError, match="is there already - write resume=True or overwrite=True"):
         hl.run(s, out=tmp_path / "a")
     with pytest.raises(hl.ScenarioError, match="no file with results"):
         hl.open(tmp_path / "nothing")

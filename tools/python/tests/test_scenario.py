@@ -269,3 +269,25 @@ def test_mutated_scenarios_never_crash() -> None:
 def test_memory_stays_flat() -> None:
     # The long form, a thousand runs, is a command of its own.
     assert load("leak").growth(runs=30, first=10) < 5e6
+
+
+def test_an_empty_sweep_is_none(small: dict[str, Any], tmp_path: Path) -> None:
+    s = hl.scenario(small)
+    s["sweep"] = {}
+    assert "[sweep]" not in str(s)
+    s.save(tmp_path / "s.toml")
+    assert hl.run(tmp_path / "s.toml") == hl.run(s)
+
+
+def test_keys_can_be_asked_for(small: dict[str, Any]) -> None:
+    s = hl.scenario(small)
+    assert "heads.kernel" in s and "heads.kernell" not in s and 5 not in s
+    assert list(s) == list(small) and len(s) == len(small)
+
+
+def test_masked_numbers_are_rejected(small: dict[str, Any]) -> None:
+    x = np.ma.masked_array(np.zeros((4, 1)), mask=[[0], [1], [0], [0]])
+    with pytest.raises(hl.ScenarioError, match="^X: has masked numbers"):
+        hl.nw(x, np.zeros(4), np.zeros((1, 1)), np.ones((1, 1, 1)), {"law": "gaussian", "bandwidth": 1})
+    whole = np.ma.masked_array(np.zeros((4, 1)), mask=False)
+    hl.nw(whole, np.zeros(4), np.zeros((1, 1)), np.ones((1, 1, 1)), {"law": "gaussian", "bandwidth": 1})
