@@ -107,10 +107,11 @@ std::string Units::next_name(const std::string& name) {
   return name + " #" + std::to_string(names_[name]++);
 }
 
-void Units::save(bool complete) {
+void Units::save(bool complete, bool anyway) {
   const std::lock_guard lock(mutex_);
   std::error_code none;
-  if (changed_ || complete || !std::filesystem::exists(path(), none)) write(complete);
+  const bool lacks = anyway && !std::filesystem::exists(path(), none);
+  if (changed_ || complete || lacks) write(complete);
 }
 
 void Units::finish(int exit_code) {

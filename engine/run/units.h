@@ -60,9 +60,9 @@ class Units {
   /// order.
   std::string next_name(const std::string& name);
 
-  /// Writes the file, if anything was kept since; with `complete` it says that no part is missing.
-  /// Throws RunFailed.
-  void save(bool complete);
+  /// Writes the file, if anything was kept since, or with `anyway` if there is none; with
+  /// `complete` it says that no part is missing. Throws RunFailed.
+  void save(bool complete, bool anyway = false);
 
   /// The exit code of a command that has written its results from all units here.
   std::optional<int> exit_code() const { return file_.exit_code; }

@@ -94,7 +94,7 @@ KeptUnits::KeptUnits(const RunArguments& run, OutputFolder* folder, const std::s
 }
 
 ExitCode KeptUnits::end_shard(const Outcome& outcome) {
-  units_->save(outcome.complete);
+  units_->save(outcome.complete, true);
   if (outcome.complete && !quiet_) std::cerr << "headlab: wrote " << units_->path() << "\n";
   if (!outcome.complete) {
     std::cerr << "headlab: " << (outcome.interrupted ? "interrupted: " : "--max-time reached: ")
@@ -117,10 +117,10 @@ std::optional<ExitCode> KeptUnits::ended_before(const RunArguments& run, const O
   return static_cast<ExitCode>(*units_->exit_code());
 }
 
-void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code) {
+void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code, bool wrote_results) {
   if (!units_) return;
   if (!outcome.complete) {
-    units_->save(false);
+    units_->save(false, wrote_results);
     return;
   }
   if (code) {

@@ -35,8 +35,9 @@ class KeptUnits {
   std::optional<ExitCode> ended_before(const RunArguments& run, const OutputFolder* folder,
                                        const std::vector<std::string>& files) const;
   /// After the results of all parts were written, or where not all of them are there. With `code`,
-  /// that of the command, --resume finds that all is done.
-  void end(const Outcome& outcome, std::optional<ExitCode> code = {});
+  /// that of the command, --resume finds that all is done. With `wrote_results` it may continue
+  /// where no part is there.
+  void end(const Outcome& outcome, std::optional<ExitCode> code = {}, bool wrote_results = false);
 
  private:
   bool quiet_;

@@ -67,7 +67,7 @@ ExitCode command_calibrate(const ValidateArguments& arguments) {
   std::cout << (json == "-" ? rates : shown(calibration_table(calibration)));
   finish_standard_output();
   write_files(files, arguments.run.quiet);
-  kept.end(calibration.outcome, exit_code_of(calibration));
+  kept.end(calibration.outcome, exit_code_of(calibration), true);
   say_ending(calibration.outcome, "rates are of the runs that were done");
   return exit_code_of(calibration);
 }
