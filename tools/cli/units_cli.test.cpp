@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/run/unit_file.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -95,12 +96,15 @@ TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
   EXPECT_TRUE(fs::exists(kept));
   EXPECT_EQ(calibrate("0.01s", {"--resume"}).code, 6);
   int seconds = 1;
-  for (; (!fs::exists(kept) || runs() == 0) && seconds < 300; seconds *= 2) {
+  const auto has_parts = [&] {
+    return fs::exists(kept) && !read_unit_file("status", kept.string()).units.empty();
+  };
+  for (; (!has_parts() || runs() == 0) && seconds < 300; seconds *= 2) {
     fs::remove_all(folder_ / "c");
     const ProgramResult stopped = calibrate(std::to_string(seconds) + "s", {});
     ASSERT_EQ(stopped.code, 6) << stopped.err;
   }
-  ASSERT_TRUE(fs::exists(kept));
+  ASSERT_TRUE(has_parts());
   const std::uint64_t before = runs();
   const ProgramResult resumed = calibrate(std::to_string(seconds) + "s", {"--resume"});
   EXPECT_EQ(resumed.code, 6) << resumed.err;
