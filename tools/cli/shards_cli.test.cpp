@@ -140,7 +140,7 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   EXPECT_EQ(again.code, 0);
   EXPECT_TRUE(again.err.ends_with("headlab: complete already: o/shard_1_of_2.nc\n")) << again.err;
   EXPECT_EQ(fs::last_write_time(shard), written);
-  // A name of another form is no shard.
+  // A file whose name is written in another way is ignored.
   fs::copy_file(shard, folder_ / "o/shard_01_of_2.nc");
   const ProgramResult one_of_two = headlab({"status", "o"});
   EXPECT_EQ(one_of_two.code, 0);
