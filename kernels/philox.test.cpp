@@ -18,6 +18,7 @@
 #define mulhilo32 curand_mulhilo32
 #include <curand_kernel.h>
 
+#include "kernels/testing/paths.h"
 #include "kernels/testing/tolerances.h"
 #undef mulhilo32
 #endif
@@ -44,7 +45,7 @@ std::uint32_t draw(std::uint64_t stream, std::uint64_t point, int coordinate, in
 }
 
 TEST(Philox, GivesThePublishedAnswers) {
-  std::ifstream file(std::string(HEADLAB_SOURCE_DIR) + "/kernels/philox_known_answers.txt");
+  std::ifstream file(test::source_dir() + "/kernels/philox_known_answers.txt");
   ASSERT_TRUE(file);
   int answers = 0;
   for (std::string line; std::getline(file, line);) {

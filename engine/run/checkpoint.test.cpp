@@ -19,6 +19,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/backends.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -274,7 +275,7 @@ TEST_F(Resume, LearnsHeadsAndWeightsAgain) {
 
 TEST(ResumeOfFormatVersion1, GivesTheBitsThatItHas) {
   const std::string path =
-      fs::path(HEADLAB_KNOWN_ANSWERS).replace_filename("results-version-1.nc").string();
+      fs::path(test::known_answers()).replace_filename("results-version-1.nc").string();
   const NetcdfInput file(path);
   const NetcdfGroup root = file.root();
   ASSERT_EQ(root.integer_attribute("format_version"), 1);

@@ -12,13 +12,15 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/paths.h"
+
 namespace headlab {
 namespace {
 
 /// The scenarios that are shipped, small ones first in the order of their names.
 std::vector<std::string> shipped() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(HEADLAB_SCENARIO_DIR)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::scenario_dir())) {
     if (entry.path().extension() == ".toml") files.push_back(entry.path());
   }
   std::ranges::sort(files);

@@ -12,6 +12,7 @@
 
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -21,7 +22,7 @@ using nlohmann::json;
 constexpr std::uint64_t replicates = 30000;
 
 json known_answers() {
-  return json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  return json::parse(std::ifstream(test::known_answers()));
 }
 
 /// A simulated figure and the number it should be.

@@ -10,6 +10,7 @@
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/testing/hand_made_result.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -38,7 +39,7 @@ void expect_same_conditions(const Scenario& a, const Scenario& b) {
 
 TEST(ResolvedScenario, HasTheConditionsOfEveryShippedScenario) {
   int scenarios = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(HEADLAB_SOURCE_DIR "/scenarios")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::scenario_dir())) {
     if (entry.path().extension() != ".toml") continue;
     SCOPED_TRACE(entry.path().string());
     const Scenario scenario = read_scenario(entry.path().string());

@@ -18,6 +18,7 @@
 #include "engine/files/npy_file.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/resolved_scenario.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -372,7 +373,7 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
 }
 
 TEST(condition, every_law_describes_itself_and_has_a_row_in_the_documentation) {
-  std::ifstream in(HEADLAB_SOURCE_DIR "/docs/laws.md");
+  std::ifstream in(test::source_dir() + "/docs/laws.md");
   std::stringstream page;
   page << in.rdbuf();
   ASSERT_FALSE(page.str().empty());
@@ -407,7 +408,7 @@ TEST(condition, every_law_describes_itself_and_has_a_row_in_the_documentation) {
 }
 
 TEST(condition, the_example_of_the_documentation_runs) {
-  std::ifstream in(HEADLAB_SOURCE_DIR "/docs/scenario.md");
+  std::ifstream in(test::source_dir() + "/docs/scenario.md");
   std::stringstream page;
   page << in.rdbuf();
   const std::string text = page.str();

@@ -12,6 +12,7 @@
 
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/testing/paths.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab {
@@ -67,7 +68,7 @@ FixedDesignCase fixed_design_case(const json& known) {
 }
 
 TEST(Reference, ReproducesTheKnownFixedDesigns) {
-  const json cases = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"];
+  const json cases = json::parse(std::ifstream(test::known_answers()))["fixed_design"];
   ASSERT_EQ(cases.size(), 2u);
   for (const json& known : cases) {
     FixedDesignCase c = fixed_design_case(known);

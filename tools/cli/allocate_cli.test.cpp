@@ -14,10 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Arguments = std::vector<std::string>;
 
-class AllocateCommand : public ProgramTest {
- protected:
-  AllocateCommand() : ProgramTest(HEADLAB_BINARY) {}
-};
+class AllocateCommand : public ProgramTest {};
 
 TEST_F(AllocateCommand, RefusesInOneLineWithExitCodeTwo) {
   expect_refusals({

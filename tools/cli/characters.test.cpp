@@ -24,8 +24,6 @@ TEST(AsciiText, HasAFormForEverySymbol) {
 
 class Characters : public ProgramTest {
  protected:
-  Characters() : ProgramTest(HEADLAB_BINARY) {}
-
   ProgramResult in(const std::string& locale, const std::vector<std::string>& arguments) {
     locale_ = locale;
     return headlab(arguments);

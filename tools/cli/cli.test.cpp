@@ -20,10 +20,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Arguments = std::vector<std::string>;
 
-class CommandLine : public ProgramTest {
- protected:
-  CommandLine() : ProgramTest(HEADLAB_BINARY) {}
-};
+class CommandLine : public ProgramTest {};
 
 constexpr const char* run_options =
     "--help, --set, --out, --json, --report, --resume, --overwrite, --checkpoint, --nodes, "

@@ -14,8 +14,6 @@ using Words = std::vector<std::string>;
 
 class Completion : public ProgramTest {
  protected:
-  Completion() : ProgramTest(HEADLAB_BINARY) {}
-
   /// What bash offers for the last of `words`, the first of which is the program.
   Words offered(const Words& words) const {
     std::string line = "cd '" + folder_.string() + "' && bash --norc -c 'source <(" + program_ +

@@ -20,7 +20,6 @@ using Json = nlohmann::ordered_json;
 /// heads.nc of two layers with 3 heads of dimension 4 on 12 dimensions.
 class CompressHeads : public ProgramTest {
  protected:
-  CompressHeads() : ProgramTest(HEADLAB_BINARY) {}
   void SetUp() override {
     ProgramTest::SetUp();
     std::ofstream(folder_ / "b.safetensors", std::ios::binary) << small_bert().bytes();

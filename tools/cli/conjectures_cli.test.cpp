@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -17,9 +18,7 @@ namespace fs = std::filesystem;
 
 class Conjectures : public ProgramTest {
  protected:
-  Conjectures() : ProgramTest(HEADLAB_BINARY) {}
-
-  static fs::path folder() { return fs::path(HEADLAB_SCENARIO_DIR) / "conjectures"; }
+  static fs::path folder() { return fs::path(test::scenario_dir()) / "conjectures"; }
 
   /// Verdicts on a scenario file, with the exit code.
   std::pair<int, nlohmann::json> verdicts(const std::string& file) const {
@@ -52,7 +51,7 @@ TEST_F(Conjectures, HaveTheVerdictsExpectedOfThem) {
 }
 
 TEST_F(Conjectures, OfMechanismsHaveTheVerdictsExpectedOfThem) {
-  expect_expected(fs::path(HEADLAB_SCENARIO_DIR) / "mechanisms", 8);
+  expect_expected(fs::path(test::scenario_dir()) / "mechanisms", 8);
 }
 
 // With one claim turned round the verdict turns, and the exit code says so.

@@ -9,8 +9,6 @@ namespace {
 
 class ControlsCommand : public ProgramTest {
  protected:
-  ControlsCommand() : ProgramTest(HEADLAB_BINARY) {}
-
   ProgramResult controlled(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"run", "s.toml", "--set", "run.controls=\"exact\""});
     return headlab(arguments);

@@ -19,10 +19,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Arguments = std::vector<std::string>;
 
-class DatasetCommand : public ProgramTest {
- protected:
-  DatasetCommand() : ProgramTest(HEADLAB_BINARY) {}
-};
+class DatasetCommand : public ProgramTest {};
 
 TEST_F(DatasetCommand, RefusesInOneLineWithExitCodeTwo) {
   const std::string threads = " does not fit (allowed: a whole number from 1 to 4096)";

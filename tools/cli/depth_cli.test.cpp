@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/results/results_reader.h"
+#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -35,7 +36,6 @@ replicates = 400
 
 class DepthCommands : public ProgramTest {
  protected:
-  DepthCommands() : ProgramTest(HEADLAB_BINARY) {}
   void SetUp() override {
     ProgramTest::SetUp();
     write("stack.toml", stack_text);
@@ -67,7 +67,7 @@ class DepthCommands : public ProgramTest {
 };
 
 TEST_F(DepthCommands, ShowWhereFloat64EndsAndAgreeWithTheKnownAnswers) {
-  const std::string shipped = std::string(HEADLAB_SCENARIO_DIR) + "/rank_collapse.toml";
+  const std::string shipped = test::scenario_dir() + "/rank_collapse.toml";
   const ProgramResult table = headlab({"run", shipped, "--set", "run.replicates=200", "--quiet"});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("below the rounding of plain float64"), std::string::npos) << table.out;
@@ -77,7 +77,7 @@ TEST_F(DepthCommands, ShowWhereFloat64EndsAndAgreeWithTheKnownAnswers) {
   EXPECT_EQ(skip.out.find("below the rounding"), std::string::npos) << skip.out;
 
   // A case of the known answers by the same way, which falls far below float64's smallest number.
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   int cases = 0;
   const auto all = nlohmann::json::parse(std::ifstream(folder / "known-answers-depth.json"));
   for (const auto& known : all["cases"]) {

@@ -18,8 +18,6 @@ using Arguments = std::vector<std::string>;
 
 class DiffCommand : public ProgramTest {
  protected:
-  DiffCommand() : ProgramTest(HEADLAB_BINARY) {}
-
   /// Runs a scenario into a folder.
   void run(const std::string& out, const Arguments& more = {},
            const std::string& scenario = "a.toml") const {

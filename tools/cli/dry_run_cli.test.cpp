@@ -13,8 +13,6 @@ namespace fs = std::filesystem;
 
 class DryRun : public ProgramTest {
  protected:
-  DryRun() : ProgramTest(HEADLAB_BINARY) {}
-
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }

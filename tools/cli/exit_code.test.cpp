@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab::tools {
@@ -92,14 +93,11 @@ TEST(ReportException, IsOneLineWithItsCode) {
   EXPECT_TRUE(testing::internal::GetCapturedStderr().starts_with("headlab: out of memory - "));
 }
 
-class ExitCodes : public ProgramTest {
- protected:
-  ExitCodes() : ProgramTest(HEADLAB_BINARY) {}
-};
+class ExitCodes : public ProgramTest {};
 
 TEST_F(ExitCodes, HelpAndThePageOfResultsHaveOneTable) {
   const std::string help = headlab({"help"}).out;
-  const std::string page = contents(std::string(HEADLAB_SOURCE_DIR) + "/docs/results.md");
+  const std::string page = contents(test::source_dir() + "/docs/results.md");
   for (const auto& [code, meaning] : exit_code_meanings()) {
     EXPECT_NE(help.find("  " + code + std::string(9 - code.size(), ' ') + meaning + "\n"),
               std::string::npos)

@@ -24,7 +24,6 @@ using Json = nlohmann::ordered_json;
 /// Checkpoints of the three architectures in the working folder.
 class Heads : public ProgramTest {
  protected:
-  Heads() : ProgramTest(HEADLAB_BINARY) {}
   void SetUp() override {
     ProgramTest::SetUp();
     write("b.safetensors", small_bert().bytes());

@@ -18,7 +18,6 @@ using Json = nlohmann::ordered_json;
 
 class MapCommand : public ProgramTest {
  protected:
-  MapCommand() : ProgramTest(HEADLAB_BINARY) {}
   /// A map of one swept bandwidth, with `more`.
   ProgramResult map(const Arguments& more) const {
     Arguments all = {"allocate", "--map",       "--data",       "s.toml", "--budget", "2,4",

@@ -21,8 +21,6 @@ constexpr long file_kib = file_rows * file_columns * 4 / 1024;
 /// A data file of float32, and a scenario of heads on it.
 class FileMemory : public ProgramTest {
  protected:
-  FileMemory() : ProgramTest(HEADLAB_BINARY) {}
-
   void SetUp() override {
     ProgramTest::SetUp();
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +

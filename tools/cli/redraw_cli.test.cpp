@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -14,8 +15,6 @@ namespace {
 
 class RedrawCommands : public ProgramTest {
  protected:
-  RedrawCommands() : ProgramTest(HEADLAB_BINARY) {}
-
   /// Arguments of a.toml with random heads and queries that are drawn again.
   static std::vector<std::string> redrawn(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(),
@@ -29,7 +28,7 @@ class RedrawCommands : public ProgramTest {
 };
 
 TEST_F(RedrawCommands, RunTheShippedScenario) {
-  const std::string scenario = std::string(HEADLAB_SCENARIO_DIR) + "/random_heads.toml";
+  const std::string scenario = test::scenario_dir() + "/random_heads.toml";
   const ProgramResult outcome =
       headlab({"run", scenario, "--replicates", "256", "--out", "o", "--quiet"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

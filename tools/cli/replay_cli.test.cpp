@@ -20,10 +20,7 @@ namespace {
 using Arguments = std::vector<std::string>;
 using Json = nlohmann::ordered_json;
 
-class ReplayCommand : public ProgramTest {
- protected:
-  ReplayCommand() : ProgramTest(HEADLAB_BINARY) {}
-};
+class ReplayCommand : public ProgramTest {};
 
 TEST_F(ReplayCommand, RefusesInOneLineWithExitCodeTwo) {
   const std::string range = " does not fit (allowed: a whole number from 0 to ";

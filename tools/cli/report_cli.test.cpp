@@ -9,10 +9,7 @@
 namespace headlab {
 namespace {
 
-class ReportCommand : public ProgramTest {
- protected:
-  ReportCommand() : ProgramTest(HEADLAB_BINARY) {}
-};
+class ReportCommand : public ProgramTest {};
 
 TEST_F(ReportCommand, GivesTheBytesOfReportForTheFolder) {
   const ProgramResult run = headlab({"run", "s.toml", "--out", "o", "--report", "a.html"});

@@ -21,8 +21,6 @@ const std::string enough = "1000000000000";
 
 class ResumeCommand : public ProgramTest {
  protected:
-  ResumeCommand() : ProgramTest(HEADLAB_BINARY) {}
-
   Json summary() const { return Json::parse(contents(folder_ / "o/summary.json")); }
 
   /// What the conditions of the folder have, without how long it took.

@@ -14,8 +14,6 @@ using Json = nlohmann::ordered_json;
 
 class StandardInput : public ProgramTest {
  protected:
-  StandardInput() : ProgramTest(HEADLAB_BINARY) {}
-
   ProgramResult with(const std::string& text, const Arguments& arguments) {
     input_ = (folder_ / ".in").string();
     std::ofstream(input_) << text;

@@ -9,10 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ShardsCommand : public ProgramTest {
- protected:
-  ShardsCommand() : ProgramTest(HEADLAB_BINARY) {}
-};
+class ShardsCommand : public ProgramTest {};
 
 TEST_F(ShardsCommand, EndAKilledStudyWithTheBitsOfOneRun) {
   const auto started = [&](const std::string& replicates, const std::string& out) {

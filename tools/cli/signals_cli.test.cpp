@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -20,8 +21,6 @@ constexpr const char* stopping =
 
 class Signals : public ProgramTest {
  protected:
-  Signals() : ProgramTest(HEADLAB_BINARY) {}
-
   bool says(const std::string& text) const {
     return contents(folder_ / ".err").find(text) != std::string::npos;
   }
@@ -74,8 +73,8 @@ TEST_F(Signals, ManyConditionsAreStoppedWhileTheyAreRead) {
 }
 
 TEST_F(Signals, EveryCommandSaysWhatItFinishes) {
-  const std::string model = std::string(HEADLAB_SOURCE_DIR) + "/scenarios/data/small_model";
-  const std::string theory = std::string(HEADLAB_SOURCE_DIR) + "/scenarios/scaling_law_theory.toml";
+  const std::string model = test::scenario_dir() + "/data/small_model";
+  const std::string theory = test::scenario_dir() + "/scaling_law_theory.toml";
   ASSERT_EQ(headlab({"import-heads", model, "--out", "heads.nc"}).code, 0);
   std::ofstream(folder_ / "many.toml")
       << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = { linspace = [0.1, 1, 900000] }\n";

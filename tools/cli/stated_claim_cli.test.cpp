@@ -49,8 +49,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 class StatedClaimCommands : public ProgramTest {
  protected:
-  StatedClaimCommands() : ProgramTest(HEADLAB_BINARY) {}
-
   void write(const std::string& file, const std::string& claims) const {
     std::ofstream(folder_ / file) << replaced(scenario_text, "= 300", "= 8192") << two_or_three
                                   << claims;

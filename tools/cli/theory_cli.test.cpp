@@ -20,10 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Arguments = std::vector<std::string>;
 
-class TheoryCommands : public ProgramTest {
- protected:
-  TheoryCommands() : ProgramTest(HEADLAB_BINARY) {}
-};
+class TheoryCommands : public ProgramTest {};
 
 TEST_F(TheoryCommands, ComputesClosedForms) {
   const Arguments many = {"--set", "data.n=20000", "--source", "first_order"};

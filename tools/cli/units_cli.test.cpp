@@ -20,8 +20,6 @@ using Words = std::vector<std::string>;
 
 class UnitsCommand : public ProgramTest {
  protected:
-  UnitsCommand() : ProgramTest(HEADLAB_BINARY) {}
-
   ProgramResult map(const Words& more) const {
     Words all = {"allocate", "--map",       "--data",       "s.toml", "--budget", "4",
                  "--n",      "5,20,80,320", "--replicates", "1024",   "--quiet"};

@@ -2,6 +2,7 @@
 // headlab run --until, --against and --difference.
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -12,8 +13,6 @@ using Json = nlohmann::ordered_json;
 
 class UntilCommand : public ProgramTest {
  protected:
-  UntilCommand() : ProgramTest(HEADLAB_BINARY) {}
-
   Json summary(const std::string& folder = "o") const {
     return Json::parse(contents(folder_ / folder / "summary.json"));
   }
@@ -161,7 +160,7 @@ TEST_F(UntilCommand, ShowsDifferencesOfAFinishedRunToo) {
 }
 
 TEST_F(UntilCommand, ThePageOnPrecisionIsRight) {
-  const std::string source = HEADLAB_SOURCE_DIR;
+  const std::string source = test::source_dir();
   std::istringstream page(contents(source + "/docs/precision.md"));
   fs::create_directory_symlink(source + "/scenarios", folder_ / "scenarios");
   ProgramResult last;

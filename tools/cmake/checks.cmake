@@ -36,9 +36,6 @@ if(HEADLAB_HEADER_CHECKS)
     headlab_validation headlab_flags hwy::hwy tomlplusplus::tomlplusplus PkgConfig::HEADLAB_NETCDF
     nlohmann_json::nlohmann_json CLI11::CLI11)
   headlab_precompile(header_checks <Eigen/Core>)
-  # Helpers of tests read known answers from where the tests have them.
-  target_compile_definitions(header_checks PRIVATE
-    HEADLAB_KNOWN_ANSWERS="${PROJECT_SOURCE_DIR}/validation/testdata/known-answers.json")
 endif()
 
 # The same compiler command on a header that forgets its includes has to fail.
@@ -86,6 +83,18 @@ file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct St
 add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
 set_tests_properties(retired_names_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "old.h:1: Study is Scenario now")
 set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tools)
+
+# Absolute paths are definitions of the files that use them alone, for the sake of compiler caches.
+set(paths_script ${CMAKE_CURRENT_SOURCE_DIR}/check/path_definitions.py)
+add_test(NAME path_definitions
+  COMMAND ${HEADLAB_PYTHON3} ${paths_script} ${PROJECT_BINARY_DIR}/compile_commands.json ${PROJECT_SOURCE_DIR})
+file(CONFIGURE OUTPUT ${check_dir}/path_definitions.json @ONLY CONTENT
+  "[{\"directory\": \"@check_dir@\", \"file\": \"forgetful.h\", \"command\": \"c++ -DFOLDER=\\\"@PROJECT_SOURCE_DIR@/x\\\"\"}]\n")
+add_test(NAME path_definitions_negative_control
+  COMMAND ${HEADLAB_PYTHON3} ${paths_script} ${check_dir}/path_definitions.json ${PROJECT_SOURCE_DIR})
+set_tests_properties(path_definitions_negative_control PROPERTIES
+  PASS_REGULAR_EXPRESSION "forgetful.h: does not use FOLDER, a path")
+set_tests_properties(path_definitions path_definitions_negative_control PROPERTIES LABELS tools)
 
 set_tests_properties(header_checks_negative_control PROPERTIES
   PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")

@@ -157,8 +157,6 @@ function(headlab_cuda_tests program library)
   add_executable(${program} ${ARGN})
   target_link_libraries(${program} PRIVATE ${library} headlab_flags GTest::gtest_main
                         nlohmann_json::nlohmann_json)
-  target_compile_definitions(${program} PRIVATE
-    HEADLAB_KNOWN_ANSWERS="${PROJECT_SOURCE_DIR}/validation/testdata/known-answers.json")
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   headlab_portable(${program})
   gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS gpu)

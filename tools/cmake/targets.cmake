@@ -108,13 +108,8 @@ function(headlab_tests folder)
   endif()
   include(GoogleTest)
   add_executable(${folder}_tests ${arg_SOURCES})
-  target_link_libraries(${folder}_tests PRIVATE ${arg_LIBRARIES} headlab_flags GTest::gtest_main
-                        nlohmann_json::nlohmann_json)
-  target_compile_definitions(${folder}_tests PRIVATE
-    HEADLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    HEADLAB_KNOWN_ANSWERS="${PROJECT_SOURCE_DIR}/validation/testdata/known-answers.json"
-    HEADLAB_SCENARIO_DIR="${PROJECT_SOURCE_DIR}/scenarios"
-    HEADLAB_BINARY="${PROJECT_BINARY_DIR}/headlab")
+  target_link_libraries(${folder}_tests PRIVATE ${arg_LIBRARIES} headlab_flags headlab_test_paths
+                        GTest::gtest_main nlohmann_json::nlohmann_json)
   headlab_join_sources(${folder}_tests)
   headlab_precompile(${folder}_tests <Eigen/Core> <gtest/gtest.h> <nlohmann/json.hpp>)
   gtest_discover_tests(${folder}_tests DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder})
@@ -139,7 +134,7 @@ function(headlab_check_listed folder)
   endforeach()
   list(FILTER files EXCLUDE REGEX "/tools/(bench|cmake|example|fuzz|python)/")
   if(NOT HEADLAB_TESTS)
-    list(FILTER files EXCLUDE REGEX "\\.test\\.cpp$")
+    list(FILTER files EXCLUDE REGEX "\\.test\\.cpp$|/testing/")
   endif()
   if(files)
     message(FATAL_ERROR "not listed in ${folder}/CMakeLists.txt: ${files}")

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "kernels/testing/paths.h"
 #include "tools/fuzz/targets.h"
 
 namespace headlab::fuzz {
@@ -18,7 +19,7 @@ namespace {
 /// The inputs of a target: those of its corpus, and its seeds.
 std::vector<NamedInput> inputs_of(const Target& target) {
   std::vector<NamedInput> inputs;
-  const auto folder = std::filesystem::path(HEADLAB_SOURCE_DIR) / "tools/fuzz/corpus" / target.name;
+  const auto folder = std::filesystem::path(test::source_dir()) / "tools/fuzz/corpus" / target.name;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     std::ostringstream bytes;
     bytes << std::ifstream(file.path(), std::ios::binary).rdbuf();

@@ -11,6 +11,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/run/run.h"
 #include "engine/shards/cut.h"
+#include "kernels/testing/paths.h"
 #include "tools/fuzz/netcdf_edits.h"
 #include "tools/fuzz/target.h"
 
@@ -117,7 +118,7 @@ std::vector<StoredRun> make_runs() {
   all.push_back(stored("depth", depth_text));
   all.push_back(stored("shard", regression_text + sweep, {}, "", std::pair{1, 1}));
   all.push_back({"version_1",
-                 editable(HEADLAB_SOURCE_DIR "/validation/testdata/results-version-1.nc"),
+                 editable(test::source_dir() + "/validation/testdata/results-version-1.nc"),
                  all.front().scenario});
   return all;
 }

@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
+
 namespace headlab {
 namespace {
 
@@ -32,7 +34,7 @@ testing::AssertionResult close(std::optional<double> value, double expected,
 }
 
 const json& known_answers() {
-  static const json answers = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  static const json answers = json::parse(std::ifstream(test::known_answers()));
   return answers;
 }
 

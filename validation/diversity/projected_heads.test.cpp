@@ -15,6 +15,7 @@
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/mechanism/transform.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -67,7 +68,7 @@ TEST(ProjectedHeads, TheOverlapIsOneOfDeterminants) {
 }
 
 TEST(ProjectedHeads, HaveTheKnownOverlapAfterTransform) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   const nlohmann::json all =
       nlohmann::json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   int transforms = 0, mixes = 0;

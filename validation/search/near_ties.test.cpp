@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
+
 namespace headlab {
 namespace {
 
 TEST(NearTies, ExactNoiseMeetsTheKnownAnswersBetweenItsNodes) {
-  const auto answers = nlohmann::json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  const auto answers = nlohmann::json::parse(std::ifstream(test::known_answers()));
   int compared = 0;
   for (const auto& known : answers.at("finite_n_noise")) {
     if (known.at("query_projection") != nlohmann::json({0, 0})) continue;

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
+
 namespace headlab {
 namespace {
 
@@ -27,7 +29,7 @@ std::vector<double> roots(std::vector<double> squares) {
 }
 
 TEST(Predict, GaussianFactorOverThatOfAlignedHeadsIsTheOverlap) {
-  const auto answers = nlohmann::json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  const auto answers = nlohmann::json::parse(std::ifstream(test::known_answers()));
   for (const auto& known : answers.at("overlap")) {
     const auto cosines = roots(known.at("cos2").get<std::vector<double>>());
     const double bandwidth = known.at("bandwidth");
@@ -49,7 +51,7 @@ TEST(Predict, OrthogonalHeadsHaveFactorOneAtEveryOrder) {
 }
 
 TEST(Predict, RemainderExplainsTheExactVarianceUpToItsSquare) {
-  const auto answers = nlohmann::json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  const auto answers = nlohmann::json::parse(std::ifstream(test::known_answers()));
   int compared = 0, faulty = 0;
   for (const auto& known : answers.at("finite_n_noise")) {
     if (known.at("query_projection") != nlohmann::json({0, 0})) continue;

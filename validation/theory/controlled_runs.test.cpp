@@ -12,6 +12,7 @@
 #include "engine/run/control_pilot.h"
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
+#include "kernels/testing/paths.h"
 #include "validation/theory/controls/control_means.h"
 #include "validation/theory/theory.h"
 
@@ -39,7 +40,7 @@ controls = "exact"
 )";
 
 Scenario scenario_of(const std::vector<std::string>& sets = {}) {
-  return parse_scenario(run_text, "controls.toml", sets, HEADLAB_SCENARIO_DIR);
+  return parse_scenario(run_text, "controls.toml", sets, test::scenario_dir());
 }
 
 Session session(int threads = 2) {

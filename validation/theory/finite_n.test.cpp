@@ -13,6 +13,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "kernels/testing/paths.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 
 namespace headlab {
@@ -28,7 +29,7 @@ testing::AssertionResult close(double value, double expected, double tolerance) 
 }
 
 const json& known_answers() {
-  static const json answers = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  static const json answers = json::parse(std::ifstream(test::known_answers()));
   return answers;
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "kernels/testing/paths.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
@@ -60,7 +61,7 @@ Condition known_fidelity(const json& known) {
 }
 
 TEST(HeadSizes, OfCompressedHeadsHaveTheKnownFidelity) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   std::vector<double> distances;
   for (const json& known : all) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "kernels/testing/paths.h"
 #include "validation/verdicts/calibration_json.h"
 #include "validation/verdicts/calibration_record.h"
 #include "validation/verdicts/calibration_studies.h"
@@ -138,7 +139,7 @@ TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {
 
 TEST(CalibrationRecord, IsThatOfTheDocument) {
   std::ostringstream text;
-  text << std::ifstream(HEADLAB_SOURCE_DIR "/docs/measured/calibration.md").rdbuf();
+  text << std::ifstream(test::source_dir() + "/docs/measured/calibration.md").rdbuf();
   const std::string document = text.str();
   const auto holds = [&](const std::string& part) {
     return document.find(part) != std::string::npos;

@@ -16,6 +16,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/decompositions.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -277,7 +278,7 @@ double squared_distance(const QueryErrorTerms<Estimate>& at) {
 }
 
 TEST(Compress, SimulatesTheKnownFidelity) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   std::vector<double> distances;
   for (const json& known : all) {

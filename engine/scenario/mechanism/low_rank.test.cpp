@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/testing/paths.h"
+
 namespace headlab {
 namespace {
 
@@ -21,7 +23,7 @@ using Eigen::VectorXd;
 using nlohmann::json;
 
 std::vector<json> known_low_rank(const std::string& kind) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   std::vector<json> found;
   for (const json& known : all) {

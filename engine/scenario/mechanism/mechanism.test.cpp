@@ -15,6 +15,7 @@
 #include "engine/scenario/scenario.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using nlohmann::json;
 
 json known_cases() {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   return json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
 }
 

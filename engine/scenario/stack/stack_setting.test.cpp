@@ -17,6 +17,7 @@
 #include "kernels/backends.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 json depth_known_cases() {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   return json::parse(std::ifstream(folder / "known-answers-depth.json"))["cases"];
 }
 

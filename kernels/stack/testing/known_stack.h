@@ -15,12 +15,13 @@
 
 #include "kernels/stack/metrics.h"
 #include "kernels/stack/stack.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 
 /// Cases of a kind.
 inline std::vector<nlohmann::json> known_depth_cases(const std::string& kind) {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   std::vector<nlohmann::json> found;
   const auto all = nlohmann::json::parse(std::ifstream(folder / "known-answers-depth.json"));
   for (const auto& known : all["cases"]) {

@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/testing/folder_test.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 
@@ -83,7 +84,6 @@ inline void send(pid_t process, int signal) {
 /// An empty working folder with a.toml, and a sweep in s.toml.
 class ProgramTest : public FolderTest {
  protected:
-  explicit ProgramTest(std::string program) : program_(std::move(program)) {}
   void SetUp() override {
     FolderTest::SetUp();
     if (HasFatalFailure()) return;
@@ -154,7 +154,7 @@ class ProgramTest : public FolderTest {
     return names;
   }
 
-  const std::string program_;
+  const std::string program_ = test::program();
   std::string locale_ = "C.UTF-8";  ///< of the program
   std::string input_;               ///< file that is its standard input; empty: that of the test
 };

@@ -12,6 +12,7 @@
 #include "engine/run/control_pilot.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -42,7 +43,8 @@ const std::string mixture =
     "}";
 
 Condition condition_of(const std::vector<std::string>& sets) {
-  return parse_scenario(text, "controls.toml", sets, HEADLAB_SCENARIO_DIR "/data").conditions.at(0);
+  return parse_scenario(text, "controls.toml", sets, test::scenario_dir() + "/data")
+      .conditions.at(0);
 }
 
 /// Controls of many replicates on the reference, and how far their means are from 0.

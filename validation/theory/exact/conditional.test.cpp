@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -65,7 +66,7 @@ double distance(const Plan& plan, const HeadTheory& theory, const json& known) {
 }
 
 TEST(ConditionalTheory, GivesTheKnownAnswers) {
-  const json cases = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"];
+  const json cases = json::parse(std::ifstream(test::known_answers()))["fixed_design"];
   ASSERT_EQ(cases.size(), 2u);
   for (const json& known : cases) {
     const Plan plan = make_plan(condition_of(known));
@@ -78,7 +79,7 @@ TEST(ConditionalTheory, GivesTheKnownAnswers) {
 }
 
 TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
-  const json known = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"][1];
+  const json known = json::parse(std::ifstream(test::known_answers()))["fixed_design"][1];
   Scenario scenario;
   scenario.conditions = {condition_of(known)};
   const ConditionResult result = run(scenario, {.backend = "reference"}).conditions.at(0);
@@ -101,7 +102,7 @@ TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
 }
 
 TEST(ConditionalTheory, NeedsAFixedDesign) {
-  const json known = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS))["fixed_design"][0];
+  const json known = json::parse(std::ifstream(test::known_answers()))["fixed_design"][0];
   Plan plan = make_plan(condition_of(known));
   plan.fixed_design_seed.reset();
   EXPECT_THROW(conditional_theory(plan), std::invalid_argument);

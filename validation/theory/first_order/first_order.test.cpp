@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "kernels/testing/paths.h"
 
 namespace headlab {
 namespace {
@@ -20,7 +21,7 @@ using Eigen::VectorXd;
 using nlohmann::json;
 
 const json& known_answers() {
-  static const json answers = json::parse(std::ifstream(HEADLAB_KNOWN_ANSWERS));
+  static const json answers = json::parse(std::ifstream(test::known_answers()));
   return answers;
 }
 

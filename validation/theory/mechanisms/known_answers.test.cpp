@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/scenario/scenario.h"
+#include "kernels/testing/paths.h"
 #include "validation/theory/mechanisms/keep.h"
 #include "validation/theory/mechanisms/levels.h"
 #include "validation/theory/mechanisms/limits.h"
@@ -25,7 +26,7 @@ namespace {
 using nlohmann::json;
 
 json known_mechanisms() {
-  const auto folder = std::filesystem::path(HEADLAB_KNOWN_ANSWERS).parent_path();
+  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   return json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
 }
 
