@@ -423,7 +423,7 @@ class Run {
     std::optional<RankHelpers> helpers;
     if (options_.ranks) hooks.helpers = &helpers.emplace(*options_.ranks, group);
     hooks.watch = [&](const MomentsSoFar& moments) {
-      if (session_.report) {
+      if (session_.reports()) {
         progress_.act_when_due([&] {
           const Plan& plan = *plans[0];
           const std::vector<MomentTree> trees = moments();

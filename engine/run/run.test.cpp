@@ -280,6 +280,16 @@ TEST(Run, TellsProgressInOrder) {
   EXPECT_NEAR(heard.back().seconds_left, 0, 1e-9);
 }
 
+TEST(Run, ComputesNoFiguresOnTheWayThatNobodyIsShown) {
+  std::vector<std::uint64_t> heard;
+  Session session{.deadline = deadline_in(0.7)};
+  session.report = [&](const Progress& progress) { heard.push_back(progress.done); };
+  session.report_due = [] { return false; };
+  const RunResult result = run(small_scenario({"run.replicates=100000000"}), session);
+  // That of the end is computed anyway.
+  EXPECT_EQ(heard, std::vector<std::uint64_t>{result.conditions.at(0).tree.count()});
+}
+
 TEST(Run, SmallestRunsWork) {
   for (const std::string replicates : {"1", "7", "8", "255", "256", "257"}) {
     const RunResult result = run(small_scenario({"run.replicates=" + replicates}), {.threads = 3});

@@ -81,12 +81,17 @@ struct Session {
   std::function<ControlMeans(const Condition&, const Plan&)> control_means = {};
   /// Called about every tenth of a second, from one thread at a time.
   std::function<void(const Progress&)> report = {};
+  /// True where a report would be shown now: figures on the way are computed for that alone. Empty:
+  /// always.
+  std::function<bool()> report_due = {};
   Units* units = nullptr;  ///< where results of parts of the work are kept; null: nowhere
   std::string unit = {};   ///< name of the part under way
 
   bool should_stop() const;
   /// Returns should_stop() of this session, which must outlive it.
   std::function<bool()> stop_hook() const;
+  /// True where there is somebody to report to, now.
+  bool reports() const { return report && (!report_due || report_due()); }
   /// Reports the share done of a stage; empty where nobody listens.
   std::function<void(double)> stage(const std::string& name) const;
   /// The session of a part of the work, whose reports are headed by its name.

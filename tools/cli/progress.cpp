@@ -98,6 +98,10 @@ ProgressDisplay ProgressDisplay::on_standard_error(bool quiet) {
   return {kind, std::cerr, &terminal_width};
 }
 
+bool ProgressDisplay::is_due(double seconds) const {
+  return kind_ == Kind::bar || (kind_ == Kind::log && seconds >= next_log_);
+}
+
 void ProgressDisplay::show(double seconds, const std::function<std::string(std::size_t)>& bar,
                            const std::function<std::string()>& log) {
   if (kind_ == Kind::bar) {
@@ -105,7 +109,7 @@ void ProgressDisplay::show(double seconds, const std::function<std::string(std::
     const std::size_t width = width_();
     *out_ << "\r" << bar(width > 0 ? width - 1 : 0) << "\x1b[K" << std::flush;
     shown_ = true;
-  } else if (kind_ == Kind::log && seconds >= next_log_) {
+  } else if (is_due(seconds)) {
     *out_ << "headlab: " << log() << std::endl;
     shown_ = true;
     next_log_ = seconds + log_interval;

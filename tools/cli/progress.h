@@ -35,6 +35,8 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
+  /// True where show() at `seconds` since the command began shows something.
+  bool is_due(double seconds) const;
   /// Shows `bar` of a number of columns, or `log`, at `seconds` since the command began.
   void show(double seconds, const std::function<std::string(std::size_t)>& bar,
             const std::function<std::string()>& log);

@@ -29,9 +29,11 @@ auto supervise(Session& session, const RunArguments& arguments, const Show& show
   // Figures on the way are computed for the display alone.
   if (!arguments.quiet) {
     session.report = [&](const Progress& progress) { show(display, progress, watch.seconds()); };
+    session.report_due = [&] { return display.is_due(watch.seconds()); };
   }
   auto result = work(display);
   session.report = {};
+  session.report_due = {};
   end_on_signals();
   const Outcome& outcome = result.outcome;
   display.finish(outcome.complete ? "done in " + duration_text(outcome.seconds) : "");

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +16,7 @@
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/self_test.h"
+#include "tools/cli/supervise.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
@@ -338,8 +341,10 @@ TEST(Progress, WritesALineEveryTenSecondsToALog) {
   std::vector<double> spoke;
   for (double seconds = 0; seconds < 35; seconds += 0.5) {
     out.str("");
+    const bool due = display.is_due(seconds);
     show_run(display, progress, seconds);
-    if (!out.str().empty()) spoke.push_back(seconds);
+    EXPECT_EQ(due, !out.str().empty());
+    if (due) spoke.push_back(seconds);
   }
   EXPECT_EQ(spoke, (std::vector<double>{10, 20, 30}));
   out.str("");
@@ -347,6 +352,25 @@ TEST(Progress, WritesALineEveryTenSecondsToALog) {
   progress.seconds_left = undefined;
   show_run(display, progress, 50);
   EXPECT_EQ(out.str(), "headlab: condition #1 of 4, 99 %, 999 of 1000 replicates\n");
+}
+
+TEST(Progress, IsAskedForAtTheRateOfTheDisplay) {
+  const char* const terminal = std::getenv("TERM");
+  const std::string before = terminal ? terminal : "";
+  ::setenv("TERM", "dumb", 1);  // a log
+  Session session;
+  bool had_somebody = false, was_due = true;
+  supervise(session, {}, show_run, [&](ProgressDisplay&) {
+    had_somebody = session.report != nullptr;
+    was_due = session.reports();
+    struct {
+      Outcome outcome;
+    } done;
+    return done;
+  });
+  EXPECT_TRUE(had_somebody);
+  EXPECT_FALSE(was_due);
+  terminal ? ::setenv("TERM", before.c_str(), 1) : ::unsetenv("TERM");
 }
 
 TEST(Progress, IsSilentWhereAskedOrShort) {
