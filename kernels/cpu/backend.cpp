@@ -92,6 +92,9 @@ std::string cpu_simd_name(std::int64_t target) {
       return "AVX-512";
     case HWY_AVX2:
       return "AVX2";
+    case HWY_SCALAR:
+    case HWY_EMU128:
+      return "portable";
     default:
       return hwy::TargetName(target);
   }

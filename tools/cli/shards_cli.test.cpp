@@ -129,6 +129,10 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   EXPECT_TRUE(other_backend.err.starts_with("headlab: --shard: o/shard_1_of_2.nc: is by cpu/"))
       << other_backend.err;
 
+  // A target has the name that chose it.
+  const ProgramResult portable = headlab({"run", "a.toml", "--simd", "portable", "--json", "-"});
+  EXPECT_EQ(nlohmann::json::parse(portable.out)["headlab"]["simd"], "portable");
+
   // A complete one is left as it is.
   const fs::path shard = folder_ / "o/shard_1_of_2.nc";
   const auto written = fs::last_write_time(shard);
