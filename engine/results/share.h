@@ -35,4 +35,9 @@ struct Share {
   std::vector<SharePart> parts = {};  ///< in the order of the conditions
 };
 
+/// "shard 3 of 8"
+inline std::string shard_text(const Share& share) {
+  return "shard " + std::to_string(share.shard) + " of " + std::to_string(share.shards);
+}
+
 }  // namespace headlab

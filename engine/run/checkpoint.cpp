@@ -160,6 +160,11 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
                               ", and has gaps that no run fills");
     }
     const std::optional<Share> there = read_share(root);
+    if (share && there && there->study == share->study &&
+        std::pair(there->shard, there->shards) != std::pair(share->shard, share->shards)) {
+      reject_resume(path,
+                    "holds " + shard_text(*there) + " of this study, not " + shard_text(*share));
+    }
     if (share && !is_same_share(there, *share)) {
       reject_resume(path, "is a shard of another scenario, seed or number of replicates");
     }

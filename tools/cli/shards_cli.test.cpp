@@ -161,6 +161,10 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
                 "(it holds shard_1_of_2.nc) - if it is damaged, remove it and make it again"),
             std::string::npos)
       << renamed.err;
+  expect_refusals(
+      {{{"run", "a.toml", "--shard", "2/2", "--out", "o", "--resume", "--quiet"},
+        "--resume: o/shard_2_of_2.nc: holds shard 1 of 2 of this study, not shard 2 of 2 - choose "
+        "another folder, or write --overwrite instead to replace the results there"}});
   fs::remove(folder_ / "o/shard_2_of_2.nc");
   fs::resize_file(shard, 100);
   const ProgramResult damaged = headlab({"status", "o"});

@@ -55,11 +55,6 @@ std::uint64_t replicates_of(const RunResult& result) {
   return sum;
 }
 
-/// "shard 3 of 8"
-std::string shard_text(const Share& share) {
-  return "shard " + std::to_string(share.shard) + " of " + std::to_string(share.shards);
-}
-
 /// What bits depend on, besides the program.
 std::string machine_text(const Machine& machine) {
   return machine.backend + "/" + machine.simd +
