@@ -68,11 +68,22 @@ std::string allocation_table(const AllocationStudy& study) {
   return text;
 }
 
+/// Throws InvalidInput for what any of the settings is rejected for, before the first: a shard has
+/// few of them, or none.
+void require_allocations(const Condition& base, std::span<const std::uint64_t> budgets,
+                         std::span<const std::uint64_t> sizes, bool growth,
+                         const AllocateOptions& options) {
+  require_replicates(options);
+  if (growth) require_growth(sizes, options);
+  for (const std::uint64_t budget : budgets) {
+    allocation_conditions(base, static_cast<int>(budget), options.rule, options.dims);
+  }
+}
+
 /// Simulates what a shard has of the growth under one budget.
 Outcome growth_of_shard(const Condition& base, int budget, std::span<const std::uint64_t> sizes,
                         const Session& session, const AllocateOptions& options,
                         const std::function<bool()>& is_here) {
-  require_growth(sizes, options);
   const Stopwatch watch;
   bool complete = true;
   try {
@@ -91,6 +102,8 @@ void add_allocations(Allocations& all, Condition base, std::span<const std::uint
                      std::span<const std::uint64_t> sizes, bool growth,
                      const std::function<std::string(const AllocationStudy&)>& replay,
                      const Session& session, const AllocateOptions& options) {
+  base.n = sizes.front();
+  require_allocations(base, budgets, sizes, growth, options);
   const auto add = [&](const Outcome& part) {
     all.outcome.complete = all.outcome.complete && part.complete;
     all.outcome.interrupted = all.outcome.interrupted || part.interrupted;

@@ -133,6 +133,18 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
   const ProgramResult portable = headlab({"run", "a.toml", "--simd", "portable", "--json", "-"});
   EXPECT_EQ(nlohmann::json::parse(portable.out)["headlab"]["simd"], "portable");
 
+  // A share without replicates is rejected for what the others are rejected for.
+  const std::vector<std::string> before = files();
+  for (const std::string share : {"1/8", "4/8"}) {
+    const ProgramResult large =
+        headlab({"run", "a.toml", "--replicates", "2", "--shard", share, "--out", "large",
+                 "--quiet", "--set", "heads.count=1024", "--set", "heads.subspaces={law=\"haar\"}",
+                 "--set", "queries={law=\"design\",count=1000000}"});
+    EXPECT_EQ(large.code, 2) << share;
+    EXPECT_NE(large.err.find(": queries.count: needs "), std::string::npos) << large.err;
+  }
+  EXPECT_EQ(files(), before);
+
   // A complete one is left as it is.
   const fs::path shard = folder_ / "o/shard_1_of_2.nc";
   const auto written = fs::last_write_time(shard);

@@ -126,6 +126,13 @@ TEST_F(UnitsCommand, SayInOneLineWhatIsWrong) {
        "--shard: needs --out DIR, the folder of what is kept"},
       {{"validate", "--shard", "3/2", "--out", "v"},
        "--shard: there is no shard 3 of 2 (allowed: 1/2 to 2/2)"},
+      // A shard without any setting is rejected as the others are.
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "16", "--shard", "4/4",
+        "--out", "few", "--quiet"},
+       "--replicates 16: too few for a selection (allowed: at least 1024)"},
+      {{"allocate", "--data", "a.toml", "--budget", "4", "--dims", "9", "--shard", "4/4", "--out",
+        "few", "--quiet"},
+       "--dims: none is at most the budget 4 and the dimension 4 of the design"},
       {other,
        "--resume: o/units_1_of_2.nc: is of headlab allocate --map, not of headlab allocate - "
        "remove it, or choose another folder"},

@@ -20,6 +20,7 @@
 #include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/run/memory.h"
 #include "engine/run/run.h"
 #include "engine/run/setup.h"
 #include "engine/run/units.h"
@@ -260,6 +261,11 @@ ExitCode command_run_shard(const RunArguments& arguments,
     write_results(path, *part, result, {}, provenance());
   };
   if (share.parts.empty()) {
+    // What the other shards are rejected for: a study is not begun with its empty ones.
+    const Machine machine = session.machine();
+    for (const Condition& condition : scenario->conditions) {
+      check_memory(condition, *session.backend, machine.threads);
+    }
     RunResult empty{.machine = session.machine(), .share = share};
     write(empty);
     return ExitCode::done;
