@@ -16,6 +16,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_share.h"
+#include "engine/scenario/standard_input.h"
 #include "engine/shards/cut.h"
 
 namespace headlab {
@@ -150,12 +151,13 @@ std::string shards_text(const std::vector<std::uint64_t>& shards) {
 
 std::string shard_command(const ShardFile& like, std::uint64_t shard, std::uint64_t shards,
                           const std::string& folder) {
-  std::string command = "headlab run " + shell_word(like.scenario_file);
+  const bool is_piped = like.scenario_file == standard_input_name;
+  std::string command = "headlab run " + (is_piped ? "-" : shell_word(like.scenario_file));
   std::istringstream sets(like.sets);
   for (std::string set; std::getline(sets, set);) command += " --set " + shell_word(set);
   if (like.machine.backend != "cpu") command += " --backend " + like.machine.backend;
   return command + " --shard " + std::to_string(shard) + "/" + std::to_string(shards) + " --out " +
-         shell_word(folder) + " --resume";
+         shell_word(folder) + " --resume" + (is_piped ? " < SCENARIO.toml" : "");
 }
 
 }  // namespace headlab

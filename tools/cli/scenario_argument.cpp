@@ -5,12 +5,12 @@
 #include <iostream>
 
 #include "engine/files/error.h"
+#include "engine/scenario/standard_input.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr std::size_t max_stdin_bytes = std::size_t{64} << 20;  // as of a scenario file
-constexpr const char* stdin_name = "<stdin>";
 
 std::string read_standard_input() {
   std::string text;
@@ -19,12 +19,13 @@ std::string read_standard_input() {
     std::cin.read(part.data(), static_cast<std::streamsize>(part.size()));
     text.append(part, 0, static_cast<std::size_t>(std::cin.gcount()));
     if (text.size() > max_stdin_bytes) {
-      throw InvalidInput(std::string(stdin_name) + ": is larger than 64 MiB");
+      throw InvalidInput(std::string(standard_input_name) + ": is larger than 64 MiB");
     }
   } while (std::cin);
-  if (std::cin.bad()) throw InvalidInput(std::string(stdin_name) + ": cannot be read");
+  if (std::cin.bad()) throw InvalidInput(std::string(standard_input_name) + ": cannot be read");
   if (text.empty()) {
-    throw InvalidInput(std::string(stdin_name) + ": is empty - give a scenario on standard input");
+    throw InvalidInput(std::string(standard_input_name) +
+                       ": is empty - give a scenario on standard input");
   }
   return text;
 }
@@ -34,7 +35,7 @@ std::string read_standard_input() {
 Scenario read_scenario_argument(const std::string& file, const std::vector<std::string>& sets,
                                 const ReadHooks& hooks) {
   if (file != "-") return read_scenario(file, sets, hooks);
-  return parse_scenario(read_standard_input(), stdin_name, sets, "", hooks);
+  return parse_scenario(read_standard_input(), standard_input_name, sets, "", hooks);
 }
 
 }  // namespace headlab::tools

@@ -186,5 +186,15 @@ TEST_F(ShardsCommand, SayInOneLineWhatIsWrong) {
       << damaged.err;
 }
 
+TEST_F(ShardsCommand, OfAScenarioFromStandardInputAreMadeByTheCommandThatMergeNames) {
+  input_ = (folder_ / "a.toml").string();
+  ASSERT_EQ(headlab({"run", "-", "--shard", "1/2", "--out", "o"}).code, 0);
+  expect_refusals({{{"merge", "o", "--out", "m"},
+                    "merge: shard 2 of 2 is missing or not complete - write headlab run - --shard "
+                    "2/2 --out o --resume < SCENARIO.toml, or --allow-missing for what is there"}});
+  ASSERT_EQ(headlab({"run", "-", "--shard", "2/2", "--out", "o", "--resume"}).code, 0);
+  EXPECT_EQ(headlab({"merge", "o", "--out", "m"}).code, 0);
+}
+
 }  // namespace
 }  // namespace headlab
