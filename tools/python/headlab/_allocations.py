@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
+from ._arguments import assign, path
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
 from ._labelled import dataset_of_group, frame_of
@@ -152,11 +153,12 @@ def allocate(
     dims = list(dims)
     arguments.dims = text("dims", dims) if dims else None
     arguments.rule = text("rule", rule)
-    arguments.source, arguments.growth, arguments.map = source, growth, map
-    run = arguments.run
-    run.out, run.overwrite = None if out is None else os.fspath(out), overwrite
-    run.replicates, run.backend, run.threads = whole(replicates), backend, whole(threads)
-    run.max_time = duration(max_time)
+    assign(arguments, source=source, growth=growth, map=map)
+    assign(
+        arguments.run, out=None if out is None else path("out", out), overwrite=overwrite,
+        replicates=whole(replicates), backend=backend, threads=whole(threads),
+        max_time=duration("max_time", max_time),
+    )  # fmt: skip
     given = Source(scenario, set)
     if seed is not None:
         given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]

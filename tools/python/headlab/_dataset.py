@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
+from ._arguments import index
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import suggestion
@@ -46,7 +47,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         count = self._planned.conditions
         if condition is None and count > 1:
             raise ScenarioError(f"condition: is missing, the scenario has {count} (from 0)")
-        self.condition = condition or 0
+        self.condition = 0 if condition is None else condition
         if not 0 <= self.condition < count:
             raise ScenarioError(f"condition: is {condition} (allowed: 0 to {count - 1})")
         #: Number of training sets.
@@ -56,6 +57,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
 
     def draw(self, first: int, count: int, *, threads: int | None = None) -> Arrays:
         """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own."""
+        first, count = index("first", first), index("count", count)
         if first < 0 or count < 1:
             raise ScenarioError("draw: needs first >= 0 and count >= 1")
         with translated():
@@ -66,6 +68,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
 
     def batches(self, size: int) -> Iterator[Arrays]:
         """All training sets, `size` at a time."""
+        size = index("size", size)
         if size < 1:
             raise ScenarioError(f"batches: is given {size}, needs a size of 1 or more")
         return (
@@ -119,6 +122,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         except ImportError:
             raise ImportError("needs PyTorch - pip install torch") from None
         sets = self
+        batch = index("batch", batch)
         if batch < 1:
             raise ScenarioError("batch: needs 1 or more")
 
@@ -159,6 +163,8 @@ def dataset(
     >>> t["X"].shape, str(t["X"].dtype)
     ((8, 500, 4), 'float32')
     """
+    if condition is not None:
+        condition = index("condition", condition)
     source = Source(scenario, set)
     count = int(replicates)
     if count != replicates or not 0 < count < 2**40:

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
+from ._arguments import assign, flag
+from ._arguments import path as path_text
+from ._arguments import text as text_of
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, translated
 from ._jobs import TRAINING_SET, Progress, finish, listener, say_stopping
 from ._labelled import Labelled, dataset_of_group
@@ -189,6 +192,8 @@ class Result(Labelled):
         """
         if (over is None) == (against is None):
             raise ScenarioError("difference: needs `over` or `against`, and not both")
+        over = None if over is None else text_of("over", over)
+        against = None if against is None else text_of("against", against)
         with translated():
             group = self._outcome.difference(over, against)
         found = _Tables(group)
@@ -225,6 +230,8 @@ class Result(Labelled):
         A scenario with arrays is written beside them, as scenario.toml and a file for each array,
         so that the program runs it with the same bits. Earlier results stay without `overwrite`.
         """
+        folder, overwrite = path_text("folder", folder), flag("overwrite", overwrite)
+        nodes = flag("nodes", nodes)
         if self._given is None:
             target, files = Path(folder), self._files()
             target.mkdir(parents=True, exist_ok=True)
@@ -235,7 +242,7 @@ class Result(Labelled):
                 (target / name).write_bytes(content)
             return
         with translated():
-            self._given.save(os.fspath(folder), overwrite, nodes)
+            self._given.save(folder, overwrite, nodes)
         self._save_scenario(Path(folder))
 
     def _save_scenario(self, folder: Path) -> None:
@@ -276,9 +283,14 @@ class _Tables(Labelled):
         return self._tables
 
 
-def duration(value: float | str | None) -> str | None:
+def duration(name: str, value: float | str | None) -> str | None:
     """Seconds, or a text as "30m"."""
-    return None if value is None else value if isinstance(value, str) else repr(float(value))
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return repr(float(value))
+    except (TypeError, ValueError):
+        raise TypeError(f'{name}: is of type {type(value).__name__}, needs seconds or a text as "30m"') from None
 
 
 def whole(value: Any) -> str | None:
@@ -297,8 +309,7 @@ def _start(
 ) -> tuple[_engine.Job, Source]:
     source = Source(scenario, sets)
     arguments = _engine.RunArguments()
-    for name, value in given.items():
-        setattr(arguments, name, value)
+    assign(arguments, **given)
     with translated():
         return _engine.run(source.engine, arguments, every), source
 
@@ -307,10 +318,11 @@ def _arguments(**given: Any) -> dict[str, Any]:
     for name in ("seed", "replicates", "threads"):
         given[name] = whole(given[name])
     for name in ("max_time", "checkpoint"):
-        given[name] = duration(given[name])
+        given[name] = duration(name, given[name])
     given["until"] = _until(given["until"])
-    given["out"] = None if given["out"] is None else os.fspath(given["out"])
-    given["nodes"] = "all" if given["nodes"] is True else "none" if given["nodes"] is False else given["nodes"]
+    given["out"] = None if given["out"] is None else path_text("out", given["out"])
+    if not isinstance(given["nodes"], str):
+        given["nodes"] = "all" if flag("nodes", given["nodes"]) else "none"
     return given
 
 
@@ -474,7 +486,7 @@ def iter_run(
 
 def open(path: str | os.PathLike[str]) -> Result:
     """Results that a run left in a folder, or in a results.nc: the same as those of the run."""
-    file = Path(path)
+    file = Path(path_text("path", path))
     if file.is_dir():
         file = file / "results.nc"
     if not file.is_file():

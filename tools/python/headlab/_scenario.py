@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _engine
+from ._arguments import path as path_text
 from ._arrays import array_of_lists, as_rows, host_array, is_array
 from ._errors import HeadlabWarning, ScenarioError, translated
 from ._labelled import suggestion
@@ -163,7 +164,7 @@ class Scenario:
 
     def __init__(self, *, directory: str | os.PathLike[str] = ".", **sections: Any) -> None:
         self.tree: dict[str, Any] = copy.copy(sections)
-        self.directory = os.fspath(directory)
+        self.directory = path_text("directory", directory)
 
     def __getitem__(self, key: str) -> Any:
         at: Any = self.tree
@@ -241,6 +242,7 @@ class Scenario:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes TOML that the program runs with the same bits, and its arrays beside it."""
+        path = path_text("path", path)
         plain = _Plain()
         with translated():
             text = _engine.toml_of(plain.document(self.tree))
@@ -287,6 +289,7 @@ def scenario(given: ScenarioLike) -> Scenario:
     text, directory = os.fspath(given), "."
     source = "TOML text"
     if "\n" not in text:
+        text = path_text("scenario", given)
         source, directory = text, str(Path(text).parent)
         try:
             text = Path(text).read_text(encoding="utf-8")
@@ -343,6 +346,8 @@ class Source:
                 self.engine = _engine.source_of_document(tree, plain.arrays, made.directory)
         elif isinstance(given, str | os.PathLike):
             text = os.fspath(given)
+            if "\n" not in text:
+                text = path_text("scenario", given)
             with translated():
                 self.engine = (
                     _engine.source_of_text(text, ".")

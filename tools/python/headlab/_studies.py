@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _engine
 from ._allocations import Allocation
+from ._arguments import index
+from ._arguments import path as path_text
+from ._arguments import text as text_of
 from ._errors import ScenarioError, translated
 from ._jobs import TRAINING_SET, Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, frame_of, suggestion
@@ -56,7 +59,7 @@ def theory(
     """
     given = Source(scenario, set)
     with translated():
-        job = _engine.theory(given.engine, source, whole(threads))
+        job = _engine.theory(given.engine, text_of("source", source), whole(threads))
     return Theory(*wait(job))
 
 
@@ -141,6 +144,7 @@ def validate(
     0.01, and refuted where Holm's procedure over all comparisons of the call rejects one of its own
     (docs/verdicts.md).
     """
+    level, backend = text_of("level", level), text_of("backend", backend)
     names: list[str] = []
     paths: list[str] = []
     import tempfile
@@ -150,6 +154,8 @@ def validate(
         for i, claim in enumerate(claims):
             if isinstance(claim, (list, tuple)):
                 raise ScenarioError('claims: are given one by one, as validate("angles", "floor")')
+            if isinstance(claim, str | os.PathLike) and "\n" not in os.fspath(claim):
+                path_text("claims", claim)
             if isinstance(claim, str) and "\n" not in claim:
                 names.append(claim)
             elif isinstance(claim, os.PathLike):
@@ -164,7 +170,7 @@ def validate(
             with translated():
                 job = _engine.validate(
                     names + paths, None, level, whole(seed), whole(replicates), backend,
-                    whole(threads), duration(max_time),
+                    whole(threads), duration("max_time", max_time),
                 )  # fmt: skip
             (text, table, complete), interrupted = finish(job, progress, TRAINING_SET)
         except ScenarioError as error:
@@ -229,6 +235,8 @@ def hdi(
     from . import heads as _heads
 
     given = _heads.as_heads(heads)
+    kv_heads = None if kv_heads is None else index("kv_heads", kv_heads)
+    seed, top = index("seed", seed), index("top", top)
     if top < 0 or not 0 <= threshold <= 1 or seed < 0 or (kv_heads is not None and kv_heads < 1):
         raise ScenarioError(
             "hdi: needs top >= 0, 0 <= threshold <= 1, seed >= 0 and kv_heads >= 1"
@@ -264,6 +272,8 @@ def replay(
     threads: int | None = None,
 ) -> Replay:
     """One replicate of a condition again, both counted from 0, by the reference and the backend."""
+    replicate, condition = index("replicate", replicate), index("condition", condition)
+    backend = text_of("backend", backend)
     given = Source(scenario, set)
     if seed is not None:
         given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
@@ -322,7 +332,7 @@ def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str])
                 one = os.path.join(folder, name)
             elif not isinstance(one, str | os.PathLike):
                 raise ScenarioError(f"diff: is given {type(one).__name__}, needs results or their folders")
-            places.append(os.fspath(one))
+            places.append(path_text(name, one))
         # Results in memory have no path.
         in_memory = re.compile(re.escape(folder) + r"/([ab])(/results\.nc)?")
         try:
@@ -359,9 +369,9 @@ def report(
             elif isinstance(source, Verdicts | Allocation | Diversity):
                 documents.append(source._text)
             elif isinstance(source, str | os.PathLike):
-                folders.append(os.fspath(source))
+                folders.append(path_text("sources", source))
             else:
                 kind = type(source).__name__
                 raise ScenarioError(f"report: is given {kind}, needs results, verdicts or folders")
         with translated():
-            return _engine.report(os.fspath(path), folders, documents)
+            return _engine.report(path_text("path", path), folders, documents)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from . import _engine as engine
 from ._arrays import array_of_lists, host_array
+from ._arguments import assign, flag, index, text
+from ._arguments import path as path_text
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._run import whole
@@ -47,6 +49,7 @@ class Heads:
         return self._engine.rotary
 
     def __getitem__(self, layer: int) -> NDArray[Any]:
+        layer = index("layer", layer)
         with translated():
             return cast("NDArray[Any]", self._engine.subspaces(layer))
 
@@ -58,18 +61,20 @@ class Heads:
 
     def w_q(self, layer: int) -> NDArray[Any] | None:
         """Projections of queries [H, d, k]."""
+        layer = index("layer", layer)
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_q(layer))
 
     def w_k(self, layer: int) -> NDArray[Any] | None:
         """Projections of keys [H, d, k]."""
+        layer = index("layer", layer)
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_k(layer))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``."""
         with translated():
-            self._engine.save(os.fspath(path), overwrite)
+            self._engine.save(path_text("path", path), flag("overwrite", overwrite))
 
     def __repr__(self) -> str:
         first = self[self.layers[0]]
@@ -96,15 +101,15 @@ def from_safetensors(
     The family comes from config.json beside it, or from `arch` with `heads` (docs/real-heads.md).
     All layers, or one.
     """
+    layer = None if layer is None else index("layer", layer)
     if layer is not None and not 0 <= layer < 4096:
         raise ScenarioError(f"layer: is {layer} (allowed: 0 to 4095)")
     arguments = engine.ImportHeadsArguments()
-    arguments.checkpoint = os.fspath(checkpoint)
-    arguments.architecture = arch
-    arguments.config = None if config is None else os.fspath(config)
-    arguments.heads = whole(heads)
-    arguments.kv_heads = whole(kv_heads)
-    arguments.threads = whole(threads)
+    assign(
+        arguments, checkpoint=path_text("checkpoint", checkpoint), architecture=text("arch", arch),
+        config=None if config is None else path_text("config", config), heads=whole(heads),
+        kv_heads=whole(kv_heads), threads=whole(threads),
+    )  # fmt: skip
     with translated():
         job = engine.import_heads(arguments, layer)
     return Heads(wait(job, progress))
@@ -113,7 +118,7 @@ def from_safetensors(
 def read(path: str | os.PathLike[str]) -> Heads:
     """Heads of a file of ``headlab import-heads`` or of an NPY file [H, d, k]."""
     with translated():
-        return Heads(engine.read_heads(os.fspath(path)))
+        return Heads(engine.read_heads(path_text("path", path)))
 
 
 def from_array(array: Any) -> Heads:

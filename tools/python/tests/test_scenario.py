@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,65 @@ def test_nesting_is_bounded(small: dict[str, Any]) -> None:
     circle["a"] = circle
     with pytest.raises(hl.ScenarioError, match="nested deeper"):
         hl.run({**small, "data": circle})
+
+
+def test_types_of_arguments_are_named_in_one_line(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    sets = hl.dataset(small, 4)
+    heads = hl.heads.from_array(subspaces)
+    r = hl.run(small, replicates=8)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: hl.dataset(small, 4, condition=1.5), "condition: is 1.5, needs a whole number"),
+        (lambda: hl.dataset(small, 4, condition=subspaces),
+         "condition: is of type ndarray, needs a whole number"),
+        (lambda: sets.draw(0.0, 2), "first: is 0.0, needs a whole number"),
+        (lambda: sets.batches(2.5), "size: is 2.5, needs a whole number"),
+        (lambda: hl.replay(small, 1.5), "replicate: is 1.5, needs a whole number"),
+        (lambda: hl.hdi(heads, top=1.5), "top: is 1.5, needs a whole number"),
+        (lambda: heads[0.5], "layer: is 0.5, needs a whole number"),
+        (lambda: hl.run(small, backend=3), "backend: is 3, needs a text"),
+        (lambda: hl.run(small, simd=2), "simd: is 2, needs a text or None"),
+        (lambda: hl.run(small, resume="yes"), "resume: is 'yes', needs True or False"),
+        (lambda: hl.run(small, nodes=2), "nodes: is 2, needs True or False"),
+        (lambda: hl.run(small, max_time=[1]),
+         'max_time: is of type list, needs seconds or a text as "30m"'),
+        (lambda: hl.run(small, out=3), "out: is 3, needs a path"),
+        (lambda: r.save("o", overwrite="yes"), "overwrite: is 'yes', needs True or False"),
+        (lambda: r.difference("mse", 4), "over: is 4, needs a text"),
+        (lambda: hl.open(3), "path: is 3, needs a path"),
+        (lambda: hl.allocate(small, 4, growth="x"), "growth: is 'x', needs True or False"),
+        (lambda: hl.theory(small, source=3), "source: is 3, needs a text"),
+        (lambda: hl.validate("angles", level=3), "level: is 3, needs a text"),
+        (lambda: hl.heads.from_safetensors("m", arch=3), "arch: is 3, needs a text"),
+    ]  # fmt: skip
+    for call, message in calls:
+        with pytest.raises(TypeError) as raised:
+            call()
+        assert str(raised.value) == message
+
+
+def test_paths_with_a_zero_byte_are_rejected(
+    small: dict[str, Any], subspaces: np.ndarray, tmp_path: Path
+) -> None:
+    nul = str(tmp_path / "a") + "\0b"
+    r = hl.run(small, replicates=8)
+    calls: dict[str, Callable[[], object]] = {
+        "scenario": lambda: hl.run(nul),
+        "out": lambda: hl.run(small, out=nul),
+        "folder": lambda: r.save(nul),
+        "claims": lambda: hl.validate(nul),
+        "checkpoint": lambda: hl.heads.from_safetensors(nul),
+        "path": lambda: hl.heads.from_array(subspaces).save(nul),
+        "a": lambda: hl.diff(nul, r),
+        "sources": lambda: hl.report(tmp_path / "r.html", nul),
+    }
+    more = (lambda: hl.open(nul), lambda: hl.report(nul, r), lambda: hl.scenario(small).save(nul))
+    for name, call in [*calls.items(), *(("path", one) for one in more)]:
+        with pytest.raises(hl.ScenarioError) as raised:
+            call()
+        assert str(raised.value) == f"{name}: {nul!r} has a zero byte, which no path has"
+    with pytest.raises(hl.ScenarioError, match="^scenario: .* has a zero byte"):
+        hl.scenario(nul)
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_arguments_are_rejected(small: dict[str, Any], tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of calls, checked where a message can name them."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any
+
+from ._errors import ScenarioError
+
+
+def _shown(value: Any) -> str:
+    """A value in a message of one line, by its type where it is long."""
+    words = "" if hasattr(value, "shape") else repr(value)
+    short = 0 < len(words) <= 60 and words.isprintable()
+    return f"is {words}" if short else f"is of type {type(value).__name__}"
+
+
+def index(name: str, value: Any) -> int:
+    """A whole number; raises TypeError for a float, with whole value too."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {_shown(value)}, needs a whole number") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: {_shown(value)}, needs True or False")
+    return value
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: {_shown(value)}, needs a text")
+    return value
+
+
+def path(name: str, value: Any) -> str:
+    """The text of a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name}: {_shown(value)}, needs a path")
+    found = os.fspath(value)
+    if not isinstance(found, str):
+        raise TypeError(f"{name}: {_shown(found)}, needs a path that is text")
+    if "\0" in found:
+        raise ScenarioError(f"{name}: {found!r} has a zero byte, which no path has")
+    return found
+
+
+def assign(target: Any, **given: Any) -> None:
+    """Sets attributes of an object of the engine, which checks their types."""
+    for name, value in given.items():
+        try:
+            setattr(target, name, value)
+        except TypeError:
+            needed = type(getattr(target, name))
+            kind = {bool: "True or False", str: "a text"}.get(needed, "a text or None")
+            raise TypeError(f"{name}: {_shown(value)}, needs {kind}") from None
