@@ -63,8 +63,12 @@ def _legend(ax: Axes, title: str = "", handles: Sequence[Any] | None = None) -> 
     figure: Any = ax.figure
     known = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if len(known) > _MAX_ENTRIES:
+        from matplotlib.lines import Line2D
+
         step = -(-len(known) // _MAX_ENTRIES)
-        known = [*known[: -1 : step], known[-1]]
+        some = [*known[: -1 : step], known[-1]]
+        note = f"{len(known) - len(some)} of {len(known)} not listed"
+        known = [*some, Line2D([], [], linestyle="none", label=note)]
     if figure.get_layout_engine() is None:
         ax.legend(handles=known, title=title or None, fontsize="small")
     else:

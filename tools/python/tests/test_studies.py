@@ -365,6 +365,9 @@ def test_pictures_of_many_conditions_can_be_read(small: dict[str, Any], subspace
     curves.figure.draw_without_rendering()
     box, axes = curves.get_legend().get_window_extent(), curves.get_window_extent()
     assert box.x0 >= axes.x1 and box.x1 <= curves.figure.bbox.x1
+    # A legend that is thinned out says so.
+    lots = hl.run(hl.sweep(small, {"data.n": list(range(10, 35))}), replicates=8).plot.convergence()
+    assert len(words_of(lots)) == 14 and words_of(lots)[-1] == "12 of 25 not listed"
     zipped = hl.run(hl.sweep(small, {"data.n": [20, 40], "data.noise.sd": [1.0, 2.0]}, zip=True)).plot
     assert [t.get_text() for t in zipped.components().get_xticklabels()] == ["20, 1", "40, 2"]
     arrays = hl.run(hl.sweep(small, {"heads.subspaces": [subspaces, subspaces[:, ::-1].copy()]})).plot
