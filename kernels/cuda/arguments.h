@@ -89,12 +89,25 @@ struct TokenArguments {
   std::int64_t replicates = 0;
 };
 
+/// Rows in order, and how many, on the device.
+struct RowList {
+  const std::uint32_t* rows = nullptr;    ///< null: all
+  const std::uint32_t* counts = nullptr;  ///< of listed rows up to and with each of `looked_at`
+  std::int64_t looked_at = 0;
+
+  HEADLAB_HD std::uint32_t count() const { return counts[looked_at - 1]; }
+};
+
 /// Projects X to keys.
 struct ProjectArguments {
   TrainingSets sets;
   const float* projections = nullptr;  ///< [d][projection_width(key_rows)]
   const float* centre = nullptr;       ///< [d], subtracted from X; null: X is centred
   std::int64_t replicates = 0;
+  /// Of rows [replicates][queries]: only replicates with a listed row are projected. Without rows
+  /// all are.
+  RowList needed;
+  int queries = 1;
 };
 
 /// Levels of the largest block of stage `levels`, 2048 tokens.
@@ -150,8 +163,23 @@ struct Queries {
   const double* weights = nullptr;  ///< [H], a_h
 };
 
+/// Projections of the heads for kernels that project the keys which they weigh.
+struct Projections {
+  /// On the tensor cores [H][ceil(padded_k / 16)][projection_chunks(d)][2][lane]: upper parts in
+  /// float16, then lower parts. They belong to points in units of 1 / scale.
+  const FourWords* fragments = nullptr;
+  const float* matrix = nullptr;    ///< as in struct ProjectArguments
+  const float* offsets = nullptr;   ///< [d], minus the centre of X times scale
+  float scale = 1;                  ///< of points, a power of two
+  int chunks = 1;                   ///< projection_chunks(d)
+  int head_words = 0;               ///< of the fragments of a head
+  int split_at = 0, copied_at = 0;  ///< split_points_at, copied_points_at
+};
+
 struct WeighArguments {
   TrainingSets sets;
+  Projections projections;
+  bool projects = false;  ///< keys; else those of `sets` are read
   Queries queries;
   Tiling tiling;
   TotalsLayout totals;
@@ -222,12 +250,6 @@ struct RowScratch {
   std::int64_t bytes = 0;
 };
 
-/// Rows in order, and how many, on the device.
-struct RowList {
-  const std::uint32_t* rows = nullptr;  ///< null: all
-  const std::uint32_t* count = nullptr;
-};
-
 struct FallbackArguments {
   WeighArguments weigh;
   const SeenTokens* seen = nullptr;  ///< [H], positions; null: every head sees all that is stored
@@ -235,7 +257,6 @@ struct FallbackArguments {
   double* totals = nullptr;        ///< [replicates][Q][totals.size()]
   std::uint32_t* taken = nullptr;  ///< [replicates][Q], 0, or by the fallback 1 + empty windows
   RowScratch scratch;              ///< row_scratch_bytes
-  bool all = false;                ///< every query, whether its sums are safe or not
   double min_sum = 0;              ///< smallest safe sum of kernel values
   bool counts_empty = false;
   WindowCounters windows;

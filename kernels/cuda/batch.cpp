@@ -170,6 +170,8 @@ WeighArguments Batch::weigh_arguments() const {
   const bool norms_are_masks = launch_.microkernel == Microkernel::any;
   return {
       .sets = sets(),
+      .projections = constants_.projections_of_tiles,
+      .projects = launch_.projects,
       .queries = constants_.queries,
       .tiling = launch_.weigh,
       .totals = launch_.totals,
@@ -184,16 +186,20 @@ WeighArguments Batch::weigh_arguments() const {
       .partials = arrays_.partials};
 }
 
+ProjectArguments Batch::project_arguments(std::int64_t replicates) const {
+  // Tokens that are kept apart from points have the centre subtracted.
+  return {.sets = sets(),
+          .projections = constants_.projections.data(),
+          .centre = launch_.tokens.separate ? nullptr : constants_.centre.data(),
+          .replicates = replicates,
+          .queries = plan_.queries};
+}
+
 /// Keys of the tokens that are stored, from their X.
 void Batch::make_keys(std::int64_t replicates) {
-  const TrainingSets all = sets();
-  // Tokens that are kept apart from points have the centre subtracted.
-  project(stream_, {.sets = all,
-                    .projections = constants_.projections.data(),
-                    .centre = launch_.tokens.separate ? nullptr : constants_.centre.data(),
-                    .replicates = replicates});
+  project(stream_, project_arguments(replicates));
   const Mechanism& mechanism = plan_.mechanism;
-  KeyArguments keys = {.sets = all,
+  KeyArguments keys = {.sets = sets(),
                        .heads = plan_.heads,
                        .k = plan_.k,
                        .padded_k = launch_.padded_k,
@@ -253,7 +259,7 @@ void Batch::weigh_all(const WeighArguments& arguments, std::int64_t replicates) 
 void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounters& windows,
                     const Steps& steps) {
   if (steps.draw) draw_tokens(first, count);
-  if (steps.project) make_keys(count);
+  if (steps.project && !launch_.projects) make_keys(count);
   const TotalsLayout& layout = launch_.totals;
   const WeighArguments weigh = weigh_arguments();
   CollectArguments sums = {.partials = weigh.partials,
@@ -286,12 +292,18 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
         .totals = sums.totals,
         .taken = arrays_.fallback,
         .scratch = {arrays_.row_scratch, row_scratch_bytes(count * plan_.queries)},
-        .all = launch_.fallback_only,
         .min_sum = min_safe_sum(plan_.estimator, launch_.tokens.tokens, Underflow::gradual),
         .counts_empty =
             std::visit([](const auto& law) { return law.counts_empty_windows; }, plan_.kernel),
         .windows = windows};
-    sum_fallback(stream_, fallback, count);
+    RowList list;
+    if (!launch_.fallback_only) list = list_unsafe(stream_, fallback, count * plan_.queries);
+    if (launch_.projects) {
+      ProjectArguments projected = project_arguments(count);
+      projected.needed = list;
+      project(stream_, projected);
+    }
+    sum_fallback(stream_, fallback, list, count);
     count_windows(stream_, fallback, count);
   }
   if (!layout.ensemble || launch_.fallback_only) return;

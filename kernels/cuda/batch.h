@@ -72,6 +72,7 @@ class Batch {
   DrawArguments draw_arguments(std::uint64_t first, std::int64_t count) const;
   WeighArguments weigh_arguments() const;
   void draw_tokens(std::uint64_t first, std::int64_t count);
+  ProjectArguments project_arguments(std::int64_t replicates) const;
   void make_keys(std::int64_t replicates);
   void select(const WeighArguments& arguments, std::int64_t replicates);
   void weigh_all(const WeighArguments& arguments, std::int64_t replicates);

@@ -164,18 +164,63 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
   return arrays;
 }
 
+/// Two neighbouring numbers number(0), number(1) in float16: their upper or their lower parts.
+template <class Number>
+std::uint32_t split_word(const Number& number, bool low) {
+  std::uint32_t packed = 0;
+  for (int i = 0; i < 2; ++i) {
+    const float x = number(i);
+    const auto high = static_cast<_Float16>(x);
+    const auto half = low ? static_cast<_Float16>(x - static_cast<float>(high)) : high;
+    packed |= std::uint32_t{std::bit_cast<std::uint16_t>(half)} << 16 * i;
+  }
+  return packed;
+}
+
+/// The power of two near the largest number of the projections [H padded_k][d]; see Projections.
+float point_scale(const std::vector<float>& rows) {
+  float largest = 0;
+  for (const float w : rows) largest = std::max(largest, std::abs(w));
+  if (!(largest > 0)) return 1;
+  return std::exp2(std::clamp(std::round(std::log2(largest)), -100.0f, 100.0f));
+}
+
+/// See Projections::fragments.
+std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int heads, int padded_k,
+                                            int d, float scale) {
+  std::vector<FourWords> fragments;
+  constexpr int side = 16;
+  for (int head = 0; head < heads; ++head) {
+    for (int block = 0; block < padded_k; block += side) {
+      for (int chunk = 0; chunk < projection_chunks(d); ++chunk) {
+        for (const bool low : {false, true}) {
+          for (int lane = 0; lane < 32; ++lane) {
+            FourWords& words = fragments.emplace_back();
+            for (int e = 0; e < 4; ++e) {
+              const int row = block + lane / 4 + e % 2 * 8;
+              const int first = chunk * chunk_coordinates + e / 2 * 8 + lane % 4 * 2;
+              const auto number = [&](int i) {
+                return row < padded_k && first + i < d
+                           ? rows[static_cast<std::size_t>((head * padded_k + row) * d + first +
+                                                           i)] /
+                                 scale
+                           : 0.0f;
+              };
+              words.v[e] = split_word(number, low);
+            }
+          }
+        }
+      }
+    }
+  }
+  return fragments;
+}
+
 /// See Queries::fragments.
 std::vector<FourWords> query_fragments(const QueryArrays& arrays, int heads, int padded_k) {
   std::vector<FourWords> fragments;
   const auto word = [&](const float* rows, int coordinate, int query, bool low) {
-    std::uint32_t packed = 0;
-    for (int i = 0; i < 2; ++i) {
-      const float x = rows[(coordinate + i) * arrays.padded + query];
-      const auto high = static_cast<_Float16>(x);
-      const auto half = low ? static_cast<_Float16>(x - static_cast<float>(high)) : high;
-      packed |= std::uint32_t{std::bit_cast<std::uint16_t>(half)} << 16 * i;
-    }
-    return packed;
+    return split_word([&](int i) { return rows[(coordinate + i) * arrays.padded + query]; }, low);
   };
   for (int first = 0; first < arrays.padded; first += fragment_queries) {
     for (int head = 0; head < fragment_heads(heads); ++head) {
@@ -223,12 +268,30 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   const std::vector<FourWords> fragments =
       launch.on_tensor_cores() ? query_fragments(arrays, plan.heads, launch.padded_k)
                                : std::vector<FourWords>();
+  const int tile_keys = projected_tile_keys(launch.padded_k, launch.totals.pairs);
+  const int heads_of_tile = launch.weigh.group_heads;
+  projections_of_tiles = {
+      .scale = point_scale(rows),
+      .chunks = projection_chunks(plan.d),
+      .head_words = (launch.padded_k + 15) / 16 * projection_chunks(plan.d) * 64,
+      .split_at = split_points_at(heads_of_tile, launch.padded_k, tile_keys),
+      .copied_at = copied_points_at(heads_of_tile, launch.padded_k, tile_keys, plan.d)};
+  const std::vector<FourWords> of_projections =
+      launch.projects ? projection_fragments(rows, plan.heads, launch.padded_k, plan.d,
+                                             projections_of_tiles.scale)
+                      : std::vector<FourWords>();
+  std::vector<float> offsets(exact_centre.size());
+  if (launch.projects && !launch.tokens.separate) {
+    std::ranges::transform(rounded_centre, offsets.begin(),
+                           [&](float c) { return -c * projections_of_tiles.scale; });
+  }
   std::vector<SeenTokens> views = launch.tokens.seen;
   if (views.empty() && !mechanism.keep.off()) {
     views.assign(static_cast<std::size_t>(plan.heads), {.end = launch.tokens.tokens});
   }
   std::span<const float> query_points, query_products, query_shifts;
-  std::span<const FourWords> on_device_fragments;
+  std::span<const FourWords> on_device_fragments, projections_on_device;
+  std::span<const float> on_device_offsets;
   const auto each = [&](const auto& put) {
     put(table, std::span(numbers));
     put(file_rows, plan.table.rows().numbers());
@@ -239,6 +302,8 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
     put(query_products, std::span(arrays.products));
     put(query_shifts, std::span(arrays.shifts));
     put(on_device_fragments, std::span(fragments));
+    put(projections_on_device, std::span(of_projections));
+    put(on_device_offsets, std::span(offsets));
     // Their kernels see by a null pointer that there are none.
     if (!views.empty()) put(seen, std::span(views));
     if (!mechanism.keep.top.empty()) put(top, std::span(mechanism.keep.top));
@@ -255,6 +320,9 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
     if (!values.empty()) stream.copy_to_device(at, values.data(), values.size_bytes());
     to = {at, values.size()};
   });
+  projections_of_tiles.fragments = projections_on_device.data();
+  projections_of_tiles.matrix = projections.data();
+  projections_of_tiles.offsets = on_device_offsets.data();
   queries = {.count = plan.queries,
              .padded = arrays.padded,
              .points = query_points.data(),

@@ -28,6 +28,7 @@ struct Constants {
   std::span<const float> file_rows;    ///< of Table::rows()
   std::span<const float> centre;       ///< [d], see centre_of
   std::span<const float> projections;  ///< of struct ProjectArguments, in the units of the keys
+  Projections projections_of_tiles;    ///< where keys are projected as they are weighed
   std::span<const double> head_weights;
   Queries queries;
   std::span<const TokenRange> ranges;  ///< of the tokens stored; empty: all from the first on

@@ -55,6 +55,9 @@ struct alignas(16) Four {
 inline unsigned thread_index_again() {
   return thread_index();
 }
+inline int again(int number) {
+  return number;
+}
 inline FourWords read_again(const FourWords* from) {
   return *from;
 }
@@ -71,6 +74,13 @@ HEADLAB_DEVICE unsigned thread_index_again() {
   unsigned index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
   return index;
+}
+/// The same number, which the compiler takes for another at each call: what follows from it need
+/// not stay in registers.
+HEADLAB_DEVICE int again(int number) {
+  int same;
+  asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(number));
+  return same;
 }
 HEADLAB_DEVICE unsigned block_threads() {
   return blockDim.x;

@@ -194,7 +194,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1)
   auto* windows = reinterpret_cast<Window*>(nearest_of_warps + exact_warps);
   const Shared shared = {of_warps, nearest_of_warps, windows};
 
-  const std::uint32_t count = list.rows == nullptr ? blocks : *list.count;
+  const std::uint32_t count = list.rows == nullptr ? blocks : list.count();
   for (std::uint32_t i = block_index_x(); i < count; i += blocks) {
     sum_rescaled<staged>(r, list.rows == nullptr ? i : list.rows[i], shared);
     // The windows of a row are read until its end.
@@ -204,10 +204,11 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(exact_threads, 1)
 
 }  // namespace
 
-void sum_fallback(Stream& stream, const FallbackArguments& r, std::int64_t replicates) {
+void sum_fallback(Stream& stream, const FallbackArguments& r, const RowList& list,
+                  std::int64_t replicates) {
   const std::int64_t rows = replicates * r.weigh.queries.count;
-  const RowList list = r.all ? RowList() : list_unsafe(stream, r, rows);
-  const auto blocks = static_cast<std::uint32_t>(r.all ? rows : std::min(rows, max_listed_blocks));
+  const auto blocks =
+      static_cast<std::uint32_t>(list.rows == nullptr ? rows : std::min(rows, max_listed_blocks));
   const Launch grid = {
       .blocks_x = blocks,
       .threads = exact_threads,

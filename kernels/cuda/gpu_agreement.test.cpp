@@ -144,13 +144,17 @@ TEST_F(GpuBackend, TheShapesOfTheBenchmarksAreEquivalentToReference) {
       for (const MomentMode mode : modes) {
         // The reference takes most of the time: one of the four at full size.
         const bool full = k < 16 && estimator == Estimator::conditional;
+        // Of eight heads both modes take the same kernels: keys that are projected where they are
+        // weighed, and keys that are read.
+        Options options;
+        options.limits.stores_keys = mode == MomentMode::aggregate;
         compare(test::make_plan({.n = full && mode == MomentMode::pairwise ? 4096u : 500u,
                                  .d = std::max(32, k),
                                  .heads = 8,
                                  .k = k,
                                  .queries = 64},
                                 GaussianKernel{.bandwidth = 0.8 * std::sqrt(k)}, estimator, mode),
-                1);
+                1, options);
       }
     }
   }
@@ -182,6 +186,7 @@ TEST_F(GpuBackend, EveryKernelOnAFewPointsIsEquivalentToReference) {
     for (const Estimator estimator : estimators) {
       for (const MomentMode mode : modes) {
         const int heads = mode == MomentMode::aggregate ? 17 : 3;
+        options.limits.stores_keys = heads == 17;
         Plan plan = test::make_plan({.n = 100, .d = k + 3, .heads = heads, .k = k, .queries = 7},
                                     kernels[turn++ % kernels.size()], estimator, mode);
         const std::vector<double> direction(static_cast<std::size_t>(plan.d), 0.2);
@@ -191,6 +196,7 @@ TEST_F(GpuBackend, EveryKernelOnAFewPointsIsEquivalentToReference) {
       }
     }
   }
+  options.limits.stores_keys = false;
   // So narrow that every query takes the fallback.
   compare(test::make_plan({.n = 100}, GaussianKernel{.bandwidth = 1e-3}), 2, options);
 }

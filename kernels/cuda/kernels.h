@@ -44,8 +44,9 @@ RowList list_unsafe(Stream& stream, const FallbackArguments& arguments, std::int
 void count_windows(Stream& stream, const FallbackArguments& arguments, std::int64_t replicates);
 std::int64_t row_scratch_bytes(std::int64_t rows);
 
-/// Sums the queries again whose float32 sums are not safe (fallback.cu).
-void sum_fallback(Stream& stream, const FallbackArguments& arguments, std::int64_t replicates);
+/// Sums the rows of a list again, those whose float32 sums are not safe, or all (fallback.cu).
+void sum_fallback(Stream& stream, const FallbackArguments& arguments, const RowList& list,
+                  std::int64_t replicates);
 
 /// Statistics from sums, leaves from statistics, nodes from leaves (moments.cu).
 void statistics(Stream& stream, const StatisticsArguments& arguments);

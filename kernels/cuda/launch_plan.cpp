@@ -14,6 +14,8 @@ namespace {
 /// 9.0, and what of it a group of heads may take for its keys.
 constexpr std::uint64_t comfortable_bytes = 112 << 10;
 constexpr std::uint64_t comfortable_stage_bytes = 48 << 10;
+/// With what registers leave room for, three thread blocks.
+constexpr std::uint64_t comfortable_projected_bytes = 75 << 10;
 /// Maximum H for which aggregate moments come from the sums of all pairs in one pass: (H + 1) / 2
 /// slots per kernel value then cost less than computing the values twice.
 constexpr int max_pair_heads = 16;
@@ -144,6 +146,7 @@ class Tiler {
         microkernel_(launch.microkernel),
         padded_k_(launch.padded_k),
         padded_n_(launch.padded_n),
+        projects_(launch.projects),
         queries_(queries),
         tile_keys_(tile_keys) {}
 
@@ -153,10 +156,13 @@ class Tiler {
     Tiling tiling;
     const int groups = divide_up(columns(), 32);
     tiling.query_columns = round_columns(divide_up(columns(), groups));
-    // With few keys more heads in a block pay more than more threads at the same keys.
+    // With few keys more heads in a block pay more than more threads at the same keys, and heads
+    // whose keys are projected share the points.
     const auto wanted_splits =
-        static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(
-            divide_up<std::int64_t>(padded_n_, limits_.keys_of_thread), 1, max_splits()))));
+        projects_
+            ? 1
+            : static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::clamp<std::int64_t>(
+                  divide_up<std::int64_t>(padded_n_, limits_.keys_of_thread), 1, max_splits()))));
     int heads = std::clamp(
         tiling.threads / (tiling.query_columns * std::max(wanted_splits, lanes())), 1, plan_.heads);
     return finish(tiling, balanced(heads), [&] {
@@ -231,14 +237,18 @@ class Tiler {
     return on_tensor_cores(microkernel_) ? 4 * tile_keys_ / 8 : tile_keys_ / 4;
   }
 
-  /// Bytes of two staged tiles: one is used while the other is copied.
+  /// Bytes of two staged tiles, one of which is used while the other is copied; or of a tile that
+  /// is projected.
   std::uint64_t stage_bytes(int heads) const {
-    return 2 * static_cast<std::uint64_t>(stage_floats(heads, padded_k_, tile_keys_)) *
-           sizeof(float);
+    const int floats = projects_ ? projected_floats(heads, padded_k_, tile_keys_, plan_.d)
+                                 : 2 * stage_floats(heads, padded_k_, tile_keys_);
+    return static_cast<std::uint64_t>(floats) * sizeof(float);
   }
   /// Heads of a group, at most `most`: those that fit, in groups of about equal size.
   int balanced(int most) const {
-    while (most > 1 && stage_bytes(most) > comfortable_stage_bytes) --most;
+    const std::uint64_t comfortable =
+        projects_ ? comfortable_projected_bytes : comfortable_stage_bytes;
+    while (most > 1 && stage_bytes(most) > comfortable) --most;
     return divide_up(plan_.heads, divide_up(plan_.heads, most));
   }
 
@@ -296,9 +306,61 @@ class Tiler {
   Microkernel microkernel_;
   int padded_k_;
   std::int64_t padded_n_;
+  bool projects_;
   int queries_;
   int tile_keys_;
 };
+
+/// True where projecting the keys of a head takes fewer issue slots, counted in the machine code of
+/// sm_90 (docs/measured/slots.md), in every group of queries than once in a kernel of its own.
+bool projecting_pays(const Plan& plan, const LaunchPlan& launch, int query_groups) {
+  const int padded_d = chunk_coordinates * projection_chunks(plan.d);
+  const double in_group = 40 + 0.36 * padded_d * std::max(launch.padded_k, 16);
+  const double alone = 1.26 * plan.d * launch.padded_k;
+  return query_groups * in_group < alone;
+}
+
+/// True where the kernels can project the keys that they weigh: on the tensor cores, keys that no
+/// stage of the mechanism changes and that a single pass reads.
+bool can_project(const Plan& plan, const LaunchLimits& limits, const LaunchPlan& launch) {
+  return on_tensor_cores(launch.microkernel) && !limits.stores_keys && !launch.masks &&
+         plan.mechanism.levels.off() && !launch.totals.ensemble &&
+         (launch.register_heads > 0 || !launch.totals.pairs);
+}
+
+/// Divides the work for a microkernel whose keys are projected where they are weighed, or read.
+/// False where it cannot be.
+bool tile(const Plan& plan, const LaunchLimits& limits, Microkernel m, bool projects,
+          LaunchPlan& launch) {
+  const int k = plan.k + (launch.extra_row == ExtraRow::none ? 0 : 1);
+  launch.microkernel = m;
+  launch.padded_k = padded_k_of(m, k);
+  launch.register_heads =
+      launch.totals.pairs && in_registers(m, plan.kernel) ? register_heads_of(plan.heads) : 0;
+  launch.projects = projects;
+  if (projects && !can_project(plan, limits, launch)) return false;
+  const auto tiler = [&](int queries, int tile_keys) {
+    return Tiler(plan, limits, launch, queries, tile_keys);
+  };
+  const int on_cuda_cores = queries_of_thread(m, weight_queries);
+  const auto weigh =
+      launch.register_heads > 0 ? tiler(pair_queries, pair_tile_keys(launch.padded_k))
+                                      .register_pairs(launch.register_heads)
+      : launch.totals.pairs
+          ? tiler(on_tensor_cores(m) ? pair_fragment_queries : on_cuda_cores, weight_tile_keys)
+                .pairs()
+          : tiler(queries_of_thread(m, sum_queries),
+                  projects ? projected_tile_keys(launch.padded_k, false)
+                           : sum_tile_keys(m == Microkernel::any ? 0 : launch.padded_k))
+                .sums();
+  const auto ensemble =
+      launch.totals.ensemble ? tiler(on_cuda_cores, weight_tile_keys).ensemble() : Tiling{};
+  if (!weigh || !ensemble) return false;
+  if (projects && !projecting_pays(plan, launch, weigh->query_groups)) return false;
+  launch.weigh = *weigh;
+  launch.ensemble = *ensemble;
+  return true;
+}
 
 }  // namespace
 
@@ -372,32 +434,11 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
   launch.padded_k = k;
   if (launch.fallback_only) return launch;
 
-  // One query per thread fits where four do not.
-  launch.fallback_only = true;
-  for (const Microkernel m : {choose_microkernel(plan, k, limits), Microkernel::any}) {
-    launch.microkernel = m;
-    launch.padded_k = padded_k_of(m, k);
-    const Tiler of_sums(plan, limits, launch, queries_of_thread(m, sum_queries),
-                        sum_tile_keys(m == Microkernel::any ? 0 : launch.padded_k));
-    const Tiler of_weights(plan, limits, launch, queries_of_thread(m, weight_queries),
-                           weight_tile_keys);
-    const Tiler of_many_pairs(
-        plan, limits, launch,
-        on_tensor_cores(m) ? pair_fragment_queries : queries_of_thread(m, weight_queries),
-        weight_tile_keys);
-    const Tiler of_pairs(plan, limits, launch, pair_queries, pair_tile_keys(launch.padded_k));
-    launch.register_heads =
-        launch.totals.pairs && in_registers(m, plan.kernel) ? register_heads_of(plan.heads) : 0;
-    const auto weigh = launch.register_heads > 0 ? of_pairs.register_pairs(launch.register_heads)
-                       : launch.totals.pairs     ? of_many_pairs.pairs()
-                                                 : of_sums.sums();
-    const auto ensemble = launch.totals.ensemble ? of_weights.ensemble() : Tiling{};
-    if (!weigh || !ensemble) continue;
-    launch.weigh = *weigh;
-    launch.ensemble = *ensemble;
-    launch.fallback_only = false;
-    break;
-  }
+  // One query per thread fits where four do not, and keys that are read where points do not.
+  const Microkernel chosen = choose_microkernel(plan, k, limits);
+  launch.fallback_only =
+      !(tile(plan, limits, chosen, true, launch) || tile(plan, limits, chosen, false, launch) ||
+        tile(plan, limits, Microkernel::any, false, launch));
   return launch;
 }
 

@@ -121,6 +121,37 @@ inline constexpr int weight_queries = 4;
 /// The same on the tensor cores where pairs of heads are summed.
 inline constexpr int pair_fragment_queries = 2;
 
+/// Keys of a tile that is projected where it is weighed.
+HEADLAB_HD constexpr int projected_tile_keys(int padded_k, bool pairs) {
+  return pairs ? pair_tile_keys(padded_k) : key_group;
+}
+/// Coordinates of points that the tensor cores multiply together, and how many times for all d.
+inline constexpr int chunk_coordinates = 16;
+HEADLAB_HD constexpr int projection_chunks(int d) {
+  return (d + chunk_coordinates - 1) / chunk_coordinates;
+}
+/// Groups of eight keys whose projections a warp has in registers: as many as those leave room for.
+HEADLAB_HD constexpr int projected_eights(int padded_k, int tile_keys) {
+  return tile_keys < 32 || (tile_keys > 32 && padded_k >= 32) ? 2 : 4;
+}
+/// Floats of a tile that is projected, one after another: the state of the block, values and noise
+/// scales as they are copied [2][stride]; what is staged; points split into float16 [2][coordinates
+/// of all chunks][stride], upper parts before lower; points as they are copied [d][stride].
+inline constexpr int state_floats = 4;
+HEADLAB_HD constexpr int projected_front(int tile_keys) {
+  return state_floats + 2 * stage_stride(tile_keys);
+}
+constexpr int split_points_at(int group_heads, int padded_k, int tile_keys) {
+  return projected_front(tile_keys) + stage_floats(group_heads, padded_k, tile_keys);
+}
+constexpr int copied_points_at(int group_heads, int padded_k, int tile_keys, int d) {
+  return split_points_at(group_heads, padded_k, tile_keys) +
+         chunk_coordinates * projection_chunks(d) * stage_stride(tile_keys);
+}
+constexpr int projected_floats(int group_heads, int padded_k, int tile_keys, int d) {
+  return copied_points_at(group_heads, padded_k, tile_keys, d) + d * stage_stride(tile_keys);
+}
+
 /// Maximum steps of four keys that a thread of the ensemble's pass has in a tile.
 inline constexpr int ensemble_steps = 4;
 
@@ -190,6 +221,8 @@ struct LaunchPlan {
   /// Sums of w^2 are upper bounds: narrow windows, which the plain estimator needs them for, are
   /// far below where there are many keys.
   bool bounds_squares = false;
+  /// Keys are projected where they are weighed, and stored only for the fallback.
+  bool projects = false;
   Tiling weigh;     ///< sums or pair sums
   Tiling ensemble;  ///< second pass of the aggregate moments
 };
@@ -197,7 +230,8 @@ struct LaunchPlan {
 /// Limits of a launch plan.
 struct LaunchLimits {
   bool no_tensor_cores = false;
-  int keys_of_thread = 256;                ///< max. keys summed in float32 before float64
+  bool stores_keys = false;  ///< all keys, though they could be projected where needed
+  int keys_of_thread = 256;  ///< max. keys summed in float32 before float64
   std::uint64_t shared_bytes = 160 << 10;  ///< max. shared memory of a thread block
 };
 

@@ -40,6 +40,10 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(project_threads, 4)
   if (group >= groups || four >= a.replicates * fours) return;
   const std::int64_t replicate = four / fours;
   const std::int64_t position = four % fours * points_of_thread;
+  if (a.needed.rows != nullptr) {
+    const std::uint32_t* end = a.needed.counts + (replicate + 1) * a.queries - 1;
+    if (*end == (replicate == 0 ? 0 : end[-a.queries])) return;
+  }
 
   const float* x = sets.x_of(replicate) + position;
   const float* projection = a.projections + group * Outputs;

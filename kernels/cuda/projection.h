@@ -10,7 +10,7 @@
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// Coordinates of a key that a thread computes side by side: 4, 8 or 16, with the least padding.
-constexpr int projection_step(int outputs) {
+HEADLAB_HD constexpr int projection_step(int outputs) {
   int best = 4;
   for (const int step : {8, 16}) {
     if ((outputs + step - 1) / step * step <= (outputs + best - 1) / best * best) best = step;
@@ -18,7 +18,7 @@ constexpr int projection_step(int outputs) {
   return best;
 }
 /// Floats from one row of a matrix to the next.
-constexpr int projection_width(int outputs) {
+HEADLAB_HD constexpr int projection_width(int outputs) {
   const int step = projection_step(outputs);
   return (outputs + step - 1) / step * step;
 }

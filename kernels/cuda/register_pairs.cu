@@ -3,6 +3,7 @@
 // at two queries and two keys in registers, and adds sum w_g w_l, sum w and sum w value there. More
 // heads: pair_sums.cu.
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/projected_keys.h"
 #include "kernels/cuda/weigh.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -35,7 +36,7 @@ struct QueryPairs {
   }
 };
 
-template <class Micro, int Heads>
+template <class Micro, int Heads, bool projects>
 HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
     register_pairs_kernel(const WeighArguments a) {
   constexpr int tile_keys = pair_tile_keys(Micro::padded_k);
@@ -59,9 +60,11 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
   const int heads = a.totals.heads;
 
   // Heads beyond those of the ensemble have keys without weight.
-  for (int buffer = 0; buffer < 2; ++buffer) {
+  for (int buffer = 0; buffer < (projects ? 1 : 2); ++buffer) {
     const Stage<Micro, tile_keys> stage(
-        shared + buffer * stage_floats(Heads, Micro::padded_k, tile_keys), a, tile_keys);
+        shared + (projects ? projected_front(tile_keys)
+                           : buffer * stage_floats(Heads, Micro::padded_k, tile_keys)),
+        a, tile_keys);
     for (int h = heads; h < Heads; ++h) {
       for (int at = thread; at < Micro::padded_k * stride; at += register_pair_threads) {
         stage.rows(h)[at] = Micro::norms ? 0 : far_away;
@@ -82,45 +85,52 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
   Pairs sums[2];
   constexpr bool scarce = Micro::padded_k >= 32;  // registers
   constexpr int lanes = Micro::step_keys / Micro::keys;
-  const int step = tiling.splits / lanes * Micro::step_keys;
-  for_each_stage<Micro, tile_keys, register_pair_threads, parts>(
-      a, shared, of, 0, 1, [&](const Stage<Micro, tile_keys>& stage, int) {
-        const Place own =
-            scarce ? Micro::place(tiling, static_cast<int>(thread_index_again())) : place;
-        if (!own.active) return;
-        const int first = Micro::first_key(own, own.split / lanes);
-        const auto* rows = reinterpret_cast<const typename Micro::Number*>(stage.rows(0));
-        const float* norms = stage.norms(0);
-        const float* values = stage.rows(Heads);
-        HEADLAB_NO_UNROLL
-        for (int key = first; key < stage.keys; key += step) {
-          float w[Heads][2][2];
+  const auto add_tile = [&](const Stage<Micro, tile_keys>& stage) {
+    Tiling of_tile = tiling;
+    if (scarce) of_tile.splits = again(tiling.splits);
+    const Place own =
+        scarce ? Micro::place(of_tile, static_cast<int>(thread_index_again())) : place;
+    if (!own.active) return;
+    const int step = of_tile.splits / lanes * Micro::step_keys;
+    const int first = Micro::first_key(own, own.split / lanes);
+    const auto* rows = reinterpret_cast<const typename Micro::Number*>(stage.rows(0));
+    const float* norms = stage.norms(0);
+    const float* values = stage.rows(Heads);
+    HEADLAB_NO_UNROLL
+    for (int key = first; key < stage.keys; key += step) {
+      float w[Heads][2][2];
+      HEADLAB_UNROLL
+      for (int h = 0; h < Heads; ++h) {
+        constexpr int numbers = Micro::halves ? 2 : 1;  // of a float
+        micro[h].template exponents<stride>(a, rows + h * numbers * of_head + key,
+                                            norms + h * of_head + key, w[h]);
+      }
+      to_weights<Micro>(a, w);
+      if (a.scaled) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < 2; ++c) {
+          const float scale = values[stride + key + c];
           HEADLAB_UNROLL
           for (int h = 0; h < Heads; ++h) {
-            constexpr int numbers = Micro::halves ? 2 : 1;  // of a float
-            micro[h].template exponents<stride>(a, rows + h * numbers * of_head + key,
-                                                norms + h * of_head + key, w[h]);
-          }
-          to_weights<Micro>(a, w);
-          if (a.scaled) {
             HEADLAB_UNROLL
-            for (int c = 0; c < 2; ++c) {
-              const float scale = values[stride + key + c];
-              HEADLAB_UNROLL
-              for (int h = 0; h < Heads; ++h) {
-                HEADLAB_UNROLL
-                for (int i = 0; i < 2; ++i) w[h][i][c] *= scale;
-              }
-            }
-          }
-          const auto y = keys_at<2>(values + key);
-          HEADLAB_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            HEADLAB_UNROLL
-            for (int c = 0; c < 2; ++c) sums[i].add(w, i, c, y.v[c]);
+            for (int i = 0; i < 2; ++i) w[h][i][c] *= scale;
           }
         }
-      });
+      }
+      const auto y = keys_at<2>(values + key);
+      HEADLAB_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < 2; ++c) sums[i].add(w, i, c, y.v[c]);
+      }
+    }
+  };
+  if constexpr (projects) {
+    for_each_projected_tile<Micro, tile_keys, register_pair_threads>(a, shared, of, 0, add_tile);
+  } else {
+    for_each_stage<Micro, tile_keys, register_pair_threads, parts>(
+        a, shared, of, 0, 1, [&](const Stage<Micro, tile_keys>& stage, int) { add_tile(stage); });
+  }
 
   // The splits are added in shared memory, in order: [thread][2][count].
   float* out = shared + thread * 2 * Pairs::count;
@@ -165,11 +175,17 @@ void sum_register_pairs(Stream& stream, Microkernel microkernel, int heads, cons
                         std::int64_t replicates) {
   with_microkernel<pair_queries, 2>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
     if constexpr (M::in_registers) {
-      launch(stream, "sum_pairs", launch_of(a, replicates, 1),
-             heads <= 2   ? register_pairs_kernel<M, 2>
-             : heads <= 4 ? register_pairs_kernel<M, 4>
-                          : register_pairs_kernel<M, 8>,
-             a);
+      const auto run = [&]<bool projects>() {
+        launch(stream, "sum_pairs", launch_of(a, replicates, 1),
+               heads <= 2   ? register_pairs_kernel<M, 2, projects>
+               : heads <= 4 ? register_pairs_kernel<M, 4, projects>
+                            : register_pairs_kernel<M, 8, projects>,
+               a);
+      };
+      if constexpr (M::halves) {
+        if (a.projects) return run.template operator()<true>();
+      }
+      run.template operator()<false>();
     }
   });
 }

@@ -177,7 +177,7 @@ RowList list_unsafe(Stream& stream, const FallbackArguments& a, std::int64_t row
     thrust::scatter_if(where, row(0), row(rows), thrust::make_transform_iterator(ends, OneLess()),
                        a.taken, list);
   });
-  return {.rows = list, .count = ends + rows - 1};
+  return {.rows = list, .counts = ends, .looked_at = rows};
 }
 
 void count_windows(Stream& stream, const FallbackArguments& a, std::int64_t replicates) {

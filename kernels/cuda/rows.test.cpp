@@ -101,7 +101,7 @@ TEST_F(RowsOfBatch, UnsafeRowsAreListedInOrder) {
     ASSERT_GT(expected.size(), 10u);
     ASSERT_LT(expected.size(), std::size_t{Rows::count});
     const RowList list = list_unsafe(stream_, a, Rows::count);
-    EXPECT_EQ(std::vector(list.rows, list.rows + *list.count), expected);
+    EXPECT_EQ(std::vector(list.rows, list.rows + list.count()), expected);
     for (std::int64_t row = 0; row < Rows::count; ++row) {
       EXPECT_EQ(a.taken[row], rows_.is_unsafe(row, bounds) ? 1u : 0u) << row;
     }
@@ -111,7 +111,7 @@ TEST_F(RowsOfBatch, UnsafeRowsAreListedInOrder) {
 TEST_F(RowsOfBatch, AListMayBeEmpty) {
   for (auto& weights : rows_.weights) weights.assign(Rows::heads, 10.0);
   for (auto& squares : rows_.squares) squares.assign(Rows::heads, 20.0);
-  EXPECT_EQ(*list_unsafe(stream_, arguments(), Rows::count).count, 0u);
+  EXPECT_EQ(list_unsafe(stream_, arguments(), Rows::count).count(), 0u);
 }
 
 TEST_F(RowsOfBatch, WindowsAreAddedToTheirNodes) {

@@ -64,12 +64,19 @@ struct Work {
   int heads_of_stage, tile_keys, max_parts;
   int stages = 1;  ///< groups of heads of a tile
 };
+/// Of the template argument that says whether keys are projected.
+std::string projects(const LaunchPlan& launch) {
+  return launch.projects ? "Lb1E" : "Lb0E";
+}
 Work work_of(const std::string& kind, const LaunchPlan& launch, bool law) {
   const Tiling& t = launch.weigh;
   if (kind == "plain") {
-    const int keys = sum_tile_keys(launch.microkernel == Microkernel::any ? 0 : launch.padded_k);
+    const int keys =
+        launch.projects
+            ? projected_tile_keys(launch.padded_k, false)
+            : sum_tile_keys(launch.microkernel == Microkernel::any ? 0 : launch.padded_k);
     return {"11sums_kernelI" + struct_of<sum_queries, 4>(launch, law) +
-                (launch.bounds_squares ? "Lb0E" : "Lb1E"),
+                (launch.bounds_squares ? "Lb0E" : "Lb1E") + projects(launch),
             t, t.group_heads, keys, std::min(4, t.threads / (keys / 4))};
   }
   if (kind == "second pass") {
@@ -93,7 +100,7 @@ Work work_of(const std::string& kind, const LaunchPlan& launch, bool law) {
   const int heads = launch.register_heads;
   const int keys = pair_tile_keys(launch.padded_k);
   return {"21register_pairs_kernelI" + struct_of<pair_queries, 2>(launch, law) + "Li" +
-              std::to_string(heads) + "E",
+              std::to_string(heads) + "E" + projects(launch),
           t, heads, keys, std::clamp(4 * t.threads / (heads * keys), 1, 4)};
 }
 
@@ -107,14 +114,15 @@ std::map<std::string, std::string> differences(const toml::table& row, int k) {
   const std::string kind = number<std::string>(row, "kind", "");
   const auto& kernel = law_of(row);
   const test::Shape shape = {.n = static_cast<std::uint64_t>(number(row, "n", 4096)),
-                             .d = 70,
+                             .d = number(row, "d", 70),
                              .heads = number(row, "heads", 8),
                              .k = k,
                              .queries = number(row, "queries", 64)};
   const Plan plan =
       test::make_plan(shape, kernel, kind == "plain" ? Estimator::plain : Estimator::conditional,
                       kind == "second pass" ? MomentMode::aggregate : MomentMode::pairwise);
-  const LaunchPlan launch = plan_launch(plan);
+  const LaunchPlan launch =
+      plan_launch(plan, {.stores_keys = number<std::string>(row, "keys", "") == "read"});
   const Work work = work_of(kind, launch, !norm_coefficient_of(kernel));
   const Tiling& t = work.tiling;
 
@@ -138,6 +146,19 @@ std::map<std::string, std::string> differences(const toml::table& row, int k) {
   const toml::table& stage = *row["stages"][0].as_table();
   const int fours = work.tile_keys / 4;
   const int rows = t.threads / fours;
+  if (launch.projects) {
+    const double passes = plan.d / static_cast<double>(rows);
+    compare("copy", number(stage, "copy", 0.0), passes);
+    compare("split", number(stage, "split", 0.0), passes);
+    compare("loads", number(row, "loads", 0), 1);
+    const int eights = projected_eights(launch.padded_k, work.tile_keys);
+    const int warps = t.threads / static_cast<int>(warp_threads);
+    compare("project", number(stage, "project", 0.0),
+            work.heads_of_stage * work.tile_keys / (8.0 * eights * warps));
+    compare("project_products", number(row, "project_products", 0),
+            3 * eights * std::max(1, launch.padded_k / 16) * projection_chunks(plan.d));
+    return found;
+  }
   const int width = power_of_two_from(launch.padded_k);
   compare("copy", number(stage, "copy", 0.0),
           static_cast<double>(work.heads_of_stage) / std::max(1, rows / width));

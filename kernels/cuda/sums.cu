@@ -6,6 +6,7 @@
 // enough, the squares of a thread's sums over a tile: the fallback sums the few rows again that the
 // bound leaves open.
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/projected_keys.h"
 #include "kernels/cuda/weigh.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -23,17 +24,18 @@ struct HeadSums {
 };
 
 /// Thread blocks on a multiprocessor: as many as leave each thread the registers it needs.
-template <class Micro, bool squares>
+template <class Micro, bool squares, bool projects>
 inline constexpr int sum_blocks = (Micro::padded_k == 8 && !Micro::halves) ||
                                           (Micro::padded_k == 32 && squares)
                                       ? 2
                                   : Micro::halves || (Micro::padded_k == 4 && Micro::shifted) ? 3
                                                                                               : 4;
 
-template <class Micro, bool squares>
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, (sum_blocks<Micro, squares>))
+template <class Micro, bool squares, bool projects>
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, (sum_blocks<Micro, squares, projects>))
     sums_kernel(const WeighArguments a) {
-  constexpr int tile_keys = sum_tile_keys(Micro::padded_k);
+  constexpr int tile_keys =
+      projects ? projected_tile_keys(Micro::padded_k, false) : sum_tile_keys(Micro::padded_k);
   auto* shared = reinterpret_cast<float*>(shared_memory());
   const Assignment of = assignment_of(a.tiling, a.tiling.head_groups);
   const Place place = Micro::place(a.tiling, static_cast<int>(thread_index()));
@@ -49,49 +51,55 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, (sum_blocks<Micro, square
   constexpr int parts = sum_threads / (tile_keys / 4) > 4 ? 4 : sum_threads / (tile_keys / 4);
   const int first = Micro::first_key(place, place.split / lanes);
   const int step = a.tiling.splits / lanes * Micro::step_keys;
-  for_each_stage<Micro, tile_keys, sum_threads, parts>(
-      a, shared, of, of.head_group, 1, [&](const Stage<Micro, tile_keys>& stage, int) {
-        if (!active) return;
-        const auto* rows =
-            reinterpret_cast<const typename Micro::Number*>(stage.rows(place.head)) + first;
-        const float* norms = stage.norms(place.head) + first;
-        const float* values = stage.values() + first;
-        float of_tile[Micro::queries] = {};
-        HEADLAB_NO_UNROLL
-        for (int key = first; key < stage.keys; key += step) {
-          float w[Micro::queries][Micro::keys];
-          micro.template exponents<stage_stride(tile_keys)>(a, rows, norms, w);
-          to_weights<Micro>(a, w);
-          const auto y = keys_at<Micro::keys>(values);
+  const auto add_tile = [&](const Stage<Micro, tile_keys>& stage) {
+    if (!active) return;
+    const auto* rows =
+        reinterpret_cast<const typename Micro::Number*>(stage.rows(place.head)) + first;
+    const float* norms = stage.norms(place.head) + first;
+    const float* values = stage.values() + first;
+    float of_tile[Micro::queries] = {};
+    HEADLAB_NO_UNROLL
+    for (int key = first; key < stage.keys; key += step) {
+      float w[Micro::queries][Micro::keys];
+      micro.template exponents<stage_stride(tile_keys)>(a, rows, norms, w);
+      to_weights<Micro>(a, w);
+      const auto y = keys_at<Micro::keys>(values);
+      HEADLAB_UNROLL
+      for (int i = 0; i < Micro::queries; ++i) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < Micro::keys; ++c) {
+          of_tile[i] += w[i][c];
+          sums.value[i] = math::fused(w[i][c], y.v[c], sums.value[i]);
+        }
+      }
+      if constexpr (squares) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < Micro::keys; ++c) {
+          const float scale = a.scaled ? values[stage.stride + c] : 1.0f;
           HEADLAB_UNROLL
           for (int i = 0; i < Micro::queries; ++i) {
-            HEADLAB_UNROLL
-            for (int c = 0; c < Micro::keys; ++c) {
-              of_tile[i] += w[i][c];
-              sums.value[i] = math::fused(w[i][c], y.v[c], sums.value[i]);
-            }
+            const float scaled = w[i][c] * scale;
+            sums.square[i] = math::fused(scaled, scaled, sums.square[i]);
           }
-          if constexpr (squares) {
-            HEADLAB_UNROLL
-            for (int c = 0; c < Micro::keys; ++c) {
-              const float scale = a.scaled ? values[stage.stride + c] : 1.0f;
-              HEADLAB_UNROLL
-              for (int i = 0; i < Micro::queries; ++i) {
-                const float scaled = w[i][c] * scale;
-                sums.square[i] = math::fused(scaled, scaled, sums.square[i]);
-              }
-            }
-          }
-          rows += step;
-          norms += step;
-          values += step;
         }
-        HEADLAB_UNROLL
-        for (int i = 0; i < Micro::queries; ++i) {
-          sums.weight[i] += of_tile[i];
-          if (!squares) sums.square[i] = math::fused(of_tile[i], of_tile[i], sums.square[i]);
-        }
-      });
+      }
+      rows += step;
+      norms += step;
+      values += step;
+    }
+    HEADLAB_UNROLL
+    for (int i = 0; i < Micro::queries; ++i) {
+      sums.weight[i] += of_tile[i];
+      if (!squares) sums.square[i] = math::fused(of_tile[i], of_tile[i], sums.square[i]);
+    }
+  };
+  if constexpr (projects) {
+    for_each_projected_tile<Micro, tile_keys, sum_threads>(a, shared, of, first_head, add_tile);
+  } else {
+    for_each_stage<Micro, tile_keys, sum_threads, parts>(
+        a, shared, of, of.head_group, 1,
+        [&](const Stage<Micro, tile_keys>& stage, int) { add_tile(stage); });
+  }
 
   // The splits of a slot are added in shared memory, in order: [splits][slots][queries][3].
   const int slots = a.tiling.group_heads * a.tiling.query_columns;
@@ -126,8 +134,16 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(sum_threads, (sum_blocks<Micro, square
 void sum_weights(Stream& stream, Microkernel microkernel, const WeighArguments& a,
                  std::int64_t replicates) {
   with_microkernel<sum_queries, 4>(microkernel, a.exponent == Exponent::law, [&]<class M>() {
-    launch(stream, "sum_weights", launch_of(a, replicates, a.tiling.head_groups),
-           a.bounds_squares ? sums_kernel<M, false> : sums_kernel<M, true>, a);
+    const Launch grid = launch_of(a, replicates, a.tiling.head_groups);
+    if constexpr (M::halves) {
+      if (a.projects) {
+        launch(stream, "sum_weights", grid,
+               a.bounds_squares ? sums_kernel<M, false, true> : sums_kernel<M, true, true>, a);
+        return;
+      }
+    }
+    launch(stream, "sum_weights", grid,
+           a.bounds_squares ? sums_kernel<M, false, false> : sums_kernel<M, true, false>, a);
   });
 }
 

@@ -461,6 +461,13 @@ int run(const Arguments& arguments) {
           row["collect_seconds"] = times.collect;
           row["fallback_seconds"] = times.fallback;
           row["moments_seconds"] = times.moments;
+          if (cuda::plan_launch(plan).projects) {
+            const cuda::KernelTimes read = cuda::time_kernels(
+                plan, device.number, {.limits = {.stores_keys = true}}, arguments.repeats);
+            row["read_seconds"] = (read.project + read.weigh) /
+                                  static_cast<double>(read.replicates) *
+                                  static_cast<double>(times.replicates);
+          }
         }
         if (jobs) {
           const Job job = time_jobs(*backend, plan, arguments.replicates, arguments.repeats);

@@ -62,26 +62,34 @@ inline const Limit& slower(const Limit& a, const Limit& b) {
 /// Limit of one pass over the keys by the units of a multiprocessor: dot products on the CUDA cores
 /// (d_k fused multiply-adds) or on the tensor cores (three float16 products in place of a float32
 /// one, an instruction for 16 coordinates of 16 queries and 8 keys), one ex2, and three more slots:
-/// of ex2, sum w Y and sum w. `pair_slots` are for sums over pairs of heads.
-inline Limit pass_limit(const Gpu& gpu, int k, double pair_slots) {
-  const bool tensor = on_tensor_cores(k);
-  const int padded = padded_dimension(k);
-  const double products = tensor ? 3 * ((padded + 15) / 16) / 4.0 : k;
+/// of ex2, sum w Y and sum w. `pair_slots` are for sums over pairs of heads. On the tensor cores
+/// keys are projected as they are weighed, which takes three products once for all queries.
+inline Limit pass_limit(const Gpu& gpu, const WorkSize& sizes, double pair_slots) {
+  const bool tensor = on_tensor_cores(sizes.k);
+  const int padded = padded_dimension(sizes.k);
+  const double products = tensor ? 3 * ((padded + 15) / 16) / 4.0 : sizes.k;
   const double cycles = gpu.multiprocessors * gpu.clock;
   Limit limit = {gpu.rates.exponentials * cycles, "exp"};
   limit = slower(limit, {gpu.rates.instructions / (products + 3 + pair_slots) * cycles, "FP32"});
-  if (tensor) limit = slower(limit, {gpu.rates.tensor / (3 * padded) * cycles, "tensor"});
+  if (tensor) {
+    const double projection = static_cast<double>(sizes.d) * std::max(padded, 16) / sizes.queries;
+    limit = slower(limit, {gpu.rates.tensor / (3 * (padded + projection)) * cycles, "tensor"});
+  }
   return limit;
 }
 
-/// Bytes of memory for one weight: the fused kernel reads keys and values once for all queries.
+/// Bytes of memory for one weight: the fused kernel reads keys and values once for all queries, or
+/// X in place of keys that it projects.
 inline double fused_bytes(const WorkSize& sizes) {
-  return (4.0 * padded_dimension(sizes.k) + 4.0 / sizes.heads) / sizes.queries;
+  const double keys = on_tensor_cores(sizes.k) ? 4.0 * sizes.d / sizes.heads : 4.0 * sizes.k;
+  return (keys + 4.0 / sizes.heads) / sizes.queries;
 }
-/// A job also writes the keys, and writes and reads X and the values.
+/// A job also writes X and the values; and reads X and writes the keys where they are stored.
 inline double job_bytes(const WorkSize& sizes) {
-  return fused_bytes(sizes) +
-         (4.0 * padded_dimension(sizes.k) + (8.0 * sizes.d + 8) / sizes.heads) / sizes.queries;
+  const double points = (4.0 * sizes.d + 4) / sizes.heads;
+  const double keys =
+      on_tensor_cores(sizes.k) ? 0 : 4.0 * sizes.k + (4.0 * sizes.d + 4) / sizes.heads;
+  return fused_bytes(sizes) + (points + keys) / sizes.queries;
 }
 
 /// Limit of an estimator. Both estimators need sum w and sum w Y. The conditional one adds
@@ -91,9 +99,9 @@ inline double job_bytes(const WorkSize& sizes) {
 inline Limit limit_of(const Gpu& gpu, const WorkSize& sizes, Estimator estimator, MomentMode mode,
                       double bytes) {
   const Limit memory = {gpu.rates.memory / bytes, "memory"};
-  const Limit plain = pass_limit(gpu, sizes.k, 0);
+  const Limit plain = pass_limit(gpu, sizes, 0);
   if (estimator == Estimator::plain) return slower(plain, memory);
-  Limit units = pass_limit(gpu, sizes.k, (sizes.heads + 1) / 2.0);
+  Limit units = pass_limit(gpu, sizes, (sizes.heads + 1) / 2.0);
   if (mode == MomentMode::aggregate && 2 * units.weights_per_second < plain.weights_per_second) {
     units = {plain.weights_per_second / 2, plain.binds + ", two passes"};
   }

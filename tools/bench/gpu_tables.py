@@ -37,7 +37,8 @@ def stage_rows(report, name):
 def predicted(report, kernels, row):
     """Weights a second where every slot is used and nothing waits; None where no slots are counted for the GPU."""
     slots = next((r["slots"] for r in report.get("slots", [])
-                  if r["kind"] == row["estimator"] and r["form"] == row.get("form") and row["d_k"] in r["d_k"]), None)
+                  if r["kind"] == row["estimator"] and r["form"] == row.get("form") and row["d_k"] in r["d_k"] and "keys" not in r),
+                 None)
     if slots is None or kernels.get("capability") != 90:
         return None
     return kernels["multiprocessors"] * kernels["highest_clock_hz"] * min(EXPONENTIALS, LANES / slots)
@@ -70,13 +71,14 @@ def of_kernels(report):
         rows.append([*key, row.get("form", "-"), tera(predicted(report, one, row)), tera(row.get("fused")),
                      f"{row['fused_percent']:.0f}" if "fused_percent" in row else "-", tera(job.get("job")),
                      f"{job['job_percent']:.0f}" if job else "-", tera(row["limit"]), row.get("binds", "-"),
-                     *(micro(row.get(step + "_seconds")) for step in steps)])
+                     *(micro(row.get(step + "_seconds")) for step in (*steps, "read"))])
     if not rows:
         return []
     return [f"n = {one['n']}, H = {one['heads']}, {one['queries']} queries, jobs of {one['replicates']} replicates; rates in 10^12 weights per "
-            "second; predicted from counted slots; times of a batch in microseconds:", "",
+            "second; predicted from counted slots; times of a batch in microseconds, the last of projection and fused kernel where keys are "
+            "read though they could be projected as they are weighed:", "",
             *table(["d_k", "estimator", "moments", "form", "predicted", "fused", "% of limit", "job", "% of limit", "limit", "binds",
-                    "draw", "projection", "fused", "collect", "fallback", "statistics"], rows)]
+                    "draw", "projection", "fused", "collect", "fallback", "statistics", "keys read"], rows)]
 
 
 def of_jobs(report):

@@ -230,9 +230,11 @@ class Flow:
 
     def kind(self, loop):
         """What a loop inside a tile loop does, None for one that is part of such work."""
-        for opcode, kind in (("LDGSTS", "copy"), ("MUFU.EX2", "weigh"), ("F2FP", "split")):
+        for opcode, kind in (("LDGSTS", "copy"), ("MUFU.EX2", "weigh")):
             if self.ops(loop, opcode):
                 return kind
+        if self.ops(loop, "F2FP"):
+            return "project" if self.ops(loop, "HMMA") else "split" if self.ops(loop, "LDS.128") else "repair"
         if self.ops(loop, "STS"):
             return "move" if self.ops(loop, "STS.128") and not self.ops(loop, "FFMA") else "norm"
         return "pairs" if (self.ops(loop, "FFMA") or self.ops(loop, "HMMA")) and self.ops(loop, "LDS") else None
@@ -242,7 +244,7 @@ class Flow:
         return [loop for loop in self.loops if any(self.kind(i) == "weigh" for i in loop.inner)]
 
 
-KINDS = ("copy", "norm", "split", "move", "weigh", "pairs")
+KINDS = ("copy", "norm", "split", "project", "move", "weigh", "pairs", "repair")
 
 
 def shared(i):

@@ -80,9 +80,9 @@ def count_tile(row, code):
             continue
         if kind in work:
             raise ValueError(f"more than one loop of the kind {kind}")
+        products = row.get({"pairs": "products", "project": "project_products"}.get(kind))
         loads = row.get({"norm": "loads", "split": "loads", "pairs": "pair_loads"}.get(kind))
-        counted = "HMMA" if kind == "pairs" and "products" in row else "LDS"
-        loads = row["products"] if counted == "HMMA" else loads
+        counted, loads = ("HMMA", products) if products else ("LDS", loads)
         passed = LAWS[row.get("law", DEFAULTS["law"])] if kind == "weigh" else ()
         work[kind] = flow.ways(loop, {}, passed, loads, dearest=kind == "copy", counted=counted)
         if work[kind] is None:
@@ -137,19 +137,27 @@ UNITS = {"slots": "slots a weight", "shared": "shared-memory instructions a weig
 def title(row):
     law = f", {row['law']}" if "law" in row else ""
     heads = f", H = {row['heads']}" if "heads" in row else ""
-    return f"{row['kind']}, {row['form']}{law}{heads}"
+    return f"{row['kind']}, {form(row)}{law}{heads}"
+
+
+def form(row):
+    return row["form"] + (f", keys {row['keys']}" if "keys" in row else "")
 
 
 def limit(row, d_k, queries):
-    """Weights a second at most, by the formula of tools/bench/gpu_limits.h for 8 heads."""
+    """Weights a second at most, by the formula of tools/bench/gpu_limits.h for 8 heads. Keys that are read
+    have the limit of those that are projected as they are weighed."""
     tensor = d_k > 4
     padded = next(p for p in (8, 16, 32, 64) if d_k <= p) if tensor else d_k
     pairs = 4.5 if row["kind"] == "conditional" else 0
     products = 3 * -(-padded // 16) / 4 if tensor else d_k
     rate = min(EXPONENTIALS, SLOTS / (products + 3 + pairs))
+    read = 4 * (padded + 1 / 8)
     if tensor:
-        rate = min(rate, TENSOR / (3 * padded))
-    return min(CLOCKS * rate, MEMORY * queries / (4 * padded + 4 / 8))
+        d = 64 if d_k > 32 else 32
+        rate = min(rate, TENSOR / (3 * (padded + d * max(padded, 16) / queries)))
+        read = 4 * (d + 1) / 8
+    return min(CLOCKS * rate, MEMORY * queries / read)
 
 
 def predicted(slots, unit):
@@ -174,7 +182,7 @@ def page_table(rows):
                 row.get("heads", 8) == 8
             most = [f"{limit(row, d_k, queries) / 1e12:.2f}" if limited else "-" for queries in (64, 1024)]
             kind = row["kind"] + (f", H = {row['heads']}" if "heads" in row else "")
-            lines.append(f"| {kind} | {law} | {d_k} | {row['form']} | {row['slots']} | {goal or '-'} "
+            lines.append(f"| {kind} | {law} | {d_k} | {form(row)} | {row['slots']} | {goal or '-'} "
                          f"| {row['shared']} | {row['registers']} | {warps} "
                          f"| {predicted(row['slots'], unit) / 1e12:.2f} | {at_goal} "
                          f"| {most[0]} | {most[1]} |")

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that the kernels project where they weigh them, compared with keys that are read from memory
+// and with the reference.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/launch_plan.h"
+#include "kernels/reference/backend.h"
+#include "kernels/reference/training_set.h"
+#include "kernels/testing/cuda_agreement.h"
+#include "kernels/testing/emulated_backend.h"
+#include "kernels/testing/test_plans.h"
+
+namespace headlab::emulated_cuda {
+namespace {
+
+using test::one_replicate;
+using test::Shape;
+
+const GaussianKernel gaussian = {.bandwidth = 2.5};
+
+bool projects(const Plan& plan, const LaunchLimits& limits = {}) {
+  return plan_launch(plan, limits).projects;
+}
+
+::testing::AssertionResult agrees(const Plan& plan, std::uint64_t replicate,
+                                  const std::vector<double>& statistics) {
+  return test::close_to_reference(plan, replicate, statistics, test::cuda_rounding(plan));
+}
+
+TEST_F(Cuda, ProjectsKeysWhereItPays) {
+  const Shape shape = {.n = 100, .d = 32, .heads = 8, .k = 16, .queries = 64};
+  for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
+    for (const int k : {5, 8, 16, 32}) {
+      Shape of_k = shape;
+      of_k.k = k;
+      EXPECT_TRUE(projects(test::make_plan(of_k, gaussian, estimator))) << k;
+    }
+    Shape other = shape;
+    other.k = 4;
+    EXPECT_FALSE(projects(test::make_plan(other, gaussian, estimator))) << "on the CUDA cores";
+    other = shape;
+    other.queries = 2000;
+    EXPECT_FALSE(projects(test::make_plan(other, gaussian, estimator))) << "groups of queries";
+    other = shape;
+    other.d = 500;
+    EXPECT_FALSE(projects(test::make_plan(other, gaussian, estimator))) << "shared memory";
+    EXPECT_FALSE(projects(test::make_plan(shape, gaussian, estimator), {.stores_keys = true}));
+    Plan changed = test::make_plan(shape, gaussian, estimator);
+    changed.mechanism.merge.stride = 2;
+    EXPECT_TRUE(projects(changed)) << "tokens are points";
+    changed.mechanism.levels.weights = {1, 0.5};
+    EXPECT_FALSE(projects(changed)) << "means of keys";
+  }
+  Shape many = shape;
+  many.heads = 12;
+  EXPECT_TRUE(projects(test::make_plan(many, gaussian, Estimator::plain)));
+  EXPECT_FALSE(projects(test::make_plan(many, gaussian))) << "kernel values in shared memory";
+}
+
+/// Largest change of an exponent of 2 from what the tensor cores lose of a key's coordinates, 2^-20
+/// sum |w_c x_c| at most, and from the products of that key and of one that is read.
+double largest_change(const Plan& plan, const TrainingSet& sample) {
+  const auto d = static_cast<std::size_t>(plan.d);
+  const auto k = static_cast<std::size_t>(plan.k);
+  const auto count = static_cast<std::size_t>(plan.queries);
+  const bool distances = norm_coefficient_of(plan.kernel) != 0.0;
+  const std::vector<double> queries = projected_queries(plan);
+  const std::vector<double> centre = centre_of(plan);
+  const double unit = key_unit(plan.kernel);
+  double largest = 0;
+  for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(plan.n); ++i) {
+      std::vector<double> key(k), size(k);
+      for (std::size_t j = 0; j < k; ++j) {
+        for (std::size_t c = 0; c < d; ++c) {
+          const double term =
+              plan.projections[(h * d + c) * k + j] * (sample.x[i * d + c] - centre[c]) * unit;
+          key[j] += term;
+          size[j] += std::abs(term);
+        }
+      }
+      for (std::size_t q = 0; q < count; ++q) {
+        double change = 0;
+        for (std::size_t j = 0; j < k; ++j) {
+          const double query = queries[(h * k + j) * count + q];
+          change += 2 * std::abs(distances ? query - key[j] : query) * 0x1p-20 * size[j] +
+                    2 * 2 * 0x1p-20 * std::abs(query * key[j]);
+        }
+        largest = std::max(largest, change);
+      }
+    }
+  }
+  return largest;
+}
+
+TEST_F(Cuda, ProjectedKeysHaveTheDigitsOfThoseThatAreRead) {
+  // Of few keys, so that little else is rounded. One of the three products left out would change a
+  // key by 2^-12.
+  Options reads = small_options();
+  reads.limits.stores_keys = true;
+  for (const auto& [k, d] : {std::pair(5, 32), {8, 46}, {12, 33}, {16, 16}, {30, 70}, {64, 70}}) {
+    for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = 1.5}),
+                                    KernelLaw(SoftmaxKernel{.temperature = 2})}) {
+      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+        const Plan plan =
+            test::make_plan({.n = 3, .d = d, .heads = 3, .k = k, .queries = 20}, kernel, estimator);
+        ASSERT_TRUE(projects(plan)) << k;
+        double largest = 0;
+        for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
+          const auto projected =
+              one_replicate(*make_cuda_backend(small_options()), plan, replicate);
+          const auto read = one_replicate(*make_cuda_backend(reads), plan, replicate);
+          const double exponent = largest_change(plan, draw_training_set(plan, replicate));
+          // A weight changes by its ln 2 th part, an estimate by no more than that of the largest
+          // value.
+          const double value = estimator == Estimator::plain ? 6 : 2;
+          const double bound = value * (exponent * std::log(2.0) + 20 * test::eps32);
+          for (std::size_t i = 0; i < read.mean.size(); ++i) {
+            const double change = std::abs(projected.mean[i] - read.mean[i]);
+            ASSERT_TRUE(change <= bound) << k << ' ' << kernel.index();
+            largest = std::max(largest, change);
+          }
+        }
+        EXPECT_GT(largest, 0) << "both are the same kernel";
+      }
+    }
+  }
+}
+
+TEST_F(Cuda, ProjectedAndReadKeysOfManyTilesAreEquivalentToReference) {
+  // Several panels of keys, groups of heads and of queries.
+  const std::vector<Shape> shapes = {{.n = 1100, .d = 32, .heads = 5, .k = 6, .queries = 9},
+                                     {.n = 70, .d = 32, .heads = 9, .k = 16, .queries = 70},
+                                     {.n = 70, .d = 33, .heads = 2, .k = 32, .queries = 260},
+                                     {.n = 70, .d = 64, .heads = 3, .k = 64, .queries = 130},
+                                     {.n = 130, .d = 40, .heads = 8, .k = 32, .queries = 20}};
+  for (const Shape& shape : shapes) {
+    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+      const Plan plan = test::make_plan(
+          shape, GaussianKernel{.bandwidth = std::sqrt(static_cast<double>(shape.k))}, estimator);
+      for (const bool reads : {false, true}) {
+        Options options = small_options();
+        options.limits.stores_keys = reads;
+        std::atomic<std::uint64_t> fallback = 0;
+        options.fallback_queries = &fallback;
+        EXPECT_TRUE(agrees(plan, 1, one_replicate(*make_cuda_backend(options), plan, 1).mean))
+            << "k " << shape.k << " estimator " << static_cast<int>(estimator) << " reads "
+            << reads;
+        EXPECT_EQ(fallback, 0u) << "k " << shape.k;
+      }
+    }
+  }
+}
+
+/// Heads on the first coordinates, and a last one of which a part of the points has 10^6.
+Plan with_wide_points(const KernelLaw& kernel, Estimator estimator) {
+  constexpr int d = 20;
+  Plan plan =
+      test::make_plan({.n = 150, .d = d, .heads = 2, .k = 12, .queries = 5}, kernel, estimator);
+  std::ranges::fill(plan.projections, 0.0);
+  for (std::size_t h = 0; h < 2; ++h) {
+    for (std::size_t j = 0; j < 12; ++j) {
+      plan.projections[(h * d + (j + h) % 13) * 12 + j] = j % 2 == 0 ? 1 : -1;
+    }
+  }
+  MixtureDesign design = {.weights = {0.9, 0.1}, .means = {std::vector<double>(d), {}}};
+  design.means[1] = design.means[0];
+  design.means[1].back() = 1e6;
+  plan.design = design.sampler(plan.table);
+  const std::vector<double> slope = [] {
+    std::vector<double> all(d, 0.3);
+    all.back() = 0;
+    return all;
+  }();
+  plan.regression =
+      CosinesRegression{.amplitude = {1}, .frequency = {slope}, .phase = {0.2}}.function(plan.table,
+                                                                                         d);
+  return plan;
+}
+
+TEST_F(Cuda, KeysOfPointsWithoutFloat16AreProjectedInFloat32) {
+  for (const KernelLaw& kernel :
+       {KernelLaw(GaussianKernel{.bandwidth = 2}), KernelLaw(LaplaceKernel{.bandwidth = 2}),
+        KernelLaw(SoftmaxKernel{.temperature = 10})}) {
+    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+      const Plan plan = with_wide_points(kernel, estimator);
+      ASSERT_TRUE(projects(plan));
+      Options options = small_options();
+      std::atomic<std::uint64_t> fallback = 0;
+      options.fallback_queries = &fallback;
+      EXPECT_TRUE(agrees(plan, 3, one_replicate(*make_cuda_backend(options), plan, 3).mean))
+          << kernel.index();
+      EXPECT_EQ(fallback, 0u) << kernel.index() << ": these keys are near the queries";
+    }
+  }
+}
+
+TEST_F(Cuda, TheFallbackProjectsTheReplicatesThatNeedIt) {
+  // So few keys that some replicates have a query far from all of them.
+  constexpr std::uint64_t replicates = 24;
+  const Plan plan = test::make_plan({.n = 12, .d = 32, .heads = 3, .k = 6, .queries = 7},
+                                    GaussianKernel{.bandwidth = 0.3});
+  ASSERT_TRUE(projects(plan));
+  std::uint64_t with_fallback = 0;
+  for (std::uint64_t replicate = 0; replicate < replicates; ++replicate) {
+    std::atomic<std::uint64_t> fallback = 0;
+    Options options = small_options();
+    options.fallback_queries = &fallback;
+    const auto statistics = one_replicate(*make_cuda_backend(options), plan, replicate).mean;
+    EXPECT_TRUE(agrees(plan, replicate, statistics)) << replicate;
+    with_fallback += fallback > 0 ? 1 : 0;
+  }
+  EXPECT_GT(with_fallback, 0u);
+  EXPECT_LT(with_fallback, replicates);
+
+  // The same bits in batches of which some replicates are projected.
+  const Block block = {.first = 0, .count = replicates, .node = 1};
+  Options one = small_options();
+  one.batch_replicates = 1;
+  expect_same_bits(run(plan, block, small_options()), run(plan, block, one));
+}
+
+TEST_F(Cuda, BitsOfProjectedKeysDoNotDependOnTheOrderOfThreads) {
+  const Block block = {.first = 0, .count = 2, .node = 1};
+  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+    for (const Plan& plan : {test::make_plan({.n = 130, .d = 20, .heads = 3, .k = 16, .queries = 5},
+                                             gaussian, estimator),
+                             test::make_plan({.n = 130, .d = 40, .heads = 3, .k = 32, .queries = 5},
+                                             gaussian, estimator),
+                             with_wide_points(gaussian, estimator)}) {
+      ASSERT_TRUE(projects(plan));
+      const auto expected = run(plan, block, small_options());
+      set_thread_order(Order::descending);
+      set_block_order(Order::descending);
+      expect_same_bits(run(plan, block, small_options()), expected);
+      set_thread_order(Order::ascending);
+      set_block_order(Order::ascending);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headlab::emulated_cuda
