@@ -163,17 +163,23 @@ struct Queries {
   const double* weights = nullptr;  ///< [H], a_h
 };
 
+/// A coordinate x of a point becomes x scale + offset, so that float16 has the digits that
+/// projections need of it.
+struct alignas(8) CoordinateUnit {
+  float scale;   ///< a power of two near the largest projection of the coordinate, or 0 without any
+  float offset;  ///< minus the centre times the scale
+};
+
 /// Projections of the heads for kernels that project the keys which they weigh.
 struct Projections {
   /// On the tensor cores [H][ceil(padded_k / 16)][projection_chunks(d)][2][lane]: upper parts in
-  /// float16, then lower parts. They belong to points in units of 1 / scale.
+  /// float16, then lower parts, of projections that belong to coordinates as `units` make them.
   const FourWords* fragments = nullptr;
-  const float* matrix = nullptr;    ///< as in struct ProjectArguments
-  const float* offsets = nullptr;   ///< [d], minus the centre of X times scale
-  float scale = 1;                  ///< of points, a power of two
-  int chunks = 1;                   ///< projection_chunks(d)
-  int head_words = 0;               ///< of the fragments of a head
-  int split_at = 0, copied_at = 0;  ///< split_points_at, copied_points_at
+  const CoordinateUnit* units = nullptr;  ///< [d]
+  const float* matrix = nullptr;          ///< as in struct ProjectArguments
+  int chunks = 1;                         ///< projection_chunks(d)
+  int head_words = 0;                     ///< of the fragments of a head
+  int split_at = 0, copied_at = 0;        ///< split_points_at, copied_points_at
 };
 
 struct WeighArguments {

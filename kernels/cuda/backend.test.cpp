@@ -112,7 +112,7 @@ TEST_F(Cuda, StatisticsAreEquivalentToReference) {
       {.n = 33, .d = 8, .heads = 1, .k = 5, .queries = 7},
       {.n = 33, .d = 8, .heads = 4, .k = 4, .queries = 3},
       {.n = 1000, .d = 6, .heads = 3, .k = 2, .queries = 7},
-      {.n = 300, .d = 16, .heads = 8, .k = 8, .queries = 7},
+      {.n = 150, .d = 16, .heads = 8, .k = 8, .queries = 7},
       {.n = 100, .d = 16, .heads = 3, .k = 16, .queries = 7},
       {.n = 65, .d = 40, .heads = 17, .k = 33, .queries = 7},
       {.n = 100, .d = 30, .heads = 17, .k = 30, .queries = 1},

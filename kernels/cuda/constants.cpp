@@ -177,17 +177,26 @@ std::uint32_t split_word(const Number& number, bool low) {
   return packed;
 }
 
-/// The power of two near the largest number of the projections [H padded_k][d]; see Projections.
-float point_scale(const std::vector<float>& rows) {
-  float largest = 0;
-  for (const float w : rows) largest = std::max(largest, std::abs(w));
-  if (!(largest > 0)) return 1;
-  return std::exp2(std::clamp(std::round(std::log2(largest)), -100.0f, 100.0f));
+/// See Projections::units. \param rows projections [H padded_k][d]
+std::vector<CoordinateUnit> coordinate_units(const std::vector<float>& rows,
+                                             const std::vector<float>& centre) {
+  std::vector<CoordinateUnit> units;
+  for (std::size_t c = 0; c < centre.size(); ++c) {
+    float largest = 0;
+    for (std::size_t at = c; at < rows.size(); at += centre.size()) {
+      largest = std::max(largest, std::abs(rows[at]));
+    }
+    const float scale =
+        largest > 0 ? std::exp2(std::clamp(std::round(std::log2(largest)), -100.0f, 100.0f)) : 0;
+    units.push_back({scale, -centre[c] * scale});
+  }
+  return units;
 }
 
 /// See Projections::fragments.
 std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int heads, int padded_k,
-                                            int d, float scale) {
+                                            const std::vector<CoordinateUnit>& units) {
+  const auto d = static_cast<int>(units.size());
   std::vector<FourWords> fragments;
   constexpr int side = 16;
   for (int head = 0; head < heads; ++head) {
@@ -200,11 +209,10 @@ std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int 
               const int row = block + lane / 4 + e % 2 * 8;
               const int first = chunk * chunk_coordinates + e / 2 * 8 + lane % 4 * 2;
               const auto number = [&](int i) {
-                return row < padded_k && first + i < d
-                           ? rows[static_cast<std::size_t>((head * padded_k + row) * d + first +
-                                                           i)] /
-                                 scale
-                           : 0.0f;
+                if (row >= padded_k || first + i >= d) return 0.0f;
+                const float scale = units[static_cast<std::size_t>(first + i)].scale;
+                const auto at = static_cast<std::size_t>((head * padded_k + row) * d + first + i);
+                return scale == 0 ? 0.0f : rows[at] / scale;
               };
               words.v[e] = split_word(number, low);
             }
@@ -271,19 +279,17 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   const int tile_keys = projected_tile_keys(launch.padded_k, launch.totals.pairs);
   const int heads_of_tile = launch.weigh.group_heads;
   projections_of_tiles = {
-      .scale = point_scale(rows),
       .chunks = projection_chunks(plan.d),
       .head_words = (launch.padded_k + 15) / 16 * projection_chunks(plan.d) * 64,
       .split_at = split_points_at(heads_of_tile, launch.padded_k, tile_keys),
       .copied_at = copied_points_at(heads_of_tile, launch.padded_k, tile_keys, plan.d)};
-  const std::vector<FourWords> of_projections =
-      launch.projects ? projection_fragments(rows, plan.heads, launch.padded_k, plan.d,
-                                             projections_of_tiles.scale)
-                      : std::vector<FourWords>();
-  std::vector<float> offsets(exact_centre.size());
-  if (launch.projects && !launch.tokens.separate) {
-    std::ranges::transform(rounded_centre, offsets.begin(),
-                           [&](float c) { return -c * projections_of_tiles.scale; });
+  std::vector<CoordinateUnit> units;
+  std::vector<FourWords> of_projections;
+  if (launch.projects) {
+    // Tokens that are kept apart from points have the centre subtracted.
+    units = coordinate_units(
+        rows, launch.tokens.separate ? std::vector<float>(rounded_centre.size()) : rounded_centre);
+    of_projections = projection_fragments(rows, plan.heads, launch.padded_k, units);
   }
   std::vector<SeenTokens> views = launch.tokens.seen;
   if (views.empty() && !mechanism.keep.off()) {
@@ -291,7 +297,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   }
   std::span<const float> query_points, query_products, query_shifts;
   std::span<const FourWords> on_device_fragments, projections_on_device;
-  std::span<const float> on_device_offsets;
+  std::span<const CoordinateUnit> on_device_units;
   const auto each = [&](const auto& put) {
     put(table, std::span(numbers));
     put(file_rows, plan.table.rows().numbers());
@@ -303,7 +309,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
     put(query_shifts, std::span(arrays.shifts));
     put(on_device_fragments, std::span(fragments));
     put(projections_on_device, std::span(of_projections));
-    put(on_device_offsets, std::span(offsets));
+    put(on_device_units, std::span(units));
     // Their kernels see by a null pointer that there are none.
     if (!views.empty()) put(seen, std::span(views));
     if (!mechanism.keep.top.empty()) put(top, std::span(mechanism.keep.top));
@@ -322,7 +328,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   });
   projections_of_tiles.fragments = projections_on_device.data();
   projections_of_tiles.matrix = projections.data();
-  projections_of_tiles.offsets = on_device_offsets.data();
+  projections_of_tiles.units = on_device_units.data();
   queries = {.count = plan.queries,
              .padded = arrays.padded,
              .points = query_points.data(),

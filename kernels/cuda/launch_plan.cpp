@@ -246,8 +246,11 @@ class Tiler {
   }
   /// Heads of a group, at most `most`: those that fit, in groups of about equal size.
   int balanced(int most) const {
-    const std::uint64_t comfortable =
-        projects_ ? comfortable_projected_bytes : comfortable_stage_bytes;
+    // Points of many dimensions leave room for two thread blocks, whatever the heads.
+    const std::uint64_t comfortable = !projects_ ? comfortable_stage_bytes
+                                      : stage_bytes(most) <= comfortable_projected_bytes
+                                          ? comfortable_projected_bytes
+                                          : comfortable_bytes;
     while (most > 1 && stage_bytes(most) > comfortable) --most;
     return divide_up(plan_.heads, divide_up(plan_.heads, most));
   }
@@ -312,12 +315,17 @@ class Tiler {
 };
 
 /// True where projecting the keys of a head takes fewer issue slots, counted in the machine code of
-/// sm_90 (docs/measured/slots.md), in every group of queries than once in a kernel of its own.
-bool projecting_pays(const Plan& plan, const LaunchPlan& launch, int query_groups) {
-  const int padded_d = chunk_coordinates * projection_chunks(plan.d);
-  const double in_group = 40 + 0.36 * padded_d * std::max(launch.padded_k, 16);
+/// sm_90 (docs/measured/slots.md), in each pass over every group of queries than once in a kernel
+/// of its own. In units of a warp's instructions for 32 keys: points are copied and split once for
+/// a group of heads; 16 rows of a head take one unit for 16 coordinates, and four to be split and
+/// stored; keys that are read are split too.
+bool projecting_pays(const Plan& plan, const LaunchPlan& launch, const Tiling& tiling) {
+  const double row_blocks = std::max(launch.padded_k, 16) / 16.0;
+  const double in_group = 12.0 * plan.d / tiling.group_heads +
+                          32 * row_blocks * (projection_chunks(plan.d) + 4) -
+                          (5.0 * launch.padded_k + 13);
   const double alone = 1.26 * plan.d * launch.padded_k;
-  return query_groups * in_group < alone;
+  return (launch.totals.scaled ? 2 : 1) * tiling.query_groups * in_group < alone;
 }
 
 /// True where the kernels can project the keys that they weigh: on the tensor cores, keys that no
@@ -356,7 +364,7 @@ bool tile(const Plan& plan, const LaunchLimits& limits, Microkernel m, bool proj
   const auto ensemble =
       launch.totals.ensemble ? tiler(on_cuda_cores, weight_tile_keys).ensemble() : Tiling{};
   if (!weigh || !ensemble) return false;
-  if (projects && !projecting_pays(plan, launch, weigh->query_groups)) return false;
+  if (projects && !projecting_pays(plan, launch, *weigh)) return false;
   launch.weigh = *weigh;
   launch.ensemble = *ensemble;
   return true;

@@ -10,8 +10,9 @@
 ///
 /// Accuracy. A coordinate of a key is the sum over c of w_c x_c with an error of some 2^-21 sum
 /// |w_c x_c|: 2^-22 from lo lo and from the lower parts, the rest from the tensor cores, which
-/// truncate three times for each 16 coordinates. launch_plan.cpp bounds what this adds to an
-/// exponent.
+/// truncate three times for each 16 coordinates. Each coordinate of the points has a unit in which
+/// its largest projection is about 1, so that columns of X may differ in size. Projections of one
+/// column that differ by more than 2^10 lose digits of the small ones: 2^-25 of the largest.
 ///
 /// Range. Points with a coordinate that has no float16, and keys far from all queries, are marked:
 /// their keys are projected again in float32, and as those that are read from memory (products.h)
@@ -60,8 +61,9 @@ class ProjectedTiles {
   HEADLAB_DEVICE ProjectedTiles(const WeighArguments& a, const Assignment& of, float* shared)
       : a_(a), shared_(shared), own_(a, of) {}
 
-  /// Before the first tile: zeros behind the last coordinate of a point.
+  /// Before the first tile: no mark, and zeros behind the last coordinate of a point.
   HEADLAB_DEVICE void clear() const {
+    if (thread_index() == 0) state()->marked = -1;
     const int d = a_.sets.d;
     const int all = chunk_coordinates * a_.projections.chunks;
     for (int at = static_cast<int>(thread_index()); at < (all - d) * stride; at += Threads) {
@@ -98,12 +100,12 @@ class ProjectedTiles {
     auto* high_row = split_points() + row * stride + key;
     const int lower = chunk_coordinates * a_.projections.chunks * stride;
     const float* from = copied_points() + row * stride + key;
-    const float* offset = a_.projections.offsets + row;
+    const CoordinateUnit* unit = a_.projections.units + row;
     HEADLAB_NO_UNROLL
     for (int c = row; c < a_.sets.d; c += rows) {
       Four x = *reinterpret_cast<const Four*>(from);
       HEADLAB_UNROLL
-      for (int e = 0; e < 4; ++e) x.v[e] = math::fused(x.v[e], a_.projections.scale, *offset);
+      for (int e = 0; e < 4; ++e) x.v[e] = math::fused(x.v[e], unit->scale, unit->offset);
       if (key + 4 > left) {
         HEADLAB_UNROLL
         for (int e = 0; e < 4; ++e) x.v[e] = key + e < left ? x.v[e] : 0.0f;
@@ -120,7 +122,7 @@ class ProjectedTiles {
       *reinterpret_cast<TwoWords*>(high_row + lower) = low;
       high_row += rows * stride;
       from += rows * stride;
-      offset += rows;
+      unit += rows;
     }
   }
 
@@ -202,7 +204,8 @@ class ProjectedTiles {
       const int own = key + index / 2 * 8 + static_cast<int>(lane % 4) * 2 + index % 2;
       float norm = a_.norm_factor * square;
       if (!(square < max_square)) {
-        norm = __builtin_nanf("");
+        const bool out_of_reach = a_.norm_factor != 0 && square == square;
+        norm = out_of_reach ? __builtin_huge_valf() : __builtin_nanf("");
         if (own < left) state()->marked = first;
       }
       tile.norms(head)[own] = own < left ? norm : -__builtin_huge_valf();
@@ -214,7 +217,8 @@ class ProjectedTiles {
   HEADLAB_DEVICE bool marked(int first) const { return state()->marked == first; }
   HEADLAB_DEVICE int next() const { return state()->next; }
 
-  /// Projects the keys of a marked tile again, in float32, which have NaN for a norm.
+  /// Takes keys that are out of reach, whose norm project made infinite, out of a marked tile, and
+  /// projects those whose norm is NaN again, in float32.
   HEADLAB_DEVICE void repair(int first_head, int heads, int left, int first) const {
     const Assignment of = assignment_of(a_.tiling, a_.tiling.head_groups);
     const Tile tile = this->tile();
@@ -224,19 +228,19 @@ class ProjectedTiles {
       const int head = at / TileKeys;
       const int key = at % TileKeys;
       float& norm = tile.norms(head)[key];
-      if (key >= left || norm == norm) continue;
+      if (key >= left || norm < __builtin_huge_valf()) continue;
       const float* x = sets.x_of(of.replicate) + of.panel * a_.tiling.panel_keys + first + key;
       auto* out = reinterpret_cast<std::uint16_t*>(tile.rows(head)) + key;
       const float* matrix = a_.projections.matrix + (first_head + head) * K;
-      float square = 0;
-      for (int j = 0; j < K; ++j) {
+      float square = norm == norm ? norm : 0.0f;
+      for (int j = 0; j < K && norm != norm; ++j) {
         float sum = 0;
         for (int c = 0; c < sets.d; ++c) {
-          const float coordinate =
-              math::fused(x[c * sets.padded_n], a_.projections.scale, a_.projections.offsets[c]);
-          sum = math::fused(matrix[c * width + j], coordinate, sum);
+          const CoordinateUnit unit = a_.projections.units[c];
+          if (unit.scale == 0) continue;
+          sum = math::fused(matrix[c * width + j] / unit.scale,
+                            math::fused(x[c * sets.padded_n], unit.scale, unit.offset), sum);
         }
-        sum /= a_.projections.scale;
         square = math::fused(sum, sum, square);
         const std::uint32_t high = pack_halves(sum, 0);
         out[j * stride] = static_cast<std::uint16_t>(high);
@@ -247,8 +251,7 @@ class ProjectedTiles {
         continue;
       }
       for (int j = 0; j < 2 * K; ++j) out[j * stride] = 0;
-      const bool out_of_reach = a_.norm_factor != 0 && square == square;
-      if (out_of_reach) norm = -__builtin_huge_valf();
+      if (a_.norm_factor != 0 && square == square) norm = -__builtin_huge_valf();
     }
   }
 

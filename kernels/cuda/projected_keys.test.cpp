@@ -56,6 +56,10 @@ TEST_F(Cuda, ProjectsKeysWhereItPays) {
     EXPECT_TRUE(projects(changed)) << "tokens are points";
     changed.mechanism.levels.weights = {1, 0.5};
     EXPECT_FALSE(projects(changed)) << "means of keys";
+    other = shape;
+    other.d = 5;
+    other.k = 5;
+    EXPECT_FALSE(projects(test::make_plan(other, gaussian, estimator))) << "short points";
   }
   Shape many = shape;
   many.heads = 12;
@@ -112,7 +116,7 @@ TEST_F(Cuda, ProjectedKeysHaveTheDigitsOfThoseThatAreRead) {
             test::make_plan({.n = 3, .d = d, .heads = 3, .k = k, .queries = 20}, kernel, estimator);
         ASSERT_TRUE(projects(plan)) << k;
         double largest = 0;
-        for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
+        for (std::uint64_t replicate = 0; replicate < 2; ++replicate) {
           const auto projected =
               one_replicate(*make_cuda_backend(small_options()), plan, replicate);
           const auto read = one_replicate(*make_cuda_backend(reads), plan, replicate);
@@ -135,10 +139,10 @@ TEST_F(Cuda, ProjectedKeysHaveTheDigitsOfThoseThatAreRead) {
 
 TEST_F(Cuda, ProjectedAndReadKeysOfManyTilesAreEquivalentToReference) {
   // Several panels of keys, groups of heads and of queries.
-  const std::vector<Shape> shapes = {{.n = 1100, .d = 32, .heads = 5, .k = 6, .queries = 9},
+  const std::vector<Shape> shapes = {{.n = 1030, .d = 32, .heads = 5, .k = 6, .queries = 3},
                                      {.n = 70, .d = 32, .heads = 9, .k = 16, .queries = 70},
-                                     {.n = 70, .d = 33, .heads = 2, .k = 32, .queries = 260},
-                                     {.n = 70, .d = 64, .heads = 3, .k = 64, .queries = 130},
+                                     {.n = 20, .d = 33, .heads = 2, .k = 32, .queries = 260},
+                                     {.n = 30, .d = 64, .heads = 3, .k = 64, .queries = 130},
                                      {.n = 130, .d = 40, .heads = 8, .k = 32, .queries = 20}};
   for (const Shape& shape : shapes) {
     for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
@@ -198,6 +202,39 @@ TEST_F(Cuda, KeysOfPointsWithoutFloat16AreProjectedInFloat32) {
           << kernel.index();
       EXPECT_EQ(fallback, 0u) << kernel.index() << ": these keys are near the queries";
     }
+  }
+}
+
+TEST_F(Cuda, ColumnsOfDifferentSizeKeepTheirDigits) {
+  constexpr std::size_t d = 20, k = 12, rows = 60;
+  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+    Plan plan =
+        test::make_plan({.n = 150, .d = d, .heads = 2, .k = k, .queries = 5}, gaussian, estimator);
+    FileDesign design;
+    std::vector<std::vector<double>> points(rows, std::vector<double>(d));
+    std::vector<double> slope(d);
+    for (std::size_t c = 0; c < d; ++c) {
+      const double size = c % 2 == 0 ? 0x1p+7 : 0x1p-7;
+      for (std::size_t h = 0; h < 2; ++h) {
+        for (std::size_t j = 0; j < k; ++j) plan.projections[(h * d + c) * k + j] /= size;
+      }
+      for (std::size_t q = 0; q < 5; ++q) plan.query_points[q * d + c] *= size;
+      for (std::size_t i = 0; i < rows; ++i) {
+        points[i][c] = size * std::sin(static_cast<double>(1 + i * d + c));
+      }
+      slope[c] = 0.3 / size;
+    }
+    design.rows = points;
+    plan.design = design.sampler(plan.table);
+    plan.regression =
+        CosinesRegression{.amplitude = {1}, .frequency = {slope}, .phase = {0.2}}.function(
+            plan.table, d);
+    ASSERT_TRUE(projects(plan));
+    std::atomic<std::uint64_t> fallback = 0;
+    Options options = small_options();
+    options.fallback_queries = &fallback;
+    EXPECT_TRUE(agrees(plan, 3, one_replicate(*make_cuda_backend(options), plan, 3).mean));
+    EXPECT_EQ(fallback, 0u);
   }
 }
 

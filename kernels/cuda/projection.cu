@@ -7,6 +7,9 @@
 //
 // A thread has four points and up to 16 coordinates of their keys: 64 multiply-adds for one load of
 // points and four of the matrix, which all lanes of a warp share. Warps of a block share points.
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/projection.h"
@@ -18,19 +21,25 @@ namespace {
 constexpr int project_threads = 128;
 constexpr int project_warps = project_threads / static_cast<int>(warp_threads);
 constexpr int points_of_thread = 4;
+/// Thread blocks that project replicates with a listed row.
+constexpr std::int64_t max_needed_blocks = 1024;
 
 /// Warps of a block at the same points, each with coordinates of its own.
 HEADLAB_HD constexpr int warps_side_by_side(int groups) {
   return groups >= 4 ? 4 : groups >= 2 ? 2 : 1;
 }
 
+/// Warps side by side, thread blocks of work, and those that take them in turns.
+struct Division {
+  int groups = 1;  ///< of coordinates
+  std::int64_t blocks = 1, launched = 1;
+};
+
 template <int Outputs>
-HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(project_threads, 4)
-    project_kernel(const ProjectArguments a, const int groups) {
+HEADLAB_DEVICE void project_block(const ProjectArguments& a, int groups, std::int64_t block) {
   const TrainingSets& sets = a.sets;
   const int side = warps_side_by_side(groups);
   const int blocks_of_points = (groups + side - 1) / side;
-  const auto block = static_cast<std::int64_t>(block_index_x());
   const int warp = static_cast<int>(thread_index() / warp_threads);
   const int group = static_cast<int>(block % blocks_of_points) * side + warp % side;
   const std::int64_t four =
@@ -77,6 +86,17 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(project_threads, 4)
   }
 }
 
+template <int Outputs>
+HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(project_threads, 4)
+    project_kernel(const ProjectArguments a, const Division division) {
+  // Most lists are empty.
+  if (a.needed.rows != nullptr && a.needed.count() == 0) return;
+  HEADLAB_NO_UNROLL
+  for (std::int64_t block = block_index_x(); block < division.blocks; block += division.launched) {
+    project_block<Outputs>(a, division.groups, block);
+  }
+}
+
 }  // namespace
 
 void project(Stream& stream, const ProjectArguments& a) {
@@ -88,13 +108,15 @@ void project(Stream& stream, const ProjectArguments& a) {
   const std::int64_t tiles =
       (a.replicates * a.sets.padded_n / points_of_thread + threads_of_points - 1) /
       threads_of_points;
+  Division division = {.groups = groups, .blocks = tiles * ((groups + side - 1) / side)};
+  division.launched =
+      a.needed.rows == nullptr ? division.blocks : std::min(division.blocks, max_needed_blocks);
   launch(stream, "project",
-         {.blocks_x = static_cast<unsigned>(tiles * ((groups + side - 1) / side)),
-          .threads = project_threads},
+         {.blocks_x = static_cast<unsigned>(division.launched), .threads = project_threads},
          step == 16  ? project_kernel<16>
          : step == 8 ? project_kernel<8>
                      : project_kernel<4>,
-         a, groups);
+         a, division);
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

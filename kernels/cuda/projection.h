@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/hd.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

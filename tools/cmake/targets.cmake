@@ -94,7 +94,9 @@ endfunction()
 
 # headlab_tests(engine LIBRARIES ... [SOURCES ...]): the program engine_tests of the sources, or of every
 # *.test.cpp below the folder, each of its cases a CTest with that name as its label. Cases are found
-# when the tests run, not when they are built, so that a build does not execute anything.
+# when the tests run, not when they are built, so that a build does not execute anything. With
+# HEADLAB_TEST_SHARDS a CTest is one of so many shares of the cases: with sanitizers a program takes
+# longer to start and to end than most cases do.
 function(headlab_tests folder)
   if(NOT HEADLAB_TESTS)
     return()
@@ -112,7 +114,17 @@ function(headlab_tests folder)
                         GTest::gtest_main nlohmann_json::nlohmann_json)
   headlab_join_sources(${folder}_tests)
   headlab_precompile(${folder}_tests <Eigen/Core> <gtest/gtest.h> <nlohmann/json.hpp>)
-  gtest_discover_tests(${folder}_tests DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder})
+  if(NOT HEADLAB_TEST_SHARDS)
+    gtest_discover_tests(${folder}_tests DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder})
+    return()
+  endif()
+  math(EXPR last "${HEADLAB_TEST_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(name ${folder}.cases_${shard}_of_${HEADLAB_TEST_SHARDS})
+    add_test(NAME ${name} COMMAND ${folder}_tests --gtest_filter=-${HEADLAB_TEST_SHARDS_WITHOUT})
+    set_tests_properties(${name} PROPERTIES LABELS ${folder} ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${HEADLAB_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 # headlab_check_listed(kernels): no .cpp or .cu file of the folder was forgotten in its CMakeLists.txt,
