@@ -126,6 +126,11 @@ TEST_F(Cuda, StatisticsAreEquivalentToReference) {
                           std::holds_alternative<SoftmaxKernel>(kernel);
       for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
         for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+          // The plain estimator takes the same kernels in both modes: one law is enough.
+          if (estimator == Estimator::plain && mode == MomentMode::aggregate &&
+              !std::holds_alternative<GaussianKernel>(kernel)) {
+            continue;
+          }
           const Plan plan = test::make_plan(shape, kernel, estimator, mode);
           std::atomic<std::uint64_t> fallback = 0;
           Options options = small_options();
@@ -177,6 +182,8 @@ double largest_product(const Plan& plan, const TrainingSet& sample) {
 TEST_F(Cuda, SplitProductsKeepTheDigits) {
   // Against float32 products of the same keys, on so few of them that little else is rounded: each
   // side may err by 2^-20 of the product, and one of the three products left out by 2^-12.
+  Options split_products = small_options();
+  split_products.limits.stores_keys = true;
   Options plain_products = small_options();
   plain_products.limits.no_tensor_cores = true;
   for (const int k : {16, 30, 64}) {
@@ -189,7 +196,7 @@ TEST_F(Cuda, SplitProductsKeepTheDigits) {
                   found == Microkernel::tensor64);
       ASSERT_EQ(plan_launch(plan, plain_products.limits).microkernel, Microkernel::any);
       for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
-        const auto split = one_replicate(*make_cuda_backend(small_options()), plan, replicate).mean;
+        const auto split = one_replicate(*make_cuda_backend(split_products), plan, replicate).mean;
         const auto plain = one_replicate(*make_cuda_backend(plain_products), plan, replicate).mean;
         // Of an exponent of 2; a weight changes by its ln 2 th part, an estimate by no more than
         // that of the largest value, 2.
@@ -212,7 +219,7 @@ TEST_F(Cuda, KeysBeyondTheRangeOfFloat16AreEquivalentToReference) {
          {KernelLaw(GaussianKernel{.bandwidth = 2}), KernelLaw(LaplaceKernel{.bandwidth = 2}),
           KernelLaw(SoftmaxKernel{.temperature = 40})}) {
       for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-        Plan plan = test::make_plan({.n = 300, .d = 70, .heads = 2, .k = k, .queries = 5}, kernel,
+        Plan plan = test::make_plan({.n = 150, .d = 70, .heads = 2, .k = k, .queries = 5}, kernel,
                                     estimator);
         plan.design = StudentDesign{.dim = 70, .df = 0.3}.sampler(plan.table);
         for (double& x : plan.query_points) x *= 0.1;
