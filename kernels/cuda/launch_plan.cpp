@@ -316,9 +316,9 @@ class Tiler {
 
 /// True where projecting the keys of a head takes fewer issue slots, counted in the machine code of
 /// sm_90 (docs/measured/slots.md), in each pass over every group of queries than once in a kernel
-/// of its own. In units of a warp's instructions for 32 keys: points are copied and split once for
-/// a group of heads; 16 rows of a head take one unit for 16 coordinates, and four to be split and
-/// stored; keys that are read are split too.
+/// of its own. Both counts are slots a weight times the queries. In a group of queries, points are
+/// copied and split once for the heads that share them; 16 rows of a head take 32 for each 16
+/// coordinates, and 128 to be split and stored; keys that are read would be split too.
 bool projecting_pays(const Plan& plan, const LaunchPlan& launch, const Tiling& tiling) {
   const double row_blocks = std::max(launch.padded_k, 16) / 16.0;
   const double in_group = 12.0 * plan.d / tiling.group_heads +

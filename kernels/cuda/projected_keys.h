@@ -14,9 +14,9 @@
 /// its largest projection is about 1, so that columns of X may differ in size. Projections of one
 /// column that differ by more than 2^10 lose digits of the small ones: 2^-25 of the largest.
 ///
-/// Range. Points with a coordinate that has no float16, and keys far from all queries, are marked:
-/// their keys are projected again in float32, and as those that are read from memory (products.h)
-/// they have no weight, or with softmax make NaN, which the fallback finds.
+/// Range. A coordinate beyond 65504 has no float16: such points are marked, and their keys
+/// projected again in float32. Keys far from all queries are as those that are read from memory
+/// (products.h): they have no weight, or with softmax make NaN, which the fallback finds.
 #pragma once
 
 #include "kernels/cuda/projection.h"
@@ -110,16 +110,10 @@ class ProjectedTiles {
         HEADLAB_UNROLL
         for (int e = 0; e < 4; ++e) x.v[e] = key + e < left ? x.v[e] : 0.0f;
       }
-      TwoWords high;
-      TwoWords low;
-      HEADLAB_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        high.v[e] = pack_halves(x.v[2 * e], x.v[2 * e + 1]);
-        low.v[e] =
-            pack_halves(x.v[2 * e] - low_half(high.v[e]), x.v[2 * e + 1] - high_half(high.v[e]));
-      }
-      *reinterpret_cast<TwoWords*>(high_row) = high;
-      *reinterpret_cast<TwoWords*>(high_row + lower) = low;
+      const SplitPair front(x.v[0], x.v[1]);
+      const SplitPair back(x.v[2], x.v[3]);
+      *reinterpret_cast<TwoWords*>(high_row) = {front.high, back.high};
+      *reinterpret_cast<TwoWords*>(high_row + lower) = {front.low, back.low};
       high_row += rows * stride;
       from += rows * stride;
       unit += rows;
@@ -186,12 +180,10 @@ class ProjectedTiles {
           HEADLAB_UNROLL
           for (int half = 0; half < (K < 16 ? 1 : 2); ++half) {
             const float* two = sum[u] + 2 * half;
-            const std::uint32_t high = pack_halves(two[0], two[1]);
-            const std::uint32_t low =
-                pack_halves(two[0] - low_half(high), two[1] - high_half(high));
+            const SplitPair key_parts(two[0], two[1]);
             auto* at = out + (16 * block + 8 * half) * stride + 8 * u;
-            *reinterpret_cast<std::uint32_t*>(at) = high;
-            *reinterpret_cast<std::uint32_t*>(at + K * stride) = low;
+            *reinterpret_cast<std::uint32_t*>(at) = key_parts.high;
+            *reinterpret_cast<std::uint32_t*>(at + K * stride) = key_parts.low;
             HEADLAB_UNROLL
             for (int e = 0; e < 2; ++e) {
               squares[2 * u + e] = math::fused(two[e], two[e], squares[2 * u + e]);
@@ -217,8 +209,8 @@ class ProjectedTiles {
   HEADLAB_DEVICE bool marked(int first) const { return state()->marked == first; }
   HEADLAB_DEVICE int next() const { return state()->next; }
 
-  /// Takes keys that are out of reach, whose norm project made infinite, out of a marked tile, and
-  /// projects those whose norm is NaN again, in float32.
+  /// Of a marked tile: keys whose norm is infinite are out of reach and lose their weight; keys
+  /// whose norm is NaN are projected again, in float32.
   HEADLAB_DEVICE void repair(int first_head, int heads, int left, int first) const {
     const Assignment of = assignment_of(a_.tiling, a_.tiling.head_groups);
     const Tile tile = this->tile();
@@ -242,9 +234,9 @@ class ProjectedTiles {
                             math::fused(x[c * sets.padded_n], unit.scale, unit.offset), sum);
         }
         square = math::fused(sum, sum, square);
-        const std::uint32_t high = pack_halves(sum, 0);
-        out[j * stride] = static_cast<std::uint16_t>(high);
-        out[(K + j) * stride] = static_cast<std::uint16_t>(pack_halves(sum - low_half(high), 0));
+        const SplitPair parts(sum, 0);
+        out[j * stride] = static_cast<std::uint16_t>(parts.high);
+        out[(K + j) * stride] = static_cast<std::uint16_t>(parts.low);
       }
       if (square < max_square) {
         norm = a_.norm_factor * square;

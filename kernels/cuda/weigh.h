@@ -169,6 +169,13 @@ struct alignas(8) TwoWords {
   std::uint32_t v[2];
 };
 
+/// Upper and lower parts in float16 of two floats, packed.
+struct SplitPair {
+  std::uint32_t high, low;
+  HEADLAB_DEVICE SplitPair(float x, float y)
+      : high(pack_halves(x, y)), low(pack_halves(x - low_half(high), y - high_half(high))) {}
+};
+
 /// Takes the padding out of a tile, of which the first `left` keys are real, and computes the norms
 /// of its keys where the microkernel needs them. True if anything was written.
 template <int Threads, class Micro, int TileKeys>
@@ -272,15 +279,10 @@ HEADLAB_DEVICE void split(const WeighArguments& a, const Stage<Micro, TileKeys>&
     HEADLAB_UNROLL_BY_4
     for (int j = 0; j < K; j += Parts) {
       const Four x = *reinterpret_cast<const Four*>(rows + j * stride);
-      std::uint32_t high[2];
-      std::uint32_t low[2];
-      HEADLAB_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        high[e] = pack_halves(x.v[2 * e], x.v[2 * e + 1]);
-        low[e] = pack_halves(x.v[2 * e] - low_half(high[e]), x.v[2 * e + 1] - high_half(high[e]));
-      }
-      *reinterpret_cast<TwoWords*>(out + j * stride) = {high[0], high[1]};
-      *reinterpret_cast<TwoWords*>(out + (K + j) * stride) = {low[0], low[1]};
+      const SplitPair front(x.v[0], x.v[1]);
+      const SplitPair back(x.v[2], x.v[3]);
+      *reinterpret_cast<TwoWords*>(out + j * stride) = {front.high, back.high};
+      *reinterpret_cast<TwoWords*>(out + (K + j) * stride) = {front.low, back.low};
       HEADLAB_UNROLL
       for (int c = 0; c < 4; ++c) norm.v[c] = math::fused(x.v[c], x.v[c], norm.v[c]);
     }
