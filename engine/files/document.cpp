@@ -259,7 +259,7 @@ void set_value(Value& root, const std::string& path, Value value) {
     auto entry = std::find_if(members->begin(), members->end(),
                               [&](const Value::Entry& one) { return one.key == part; });
     if (entry == members->end()) {
-      entry = members->insert(entry, {part, location, {Value::Members{}, location}});
+      entry = members->insert(entry, {part, location, Value{Value::Members{}, location}});
     }
     set = &*entry;
     at = &entry->value;

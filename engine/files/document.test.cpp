@@ -22,7 +22,7 @@ std::string refusal(const std::string& text) {
 }
 
 Value number(double value) {
-  return {value, {"--set x=1"}};
+  return {value, Location{"--set x=1"}};
 }
 
 TEST(document, keeps_the_order_and_the_places_of_the_file) {

@@ -71,7 +71,7 @@ MseAfter mse_of(const MomentLayout& layout, const std::vector<Moments>& nodes, s
     leave_one_out[j] = mse(rest);
     merge_moments(layout, before, nodes[j]);
   }
-  return {after[0].count, size, {value, jackknife_error(value, leave_one_out, counts)}};
+  return {after[0].count, size, Estimate{value, jackknife_error(value, leave_one_out, counts)}};
 }
 
 }  // namespace

@@ -27,12 +27,13 @@ TEST(Precision, TargetsAreReadAsWritten) {
   const std::string text =
       "mse=1%,output_correlation=0.005,mse@#3=0.3%,head_covariance[0,1,2]@#10=1e-05";
   const std::vector<PrecisionTarget> targets = parse_until(text);
-  EXPECT_EQ(targets,
-            (std::vector<PrecisionTarget>{
-                {.figure = {"mse"}, .limit = 1, .relative = true},
-                {.figure = {"output_correlation"}, .limit = 0.005},
-                {.figure = {"mse"}, .condition = 3, .limit = 0.3, .relative = true},
-                {.figure = {"head_covariance", {0, 1, 2}}, .condition = 10, .limit = 1e-5}}));
+  EXPECT_EQ(
+      targets,
+      (std::vector<PrecisionTarget>{
+          {.figure = FigureName{"mse"}, .limit = 1, .relative = true},
+          {.figure = FigureName{"output_correlation"}, .limit = 0.005},
+          {.figure = FigureName{"mse"}, .condition = 3, .limit = 0.3, .relative = true},
+          {.figure = FigureName{"head_covariance", {0, 1, 2}}, .condition = 10, .limit = 1e-5}}));
   EXPECT_EQ(parse_until(until_text(targets)), targets);
 }
 
@@ -56,8 +57,8 @@ TEST(Precision, WhatIsNoTargetIsRefused) {
 
 TEST(Precision, RatiosAreStandardErrorsOverTargets) {
   const double undefined = std::nan("");
-  const PrecisionTarget relative{.figure = {"mse"}, .limit = 2, .relative = true};
-  const PrecisionTarget absolute{.figure = {"mse"}, .limit = 0.5};
+  const PrecisionTarget relative{.figure = FigureName{"mse"}, .limit = 2, .relative = true};
+  const PrecisionTarget absolute{.figure = FigureName{"mse"}, .limit = 0.5};
   EXPECT_DOUBLE_EQ(precision_ratio({10, 0.1}, relative), 0.5);
   EXPECT_DOUBLE_EQ(precision_ratio({-10, 0.1}, absolute), 0.2);
   EXPECT_EQ(precision_ratio({0, 0}, relative), 0);

@@ -48,7 +48,7 @@ class NetcdfFieldsTest : public FolderTest {
   void write(const std::vector<Row>& rows) const {
     FieldTable table({{"row", rows.size()}, {"query", 2}, {"head", 3}, {"head_2", 3}});
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const NetcdfFields::Place place{&table, {{"row"}, {i}}};
+      const NetcdfFields::Place place{&table, FieldTable::Position{{"row"}, {i}}};
       NetcdfFields visit(place, place);
       rows[i].fields(visit);
     }

@@ -215,7 +215,7 @@ void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup&
   lengths["check"] = records.size();
   FieldTable table(lengths);
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const NetcdfFields::Place place{&table, {{"check"}, {i}}};
+    const NetcdfFields::Place place{&table, FieldTable::Position{{"check"}, {i}}};
     NetcdfFields visit(place, place);
     records[i].fields(visit);
   }
@@ -240,7 +240,8 @@ void write_conditions(const NetcdfGroup& root, const RunResult& result,
       const std::size_t c = groups[g].conditions[row];
       const ConditionResult& one = result.conditions[c];
       const ConditionIndices of_condition = c < indices.size() ? indices[c] : ConditionIndices{};
-      NetcdfFields visit({&of_root, {{"condition"}, {c}}}, {&table, {{"condition"}, {row}}});
+      NetcdfFields visit({&of_root, FieldTable::Position{{"condition"}, {c}}},
+                         {&table, FieldTable::Position{{"condition"}, {row}}});
       visit_condition(one, of_condition, visit);
       FileRecord{one}.fields(visit);
       if (one.difference) visit("difference", *one.difference, "difference between conditions");

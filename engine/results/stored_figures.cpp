@@ -169,7 +169,7 @@ class NetcdfSource : public StoredResults::Source {
     }
     for (const std::string& index : exact_indices_) {
       stored.figures.push_back({.name = "indices." + index,
-                                .estimate = {.value = column("index_" + index).at(i)},
+                                .estimate = Estimate{.value = column("index_" + index).at(i)},
                                 .exact = true});
     }
     add_figures(terms, stored.figures);

@@ -146,9 +146,9 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
     const NetcdfInput file(path);
     const NetcdfGroup root = file.root();
     Checkpoint begun{.path = path,
-                     .machine = {.backend = root.text_attribute("backend"),
-                                 .simd = root.text_attribute("simd"),
-                                 .device = root.text_attribute("device")},
+                     .machine = Machine{.backend = root.text_attribute("backend"),
+                                        .simd = root.text_attribute("simd"),
+                                        .device = root.text_attribute("device")},
                      .conditions = {},
                      .precision = read_precision(root)};
     if (const std::string other = other_program(root, program); !other.empty()) {

@@ -175,10 +175,10 @@ BackendForecast forecast(const Scenario& scenario, const BackendChoice& choice, 
                          double seconds) {
   const Backend& backend = *choice;
   threads = thread_count(threads);
-  BackendForecast found{.machine = {.backend = backend.name(),
-                                    .simd = backend.simd(),
-                                    .device = backend.device(),
-                                    .threads = threads}};
+  BackendForecast found{.machine = Machine{.backend = backend.name(),
+                                           .simd = backend.simd(),
+                                           .device = backend.device(),
+                                           .threads = threads}};
   Forecaster forecaster{scenario, backend, threads};
   try {
     forecaster.make_plans();

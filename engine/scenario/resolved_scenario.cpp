@@ -145,7 +145,7 @@ class Resolver {
     if (table == nullptr || table->find(key) != nullptr || is_swept(section + "." + key)) return;
     const std::string name = std::visit([](const auto& one) { return std::string(one.name); }, law);
     std::get<Value::Members>(table->data)
-        .push_back({key, {}, {Value::Members{{"law", {}, value_of(name)}}, {}}});
+        .push_back({key, {}, Value{Value::Members{{"law", {}, value_of(name)}}, {}}});
   }
 
   /// \param law of the first condition, which has the defaults of all where it is not swept

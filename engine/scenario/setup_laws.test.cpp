@@ -80,7 +80,7 @@ TEST(Subspaces, OrthogonalAndAligned) {
 
 TEST(Subspaces, BlocksOwnTheNextCoordinates) {
   const Sizes sizes{.d = 8, .heads = 3, .k = 4, .n = 1};
-  const BlockSubspaces law{.sizes = {{2, 4, 1}}};
+  const BlockSubspaces law{.sizes = PerHead{{2, 4, 1}}};
   EXPECT_EQ(refusal(law, sizes), "");
   const Subspaces blocks = law.generate(sizes);
   EXPECT_FALSE(blocks.orthonormal());
@@ -102,14 +102,14 @@ TEST(Subspaces, BlocksOwnTheNextCoordinates) {
   EXPECT_EQ(off_gram({bases[0]}, 1), 0);
   // Of one size they are the orthogonal heads.
   const Sizes equal{.d = 8, .heads = 3, .k = 2, .n = 1};
-  const BlockSubspaces same{.sizes = {{2, 2, 2}}};
+  const BlockSubspaces same{.sizes = PerHead{{2, 2, 2}}};
   EXPECT_TRUE(same.generate(equal).orthonormal());
   EXPECT_EQ(same.generate(equal).numbers(), OrthogonalSubspaces{}.generate(equal).numbers());
-  EXPECT_EQ(refusal(BlockSubspaces{.sizes = {{2, 4}}}, sizes),
+  EXPECT_EQ(refusal(BlockSubspaces{.sizes = PerHead{{2, 4}}}, sizes),
             "sizes: has 2 elements, needs one for all heads or one each (3)");
-  EXPECT_EQ(refusal(BlockSubspaces{.sizes = {{2, 3, 1}}}, sizes),
+  EXPECT_EQ(refusal(BlockSubspaces{.sizes = PerHead{{2, 3, 1}}}, sizes),
             "sizes: have the largest size 3, but heads.dim is 4");
-  EXPECT_EQ(refusal(BlockSubspaces{.sizes = {{2, 4, 3}}}, sizes),
+  EXPECT_EQ(refusal(BlockSubspaces{.sizes = PerHead{{2, 4, 3}}}, sizes),
             "sizes: have the sum 9, more than the d = 8 coordinates of the design");
 }
 

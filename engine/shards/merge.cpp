@@ -222,9 +222,10 @@ MergedShards merge_shards(const std::vector<std::string>& folders, const Provena
     before = &shard;
   }
 
-  MergedShards merged{.scenario = scenario_of_shard(shards.front(), hooks),
-                      .run = {.path = shards.front().path, .machine = shards.front().machine},
-                      .study = shards.front().share.study};
+  MergedShards merged{
+      .scenario = scenario_of_shard(shards.front(), hooks),
+      .run = Checkpoint{.path = shards.front().path, .machine = shards.front().machine},
+      .study = shards.front().share.study};
   const Scenario& scenario = *merged.scenario;
   const std::vector<Section> sections = missing_sections(shards);
   if (!sections.empty()) {

@@ -102,20 +102,21 @@ ShardFile read_shard_file(const std::string& path) {
     if (named && *named != std::pair(share->shard, share->shards)) {
       throw NetcdfError("it holds " + shard_file_name(share->shard, share->shards));
     }
-    ShardFile shard{.path = path,
-                    .share = std::move(*share),
-                    .machine = {.backend = root.text_attribute("backend"),
-                                .simd = root.text_attribute("simd"),
-                                .device = root.text_attribute("device"),
-                                .threads = static_cast<int>(root.integer_attribute("threads"))},
-                    .program = {},
-                    .seed = {},
-                    .scenario_file = root.text_attribute("scenario_file"),
-                    .scenario_text = root.text_attribute("scenario_text"),
-                    .sets = root.text_attribute("set_arguments"),
-                    .complete = root.integer_attribute("complete") != 0,
-                    .replicates = {},
-                    .seconds = {}};
+    ShardFile shard{
+        .path = path,
+        .share = std::move(*share),
+        .machine = Machine{.backend = root.text_attribute("backend"),
+                           .simd = root.text_attribute("simd"),
+                           .device = root.text_attribute("device"),
+                           .threads = static_cast<int>(root.integer_attribute("threads"))},
+        .program = {},
+        .seed = {},
+        .scenario_file = root.text_attribute("scenario_file"),
+        .scenario_text = root.text_attribute("scenario_text"),
+        .sets = root.text_attribute("set_arguments"),
+        .complete = root.integer_attribute("complete") != 0,
+        .replicates = {},
+        .seconds = {}};
     for (const char* name : {"headlab_version", "git", "compiler", "build_type"}) {
       shard.program.emplace_back(name, root.text_attribute(name));
     }

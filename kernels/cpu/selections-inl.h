@@ -93,14 +93,17 @@ class Selections {
   /// Adds the mean keys of blocks in some tiles of a training set.
   void add_means(const TrainingSet& set, std::size_t tile, std::size_t tiles) {
     if (pass_ > 0) return;
-    for (auto& [h, means] : means_) {
+    for (HeadMeans& of : means_) {
+      const std::size_t h = of.h;
       const Head& head = *heads_[h];
-      means.add(set, tile, tiles, [&](const KeyTile& keys, std::uint64_t first, std::size_t count) {
-        for (std::size_t q = 0; q < queries_; ++q) {
-          head.mean_exponents(keys, q, scratch_.get());
-          for (std::size_t i = 0; i < count; ++i) selection(q, h).add_block(first + i, scratch_[i]);
-        }
-      });
+      of.means.add(set, tile, tiles,
+                   [&](const KeyTile& keys, std::uint64_t first, std::size_t count) {
+                     for (std::size_t q = 0; q < queries_; ++q) {
+                       head.mean_exponents(keys, q, scratch_.get());
+                       for (std::size_t i = 0; i < count; ++i)
+                         selection(q, h).add_block(first + i, scratch_[i]);
+                     }
+                   });
     }
   }
 

@@ -12,8 +12,9 @@ namespace headlab::tools {
 namespace {
 
 Calibration two_rates() {
-  Calibration calibration{.machine = {.backend = "cpu", .device = "a processor", .threads = 2},
-                          .outcome = {.seconds = 12}};
+  Calibration calibration{
+      .machine = Machine{.backend = "cpu", .device = "a processor", .threads = 2},
+      .outcome = {.seconds = 12}};
   calibration.rates = {{.measured = Measured::false_alarm,
                         .what = "a claim",
                         .effect = "true",
@@ -72,9 +73,10 @@ std::string refusal(const ValidateArguments& arguments) {
 
 TEST(CommandCalibrate, RefusesWhatItHasNoUseFor) {
   EXPECT_TRUE(holds(refusal({.claims = {"hdi"}}), "takes no claim"));
-  EXPECT_TRUE(holds(refusal({.run = {.replicates = "9999"}}), "--replicates: not with"));
+  EXPECT_TRUE(
+      holds(refusal({.run = RunArguments{.replicates = "9999"}}), "--replicates: not with"));
   EXPECT_TRUE(holds(refusal({.level = "fulll"}), "did you mean \"full\""));
-  EXPECT_TRUE(holds(refusal({.run = {.seed = "-1"}}), "--seed"));
+  EXPECT_TRUE(holds(refusal({.run = RunArguments{.seed = "-1"}}), "--seed"));
 }
 
 }  // namespace

@@ -56,10 +56,9 @@ GrowthPanel growth_panel(const Json& growth, const Json& studies) {
     const Json& best = member(*study, "best_dim");
     if (!by_theory || !best.is_object()) continue;
     if (member(*study, "budget") != member(growth, "budget")) continue;
-    panel.places.push_back({number_of(member(*study, "n")),
-                            {.value = number_of(member(best, "value"))},
-                            number_of(member(best, "interpolation")),
-                            is_true(member(best, "at_the_end"))});
+    panel.places.push_back(
+        {number_of(member(*study, "n")), Estimate{.value = number_of(member(best, "value"))},
+         number_of(member(best, "interpolation")), is_true(member(best, "at_the_end"))});
   }
   const std::vector<const Json*> left_out = items_of(member(growth, "at_the_end"));
   const std::vector<const Json*> ends = items_of(member(growth, "ends"));

@@ -129,7 +129,7 @@ struct CellRecord {
 void write_cells(const NetcdfGroup& root, const RegimeMap& map) {
   FieldTable table({{"cell", map.cells.size()}, {"n", map.sizes.size()}});
   for (std::size_t i = 0; i < map.cells.size(); ++i) {
-    const NetcdfFields::Place place{&table, {{"cell"}, {i}}};
+    const NetcdfFields::Place place{&table, FieldTable::Position{{"cell"}, {i}}};
     NetcdfFields visit(place, place);
     CellRecord{map.cells[i].study, map.sizes}.fields(visit);
   }

@@ -26,8 +26,8 @@ Verdict verdict_on(const std::string& file, const std::string& which,
                    const std::function<void(Plan&)>& fault) {
   for (const ClaimScenario& scenario : claim_scenarios()) {
     if (scenario.file != "scenarios/claims/" + file + ".toml") continue;
-    const Validation result =
-        validate_scenario(scenario.text, {.threads = 2}, {.substitutes = {.fault = fault}});
+    const Validation result = validate_scenario(scenario.text, {.threads = 2},
+                                                {.substitutes = Substitutes{.fault = fault}});
     for (const VerdictRow& row : result.rows) {
       if (row.index == which || row.form == which) return row.verdict;
     }

@@ -32,8 +32,8 @@ Counterexample counterexample_of(Experiment& experiment, const ConditionFigure& 
 }
 
 Counterexample counterexample_of(Experiment& experiment, std::size_t first, std::size_t second) {
-  return counterexample_of(experiment, ConditionFigure{.condition = first},
-                           ConditionFigure{.condition = second});
+  return counterexample_of(experiment, ConditionFigure{FigureName{"mse"}, first},
+                           ConditionFigure{FigureName{"mse"}, second});
 }
 
 }  // namespace headlab

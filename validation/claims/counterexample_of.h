@@ -12,7 +12,7 @@ namespace headlab {
 
 /// A figure of a condition of an experiment.
 struct ConditionFigure {
-  FigureName figure = {.name = "mse"};
+  FigureName figure;
   std::size_t condition = 0;
 };
 

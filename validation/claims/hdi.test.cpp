@@ -24,7 +24,7 @@ std::string text_of(const std::string& name) {
 
 Validation validated(const std::string& name, std::function<void(Plan&)> fault = {}) {
   return validate_scenario(text_of(name), {.backend = "cpu", .threads = 1},
-                           {.substitutes = {.fault = std::move(fault)}});
+                           {.substitutes = Substitutes{.fault = std::move(fault)}});
 }
 
 /// Numbers of one head in a plan.

@@ -151,7 +151,7 @@ TEST(ProjectedHeads, ATransformationLeavesSubspacesAndMovesWindows) {
 
 TEST(ProjectedHeads, OfDifferentSizesHaveNoAnglesButAnOverlap) {
   const Sizes three{.d = 7, .heads = 3, .k = 4, .n = 1};
-  const Subspaces blocks = BlockSubspaces{.sizes = {{2, 4, 1}}}.generate(three);
+  const Subspaces blocks = BlockSubspaces{.sizes = PerHead{{2, 4, 1}}}.generate(three);
   const double b = 0.4;
   const auto indices = head_indices(blocks, GaussianKernel{.bandwidth = b}, false);
   EXPECT_FALSE(named(indices, "chordal").value);

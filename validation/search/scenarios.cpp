@@ -10,11 +10,11 @@ namespace headlab {
 namespace {
 
 Value whole_number(std::uint64_t number) {
-  return {static_cast<std::int64_t>(number), {"head sets"}};
+  return {static_cast<std::int64_t>(number), Location{"head sets"}};
 }
 
 Value text_value(std::string text) {
-  return {std::move(text), {"head sets"}};
+  return {std::move(text), Location{"head sets"}};
 }
 
 bool is_zero(const Value& value) {

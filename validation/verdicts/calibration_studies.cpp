@@ -31,7 +31,7 @@ CalibrationStudy verdicts(const ClaimForm& form, const std::string& scenario,
   study.trial = [=](std::uint64_t seed) {
     const Validation validation =
         validate_form(form, scenario, {.backend = backend, .threads = 1},
-                      {.seed = seed, .substitutes = {.closed_forms = closed_forms}});
+                      {.seed = seed, .substitutes = Substitutes{.closed_forms = closed_forms}});
     const VerdictRow& row = validation.rows.at(0);
     if (row.verdict == Verdict::limited_by_theory) {
       throw std::logic_error("calibration: a closed form is not exact enough: " + row.note);

@@ -41,7 +41,7 @@ CalibrationStudy stated(const std::string& scenario, const BackendChoice& backen
   study.trial = [=](std::uint64_t seed) {
     const Validation validation =
         validate_scenario(scenario, {.backend = backend, .threads = 1},
-                          {.seed = seed, .substitutes = {.closed_forms = closed_forms}});
+                          {.seed = seed, .substitutes = Substitutes{.closed_forms = closed_forms}});
     std::vector<bool> outcome;
     for (const CalibrationRate& rate : rates) {
       const Verdict counted =

@@ -214,8 +214,9 @@ TEST(Validate, ClosedFormsCanBeGiven) {
       ++asked;
       return theory;
     };
-    return validate_scenario(text, {.threads = 1},
-                             {.replicates = 32768, .substitutes = {.closed_forms = given}})
+    return validate_scenario(
+               text, {.threads = 1},
+               {.replicates = 32768, .substitutes = Substitutes{.closed_forms = given}})
         .rows.at(0)
         .verdict;
   };

@@ -63,38 +63,40 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
     require_report_writable("--report", *arguments.run.report, scenario.inputs);
   }
   complete_request(request, arguments, scenario);
-  const auto& [rules, theory, budgets, sizes, options] = request;
   if (arguments.map) {
-    return command_allocate_map(arguments, scenario, rules, budgets, sizes, session, options);
+    return command_allocate_map(arguments, scenario, request.rules, request.budgets, request.sizes,
+                                session, request.options);
   }
   const Condition& base = scenario.conditions.front();
   const std::optional<std::string>& json = arguments.run.json;
   if (json && *json != "-") require_json_writable(*json, scenario.inputs);
   const std::optional<std::string>& report = arguments.run.report;
-  if (theory) {
+  if (request.theory) {
     if (arguments.run.shard || arguments.run.resume) {
       throw InvalidInput(std::string(arguments.run.shard ? "--shard" : "--resume") +
                          ": is about simulations - leave out --source " + arguments.source);
     }
-    return allocate_by_theory(arguments, *theory, base, options.rule, budgets, sizes,
-                              session.threads);
+    return allocate_by_theory(arguments, *request.theory, base, request.options.rule,
+                              request.budgets, request.sizes, session.threads);
   }
 
   std::optional<OutputFolder> folder;
   if (arguments.run.out) folder.emplace(*arguments.run.out);
   std::vector<std::string> parts = fingerprints_of(scenario);
-  parts.insert(parts.end(), {arguments.rule, *arguments.budget, arguments.n.value_or(""),
-                             arguments.dims.value_or(""), std::to_string(options.replicates),
-                             arguments.growth ? "growth" : ""});
+  parts.insert(
+      parts.end(),
+      {arguments.rule, *arguments.budget, arguments.n.value_or(""), arguments.dims.value_or(""),
+       std::to_string(request.options.replicates), arguments.growth ? "growth" : ""});
   KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "allocate", parts, session);
 
   const Allocations all = supervise(session, arguments.run, show_stage, [&](auto& display) {
     Allocations so_far;
     try {
       const auto again = [&](const AllocationStudy& study) {
-        return replay(arguments, study, options.replicates);
+        return replay(arguments, study, request.options.replicates);
       };
-      add_allocations(so_far, base, budgets, sizes, arguments.growth, again, session, options);
+      add_allocations(so_far, base, request.budgets, request.sizes, arguments.growth, again,
+                      session, request.options);
     } catch (...) {
       display.finish("");
       // What came before the setting that failed is not lost.
@@ -109,9 +111,10 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
 
   if (kept.is_shard()) return kept.end_shard(all.outcome);
 
-  const std::vector<HeadGrowthAt> heads = all.head_growths(sizes, base.seed);
+  const std::vector<HeadGrowthAt> heads = all.head_growths(request.sizes, base.seed);
   const bool reached = all.is_reached();
-  const std::string again = replay(arguments, all.studies[0].study, options.replicates, true);
+  const std::string again =
+      replay(arguments, all.studies[0].study, request.options.replicates, true);
   std::string text;
   if (json || report) {
     text = allocation_json(all.studies, provenance(), all.growths, heads, again);

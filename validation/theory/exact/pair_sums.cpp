@@ -88,7 +88,9 @@ PairMoments LevelPairSums::integrate(const PairTokens& tokens, const ArrayXd& si
     return of_tau.transpose().replicate(rows, 1).array();
   };
   const ArrayXXd fall = across(fall_u_) + down(fall_v_) - fall_fall_.array();
-  const auto [both, first, second] = tokens;
+  const double both = tokens.both;
+  const double first = tokens.first;
+  const double second = tokens.second;
   // The integral of a function of one or two tokens, with phi of the others.
   const auto total = [&](const ArrayXXd& integrand, int from_both, int from_first,
                          int from_second) -> double {

@@ -216,9 +216,9 @@ std::unique_ptr<ConditionalMoments> BumpSumFunction::along(const GaussianLaw& ba
     const MatrixXd weighted = precision.asDiagonal() * turned_slope;
     return BumpSumMoments::Term{
         factor,
-        {.constant = exponent + log_mass - away.dot(precision.cwiseProduct(away)) / 2,
-         .linear = weighted.transpose() * away,
-         .square = turned_slope.transpose() * weighted / -2}};
+        Quadratic{.constant = exponent + log_mass - away.dot(precision.cwiseProduct(away)) / 2,
+                  .linear = weighted.transpose() * away,
+                  .square = turned_slope.transpose() * weighted / -2}};
   };
   auto moments = std::make_unique<BumpSumMoments>();
   for (Index j = 0; j < height_.size(); ++j) {
