@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -64,7 +65,8 @@ std::optional<std::uint64_t> check_scenario(const Scenario& scenario, const Back
 }
 
 /// Says when it is time again for something that costs time: every `interval` seconds at most, and
-/// so that it takes no more than a twentieth of the time.
+/// so that it takes no more than a twentieth of a processor, and is not at it more than half of the
+/// time. Where there are more threads than processors it mostly waits, which costs nothing.
 class Pace {
  public:
   explicit Pace(double interval) : interval_(interval), next_(Clock::now() + seconds(interval)) {}
@@ -73,13 +75,22 @@ class Pace {
   void act_when_due(const Act& act) {
     const auto start = Clock::now();
     if (start < next_) return;
+    const double used_before = processor_seconds();
     act();
-    next_ = Clock::now() + std::max(seconds(interval_), 20 * (Clock::now() - start));
+    const auto end = Clock::now();
+    const double used = processor_seconds() - used_before;
+    next_ = end + std::max(seconds(std::max(interval_, 20 * used)), end - start);
   }
 
  private:
   static Clock::duration seconds(double number) {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(number));
+  }
+  /// Of this thread.
+  static double processor_seconds() {
+    timespec used = {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
   }
 
   double interval_;
