@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/host.h"
+
 namespace headlab {
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
@@ -45,10 +47,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
 }
 
 int thread_count(int asked) {
-  if (asked > 0) return asked;
-  // Asked once, because the system opens a file for the answer.
-  static const int here = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return here;
+  return asked > 0 ? asked : usable_processors();
 }
 
 }  // namespace headlab

@@ -101,12 +101,4 @@ void ReplicateWorker::merge_leaf(std::size_t p, std::uint64_t number, std::size_
   }
 }
 
-std::string processor_name() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown processor";
-}
-
 }  // namespace headlab

@@ -59,7 +59,4 @@ class ReplicateWorker : public Worker {
   std::vector<double> sample_sizes_;           ///< [plans], of the replicate in progress
 };
 
-/// Name of the processor as the system reports it.
-std::string processor_name();
-
 }  // namespace headlab

@@ -25,6 +25,7 @@
 #include "kernels/backends.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -428,9 +429,8 @@ TEST_F(WriteDataset, RefusesWhatHasNoRoom) {
   const std::string file = refusal("d", {});
   ::setrlimit(RLIMIT_FSIZE, &limit);
   EXPECT_TRUE(file.starts_with("--shards: a file has ")) << file;
-  ::setenv("HEADLAB_MEMORY_LIMIT", "1000000", 1);
+  const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "1000000"}};
   const std::string memory = refusal("d", {}, {.threads = 2});
-  ::unsetenv("HEADLAB_MEMORY_LIMIT");
   EXPECT_NE(memory.find("of memory for 2 threads"), std::string::npos) << memory;
   EXPECT_TRUE(tree(at("d")).empty());
 }

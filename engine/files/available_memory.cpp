@@ -5,7 +5,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <sstream>
 
 #include "engine/files/error.h"
+#include "kernels/host.h"
 
 namespace headlab {
 namespace {
@@ -130,7 +130,7 @@ std::uint64_t recent_available() {
 }  // namespace
 
 std::uint64_t available_bytes(const std::filesystem::path& root) {
-  if (const char* limit = std::getenv("HEADLAB_MEMORY_LIMIT")) {
+  if (const char* limit = environment_variable("HEADLAB_MEMORY_LIMIT")) {
     const auto number = to_number(limit);
     if (!number) {
       throw InvalidInput("HEADLAB_MEMORY_LIMIT: is \"" + std::string(limit) +

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/available_memory.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/table_file.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -19,18 +20,10 @@ namespace {
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-/// Sets HEADLAB_MEMORY_LIMIT, and takes it away again at the end of the test.
+/// Without a limit but the machine's.
 class AvailableMemory : public testing::Test {
  protected:
-  AvailableMemory() { unsetenv("HEADLAB_MEMORY_LIMIT"); }
-  ~AvailableMemory() override {
-    unsetenv("HEADLAB_MEMORY_LIMIT");
-    std::filesystem::remove_all(root_);
-  }
-
-  static void limit(std::uint64_t bytes) {
-    setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1);
-  }
+  ~AvailableMemory() override { std::filesystem::remove_all(root_); }
 
   /// Writes a file below a directory that stands for /.
   void write(const std::string& path, const std::string& text) {
@@ -38,6 +31,7 @@ class AvailableMemory : public testing::Test {
     std::ofstream(root_ / path) << text;
   }
 
+  const test::PlayedMachine no_limit_{{"HEADLAB_MEMORY_LIMIT", std::nullopt}};
   std::filesystem::path root_ =
       std::filesystem::path(testing::TempDir()) / ("headlab_memory_" + std::to_string(getpid()));
 };
@@ -89,9 +83,9 @@ TEST_F(AvailableMemory, IsThereOnThisMachine) {
 }
 
 TEST_F(AvailableMemory, CanBeSetByHand) {
-  limit(12345);
+  const test::PlayedMachine limited{{"HEADLAB_MEMORY_LIMIT", std::to_string(12345)}};
   EXPECT_EQ(available_bytes(), 12345u);
-  setenv("HEADLAB_MEMORY_LIMIT", "3GiB", 1);
+  const test::PlayedMachine other{{"HEADLAB_MEMORY_LIMIT", "3GiB"}};
   try {
     available_bytes();
     FAIL();
@@ -110,7 +104,7 @@ TEST(FormatBytes, HasOneDigitAfterThePoint) {
 }
 
 TEST_F(AvailableMemory, RequireSaysWhatToDo) {
-  limit(3 * gib);
+  const test::PlayedMachine limited{{"HEADLAB_MEMORY_LIMIT", std::to_string(3 * gib)}};
   EXPECT_NO_THROW(require_memory(3 * gib, "for 2 workers", "data.n"));
   try {
     require_memory(3 * gib + 1, "for 2 workers", "data.n", "or use --threads 1", "s.toml:3:1");
@@ -123,7 +117,7 @@ TEST_F(AvailableMemory, RequireSaysWhatToDo) {
 }
 
 TEST_F(AvailableMemory, RequireRefusesWhatOverflowedEvenWithoutALimit) {
-  limit(unlimited);
+  const test::PlayedMachine limited{{"HEADLAB_MEMORY_LIMIT", std::to_string(unlimited)}};
   EXPECT_NO_THROW(require_memory(unlimited - 1, "at all", "data.n"));
   EXPECT_THROW(require_memory(unlimited, "at all", "data.n"), InvalidInput);
 }
@@ -134,7 +128,8 @@ TEST_F(AvailableMemory, RefusesADataFileByItsName) {
   write("numbers.npy", std::string("\x93NUMPY\x01\x00\x38\x00", 10) +
                            "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}\n" +
                            std::string(12, '\0'));
-  const auto refusal = [&](const std::string& file) -> std::string {
+  const auto refusal = [&](const std::string& file, int bytes) -> std::string {
+    const test::PlayedMachine limited{{"HEADLAB_MEMORY_LIMIT", std::to_string(bytes)}};
     try {
       read_table((root_ / file).string());
     } catch (const InvalidInput& error) {
@@ -146,15 +141,11 @@ TEST_F(AvailableMemory, RefusesADataFileByItsName) {
     return (root_ / file).string() + ": needs " + problem +
            " available - use a file of fewer rows or columns, or NPY of float32";
   };
-  limit(48);
-  EXPECT_EQ(refusal("numbers.csv"), "");
-  limit(47);
-  EXPECT_EQ(refusal("numbers.csv"),
+  EXPECT_EQ(refusal("numbers.csv", 48), "");
+  EXPECT_EQ(refusal("numbers.csv", 47),
             expected("numbers.csv", "48 bytes of memory for its 6 numbers, 47 bytes"));
-  limit(12);
-  EXPECT_EQ(refusal("numbers.npy"), "");
-  limit(11);
-  EXPECT_EQ(refusal("numbers.npy"),
+  EXPECT_EQ(refusal("numbers.npy", 12), "");
+  EXPECT_EQ(refusal("numbers.npy", 11),
             expected("numbers.npy", "12 bytes of memory for its 3 numbers, 11 bytes"));
 }
 

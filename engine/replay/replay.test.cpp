@@ -18,6 +18,7 @@
 #include "engine/testing/hand_made_result.h"
 #include "kernels/backends.h"
 #include "kernels/learning/worker.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -205,7 +206,7 @@ TEST(Replay, EndsWhereItIsToldTo) {
 
 TEST(Replay, IsRefusedWhereItsWeightsDoNotFit) {
   const Condition condition = condition_of({"data.n=100000"});
-  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "20000000", 1), 0);
+  const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "20000000"}};
   try {
     replay_replicate(condition, 5, {.backend = "cpu", .threads = 1});
     ADD_FAILURE() << "was not refused";
@@ -215,9 +216,8 @@ TEST(Replay, IsRefusedWhereItsWeightsDoNotFit) {
               std::string::npos)
         << error.what();
   }
-  setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1);
+  const test::PlayedMachine larger{{"HEADLAB_MEMORY_LIMIT", "100000000"}};
   EXPECT_TRUE(replay_replicate(condition, 5, {.backend = "cpu", .threads = 1}).outcome.complete);
-  unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 
 class ReplayFile : public FolderTest {};

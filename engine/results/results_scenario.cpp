@@ -2,18 +2,18 @@
 #include "engine/results/results_scenario.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <variant>
 
 #include "engine/files/document.h"
+#include "kernels/host.h"
 
 namespace headlab {
 namespace {
 
 std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::time_t now = wall_clock();
   std::tm utc = {};
   gmtime_r(&now, &utc);
   char text[32];

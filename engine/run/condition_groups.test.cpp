@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/condition_groups.h"
 
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/memory.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -124,11 +124,10 @@ TEST(ConditionGroups, FitInMemory) {
   const std::vector<const Plan*> two = {&plan, &plan};
   const std::uint64_t bytes = simulation_bytes(two, 100, CountingBackend(16), 2);
   EXPECT_EQ(bytes, 2 * moments_bytes(plan.layout(), 100, 2) + 2 * 2000);
-  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1), 0);
+  const test::PlayedMachine of_two{{"HEADLAB_MEMORY_LIMIT", std::to_string(bytes)}};
   EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}, {4}}));
-  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes - 1).c_str(), 1), 0);
+  const test::PlayedMachine of_less{{"HEADLAB_MEMORY_LIMIT", std::to_string(bytes - 1)}};
   EXPECT_EQ(groups_of(scenario), (Groups{{0}, {1}, {2}, {3}, {4}}));
-  unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/memory.h"
 
-#include <cstdlib>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -16,15 +19,16 @@ namespace {
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-/// Sets HEADLAB_MEMORY_LIMIT, and takes it away again at the end of the test.
 class Memory : public testing::Test {
  protected:
-  Memory() { unsetenv("HEADLAB_MEMORY_LIMIT"); }
-  ~Memory() override { unsetenv("HEADLAB_MEMORY_LIMIT"); }
-
-  static void limit(std::uint64_t bytes) {
-    setenv("HEADLAB_MEMORY_LIMIT", std::to_string(bytes).c_str(), 1);
+  /// Leaves so many bytes for the rest of the test.
+  void limit(std::uint64_t bytes) {
+    machine_.emplace(std::initializer_list<test::PlayedMachine::Variable>{
+        {"HEADLAB_MEMORY_LIMIT", std::to_string(bytes)}});
   }
+
+ private:
+  std::optional<test::PlayedMachine> machine_;
 };
 
 /// A backend that needs 8 bytes a training point.

@@ -16,6 +16,7 @@
 #include "engine/run/simulate.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -439,18 +440,16 @@ TEST(Run, RefusesASweepWhoseResultsDoNotFitTogether) {
   for (int seed = 0; seed < 2000; ++seed) seeds += std::to_string(seed) + ", ";
   const Scenario sweep =
       small_scenario({"run.replicates=255", "sweep.\"run.seed\"=[" + seeds + "]"});
-  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
+  const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "100000000"}};
   EXPECT_NO_THROW(run(small_scenario(one)));
   EXPECT_THROW(run(sweep), InvalidInput);
-  unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 
 TEST(Run, RefusesWhatDoesNotFitBeforeItStarts) {
-  ASSERT_EQ(setenv("HEADLAB_MEMORY_LIMIT", "100000000", 1), 0);
+  const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "100000000"}};
   // The reference holds a whole training set.
   EXPECT_THROW(run(small_scenario({"data.n=1000000000"}), {.backend = "reference"}), InvalidInput);
   EXPECT_THROW(run(small_scenario({"queries.count=1000000"})), InvalidInput);
-  unsetenv("HEADLAB_MEMORY_LIMIT");
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ Session Session::part(const std::string& name) const {
 Machine Session::machine() const {
   return {.backend = backend->name(),
           .simd = backend->simd(),
-          .device = backend->device(),
+          .device = one_line(backend->device()),
           .threads = backend->workers(thread_count(threads))};
 }
 

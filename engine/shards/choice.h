@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
+
+#include "kernels/host.h"
 
 namespace headlab {
 
@@ -14,9 +15,6 @@ struct ShardChoice {
   std::uint64_t shards = 1;
   std::string chosen_by = {};  ///< "--shard 3/8", or the variables of the environment
 };
-
-/// Value of a variable of the environment, null where it is not set.
-using Environment = std::function<const char*(const char* name)>;
 
 /// Reads "I/N", "auto" or "auto/N". By `auto` the environment chooses, the first of: ranks of Open
 /// MPI, of PMI, of a step of Slurm, the task of an array of Slurm; a single rank chooses nothing.

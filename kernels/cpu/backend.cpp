@@ -2,6 +2,7 @@
 #include "kernels/cpu/backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <stdexcept>
 
@@ -13,6 +14,7 @@
 #include "kernels/cpu/stack_arithmetic.h"
 #include "kernels/cpu/tiling.h"
 #include "kernels/cpu/worker.h"
+#include "kernels/host.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/worker.h"
 
@@ -33,10 +35,31 @@ std::uint64_t selection_bytes(const Plan& plan) {
   return bytes * static_cast<std::uint64_t>(plan.queries);
 }
 
+/// Those of the machine, the fastest first, which has the smallest code. Asked once: Highway
+/// dispatches to the fastest of all whenever it is asked.
+const std::vector<std::int64_t>& machine_targets() {
+  static const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  return targets;
+}
+
+/// What use_cpu_target chose; 0: the fastest that there is.
+std::atomic<std::int64_t> chosen_target = 0;
+
+std::int64_t target_in_use() {
+  const std::int64_t chosen = chosen_target;
+  return chosen != 0 ? chosen : cpu_targets().front();
+}
+
+/// Has every later call of a function for several targets use this one.
+void dispatch_to(std::int64_t target) {
+  machine_targets();
+  hwy::GetChosenTarget().Update(target);
+}
+
 class CpuBackend : public Backend {
  public:
   std::string name() const override { return "cpu"; }
-  std::string simd() const override { return cpu_simd_name(cpu_targets().front()); }
+  std::string simd() const override { return cpu_simd_name(target_in_use()); }
   std::string device() const override { return processor_name(); }
   int workers(int threads) const override { return threads; }
   std::size_t plans_together() const override { return 16; }
@@ -83,7 +106,14 @@ class CpuBackend : public Backend {
 }  // namespace
 
 std::vector<std::int64_t> cpu_targets() {
-  return hwy::SupportedAndGeneratedTargets();
+  std::vector<std::int64_t> targets = machine_targets();
+  const std::string widest = widest_simd();
+  if (widest.empty()) return targets;
+  const std::int64_t least = widest == "avx512" ? HWY_AVX3
+                             : widest == "avx2" ? HWY_AVX2
+                                                : targets.back();
+  std::erase_if(targets, [&](std::int64_t target) { return target < least; });
+  return targets;
 }
 
 std::string cpu_simd_name(std::int64_t target) {
@@ -100,21 +130,23 @@ std::string cpu_simd_name(std::int64_t target) {
   }
 }
 
+void use_cpu_target(std::int64_t target) {
+  chosen_target = target;
+  dispatch_to(target_in_use());
+}
+
 void use_cpu_simd(const std::string& name) {
-  for (const std::int64_t target : cpu_targets()) {
-    if (cpu_simd_name(target) != name) continue;
-    // Faster targets have smaller codes.
-    hwy::DisableTargets(target - 1);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    return;
+  const std::vector<std::int64_t> targets = cpu_targets();
+  for (const std::int64_t target : targets) {
+    if (cpu_simd_name(target) == name) return use_cpu_target(target);
   }
   throw std::invalid_argument("this machine has no " + name + ", " +
-                              cpu_simd_name(cpu_targets().front()) + " at most");
+                              cpu_simd_name(targets.front()) + " at most");
 }
 
 std::unique_ptr<Backend> make_cpu_backend() {
   // Chosen here, once, rather than by whichever thread comes first.
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  dispatch_to(target_in_use());
   return std::make_unique<CpuBackend>();
 }
 

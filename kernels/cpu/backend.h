@@ -18,8 +18,10 @@ std::unique_ptr<Backend> make_cpu_backend();
 std::vector<std::int64_t> cpu_targets();
 std::string cpu_simd_name(std::int64_t target);
 
-/// Has the backend, and all of the process, use the SIMD target of this name from now on. Throws
-/// std::invalid_argument where the machine or this build does not have it.
+/// Has the backend, and all of the process, use the SIMD target of this name, or of this code, from
+/// now on; 0 is the fastest. Throws std::invalid_argument where the machine or this build does not
+/// have the name.
 void use_cpu_simd(const std::string& name);
+void use_cpu_target(std::int64_t target);
 
 }  // namespace headlab

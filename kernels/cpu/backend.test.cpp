@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +67,27 @@ TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {
     exp2_cpu(ends, 0, true, zeros, 3);
     for (const float zero : zeros) EXPECT_EQ(zero, 0.0f);
   });
+}
+
+// Asked for its targets or its name, Highway would go back to the fastest.
+TEST(Cpu, StaysOnTheTargetThatWasChosen) {
+  const Plan plan =
+      test::make_plan({.n = 1100, .heads = 5, .queries = 7}, GaussianKernel{.bandwidth = 0.5});
+  std::vector<std::vector<double>> of_targets;
+  for (const std::int64_t target : cpu_targets()) {
+    use_cpu_simd(cpu_simd_name(target));
+    const auto backend = make_cpu_backend();
+    of_targets.push_back(one_replicate(*backend, plan, 3).mean);
+    EXPECT_EQ(backend->simd(), cpu_simd_name(target));
+    EXPECT_FALSE(cpu_targets().empty());
+    EXPECT_EQ(one_replicate(*backend, plan, 3).mean, of_targets.back());
+    EXPECT_EQ(one_replicate(*make_cpu_backend(), plan, 3).mean, of_targets.back());
+  }
+  use_cpu_target(0);
+  // Sums of other lanes have other bits: it is the targets that ran.
+  for (std::size_t i = 1; i < of_targets.size(); ++i) EXPECT_NE(of_targets[i], of_targets[i - 1]);
+  EXPECT_EQ(one_replicate(*make_cpu_backend(), plan, 3).mean, of_targets.front());
+  EXPECT_THROW(use_cpu_simd("none"), std::invalid_argument);
 }
 
 TEST(Cpu, AWholeNumberInTheExponentOnlyMovesTheResult) {

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/host.h"
 #include "kernels/reference/backend.h"
 #include "kernels/testing/gpu_fixture.h"
 
@@ -128,7 +129,7 @@ TEST_F(GpuBackend, ComponentsAreThoseOfTheReference) {
 
 /// The known answers: of the source tree, or for a carried program of HEADLAB_KNOWN_ANSWERS_FILE.
 json known_answers() {
-  const char* carried = std::getenv("HEADLAB_KNOWN_ANSWERS_FILE");
+  const char* carried = environment_variable("HEADLAB_KNOWN_ANSWERS_FILE");
   std::ifstream file(carried != nullptr ? carried : HEADLAB_KNOWN_ANSWERS);
   if (!file) throw std::runtime_error("known-answers.json: set HEADLAB_KNOWN_ANSWERS_FILE to it");
   return json::parse(file);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/runtime.h"
 
-#include <cstdlib>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -10,6 +9,7 @@
 
 #include "kernels/cuda/advice.h"
 #include "kernels/cuda/survey.h"
+#include "kernels/host.h"
 
 namespace headlab::cuda {
 namespace {
@@ -189,7 +189,7 @@ std::string of_bytes(const char* what, std::uint64_t bytes) {
 }
 
 std::optional<std::string> visible_devices() {
-  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* value = environment_variable("CUDA_VISIBLE_DEVICES");
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 

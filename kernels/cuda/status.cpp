@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/status.h"
 
-#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #if defined(HEADLAB_HAVE_CUDA)
 #include "kernels/cuda/survey.h"
 #endif
+#include "kernels/host.h"
 
 namespace headlab::cuda {
 namespace {
@@ -41,15 +41,15 @@ std::string find_driver() {
 /// nvcc where a build would find it: CUDACXX, PATH, CUDA_PATH, CUDA_HOME, /usr/local/cuda.
 std::string find_compiler() {
   std::vector<std::filesystem::path> places;
-  if (const char* named = std::getenv("CUDACXX")) places.emplace_back(named);
-  if (const char* path = std::getenv("PATH")) {
+  if (const char* named = environment_variable("CUDACXX")) places.emplace_back(named);
+  if (const char* path = environment_variable("PATH")) {
     std::istringstream folders(path);
     for (std::string folder; std::getline(folders, folder, ':');) {
       places.push_back(std::filesystem::path(folder) / "nvcc");
     }
   }
   for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
-    if (const char* root = std::getenv(variable)) {
+    if (const char* root = environment_variable(variable)) {
       places.push_back(std::filesystem::path(root) / "bin/nvcc");
     }
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/host.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/head_gradients.h"
 #include "kernels/reference/training_set.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include "kernels/cpu/backend.h"
 
@@ -16,12 +15,10 @@ template <class Check>
 void on_every_target(const Check& check) {
   for (const std::int64_t target : cpu_targets()) {
     SCOPED_TRACE(cpu_simd_name(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    use_cpu_target(target);
     check();
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  use_cpu_target(0);
 }
 
 }  // namespace headlab::test

@@ -18,6 +18,7 @@
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
 #include "kernels/cpu/worker.h"
+#include "kernels/host.h"
 #include "tools/bench/peak_fma.h"
 #include "tools/bench/plain_loop.h"
 
@@ -208,7 +209,7 @@ benchmark::internal::Benchmark* add(const std::string& name, std::function<void(
 
 /// 1, 2, the powers of two that follow, and all of this machine.
 std::vector<int> thread_counts() {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = usable_processors();
   std::vector<int> counts = {1, 2};
   for (int threads = 4; threads < cores; threads *= 2) counts.push_back(threads);
   if (cores > 2) counts.push_back(cores);

@@ -111,7 +111,8 @@ def check(page, headlab, source):
         work.mkdir()
         Path(bin_folder, "headlab").symlink_to(headlab)
         Path(work, "scenarios").symlink_to(source / "scenarios")
-        environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}", COLUMNS="110")
+        environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}", COLUMNS="110",
+                           LC_ALL="C.UTF-8")
         runs = 0
         for number, kind, content in steps_of(page):
             if kind == "file":

@@ -4,7 +4,8 @@
 
 A room is a folder, with the folders below it that are not rooms of their own. A file includes files of
 its own room and of rooms above it in the list, never of one below it; two modules (x.h with x.cpp and
-x-inl.h) never include one another in a circle; helpers of tests are included by tests alone.
+x-inl.h) never include one another in a circle; helpers of tests are included by tests alone. What a machine is
+like is asked in one file, kernels/host.cpp, where tests can answer in its place.
 """
 import os
 import re
@@ -51,6 +52,10 @@ tools/python
 FLOORS = ["kernels", "engine", "validation", "tools"]
 APART = {("kernels/cpu", "kernels/cuda"), ("kernels/cuda", "kernels/cpu")}  # neither knows the other
 SOURCE = re.compile(r"\.(h|cpp|cu)$")
+# Names, numbers, variables and the clock of a machine; of memory available_memory.cpp asks.
+MACHINE = re.compile(
+    r"\bgetenv\b|hardware_concurrency|gethostname|get_nprocs|_SC_NPROCESSORS|system_clock|\bgetpw|/proc/cpuinfo")
+HOST = "kernels/host.cpp"
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 
 
@@ -79,6 +84,15 @@ def read_includes(root):
                     lines = [INCLUDE.match(line) for line in file]
                 found[path] = [line[1] for line in lines if line and line[1].split("/")[0] in FLOORS]
     return found
+
+
+def asks_the_machine(root, paths):
+    for path in paths:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                asked = MACHINE.search(line.split("//")[0])
+                if asked and path != HOST:
+                    yield f"{path}:{number}: asks the machine ({asked[0]}), which {HOST} alone does"
 
 
 def against_the_order(includes):
@@ -131,7 +145,7 @@ def main():
     includes = read_includes(sys.argv[1])
     if not includes:
         sys.exit(f"layers.py: no source file under {sys.argv[1]}")
-    faults = [*against_the_order(includes), *circles(includes)]
+    faults = [*against_the_order(includes), *circles(includes), *asks_the_machine(sys.argv[1], includes)]
     for fault in faults:
         print(fault)
     print(f"{len(includes)} files, {len(faults)} faults")

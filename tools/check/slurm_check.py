@@ -47,6 +47,14 @@ def free_port():
         return one.getsockname()[1]
 
 
+def node_state(environment):
+    try:
+        asked = subprocess.run(["sinfo", "-h", "-o", "%t"], env=environment, capture_output=True, text=True, timeout=5)
+    except subprocess.TimeoutExpired:
+        return ""
+    return asked.stdout.strip()
+
+
 def write_configuration(folder):
     name = socket.gethostname().split(".")[0]
     (folder / "slurm.conf").write_text(f"""ClusterName=headlab
@@ -198,12 +206,13 @@ def main():
                 for command in started:
                     daemons.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
                     time.sleep(0.5)
-            for _ in range(100):
-                state = subprocess.run(["sinfo", "-h", "-o", "%t"], env=environment, capture_output=True, text=True)
-                if state.stdout.strip() == "idle":
-                    break
+            # Without a network Slurm's daemons end at once, and what asks them waits long.
+            deadline = time.monotonic() + 30
+            is_up = False
+            while not is_up and time.monotonic() < deadline and all(daemon.poll() is None for daemon in daemons):
+                is_up = node_state(environment) == "idle"
                 time.sleep(0.1)
-            else:
+            if not is_up:
                 logs = [log.read_text() for log in folder.glob("*.log")]
                 print("slurm_check: left out: Slurm does not start here\n" + "\n".join(logs)[-3000:])
                 sys.exit(77)

@@ -5,12 +5,13 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
-#include <cstdlib>
 #include <iostream>
 #include <langinfo.h>
 #include <locale.h>
 #include <streambuf>
 #include <utility>
+
+#include "kernels/host.h"
 
 namespace headlab::tools {
 namespace {
@@ -51,7 +52,7 @@ bool locale_is_utf8() {
   }
   // A locale that is not installed here: the terminal may know it all the same.
   for (const char* const variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* const value = std::getenv(variable);
+    const char* const value = environment_variable(variable);
     if (value != nullptr && *value != '\0') return names_utf8(value);
   }
   return false;

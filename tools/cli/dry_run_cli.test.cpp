@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/played_machine.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -93,9 +94,8 @@ TEST_F(DryRun, RefusesWhatARunRefuses) {
       {{"run", "a.toml", "--dry-run", "--set", "heads.count=0"},
        "--set heads.count=0: heads.count: is 0, must be in [1, 1024]"},
   });
-  ::setenv("HEADLAB_MEMORY_LIMIT", "1000", 1);
+  const test::PlayedMachine machine{{"HEADLAB_MEMORY_LIMIT", "1000"}};
   const ProgramResult small = headlab({"run", "a.toml", "--dry-run"});
-  ::unsetenv("HEADLAB_MEMORY_LIMIT");
   EXPECT_EQ(small.code, 2);
   EXPECT_NE(small.err.find("1000 bytes available"), std::string::npos) << small.err;
 }

@@ -2,7 +2,6 @@
 #include "tools/cli/kept_units.h"
 
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <span>
@@ -15,6 +14,7 @@
 #include "engine/run/forecast.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/shards/choice.h"
+#include "kernels/host.h"
 
 namespace headlab::tools {
 namespace {
@@ -68,8 +68,7 @@ KeptUnits::KeptUnits(const RunArguments& run, OutputFolder* folder, const std::s
   };
   if (run.checkpoint) plan.save_seconds = parse_duration("--checkpoint", *run.checkpoint);
   if (run.shard) {
-    const ShardChoice choice =
-        choose_shard(*run.shard, [](const char* name) { return std::getenv(name); });
+    const ShardChoice choice = choose_shard(*run.shard, environment_variable);
     plan.shard = choice.shard;
     plan.shards = choice.shards;
     plan.is_shard = true;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <string_view>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "engine/files/words.h"
+#include "kernels/host.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -91,7 +91,7 @@ ProgressDisplay::ProgressDisplay(Kind kind, std::ostream& out, std::size_t (*wid
     : kind_(kind), out_(&out), width_(width) {}
 
 ProgressDisplay ProgressDisplay::on_standard_error(bool quiet) {
-  const char* const terminal = std::getenv("TERM");
+  const char* const terminal = environment_variable("TERM");
   const bool moves_cursor =
       ::isatty(STDERR_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
   const Kind kind = quiet ? Kind::none : moves_cursor ? Kind::bar : Kind::log;

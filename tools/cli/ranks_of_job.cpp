@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "kernels/host.h"
 #include "kernels/parallel_for.h"
 
 namespace headlab::tools {
@@ -18,7 +19,7 @@ namespace {
 
 Ranks* shared_ranks = nullptr;
 
-std::optional<int> number_of(const JobEnvironment& environment, const char* name) {
+std::optional<int> number_of(const Environment& environment, const char* name) {
   const char* const value = environment(name);
   if (value == nullptr) return std::nullopt;
   const std::string_view text = value;
@@ -48,7 +49,7 @@ void set_ranks_of_job(Ranks* ranks) {
   shared_ranks = ranks;
 }
 
-std::optional<LocalRank> local_rank(const JobEnvironment& environment) {
+std::optional<LocalRank> local_rank(const Environment& environment) {
   const auto number = [&](const char* name) { return number_of(environment, name); };
   if (const auto rank = number("OMPI_COMM_WORLD_LOCAL_RANK")) {
     return LocalRank{*rank, number("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(0)};
@@ -75,10 +76,9 @@ int threads_of_rank(const LocalRank& local, int usable, int online) {
 }
 
 int threads_of_this_rank() {
-  const LocalRank local =
-      local_rank([](const char* name) { return std::getenv(name); }).value_or(LocalRank{0, 0});
+  const LocalRank local = local_rank(environment_variable).value_or(LocalRank{0, 0});
   const int usable = thread_count(0);
-  const auto online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const int online = online_processors();
   return threads_of_rank(local, usable, online);
 }
 
@@ -95,9 +95,10 @@ std::optional<std::string> gpu_of_rank(const LocalRank& local, const char* visib
 }
 
 void deal_gpus() {
-  const auto local = local_rank([](const char* name) { return std::getenv(name); });
+  const auto local = local_rank(environment_variable);
   if (!local) return;
-  const auto gpu = gpu_of_rank(*local, std::getenv("CUDA_VISIBLE_DEVICES"), gpus_of_machine());
+  const auto gpu =
+      gpu_of_rank(*local, environment_variable("CUDA_VISIBLE_DEVICES"), gpus_of_machine());
   if (gpu) ::setenv("CUDA_VISIBLE_DEVICES", gpu->c_str(), 1);
 }
 

@@ -2,16 +2,13 @@
 /// \file The job that this process is a part of: its ranks, and what each gets of a machine.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "engine/run/ranks.h"
+#include "kernels/host.h"
 
 namespace headlab::tools {
-
-/// Value of a variable of the environment, null where it is not set.
-using JobEnvironment = std::function<const char*(const char* name)>;
 
 /// The ranks that share the command, null where this process has it alone.
 Ranks* ranks_of_job();
@@ -25,7 +22,7 @@ struct LocalRank {
 };
 
 /// By Open MPI or Slurm; nothing where neither started this process.
-std::optional<LocalRank> local_rank(const JobEnvironment& environment);
+std::optional<LocalRank> local_rank(const Environment& environment);
 
 /// This rank's share of the processors that it may use, one at least.
 int threads_of_rank(const LocalRank& local, int usable, int online);

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/netcdf_file.h"
+#include "kernels/testing/played_machine.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -160,10 +161,9 @@ TEST_F(ReplayCommand, KeepsNothingWhereItCannotWrite) {
 }
 
 TEST_F(ReplayCommand, FitsEightyColumns) {
-  setenv("COLUMNS", "80", 1);
+  const test::PlayedMachine terminal{{"COLUMNS", "80"}};
   const ProgramResult outcome =
       headlab({"replay", "a.toml", "--replicate", "1", "--out", "r", "--backend", "cpu"});
-  unsetenv("COLUMNS");
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }

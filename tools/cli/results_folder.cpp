@@ -2,7 +2,6 @@
 #include "tools/cli/results_folder.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/shards/shard_files.h"
+#include "kernels/host.h"
 #include "tools/cli/progress.h"
 
 namespace headlab::tools {
@@ -66,7 +66,7 @@ void require_differences_possible(const RunArguments& arguments, bool nodes) {
 /// What is said where another run writes to the folder.
 std::string busy_text() {
   std::string text = "another run is writing there";
-  const char* const ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* const ranks = environment_variable("OMPI_COMM_WORLD_SIZE");
   if (ranks != nullptr && std::string_view(ranks) != "1") {
     text += ", a rank of this job it seems: this program runs as ranks with --shard auto alone";
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 
@@ -11,6 +10,7 @@
 
 #include "engine/files/error.h"
 #include "engine/testing/hand_made_result.h"
+#include "kernels/testing/played_machine.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
@@ -355,9 +355,7 @@ TEST(Progress, WritesALineEveryTenSecondsToALog) {
 }
 
 TEST(Progress, IsAskedForAtTheRateOfTheDisplay) {
-  const char* const terminal = std::getenv("TERM");
-  const std::string before = terminal ? terminal : "";
-  ::setenv("TERM", "dumb", 1);  // a log
+  const test::PlayedMachine log{{"TERM", "dumb"}};
   Session session;
   bool had_somebody = false, was_due = true;
   supervise(session, {}, show_run, [&](ProgressDisplay&) {
@@ -370,7 +368,6 @@ TEST(Progress, IsAskedForAtTheRateOfTheDisplay) {
   });
   EXPECT_TRUE(had_somebody);
   EXPECT_FALSE(was_due);
-  terminal ? ::setenv("TERM", before.c_str(), 1) : ::unsetenv("TERM");
 }
 
 TEST(Progress, IsSilentWhereAskedOrShort) {

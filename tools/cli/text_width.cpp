@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "kernels/host.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -29,7 +29,7 @@ std::size_t error_width() {
 }
 
 std::size_t output_width() {
-  if (const char* columns = std::getenv("COLUMNS")) {
+  if (const char* columns = environment_variable("COLUMNS")) {
     std::size_t width = 0;
     const char* end = columns + std::strlen(columns);
     const auto read = std::from_chars(columns, end, width);

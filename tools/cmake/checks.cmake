@@ -70,6 +70,8 @@ headlab_planted_fault(floor "kernels/wrong.h: includes engine/run/run.h, of a fl
   kernels/wrong.h "#include \"engine/run/run.h\"")
 headlab_planted_fault(room "engine/moments/wrong.h: includes engine/run/run.h, but engine/moments comes"
   engine/moments/wrong.h "#include \"engine/run/run.h\"" engine/run/run.h "#pragma once")
+headlab_planted_fault(machine "kernels/wrong.cpp:1: asks the machine .getenv., which kernels/host.cpp alone does"
+  kernels/wrong.cpp "const char* const home = std::getenv(\"HOME\")\\;")
 headlab_planted_fault(circle "in a circle: engine/run/a, engine/run/b"
   engine/run/a.h "#include \"engine/run/b.h\"" engine/run/b.h "#pragma once"
   engine/run/b.cpp "#include \"engine/run/a.h\"")

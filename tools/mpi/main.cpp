@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/host.h"
 #include "tools/cli/commands/command_line.h"
 #include "tools/cli/ranks_of_job.h"
 #include "tools/cli/standard_streams.h"
@@ -17,14 +18,14 @@ namespace headlab::tools {
 namespace {
 
 int number_in(const char* variable, int otherwise) {
-  const char* const text = std::getenv(variable);
+  const char* const text = environment_variable(variable);
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
 /// Whether this process is one of several that MPI started.
 bool is_one_of_several() {
   if (number_in("OMPI_COMM_WORLD_SIZE", 1) > 1 || number_in("PMI_SIZE", 1) > 1) return true;
-  return std::getenv("PMIX_RANK") != nullptr && number_in("SLURM_STEP_NUM_TASKS", 1) > 1;
+  return environment_variable("PMIX_RANK") != nullptr && number_in("SLURM_STEP_NUM_TASKS", 1) > 1;
 }
 
 /// The rank by the variables of what started it, which are there before MPI is.

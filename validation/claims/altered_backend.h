@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/host.h"
 #include "kernels/reference/backend.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"

@@ -14,6 +14,7 @@
 #include "engine/files/error.h"
 #include "engine/run/run.h"
 #include "kernels/testing/paths.h"
+#include "kernels/testing/played_machine.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 
 namespace headlab {
@@ -216,28 +217,29 @@ struct HardCase {
 
 const std::vector<HardCase>& hard_cases() {
   static const std::vector<HardCase> cases = {
-      {"small bandwidth", {.kernel = gaussian(0.05), .n = 50}, Plane(0.5, 0.5, 0.2)},
-      {"far query", {.kernel = gaussian(0.3), .n = 25}, Plane(0.5, 4, 2)},
-      {"two points", {.kernel = gaussian(0.4), .n = 2}, Plane(0.5, 0.5, 0.2)},
-      {"nearly aligned", {.kernel = gaussian(0.3), .n = 25}, Plane(0.999, 0.5, 0.52)},
-      {"nearer", {.kernel = gaussian(0.3), .n = 25}, Plane(0.999999, 0.5, 0.5003)},
-      {"long softmax tilt",
-       {.kernel = "law = \"softmax\", temperature = 0.5", .n = 25},
+      {"small bandwidth", Setting{.kernel = gaussian(0.05), .n = 50}, Plane(0.5, 0.5, 0.2)},
+      {"far query", Setting{.kernel = gaussian(0.3), .n = 25}, Plane(0.5, 4, 2)},
+      {"two points", Setting{.kernel = gaussian(0.4), .n = 2}, Plane(0.5, 0.5, 0.2)},
+      {"nearly aligned", Setting{.kernel = gaussian(0.3), .n = 25}, Plane(0.999, 0.5, 0.52)},
+      {"nearer", Setting{.kernel = gaussian(0.3), .n = 25}, Plane(0.999999, 0.5, 0.5003)},
+      {"long softmax tilt", Setting{.kernel = "law = \"softmax\", temperature = 0.5", .n = 25},
        Plane(0.5, 4, 1)},
       {"correlated design, heteroscedastic noise, linear regression",
-       {.kernel = gaussian(0.5),
-        .design = "law = \"normal\", mean = [0.5, -0.2], covariance = [[1.0, 0.6], [0.6, 2.0]]",
-        .regression = "{ law = \"linear\", coefficients = [1.0, -0.5] }",
-        .noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 1.0, direction = [1.0, 0.0] }",
-        .n = 15},
+       Setting{
+           .kernel = gaussian(0.5),
+           .design = "law = \"normal\", mean = [0.5, -0.2], covariance = [[1.0, 0.6], [0.6, 2.0]]",
+           .regression = "{ law = \"linear\", coefficients = [1.0, -0.5] }",
+           .noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 1.0, direction = [1.0, 0.0] }",
+           .n = 15},
        Plane(0.5, 0.5, 0.2)},
       {"mixture design, bumps",
-       {.kernel = gaussian(0.5),
-        .design = "law = \"mixture\", weights = [0.4, 0.6], means = [[1.0, 0.0], [-1.0, 1.0]], "
-                  "covariances = [[[0.5, 0.2], [0.2, 0.3]], [[0.2, 0.0], [0.0, 0.4]]]",
-        .regression =
-            "{ law = \"bumps\", heights = [2.0], centres = [[0.5, 0.5]], widths = [0.7] }",
-        .n = 15},
+       Setting{.kernel = gaussian(0.5),
+               .design =
+                   "law = \"mixture\", weights = [0.4, 0.6], means = [[1.0, 0.0], [-1.0, 1.0]], "
+                   "covariances = [[[0.5, 0.2], [0.2, 0.3]], [[0.2, 0.0], [0.0, 0.4]]]",
+               .regression =
+                   "{ law = \"bumps\", heights = [2.0], centres = [[0.5, 0.5]], widths = [0.7] }",
+               .n = 15},
        Plane(-0.3, 0.5, 0.2)},
   };
   return cases;
@@ -313,14 +315,13 @@ TEST(FiniteN, RefusesTablesThatMemoryDoesNotHold) {
   const TheoryModel model =
       model_of(scenario({.kernel = "law = \"gaussian\", bandwidth = 0.05", .n = 2},
                         {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3}));
-  setenv("HEADLAB_MEMORY_LIMIT", "1000000", 1);
+  const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "1000000"}};
   std::string problem = "accepted";
   try {
     finite_n_head(model, 0, 0);
   } catch (const InvalidInput& error) {
     problem = error.what();
   }
-  unsetenv("HEADLAB_MEMORY_LIMIT");
   EXPECT_NE(problem.find("of memory for the tables of exact finite-n theory"), std::string::npos)
       << problem;
 }

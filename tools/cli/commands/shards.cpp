@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -29,6 +28,7 @@
 #include "engine/shards/merge.h"
 #include "engine/shards/shard_files.h"
 #include "kernels/cpu/backend.h"
+#include "kernels/host.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/condition_indices.h"
@@ -217,8 +217,7 @@ void require_fits_shard(const RunArguments& arguments) {
 
 ExitCode command_run_shard(const RunArguments& arguments,
                            const std::shared_ptr<const Scenario>& scenario, Session& session) {
-  const ShardChoice choice =
-      choose_shard(*arguments.shard, [](const char* name) { return std::getenv(name); });
+  const ShardChoice choice = choose_shard(*arguments.shard, environment_variable);
   OutputFolder folder(*arguments.out);
   const std::string name = shard_file_name(choice.shard, choice.shards);
   const std::string path = folder.file(name);
