@@ -90,6 +90,7 @@ set_tests_properties(layers retired_names retired_names_negative_control PROPERT
 # what it leaves has to be right by this compiler.
 add_executable(braces_control check/braces_control.cpp)
 target_link_libraries(braces_control PRIVATE headlab_flags)
+add_dependencies(tools_tests braces_control)
 add_test(NAME braces_control COMMAND braces_control)
 add_test(NAME braces_negative_control COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/braces.py
          --control ${CMAKE_CURRENT_SOURCE_DIR}/check/braces_control.cpp)
