@@ -52,7 +52,9 @@ def subspaces() -> np.ndarray:
 
 
 @pytest.fixture
-def program() -> str:
+def program(monkeypatch: pytest.MonkeyPatch) -> str:
+    # Its tables have the characters of the package's, which knows no locale.
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     path = os.environ.get("HEADLAB_BINARY", str(ROOT / "build/release/headlab"))
     if not Path(path).exists():
         pytest.skip("the program is not built: HEADLAB_BINARY")
