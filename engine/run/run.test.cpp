@@ -14,6 +14,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
+#include "engine/testing/folder_test.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 #include "kernels/testing/played_machine.h"
@@ -384,8 +385,7 @@ TEST(Run, StopsTheConditionsOfAGroupTogether) {
 
 /// A study in which the square of s(x) leaves float32 at far points, in units of what it is at the
 /// others; float64 holds it.
-std::vector<std::string> far_points() {
-  const std::string path = testing::TempDir() + "far_points.csv";
+std::vector<std::string> far_points(const std::string& path) {
   std::ofstream(path) << "0,0,0,0\n0,0,0,0\n0,0,0,0\n1e6,1e6,1e6,1e6\n1e6,1e6,1e6,1e6\n";
   return {"data.n=200", "data.design={ law = \"file\", path = \"" + path + "\" }",
           "data.noise={ law = \"heteroscedastic\", sd = 1, slope = 1e6, direction = [1e6, 1e6, "
@@ -393,8 +393,10 @@ std::vector<std::string> far_points() {
           "queries.count=12", "run.replicates=64"};
 }
 
-TEST(Run, NamesTheConditionThatIsNotFinite) {
-  std::vector<std::string> sets = far_points();
+class RunOfAFile : public FolderTest {};
+
+TEST_F(RunOfAFile, NamesTheConditionThatIsNotFinite) {
+  std::vector<std::string> sets = far_points(at("far_points.csv"));
   sets.push_back("sweep.\"heads.kernel.bandwidth\"=[0.4, 0.8]");
   try {
     run(small_scenario(sets), {.backend = "cpu"});
@@ -427,8 +429,8 @@ TEST(Run, RefusesWhatIsNotThere) {
   EXPECT_THROW(run(small_scenario(), {.backend = "cpuu"}), InvalidInput);
 }
 
-TEST(Run, DoesNotPassOnWhatIsNotFinite) {
-  const std::vector<std::string> sets = far_points();
+TEST_F(RunOfAFile, DoesNotPassOnWhatIsNotFinite) {
+  const std::vector<std::string> sets = far_points(at("far_points.csv"));
   EXPECT_THROW(run(small_scenario(sets), {.backend = "cpu"}), RunFailed);
   EXPECT_TRUE(std::isfinite(
       run(small_scenario(sets), {.backend = "reference"}).conditions[0].estimates.mse.value));

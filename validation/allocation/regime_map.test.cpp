@@ -9,6 +9,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/testing/folder_test.h"
 
 namespace headlab {
 namespace {
@@ -118,10 +119,12 @@ TEST(CellVerdict, SaysWhatWasSeen) {
   EXPECT_EQ(cell_verdict(growth), "falls");
 }
 
-TEST(WriteRegimeMap, HoldsWhatWasFound) {
+class WriteRegimeMap : public FolderTest {};
+
+TEST_F(WriteRegimeMap, HoldsWhatWasFound) {
   const Scenario scenario = map_world(R"("heads.subspaces.law" = ["orthogonal", "haar"])");
   const RegimeMap map = mapped(scenario, {6});
-  const std::string path = testing::TempDir() + "regime_map_test.nc";
+  const std::string path = at("map.nc");
   write_regime_map(path, scenario, map, {}, "headlab allocate --map");
   {
     const NetcdfInput file(path);
@@ -145,7 +148,6 @@ TEST(WriteRegimeMap, HoldsWhatWasFound) {
     EXPECT_EQ(root.text_attribute("swept"), "heads.subspaces.law");
     EXPECT_TRUE(root.has_variable("heads.subspaces.law"));
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace
