@@ -26,7 +26,7 @@ std::optional<std::int64_t> number_of(const char* name, std::int64_t least, std:
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size() || number < least ||
       number > most) {
-    throw std::invalid_argument(std::string(name) + ": is no whole number from " +
+    throw std::invalid_argument(std::string(name) + ": is not a whole number from " +
                                 std::to_string(least) + " to " + std::to_string(most));
   }
   return number;

@@ -8,7 +8,7 @@
 ///     HEADLAB_MEMORY_LIMIT     bytes of memory available (engine/files/available_memory.h)
 ///     HEADLAB_CLOCK            the time, in seconds since 1970
 ///
-/// Those that are no such number or target throw std::invalid_argument("VARIABLE: ...").
+/// A value that is not such a number or target throws std::invalid_argument("VARIABLE: ...").
 #pragma once
 
 #include <ctime>
