@@ -154,7 +154,8 @@ add_test(NAME recipes
 set_tests_properties(
   xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm recipes
   PROPERTIES SKIP_RETURN_CODE 77)
-set_tests_properties(slurm recipes PROPERTIES LABELS tools)
+# These start services or take long: the part `services` of tools/test.
+set_tests_properties(slurm recipes reports_in_browser PROPERTIES LABELS services)
 # Runs shared by the ranks of mpirun.
 if(HEADLAB_MPI)
   add_test(NAME mpi
@@ -259,5 +260,5 @@ endif()
 
 set_tests_properties(
   header_checks_negative_control layers install_example xarray datasets
-  bench_programs heads_of_checkpoints heads_of_models reports reports_in_browser
+  bench_programs heads_of_checkpoints heads_of_models reports
   PROPERTIES LABELS tools)
