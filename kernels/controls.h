@@ -18,12 +18,15 @@
 /// are far from linear: 1/W^2 = int_0^inf t exp(-t W) dt. The controlled statistics mu'_h and S'_hl
 /// are mu_h and S_hl less coefficients times (control - its mean), and have the same means for any
 /// coefficients. S'_hl stands for the covariance of heads h and l, because g_h g_l follows
-/// (mu_h - E mu_h)(mu_l - E mu_l). Derivation: docs/controls.md.
+/// (mu_h - E mu_h)(mu_l - E mu_l). Heads that are alike count as one: their pair has the controls
+/// of S_hh. Derivation: docs/controls.md.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -44,8 +47,57 @@ struct ControlMeans {
   std::vector<double> estimate;      ///< [Q][H], r_h
   std::vector<double> of_estimates;  ///< [Q][H][estimate_controls]
   std::vector<double> of_noise;      ///< [Q][P][noise_controls]
+  // Bounds of their rounding and remainders.
+  std::vector<double> estimate_errors = {};  ///< [Q][H][estimate_controls]
+  std::vector<double> noise_errors = {};     ///< [Q][P][noise_controls]
 
   bool operator==(const ControlMeans&) const = default;
+};
+
+/// When a run uses what controls subtract from a statistic, its adjustment, and how far an
+/// adjustment may be off for all replicates alike.
+struct ControlUse {
+  /// Least and most replicates of a run that uses an adjustment: fewer cannot test its mean, and
+  /// more have a smaller standard error without it. One range for the estimates of a query. Empty:
+  /// always.
+  std::vector<double> estimates;  ///< [Q][2]
+  std::vector<double> noise;      ///< [Q][P][2]
+  /// Bounds of what the rounding of kernel sums and of exact means moves a controlled statistic by.
+  std::vector<double> estimate_rounding;  ///< [Q][H]
+  std::vector<double> noise_rounding;     ///< [Q][P]
+
+  bool has_estimates(std::size_t q, std::uint64_t replicates) const {
+    return estimates.empty() || holds(&estimates[2 * q], replicates);
+  }
+  /// Leaves every adjustment out.
+  void never() {
+    for (std::vector<double>* ranges : {&estimates, &noise}) {
+      for (std::size_t i = 0; i < ranges->size(); i += 2) {
+        (*ranges)[i] = 1;
+        (*ranges)[i + 1] = 0;
+      }
+    }
+  }
+  /// \param pair of all queries, q P + p
+  bool has_noise(std::size_t pair, std::uint64_t replicates) const {
+    return noise.empty() || holds(&noise[2 * pair], replicates);
+  }
+
+  /// That of one query.
+  ControlUse of_query(std::size_t q, std::size_t queries) const {
+    const auto part = [&](const std::vector<double>& all) {
+      const auto size = static_cast<std::ptrdiff_t>(all.size() / queries);
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(q) * size;
+      return std::vector<double>(from, from + size);
+    };
+    return {part(estimates), part(noise), part(estimate_rounding), part(noise_rounding)};
+  }
+
+ private:
+  static bool holds(const double* range, std::uint64_t replicates) {
+    const auto count = static_cast<double>(replicates);
+    return range[0] <= count && count <= range[1];
+  }
 };
 
 /// What a plan says of its controls.
@@ -53,6 +105,10 @@ struct Controls {
   ControlMeans means;
   std::vector<double> of_estimates = {};  ///< [Q][H][estimate_controls], coefficients; empty: none
   std::vector<double> of_noise = {};      ///< [Q][P][noise_controls]
+  /// [Q][H], the first head that is like head h: the same numbers in every replicate. Empty: each
+  /// is its own.
+  std::vector<std::uint32_t> alike = {};
+  ControlUse use = {};
 
   bool has_coefficients() const { return !of_estimates.empty(); }
 };
@@ -93,20 +149,24 @@ class QueryControls {
     subtract(&controls_.means.of_estimates[(first_head_ + h) * estimate_controls], controls);
     return controls;
   }
+  /// Of two heads, whose numbers these are.
   std::array<double, noise_controls> of_noise(std::size_t h, std::size_t l, double noise,
-                                              const HeadNumbers& of_h,
-                                              const HeadNumbers& of_l) const {
+                                              const HeadNumbers& numbers_h,
+                                              const HeadNumbers& numbers_l) const {
     constexpr std::size_t tilts = control_tilts.size();
+    const bool swapped = like(h) > like(l);
+    const HeadNumbers& of_h = swapped ? numbers_l : numbers_h;
+    const HeadNumbers& of_l = swapped ? numbers_h : numbers_l;
+    const bool one_head = like(h) == like(l);
     const double p = noise * of_h.sum * of_l.sum;
     std::array<double, noise_controls> controls = {of_h.sum, of_l.sum, p,
                                                    of_h.estimate * of_l.estimate};
     for (std::size_t j = 0; j < tilts; ++j) {
       controls[4 + j] = of_h.falls[j];
       controls[4 + tilts + j] = of_l.falls[j];
-      controls[4 + 2 * tilts + j] = p * of_h.falls[j] * (h == l ? 1 : of_l.falls[j]);
+      controls[4 + 2 * tilts + j] = p * of_h.falls[j] * (one_head ? 1 : of_l.falls[j]);
     }
-    subtract(&controls_.means.of_noise[(first_pair_ + layout_.pair(h, l)) * noise_controls],
-             controls);
+    subtract(&controls_.means.of_noise[pair(h, l) * noise_controls], controls);
     return controls;
   }
 
@@ -114,7 +174,16 @@ class QueryControls {
     return &controls_.of_estimates[(first_head_ + h) * estimate_controls];
   }
   const double* noise_coefficients(std::size_t h, std::size_t l) const {
-    return &controls_.of_noise[(first_pair_ + layout_.pair(h, l)) * noise_controls];
+    return &controls_.of_noise[pair(h, l) * noise_controls];
+  }
+
+  /// The first head that is like h.
+  std::size_t like(std::size_t h) const {
+    return controls_.alike.empty() ? h : controls_.alike[first_head_ + h];
+  }
+  /// Where the pair stands that two heads share with all that are like them.
+  std::size_t pair(std::size_t h, std::size_t l) const {
+    return first_pair_ + layout_.pair(std::min(like(h), like(l)), std::max(like(h), like(l)));
   }
 
  private:

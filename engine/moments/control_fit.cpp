@@ -24,14 +24,22 @@ ArrayXd centred(const ArrayXd& x) {
   return x - x.mean();
 }
 
-/// True where a control varies, and no more wildly than its mean can bear.
-bool is_usable(const ArrayXd& control, double max_kurtosis) {
-  if (!control.allFinite()) return false;
-  const ArrayXd squares = centred(control).square();
+/// Least standard deviation of a control, in scales and in errors of its mean.
+constexpr double min_spread = 1e-5, min_errors = 1e3;
+
+/// True where a control varies by more than rounding, and no more wildly than its mean can bear.
+bool is_usable(const ControlSample& control) {
+  const ArrayXd x = Eigen::Map<const ArrayXd>(control.numbers.data(),
+                                              static_cast<Index>(control.numbers.size()));
+  if (!x.allFinite()) return false;
+  const ArrayXd squares = centred(x).square();
   const double variance = squares.mean();
-  // What varies by rounding alone is constant.
-  if (!(variance > 1e-20 * (1 + control.square().mean()))) return false;
-  return squares.square().mean() <= max_kurtosis * variance * variance;
+  // An error that is not known, NaN, does not pass.
+  if (!(variance > 0 && std::sqrt(variance) >= min_spread * control.scale &&
+        std::sqrt(variance) >= min_errors * control.error)) {
+    return false;
+  }
+  return squares.square().mean() <= control.max_kurtosis * variance * variance;
 }
 
 /// Least squares, on rows [from, from + size) of controls [N][C], about their means there.
@@ -69,18 +77,14 @@ bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficien
 }  // namespace
 
 std::vector<double> fit_controls(std::span<const double> y,
-                                 const std::vector<std::vector<double>>& controls,
-                                 std::span<const double> max_kurtosis, double max_rest_kurtosis,
+                                 std::span<const ControlSample> controls, double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices) {
   const auto size = static_cast<Index>(y.size());
   const ArrayXd target = Eigen::Map<const ArrayXd>(y.data(), size);
   std::vector<double> coefficients(controls.size(), 0.0);
   if (size < 4 || !target.allFinite()) return coefficients;
   std::vector<bool> usable;
-  for (std::size_t c = 0; c < controls.size(); ++c) {
-    usable.push_back(
-        is_usable(Eigen::Map<const ArrayXd>(controls[c].data(), size), max_kurtosis[c]));
-  }
+  for (const ControlSample& control : controls) usable.push_back(is_usable(control));
   const Index half = size / 2;
   std::vector<std::vector<std::size_t>> tried;
   for (const std::vector<std::size_t>& choice : choices) {
@@ -92,7 +96,7 @@ std::vector<double> fit_controls(std::span<const double> y,
     tried.push_back(used);
     MatrixXd x(size, static_cast<Index>(used.size()));
     for (std::size_t i = 0; i < used.size(); ++i) {
-      x.col(static_cast<Index>(i)) = Eigen::Map<const VectorXd>(controls[used[i]].data(), size);
+      x.col(static_cast<Index>(i)) = Eigen::Map<const VectorXd>(controls[used[i]].numbers.data(), size);
     }
     if (!pays(target, x, fitted_coefficients(target, x, 0, half), max_rest_kurtosis, half,
               size - half) ||

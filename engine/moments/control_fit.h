@@ -11,15 +11,23 @@ namespace headlab {
 /// Coefficients are used where they divide the variance by more than this.
 inline constexpr double min_control_gain = 1.1;
 
-/// Fits y on `controls` [C][N] of mean 0, of which some may not be used: coefficients [C], 0 for
-/// these. A control is not used where its kurtosis is above its `max_kurtosis` [C]. `choices` lists
-/// sets of controls, by number; the first set that proves its worth is taken: least squares on
-/// either half of the replicates has to divide the variance on the other by more than
+/// One control in the replicates of a pilot, less its mean.
+struct ControlSample {
+  std::vector<double> numbers;   ///< [N]
+  double scale = 0;              ///< size of what rounding is relative to
+  double error = 0;              ///< bound of the error of its mean
+  double max_kurtosis = 0;       ///< a wilder one is not used
+};
+
+/// Fits y on controls of mean 0, of which some may not be used: coefficients [C], 0 for these. A
+/// control is not used where it is wilder than it may be, where its standard deviation is below
+/// 1e-5 of its scale, so that it may be rounding alone, or below 1e3 errors of its mean. `choices`
+/// lists sets of controls, by number; the first set that proves its worth is taken: least squares
+/// on either half of the replicates has to divide the variance on the other by more than
 /// min_control_gain, by a one-sided 99 % bound. All 0 where none does. What is not used may be
 /// infinite.
 std::vector<double> fit_controls(std::span<const double> y,
-                                 const std::vector<std::vector<double>>& controls,
-                                 std::span<const double> max_kurtosis, double max_rest_kurtosis,
+                                 std::span<const ControlSample> controls, double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices);
 
 /// Standard deviation and skewness of numbers; 0 where they do not vary.

@@ -12,14 +12,39 @@ namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
-/// Turns moments of one query into the terms of its error. Formulas: docs/theory.md.
+/// Which statistics of one query are taken with controls.
+struct ControlledStatistics {
+  bool estimates = false;
+  std::vector<bool> noise = {};  ///< [P]
+
+  static ControlledStatistics none(const MomentLayout& layout) {
+    return {false, std::vector<bool>(layout.pairs())};
+  }
+  /// \param use null: all \param replicates of the run
+  static ControlledStatistics of(const MomentLayout& layout, const ControlUse* use, std::size_t q,
+                                 std::uint64_t replicates) {
+    ControlledStatistics in_use = none(layout);
+    if (!layout.controlled()) return in_use;
+    in_use.estimates = use == nullptr || use->has_estimates(q, replicates);
+    for (std::size_t p = 0; p < layout.pairs(); ++p) {
+      in_use.noise[p] = use == nullptr || use->has_noise(q * layout.pairs() + p, replicates);
+    }
+    return in_use;
+  }
+};
+
+/// Turns moments of one query into the terms of its error. Formulas: docs/theory.md and, with
+/// controls, docs/controls.md.
 class QueryTerms {
  public:
   QueryTerms(const MomentLayout& layout, std::span<const double> head_weights)
-      : layout_(layout), a_(head_weights) {
+      : layout_(layout), a_(head_weights), in_use_(ControlledStatistics::none(layout)) {
     uniform_ = std::all_of(a_.begin(), a_.end(),
                            [&](double a) { return a == 1.0 / static_cast<double>(a_.size()); });
   }
+
+  /// Takes statistics of the next query with controls, or without.
+  void set_controlled(ControlledStatistics in_use) { in_use_ = std::move(in_use); }
 
   /// True where the covariances of pairs of heads have a mean that is known.
   bool has_covariance_mean() const { return a_.size() > 1 && (layout_.pairwise() || uniform_); }
@@ -36,69 +61,155 @@ class QueryTerms {
     const auto replicates = static_cast<double>(moments.count);
     double* bias = of_heads;
     double* covariance = bias + heads;
-    // With controls means of estimates and of noise come from the statistics that have them; the
-    // comoments are those of the estimates without, to which controlled noise belongs.
-    const bool controlled = layout_.controlled();
-    const double* means = moments.mean.data() + (controlled ? layout_.control_offset() : 0);
-    const double* noise = moments.mean.data() +
-                          (controlled ? layout_.controlled_noise_offset() : layout_.noise_offset());
+    const double* plain = moments.mean.data();
+    const double* means = plain + (in_use_.estimates ? layout_.control_offset() : 0);
+    const double* controlled_noise = plain + layout_.controlled_noise_offset();
 
     // between: the part that varies from replicate to replicate, which also makes the variance of
     // the mean; for the plain estimator it is all there is.
     const double per_pair = moments.count > 1 ? 1 / (replicates - 1) : undefined;
     for (std::size_t h = 0; h < heads; ++h) bias[h] = means[h] - truth;
+    const Comoments comoments(*this, moments);
     for (std::size_t p = 0; p < layout_.pairs(); ++p) {
-      covariance[p] = moments.comoment[p] * per_pair + (layout_.conditional ? noise[p] : 0.0);
+      covariance[p] = comoments.share * moments.comoment[p];
+    }
+    if (in_use_.estimates) {
+      for (std::size_t h = 0, p = 0; h < heads; ++h) {
+        for (std::size_t l = h; l < heads; ++l, ++p) {
+          covariance[p] += (plain[h] - means[h]) * (plain[l] - means[l]);
+        }
+      }
+    }
+    if (layout_.conditional) {
+      for (std::size_t p = 0; p < layout_.pairs(); ++p) {
+        covariance[p] += in_use_.noise[p] ? controlled_noise[p] : plain[layout_.noise_offset() + p];
+      }
     }
 
     double ensemble = 0;
-    double between = 0;
-    double own = 0;
-    double cross = 0;
-    double variances = 0;
-    double covariances = 0;
     if (layout_.pairwise()) {
-      for (std::size_t h = 0; h < heads; ++h) {
-        ensemble += a_[h] * means[h];
-        const std::size_t diagonal = layout_.pair(h, h);
-        own += a_[h] * a_[h] * covariance[diagonal];
-        variances += covariance[diagonal];
-        between += a_[h] * a_[h] * moments.comoment[diagonal];
-        for (std::size_t l = h + 1; l < heads; ++l) {
-          const std::size_t pair = layout_.pair(h, l);
-          cross += 2 * a_[h] * a_[l] * covariance[pair];
-          covariances += 2 * covariance[pair];
-          between += 2 * a_[h] * a_[l] * moments.comoment[pair];
-        }
-      }
-      if (controlled) between = moments.comoment.back();
+      for (std::size_t h = 0; h < heads; ++h) ensemble += a_[h] * means[h];
     } else {
       ensemble = means[heads];
-      between = moments.comoment[heads];
-      for (std::size_t h = 0; h < heads; ++h) {
-        own += a_[h] * a_[h] * covariance[h];
-        variances += covariance[h];
-      }
-      cross = heads > 1 ? covariance[heads] - own : 0.0;
-      const auto count = static_cast<double>(heads);
-      // The ensemble's variance gives the mean over pairs only where every pair weighs the same.
-      covariances = uniform_ ? count * count * covariance[heads] - variances : undefined;
     }
-    const auto pairs = static_cast<double>(heads * (heads - 1));
+    const Sums sums = sums_of_pairs(covariance);
     terms.bias_squared_plugin = (ensemble - truth) * (ensemble - truth);
-    terms.bias_squared = terms.bias_squared_plugin - between * per_pair / replicates;
-    terms.variance_term = own;
-    terms.covariance_term = cross;
+    terms.bias_squared =
+        terms.bias_squared_plugin - comoments.of_ensemble * per_pair / replicates;
+    set_sums(sums, terms);
     terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
-    terms.head_variance_mean = variances / static_cast<double>(heads);
-    terms.head_covariance_mean = heads > 1 ? covariances / pairs : undefined;
     terms.weights_index =
         layout_.has_alignment() ? moments.mean[layout_.alignment_offset()] : undefined;
   }
 
+  /// Bounds of what shared rounding moves the numbers by that operator() sets, to first order.
+  /// \param of_estimates [H], of_noise [P], of the statistics with controls
+  void set_rounding(const Moments& moments, double truth, std::span<const double> of_estimates,
+                    std::span<const double> of_noise, ErrorTerms<double>& terms,
+                    double* of_heads) const {
+    const std::size_t heads = a_.size();
+    std::fill_n(of_heads, head_numbers(), 0.0);
+    const double* means = moments.mean.data() + layout_.control_offset();
+    double of_ensemble = 0, ensemble = 0;
+    for (std::size_t h = 0; h < heads; ++h) {
+      if (in_use_.estimates) of_heads[h] = of_estimates[h];
+      of_ensemble += std::abs(a_[h]) * of_heads[h];
+      ensemble += a_[h] * means[h];
+    }
+    double* of_covariance = of_heads + heads;
+    for (std::size_t h = 0, p = 0; h < heads; ++h) {
+      for (std::size_t l = h; l < heads; ++l, ++p) {
+        of_covariance[p] = std::abs(moments.mean[h] - means[h]) * of_heads[l] +
+                           std::abs(moments.mean[l] - means[l]) * of_heads[h] +
+                           (in_use_.noise[p] ? of_noise[p] : 0.0);
+      }
+    }
+    terms.bias_squared_plugin =
+        (2 * std::abs(ensemble - truth) + of_ensemble) * of_ensemble;
+    terms.bias_squared = terms.bias_squared_plugin;
+    set_sums(sums_of_pairs(of_covariance, true), terms);
+    terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
+    terms.weights_index = 0;
+  }
+
  private:
+  /// Of the estimates, for a node or several.
+  struct Comoments {
+    double of_ensemble = 0;  ///< of the estimates in use
+    double share = 0;        ///< of a comoment that is a covariance
+
+    Comoments(const QueryTerms& terms, const Moments& moments) {
+      const auto replicates = static_cast<double>(moments.count);
+      const double plain = terms.ensemble_comoment(moments.comoment.data());
+      of_ensemble = terms.in_use_.estimates ? moments.comoment.back() : plain;
+      share = moments.count > 1 ? 1 / (replicates - 1) : undefined;
+      // With controls a covariance is taken about the controlled means, mean((mu_h - mu'_h)(mu_l -
+      // mu'_l)), whose expectation lacks what controls leave of it over R.
+      if (terms.in_use_.estimates && plain > 0) {
+        share = (1 + of_ensemble / plain / (replicates - 1)) / replicates;
+      }
+    }
+  };
+
+  /// sum_hl a_h a_l of numbers of the pairs of the layout.
+  double ensemble_comoment(const double* of_pairs) const {
+    if (!layout_.pairwise()) return of_pairs[a_.size()];
+    double sum = 0;
+    for (std::size_t h = 0; h < a_.size(); ++h) {
+      sum += a_[h] * a_[h] * of_pairs[layout_.pair(h, h)];
+      for (std::size_t l = h + 1; l < a_.size(); ++l) {
+        sum += 2 * a_[h] * a_[l] * of_pairs[layout_.pair(h, l)];
+      }
+    }
+    return sum;
+  }
+
+  struct Sums {
+    double own = 0;          ///< sum_h a_h^2 C_hh
+    double cross = 0;        ///< sum_{h != l} a_h a_l C_hl
+    double variances = 0;    ///< sum_h C_hh
+    double covariances = 0;  ///< sum_{h != l} C_hl
+  };
+  /// \param bounds add sizes, whatever the signs of head weights are
+  Sums sums_of_pairs(const double* covariance, bool bounds = false) const {
+    const std::size_t heads = a_.size();
+    Sums sums;
+    if (layout_.pairwise()) {
+      for (std::size_t h = 0; h < heads; ++h) {
+        const std::size_t diagonal = layout_.pair(h, h);
+        sums.own += a_[h] * a_[h] * covariance[diagonal];
+        sums.variances += covariance[diagonal];
+        for (std::size_t l = h + 1; l < heads; ++l) {
+          const std::size_t pair = layout_.pair(h, l);
+          const double product = a_[h] * a_[l];
+          sums.cross += 2 * (bounds ? std::abs(product) : product) * covariance[pair];
+          sums.covariances += 2 * covariance[pair];
+        }
+      }
+      return sums;
+    }
+    for (std::size_t h = 0; h < heads; ++h) {
+      sums.own += a_[h] * a_[h] * covariance[h];
+      sums.variances += covariance[h];
+    }
+    sums.cross = heads > 1 ? covariance[heads] - sums.own : 0.0;
+    const auto count = static_cast<double>(heads);
+    // The ensemble's variance gives the mean over pairs only where every pair weighs the same.
+    sums.covariances = uniform_ ? count * count * covariance[heads] - sums.variances : undefined;
+    return sums;
+  }
+  void set_sums(const Sums& sums, ErrorTerms<double>& terms) const {
+    const auto heads = static_cast<double>(a_.size());
+    terms.variance_term = sums.own;
+    terms.covariance_term = sums.cross;
+    terms.head_variance_mean = sums.variances / heads;
+    terms.head_covariance_mean =
+        a_.size() > 1 ? sums.covariances / (heads * (heads - 1)) : undefined;
+  }
+
   MomentLayout layout_;
   std::span<const double> a_;
+  ControlledStatistics in_use_;
   bool uniform_ = false;
 };
 
@@ -165,11 +276,19 @@ ErrorTerms<double> terms_of_draws(const MomentLayout& layout, bool has_covarianc
 }
 
 /// Sets the numbers of `estimates` that follow from means over the queries: number(value,
-/// leave_one_out) becomes of `mean` and of `without` [nodes], the mean with one node left out.
+/// leave_one_out, rounding) becomes of `mean`, of `without` [nodes], the mean with one node left
+/// out, and of the bounds of `rounding`.
 template <class Number, class Make>
 void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
-               std::vector<ErrorTerms<double>> without, double mean_square, const Make& number) {
+               std::vector<ErrorTerms<double>> without, ErrorTerms<double> rounding,
+               double mean_square, const Make& number) {
   set_ratios(mean, mean_square);
+  rounding.output_correlation =
+      (rounding.head_covariance_mean +
+       std::abs(mean.output_correlation) * rounding.head_variance_mean) /
+      mean.head_variance_mean;
+  rounding.output_index = rounding.output_correlation;
+  const std::vector<double*> of_rounding = all_numbers<double>(rounding);
   for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
   const std::vector<double*> of_mean = all_numbers<double>(mean);
   std::vector<std::vector<double*>> of_without;
@@ -178,7 +297,7 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
   std::vector<double> leave_one_out(without.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     for (std::size_t j = 0; j < without.size(); ++j) leave_one_out[j] = *of_without[j][i];
-    *numbers[i] = number(*of_mean[i], leave_one_out);
+    *numbers[i] = number(*of_mean[i], leave_one_out, *of_rounding[i]);
   }
   estimates.output_index = one_minus(estimates.output_index);
   estimates.weights_index = one_minus(estimates.weights_index);
@@ -207,19 +326,20 @@ void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
     without.push_back(terms_of(rest));
     merge_moments(layout, before, nodes[j].moments);
   }
-  set_means(estimates, terms_of(after[0]), std::move(without), after[0].mean.back(), number);
+  set_means(estimates, terms_of(after[0]), std::move(without), {}, after[0].mean.back(), number);
 }
 
-/// ConditionEstimates in which make(value, leave_one_out, counts) becomes of a number and its
-/// values [nodes] with one node left out, which are empty where there can be no standard error.
+/// ConditionEstimates in which make(value, leave_one_out, counts, rounding) becomes of a number,
+/// its values [nodes] with one node left out, which are empty where there can be no standard error,
+/// and a bound of the rounding that all nodes share.
 /// \param by_query  keep what is known of single queries
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
-                                const Make& make, bool by_query = true) {
+                                const ControlUse* use, const Make& make, bool by_query = true) {
   MomentLayout single = layout;
   single.queries = 1;
-  const QueryTerms set_terms(single, head_weights);
+  QueryTerms set_terms(single, head_weights);
   const std::size_t heads = head_weights.size();
 
   EstimatesOf<Number> estimates;
@@ -233,8 +353,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       layout.per_draw ? min_draws_for_mcse * leaf_replicates : min_replicates_for_mcse;
   const bool with_error = estimates.replicates >= least && nodes.size() > 1;
   const std::size_t errors = with_error ? nodes.size() : 0;
-  auto number = [&](double value, std::span<const double> leave_one_out) {
-    return make(value, leave_one_out, estimates.node_counts);
+  auto number = [&](double value, std::span<const double> leave_one_out, double rounding) {
+    return make(value, leave_one_out, estimates.node_counts, rounding);
   };
   if (layout.per_draw) {
     set_from_draws(estimates, layout, nodes, head_weights, errors, number);
@@ -248,6 +368,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   const std::vector<double*> of_terms = all_numbers<double>(terms);
   std::vector<std::vector<double*>> of_without;
   for (ErrorTerms<double>& one : without) of_without.push_back(all_numbers<double>(one));
+  ErrorTerms<double> rounding;  // of the mean
+  const std::vector<double*> of_rounding = all_numbers<double>(rounding);
   const double share = 1.0 / layout.queries;
   auto add_terms_to = [&](const std::vector<double*>& sum) {
     for (std::size_t i = 0; i < sum.size(); ++i) *sum[i] += share * *of_terms[i];
@@ -258,6 +380,7 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   std::vector<double> mse_leave_one_out(errors);
   std::vector<double> of_heads(set_terms.head_numbers());
   std::vector<double> out(of_heads.size());
+  std::vector<double> rounding_of_heads(of_heads.size());
   std::vector<std::vector<double>> heads_leave_one_out(of_heads.size(), mse_leave_one_out);
   for (int q = 0; q < layout.queries; ++q) {
     const double m = truth[static_cast<std::size_t>(q)];
@@ -266,6 +389,19 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     for (std::size_t j = nodes.size(); j-- > 0;) {
       after[j] = query_moments(layout, nodes[j].moments, q);
       merge_moments(single, after[j], after[j + 1]);
+    }
+    const auto at_query = static_cast<std::size_t>(q);
+    set_terms.set_controlled(
+        ControlledStatistics::of(single, use, at_query, estimates.replicates));
+    double mse_rounding = 0;
+    if (use != nullptr && !use->estimate_rounding.empty()) {
+      set_terms.set_rounding(after[0], m,
+                             std::span(use->estimate_rounding).subspan(at_query * heads, heads),
+                             std::span(use->noise_rounding)
+                                 .subspan(at_query * single.pairs(), single.pairs()),
+                             terms, rounding_of_heads.data());
+      mse_rounding = terms.mse;
+      add_terms_to(of_rounding);
     }
     set_terms(after[0], m, terms, of_heads.data());
     add_terms_to(of_mean);
@@ -287,16 +423,16 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
 
     if (!by_query) continue;
     QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
-    at.mse = number(mse_by_query.back(), mse_leave_one_out);
+    at.mse = number(mse_by_query.back(), mse_leave_one_out, mse_rounding);
     for (std::size_t h = 0; h < heads; ++h) {
-      at.head_bias.push_back(number(of_heads[h], heads_leave_one_out[h]));
+      at.head_bias.push_back(number(of_heads[h], heads_leave_one_out[h], rounding_of_heads[h]));
     }
     if (!layout.pairwise()) continue;
     at.head_covariance.resize(heads * heads);
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
         const std::size_t c = heads + layout.pair(h, l);
-        at.head_covariance[h * heads + l] = number(of_heads[c], heads_leave_one_out[c]);
+        at.head_covariance[h * heads + l] = number(of_heads[c], heads_leave_one_out[c], rounding_of_heads[c]);
         at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
       }
     }
@@ -307,39 +443,46 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     for (const double value : mse_by_query) square += (value - mean.mse) * (value - mean.mse);
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
-  set_means(estimates, std::move(mean), std::move(without), mean_square, number);
+  set_means(estimates, std::move(mean), std::move(without), std::move(rounding), mean_square,
+            number);
   return estimates;
 }
 
 Jackknifed make_jackknifed(double value, std::span<const double> leave_one_out,
-                           std::span<const double>) {
-  return {value, {leave_one_out.begin(), leave_one_out.end()}};
+                           std::span<const double>, double rounding) {
+  return {value, {leave_one_out.begin(), leave_one_out.end()}, rounding};
 }
 
 }  // namespace
 
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                            std::span<const double> truth) {
+                            std::span<const double> truth, const ControlUse* use) {
   return estimate_as<Estimate>(
-      tree.layout(), tree.jackknife_nodes(), head_weights, truth,
-      [](double value, std::span<const double> leave_one_out, std::span<const double> counts) {
-        return Estimate{value, leave_one_out.empty()
-                                   ? undefined
-                                   : jackknife_error(value, leave_one_out, counts)};
+      tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
+      [](double value, std::span<const double> leave_one_out, std::span<const double> counts,
+         double rounding) {
+        return Estimate{
+            value, leave_one_out.empty()
+                       ? undefined
+                       : with_rounding(jackknife_error(value, leave_one_out, counts), rounding)};
       });
+}
+
+ConditionEstimates estimate(const MomentTree& tree, const Plan& plan) {
+  return estimate(tree, plan.head_weights, plan.truth, control_use(plan));
 }
 
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
-                                         std::span<const double> truth) {
-  return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth,
+                                         std::span<const double> truth, const ControlUse* use) {
+  return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
                                  make_jackknifed);
 }
 
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
-                                        std::span<const double> truth) {
-  return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth,
+                                        std::span<const double> truth, const ControlUse* use) {
+  return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
                                  make_jackknifed, false);
 }
 
@@ -379,7 +522,7 @@ std::vector<const char*> draw_statistic_names() {
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,
                                std::span<const double> head_weights,
                                std::span<const double> truth) {
-  return estimate_as<double>(layout, {{0, moments}}, head_weights, truth,
+  return estimate_as<double>(layout, {{0, moments}}, head_weights, truth, nullptr,
                              [](double value, auto&&...) { return value; });
 }
 

@@ -9,6 +9,8 @@
 #include "engine/moments/error_terms.h"
 #include "engine/moments/jackknife.h"
 #include "engine/moments/moment_tree.h"
+#include "kernels/controls.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 
@@ -31,18 +33,28 @@ using JackknifedEstimates = EstimatesOf<Jackknifed>;
 /// Meijer and van der Leeden 1999). `head_weights` is [H], `truth` m at the queries. MCSE are NaN
 /// below 8 replicates, values NaN below 2. Where moments are per draw there are no figures of
 /// queries, `truth` is not read, and MCSE are NaN below min_draws_for_mcse.
+/// \param use of exact controls, where the layout has them; null: all are used
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                            std::span<const double> truth);
+                            std::span<const double> truth, const ControlUse* use = nullptr);
+/// Those of a plan's tree.
+ConditionEstimates estimate(const MomentTree& tree, const Plan& plan);
+
+/// How the layout of a plan uses its controls; null where it has none.
+inline const ControlUse* control_use(const Plan& plan) {
+  return plan.layout().controlled() ? &plan.controls->use : nullptr;
+}
 
 /// The same as samples, to be calculated with. They take nodes x queries x H^2 numbers.
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
-                                         std::span<const double> truth);
+                                         std::span<const double> truth,
+                                         const ControlUse* use = nullptr);
 
 /// The same without those of single queries: nodes x 11 numbers.
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
-                                        std::span<const double> truth);
+                                        std::span<const double> truth,
+                                        const ControlUse* use = nullptr);
 
 /// Fewest replicates whose figures get a standard error.
 inline constexpr std::uint64_t min_replicates_for_mcse = 8;

@@ -27,8 +27,14 @@ double jackknife_error(double full, std::span<const double> leave_one_out,
   return unit * std::sqrt(variance / static_cast<double>(counts.size()));
 }
 
+double with_rounding(double standard_error, double rounding) {
+  return rounding > 0 ? std::hypot(standard_error, rounding_errors * rounding) : standard_error;
+}
+
 Estimate Jackknifed::figure(std::span<const double> counts) const {
-  return {value, leave_one_out.empty() ? 0.0 : jackknife_error(value, leave_one_out, counts)};
+  return {value, leave_one_out.empty() ? 0.0
+                                       : with_rounding(
+                                             jackknife_error(value, leave_one_out, counts), rounding)};
 }
 
 }  // namespace headlab

@@ -32,16 +32,22 @@ struct Estimate {
 double jackknife_error(double full, std::span<const double> leave_one_out,
                        std::span<const double> counts);
 
+/// Standard errors are at least so many bounds of the rounding that all replicates may share.
+inline constexpr double rounding_errors = 10;
+/// A standard error of which that is true, for a bound of that rounding.
+double with_rounding(double standard_error, double rounding);
+
 /// A figure and the same with each node left out. Arithmetic acts on both, so that a difference or
 /// ratio of figures keeps what they have in common: two runs on the same draws are paired.
 struct Jackknifed {
   double value = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> leave_one_out = {};  ///< [nodes]; empty for a constant
+  double rounding = 0;                     ///< bound of what all replicates may share
 
   Jackknifed() = default;
   Jackknifed(double constant) : value(constant) {}  // NOLINT: constants mix with samples
-  Jackknifed(double full, std::vector<double> without)
-      : value(full), leave_one_out(std::move(without)) {}
+  Jackknifed(double full, std::vector<double> without, double shared_rounding = 0)
+      : value(full), leave_one_out(std::move(without)), rounding(shared_rounding) {}
 
   /// The figure with its standard error over nodes of these replicates; 0 for a constant.
   Estimate figure(std::span<const double> counts) const;
@@ -51,6 +57,7 @@ struct Jackknifed {
 template <class Function>
 Jackknifed apply(const Function& f, const Jackknifed& a) {
   Jackknifed out(f(a.value));
+  if (a.rounding > 0) out.rounding = std::abs(f(a.value + a.rounding) - out.value);
   out.leave_one_out.reserve(a.leave_one_out.size());
   for (const double x : a.leave_one_out) out.leave_one_out.push_back(f(x));
   return out;
@@ -62,6 +69,8 @@ Jackknifed apply(const Function& f, const Jackknifed& a, const Jackknifed& b) {
   if (b.leave_one_out.empty()) return apply([&](double x) { return f(x, b.value); }, a);
   if (a.leave_one_out.empty()) return apply([&](double y) { return f(a.value, y); }, b);
   Jackknifed out(f(a.value, b.value));
+  if (a.rounding > 0) out.rounding += std::abs(f(a.value + a.rounding, b.value) - out.value);
+  if (b.rounding > 0) out.rounding += std::abs(f(a.value, b.value + b.rounding) - out.value);
   out.leave_one_out.reserve(a.leave_one_out.size());
   for (std::size_t j = 0; j < a.leave_one_out.size(); ++j) {
     out.leave_one_out.push_back(f(a.leave_one_out[j], b.leave_one_out.at(j)));

@@ -14,8 +14,10 @@ constexpr std::size_t min_nodes = 8;
 /// Moments of the ensemble, as of a single head of weight 1, from those of its heads: the mean is
 /// linear in them, and a comoment is a sum over pairs.
 Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
-                         std::span<const double> head_weights) {
+                         std::span<const double> head_weights, const ControlUse* use,
+                         std::uint64_t replicates) {
   const std::size_t components = layout.components();
+  std::vector<double> noise(layout.pairs());  // that is used
   const auto sum_pairs = [&](const double* of_pairs) {
     if (!layout.pairwise()) return of_pairs[components - 1];
     double sum = 0;
@@ -41,10 +43,15 @@ Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
     if (layout.conditional) ensemble.mean.push_back(sum_pairs(mean + layout.noise_offset()));
     ensemble.comoment.push_back(sum_pairs(comoment));
     if (!layout.controlled()) continue;
-    ensemble.mean.push_back(mean[layout.controlled_ensemble()]);
-    ensemble.mean.push_back(sum_pairs(mean + layout.controlled_noise_offset()));
-    ensemble.mean.push_back(mean[layout.controlled_ensemble()]);
-    ensemble.comoment.push_back(comoment[layout.pairs()]);
+    const bool uses_estimates = use == nullptr || use->has_estimates(q, replicates);
+    for (std::size_t p = 0; p < noise.size(); ++p) {
+      const bool uses_noise = use == nullptr || use->has_noise(q * noise.size() + p, replicates);
+      noise[p] = mean[p + (uses_noise ? layout.controlled_noise_offset() : layout.noise_offset())];
+    }
+    const double controlled = uses_estimates ? mean[layout.controlled_ensemble()] : value;
+    ensemble.mean.insert(ensemble.mean.end(), {controlled, sum_pairs(noise.data()), controlled});
+    ensemble.comoment.push_back(uses_estimates ? comoment[layout.pairs()]
+                                               : ensemble.comoment.back());
   }
   return ensemble;
 }
@@ -78,14 +85,16 @@ MseAfter mse_of(const MomentLayout& layout, const std::vector<Moments>& nodes, s
 
 std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> head_weights,
-                                        std::span<const double> truth, std::size_t most) {
+                                        std::span<const double> truth, const ControlUse* use,
+                                        std::size_t most) {
   MomentLayout layout = tree.layout();
   std::vector<Moments> nodes;
   const double weight = 1;
   for (const Node& node : tree.jackknife_nodes()) {
     // Figures of draws are those of the ensemble already.
     nodes.push_back(layout.per_draw ? node.moments
-                                    : ensemble_moments(layout, node.moments, head_weights));
+                                    : ensemble_moments(layout, node.moments, head_weights, use,
+                                                     tree.count()));
   }
   if (!layout.per_draw) {
     layout.heads = 1;

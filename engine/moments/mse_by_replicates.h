@@ -9,6 +9,7 @@
 
 #include "engine/moments/jackknife.h"
 #include "engine/moments/moment_tree.h"
+#include "kernels/controls.h"
 
 namespace headlab {
 
@@ -26,8 +27,10 @@ struct MseAfter {
 /// run had when it was there.
 /// \param head_weights [H]
 /// \param truth [Q], m at the queries
+/// \param use of exact controls by the whole run; null: all
 std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> head_weights,
-                                        std::span<const double> truth, std::size_t most = 12);
+                                        std::span<const double> truth,
+                                        const ControlUse* use = nullptr, std::size_t most = 12);
 
 }  // namespace headlab

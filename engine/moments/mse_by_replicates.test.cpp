@@ -42,7 +42,7 @@ TEST(MseByReplicates, HasTheEstimateOfAShorterRunBelowTheFirstLeaf) {
   // Until then every replicate is a node, so that a shorter run has the same nodes.
   const ConditionResult run = one_result({}, 200);
   for (const MseAfter& one :
-       mse_by_replicates(run.tree, run.plan.head_weights, run.plan.truth, 5)) {
+       mse_by_replicates(run.tree, run.plan.head_weights, run.plan.truth, nullptr, 5)) {
     const ConditionResult shorter = one_result({}, one.replicates);
     EXPECT_NEAR(one.mse.value / shorter.estimates.mse.value, 1, 1e-12);
     EXPECT_NEAR(one.mse.mcse / shorter.estimates.mse.mcse, 1, 1e-8);

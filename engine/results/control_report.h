@@ -18,7 +18,7 @@ struct ControlReport {
   double pilot_seconds = 0;      ///< that it took
   std::uint64_t statistics = 0;  ///< of all queries, heads and pairs of heads
   std::uint64_t adjusted = 0;    ///< of these, with an adjustment
-  std::uint64_t tested = 0;      ///< adjustments whose mean was tested
+  std::uint64_t tested = 0;      ///< of these, used: a run uses those whose mean it can test
   double largest_z = 0;          ///< largest |mean| of those tested, in standard errors
   bool refused = false;          ///< some mean is not 0: figures are those without controls
   /// By name of the figure, squared standard error without controls over that with them; NaN where
@@ -30,8 +30,8 @@ struct ControlReport {
     visit("pilot", pilot, "replicates of the pilot that fitted the controls");
     visit("pilot_seconds", pilot_seconds, "wall time of the pilot", {.unit = "s"});
     visit("statistics", statistics, "statistics of all queries, heads and pairs of heads");
-    visit("adjusted", adjusted, "statistics from which controls subtract something");
-    visit("tested", tested, "adjustments whose mean was tested");
+    visit("adjusted", adjusted, "statistics from which controls can subtract something");
+    visit("tested", tested, "adjustments that are used, whose means were tested");
     visit("largest_z", largest_z, "largest |mean| of an adjustment, in standard errors");
     visit("refused", refused, "a mean is not 0, so that figures are those without controls");
     visit("gain", by_name(gains), "variance without controls over variance with them",

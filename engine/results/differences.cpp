@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,9 @@ namespace headlab {
 namespace {
 
 JackknifedEstimates averages_of(const ConditionResult& one) {
-  return jackknifed_averages(one.tree, one.plan.head_weights, one.plan.truth);
+  const std::optional<ControlUse> use = control_use(one);
+  return jackknifed_averages(one.tree, one.plan.head_weights, one.plan.truth,
+                             use ? &*use : nullptr);
 }
 
 /// Calls difference(i), which returns an estimate, for every number of a list.

@@ -36,6 +36,16 @@ struct ConditionResult {
   std::shared_ptr<const ControlReport> controls = {};          ///< where there are exact controls
 };
 
+/// How the figures of a condition use its controls: not at all where these were refused. None where
+/// it has no controls.
+inline std::optional<ControlUse> control_use(const ConditionResult& one) {
+  const ControlUse* use = control_use(one.plan);
+  if (use == nullptr) return {};
+  ControlUse copy = *use;
+  if (one.controls && one.controls->refused) copy.never();
+  return copy;
+}
+
 struct RunResult {
   /// In the order of the scenario, up to the last one that has replicates. A run that was stopped
   /// may have conditions before it without any, because others were simulated together.

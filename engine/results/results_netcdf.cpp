@@ -106,6 +106,20 @@ struct FileRecord {
              "mean of a control of the noise of two heads, for head <= head_2");
     of_noise("control_noise_coefficient", controls.of_noise,
              "coefficient of a control of the noise of two heads, for head <= head_2");
+    const ControlUse use = control_use(one).value_or(ControlUse());
+    const FieldText bounds_of_query{.axes = "query bound"};
+    visit(control_use_variables[0], shaped(use.estimates, {queries, 2}),
+          "least and most replicates of a run whose estimates are taken with controls",
+          bounds_of_query);
+    const std::vector<double> of_pairs = matrices(use.noise, 2);
+    visit(control_use_variables[1], shaped(of_pairs, {queries, heads, heads, 2}),
+          "least and most replicates of a run whose noise is taken with controls",
+          {.axes = "query head head_2 bound"});
+    of_heads(control_use_variables[2], use.estimate_rounding,
+             "bound of the rounding of an estimate with controls");
+    const std::vector<double> rounding = matrices(use.noise_rounding, 1);
+    visit(control_use_variables[3], shaped(rounding, {queries, heads, heads}),
+          "bound of the rounding of noise with controls", {.axes = "query head head_2"});
   }
   /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.
   std::vector<double> matrices(const std::vector<double>& of_pairs, std::size_t size) const {
@@ -198,6 +212,7 @@ Lengths lengths_of(const LayoutGroup& group, const RunResult& result) {
   if (group.layout.controlled()) {
     lengths["estimate_control"] = estimate_controls;
     lengths["noise_control"] = noise_controls;
+    lengths["bound"] = 2;
   }
   return lengths;
 }

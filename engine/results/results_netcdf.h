@@ -25,6 +25,10 @@ inline constexpr const char* missing_shards_attribute = "missing_shards";
 
 /// Variable that the conditions of a moment layout with exact controls have.
 inline constexpr const char* control_scale_variable = "control_log_scale";
+/// Those of their ControlUse, in its order, which old files lack.
+inline constexpr const char* control_use_variables[] = {
+    "control_estimate_replicates", "control_noise_replicates", "control_estimate_rounding",
+    "control_noise_rounding"};
 
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.
 std::string layout_group_name(std::size_t layout);

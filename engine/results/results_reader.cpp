@@ -50,6 +50,34 @@ MomentLayout stored_layout(const std::string& estimator, const std::string& mome
   return layout;
 }
 
+ControlUse read_control_use(const NetcdfGroup& group, std::size_t row, std::size_t queries,
+                            std::size_t heads) {
+  // [Q][H][H][size] as [Q][P][size].
+  const auto of_pairs = [&](const std::vector<double>& matrices, std::size_t size) {
+    std::vector<double> pairs;
+    for (std::size_t q = 0; q < queries; ++q) {
+      for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t l = h; l < heads; ++l) {
+          const auto from = matrices.begin() +
+                            static_cast<std::ptrdiff_t>(((q * heads + h) * heads + l) * size);
+          pairs.insert(pairs.end(), from, from + static_cast<std::ptrdiff_t>(size));
+        }
+      }
+    }
+    return pairs;
+  };
+  const auto numbers = [&](std::size_t i, const std::vector<std::size_t>& lengths) {
+    std::vector<std::size_t> start(lengths.size() + 1), count = {1};
+    start[0] = row;
+    count.insert(count.end(), lengths.begin(), lengths.end());
+    return group.doubles(control_use_variables[i], {start, count});
+  };
+  return {.estimates = numbers(0, {queries, 2}),
+          .noise = of_pairs(numbers(1, {queries, heads, heads, 2}), 2),
+          .estimate_rounding = numbers(2, {queries, heads}),
+          .noise_rounding = of_pairs(numbers(3, {queries, heads, heads}), 1)};
+}
+
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
   if (layout.mode == MomentMode::separate) {
     if (nodes.dimension("statistic") == layout.per_query()) return;
@@ -216,6 +244,9 @@ StoredCondition ResultsReader::read(std::size_t number) const {
     stored.head_weights = group.group.doubles("head_weights", {{row, 0}, {1, heads}});
     stored.query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}});
     stored.truth = group.group.doubles("truth", {{row, 0}, {1, queries}});
+  }
+  if (group.layout.controlled() && group.group.has_variable(control_use_variables[0])) {
+    stored.controls = read_control_use(group.group, row, queries, heads);
   }
   require_sum(stored.nodes, node_sums_[number]);
   return stored;

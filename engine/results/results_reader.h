@@ -11,6 +11,7 @@
 
 #include "engine/files/netcdf_file.h"
 #include "engine/moments/moment_tree.h"
+#include "kernels/controls.h"
 
 namespace headlab {
 
@@ -25,6 +26,9 @@ struct StoredCondition {
   std::vector<double> head_weights;  ///< [H]
   std::vector<double> query_points;  ///< [Q][d]
   std::vector<double> truth;         ///< [Q]
+  std::optional<ControlUse> controls = {};  ///< of exact controls; none without, and in old files
+
+  const ControlUse* use() const { return controls ? &*controls : nullptr; }
 };
 
 /// The conditions of a results file that is open. Everything throws NetcdfError.

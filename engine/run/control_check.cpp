@@ -7,12 +7,9 @@
 #include <numbers>
 
 #include "engine/files/words.h"
-#include "engine/moments/control_fit.h"
 
 namespace headlab {
 namespace {
-
-constexpr double max_skewness = 0.1;
 
 /// Means over all replicates of a tree.
 std::vector<double> means_of(const MomentTree& tree) {
@@ -28,65 +25,50 @@ std::vector<double> means_of(const MomentTree& tree) {
 /// Collects adjustments.
 class Tests {
  public:
-  Tests(std::uint64_t replicates, double rounding, ControlReport& report)
-      : root_(std::sqrt(static_cast<double>(replicates))), rounding_(rounding), report_(report) {}
+  Tests(std::uint64_t replicates, ControlReport& report)
+      : root_(std::sqrt(static_cast<double>(replicates))), report_(report) {}
 
-  /// \param means exact, of the controls \param mean of the adjustment over the replicates
-  /// \param spread of the adjustment of one replicate
-  template <std::size_t Count>
-  void add(const double* coefficients, const double* means, double mean, const Spread& spread) {
+  /// \param mean of the adjustment over the replicates \param sd of that of one replicate
+  /// \param rounding bound of what all replicates may share
+  void add(bool used, double mean, double sd, double rounding) {
     ++report_.statistics;
-    double size = 0;
-    for (std::size_t c = 0; c < Count; ++c) {
-      // A control is a sum over many tokens, of the size of its mean or, where that is 0, of 1.
-      if (coefficients[c] != 0) {
-        size += std::abs(coefficients[c]) * (means[c] == 0 ? 1 : std::abs(means[c]));
-      }
-    }
-    if (size == 0) return;
+    if (!(sd > 0)) return;
     ++report_.adjusted;
-    if (!(std::abs(spread.skewness) < max_skewness * root_)) return;
+    if (!used) return;
     ++report_.tested;
-    const double z = std::abs(mean) / std::hypot(spread.sd / root_, rounding_ * size);
+    const double z = std::abs(mean) / std::hypot(sd / root_, rounding);
     if (!(z <= report_.largest_z)) report_.largest_z = z;
   }
 
  private:
   double root_;
-  double rounding_;
   ControlReport& report_;
 };
 
 }  // namespace
 
-ControlReport check_controls(const FoundControls& found, const MomentTree& tree, double rounding) {
+ControlReport check_controls(const FoundControls& found, const MomentTree& tree) {
   ControlReport report{.pilot = found.replicates, .pilot_seconds = found.seconds};
   if (tree.count() == 0) return report;
   const MomentLayout& layout = tree.layout();
-  const ControlMeans& exact = found.controls.means;
+  const ControlUse& use = found.controls.use;
   const std::vector<double> means = means_of(tree);
-  Tests tests(tree.count(), rounding, report);
+  Tests tests(tree.count(), report);
   const auto heads = static_cast<std::size_t>(layout.heads);
   for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
     const double* of_query = &means[q * layout.per_query()];
-    const QueryControls controls(found.controls, layout, q);
     for (std::size_t h = 0; h < heads; ++h) {
       const std::size_t at = q * heads + h;
-      tests.add<estimate_controls>(controls.estimate_coefficients(h),
-                                   &exact.of_estimates[at * estimate_controls],
-                                   of_query[h] - of_query[layout.control_offset() + h],
-                                   {found.estimate_sd[at], found.estimate_skewness[at]});
+      tests.add(use.has_estimates(q, tree.count()),
+                of_query[h] - of_query[layout.control_offset() + h], found.estimate_sd[at],
+                use.estimate_rounding[at]);
     }
-    for (std::size_t h = 0; h < heads; ++h) {
-      for (std::size_t l = h; l < heads; ++l) {
-        const std::size_t pair = layout.pair(h, l);
-        const std::size_t at = q * layout.pairs() + pair;
-        tests.add<noise_controls>(controls.noise_coefficients(h, l),
-                                  &exact.of_noise[at * noise_controls],
-                                  of_query[layout.noise_offset() + pair] -
-                                      of_query[layout.controlled_noise_offset() + pair],
-                                  {found.noise_sd[at], found.noise_skewness[at]});
-      }
+    for (std::size_t pair = 0; pair < layout.pairs(); ++pair) {
+      const std::size_t at = q * layout.pairs() + pair;
+      tests.add(use.has_noise(at, tree.count()),
+                of_query[layout.noise_offset() + pair] -
+                    of_query[layout.controlled_noise_offset() + pair],
+                found.noise_sd[at], use.noise_rounding[at]);
     }
   }
   // Twice the upper tail, for every test.

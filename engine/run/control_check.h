@@ -14,11 +14,10 @@ namespace headlab {
 /// Probability that right means are refused.
 inline constexpr double control_refusal_rate = 1e-6;
 
-/// Tests whether adjustments have mean 0, and counts them; leaves `gains` empty. The standard
-/// error of a mean over the run follows from the pilot. Adjustments whose mean is not normal,
-/// |skewness| >= 0.1 sqrt(R), are not tested. \param rounding relative error of a backend's kernel
-/// sums, added to the standard errors
-ControlReport check_controls(const FoundControls& found, const MomentTree& tree, double rounding);
+/// Tests whether the adjustments that a run of so many replicates uses have mean 0, and counts
+/// them; leaves `gains` empty. The standard error of a mean over the run follows from the pilot, and
+/// to it comes the bound of the rounding.
+ControlReport check_controls(const FoundControls& found, const MomentTree& tree);
 
 /// One line on the first condition whose controls were refused; empty where none was.
 std::string refused_controls(const RunResult& result);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
@@ -34,16 +36,19 @@ constexpr double max_kurtosis = 30, max_bounded_kurtosis = 300;
 /// Of what controls leave of an estimate: beyond it standard errors of the squared bias come out
 /// too small. Those of the noise terms do not (docs/measured/controls.md).
 constexpr double max_rest_kurtosis = 60, any_kurtosis = std::numeric_limits<double>::infinity();
-template <std::size_t Count>
-std::array<double, Count> kurtosis_limits(std::size_t unbounded) {
-  std::array<double, Count> limits;
-  limits.fill(max_bounded_kurtosis);
-  std::fill_n(limits.begin(), unbounded, max_kurtosis);
-  return limits;
-}
-const auto limits_of_estimate = kurtosis_limits<estimate_controls>(2);
-const auto limits_of_noise = kurtosis_limits<noise_controls>(4);
+/// Numbers of the first controls of an estimate and of noise that are not bounded.
+constexpr std::size_t unbounded_estimate_controls = 2, unbounded_noise_controls = 4;
 static_assert(estimate_controls == 8 && noise_controls == 13);
+
+/// Relative rounding of kernel sums: of a backend in float32, and in float64. It grows with the
+/// exponents of the kernel values, where they are larger than this.
+constexpr double float32_rounding = 1e-6, float64_rounding = 1e-13, plain_exponent = 8;
+/// A run tests the mean of an adjustment where its skewness over the root of the replicates is less.
+constexpr double max_mean_skewness = 0.1;
+
+double kernel_rounding(const Backend& backend) {
+  return backend.name() == "reference" ? float64_rounding : float32_rounding;
+}
 
 /// Statistics of every replicate of a plan, [replicates][layout.statistics()]; empty where the
 /// session stopped it.
@@ -76,98 +81,298 @@ std::vector<double> replicates_of(const Plan& plan, std::uint64_t replicates,
   return stopped ? std::vector<double>() : all;
 }
 
+/// Statistics of the pilot at one query.
+class QueryPilot {
+ public:
+  QueryPilot(const MomentLayout& layout, std::span<const double> statistics, std::size_t query)
+      : layout_(layout), replicates_(statistics.size() / layout.statistics()) {
+    for (std::size_t r = 0; r < replicates_; ++r) {
+      rows_.push_back(&statistics[r * layout.statistics() + query * layout.per_query()]);
+    }
+  }
+
+  std::size_t replicates() const { return replicates_; }
+  std::size_t heads() const { return static_cast<std::size_t>(layout_.heads); }
+  double estimate(std::size_t r, std::size_t h) const { return rows_[r][h]; }
+  double sum(std::size_t r, std::size_t h) const { return rows_[r][layout_.control_offset() + h]; }
+  double noise(std::size_t r, std::size_t h, std::size_t l) const {
+    return rows_[r][layout_.noise_offset() + layout_.pair(h, l)];
+  }
+
+  /// True where two heads have the same numbers in every replicate.
+  bool alike(std::size_t h, std::size_t l) const {
+    for (std::size_t r = 0; r < replicates_; ++r) {
+      if (estimate(r, h) != estimate(r, l) || sum(r, h) != sum(r, l) ||
+          noise(r, h, h) != noise(r, l, l) ||
+          noise(r, h, h) != noise(r, std::min(h, l), std::max(h, l))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  const MomentLayout& layout_;
+  std::size_t replicates_;
+  std::vector<const double*> rows_;
+};
+
+/// The numbers of the first head that is like each.
+std::vector<std::uint32_t> like_heads(const QueryPilot& pilot) {
+  std::vector<std::uint32_t> like(pilot.heads());
+  for (std::size_t h = 0; h < like.size(); ++h) {
+    like[h] = static_cast<std::uint32_t>(h);
+    for (std::uint32_t l = 0; l < h && like[h] == h; ++l) {
+      if (like[l] == l && pilot.alike(l, h)) like[h] = l;
+    }
+  }
+  return like;
+}
+
+/// What a pilot says of one adjustment: of what it is and of what it leaves.
+struct FittedAdjustment {
+  std::vector<double> coefficients;
+  Spread adjustment;
+  double variance_before = 0, variance_after = 0;
+  double rounding = 0;  ///< bound of the error that all replicates may share
+
+  bool adjusts() const { return adjustment.sd > 0; }
+
+  /// Least and most replicates of a run that uses it.
+  std::pair<double, double> range() const {
+    if (!adjusts()) return {0, std::numeric_limits<double>::infinity()};
+    const double skewness = adjustment.skewness / max_mean_skewness;
+    // A standard error of as many roundings as are printed with it, and those without controls.
+    const double rounding_error = rounding_errors * rounding;
+    const double most = (variance_before / min_control_gain - variance_after) /
+                        (rounding_error * rounding_error);
+    return {skewness * skewness, std::isnan(most) ? 0 : std::max(most, 0.0)};
+  }
+};
+
 /// Fits the controls of one query.
 class QueryFit {
  public:
-  QueryFit(const Plan& plan, std::span<const double> statistics, std::size_t query)
-      : layout_(plan.layout()),
-        of_(*plan.controls, layout_, query),
-        replicates_(statistics.size() / layout_.statistics()),
-        heads_(static_cast<std::size_t>(layout_.heads)),
-        rows_(replicates_) {
-    for (std::size_t r = 0; r < replicates_; ++r) {
-      rows_[r] = &statistics[r * layout_.statistics() + query * layout_.per_query()];
-    }
-    means_.resize(heads_);
-    of_head_.resize(heads_ * replicates_);
-    for (std::size_t h = 0; h < heads_; ++h) {
-      for (std::size_t r = 0; r < replicates_; ++r) {
-        means_[h] += rows_[r][h] / static_cast<double>(replicates_);
-        of_head_[h * replicates_ + r] =
-            of_.numbers(h, rows_[r][h], rows_[r][layout_.control_offset() + h]);
+  /// \param controls with means, and which heads are alike \param rounding of kernel sums
+  QueryFit(const Controls& controls, const QueryPilot& pilot, const MomentLayout& layout,
+           std::size_t query, std::vector<double> rounding)
+      : layout_(layout),
+        means_of_(controls.means),
+        pilot_(pilot),
+        of_(controls, layout_, query),
+        query_(query),
+        rounding_(std::move(rounding)) {
+    estimate_means_.resize(pilot.heads());
+    for (std::size_t h = 0; h < pilot.heads(); ++h) {
+      for (std::size_t r = 0; r < pilot.replicates(); ++r) {
+        estimate_means_[h] += pilot.estimate(r, h) / static_cast<double>(pilot.replicates());
       }
     }
   }
 
-  void add_to(FoundControls& found) const {
-    for (std::size_t h = 0; h < heads_; ++h) fit_estimate(h, found);
-    for (std::size_t h = 0; h < heads_; ++h) {
-      for (std::size_t l = h; l < heads_; ++l) fit_noise(h, l, found);
+  FittedAdjustment of_estimate(std::size_t h) const {
+    const std::size_t at = (query_ * pilot_.heads() + h) * estimate_controls;
+    std::vector<ControlSample> samples =
+        samples_of<estimate_controls>(unbounded_estimate_controls, means_of_.estimate_errors, at);
+    std::vector<double> y(pilot_.replicates());
+    for (std::size_t r = 0; r < y.size(); ++r) {
+      const HeadNumbers of = numbers(r, h, 1, 0);
+      y[r] = pilot_.estimate(r, h);
+      add(of_.of_estimate(h, of), samples);
+      const double size = estimate_size(r, h) * of.sum;
+      const std::array<double, estimate_controls> scales = {
+          of.sum, size, 1, 1, 1, size * of.falls[0], size * of.falls[1], size * of.falls[2]};
+      add_scales(scales, samples);
     }
+    FittedAdjustment fit =
+        fitted<estimate_controls>(y, samples, max_rest_kurtosis, choices_of_estimate);
+    if (!fit.adjusts()) return fit;
+    const auto adjustment = [&](std::size_t r, double sum_factor, double shift) {
+      return -controlled(0, fit.coefficients.data(),
+                         of_.of_estimate(h, numbers(r, h, sum_factor, shift)));
+    };
+    add_rounding(fit, [&](std::size_t r, double step) {
+      const double at_r = adjustment(r, 1, 0);
+      return std::abs(adjustment(r, 1 + step * rounding_[h], 0) - at_r) +
+             std::abs(adjustment(r, 1, step * rounding_[h] * estimate_size(r, h)) - at_r);
+    });
+    return fit;
+  }
+
+  /// Of heads h <= l, neither of them like one before.
+  FittedAdjustment of_noise(std::size_t h, std::size_t l) const {
+    const std::size_t at = of_.pair(h, l) * noise_controls;
+    std::vector<ControlSample> samples =
+        samples_of<noise_controls>(unbounded_noise_controls, means_of_.noise_errors, at);
+    std::vector<double> y(pilot_.replicates());
+    for (std::size_t r = 0; r < y.size(); ++r) {
+      const HeadNumbers of_h = numbers(r, h, 1, 0), of_l = numbers(r, l, 1, 0);
+      const double noise = pilot_.noise(r, h, l);
+      y[r] = noise + (pilot_.estimate(r, h) - estimate_means_[h]) *
+                         (pilot_.estimate(r, l) - estimate_means_[l]);
+      add(of_.of_noise(h, l, noise, of_h, of_l), samples);
+      const double p = noise * of_h.sum * of_l.sum;
+      std::array<double, noise_controls> scales = {
+          of_h.sum, of_l.sum, p,
+          estimate_size(r, h) * of_h.sum * estimate_size(r, l) * of_l.sum, 1, 1, 1, 1, 1, 1};
+      for (std::size_t j = 0; j < control_tilts.size(); ++j) {
+        scales[10 + j] = p * of_h.falls[j] * (h == l ? 1 : of_l.falls[j]);
+      }
+      add_scales(scales, samples);
+    }
+    FittedAdjustment fit = fitted<noise_controls>(
+        y, samples, any_kurtosis, h == l ? choices_of_variance : choices_of_covariance);
+    if (!fit.adjusts()) return fit;
+    const auto adjustment = [&](std::size_t r, double factor, const HeadNumbers& of_h,
+                                const HeadNumbers& of_l) {
+      return -controlled(0, fit.coefficients.data(),
+                         of_.of_noise(h, l, factor * pilot_.noise(r, h, l), of_h, of_l));
+    };
+    add_rounding(fit, [&](std::size_t r, double step) {
+      const HeadNumbers of_h = numbers(r, h, 1, 0), of_l = numbers(r, l, 1, 0);
+      const double at_r = adjustment(r, 1, of_h, of_l);
+      const double step_h = step * rounding_[h], step_l = step * rounding_[l];
+      const double shift_h = step_h * estimate_size(r, h), shift_l = step_l * estimate_size(r, l);
+      // One head is off in both places.
+      const auto moved = [&](const HeadNumbers& new_h, const HeadNumbers& new_l) {
+        return std::abs(adjustment(r, 1, new_h, new_l) - at_r);
+      };
+      double sum = std::abs(adjustment(r, 1 + step_h + step_l, of_h, of_l) - at_r);
+      if (h == l) {
+        const HeadNumbers sums = numbers(r, h, 1 + step_h, 0), shifted = numbers(r, h, 1, shift_h);
+        return sum + moved(sums, sums) + moved(shifted, shifted);
+      }
+      sum += moved(numbers(r, h, 1 + step_h, 0), of_l) + moved(numbers(r, h, 1, shift_h), of_l);
+      return sum + moved(of_h, numbers(r, l, 1 + step_l, 0)) +
+             moved(of_h, numbers(r, l, 1, shift_l));
+    });
+    return fit;
   }
 
  private:
-  /// What coefficients subtract, in every replicate.
-  template <std::size_t Count>
-  static Spread adjustment(const std::vector<double>& coefficients,
-                           const std::vector<std::array<double, Count>>& controls) {
-    std::vector<double> all;
-    all.reserve(controls.size());
-    for (const auto& one : controls) all.push_back(-controlled(0, coefficients.data(), one));
-    return spread_of(all);
+  /// Of a head in a replicate, with another sum and estimate.
+  HeadNumbers numbers(std::size_t r, std::size_t h, double sum_factor, double shift) const {
+    return of_.numbers(h, pilot_.estimate(r, h) + shift, pilot_.sum(r, h) * sum_factor);
   }
+  /// What the rounding of mu_h - r_h is relative to.
+  double estimate_size(std::size_t r, std::size_t h) const {
+    return std::abs(pilot_.estimate(r, h)) +
+           std::abs(means_of_.estimate[query_ * pilot_.heads() + h]);
+  }
+
   template <std::size_t Count>
-  static std::vector<std::vector<double>> columns(
-      const std::vector<std::array<double, Count>>& controls) {
-    std::vector<std::vector<double>> all(Count);
+  std::vector<ControlSample> samples_of(std::size_t unbounded, const std::vector<double>& errors,
+                                        std::size_t at) const {
+    std::vector<ControlSample> samples(Count);
     for (std::size_t c = 0; c < Count; ++c) {
-      for (const auto& one : controls) all[c].push_back(one[c]);
+      samples[c].numbers.reserve(pilot_.replicates());
+      samples[c].error = errors.empty() ? 0 : errors[at + c];
+      samples[c].max_kurtosis = c < unbounded ? max_kurtosis : max_bounded_kurtosis;
     }
-    return all;
+    return samples;
+  }
+  template <std::size_t Count>
+  static void add(const std::array<double, Count>& controls, std::vector<ControlSample>& samples) {
+    for (std::size_t c = 0; c < Count; ++c) samples[c].numbers.push_back(controls[c]);
+  }
+  template <std::size_t Count>
+  void add_scales(const std::array<double, Count>& sizes,
+                  std::vector<ControlSample>& samples) const {
+    for (std::size_t c = 0; c < Count; ++c) {
+      samples[c].scale += std::abs(sizes[c]) / static_cast<double>(pilot_.replicates());
+    }
   }
 
-  void fit_estimate(std::size_t h, FoundControls& found) const {
-    std::vector<double> y(replicates_);
-    std::vector<std::array<double, estimate_controls>> controls(replicates_);
-    for (std::size_t r = 0; r < replicates_; ++r) {
-      y[r] = rows_[r][h];
-      controls[r] = of_.of_estimate(h, of_head_[h * replicates_ + r]);
+  template <std::size_t Count>
+  FittedAdjustment fitted(const std::vector<double>& y, const std::vector<ControlSample>& samples,
+                          double rest_kurtosis, const Choices& choices) const {
+    FittedAdjustment fit{.coefficients = fit_controls(y, samples, rest_kurtosis, choices)};
+    std::vector<double> adjustments, rests;
+    for (std::size_t r = 0; r < y.size(); ++r) {
+      std::array<double, Count> controls;
+      for (std::size_t c = 0; c < Count; ++c) controls[c] = samples[c].numbers[r];
+      adjustments.push_back(-controlled(0, fit.coefficients.data(), controls));
+      rests.push_back(y[r] - adjustments.back());
     }
-    const std::vector<double> fitted = fit_controls(y, columns(controls), limits_of_estimate,
-                                                    max_rest_kurtosis, choices_of_estimate);
-    found.controls.of_estimates.insert(found.controls.of_estimates.end(), fitted.begin(),
-                                       fitted.end());
-    const Spread spread = adjustment(fitted, controls);
-    found.estimate_sd.push_back(spread.sd);
-    found.estimate_skewness.push_back(spread.skewness);
+    fit.adjustment = spread_of(adjustments);
+    const auto variance = [](const Spread& spread) { return spread.sd * spread.sd; };
+    fit.variance_before = variance(spread_of(y));
+    fit.variance_after = variance(spread_of(rests));
+    for (std::size_t c = 0; c < Count; ++c) {
+      if (fit.coefficients[c] != 0) {
+        fit.rounding += std::abs(fit.coefficients[c]) * samples[c].error;
+      }
+    }
+    return fit;
   }
 
-  void fit_noise(std::size_t h, std::size_t l, FoundControls& found) const {
-    std::vector<double> y(replicates_);
-    std::vector<std::array<double, noise_controls>> controls(replicates_);
-    for (std::size_t r = 0; r < replicates_; ++r) {
-      const double noise = rows_[r][layout_.noise_offset() + layout_.pair(h, l)];
-      y[r] = noise + (rows_[r][h] - means_[h]) * (rows_[r][l] - means_[l]);
-      controls[r] =
-          of_.of_noise(h, l, noise, of_head_[h * replicates_ + r], of_head_[l * replicates_ + r]);
+  /// \param moved |change| of the adjustment in a replicate, if sums are off by `step` roundings
+  template <class Moved>
+  void add_rounding(FittedAdjustment& fit, const Moved& moved) const {
+    // Far above the rounding of the adjustment itself, and small.
+    constexpr double step = 1e2;
+    for (std::size_t r = 0; r < pilot_.replicates(); ++r) {
+      fit.rounding += moved(r, step) / step / static_cast<double>(pilot_.replicates());
     }
-    const std::vector<double> fitted =
-        fit_controls(y, columns(controls), limits_of_noise, any_kurtosis,
-                     h == l ? choices_of_variance : choices_of_covariance);
-    found.controls.of_noise.insert(found.controls.of_noise.end(), fitted.begin(), fitted.end());
-    const Spread spread = adjustment(fitted, controls);
-    found.noise_sd.push_back(spread.sd);
-    found.noise_skewness.push_back(spread.skewness);
   }
 
-  const MomentLayout layout_;
+  const MomentLayout& layout_;
+  const ControlMeans& means_of_;
+  const QueryPilot& pilot_;
   const QueryControls of_;
-  std::size_t replicates_;
-  std::size_t heads_;
-  std::vector<const double*> rows_;   ///< statistics of the query in each replicate
-  std::vector<double> means_;         ///< [H], of the estimates
-  std::vector<HeadNumbers> of_head_;  ///< [H][replicates]
+  std::size_t query_;
+  std::vector<double> rounding_;        ///< [H], relative
+  std::vector<double> estimate_means_;  ///< [H]
 };
+
+void append(std::vector<double>& all, const std::vector<double>& numbers) {
+  all.insert(all.end(), numbers.begin(), numbers.end());
+}
+
+/// Adds what a query has.
+void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t q,
+               double rounding, FoundControls& found) {
+  const MomentLayout layout = plan.layout();
+  const QueryPilot pilot(layout, statistics, q);
+  const std::size_t heads = pilot.heads();
+  Controls& controls = found.controls;
+  const std::vector<std::uint32_t> like = like_heads(pilot);
+  controls.alike.insert(controls.alike.end(), like.begin(), like.end());
+  std::vector<double> roundings;
+  for (std::size_t h = 0; h < heads; ++h) {
+    const double exponent = controls.means.log_scale[q * heads + h] -
+                            std::log(static_cast<double>(plan.n));
+    roundings.push_back(rounding * std::max(1.0, std::abs(exponent) / plain_exponent));
+  }
+  const QueryFit fit(controls, pilot, layout, q, std::move(roundings));
+
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  for (std::size_t h = 0; h < heads; ++h) {
+    const FittedAdjustment one = fit.of_estimate(h);
+    append(controls.of_estimates, one.coefficients);
+    controls.use.estimate_rounding.push_back(one.rounding);
+    found.estimate_sd.push_back(one.adjustment.sd);
+    const auto [from, to] = one.range();
+    least = std::max(least, from);
+    most = std::min(most, to);
+  }
+  append(controls.use.estimates, {least, most});
+
+  std::vector<FittedAdjustment> of_pairs;
+  for (std::size_t h = 0; h < heads; ++h) {
+    for (std::size_t l = h; l < heads; ++l) {
+      const std::size_t a = std::min(like[h], like[l]), b = std::max(like[h], like[l]);
+      // Pairs like it come first.
+      of_pairs.push_back(a == h && b == l ? fit.of_noise(h, l) : of_pairs[layout.pair(a, b)]);
+      const FittedAdjustment& one = of_pairs.back();
+      append(controls.of_noise, one.coefficients);
+      controls.use.noise_rounding.push_back(one.rounding);
+      found.noise_sd.push_back(one.adjustment.sd);
+      const auto [from, to] = one.range();
+      append(controls.use.noise, {from, to});
+    }
+  }
+}
 
 }  // namespace
 
@@ -195,7 +400,7 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   const std::vector<double> statistics = replicates_of(plan, law->pilot, session);
   if (statistics.empty()) return false;
   for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-    QueryFit(plan, statistics, q).add_to(*controls);
+    fit_query(plan, statistics, q, kernel_rounding(*session.backend), *controls);
   }
   controls->replicates = law->pilot;
   controls->seconds = watch.seconds();

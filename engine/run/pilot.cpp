@@ -91,7 +91,7 @@ bool find_weights(const Condition& condition, Preparation& found, const Session&
   const MomentTree tree = simulate(plan, *session.backend, session.threads, law->replicates,
                                    {.stop = session.stop_hook()});
   if (tree.count() < law->replicates) return false;
-  const ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
+  const ConditionEstimates estimates = estimate(tree, plan);
   try {
     found.head_weights = optimal_weights(mean_squared_errors(estimates, plan.heads));
   } catch (const ParameterError& error) {

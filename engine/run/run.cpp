@@ -280,7 +280,7 @@ class Run {
     const Plan& plan = one.plan;
     if (plan.stack) one.layers = std::make_shared<LayerEstimates>(estimate_layers(tree, plan.n));
     ConditionEstimates estimates =
-        plan.stack ? counts_of_layers(tree) : estimate(tree, plan.head_weights, plan.truth);
+        plan.stack ? counts_of_layers(tree) : estimate(tree, plan);
     if (!plan.stack && tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
       throw RunFailed(numbered_condition(i) +
                       ": the mean squared error is not finite: values of the design, "
@@ -302,8 +302,7 @@ class Run {
   /// take their place where the test fails.
   ControlReport report_controls(const Plan& plan, const FoundControls& found,
                                 const MomentTree& tree, ConditionEstimates& estimates) const {
-    const double rounding = result_.machine.backend == "reference" ? 0 : float32_rounding;
-    ControlReport report = check_controls(found, tree, rounding);
+    ControlReport report = check_controls(found, tree);
     ConditionEstimates without = estimate(tree.without_controls(), plan.head_weights, plan.truth);
     const auto with = numbers_of<Estimate>(estimates);
     const auto before = numbers_of<Estimate>(without);
@@ -440,7 +439,7 @@ class Run {
           const std::vector<MomentTree> trees = moments();
           tell(trees[0].count(), plan.stack
                                      ? headline_of(estimate_layers(trees[0], plan.n))
-                                     : estimate(trees[0], plan.head_weights, plan.truth).mse);
+                                     : estimate(trees[0], plan).mse);
         });
       }
       if (options_.checkpoint) {
@@ -468,7 +467,6 @@ class Run {
   }
 
   static constexpr std::size_t stop_interval = 16;  ///< conditions
-  static constexpr double float32_rounding = 1e-6;  ///< of kernel sums
 
   const std::shared_ptr<const Scenario> shared_;
   const Scenario& scenario_ = *shared_;

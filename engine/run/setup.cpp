@@ -80,12 +80,16 @@ std::vector<std::vector<double>*> numbers_of(FoundControls& found) {
           &means.estimate,
           &means.of_estimates,
           &means.of_noise,
+          &means.estimate_errors,
+          &means.noise_errors,
           &found.controls.of_estimates,
           &found.controls.of_noise,
+          &found.controls.use.estimates,
+          &found.controls.use.noise,
+          &found.controls.use.estimate_rounding,
+          &found.controls.use.noise_rounding,
           &found.estimate_sd,
-          &found.estimate_skewness,
-          &found.noise_sd,
-          &found.noise_skewness};
+          &found.noise_sd};
 }
 
 std::string bytes_of_preparation(const Preparation& found) {
@@ -114,6 +118,7 @@ std::string bytes_of_preparation(const Preparation& found) {
   if (found.controls) {
     FoundControls controls = *found.controls;
     for (const std::vector<double>* numbers : numbers_of(controls)) out.put(*numbers);
+    out.put(controls.controls.alike);
     out.put(controls.replicates);
     out.put(controls.seconds);
   }
@@ -152,6 +157,7 @@ Preparation preparation_of(const std::string& bytes, const Condition& condition)
   if (in.number<bool>()) {
     auto controls = std::make_shared<FoundControls>();
     for (std::vector<double>* numbers : numbers_of(*controls)) *numbers = in.numbers<double>();
+    controls->controls.alike = in.numbers<std::uint32_t>();
     controls->replicates = in.number<std::uint64_t>();
     controls->seconds = in.number<double>();
     found.controls = std::move(controls);

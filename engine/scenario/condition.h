@@ -55,14 +55,11 @@ struct Condition {
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
 };
 
-/// Controls with coefficients from a pilot, and what the pilot says of each adjustment: what they
-/// subtract from a statistic, of mean 0.
+/// Controls with coefficients from a pilot, and the standard deviation of each adjustment there.
 struct FoundControls {
   Controls controls;
   std::vector<double> estimate_sd;        ///< [Q][H]
-  std::vector<double> estimate_skewness;  ///< [Q][H]
   std::vector<double> noise_sd;           ///< [Q][P]
-  std::vector<double> noise_skewness;     ///< [Q][P]
   std::uint64_t replicates = 0;           ///< of the pilot
   double seconds = 0;                     ///< that it took
 };

@@ -62,7 +62,7 @@ inline ConditionResult condition_result(const Condition& condition, std::uint64_
     moments.windows = {draw % 3, draw % 5};
     tree.append(std::move(moments));
   }
-  ConditionEstimates estimates = estimate(tree, plan.head_weights, plan.truth);
+  ConditionEstimates estimates = estimate(tree, plan);
   return {std::make_shared<const Condition>(condition),
           {},
           std::move(plan),

@@ -134,7 +134,7 @@ void measure(const Problem& problem, std::size_t runs, std::uint64_t replicates,
     Plan seeded = plan;
     seeded.seed = run + 1;
     const MomentTree tree = simulate(seeded, *session.backend, 1, replicates);
-    const ConditionEstimates with = estimate(tree, plan.head_weights, plan.truth);
+    const ConditionEstimates with = estimate(tree, plan);
     rows[run] = {numbers(with),
                  numbers(estimate(tree.without_controls(), plan.head_weights, plan.truth))};
     if (run == 0) nodes = with.nodes();

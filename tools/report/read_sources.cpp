@@ -77,7 +77,8 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
       const StoredCondition stored = reader.read(number);
       if (stored.nodes.empty() || stored.layout.mode == MomentMode::separate) continue;
       source.precision.push_back({number, mse_by_replicates(MomentTree(stored.layout, stored.nodes),
-                                                            stored.head_weights, stored.truth)});
+                                                            stored.head_weights, stored.truth,
+                                                            stored.use())});
     }
   } catch (const NetcdfError& error) {
     notes.push_back(one_line(path) + ": no precision is shown (" + error.what() + ")");
@@ -165,8 +166,9 @@ Source source_of_run(const Scenario& scenario, const RunResult& result,
   for (const std::size_t number : precision_conditions(source.conditions)) {
     const ConditionResult& one = result.conditions.at(number);
     if (one.tree.count() == 0 || one.layers) continue;
-    source.precision.push_back(
-        {number, mse_by_replicates(one.tree, one.plan.head_weights, one.plan.truth)});
+    const std::optional<ControlUse> use = control_use(one);
+    source.precision.push_back({number, mse_by_replicates(one.tree, one.plan.head_weights,
+                                                          one.plan.truth, use ? &*use : nullptr)});
   }
   return source;
 }

@@ -85,7 +85,7 @@ void BlockRuns::simulate_block(std::span<const std::size_t> group, std::span<con
   if (trees[0].count() != block_replicates) throw TimeIsUp();
   for (std::size_t p = 0; p < group.size(); ++p) {
     const Plan& plan = plans[p];
-    const double error = estimate(trees[p], plan.head_weights, plan.truth).mse.value;
+    const double error = estimate(trees[p], plan).mse.value;
     if (!std::isfinite(error)) {
       throw RunFailed("the mean squared error of " + std::to_string(plan.heads) +
                       " heads of dimension " + std::to_string(plan.k) +

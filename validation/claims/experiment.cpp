@@ -115,7 +115,8 @@ const Experiment::Observation& Experiment::observe(const std::string& key, const
       at->layers = jackknifed_layers(at->tree, at->plan.n);
       at->estimates.node_counts = counts_of_layers(at->tree).node_counts;
     } else {
-      at->estimates = jackknifed_estimates(at->tree, at->plan.head_weights, at->plan.truth);
+      at->estimates = jackknifed_estimates(at->tree, at->plan.head_weights, at->plan.truth,
+                                           control_use(at->plan));
     }
   }
   return *at;

@@ -167,7 +167,7 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
     Plan world_of_seed = plan;
     world_of_seed.seed = seed;
     const MomentTree tree = simulate(world_of_seed, *backend, 1, smallest_scenario);
-    const ConditionEstimates seen = estimate(tree, plan.head_weights, plan.truth);
+    const ConditionEstimates seen = estimate(tree, plan);
     const double t = student_quantile(0.975, seen.nodes() - 1);
     const std::vector<Estimate> figures = named_figures(seen);
     std::vector<bool> covered, understated;

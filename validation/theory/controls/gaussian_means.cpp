@@ -22,31 +22,37 @@ class GaussianMeans : public TiltedMeans {
   using TiltedMeans::noise;
   double max_log_factor(std::size_t) const override { return std::log(max_factor); }
 
-  double fall(std::size_t h, double log_s) const override {
-    return -series(log_s, [&](int a, double log_factor) {
-      return a == 0 ? 0.0 : std::exp(log_factor + moment(h, a, h, 0).log_mass);
+  Bounded fall(std::size_t h, double log_s) const override {
+    return -1.0 * series(log_s, [&](int a, double log_factor) {
+      return a == 0 ? Bounded() : weighted(moment(h, a, h, 0), log_factor, 1);
     });
   }
-  double away(std::size_t h, double log_s) const override {
-    if (model().zero_regression) return 0;
+  Bounded away(std::size_t h, double log_s) const override {
+    if (model().zero_regression) return {};
     return series(log_s, [&](int a, double log_factor) {
       const Moment& tilted = moment(h, a + 1, h, 0);
-      return std::exp(log_factor + log_s + tilted.log_mass) * (tilted.mean - estimate(h));
+      Bounded term = weighted(tilted, log_factor + log_s, tilted.mean - estimate(h));
+      // The difference may cancel.
+      const double size = std::abs(tilted.mean) + std::abs(estimate(h));
+      term.error = std::max(term.error, weighted(tilted, log_factor + log_s, size).error);
+      return term;
     });
   }
-  double fall(std::size_t h, std::size_t l, double log_s, double log_t) const override {
-    return -double_series(log_s, log_t, [&](int a, int b, double log_factor) {
-      return a + b == 0 ? 0.0 : std::exp(log_factor + moment(h, a, l, b).log_mass);
+  Bounded fall(std::size_t h, std::size_t l, double log_s, double log_t) const override {
+    return -1.0 * double_series(log_s, log_t, [&](int a, int b, double log_factor) {
+      return a + b == 0 ? Bounded() : weighted(moment(h, a, l, b), log_factor, 1);
     });
   }
-  double noise(std::size_t h, std::size_t l, double log_s, double log_t) const override {
+  Bounded noise(std::size_t h, std::size_t l, double log_s, double log_t) const override {
     if (h == l) {
       return series(log_s, [&](int a, double log_factor) {
-        return weighted(moment(h, a + 2, h, 0), log_factor + 2 * log_s);
+        const Moment& tilted = moment(h, a + 2, h, 0);
+        return weighted(tilted, log_factor + 2 * log_s, tilted.noise);
       });
     }
     return double_series(log_s, log_t, [&](int a, int b, double log_factor) {
-      return weighted(moment(h, a + 1, l, b + 1), log_factor + log_s + log_t);
+      const Moment& tilted = moment(h, a + 1, l, b + 1);
+      return weighted(tilted, log_factor + log_s + log_t, tilted.noise);
     });
   }
 
@@ -58,28 +64,41 @@ class GaussianMeans : public TiltedMeans {
     double noise;
   };
 
-  static double weighted(const Moment& moment, double log_factor) {
-    return std::exp(log_factor + moment.log_mass) * moment.noise;
+  static Bounded weighted(const Moment& moment, double log_factor, double factor) {
+    const double value = std::exp(log_factor + moment.log_mass) * factor;
+    return {value,
+            std::abs(value) * rounding_of_exp(std::abs(log_factor) + std::abs(moment.log_mass))};
   }
 
-  /// sum_a (-1)^a term(a, log(s^a / a!)), the terms of order s^a / a!.
+  /// sum_a (-1)^a term(a, log(s^a / a!)), the terms of order s^a / a!. Errors are those of the terms,
+  /// and of the last one, beyond which they fall fast.
   template <class Term>
-  static double series(double log_s, const Term& term) {
-    double sum = 0;
+  static Bounded series(double log_s, const Term& term) {
+    Bounded sum;
     for (int a = 0;; ++a) {
       const double log_factor = a * log_s - std::lgamma(a + 1.0);
-      if (a > 0 && log_s < std::log(a) && log_factor < std::log(smallest_term)) return sum;
-      sum += (a % 2 == 0 ? 1 : -1) * term(a, log_factor);
+      const Bounded next = term(a, log_factor);
+      if (a > 0 && log_s < std::log(a) && log_factor < std::log(smallest_term)) {
+        sum.error += std::abs(next.value) + next.error;
+        return sum;
+      }
+      sum.value += (a % 2 == 0 ? 1 : -1) * next.value;
+      sum.error += next.error;
     }
   }
   template <class Term>
-  static double double_series(double log_s, double log_t, const Term& term) {
+  static Bounded double_series(double log_s, double log_t, const Term& term) {
     return series(log_s, [&](int a, double log_a) {
-      double sum = 0;
+      Bounded sum;
       for (int b = 0;; ++b) {
         const double log_b = b * log_t - std::lgamma(b + 1.0);
-        if (b > 0 && log_t < std::log(b) && log_a + log_b < std::log(smallest_term)) return sum;
-        sum += (b % 2 == 0 ? 1 : -1) * term(a, b, log_a + log_b);
+        const Bounded next = term(a, b, log_a + log_b);
+        if (b > 0 && log_t < std::log(b) && log_a + log_b < std::log(smallest_term)) {
+          sum.error += std::abs(next.value) + next.error;
+          return sum;
+        }
+        sum.value += (b % 2 == 0 ? 1 : -1) * next.value;
+        sum.error += next.error;
       }
     });
   }

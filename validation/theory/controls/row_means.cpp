@@ -57,16 +57,18 @@ class RowMeans : public PointMeans {
     return std::numeric_limits<double>::infinity();
   }
 
-  double fall(std::size_t h, double log_s) const override {
+  Bounded fall(std::size_t h, double log_s) const override {
     const double s = factor(h, log_s);
-    return mean([&](std::size_t i) { return -std::expm1(-s * heads_[h].weights[i]); });
+    return bounded_mean([&](std::size_t i) { return -std::expm1(-s * heads_[h].weights[i]); });
   }
-  double away(std::size_t h, double log_s) const override {
+  Bounded away(std::size_t h, double log_s) const override {
     const double s = factor(h, log_s);
-    return mean([&](std::size_t i) {
-      const double k = s * heads_[h].weights[i];
-      return (rows_.regression[i] - heads_[h].estimate) * k * std::exp(-k);
-    });
+    return bounded_mean(
+        [&](std::size_t i) {
+          const double k = s * heads_[h].weights[i];
+          return (rows_.regression[i] - heads_[h].estimate) * k * std::exp(-k);
+        },
+        std::abs(heads_[h].estimate));
   }
   double noise(std::size_t h, std::size_t l) const override {
     return count_ * count_ * mean([&](std::size_t i) {
@@ -80,15 +82,15 @@ class RowMeans : public PointMeans {
                     (m - heads_[l].estimate);
            });
   }
-  double fall(std::size_t h, std::size_t l, double log_s, double log_t) const override {
+  Bounded fall(std::size_t h, std::size_t l, double log_s, double log_t) const override {
     const double s = factor(h, log_s), t = factor(l, log_t);
-    return mean([&](std::size_t i) {
+    return bounded_mean([&](std::size_t i) {
       return -std::expm1(-s * heads_[h].weights[i] - t * heads_[l].weights[i]);
     });
   }
-  double noise(std::size_t h, std::size_t l, double log_s, double log_t) const override {
+  Bounded noise(std::size_t h, std::size_t l, double log_s, double log_t) const override {
     const double s = factor(h, log_s), t = factor(l, log_t);
-    return mean([&](std::size_t i) {
+    return bounded_mean([&](std::size_t i) {
       const double a = s * heads_[h].weights[i], b = t * heads_[l].weights[i];
       return a * b * variance(i) * std::exp(h == l ? -a : -a - b);
     });
@@ -109,6 +111,21 @@ class RowMeans : public PointMeans {
     double sum = 0;
     for (std::size_t i = 0; i < rows_.regression.size(); ++i) sum += term(i);
     return sum / count_;
+  }
+
+  /// \param offset what was subtracted from numbers in the terms
+  template <class Term>
+  Bounded bounded_mean(const Term& term, double offset = 0) const {
+    double sum = 0, size = 0;
+    for (std::size_t i = 0; i < rows_.regression.size(); ++i) {
+      const double one = term(i);
+      sum += one;
+      size += std::abs(one);
+    }
+    // Each addition rounds what there is so far; an offset is as exact as the sum it came from.
+    const double operations = count_ + 64;
+    return {sum / count_, operations * std::numeric_limits<double>::epsilon() *
+                              (size / count_ + offset)};
   }
 
   TrainingSet rows_;
