@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/control_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -11,36 +12,71 @@
 namespace headlab {
 namespace {
 
-/// Means over all replicates of a tree.
-std::vector<double> means_of(const MomentTree& tree) {
-  std::vector<double> means(tree.layout().statistics());
-  for (const Node& node : tree.nodes()) {
-    const double share =
-        static_cast<double>(node.moments.count) / static_cast<double>(tree.count());
-    for (std::size_t i = 0; i < means.size(); ++i) means[i] += share * node.moments.mean[i];
+/// Fewest nodes whose spread is taken for that of the replicates.
+constexpr std::size_t min_nodes = 8;
+
+/// Difference of two statistics, one of which has controls, over the replicates of a run.
+class Adjustments {
+ public:
+  explicit Adjustments(const MomentTree& tree)
+      : nodes_(tree.jackknife_nodes()), total_(static_cast<double>(tree.count())) {}
+
+  /// \param plain,with places of the statistics
+  double mean(std::size_t plain, std::size_t with) const {
+    double sum = 0;
+    for (const Node& node : nodes_) sum += share(node) * of(node, plain, with);
+    return sum;
   }
-  return means;
-}
+  /// Standard error of the mean by the spread of the nodes; 0 where there are few.
+  double error(std::size_t plain, std::size_t with) const {
+    if (nodes_.size() < min_nodes) return 0;
+    const double centre = mean(plain, with);
+    double sum = 0;
+    for (const Node& node : nodes_) {
+      const double away = share(node) * (of(node, plain, with) - centre);
+      sum += away * away;
+    }
+    const auto count = static_cast<double>(nodes_.size());
+    return std::sqrt(sum * count / (count - 1));
+  }
+
+ private:
+  double share(const Node& node) const {
+    return static_cast<double>(node.moments.count) / total_;
+  }
+  static double of(const Node& node, std::size_t plain, std::size_t with) {
+    return node.moments.mean[plain] - node.moments.mean[with];
+  }
+
+  std::vector<Node> nodes_;
+  double total_;
+};
 
 /// Collects adjustments.
 class Tests {
  public:
-  Tests(std::uint64_t replicates, ControlReport& report)
-      : root_(std::sqrt(static_cast<double>(replicates))), report_(report) {}
+  Tests(const MomentTree& tree, ControlReport& report)
+      : adjustments_(tree),
+        root_(std::sqrt(static_cast<double>(tree.count()))),
+        report_(report) {}
 
-  /// \param mean of the adjustment over the replicates \param sd of that of one replicate
+  /// \param plain,with places of the statistic and of the controlled one
+  /// \param sd of the adjustment of one replicate, in the pilot
   /// \param rounding bound of what all replicates may share
-  void add(bool used, double mean, double sd, double rounding) {
+  void add(bool used, std::size_t plain, std::size_t with, double sd, double rounding) {
     ++report_.statistics;
     if (!(sd > 0)) return;
     ++report_.adjusted;
     if (!used) return;
     ++report_.tested;
-    const double z = std::abs(mean) / std::hypot(sd / root_, rounding);
+    // The pilot, to which coefficients were fitted, may lack the tails that the run has.
+    const double error = std::max(sd / root_, adjustments_.error(plain, with));
+    const double z = std::abs(adjustments_.mean(plain, with)) / std::hypot(error, rounding);
     if (!(z <= report_.largest_z)) report_.largest_z = z;
   }
 
  private:
+  Adjustments adjustments_;
   double root_;
   ControlReport& report_;
 };
@@ -52,23 +88,22 @@ ControlReport check_controls(const FoundControls& found, const MomentTree& tree)
   if (tree.count() == 0) return report;
   const MomentLayout& layout = tree.layout();
   const ControlUse& use = found.controls.use;
-  const std::vector<double> means = means_of(tree);
-  Tests tests(tree.count(), report);
+  Tests tests(tree, report);
   const auto heads = static_cast<std::size_t>(layout.heads);
   for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
-    const double* of_query = &means[q * layout.per_query()];
+    const std::size_t first = q * layout.per_query();
     for (std::size_t h = 0; h < heads; ++h) {
       const std::size_t at = q * heads + h;
       tests.add(use.has_estimates(q, tree.count()),
-                of_query[h] - of_query[layout.control_offset() + h], found.estimate_sd[at],
+                first + h, first + layout.control_offset() + h, found.estimate_sd[at],
                 use.estimate_rounding[at]);
     }
     for (std::size_t pair = 0; pair < layout.pairs(); ++pair) {
       const std::size_t at = q * layout.pairs() + pair;
       tests.add(use.has_noise(at, tree.count()),
-                of_query[layout.noise_offset() + pair] -
-                    of_query[layout.controlled_noise_offset() + pair],
-                found.noise_sd[at], use.noise_rounding[at]);
+                first + layout.noise_offset() + pair,
+                first + layout.controlled_noise_offset() + pair, found.noise_sd[at],
+                use.noise_rounding[at]);
     }
   }
   // Twice the upper tail, for every test.

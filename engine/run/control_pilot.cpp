@@ -376,6 +376,16 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
 
 }  // namespace
 
+ControlCost control_cost(const Condition& condition) {
+  if (!std::holds_alternative<ExactControls>(condition.controls)) return {};
+  // Of a query with eight heads, 36 pairs; most of it grows with the pairs.
+  constexpr double seconds = 0.1, bytes = 4e6, pairs = 36;
+  const MomentLayout layout = layout_of(condition);
+  const double size =
+      static_cast<double>(layout.queries) * std::max(1.0, static_cast<double>(layout.pairs()) / pairs);
+  return {seconds * size, bytes * size};
+}
+
 Plan control_pilot_plan(const Condition& condition, const Preparation& found,
                         const ControlMeans& means) {
   const auto& law = std::get<ExactControls>(condition.controls);
@@ -395,7 +405,12 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   const Stopwatch watch;
   const Plan without = make_plan(condition, found);
   auto controls = std::make_shared<FoundControls>();
-  controls->controls.means = session.control_means(condition, without);
+  const std::function<void(double)> tell = session.stage("means of controls");
+  controls->controls.means = session.control_means(condition, without, [&](double share) {
+    if (tell) tell(share);
+    return !session.should_stop();
+  });
+  if (controls->controls.means.log_scale.empty()) return false;
   const Plan plan = control_pilot_plan(condition, found, controls->controls.means);
   const std::vector<double> statistics = replicates_of(plan, law->pilot, session);
   if (statistics.empty()) return false;

@@ -13,6 +13,13 @@ namespace headlab {
 Plan control_pilot_plan(const Condition& condition, const Preparation& found,
                         const ControlMeans& means);
 
+/// What the exact means of a condition's controls take at most; 0 without controls.
+struct ControlCost {
+  double seconds = 0;
+  double bytes = 0;
+};
+ControlCost control_cost(const Condition& condition);
+
 /// Finds the controls of a condition that asks for them, once its heads and weights are found; for
 /// others there is nothing to find. They depend on the scenario and the backend, not on the
 /// threads, the run's seed or its replicates. Throws InvalidInput where the means are not known.

@@ -9,6 +9,7 @@
 
 #include "engine/files/error.h"
 #include "engine/moments/moment_tree.h"
+#include "engine/run/control_pilot.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
@@ -246,7 +247,8 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
                        bytes(sizeof(double));
     const Bytes statistics =
         bytes(exact->pilot) * bytes(of_pilot.statistics()) * bytes(sizeof(double));
-    moments = (bytes(std::max(moments, statistics.value)) + kept).value;
+    const auto means = static_cast<std::uint64_t>(control_cost(condition).bytes);
+    moments = (bytes(std::max(moments, statistics.value)) + kept + bytes(means)).value;
   }
 
   std::vector<Part> parts = plan_parts(condition);

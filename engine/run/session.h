@@ -77,8 +77,11 @@ struct Session {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* stop = nullptr;  ///< true: the same
   /// Exact means of the controls of a plan, where a scenario asks for controls
-  /// (validation/theory/controls/control_means.h). Empty: such a scenario is rejected.
-  std::function<ControlMeans(const Condition&, const Plan&)> control_means = {};
+  /// (validation/theory/controls/control_means.h); without any where go_on(share done) said no.
+  /// Empty: such a scenario is rejected.
+  std::function<ControlMeans(const Condition&, const Plan&,
+                             const std::function<bool(double)>& go_on)>
+      control_means = {};
   /// Called about every tenth of a second, from one thread at a time.
   std::function<void(const Progress&)> report = {};
   /// True where a report would be shown now: figures on the way are computed for that alone. Empty:

@@ -159,7 +159,24 @@ std::string controls_text(const RunResult& result) {
                                                            {"bias_squared", "bias²"},
                                                            {"head_variance_mean", "V"},
                                                            {"head_covariance_mean", "C"}};
-  std::string text;
+  std::uint64_t statistics = 0, adjusted = 0, tested = 0;
+  bool refused = false;
+  for (const ConditionResult& one : result.conditions) {
+    if (!one.controls) continue;
+    statistics += one.controls->statistics;
+    refused = refused || one.controls->refused;
+    if (one.controls->refused) continue;
+    adjusted += one.controls->adjusted;
+    tested += one.controls->tested;
+  }
+  if (statistics == 0) return "";
+  std::string text = "controls: " + std::to_string(tested) + " of " + std::to_string(statistics) +
+                     " statistics are adjusted, and their adjustments tested";
+  if (adjusted > tested) {
+    text += "; " + std::to_string(adjusted - tested) +
+            " more could not be tested, or do not pay, with so many replicates";
+  }
+  std::string gains;
   for (const auto& [name, label] : shown) {
     double least = std::numeric_limits<double>::infinity(), largest = 0;
     for (const ConditionResult& one : result.conditions) {
@@ -172,15 +189,12 @@ std::string controls_text(const RunResult& result) {
     }
     if (largest == 0) continue;
     const std::string low = short_number(least), high = short_number(largest);
-    text += (text.empty() ? "controls: the variance falls by a factor of " : ", ") + low +
-            (low == high ? "" : " to " + high) + " for " + label;
+    gains += (gains.empty() ? "controls: the variance falls by a factor of " : ", ") + low +
+             (low == high ? "" : " to " + high) + " for " + label;
   }
-  if (!text.empty()) text += "\n";
-  for (const ConditionResult& one : result.conditions) {
-    if (!one.controls || !one.controls->refused) continue;
-    return text + "controls: refused - figures are those without controls\n";
-  }
-  return text;
+  if (!gains.empty() && tested > 0) text += "\n" + gains;
+  if (refused) text += "\ncontrols: refused - figures are those without controls";
+  return text + "\n";
 }
 
 /// Stages that no index of subspaces sees.

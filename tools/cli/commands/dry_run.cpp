@@ -14,6 +14,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/run/control_pilot.h"
 #include "engine/run/forecast.h"
 #include "engine/run/memory.h"
 #include "engine/scenario/resolved_scenario.h"
@@ -111,6 +112,14 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   text += "# disk: " + disk_line(arguments, netcdf, size.summary) + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     text += "# time: " + time_line(all[i], i == 0) + "\n";
+  }
+  double of_controls = 0;
+  for (const Condition& condition : scenario.conditions) {
+    of_controls += control_cost(condition).seconds;
+  }
+  if (of_controls > 0) {
+    text += "# time: the exact means of controls take at most " +
+            (of_controls < 1 ? "1 s" : duration_text(of_controls)) + " on top\n";
   }
   if (learns) text += "# time: the time in which heads are learned comes on top\n";
   if (arguments.max_time) text += "# time: --max-time " + one_line(*arguments.max_time) + "\n";

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -142,10 +143,12 @@ class QueryMeans {
   std::vector<HeadScale> scales_;  ///< [H]
 };
 
-ControlMeans means_of(const Plan& plan, PointMeans& points) {
+ControlMeans means_of(const Plan& plan, PointMeans& points,
+                      const std::function<bool(double)>& go_on) {
   ControlMeans means;
-  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-    points.set_query(q);
+  for (int q = 0; q < plan.queries; ++q) {
+    if (go_on && !go_on(q / static_cast<double>(plan.queries))) return {};
+    points.set_query(static_cast<std::size_t>(q));
     QueryMeans(plan, points).add_to(means);
   }
   return means;
@@ -153,15 +156,17 @@ ControlMeans means_of(const Plan& plan, PointMeans& points) {
 
 }  // namespace
 
-ControlMeans control_means(const Condition& condition, const Plan& plan) {
+ControlMeans control_means(const Condition& condition, const Plan& plan,
+                           const std::function<bool(double)>& go_on) {
   if (std::holds_alternative<FileDesign::Sampler>(plan.design)) {
-    return means_of(plan, *row_means(plan));
+    return means_of(plan, *row_means(plan), go_on);
   }
   const TheoryModel model =
       point_model(condition, plan, " - leave controls out, or use a design of law \"file\"");
-  return means_of(plan, std::holds_alternative<SoftmaxKernel>(model.kernel)
-                            ? *softmax_means(model)
-                            : *gaussian_means(model));
+  return means_of(plan,
+                  std::holds_alternative<SoftmaxKernel>(model.kernel) ? *softmax_means(model)
+                                                                      : *gaussian_means(model),
+                  go_on);
 }
 
 }  // namespace headlab

@@ -2,6 +2,8 @@
 /// \file Exact means of the control variates of a plan.
 #pragma once
 
+#include <functional>
+
 #include "engine/scenario/condition.h"
 #include "kernels/controls.h"
 #include "kernels/plan.h"
@@ -17,9 +19,11 @@ namespace headlab {
 ///     E exp(-s W_h) = phi_h^N_h,
 ///     E W_h g_h exp(-s W_h) ~ N_h E[(m - r_h) K_h exp(-s K_h)] phi_h^(N_h - 1),
 ///
-/// and so on for two heads, of c_hl common tokens. A scale w_h is near the one where
-/// E exp(-W_h / w_h) = 1/e. Throws InvalidInput where nothing is known of the design, kernel or
-/// regression.
-ControlMeans control_means(const Condition& condition, const Plan& plan);
+/// and so on for two heads, of c_hl common tokens, each with a bound of its error. A scale w_h is
+/// near the one where E exp(-W_h / w_h) = 1/e, or for the gaussian kernel not below 1/2, where the
+/// series cancel. Throws InvalidInput where nothing is known of the design, kernel or regression.
+/// \param go_on asked between queries, with the share done; false: no means are returned
+ControlMeans control_means(const Condition& condition, const Plan& plan,
+                           const std::function<bool(double)>& go_on = {});
 
 }  // namespace headlab
