@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "engine/files/words.h"
+#include "engine/moments/control_fit.h"
 
 namespace headlab {
 namespace {
@@ -52,6 +53,18 @@ class Adjustments {
   double total_;
 };
 
+/// The normal variable of a mean that is `z` standard deviations from its expectation and has a
+/// gamma law, shifted, of that skewness: Wilson and Hilferty (1931). Far out below its least value.
+double normal_of_skewed(double z, double skewness) {
+  constexpr double nearly_none = 1e-3;
+  if (std::abs(skewness) < nearly_none) return z;
+  const double root = 2 / std::abs(skewness);  // of the shape
+  const double ratio = 1 + (skewness > 0 ? z : -z) / root;
+  constexpr double far_out = 40;
+  if (!(ratio > 0)) return std::max(far_out, std::abs(z));
+  return 3 * root * (std::cbrt(ratio) - 1 + 1 / (9 * root * root));
+}
+
 /// Collects adjustments.
 class Tests {
  public:
@@ -61,17 +74,19 @@ class Tests {
         report_(report) {}
 
   /// \param plain,with places of the statistic and of the controlled one
-  /// \param sd of the adjustment of one replicate, in the pilot
+  /// \param spread of the adjustment of one replicate, in the pilot
   /// \param rounding bound of what all replicates may share
-  void add(bool used, std::size_t plain, std::size_t with, double sd, double rounding) {
+  void add(bool used, std::size_t plain, std::size_t with, const Spread& spread,
+           double rounding) {
     ++report_.statistics;
-    if (!(sd > 0)) return;
+    if (!(spread.sd > 0)) return;
     ++report_.adjusted;
     if (!used) return;
     ++report_.tested;
     // The pilot, to which coefficients were fitted, may lack the tails that the run has.
-    const double error = std::max(sd / root_, adjustments_.error(plain, with));
-    const double z = std::abs(adjustments_.mean(plain, with)) / std::hypot(error, rounding);
+    const double error = std::max(spread.sd / root_, adjustments_.error(plain, with));
+    const double z = std::abs(normal_of_skewed(
+        adjustments_.mean(plain, with) / std::hypot(error, rounding), spread.skewness / root_));
     if (!(z <= report_.largest_z)) report_.largest_z = z;
   }
 
@@ -95,15 +110,15 @@ ControlReport check_controls(const FoundControls& found, const MomentTree& tree)
     for (std::size_t h = 0; h < heads; ++h) {
       const std::size_t at = q * heads + h;
       tests.add(use.has_estimates(q, tree.count()),
-                first + h, first + layout.control_offset() + h, found.estimate_sd[at],
-                use.estimate_rounding[at]);
+                first + h, first + layout.control_offset() + h,
+                {found.estimate_sd[at], found.estimate_skewness[at]}, use.estimate_rounding[at]);
     }
     for (std::size_t pair = 0; pair < layout.pairs(); ++pair) {
       const std::size_t at = q * layout.pairs() + pair;
       tests.add(use.has_noise(at, tree.count()),
                 first + layout.noise_offset() + pair,
-                first + layout.controlled_noise_offset() + pair, found.noise_sd[at],
-                use.noise_rounding[at]);
+                first + layout.controlled_noise_offset() + pair,
+                {found.noise_sd[at], found.noise_skewness[at]}, use.noise_rounding[at]);
     }
   }
   // Twice the upper tail, for every test.

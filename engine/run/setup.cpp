@@ -89,7 +89,9 @@ std::vector<std::vector<double>*> numbers_of(FoundControls& found) {
           &found.controls.use.estimate_rounding,
           &found.controls.use.noise_rounding,
           &found.estimate_sd,
-          &found.noise_sd};
+          &found.estimate_skewness,
+          &found.noise_sd,
+          &found.noise_skewness};
 }
 
 std::string bytes_of_preparation(const Preparation& found) {

@@ -55,11 +55,13 @@ struct Condition {
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
 };
 
-/// Controls with coefficients from a pilot, and the standard deviation of each adjustment there.
+/// Controls with coefficients from a pilot, and how each adjustment is spread there.
 struct FoundControls {
   Controls controls;
   std::vector<double> estimate_sd;        ///< [Q][H]
+  std::vector<double> estimate_skewness;  ///< [Q][H]
   std::vector<double> noise_sd;           ///< [Q][P]
+  std::vector<double> noise_skewness;     ///< [Q][P]
   std::uint64_t replicates = 0;           ///< of the pilot
   double seconds = 0;                     ///< that it took
 };

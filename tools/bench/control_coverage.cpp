@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/moments/estimates.h"
@@ -27,6 +28,7 @@ namespace {
 struct Problem {
   std::string name;
   std::vector<std::string> sets;
+  std::uint64_t replicates = 0;  ///< of a run; 0: as asked for
 };
 
 const std::string text = R"([scenario]
@@ -64,7 +66,16 @@ std::string student_rows() {
   return path.string();
 }
 
-std::vector<Problem> problems(const std::string& rows) {
+/// Five rows of four coordinates.
+std::string few_rows() {
+  const auto path = std::filesystem::temp_directory_path() / "headlab_control_few_rows.csv";
+  std::ofstream file(path);
+  file << "0.1,0.2,-0.3,0.4\n1.2,-0.5,0.3,0.9\n-0.8,0.6,0.1,-0.2\n0.5,1.1,-0.9,0\n-0.4,-0.7,0.8,1\n";
+  return path.string();
+}
+
+std::vector<Problem> problems(const std::string& rows, const std::string& few) {
+  const std::string equiangular = "heads.subspaces={ law = \"principal_angles\", angles = [0.5, 1.2] }";
   return {{"a far query", {}},
           {"softmax, n 40, |a|² 4.4",
            {"data.n=40", "heads.kernel={ law = \"softmax\", temperature = 1.0 }",
@@ -80,7 +91,24 @@ std::vector<Problem> problems(const std::string& rows) {
            {"data.design={ law = \"mixture\", weights = [0.3, 0.7], means = [[1, 0, 0, 1], [-1, 0, "
             "0.5, "
             "0]] }",
-            "queries.points=[[0.5, 0.5, -0.5, 1]]"}}};
+            "queries.points=[[0.5, 0.5, -0.5, 1]]"}},
+          {"nearly perfect: n 5000, wide windows",
+           {"data.n=5000", "data.regression={ law = \"linear\", coefficients = [1, 0.5, 0, 0.7] }",
+            "data.noise={ law = \"normal\", sd = 0.1 }", "heads.count=2", equiangular,
+            "heads.kernel={ law = \"gaussian\", bandwidth = 1 }",
+            "queries.points=[[0.5, 0, 0, 0]]"},
+           64},
+          {"nearly perfect: the same, 2048 replicates",
+           {"data.n=5000", "data.regression={ law = \"linear\", coefficients = [1, 0.5, 0, 0.7] }",
+            "data.noise={ law = \"normal\", sd = 0.1 }", "heads.count=2", equiangular,
+            "heads.kernel={ law = \"gaussian\", bandwidth = 1 }",
+            "queries.points=[[0.5, 0, 0, 0]]"},
+           2048},
+          {"nearly perfect: few rows, 64 replicates",
+           {"data.n=400", "data.design={ law = \"file\", path = \"" + few + "\" }",
+            "heads.kernel={ law = \"gaussian\", bandwidth = 1.5 }",
+            "queries.points=[[0.3, 0.2, 0, 0.1]]"},
+           64}};
 }
 
 /// Figures of one run, with controls and without.
@@ -100,15 +128,17 @@ double mean_of(const std::vector<Row>& rows, std::vector<Estimate> Row::*part, s
   return sum / static_cast<double>(rows.size());
 }
 
-/// Share of rows whose interval holds `truth`.
-double coverage(const std::vector<Row>& rows, std::vector<Estimate> Row::*part, std::size_t i,
+/// Shares of rows whose interval is below `truth` and above it.
+std::pair<double, double> misses(const std::vector<Row>& rows, std::vector<Estimate> Row::*part, std::size_t i,
                 double truth, double quantile) {
-  double covered = 0;
+  double below = 0, above = 0;
   for (const Row& row : rows) {
     const Estimate& one = (row.*part)[i];
-    covered += std::abs(one.value - truth) <= quantile * one.mcse ? 1 : 0;
+    below += one.value + quantile * one.mcse < truth ? 1 : 0;
+    above += one.value - quantile * one.mcse > truth ? 1 : 0;
   }
-  return covered / static_cast<double>(rows.size());
+  const auto count = static_cast<double>(rows.size());
+  return {below / count, above / count};
 }
 
 double variance_of(const std::vector<Row>& rows, std::vector<Estimate> Row::*part, std::size_t i) {
@@ -146,9 +176,11 @@ void measure(const Problem& problem, std::size_t runs, std::uint64_t replicates,
     const double truth = mean_of(rows, &Row::with, i);
     const double z = (truth - mean_of(rows, &Row::without, i)) /
                      std::sqrt(variance_of(rows, &Row::without, i) / static_cast<double>(runs));
-    std::printf("| %s | %s | %.1f %% | %.1f %% | %.3g | %.1f |\n", problem.name.c_str(),
-                names[i].name, 100 * coverage(rows, &Row::with, i, truth, quantile),
-                100 * coverage(rows, &Row::without, i, truth, quantile),
+    const auto [below, above] = misses(rows, &Row::with, i, truth, quantile);
+    const auto plain = misses(rows, &Row::without, i, truth, quantile);
+    std::printf("| %s | %s | %.1f %% | %.1f, %.1f %% | %.1f %% | %.3g | %.1f |\n",
+                problem.name.c_str(), names[i].name, 100 * (1 - below - above), 100 * below,
+                100 * above, 100 * (1 - plain.first - plain.second),
                 variance_of(rows, &Row::without, i) / variance_of(rows, &Row::with, i), z);
   }
 }
@@ -165,11 +197,14 @@ int main(int argc, char** argv) {
                       pilot = argument(3, 1024);
   std::printf(
       "%llu runs of %llu replicates, a pilot of %llu\n"
-      "| problem | figure | coverage with | without | variance without / with | z of the "
-      "difference |\n|---|---|---|---|---|---|\n",
+      "| problem | figure | coverage with | too low, too high | without | variance without / with | "
+      "z of the difference |\n|---|---|---|---|---|---|---|\n",
       static_cast<unsigned long long>(runs), static_cast<unsigned long long>(replicates),
       static_cast<unsigned long long>(pilot));
-  const std::string rows = student_rows();
-  for (const Problem& problem : problems(rows)) measure(problem, runs, replicates, pilot);
+  const std::string rows = student_rows(), few = few_rows();
+  for (const Problem& problem : problems(rows, few)) {
+    measure(problem, runs, problem.replicates > 0 ? problem.replicates : replicates, pilot);
+  }
   std::filesystem::remove(rows);
+  std::filesystem::remove(few);
 }
