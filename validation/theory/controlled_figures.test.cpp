@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures with exact controls where controls fail easily: far queries, rounding, near perfection.
+#include <cmath>
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/run/control_pilot.h"
+#include "engine/run/run.h"
+#include "engine/run/simulate.h"
+#include "engine/testing/folder_test.h"
+#include "validation/theory/controls/control_means.h"
+#include "validation/theory/controls/point_means.h"
+#include "validation/theory/model/model.h"
+
+namespace headlab {
+namespace {
+
+const std::string far_text = R"([scenario]
+name = "far"
+[data]
+n = 20
+design = { law = "normal", dim = 1 }
+regression = { law = "zero" }
+noise = { law = "normal", sd = 1.0 }
+[heads]
+count = 1
+dim = 1
+subspaces = { law = "aligned" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[4.0]]
+[run]
+replicates = 64
+seed = 1
+controls = "exact"
+)";
+
+const std::string perfect_text = R"([scenario]
+name = "nearly perfect"
+[data]
+n = 2000
+design = { law = "normal", dim = 4 }
+regression = { law = "linear", coefficients = [1, 0.5, 0, 0.7] }
+noise = { law = "normal", sd = 0.1 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "principal_angles", angles = [0.5, 1.2] }
+kernel = { law = "gaussian", bandwidth = 1.0 }
+[queries]
+law = "points"
+points = [[0.5, 0, 0, 0]]
+[run]
+replicates = 64
+controls = "exact"
+)";
+
+ConditionResult run_text(const std::string& text, const std::vector<std::string>& sets,
+                         const std::string& backend = "cpu") {
+  return run(parse_scenario(text, "figures.toml", sets),
+             Session{.backend = backend, .threads = 2, .control_means = control_means})
+      .conditions.at(0);
+}
+
+/// Expects a figure within four standard errors of what a long run without controls says.
+void expect_right(const std::string& text, std::vector<std::string> sets,
+                  const std::string& backend = "cpu") {
+  const ConditionResult with = run_text(text, sets, backend);
+  sets.insert(sets.end(),
+              {"run.controls=\"none\"", "run.seed=99", "run.replicates=100000"});
+  const ConditionResult without = run_text(text, sets, "cpu");
+  const auto a = numbers_of<Estimate>(with.estimates);
+  const auto b = numbers_of<Estimate>(without.estimates);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i].number->value)) continue;
+    EXPECT_LE(std::abs(a[i].number->value - b[i].number->value),
+              4 * std::hypot(a[i].number->mcse, b[i].number->mcse))
+        << a[i].name << " " << a[i].number->value << ", not " << b[i].number->value;
+  }
+}
+
+TEST(ControlledFigures, FarQueriesAreRight) {
+  for (const char* query : {"4.0", "3.9", "2.0"}) {
+    const std::string points = "queries.points=[[" + std::string(query) + "]]";
+    expect_right(far_text, {points, "run.replicates=512"});
+  }
+  // By enumeration with many replicates the figure at 4 is .5561 (1).
+  const Estimate mse = run_text(far_text, {}).estimates.mse;
+  EXPECT_LE(std::abs(mse.value - 0.5561), 4 * mse.mcse);
+}
+
+/// 1 - E exp(-s K) of the far problem by the trapezoid rule, which converges beyond float64 here.
+double fall_by_quadrature(double s, double query, double bandwidth) {
+  double sum = 0;
+  const double step = 1.0 / 64;
+  for (double x = -12; x <= 12; x += step) {
+    const double away = (query - x) / bandwidth;
+    sum += step * std::exp(-x * x / 2) * -std::expm1(-s * std::exp(-away * away / 2));
+  }
+  return sum / std::sqrt(2 * M_PI);
+}
+
+TEST(ControlledFigures, BoundsOfMeansHold) {
+  for (const double query : {0.5, 4.0}) {
+    const Condition condition =
+        parse_scenario(far_text, "figures.toml",
+                       {"queries.points=[[" + std::to_string(query) + "]]"})
+            .conditions.at(0);
+    const Plan plan = make_plan(condition);
+    const TheoryModel model = point_model(condition, plan, "");
+    const auto points = gaussian_means(model);
+    points->set_query(0);
+    for (const double s : {0.25, 1.0, 4.0, 8.0, 60.0, 300.0}) {
+      const Bounded fall = points->fall(0, std::log(s));
+      const double right = fall_by_quadrature(s, query, 0.8);
+      EXPECT_LE(std::abs(fall.value - right), fall.error + 1e-14) << query << " " << s;
+      // Where series cancel the bound says so.
+      if (s <= 8) EXPECT_LE(fall.error, 1e-9 * right) << query << " " << s;
+      if (s == 300.0) EXPECT_GE(fall.error, right) << query << " " << s;
+    }
+  }
+}
+
+class ControlledRows : public FolderTest {};
+
+TEST_F(ControlledRows, AControlOfRoundingAloneIsNotUsed) {
+  std::ofstream(at("rows.csv")) << "2.7315\n0.264\n-1.1305\n";
+  const std::string text = R"([scenario]
+name = "rows"
+[data]
+n = 10
+design = { law = "file", path = "rows.csv" }
+regression = { law = "cosines", amplitude = [-0.8575, 0.28, -0.9393, 0.1684], )"
+                           R"(frequency = [[1.6329], [0.0034], [1.7822], [-1.0821]] }
+noise = { law = "laplace", sd = 1.2362 }
+[heads]
+count = 1
+dim = 1
+subspaces = { law = "aligned" }
+kernel = { law = "epanechnikov", bandwidth = 0.91784 }
+[queries]
+law = "points"
+points = [[-0.1077]]
+[run]
+replicates = 1024
+seed = 15
+controls = "exact"
+)";
+  const std::string rows = "data.design.path=\"" + at("rows.csv") + "\"";
+  expect_right(text, {rows});
+  expect_right(text, {rows, "heads.kernel={ law = \"laplace\", bandwidth = 0.5 }"});
+  // Of what varies with more than rounding nothing is lost.
+  EXPECT_GT(run_text(text, {rows, "heads.kernel={ law = \"laplace\", bandwidth = 0.5 }"})
+                .controls->tested,
+            0u);
+}
+
+TEST(ControlledFigures, NearlyPerfectControlsMissOnBothSides) {
+  const Scenario scenario = parse_scenario(perfect_text, "figures.toml");
+  const Condition& condition = scenario.conditions.at(0);
+  const Session session{.backend = "cpu", .threads = 2, .control_means = control_means};
+  Preparation found;
+  ASSERT_TRUE(find_controls(condition, found, session));
+  Plan plan = make_plan(condition, found);
+  const MomentLayout layout = plan.layout();
+  constexpr std::size_t seeds = 300;
+  constexpr std::uint64_t replicates = 64;
+  std::vector<Estimate> figures;
+  std::vector<double> about_sample_means;
+  double truth = 0;
+  for (std::size_t seed = 1; seed <= seeds; ++seed) {
+    plan.seed = seed;
+    const MomentTree tree = simulate(plan, *session.backend, 2, replicates);
+    figures.push_back(estimate(tree, plan).queries.at(0).head_covariance.at(0));
+    truth += figures.back().value / seeds;
+    // The same with the comoment about the sample mean.
+    Moments all;
+    for (const Node& node : tree.nodes()) merge_moments(layout, all, node.moments);
+    about_sample_means.push_back(all.comoment.at(0) / (replicates - 1) +
+                                 all.mean.at(layout.controlled_noise_offset()));
+  }
+  ASSERT_TRUE(plan.controls->use.has_estimates(0, replicates));
+  ASSERT_TRUE(plan.controls->use.has_noise(0, replicates));
+  double square = 0, square_about_sample_means = 0, below = 0, above = 0;
+  for (std::size_t i = 0; i < seeds; ++i) {
+    const double z = (figures[i].value - truth) / figures[i].mcse;
+    square += z * z / seeds;
+    square_about_sample_means +=
+        std::pow((about_sample_means[i] - truth) / figures[i].mcse, 2) / seeds;
+    below += z < -1 ? 1 : 0;
+    above += z > 1 ? 1 : 0;
+  }
+  // The standard errors of a mean of 300 squares, of Student's law and of a count.
+  EXPECT_LT(square, 1 + 5 * std::sqrt(2.0 / seeds));
+  EXPECT_GT(square_about_sample_means, 2);
+  EXPECT_LT(std::abs(above - below), 4 * std::sqrt(above + below + 1));
+}
+
+TEST(ControlledFigures, HeadsThatAreAlikeHaveOneCovariance) {
+  for (const char* backend : {"cpu", "reference"}) {
+    const ConditionResult one = run_text(
+        perfect_text, {"heads.count=3", "data.n=50", "run.replicates=1000",
+                       "heads.subspaces={ law = \"aligned\" }"},
+        backend);
+    EXPECT_GT(one.controls->tested, 0u);
+    EXPECT_EQ(one.estimates.output_correlation.value, 1) << backend;
+    EXPECT_EQ(one.estimates.output_correlation.mcse, 0) << backend;
+  }
+  // The control: heads that are not.
+  EXPECT_LT(run_text(perfect_text, {"data.n=50"}).estimates.output_correlation.value, 1);
+}
+
+TEST(ControlledFigures, ShortRunsUseWhatTheyCanTest) {
+  const std::vector<std::string> sets = {"data.n=40", "run.replicates=10"};
+  const ConditionResult few = run_text(perfect_text, sets);
+  EXPECT_LT(few.controls->tested, few.controls->adjusted);
+  const ConditionResult many = run_text(perfect_text, {"data.n=40", "run.replicates=4000"});
+  EXPECT_EQ(many.controls->tested, many.controls->adjusted);
+  // What no run uses leaves the figures of a run without controls.
+  ControlUse never = few.plan.controls->use;
+  never.never();
+  const ConditionEstimates unused =
+      estimate(few.tree, few.plan.head_weights, few.plan.truth, &never);
+  const ConditionEstimates without =
+      estimate(few.tree.without_controls(), few.plan.head_weights, few.plan.truth);
+  EXPECT_EQ(unused.mse.value, without.mse.value);
+  EXPECT_EQ(unused.mse.mcse, without.mse.mcse);
+  EXPECT_EQ(unused.head_covariance_mean.value, without.head_covariance_mean.value);
+}
+
+}  // namespace
+}  // namespace headlab
