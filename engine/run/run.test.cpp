@@ -2,6 +2,7 @@
 #include "engine/run/run.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -419,6 +420,52 @@ TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
   for (const double a : best.conditions[0].plan.head_weights) sum += a;
   EXPECT_NEAR(sum, 1, 1e-12);
   EXPECT_LT(best.conditions[0].estimates.mse.value, uniform.conditions[0].estimates.mse.value);
+}
+
+/// One set of tokens that heads keep together, who are exactly alike.
+ErrorTerms<Estimate> alike_with_union(int heads, const std::string& backend) {
+  const std::string text = R"(
+    [scenario]
+    name = "alike"
+    [data]
+    n = 64
+    design = { law = "normal", dim = 4 }
+    regression = { law = "zero" }
+    noise = { law = "normal", sd = 1 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "aligned" }
+    kernel = { law = "gaussian", bandwidth = 0.7 }
+    mechanism = { keep = { top = 8, union = true } }
+    [queries]
+    law = "points"
+    points = [[0.5, 0.2, 0, 0]]
+    [run]
+    seed = 1
+    replicates = 2000
+  )";
+  const std::vector<std::string> sets = {"heads.count=" + std::to_string(heads)};
+  return run(parse_scenario(text, "alike.toml", sets), {.backend = backend, .threads = 1})
+      .conditions.at(0)
+      .estimates;
+}
+
+TEST(Run, HeadsThatAreAlikeKeepTogetherWhatOneKeepsAlone) {
+  for (const int heads : {2, 3}) {
+    const ErrorTerms<Estimate> reference = alike_with_union(heads, "reference"),
+                               cpu = alike_with_union(heads, "cpu");
+    // By NumPy on the same draws, to the digits given.
+    EXPECT_NEAR(reference.head_variance_mean.value, 0.12503, 5e-6);
+    for (const Estimate ErrorTerms<Estimate>::*const figure :
+         {&ErrorTerms<Estimate>::head_variance_mean, &ErrorTerms<Estimate>::head_covariance_mean}) {
+      const double exact = (reference.*figure).value;
+      // As for one replicate: 40 eps, and 8 for each unit of an exponent, of which these have 20.
+      EXPECT_LE(std::abs((cpu.*figure).value - exact), 200 * 0x1p-24 * exact);
+      // What no weights of sum 1 fall below.
+      EXPECT_GE((cpu.*figure).value, 1.0 / 64);
+    }
+  }
 }
 
 TEST(Run, RefusesWhatIsNotThere) {

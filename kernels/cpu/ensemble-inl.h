@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
@@ -39,6 +40,7 @@
 #include "kernels/cpu/training_set-inl.h"
 #include "kernels/cpu/window-inl.h"
 #include "kernels/plan.h"
+#include "kernels/weight_sums.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
@@ -91,6 +93,12 @@ class Ensembles {
     }
   }
 
+  /// Begins a replicate, of number `replicate`; its passes follow.
+  void begin_replicate(std::uint64_t replicate) {
+    replicate_ = replicate;
+    sums_again_ = (fixed_.conditional || fixed_.shares_kept) && sums_again(replicate);
+  }
+
   /// True if this pass over the training set is needed.
   bool begin(Pass pass) {
     pass_ = pass;
@@ -115,6 +123,10 @@ class Ensembles {
         return !repair_.queries().empty();
       case Pass::ensemble:
         set_factors();
+        // The weights are computed again, of all heads.
+        for (Window& at : windows_) {
+          if (fixed_.recomputes) at.sums.weight_again = 0;
+        }
         return fixed_.recomputes;
     }
     return false;
@@ -136,13 +148,14 @@ class Ensembles {
 
   /// Writes the statistics [layout.statistics()] of each condition to its place, see
   /// kernels/moments.h, counts its windows and sets its least effective sample size where sums of
-  /// w^2 are there for every window.
+  /// w^2 are there for every window. Throws std::logic_error where sums contradict one another.
   HWY_ATTR void finish(double centre, std::span<const std::span<double>> statistics,
                        std::span<WindowCounts> counts, std::span<double> sample_sizes) {
     for (PairSums& condition : conditions_) {
       for (std::size_t q = 0; q < fixed_.queries; ++q) {
-        for (const std::size_t h : condition.heads()) {
-          count_window(window(q, h), counts[condition.index()]);
+        for (std::size_t h = 0; h < condition.heads().size(); ++h) {
+          count_window(window(q, condition.heads()[h]), counts[condition.index()]);
+          require_consistent_sums(condition, q, h);
         }
         condition.finish(q, &window(q, 0), centre, variance_, unit_variance_,
                          &statistics[condition.index()][q * condition.layout().per_query()]);
@@ -174,6 +187,24 @@ class Ensembles {
   /// Exponents, then weights of one head at query r of a group.
   float* row(std::size_t r, std::size_t h) {
     return &buffer_[(keeps_weights_ ? r * fixed_.heads + h : r) * panel_keys()];
+  }
+
+  /// Where additions of float32 are the most: every lane over a segment, then the lanes.
+  static constexpr double sum_rounding =
+      static_cast<double>(segment_tiles * tile_points / lane_count + lane_count) * 0x1p-24;
+
+  /// Of the h-th head of a condition.
+  void require_consistent_sums(const PairSums& condition, std::size_t q, std::size_t h) {
+    const std::size_t place = condition.heads()[h];
+    const Window& at = window(q, place);
+    const std::uint64_t seen = heads_[place]->seen().count();
+    WeightSums sums{.sum = at.sums.weight,
+                    .kept = fixed_.keeps_all ? seen : std::min(seen, at.sums.kept)};
+    if (fixed_.conditional && condition.knows_squares()) {
+      sums.squares = condition.square_of(q, h, at);
+    }
+    if (sums_again_) sums.again = at.sums.weight_again;
+    require_consistent(sums, sum_rounding, {.replicate = replicate_, .query = q, .head = h});
   }
 
   // Construction
@@ -499,6 +530,7 @@ class Ensembles {
       float* sums = running(q + r, h);
       if (!fixed_.keeps_all) {
         selections_.apply(panel, q + r, h, at, row(r, h));
+        count_kept(panel, q + r, h, row(r, h));
         add_row(true, panel, 0, row(r, h), sums);
       } else if (at.repaired) {
         heads_[h]->plain_exponents(panel, q + r, row(r, h));
@@ -535,21 +567,29 @@ class Ensembles {
       for (const PairSums& condition : conditions_) {
         keep_shared(condition, panel, q, r, [&](std::size_t h, const Window& at) HWY_ATTR {
           Repair::shift(at, panel, row(r, h));
+          count_kept(panel, q + r, h, row(r, h));
           add_row(true, panel, 0, row(r, h), running(q + r, h));
         });
       }
     }
   }
   /// Sets the exponents that no head of a condition keeps at query q + r, in the rows r, to -inf;
-  /// calls body(h, window) for the heads that see some of the panel.
+  /// calls body(h, window) for the distinct heads that see some of the panel.
   template <class Body>
   HWY_ATTR void keep_shared(const PairSums& condition, const KeyPanel& panel, std::size_t q,
                             std::size_t r, const Body& body) {
-    selections_.apply_together(panel, q + r, condition.heads(), &window(q + r, 0),
+    selections_.apply_together(panel, q + r, condition.distinct_heads(), &window(q + r, 0),
                                [&](std::size_t h) { return row(r, h); });
-    for (const std::size_t h : condition.heads()) {
+    for (const std::size_t h : condition.distinct_heads()) {
       if (heads_[h]->sight(panel) != Sight::none) body(h, window(q + r, h));
     }
+  }
+
+  /// Counts the keys of a panel that keep their weight, from their exponents.
+  void count_kept(const KeyPanel& panel, std::size_t q, std::size_t h, const float* exponents) {
+    if (!fixed_.conditional || pass_ != Pass::repair) return;
+    window(q, h).sums.kept += static_cast<std::uint64_t>(
+        std::count_if(exponents, exponents + panel.points, [](float e) { return e > never; }));
   }
 
 #if HWY_TARGET <= HWY_AVX3
@@ -587,6 +627,10 @@ class Ensembles {
   /// Adds the products of the weights of all heads at query q, the i-th of its batch, in row(r).
   HWY_ATTR void add_noise(const KeyPanel& panel, std::size_t q, std::size_t r, std::size_t i) {
     const std::size_t keys = panel.keys();
+    for (std::size_t h = 0; sums_again_ && h < fixed_.heads; ++h) {
+      double& sum = window(q, h).sums.weight_again;
+      for (std::size_t at = 0; at < keys; ++at) sum += static_cast<double>(row(r, h)[at]);
+    }
     const float* scales = panel.set.scales(panel.tile);
     if (pass_ == Pass::ensemble) {
       for (PairSums& condition : conditions_) {
@@ -629,6 +673,8 @@ class Ensembles {
   const bool sees_all_;  ///< every head sees every token
   bool sums_squares_;    ///< of w, in the first pass already
   Pass pass_ = Pass::sums;
+  std::uint64_t replicate_ = 0;
+  bool sums_again_ = false;      ///< sums of w are taken again, of the weights kept
   bool keeps_weights_ = false;   ///< of all heads, in this pass
   std::size_t panel_tiles_ = 0;  ///< in this pass
   double unit_variance_ = 1;     ///< of a noise unit

@@ -39,10 +39,14 @@ class PairSums {
         index_(index),
         layout_(plan.layout()),
         heads_(std::move(heads)),
+        distinct_(heads_),
         queries_(static_cast<std::size_t>(plan.queries)),
         pairs_(heads_.size() * (heads_.size() + 1) / 2),
         conditional_(plan.estimator == Estimator::conditional),
         constant_scale_(has_constant_noise(plan)) {
+    std::ranges::sort(distinct_);
+    const auto repeated = std::ranges::unique(distinct_);
+    distinct_.erase(repeated.begin(), repeated.end());
     if (!conditional_) return;
     // Multiply-adds a weight: half the pairs, against those of the weight itself.
     const auto k = static_cast<std::size_t>(plan.k);
@@ -57,7 +61,11 @@ class PairSums {
 
   std::size_t index() const { return index_; }
   const MomentLayout& layout() const { return layout_; }
+  /// Places of the heads [H] among the distinct ones. Heads that are alike have one place, and one
+  /// row and window there: what changes those goes through distinct_heads().
   const std::vector<std::size_t>& heads() const { return heads_; }
+  /// These places, each once.
+  const std::vector<std::size_t>& distinct_heads() const { return distinct_; }
   std::size_t pairs() const { return pairs_; }
   /// True if the noise of the ensemble needs a second pass.
   bool recomputes() const { return recomputes_; }
@@ -66,6 +74,10 @@ class PairSums {
   /// True if sums of w^2 are there for every window, by this or by the windows: which ones depends
   /// on the plan alone.
   bool knows_squares() const { return has_squares() || recomputes_; }
+  /// sum w^2 of its h-th head with the window `at`, where knows_squares().
+  double square_of(std::size_t q, std::size_t h, const Window& at) const {
+    return has_squares() ? square(q, h) : at.sums.weight_squared;
+  }
   /// 1 / sum_i w_i^2 of all heads and the queries finished, w of sum 1, where knows_squares().
   double min_sample_size() const { return 1 / max_concentration_; }
 
@@ -186,7 +198,7 @@ class PairSums {
   /// Takes the largest sum_i w_i^2 of query q, w of sum 1.
   void concentrate(std::size_t q, const Window* windows) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
-      const double sum = has_squares() ? square(q, h) : windows[heads_[h]].sums.weight_squared;
+      const double sum = square_of(q, h, windows[heads_[h]]);
       max_concentration_ = std::max(max_concentration_, sum * inverse_[h] * inverse_[h]);
     }
   }
@@ -234,7 +246,8 @@ class PairSums {
   const Plan& plan_;
   std::size_t index_;
   MomentLayout layout_;
-  std::vector<std::size_t> heads_;  ///< [H]
+  std::vector<std::size_t> heads_;     ///< [H]
+  std::vector<std::size_t> distinct_;  ///< of heads_
   std::size_t queries_;
   std::size_t pairs_;
   bool conditional_;

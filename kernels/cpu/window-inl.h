@@ -24,6 +24,8 @@ struct Sums {
   double weighted_value = 0;  ///< sum w (value - centre)
   double weight_squared = 0;  ///< sum w^2, where it is needed
   double noise = 0;           ///< sum s^2 w^2 in aggregate mode where s varies, s in noise units
+  double weight_again = 0;    ///< sum w of the weights that were kept, in replicates checked so
+  std::uint64_t kept = 0;     ///< keys with weight, conditional with stage `keep`
 };
 
 inline constexpr std::int64_t no_key = -1;

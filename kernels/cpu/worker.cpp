@@ -63,6 +63,7 @@ class TokenGroup {
 
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                  std::span<WindowCounts> windows, std::span<double> sample_sizes) {
+    for (const auto& ensembles : ensembles_) ensembles->begin_replicate(number);
     for (const Pass pass : all_passes) {
       active_.clear();
       for (const auto& ensembles : ensembles_) {
@@ -183,6 +184,7 @@ std::uint64_t estimate(const Plan& plan, const GivenPoints& points, float* to, s
   PackedSubspaces subspaces(static_cast<std::size_t>(plan.d));
   Ensembles ensembles(plans, {0}, subspaces);
   TrainingSet set(plan, subspaces, {}, false, true, points);
+  ensembles.begin_replicate(0);
   for (const Pass pass : all_passes) {
     if (!ensembles.begin(pass)) continue;
     for (std::size_t slab = 0; slab < set.slabs(); ++slab) {
