@@ -284,6 +284,15 @@ void DataFiles::fill(FileDesign& design, std::optional<int> regression_column) {
   rows_.emplace(key, design.rows);
 }
 
+std::vector<DesignSpread> DataFiles::spreads(const DesignLaw& design) {
+  const auto* file = std::get_if<FileDesign>(&design);
+  if (file == nullptr) return spreads_of(design);
+  // rows_ holds the numbers as long as this is in use.
+  const auto [at, is_new] = spreads_.try_emplace(file->rows.numbers().data());
+  if (is_new) at->second = spreads_of(design);
+  return at->second;
+}
+
 void DataFiles::fill(FileRegression& regression, const std::string& path) {
   const auto key = std::pair(path, regression.column);
   const auto found = values_.find(key);

@@ -12,6 +12,7 @@
 
 #include "engine/files/table_file.h"
 #include "engine/scenario/data_arrays.h"
+#include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law/subspaces/file.h"
 #include "kernels/law/design/file.h"
 #include "kernels/law/regression/file.h"
@@ -38,6 +39,9 @@ class DataFiles {
   /// InvalidInput as at().
   void fill(FileRegression& regression, const std::string& path);
 
+  /// spreads_of() a design; of one of law `file`, once for all conditions with its rows.
+  std::vector<DesignSpread> spreads(const DesignLaw& design);
+
   /// H matrices of a file of heads; with `query_key` those of W_K = Q R and W_Q R^T, which have the
   /// logits of W_K and W_Q. Throws InvalidInput as read_head_layer().
   const SharedHeads& heads(const std::string& path, std::optional<int> layer, bool query_key);
@@ -54,6 +58,7 @@ class DataFiles {
   std::string table_path_;
   std::set<std::string> table_paths_;
   std::map<std::tuple<std::string, std::vector<double>, bool, std::optional<int>>, FileRows> rows_;
+  std::map<const float*, std::vector<DesignSpread>> spreads_;  ///< by the numbers of rows_
   std::map<std::pair<std::string, int>, Table> values_;
   std::map<std::tuple<std::string, std::optional<int>, bool>, SharedHeads> heads_;
 };

@@ -12,6 +12,7 @@
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "engine/scenario/subspaces.h"
 #include "engine/scenario/sweep.h"
 
 namespace headlab {
@@ -91,6 +92,7 @@ class ConditionReader {
     check_draws();
     check_controls();
     calibrate_mechanism();
+    check_precision_of_heads();
     read_claim(root_value_);
     return std::move(s_);
   }
@@ -235,6 +237,25 @@ class ConditionReader {
   /// \param drawn whether points of the design are drawn, which are float32
   void check_precision(const TableReader& design, bool drawn) const {
     checked(design, [&] { require_precision(s_.design, drawn ? drawn_points : closed_forms); });
+  }
+
+  /// The same of the directions that heads see. Heads that are drawn again or that learn may see
+  /// any.
+  void check_precision_of_heads() {
+    const bool drawn =
+        simulates_ || s_.fixed_design || std::holds_alternative<DesignQueries>(s_.queries);
+    if (!drawn) return;
+    const std::vector<DesignSpread> spreads = files_.spreads(s_.design);
+    if (std::ranges::all_of(spreads, &DesignSpread::precise_everywhere)) return;
+    const bool any =
+        redraws(s_.subspaces) || std::holds_alternative<LearnedSubspaces>(s_.subspaces);
+    const auto heads = section("heads", "");
+    std::vector<Eigen::MatrixXd> bases;
+    checked({heads.need("subspaces", ""), "heads.subspaces"}, [&] {
+      if (!any) bases = subspace_bases(s_);
+    });
+    checked({section("data", "").need("design", ""), "data.design"},
+            [&] { require_head_precision(s_.design, spreads, bases); });
   }
 
   void read_run() {
