@@ -31,6 +31,14 @@ struct Merge {
   }
   /// Sum of v_i over a complete group.
   double group_weight() const { return gate ? *gate * static_cast<double>(stride) : 1; }
+  /// sum_i v_i^2 over the last of the groups of n points, relative to a complete one. A response
+  /// has weight v_i w_g: a product of weights on responses is the sum over tokens of w_g w'_g
+  /// sum_i v_i^2, of which only the last token has another factor.
+  double last_share(std::uint64_t n) const {
+    if (n % stride == 0) return 1;
+    const double points = static_cast<double>(n % stride) / static_cast<double>(stride);
+    return gate ? points : 1 / points;
+  }
   bool operator==(const Merge&) const = default;
 };
 

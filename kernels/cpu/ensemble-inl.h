@@ -638,7 +638,11 @@ class Ensembles {
       }
       return;
     }
-    for (PairSums& condition : conditions_) condition.multiply_weights(keys, r, i);
+    const bool has_last = panel.first_key() + panel.points == panel.set.n();
+    for (PairSums& condition : conditions_) {
+      condition.multiply_weights(keys, r, i);
+      if (has_last) condition.take_last(q, r, panel.points - 1);
+    }
     if (fixed_.constant_scale) return;
     for (std::size_t h = 0; h < fixed_.heads; ++h) {
       scale_by_noise(scales, keys, row(r, h), running(q, h) + 3 * lane_count);

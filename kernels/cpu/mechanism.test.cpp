@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/draws.h"
 #include "kernels/cpu/tiling.h"
+#include "kernels/reference/backend.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/mechanisms.h"
@@ -164,6 +166,73 @@ TEST(CpuMechanism, HeadsThatAreAlikeAreEquivalentToReference) {
       }
     }
   });
+}
+
+/// The mean cosine of the heads' weights on the responses of all points, at every query: a token's
+/// weight times the share that each of its points has in it.
+std::vector<double> alignment_of_responses(const Plan& plan, std::uint64_t replicate) {
+  const TrainingSet tokens = tokens_of(plan, draw_training_set(plan, replicate));
+  const Merge& merge = plan.mechanism.merge;
+  std::vector<double> alignments;
+  for (int q = 0; q < plan.queries; ++q) {
+    std::vector<std::vector<double>> of_points;
+    for (int h = 0; h < plan.heads; ++h) {
+      WindowCounts windows;
+      const std::vector<double> weights = nw_weights(plan, tokens, h, q, windows);
+      std::vector<double>& on_responses = of_points.emplace_back();
+      for (std::uint64_t i = 0; i < plan.n; ++i) {
+        const std::uint64_t first = i / merge.stride * merge.stride;
+        const std::uint64_t points = std::min(merge.stride, plan.n - first);
+        on_responses.push_back(weights[i / merge.stride] * merge.weight(points));
+      }
+    }
+    const auto dot = [&](std::size_t h, std::size_t l) {
+      double sum = 0;
+      for (std::size_t i = 0; i < plan.n; ++i) sum += of_points[h][i] * of_points[l][i];
+      return sum;
+    };
+    double sum = 0;
+    for (std::size_t h = 0; h < of_points.size(); ++h) {
+      for (std::size_t l = 0; l < h; ++l) sum += dot(h, l) / std::sqrt(dot(h, h) * dot(l, l));
+    }
+    alignments.push_back(sum / static_cast<double>(plan.heads * (plan.heads - 1) / 2));
+  }
+  return alignments;
+}
+
+TEST(CpuMechanism, TheAlignmentIsThatOfWeightsOnResponses) {
+  const auto reference = make_reference_backend();
+  const auto cpu = make_cpu_backend();
+  for (const std::uint64_t n : {25, 26, 29, 301}) {
+    for (const std::optional<double> gate : {std::optional<double>(), std::optional(0.4)}) {
+      for (const bool varies : {false, true}) {
+        for (const double bandwidth : {0.8, 0.05}) {
+          Plan plan = test::make_plan({.n = n}, GaussianKernel{.bandwidth = bandwidth});
+          plan.mechanism.merge = {.stride = 5, .gate = gate};
+          if (varies) {
+            plan.noise =
+                HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0.2, 0, 0, 0}}
+                    .sampler(plan.table, 6);
+          }
+          const MomentLayout layout = plan.layout();
+          // The last token counts in some replicates only.
+          for (std::uint64_t replicate = 0; replicate < 12; ++replicate) {
+            const auto exact = alignment_of_responses(plan, replicate);
+            const Moments slow = test::one_replicate(*reference, plan, replicate);
+            const Moments fast = test::one_replicate(*cpu, plan, replicate);
+            const double tolerance =
+                test::eps32 *
+                (40 + 8 * test::largest_exponent(plan, draw_training_set(plan, replicate)));
+            for (std::size_t q = 0; q < exact.size(); ++q) {
+              const std::size_t at = q * layout.per_query() + layout.alignment_offset();
+              EXPECT_NEAR(slow.mean[at], exact[q], 1e-12) << n;
+              EXPECT_NEAR(fast.mean[at], exact[q], 2 * tolerance) << n << ", query " << q;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(CpuMechanism, ALargeTopIsFoundByItsDigits) {

@@ -57,6 +57,8 @@ class PairSums {
     if (!recomputes_ && !constant_scale_) noise_products_.resize(queries_ * pairs_);
     ensemble_noise_.resize(queries_);
     factors_.resize(queries_ * heads_.size());
+    more_of_last_ = plan.mechanism.merge.last_share(plan.n) - 1;
+    if (layout_.has_alignment() && more_of_last_ != 0) last_.resize(queries_ * heads_.size());
   }
 
   std::size_t index() const { return index_; }
@@ -93,6 +95,7 @@ class PairSums {
     std::ranges::fill(products_, 0.0);
     std::ranges::fill(noise_products_, 0.0);
     std::ranges::fill(ensemble_noise_, 0.0);
+    std::ranges::fill(last_, 0.0);
     max_concentration_ = 0;
   }
   void reset(std::size_t q) {
@@ -113,6 +116,13 @@ class PairSums {
   /// batch, over `keys` keys.
   HWY_ATTR void multiply_weights(std::size_t keys, std::size_t r, std::size_t i) {
     if (!products_.empty()) add_products(rows(r), keys, running_.at(i * pairs_));
+  }
+  /// Takes the weights of the last token, key `key` of a panel, at query q, the r-th of a group.
+  void take_last(std::size_t q, std::size_t r, std::size_t key) {
+    if (last_.empty()) return;
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      last_[q * heads_.size() + h] = static_cast<double>(rows(r)[h][key]);
+    }
   }
   /// Adds those of weights that are multiplied by the scale of the noise.
   HWY_ATTR void multiply_scaled_weights(std::size_t keys, std::size_t r, std::size_t i) {
@@ -182,7 +192,7 @@ class PairSums {
         noise[pair] = variance * scaled[first + pair] * inverse_[h] * inverse_[l];
       }
     }
-    if (layout_.has_alignment()) out[layout_.alignment_offset()] = alignment(&products_[first]);
+    if (layout_.has_alignment()) out[layout_.alignment_offset()] = alignment(q);
     if (!plan_.controls) return;
     for (std::size_t h = 0; h < count; ++h) {
       inverse_[h] = windows[heads_[h]].log_weight_sum();
@@ -227,17 +237,22 @@ class PairSums {
     }
   }
 
-  /// The mean cosine between weight vectors of two heads.
-  double alignment(const double* products) {
+  /// The mean cosine between the weights of two heads on the responses.
+  double alignment(std::size_t q) {
     const std::size_t count = heads_.size();
+    const double* products = &products_[q * pairs_];
+    const auto product = [&](std::size_t pair, std::size_t h, std::size_t l) {
+      if (last_.empty()) return products[pair];
+      return products[pair] + more_of_last_ * last_[q * count + h] * last_[q * count + l];
+    };
     for (std::size_t h = 0; h < count; ++h) {
-      inverse_[h] = 1 / std::sqrt(products[pair_index(count, h, h)]);
+      inverse_[h] = 1 / std::sqrt(product(pair_index(count, h, h), h, h));
     }
     double cosines = 0;
     for (std::size_t h = 0, pair = 0; h < count; ++h) {
       ++pair;  // (h, h)
       for (std::size_t l = h + 1; l < count; ++l, ++pair) {
-        cosines += products[pair] * inverse_[h] * inverse_[l];
+        cosines += product(pair, h, l) * inverse_[h] * inverse_[l];
       }
     }
     return cosines / static_cast<double>(count * (count - 1) / 2);
@@ -261,6 +276,8 @@ class PairSums {
   std::vector<double> products_;        ///< [Q][pairs], sum_i w_hi w_li
   std::vector<double> noise_products_;  ///< [Q][pairs], sum_i s_i^2 w_hi w_li
   std::vector<double> ensemble_noise_;  ///< [Q]
+  double more_of_last_ = 0;             ///< share of the last token in the alignment, less 1
+  std::vector<double> last_;            ///< [Q][H], its weights, where that is not 0
   std::vector<float> factors_;          ///< [Q][H], a_h / sum w
   std::vector<double> inverse_;         ///< scratch [H]
 };

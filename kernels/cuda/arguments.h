@@ -275,6 +275,8 @@ struct StatisticsArguments {
   const double* head_weights = nullptr;  ///< [H]
   double centre = 0;
   double noise_factor = 1;  ///< s^2 where s is constant, else the squared unit of the noise scales
+  /// The alignment is that of the sums which the noise enters: those of weights on responses.
+  bool aligns_noise = false;
   double* statistics = nullptr;  ///< [replicates][Q][per_query], of this batch
   std::int64_t replicates = 0;
 };

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kernels/cuda/head_gradients.h"
@@ -20,6 +22,18 @@ namespace {
 /// Workers of a device, each with its own stream: while one of them draws, copies or synchronises,
 /// the kernels of the other run.
 constexpr int workers_of_device = 2;
+
+/// True where the alignment is that of weights on responses: sums over tokens are, where groups of
+/// points are complete, and those that the noise enters, where that has one scale for all points.
+bool aligns_responses(const Plan& plan) {
+  if (!plan.layout().has_alignment() || plan.mechanism.merge.last_share(plan.n) == 1) return true;
+  return std::visit(
+      [](const auto& noise) {
+        if constexpr (requires { noise.sd; }) return noise.constant_scale && noise.sd > 0;
+        return false;
+      },
+      plan.noise);
+}
 
 class CudaBackend : public Backend {
  public:
@@ -65,6 +79,13 @@ class CudaBackend : public Backend {
     return make_sequential_worker(plans, [&](const Plan& plan) -> std::unique_ptr<Worker> {
       if (plan.controls) {
         throw std::invalid_argument("backend cuda computes no exact controls - use --backend cpu");
+      }
+      if (!aligns_responses(plan)) {
+        throw std::invalid_argument(
+            "backend cuda computes no index of the weights where the last tokens of stage merge "
+            "have fewer points and their noise varies - use --backend cpu, moments = "
+            "\"aggregate\", "
+            "or n that is a multiple of the stride");
       }
       if (plan.stack) return make_cuda_stack_worker(plan, device, options_, keep, streams_);
       return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,6 +55,25 @@ TEST_F(Cuda, EveryStageIsEquivalentToReference) {
       }
     }
   }
+}
+
+TEST_F(Cuda, NoiseThatVariesOverAnIncompleteGroupHasNoAlignment) {
+  Plan plan = test::make_plan({.n = 61}, GaussianKernel{.bandwidth = 0.6});
+  plan.mechanism.merge.stride = 3;
+  const auto backend = make_cuda_backend(small_options());
+  EXPECT_NO_THROW(backend->worker(plan));
+  plan.noise =
+      HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0, 0, 0, 0}}.sampler(
+          plan.table, 6);
+  EXPECT_THROW(backend->worker(plan), std::invalid_argument);
+  Plan silent = plan;
+  silent.noise = NormalNoise{.sd = 0}.sampler(silent.table, 6);
+  EXPECT_THROW(backend->worker(silent), std::invalid_argument);
+  plan.moments = MomentMode::aggregate;
+  EXPECT_NO_THROW(backend->worker(plan));
+  plan.moments = MomentMode::pairwise;
+  plan.n = 60;
+  EXPECT_NO_THROW(backend->worker(plan));
 }
 
 TEST_F(Cuda, EveryPairOfStagesIsEquivalentToReference) {

@@ -93,13 +93,16 @@ HEADLAB_KERNEL void pair_statistic_kernel(const StatisticsArguments a) {
   const int heads = totals.heads;
   const int lane = static_cast<int>(thread_index() % warp_threads);
   const bool alignment = a.layout.has_alignment();
+  const auto product = [&](int g, int l) {
+    return sums[a.aligns_noise ? totals.noise(g, l) : totals.square(g, l)];
+  };
   double result = 0;
   for (int g = 0; g < heads; ++g) {
-    const double norm_g = alignment ? sums[totals.square(g, g)] : sums[totals.weight(g)];
+    const double norm_g = alignment ? product(g, g) : sums[totals.weight(g)];
     for (int l = g + lane; l < heads; l += static_cast<int>(warp_threads)) {
       if (alignment) {
         if (l == g) continue;
-        result += sums[totals.square(g, l)] / math::sqrt(norm_g * sums[totals.square(l, l)]);
+        result += product(g, l) / math::sqrt(norm_g * product(l, l));
       } else {
         const double both =
             a.head_weights[g] / norm_g * (a.head_weights[l] / sums[totals.weight(l)]);

@@ -207,6 +207,7 @@ void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& count
                         .head_weights = constants_.head_weights.data(),
                         .centre = constants_.token_centre,
                         .noise_factor = noise_factor,
+                        .aligns_noise = plan_.mechanism.merge.last_share(plan_.n) != 1,
                         .statistics = statistics_ + done * layout_.statistics(),
                         .replicates = count});
 }

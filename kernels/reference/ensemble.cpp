@@ -325,9 +325,12 @@ void query_statistics(const Plan& plan, const TrainingSet& tokens,
     noise[heads] = noise_covariance(ensemble, ensemble);
   }
   if (layout.has_alignment()) {
+    const double last_share = plan.mechanism.merge.last_share(plan.n);
     auto dot = [&](std::size_t h, std::size_t l) {
       double sum = 0;
-      for (std::size_t i = 0; i < n; ++i) sum += weights[h][i] * weights[l][i];
+      for (std::size_t i = 0; i < n; ++i) {
+        sum += weights[h][i] * weights[l][i] * (i + 1 == n ? last_share : 1.0);
+      }
       return sum;
     };
     double sum = 0;
