@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/subspaces.h"
 
 namespace headlab {
 namespace {
@@ -19,6 +23,20 @@ constexpr BandwidthRule rules[] = {BandwidthRule::fixed, BandwidthRule::sqrt_dim
 template <class Law, class Variant>
 bool is(const Variant& law) {
   return std::holds_alternative<Law>(law);
+}
+
+/// What the reader of scenarios asks of the heads of the scenario, of those of an allocation. Haar
+/// heads are drawn again, and learned ones may turn to any direction.
+void require_held(const Condition& one, const std::vector<DesignSpread>& spreads) {
+  if (std::ranges::all_of(spreads, &DesignSpread::precise_everywhere)) return;
+  const bool any = is<HaarSubspaces>(one.subspaces) || is<LearnedSubspaces>(one.subspaces);
+  try {
+    require_head_precision(one.design, spreads,
+                           any ? std::vector<Eigen::MatrixXd>() : subspace_bases(one));
+  } catch (const ParameterError& error) {
+    reject(one, "data.design." + error.key(),
+           std::string(error.what()) + " (with heads of dim " + std::to_string(one.k) + ")");
+  }
 }
 
 }  // namespace
@@ -168,6 +186,7 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
   require_points_for(base, base.n);
   require_rule_for(base, rule);
   const int d = std::visit([](const auto& law) { return law.dimension(); }, base.design);
+  const std::vector<DesignSpread> spreads = spreads_of(base.design);
   std::vector<Condition> conditions;
   for (const Allocation& allocation : enumerate_allocations(budget, d)) {
     if (!dims.empty() && std::ranges::find(dims, allocation.k) == dims.end()) continue;
@@ -179,6 +198,7 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
     } catch (const ParameterError&) {
       one.subspaces = HaarSubspaces{};
     }
+    require_held(one, spreads);
     set_kernel_width(one.kernel, width_by_rule(one, rule));
     one.moments = MomentMode::aggregate;
     one.swept.clear();

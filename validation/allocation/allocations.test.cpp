@@ -203,6 +203,26 @@ TEST(AllocationScenarios, RefuseWhatIsOfOneSize) {
   }
 }
 
+/// Heads of the scenario see coordinates of a design in which two are alike; those of an allocation
+/// may see how they differ.
+TEST(AllocationScenarios, RefuseDirectionsThatPointsDoNotHold) {
+  const std::string alike =
+      "data.design={ law = \"normal\", dim = 3, mean = [100, 100, 0], covariance = "
+      "[[1, 0.999999, 0], [0.999999, 1, 0], [0, 0, 1]] }";
+  const std::vector<std::string> sets = {alike, "queries.points=[[0, 0, 0]]", "heads.dim=1",
+                                         "heads.subspaces={ law = \"aligned\" }"};
+  EXPECT_NE(refusal(world(sets), 2, BandwidthRule::fixed)
+                .find("data.design.covariance: head 0 sees a direction"),
+            std::string::npos);
+  const Condition one = world(sets);
+  EXPECT_EQ(allocation_conditions(one, 2, BandwidthRule::fixed, {1}).size(), 1u);
+  std::vector<std::string> haar = sets;
+  haar.emplace_back("heads.subspaces={ law = \"haar\" }");
+  EXPECT_NE(refusal(world(haar), 2, BandwidthRule::fixed)
+                .find("data.design.covariance: heads may see a direction"),
+            std::string::npos);
+}
+
 TEST(AllocationScenarios, TakeTheDimensionsAskedFor) {
   const auto dims_of = [](int budget, const std::vector<int>& dims) {
     std::vector<int> found;
