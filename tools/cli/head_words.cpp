@@ -31,28 +31,39 @@ std::string groups_text(const std::vector<std::vector<int>>& groups) {
   return text;
 }
 
-/// Layers whose heads with one subspace are the same, in one line.
+/// Layers whose heads with one subspace are the same, in one line; those that share keys apart.
 std::string identical_text(const AlikeHeads& alike) {
-  std::vector<std::pair<int, std::vector<std::vector<int>>>> of_layers;
-  for (const IdenticalHeads& set : alike.identical) {
-    if (of_layers.empty() || of_layers.back().first != set.layer)
-      of_layers.push_back({set.layer, {}});
-    of_layers.back().second.push_back(set.heads);
+  struct Sets {
+    int layer;
+    bool share_keys;
+    std::vector<std::vector<int>> of_heads;
+  };
+  std::vector<Sets> all;
+  for (const bool share_keys : {true, false}) {
+    for (const IdenticalHeads& set : alike.identical) {
+      if (set.share_keys != share_keys) continue;
+      if (all.empty() || all.back().layer != set.layer || all.back().share_keys != share_keys) {
+        all.push_back({set.layer, share_keys, {}});
+      }
+      all.back().of_heads.push_back(set.heads);
+    }
   }
-  std::vector<std::pair<std::vector<std::vector<int>>, std::vector<int>>> lines;
-  for (const auto& [layer, groups] : of_layers) {
-    const auto same =
-        std::ranges::find_if(lines, [&of = groups](const auto& line) { return line.first == of; });
+  std::vector<std::pair<const Sets*, std::vector<int>>> lines;
+  for (const Sets& sets : all) {
+    const auto same = std::ranges::find_if(lines, [&](const auto& line) {
+      return line.first->of_heads == sets.of_heads && line.first->share_keys == sets.share_keys;
+    });
     if (same == lines.end()) {
-      lines.push_back({groups, {layer}});
+      lines.push_back({&sets, {sets.layer}});
     } else {
-      same->second.push_back(layer);
+      same->second.push_back(sets.layer);
     }
   }
   std::string text;
-  for (const auto& [groups, layers] : lines) {
-    text += "  " + layers_text(layers) + ": " + groups_text(groups) +
-            ", mean squared cosine 1.00: one subspace\n";
+  for (const auto& [sets, layers] : lines) {
+    text += "  " + layers_text(layers) + ": " + groups_text(sets->of_heads) +
+            ", mean squared cosine 1.00: " +
+            (sets->share_keys ? "share keys by construction" : "one subspace") + "\n";
   }
   return text;
 }
@@ -70,8 +81,7 @@ std::string and_listed(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string redundancy_text(const HeadDiversity& diversity, const AlikeHeads& alike) {
-  if (diversity.heads < 2) return "";
+std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike) {
   std::string text;
   if (!alike.pairs.empty() || !alike.identical.empty()) {
     text += "\nmost alike heads (of random subspaces the mean squared cosine is k/d = " +
@@ -83,22 +93,9 @@ std::string redundancy_text(const HeadDiversity& diversity, const AlikeHeads& al
               fixed_number(pair.mean_squared_cosine, 2) + "\n";
     }
   }
-  int all = 0, redundant = 0;
-  std::string layers;
-  for (const LayerDiversity& layer : diversity.layers) {
-    all += static_cast<int>(layer.condition_numbers.size());
-  }
-  for (const RedundantHeads& layer : alike.redundant) {
-    redundant += layer.count;
-    if (layer.count > 0) {
-      layers += (layers.empty() ? "layer " : ", layer ") + std::to_string(layer.layer) + ": " +
-                std::to_string(layer.count);
-    }
-  }
-  text += "\nredundant at mean squared cosine " + short_number(alike.threshold) + ": " +
-          std::to_string(redundant) + " of " + std::to_string(all) +
-          " heads, each that close to an earlier head of its layer that is kept";
-  return text + (layers.empty() ? "" : " (" + layers + ")") + "\n";
+  return text +
+         "\ncompared are weights, not what heads do on text: a head that is like another may be "
+         "needed there\n";
 }
 
 }  // namespace headlab::tools

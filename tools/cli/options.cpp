@@ -87,17 +87,6 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   return static_cast<std::uint64_t>(number);
 }
 
-double parse_share(const std::string& option, const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || !(number >= 0 && number <= 1)) {
-    throw InvalidInput(option + ": \"" + one_line(text) +
-                       "\" does not fit (allowed: a number from 0 to 1)");
-  }
-  return number;
-}
-
 std::uint64_t parse_seed(const std::string& text) {
   return parse_whole_number("--seed", text, 0, max_seed);
 }

@@ -63,7 +63,6 @@ struct HdiArguments {
   std::optional<std::string> seed;
   std::optional<std::string> threads;
   std::string top = "5";
-  std::string threshold = "0.9";
 };
 
 /// The arguments of `headlab import-heads`, as written.
@@ -109,9 +108,6 @@ double parse_duration(const std::string& option, const std::string& text);
 /// A whole number in [low, high], which may be written 2e4; throws InvalidInput, naming `option`.
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high);
-
-/// A number in [0, 1]; throws InvalidInput, naming `option`.
-double parse_share(const std::string& option, const std::string& text);
 
 /// The seed of --seed; throws InvalidInput.
 std::uint64_t parse_seed(const std::string& text);

@@ -10,14 +10,14 @@
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/law/subspaces/orthogonal.h"
 #include "engine/scenario/subspaces.h"
+#include "validation/diversity/alike_heads.h"
 #include "validation/diversity/indices.h"
-#include "validation/diversity/redundancy.h"
 
 namespace headlab {
 namespace {
 
 std::string json_of(const HeadDiversity& diversity) {
-  return head_diversity_json(diversity, alike_heads(diversity, 5, 0.9), "f", provenance());
+  return head_diversity_json(diversity, alike_heads(diversity, 5), "f", provenance());
 }
 
 using Eigen::MatrixXd;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
-#include "validation/diversity/redundancy.h"
+#include "validation/diversity/alike_heads.h"
 
 namespace headlab {
 namespace {

@@ -369,10 +369,6 @@ void add_hdi(CLI::App& app, HdiArguments& hdi) {
       ->type_name("S");
   command->add_option("--top", hdi.top, "Pairs of most alike heads to name; the default is 5")
       ->type_name("N");
-  command
-      ->add_option("--threshold", hdi.threshold,
-                   "Mean squared cosine from which a head is redundant; the default is 0.9")
-      ->type_name("C");
   command->add_option("--threads", hdi.threads, "Threads to use; the default is all")
       ->type_name("N");
 }

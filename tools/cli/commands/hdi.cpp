@@ -129,7 +129,6 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
   const int threads = thread_count(parse_threads(arguments.threads));
   const std::size_t top = parse_whole_number("--top", arguments.top, 0, max_top);
-  const double threshold = parse_share("--threshold", arguments.threshold);
   if (arguments.file.empty()) throw InvalidInput("hdi: no file given - write headlab hdi FILE");
   const bool json_to_standard_output = arguments.json == "-";
   if (arguments.json && !json_to_standard_output) {
@@ -141,7 +140,7 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   const HeadDiversity diversity =
       head_diversity(file, arguments.file, seed, threads, stop_requested);
   end_on_signals();
-  const AlikeHeads alike = alike_heads(diversity, top, threshold);
+  const AlikeHeads alike = alike_heads(diversity, top);
   std::string json;
   if (arguments.json || arguments.report) {
     json = head_diversity_json(diversity, alike, arguments.file, provenance());
@@ -155,7 +154,7 @@ ExitCode command_hdi(const HdiArguments& arguments) {
   write_files(files, false);
   std::cout << (json_to_standard_output ? json
                                         : wrapped(shown(diversity_text(diversity, arguments.file) +
-                                                        redundancy_text(diversity, alike)),
+                                                        alike_text(diversity, alike)),
                                                   output_width(), 2));
   finish_standard_output();
   return ExitCode::done;

@@ -223,26 +223,23 @@ def hdi(
     kv_heads: int | None = None,
     seed: int = 0,
     top: int = 5,
-    threshold: float = 0.9,
     threads: int | None = None,
 ) -> Diversity:
     """Head diversity indices of an array [H, d, k], a file of heads or ``hl.heads`` of a model.
 
     Each index stands beside its mean over random heads of that shape and z, the distance in their
-    standard deviations (docs/diversity.md). The `top` most alike pairs are listed; heads are
-    redundant from a mean squared cosine of `threshold` on.
+    standard deviations (docs/diversity.md). The `top` most alike pairs are listed. Weights are
+    compared, and not what heads do on text.
     """
     from . import heads as _heads
 
     given = _heads.as_heads(heads)
     kv_heads = None if kv_heads is None else index("kv_heads", kv_heads)
     seed, top = index("seed", seed), index("top", top)
-    if top < 0 or not 0 <= threshold <= 1 or seed < 0 or (kv_heads is not None and kv_heads < 1):
-        raise ScenarioError(
-            "hdi: needs top >= 0, 0 <= threshold <= 1, seed >= 0 and kv_heads >= 1"
-        )
+    if top < 0 or seed < 0 or (kv_heads is not None and kv_heads < 1):
+        raise ScenarioError("hdi: needs top >= 0, seed >= 0 and kv_heads >= 1")
     with translated():
-        job = _engine.hdi(given._engine, kv_heads or 0, seed, top, threshold, whole(threads))
+        job = _engine.hdi(given._engine, kv_heads or 0, seed, top, whole(threads))
     return Diversity(*wait(job))
 
 

@@ -47,7 +47,7 @@
 #include "tools/python/src/values.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
-#include "validation/diversity/redundancy.h"
+#include "validation/diversity/alike_heads.h"
 #include "validation/verdicts/verdicts_json.h"
 
 namespace headlab::python {
@@ -239,8 +239,7 @@ std::shared_ptr<const Heads> read_heads(const std::string& path) {
 }
 
 std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv_heads,
-                               std::uint64_t seed, std::size_t top, double threshold,
-                               const OptionalText& threads) {
+                               std::uint64_t seed, std::size_t top, const OptionalText& threads) {
   return std::make_unique<Job>(session_of("cpu", threads, {}), [=](Job& job) {
     HeadFile file = heads->file;
     if (kv_heads > 0) {
@@ -252,10 +251,10 @@ std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv
     }
     const HeadDiversity diversity = head_diversity(
         file, heads->name, seed, thread_count(job.session().threads), job.session().stop_hook());
-    const AlikeHeads alike = alike_heads(diversity, top, threshold);
+    const AlikeHeads alike = alike_heads(diversity, top);
     return document(
         head_diversity_json(diversity, alike, heads->name, provenance()),
-        tools::diversity_text(diversity, heads->name) + tools::redundancy_text(diversity, alike));
+        tools::diversity_text(diversity, heads->name) + tools::alike_text(diversity, alike));
   });
 }
 
@@ -337,7 +336,7 @@ void bind_studies(nb::module_& module) {
   module.def("heads_of_array", &heads_of_array, nb::arg("array"));
   module.def("read_heads", &read_heads, nb::arg("path"));
   module.def("hdi", &start_hdi, nb::arg("heads"), nb::arg("kv_heads"), nb::arg("seed"),
-             nb::arg("top"), nb::arg("threshold"), nb::arg("threads").none());
+             nb::arg("top"), nb::arg("threads").none());
 
   module.def("diff", &difference, nb::arg("a"), nb::arg("b"));
   module.def("report", &report, nb::arg("path"), nb::arg("folders"), nb::arg("documents"));

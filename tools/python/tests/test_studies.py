@@ -201,6 +201,11 @@ def test_heads_of_models(program: str, tmp_path: Path) -> None:
     for wrong in (np.zeros((2, 3)), np.zeros((2, 3, 4)), np.full((2, 4, 2), np.nan), np.zeros((0, 4, 2))):
         with pytest.raises(hl.ScenarioError, match="heads"):
             hl.hdi(wrong)
+    # What compares weights does not say which heads could go.
+    with pytest.raises(TypeError, match="threshold"):
+        hl.hdi(h, threshold=0.9)  # type: ignore[call-arg]
+    assert set(d.summary["alike"]) == {"pairs", "identical"}
+    assert all(one["share_keys"] for one in d.summary["alike"]["identical"])
     with pytest.raises(hl.ScenarioError, match="layer"):
         h[9]
     with pytest.raises(KeyError, match='did you mean "chordal"'):

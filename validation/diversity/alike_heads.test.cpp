@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/diversity/redundancy.h"
+#include "validation/diversity/alike_heads.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -9,7 +11,7 @@ namespace headlab {
 namespace {
 
 /// Lines of the plane at these angles.
-HeadDiversity lines_at(const std::vector<std::vector<double>>& layers) {
+HeadFile file_of_lines(const std::vector<std::vector<double>>& layers) {
   HeadFile file;
   for (const std::vector<double>& angles : layers) {
     HeadLayer& layer = file.layers.emplace_back();
@@ -18,12 +20,13 @@ HeadDiversity lines_at(const std::vector<std::vector<double>>& layers) {
       layer.subspaces.emplace_back(Eigen::MatrixXd{{std::cos(angle)}, {std::sin(angle)}});
     }
   }
-  return head_diversity(file, "f", 0, 1);
+  return file;
 }
 
-TEST(Redundancy, AsByHand) {
+TEST(AlikeHeads, AsByHand) {
   const double square = std::cos(0.3) * std::cos(0.3);
-  const HeadDiversity lines = lines_at({{0, 1.5, 0, 0.3}, {0, 1, 2, 0.2}});
+  const HeadDiversity lines =
+      head_diversity(file_of_lines({{0, 1.5, 0, 0.3}, {0, 1, 2, 0.2}}), "f", 0, 1);
   const auto pairs = alike_pairs(lines, 2);
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].layer, 1);
@@ -38,18 +41,34 @@ TEST(Redundancy, AsByHand) {
   EXPECT_EQ(alike_pairs(lines, 100).size(), 3u + 6u);
   EXPECT_EQ(identical_heads(lines.layers[0]), (std::vector<std::vector<int>>{{0, 2}}));
   EXPECT_TRUE(identical_heads(lines.layers[1]).empty());
-  EXPECT_EQ(redundant_heads(lines.layers[0], 0.95), 1);
-  EXPECT_EQ(redundant_heads(lines.layers[0], square - 1e-9), 2);
-  EXPECT_EQ(redundant_heads(lines.layers[0], square + 1e-9), 1);
-  EXPECT_EQ(redundant_heads(lines.layers[1], 0), 3);
 }
 
-TEST(Redundancy, AHeadIsComparedWithThoseThatAreKept) {
-  // 0, 0.3, 0.6: head 1 goes for head 0; head 2 is close to head 1 alone and stays.
-  EXPECT_EQ(redundant_heads(lines_at({{0, 0.3, 0.6}}).layers[0], 0.9), 1);
+/// Six heads in three groups: 0 and 1, 2 and 3, 4 and 5; 4 has the subspace of the first group.
+TEST(AlikeHeads, ThoseOfOneGroupShareKeysByConstruction) {
+  HeadFile file = file_of_lines({{0, 0, 1, 1, 2, 2}, {0, 0, 1, 1, 0, 0}});
+  const auto shared = [&](int kv_heads) {
+    file.kv_heads = kv_heads;
+    std::vector<std::pair<std::vector<int>, bool>> sets;
+    for (const IdenticalHeads& set : alike_heads(head_diversity(file, "f", 0, 1), 5).identical) {
+      sets.emplace_back(set.heads, set.share_keys);
+    }
+    return sets;
+  };
+  using Sets = std::vector<std::pair<std::vector<int>, bool>>;
+  EXPECT_EQ(
+      shared(3),
+      (Sets{
+          {{0, 1}, true}, {{2, 3}, true}, {{4, 5}, true}, {{0, 1, 4, 5}, false}, {{2, 3}, true}}));
+  // Without groups nothing is so by construction.
+  EXPECT_EQ(shared(0), (Sets{{{0, 1}, false},
+                             {{2, 3}, false},
+                             {{4, 5}, false},
+                             {{0, 1, 4, 5}, false},
+                             {{2, 3}, false}}));
+  EXPECT_TRUE(alike_heads(head_diversity(file, "f", 0, 1), 0).identical.empty());
 }
 
-TEST(Redundancy, KeepsTheNumbersOfTheModel) {
+TEST(AlikeHeads, KeepsTheNumbersOfTheModel) {
   HeadFile file;
   file.model_heads = 4;
   for (int n = 0; n < 2; ++n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/diversity/redundancy.h"
+#include "validation/diversity/alike_heads.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,12 +25,12 @@ class Likeness {
     return pairs_[l * (2 * heads_ - l - 1) / 2 + h - l - 1];
   }
 
-  /// The first head that is at least this close to each head: itself, or one kept before it.
-  std::vector<std::size_t> representatives(double threshold) const {
+  /// For each head the first that has its subspace: itself, or one kept before it.
+  std::vector<std::size_t> representatives() const {
     std::vector<std::size_t> kept, own;
     for (std::size_t h = 0; h < heads_; ++h) {
       const auto close =
-          std::ranges::find_if(kept, [&](std::size_t l) { return at(l, h) >= threshold; });
+          std::ranges::find_if(kept, [&](std::size_t l) { return at(l, h) >= identical_from; });
       own.push_back(close == kept.end() ? h : *close);
       if (close == kept.end()) kept.push_back(h);
     }
@@ -52,7 +52,7 @@ std::vector<AlikePair> alike_pairs(const HeadDiversity& diversity, std::size_t t
   std::vector<AlikePair> pairs;
   for (const LayerDiversity& layer : diversity.layers) {
     const Likeness likeness(layer);
-    const std::vector<std::size_t> own = likeness.representatives(identical_from);
+    const std::vector<std::size_t> own = likeness.representatives();
     for (std::size_t l = 0; l < own.size(); ++l) {
       for (std::size_t h = l + 1; h < own.size(); ++h) {
         if (own[l] != l || own[h] != h) continue;
@@ -69,7 +69,7 @@ std::vector<AlikePair> alike_pairs(const HeadDiversity& diversity, std::size_t t
 }
 
 std::vector<std::vector<int>> identical_heads(const LayerDiversity& layer) {
-  const std::vector<std::size_t> own = Likeness(layer).representatives(identical_from);
+  const std::vector<std::size_t> own = Likeness(layer).representatives();
   std::vector<std::vector<int>> groups;
   for (std::size_t first = 0; first < own.size(); ++first) {
     std::vector<int> group;
@@ -81,24 +81,18 @@ std::vector<std::vector<int>> identical_heads(const LayerDiversity& layer) {
   return groups;
 }
 
-AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top, double threshold) {
-  AlikeHeads alike{.pairs = alike_pairs(diversity, top), .threshold = threshold};
+AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top) {
+  AlikeHeads alike{.pairs = alike_pairs(diversity, top)};
+  const int of_group = diversity.heads / diversity.groups;
   for (const LayerDiversity& layer : diversity.layers) {
-    if (top > 0) {
-      for (std::vector<int>& heads : identical_heads(layer)) {
-        alike.identical.push_back({layer.number, std::move(heads)});
-      }
+    if (top == 0) break;
+    for (std::vector<int>& heads : identical_heads(layer)) {
+      const bool share_keys = std::ranges::all_of(
+          heads, [&](int head) { return head / of_group == heads.front() / of_group; });
+      alike.identical.push_back({layer.number, std::move(heads), share_keys});
     }
-    alike.redundant.push_back({layer.number, redundant_heads(layer, threshold)});
   }
   return alike;
-}
-
-int redundant_heads(const LayerDiversity& layer, double threshold) {
-  const std::vector<std::size_t> own = Likeness(layer).representatives(threshold);
-  int count = 0;
-  for (std::size_t h = 0; h < own.size(); ++h) count += own[h] != h ? 1 : 0;
-  return count;
 }
 
 }  // namespace headlab

@@ -29,23 +29,13 @@ struct AlikePair {
 struct IdenticalHeads {
   int layer = 0;
   std::vector<int> heads;
+  bool share_keys = false;  ///< by construction: they are of one key-value group
 
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("layer", layer, "number of the layer");
     visit("heads", heads, "numbers of the heads in the model");
-  }
-};
-
-/// Redundant heads of a layer.
-struct RedundantHeads {
-  int layer = 0;
-  int count = 0;
-
-  template <class Visitor>
-  void fields(Visitor& visit) const {
-    visit("layer", layer, "number of the layer");
-    visit("count", count, "heads that could go");
+    visit("share_keys", share_keys, "true: by construction, heads of one key-value group");
   }
 };
 
@@ -53,15 +43,11 @@ struct RedundantHeads {
 struct AlikeHeads {
   std::vector<AlikePair> pairs;           ///< most alike first
   std::vector<IdenticalHeads> identical;  ///< two or more heads with one subspace
-  double threshold = 0;                   ///< mean squared cosine of redundant heads
-  std::vector<RedundantHeads> redundant;  ///< of every layer
 
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("pairs", pairs, "most alike pairs of heads", {.item = "pair"});
     visit("identical", identical, "heads that have one subspace", {.item = "set"});
-    visit("threshold", threshold, "mean squared cosine of redundant heads");
-    visit("redundant", redundant, "redundant heads of each layer", {.item = "layer"});
   }
 };
 
@@ -75,16 +61,11 @@ std::vector<AlikePair> alike_pairs(const HeadDiversity& diversity, std::size_t t
 /// Sets of two or more heads of a layer that have one subspace, by their numbers in the model.
 std::vector<std::vector<int>> identical_heads(const LayerDiversity& layer);
 
-/// The `top` most alike pairs, sets of identical heads unless that is 0, and how many heads are
-/// redundant at `threshold`.
-AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top, double threshold);
+/// The `top` most alike pairs, and sets of identical heads unless that is 0.
+AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top);
 
 /// The summary of `headlab hdi --json`.
 std::string head_diversity_json(const HeadDiversity& diversity, const AlikeHeads& alike,
                                 const std::string& file, const Provenance& program);
-
-/// How many heads of a layer could go: from the first head on, a head is kept unless its mean
-/// squared cosine with a head kept before is at least `threshold`.
-int redundant_heads(const LayerDiversity& layer, double threshold);
 
 }  // namespace headlab
