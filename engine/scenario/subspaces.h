@@ -7,7 +7,7 @@
 #include <Eigen/Core>
 
 #include "engine/scenario/law/subspaces/subspaces.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/condition.h"
 
 namespace headlab {
 

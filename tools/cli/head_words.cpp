@@ -43,7 +43,7 @@ std::string identical_text(const AlikeHeads& alike) {
     for (const IdenticalHeads& set : alike.identical) {
       if (set.share_keys != share_keys) continue;
       if (all.empty() || all.back().layer != set.layer || all.back().share_keys != share_keys) {
-        all.push_back({set.layer, share_keys, {}});
+        all.push_back(Sets{set.layer, share_keys, std::vector<std::vector<int>>()});
       }
       all.back().of_heads.push_back(set.heads);
     }

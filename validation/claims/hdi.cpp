@@ -24,6 +24,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"

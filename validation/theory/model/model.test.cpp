@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 
 namespace headlab {
