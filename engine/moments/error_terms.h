@@ -15,8 +15,9 @@
 
 namespace headlab {
 
-/// A number from a closed form. The remainder is, for the first order, the signed second-order
-/// term; for exact forms the change on refinement of the quadrature; NaN where there is none.
+/// A number from a closed form. The remainder is how far it may be off: for the first order by its
+/// next orders, for exact forms by the change on refinement of the quadrature; NaN where there is
+/// none.
 struct Remainder {
   double value = std::numeric_limits<double>::quiet_NaN();
   double remainder = std::numeric_limits<double>::quiet_NaN();
@@ -24,7 +25,7 @@ struct Remainder {
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("value", value, "value");
-    visit("remainder", remainder, "second-order term, or change on refinement");
+    visit("remainder", remainder, "next orders, or change on refinement");
   }
 };
 

@@ -355,10 +355,10 @@ std::string forms_text(const std::vector<ComputedCondition>& theory, const std::
     text += ", weights sum to one within " + short_number(normalisation_error);
   }
   text += ", " + duration_text(seconds) + "\n";
-  if (table.find(" (+") != std::string::npos || table.find(" (-") != std::string::npos) {
+  if (table.find(" (±") != std::string::npos) {
     text +=
-        "(in parentheses: the second-order term of first order, the change on refinement of exact "
-        "forms)\n";
+        "(in parentheses: how far first order may be off by its next orders, the change on "
+        "refinement of exact forms)\n";
   }
   return sentences(text);
 }
@@ -397,22 +397,15 @@ std::string comparison_of_one(const SideBySide& comparison) {
 
 /// What z leaves open because the closed forms are not exact.
 std::string remainders_text(const std::vector<ComputedCondition>& theory) {
-  bool dominates = false, unknown = false;
+  bool dominates = false;
   for (const ComputedCondition& computed : theory) {
     for (const ComparedFigure& figure : computed.simulated.figures) {
       dominates |= figure.z_scale > 2 * figure.simulated.mcse && std::abs(figure.z) < 2;
     }
-    unknown |= computed.result.source == "first_order" &&
-               std::isnan(computed.result.figures.bias_squared.remainder);
   }
-  std::string text;
-  if (dominates) {
-    text +=
-        "some remainders exceed the MCSE: z there says only that simulation and theory agree "
-        "within them\n";
-  }
-  if (unknown) text += "the remainder of first-order biases is unknown: z does not allow for it\n";
-  return text;
+  if (!dominates) return "";
+  return "some remainders exceed the MCSE: z there says only that simulation and theory agree "
+         "within them\n";
 }
 
 /// A row a condition: MSE both ways, and the largest |z|.

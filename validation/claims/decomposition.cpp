@@ -48,10 +48,10 @@ Claim decomposition_claim() {
                .examine = exact},
               {.name = "first order",
                .statement = statement + "of the tilt lemma, to first order in 1/n.",
-               .assumptions = "Normal design, Gaussian kernel or softmax, and a second-order term "
-                              "below the margin.",
-               .refuted_by = "A figure further from its closed form than margin and second-order "
-                             "term together.",
+               .assumptions = "Normal design, Gaussian kernel or softmax, and next orders below "
+                              "the margin.",
+               .refuted_by = "A figure further from its closed form than margin and remainder "
+                             "together.",
                .examine = first_order}}};
 }
 

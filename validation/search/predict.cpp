@@ -110,11 +110,11 @@ Scorer score_mse(const std::string& index, const Condition& base) {
     model.projections = set.subspaces();
     const Eigen::VectorXd& a = model.head_weights;
     Score score{.index = index_of(index, model.projections, base.kernel)};
-    const std::vector<HeadTheory> theory = first_order(model);
-    for (const HeadTheory& at : theory) {
+    const std::vector<FirstOrder> theory = first_order(model);
+    for (const FirstOrder& at : theory) {
       const double bias = a.dot(at.bias);
       score.error += bias * bias + a.dot(at.covariance * a);
-      score.remainder += a.dot(at.covariance_remainder * a);
+      score.remainder += a.dot(at.next_covariance * a);
     }
     score.remainder /= score.error;
     score.error /= static_cast<double>(theory.size());

@@ -34,41 +34,79 @@ constexpr double rounding = 1e-9;
 
 std::string percent(double share) {
   char text[32];
-  std::snprintf(text, sizeof text, "%+.2g %%", 100 * share);
+  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
   return text;
 }
 
-/// Refuses a form whose remainder is too large for some variance or covariance, the largest first.
-void require_small_remainders(const Theory& theory, const std::string& remainder,
-                              const std::string& way_out) {
-  double largest = 0;
-  std::string at;
+/// Figures whose remainder is too large, of which the worst is named.
+class LargeRemainders {
+ public:
+  LargeRemainders(const Theory& theory, std::string way_out)
+      : theory_(theory), way_out_(std::move(way_out)) {}
+
+  /// Refuses at once what is no number.
+  /// \param scale what the remainder is compared with, and how the message calls it
+  /// \param negligible remainder that is rounding
+  void look(const std::string& figure, double remainder, double scale, const char* of_scale,
+            double negligible) {
+    if (!std::isfinite(remainder) || !std::isfinite(scale))
+      throw InvalidInput(theory_.form + ": " + figure + " is out of range" + way_out_);
+    const double size = std::abs(scale);
+    if (remainder <= largest_remainder * size || remainder <= negligible) return;
+    const double relative = remainder / size;
+    if (relative <= largest_) return;
+    largest_ = relative;
+    worst_ = "the remainder of " + figure + " is " +
+             (size > 0 ? percent(relative) + " of " + of_scale : "not 0 where " + figure + " is");
+  }
+
+  void require_none() const {
+    if (worst_.empty()) return;
+    throw InvalidInput(theory_.form + ": " + worst_ + " (allowed: 10 %)" + way_out_);
+  }
+
+ private:
+  const Theory& theory_;
+  std::string way_out_;
+  double largest_ = 0;
+  std::string worst_;
+};
+
+/// Refuses a form whose remainder is too large for some variance, covariance or, where its
+/// remainder is known, bias. A bias may be zero without being wrong: it is compared with the root
+/// of its head's mean squared error.
+void require_small_remainders(const Theory& theory, const std::string& way_out) {
+  LargeRemainders large(theory, way_out);
   for (std::size_t q = 0; q < theory.heads.size(); ++q) {
     const HeadTheory& heads = theory.heads[q];
+    const std::string query = " at query " + std::to_string(q + 1);
     for (Index h = 0; h < heads.bias.size(); ++h) {
+      const std::string head = " of head " + std::to_string(h + 1) + query;
+      const double variance = heads.covariance(h, h);
       for (Index l = 0; l <= h; ++l) {
-        const double value = heads.covariance(h, l);
-        const double off = heads.covariance_remainder(h, l);
-        const double scale = std::sqrt(heads.covariance(h, h) * heads.covariance(l, l));
-        if (std::abs(off) <= largest_remainder * std::abs(value) ||
-            std::abs(off) <= rounding * scale) {
-          continue;
-        }
-        const double relative = off / value;
-        if (std::isfinite(value) && !(std::abs(relative) > std::abs(largest))) continue;
-        largest = relative;
-        at = (h == l ? "the variance of head " + std::to_string(h + 1)
-                     : "the covariance of heads " + std::to_string(l + 1) + " and " +
-                           std::to_string(h + 1)) +
-             " at query " + std::to_string(q + 1);
-        if (!std::isfinite(value))
-          throw InvalidInput(theory.form + ": " + at + " is out of range" + way_out);
+        large.look(h == l ? "the variance" + head
+                          : "the covariance of heads " + std::to_string(l + 1) + " and " +
+                                std::to_string(h + 1) + query,
+                   heads.covariance_remainder(h, l), heads.covariance(h, l), "it",
+                   rounding * std::sqrt(variance * heads.covariance(l, l)));
       }
+      if (std::isnan(heads.bias_remainder(h)) && theory.source == "exact") continue;
+      large.look("the bias" + head, heads.bias_remainder(h),
+                 std::sqrt(heads.bias(h) * heads.bias(h) + variance),
+                 "the root of the head's mean squared error", 0);
     }
   }
-  if (at.empty()) return;
-  throw InvalidInput(theory.form + ": " + remainder + " of " + at + " is " + percent(largest) +
-                     " of it (allowed: 10 %)" + way_out);
+  large.require_none();
+}
+
+/// Refuses a form whose remainder is too large for the MSE at some query.
+void require_small_mse_remainders(const Theory& theory, const std::string& way_out) {
+  LargeRemainders large(theory, way_out);
+  for (std::size_t q = 0; q < theory.figures.queries.size(); ++q) {
+    const Remainder& mse = theory.figures.queries[q].mse;
+    large.look("the MSE at query " + std::to_string(q + 1), mse.remainder, mse.value, "it", 0);
+  }
+  large.require_none();
 }
 
 /// One line where the exact form at finite n does not cover every head and pair of the model.
@@ -93,12 +131,11 @@ void use_finite_n(Theory& theory, const TheoryModel& model, int threads) {
   const VectorXd unknown =
       VectorXd::Constant(model.head_weights.size(), std::numeric_limits<double>::quiet_NaN());
   for (const FiniteN& exact : finite_n(model, threads)) {
-    theory.heads.push_back({exact.bias, unknown, exact.covariance, exact.change});
+    theory.heads.push_back({exact.bias, unknown, exact.covariance, exact.change.cwiseAbs()});
     theory.normalisation_error =
         std::max(theory.normalisation_error, std::abs(exact.normalisation_error));
   }
-  require_small_remainders(theory, "the change on refinement",
-                           " - use headlab theory --source first_order, or simulate");
+  require_small_remainders(theory, " - use headlab theory --source first_order, or simulate");
 }
 
 void use_conditional(Theory& theory) {
@@ -110,14 +147,17 @@ void use_conditional(Theory& theory) {
   theory.windows = given.windows;
 }
 
+std::string first_order_way_out(bool exact_applies) {
+  return exact_applies ? " - use --source exact, or simulate with headlab run"
+                       : " - simulate with headlab run";
+}
+
 void use_first_order(Theory& theory, const TheoryModel& model, bool exact_applies) {
   if (const auto obstacle = first_order_obstacle(model)) throw InvalidInput(*obstacle);
   theory.source = "first_order";
   theory.form = "first order in 1/n";
-  theory.heads = first_order_of_tokens(model);
-  require_small_remainders(theory, "the second-order term",
-                           exact_applies ? " - use --source exact, or simulate with headlab run"
-                                         : " - simulate with headlab run");
+  for (FirstOrder& at : first_order_of_tokens(model)) theory.heads.push_back(std::move(at));
+  require_small_remainders(theory, first_order_way_out(exact_applies));
 }
 
 /// Exact, but where its numbers are refused; that refusal, where first order is refused too.
@@ -174,8 +214,9 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
   auto e = converted<Remainder>(error_terms(layout, moments, plan.head_weights, plan.truth),
                                 [](double value) { return Remainder{value}; });
 
-  // Remainders, which are linear in those of the heads.
+  // Remainders are sizes, and no part makes up for another.
   const VectorXd a = Eigen::Map<const VectorXd>(plan.head_weights.data(), plan.heads);
+  const VectorXd size = a.cwiseAbs();
   for (Remainder* number : all_numbers<Remainder>(e)) number->remainder = 0;
   const double share = 1.0 / plan.queries;
   const double pairs = plan.heads * (plan.heads - 1.0);
@@ -183,10 +224,12 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
     const HeadTheory& at = theory.heads[q];
     const MatrixXd& off = at.covariance_remainder;
     const double own = off.diagonal().dot(a.cwiseAbs2());
-    const double all = a.dot(off * a);
+    const double all = size.dot(off * size);
     const double output = a.dot(at.bias) + (a.sum() - 1) * plan.truth[q];
-    // A truth without bias has none in any order, known remainder or not.
-    const double bias_squared = output == 0 ? 0 : 2 * output * a.dot(at.bias_remainder);
+    const double of_output = size.dot(at.bias_remainder);
+    // A truth without bias has none in any order, where no remainder is known either.
+    const double bias_squared =
+        output == 0 && std::isnan(of_output) ? 0 : (2 * std::abs(output) + of_output) * of_output;
     e.bias_squared.remainder += share * bias_squared;
     e.variance_term.remainder += share * own;
     e.covariance_term.remainder += share * (all - own);
@@ -204,10 +247,11 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
     }
   }
   e.bias_squared_plugin.remainder = e.bias_squared.remainder;
-  e.output_correlation.remainder = (e.head_covariance_mean.remainder -
-                                    e.output_correlation.value * e.head_variance_mean.remainder) /
-                                   e.head_variance_mean.value;
-  e.output_index.remainder = -e.output_correlation.remainder;
+  e.output_correlation.remainder =
+      (e.head_covariance_mean.remainder +
+       std::abs(e.output_correlation.value) * e.head_variance_mean.remainder) /
+      (e.head_variance_mean.value - e.head_variance_mean.remainder);
+  e.output_index.remainder = e.output_correlation.remainder;
   e.weights_index.remainder = std::isnan(theory.weights_index) ? theory.weights_index : 0;
   return e;
 }
@@ -244,6 +288,7 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
 
   Theory theory;
   theory.plan = make_plan(weighted, found);
+  bool exact_instead = false;
   if (condition.fixed_design) {
     if (source == TheorySource::first_order) {
       reject(condition, "data.fixed_design",
@@ -258,7 +303,8 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
     if (source == TheorySource::automatic && gap && first_order_obstacle(model))
       throw InvalidInput(*gap);
     if (source == TheorySource::first_order || gap) {
-      use_first_order(theory, model, !gap);
+      exact_instead = !gap;
+      use_first_order(theory, model, exact_instead);
     } else if (source == TheorySource::exact) {
       use_finite_n(theory, model, thread_count(threads));
     } else {
@@ -275,6 +321,9 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
     }
   }
   set_head_weights(theory, theory.plan.head_weights);
+  if (theory.source == "first_order") {
+    require_small_mse_remainders(theory, first_order_way_out(exact_instead));
+  }
   theory.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return theory;
 }

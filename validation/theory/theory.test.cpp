@@ -10,6 +10,7 @@
 #include "engine/files/error.h"
 #include "engine/run/run.h"
 #include "validation/theory/finite_n.h"
+#include "validation/theory/first_order/first_order.h"
 
 namespace headlab {
 namespace {
@@ -90,7 +91,7 @@ TEST(Theory, IsExactAtFiniteNWhereThatFormApplies) {
   EXPECT_LE(theory.normalisation_error, 1e-9);
   const FiniteN exact = finite_n(theory_model(condition_of(sets))).at(1);
   EXPECT_EQ(theory.heads[1].covariance, exact.covariance);
-  EXPECT_EQ(theory.figures.queries[1].head_covariance[1].remainder, exact.change(0, 1));
+  EXPECT_EQ(theory.figures.queries[1].head_covariance[1].remainder, std::abs(exact.change(0, 1)));
   // Negative control: first order is another number at this n.
   const Theory first = compute_theory(condition_of(sets), TheorySource::first_order, 1);
   EXPECT_GT(std::abs(first.heads[1].covariance(0, 1) - exact.covariance(0, 1)), 1e-5);
@@ -121,32 +122,49 @@ TEST(Theory, DecomposesTheErrorByHand) {
       std::abs(first_order_of({"heads.weights.values=[0.6, 0.1, 0.3]"}).figures.bias_squared.value -
                bias),
       1e-3);
-  EXPECT_TRUE(std::isnan(e.mse.remainder));  // of a bias nothing is known
   EXPECT_TRUE(std::isnan(e.weights_index.value));
 }
 
-TEST(Theory, CarriesRemaindersThroughEveryFigure) {
-  Theory theory = first_order_of();
-  for (HeadTheory& at : theory.heads) at.bias_remainder.setConstant(1e-3);
-  set_head_weights(theory, theory.plan.head_weights);
+/// Largest change of each figure over all ways to move biases and covariances by `share` of their
+/// remainders, up or down, as a share of the figure's own remainder; NaN is infinite.
+double largest_move(const Theory& theory, double share) {
   const ErrorTerms<Remainder> before = theory.figures;
-  const double step = 1e-6;
-  for (HeadTheory& at : theory.heads) {
-    at.bias += step * at.bias_remainder;
-    at.covariance += step * at.covariance_remainder;
-  }
-  set_head_weights(theory, theory.plan.head_weights);
-  const ErrorTerms<Remainder> after = theory.figures;
   const auto left = numbers_of<Remainder>(before);
-  const auto right = numbers_of<Remainder>(after);
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const double slope = (right[i].number->value - left[i].number->value) / step;
-    const double remainder = left[i].number->remainder;
-    EXPECT_NE(remainder, 0) << left[i].name;
-    EXPECT_NEAR(slope, remainder, 1e-4 * std::abs(remainder) + 1e-9) << left[i].name;
+  double largest = 0;
+  for (unsigned signs = 0; signs < 1024; ++signs) {
+    Theory moved = theory;
+    for (HeadTheory& at : moved.heads) {
+      unsigned bit = 0;
+      const auto sign = [&] { return (signs >> bit++ & 1) == 0 ? share : -share; };
+      for (Index h = 0; h < 3; ++h) {
+        at.bias(h) += sign() * at.bias_remainder(h);
+        for (Index l = 0; l <= h; ++l) {
+          at.covariance(h, l) += sign() * at.covariance_remainder(h, l);
+          at.covariance(l, h) = at.covariance(h, l);
+        }
+      }
+    }
+    set_head_weights(moved, theory.plan.head_weights);
+    const auto right = numbers_of<Remainder>(moved.figures);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (std::isnan(left[i].number->value)) continue;
+      const double change = std::abs(right[i].number->value - left[i].number->value);
+      const double relative = change / left[i].number->remainder;
+      largest = relative <= largest ? largest : std::isnan(relative) ? INFINITY : relative;
+    }
   }
-  EXPECT_EQ(before.queries[1].head_covariance[5].remainder,
+  return largest;
+}
+
+TEST(Theory, CarriesRemaindersThroughEveryFigure) {
+  Theory theory = first_order_of({"heads.weights.values=[0.6, -0.1, 0.2]"});
+  EXPECT_EQ(theory.figures.queries[1].head_covariance[5].remainder,
             theory.heads[1].covariance_remainder(1, 2));
+  EXPECT_GT(theory.figures.bias_squared.remainder, 0);
+  EXPECT_LE(largest_move(theory, 1), 1 + 1e-6);
+  EXPECT_GT(largest_move(theory, 1), 0.9);
+  // Negative control: a little more than the remainders of the heads.
+  EXPECT_GT(largest_move(theory, 1.2), 1 + 1e-6);
 }
 
 TEST(Theory, FindsTheWeightsThatAPilotLooksFor) {
@@ -180,8 +198,7 @@ TEST(Theory, RefusesWhatItsRemainderMakesWorthless) {
   EXPECT_EQ(refusal({}, TheorySource::first_order), "");
   const std::string narrow =
       refusal({"data.n=30", "heads.kernel.bandwidth=0.1"}, TheorySource::first_order);
-  EXPECT_TRUE(
-      narrow.starts_with("first order in 1/n: the second-order term of the variance of head "))
+  EXPECT_TRUE(narrow.starts_with("first order in 1/n: the remainder of the variance of head "))
       << narrow;
   EXPECT_NE(narrow.find(" % of it (allowed: 10 %) - "), std::string::npos) << narrow;
   // Also without noise, where it is a warning of the same size.
@@ -214,7 +231,89 @@ TEST(Theory, TheMseOfATruthWithoutBiasHasTheRemainderOfItsVariance) {
   EXPECT_TRUE(e.mse.remainder > 0);
   EXPECT_NEAR(e.mse.remainder, e.variance_term.remainder + e.covariance_term.remainder,
               1e-12 * e.mse.value);
-  EXPECT_TRUE(std::isnan(first_order_of().figures.mse.remainder));
+  // Negative control: with a signal the bias adds to it.
+  const ErrorTerms<Remainder> biased = first_order_of().figures;
+  EXPECT_GT(biased.mse.remainder,
+            biased.variance_term.remainder + biased.covariance_term.remainder);
+}
+
+/// A query where the second order of noise passes through zero, though first order is far off.
+const std::vector<std::string> few_points = {
+    "data.regression={ law = \"linear\", coefficients = [1, 0, 0] }",
+    "data.noise.sd=0.1",
+    "heads.count=1",
+    "heads.dim=3",
+    "heads.weights={ law = \"uniform\" }",
+    "queries.points=[[0.5, 0, 0]]"};
+
+std::vector<std::string> few_points_and(const std::string& set) {
+  std::vector<std::string> sets = few_points;
+  sets.push_back(set);
+  return sets;
+}
+
+/// Largest distance of the simulated variance, bias and MSE beyond `allowance` remainders, in
+/// standard errors; NaN is infinite.
+double largest_beyond(const Theory& theory, const std::vector<std::string>& sets,
+                      double allowance) {
+  std::vector<std::string> many = sets;
+  many.push_back("run.replicates=400000");
+  const ConditionEstimates simulated =
+      run(parse_scenario(text, "theory.toml", many), {.threads = 1}).conditions.at(0).estimates;
+  double largest = 0;
+  const auto look = [&](const Estimate& figure, const Remainder& closed) {
+    const double z =
+        (std::abs(figure.value - closed.value) - allowance * closed.remainder) / figure.mcse;
+    largest = z <= largest ? largest : std::isnan(z) ? INFINITY : z;
+  };
+  for (std::size_t q = 0; q < simulated.queries.size(); ++q) {
+    look(simulated.queries[q].mse, theory.figures.queries[q].mse);
+    look(simulated.queries[q].head_bias[0], theory.figures.queries[q].head_bias[0]);
+    look(simulated.queries[q].head_covariance[0], theory.figures.queries[q].head_covariance[0]);
+  }
+  return largest;
+}
+
+TEST(Theory, RefusesFewPointsThoughTheNoiseAloneSaysNothing) {
+  for (const char* n : {"2", "5", "20"}) {
+    for (const TheorySource source : {TheorySource::first_order, TheorySource::automatic}) {
+      const std::string why = refusal(few_points_and(std::string("data.n=") + n), source);
+      EXPECT_NE(why.find("the remainder of "), std::string::npos) << n << why;
+      EXPECT_NE(why.find("simulate with headlab run"), std::string::npos) << n << why;
+    }
+  }
+  const FirstOrder at = first_order(theory_model(condition_of(few_points_and("data.n=20")))).at(0);
+  EXPECT_GT(at.covariance_remainder(0, 0), 0.1 * at.covariance(0, 0));
+  // The control: noise alone has next to no second order here.
+  const FirstOrder noise =
+      first_order(theory_model(condition_of({few_points[1], few_points[2], few_points[3],
+                                             few_points[4], few_points[5], "data.n=20",
+                                             "data.regression={ law = \"zero\" }"})))
+          .at(0);
+  EXPECT_LT(std::abs(noise.next_covariance(0, 0)), 0.01 * noise.covariance(0, 0));
+}
+
+TEST(Theory, IsWithinItsRemaindersWhereItIsNotRefused) {
+  const std::vector<std::string> sets = few_points_and("data.n=50");
+  const Theory theory = compute_theory(condition_of(sets), TheorySource::automatic, 1);
+  EXPECT_EQ(theory.source, "first_order");
+  EXPECT_GT(theory.figures.mse.remainder, 0);
+  EXPECT_GT(theory.figures.queries[0].head_bias[0].remainder, 0);
+  EXPECT_LT(largest_beyond(theory, sets, 1), 4);
+  EXPECT_GT(largest_beyond(theory, sets, 0), 8);  // the control
+}
+
+/// Weights that nearly cancel leave the variance of one head, and the remainders of many.
+TEST(Theory, RefusesAnErrorThatIsLeftOfLargerOnes) {
+  std::vector<std::string> sets = few_points_and("data.n=400");
+  sets[2] = "heads.count=2";
+  sets[4] = "heads.weights={ law = \"explicit\", values = [20, -19] }";
+  sets.push_back("heads.subspaces={ law = \"aligned\" }");
+  const std::string why = refusal(sets, TheorySource::automatic);
+  EXPECT_TRUE(why.starts_with("first order in 1/n: the remainder of the MSE at query 1 is "))
+      << why;
+  sets[4] = "heads.weights={ law = \"explicit\", values = [0.5, 0.5] }";
+  EXPECT_EQ(refusal(sets, TheorySource::automatic), "");  // the control
 }
 
 TEST(Theory, NamesTheAssumptionThatFails) {

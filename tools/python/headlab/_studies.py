@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Theory(Labelled):
     """Closed forms under the names of a Result; ``_remainder`` in place of ``_mcse``.
 
-    A remainder is the second-order term of a first-order form, or the change of an exact one on
-    refinement of its quadrature. ``theory_source`` says which form a condition has.
+    A remainder is how far a first-order form may be off by its next orders, or the change of an
+    exact one on refinement of its quadrature. ``theory_source`` says which form a condition has.
     """
 
     def __init__(self, text: str, table: str, group: Mapping[str, Any]) -> None:

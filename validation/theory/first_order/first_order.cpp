@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/first_order/first_order.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
+#include "validation/theory/first_order/next_orders.h"
 #include "validation/theory/first_order/tilted_design.h"
 
 namespace headlab {
@@ -14,77 +17,110 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// One head at every query.
-struct OneHead {
-  std::vector<double> log_mass;  ///< [Q], log D_h
-  std::vector<double> mean;      ///< [Q], r_h
-  std::vector<double> second;    ///< [Q], nu_2
-};
+constexpr int largest_power = PairOfHeads::largest_power;
 
-std::vector<OneHead> single_heads(const TheoryModel& model) {
-  std::vector<OneHead> heads;
-  for (std::size_t h = 0; h < model.projections.size(); ++h) {
-    const TiltedDesign once(model, h, 1, h, 0, true);
-    const TiltedDesign twice(model, h, 2, h, 0, false);
-    OneHead head;
-    for (const VectorXd& x : model.queries) {
-      const TiltedMoments moments = once.at(x);
-      head.log_mass.push_back(moments.log_mass);
-      head.mean.push_back(moments.regression.mean);
-      head.second.push_back(std::exp(twice.at(x).log_mass - 2 * moments.log_mass));
-    }
-    heads.push_back(std::move(head));
-  }
-  return heads;
+/// One head under each power of its weight: [power - 1][Q].
+using PowersOfHead = std::vector<std::vector<TiltedMoments>>;
+
+std::vector<TiltedMoments> at_queries(const TheoryModel& model, std::size_t h, int p, std::size_t l,
+                                      int q) {
+  const TiltedDesign tilted(model, h, p, l, q, true);
+  std::vector<TiltedMoments> moments;
+  for (const VectorXd& x : model.queries) moments.push_back(tilted.at(x));
+  return moments;
 }
+
+PowersOfHead powers_of(const TheoryModel& model, std::size_t h) {
+  PowersOfHead powers;
+  for (int p = 1; p <= largest_power; ++p) powers.push_back(at_queries(model, h, p, h, 0));
+  return powers;
+}
+
+/// Two heads at every query: what the tilts say of each product of powers of their weights.
+class Pair {
+ public:
+  Pair(const TheoryModel& model, const std::vector<PowersOfHead>& heads, std::size_t h,
+       std::size_t l)
+      : h_(heads[h]), l_(heads[l]), same_(h == l) {
+    for (int p = 1; p < largest_power && !same_; ++p) {
+      for (int q = 1; p + q <= largest_power; ++q) both_[p][q] = at_queries(model, h, p, l, q);
+    }
+  }
+
+  /// \param p,q not both 0
+  const TiltedMoments& at(int p, int q, std::size_t query) const {
+    if (same_ || q == 0) return h_[static_cast<std::size_t>(p + q - 1)][query];
+    return p == 0 ? l_[static_cast<std::size_t>(q - 1)][query] : both_[p][q][query];
+  }
+
+  PairOfHeads means(std::size_t query) const {
+    PairOfHeads pair;
+    const TiltedMoments& of_h = at(1, 0, query);
+    const TiltedMoments& of_l = at(0, 1, query);
+    for (int p = 0; p <= largest_power; ++p) {
+      for (int q = p == 0 ? 1 : 0; p + q <= largest_power; ++q) {
+        const TiltedMoments& moments = at(p, q, query);
+        const FunctionMoments& m = moments.regression;
+        const double r_h = of_h.regression.mean;
+        const double r_l = of_l.regression.mean;
+        pair.means[static_cast<std::size_t>(p)][static_cast<std::size_t>(q)] = {
+            .mass = std::exp(moments.log_mass - p * of_h.log_mass - q * of_l.log_mass),
+            .from_h = m.mean - r_h,
+            .from_l = m.mean - r_l,
+            .product = m.product_about(r_h, r_l),
+            .noise = moments.noise_variance};
+      }
+    }
+    return pair;
+  }
+
+ private:
+  const PowersOfHead& h_;
+  const PowersOfHead& l_;
+  bool same_;
+  std::vector<TiltedMoments> both_[largest_power][largest_power];
+};
 
 }  // namespace
 
-std::vector<HeadTheory> first_order(const TheoryModel& model) {
+std::vector<FirstOrder> first_order(const TheoryModel& model) {
   const std::size_t count = model.projections.size();
   const auto size = static_cast<Index>(count);
-  const VectorXd unknown = VectorXd::Constant(size, std::numeric_limits<double>::quiet_NaN());
-  std::vector<HeadTheory> theory(
+  const VectorXd heads_zero = VectorXd::Zero(size);
+  const MatrixXd pairs_zero = MatrixXd::Zero(size, size);
+  std::vector<FirstOrder> theory(
       model.queries.size(),
-      {VectorXd::Zero(size), unknown, MatrixXd::Zero(size, size), MatrixXd::Zero(size, size)});
-  const std::vector<OneHead> heads = single_heads(model);
+      {{heads_zero, heads_zero, pairs_zero, pairs_zero}, heads_zero, pairs_zero});
+  std::vector<PowersOfHead> heads;
+  for (std::size_t h = 0; h < count; ++h) heads.push_back(powers_of(model, h));
   for (std::size_t h = 0; h < count; ++h) {
     for (std::size_t l = 0; l <= h; ++l) {
-      const TiltedDesign pair(model, h, 1, l, 1, true);
-      const TiltedDesign left(model, h, 2, l, 1, false);
-      const TiltedDesign right(model, h, 1, l, 2, false);
+      const Pair both(model, heads, h, l);
       const auto row = static_cast<Index>(h);
       const auto column = static_cast<Index>(l);
-      const auto n_h = static_cast<double>(model.tokens(h));
-      const auto n_l = static_cast<double>(model.tokens(l));
-      const double share = static_cast<double>(model.shared_tokens(h, l)) / (n_h * n_l);
       for (std::size_t q = 0; q < model.queries.size(); ++q) {
-        const VectorXd& x = model.queries[q];
-        const TiltedMoments both = pair.at(x);
-        const double d_h = heads[h].log_mass[q];
-        const double d_l = heads[l].log_mass[q];
-        const double r_h = heads[h].mean[q];
-        const double r_l = heads[l].mean[q];
-        const double mu_11 = std::exp(both.log_mass - d_h - d_l);
-        const FunctionMoments& m = both.regression;
-        const double covariance = mu_11 * (m.product_about(r_h, r_l) + both.noise_variance) * share;
-        const double rounding = mu_11 * m.product_rounding(r_h, r_l) * share;
+        PairOfHeads pair = both.means(q);
+        pair.n_h = static_cast<double>(model.tokens(h));
+        pair.n_l = static_cast<double>(model.tokens(l));
+        pair.shared = static_cast<double>(model.shared_tokens(h, l));
+        const double r_h = both.at(1, 0, q).regression.mean;
+        const double r_l = both.at(0, 1, q).regression.mean;
+        const double rounding = pair.means[1][1].mass * pair.shared / (pair.n_h * pair.n_l) *
+                                both.at(1, 1, q).regression.product_rounding(r_h, r_l);
 
-        // M_ab/M_11; without any noise its limit for small constant noise.
-        auto ratio = [&](const TiltedMoments& third, double log_d) {
-          const double noise =
-              both.noise_variance > 0 ? third.noise_variance / both.noise_variance : 1;
-          return std::exp(third.log_mass - both.log_mass - log_d) * noise;
-        };
-        const double relative = (heads[h].second[q] - ratio(left.at(x), d_h)) / n_h +
-                                (heads[l].second[q] - ratio(right.at(x), d_l)) / n_l +
-                                (mu_11 - 1) * share;
-        HeadTheory& at = theory[q];
-        at.covariance(row, column) = at.covariance(column, row) = covariance;
-        const double remainder = covariance * relative;
+        FirstOrder& at = theory[q];
+        const OrderTerms covariance = covariance_orders(pair);
+        at.covariance(row, column) = at.covariance(column, row) = covariance.first;
+        at.next_covariance(row, column) = at.next_covariance(column, row) = covariance.second;
         at.covariance_remainder(row, column) = at.covariance_remainder(column, row) =
-            remainder + std::copysign(rounding, remainder);
-        if (h == l) at.bias(row) = r_h - model.truth[q] - mu_11 * (m.mean - r_h) / n_h;
+            covariance.remainder + rounding;
+        if (h != l) continue;
+        const OrderTerms bias = bias_orders(pair);
+        const double truth = model.truth[q];
+        at.bias(row) = r_h - truth + bias.first;
+        at.next_bias(row) = bias.second;
+        at.bias_remainder(row) = bias.remainder + 4 * std::numeric_limits<double>::epsilon() *
+                                                      std::max(std::abs(r_h), std::abs(truth));
       }
     }
   }

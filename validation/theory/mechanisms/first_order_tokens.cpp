@@ -141,7 +141,7 @@ std::optional<std::string> first_order_obstacle(const TheoryModel& model) {
   return text;
 }
 
-std::vector<HeadTheory> first_order_of_tokens(const TheoryModel& model) {
+std::vector<FirstOrder> first_order_of_tokens(const TheoryModel& model) {
   if (model.levels.empty() && model.correlation == 0) return first_order(model);
   const std::vector<Lag> lags = lags_of(model);
   TheoryModel independent = model;
@@ -151,8 +151,16 @@ std::vector<HeadTheory> first_order_of_tokens(const TheoryModel& model) {
     independent.standard_design = false;
     independent.design.components[0].covariance *= filtered_key_moments(model.levels).variance;
   }
-  std::vector<HeadTheory> theory = first_order(independent);
+  std::vector<FirstOrder> theory = first_order(independent);
   const auto n = static_cast<double>(model.tokens(0));
+  // Of the remainder, what is of third order: with noise alone the rest is the second order's size.
+  // Dependent tokens count for so many fewer, once for each order beyond the first.
+  double fewer = 1;
+  for (const Lag& lag : lags) fewer += lag.count * std::abs(lag.correlation);
+  std::vector<MatrixXd> third;
+  for (const FirstOrder& at : theory) {
+    third.push_back(fewer * fewer * (at.covariance_remainder - at.next_covariance.cwiseAbs()));
+  }
   for (std::size_t h = 0; h < model.projections.size(); ++h) {
     for (std::size_t l = 0; l <= h; ++l) {
       const auto i = static_cast<Index>(h);
@@ -160,13 +168,16 @@ std::vector<HeadTheory> first_order_of_tokens(const TheoryModel& model) {
       for (const Lag& lag : lags) {
         const TwoPoints points(independent, h, l, lag.correlation);
         for (std::size_t q = 0; q < theory.size(); ++q) {
-          HeadTheory& at = theory[q];
-          at.covariance_remainder(i, j) +=
+          FirstOrder& at = theory[q];
+          at.next_covariance(i, j) +=
               at.covariance(i, j) * lag.count * points.term(model.queries[q]) / n;
-          at.covariance_remainder(j, i) = at.covariance_remainder(i, j);
+          at.next_covariance(j, i) = at.next_covariance(i, j);
         }
       }
     }
+  }
+  for (std::size_t q = 0; q < theory.size(); ++q) {
+    theory[q].covariance_remainder = theory[q].next_covariance.cwiseAbs() + third[q];
   }
   return theory;
 }

@@ -9,13 +9,15 @@
 ///     sum_j [ nu_20(j) + nu_02(j) + nu_11(j) - M_21(j) - M_12(j) - 1 ]/n,
 ///     nu_20(j) = E K_h(0) K_h(j)/D_h^2 and so on, M_21(j) = E K_h(0) K_l(0) K_h(j)/(E[K_h K_l]
 ///     D_h)
+///
+/// The third order is that of independent tokens, for which these count by their correlation.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "validation/theory/model/head_theory.h"
+#include "validation/theory/first_order/first_order.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {
@@ -24,6 +26,6 @@ namespace headlab {
 std::optional<std::string> first_order_obstacle(const TheoryModel& model);
 
 /// first_order() for any model without an obstacle.
-std::vector<HeadTheory> first_order_of_tokens(const TheoryModel& model);
+std::vector<FirstOrder> first_order_of_tokens(const TheoryModel& model);
 
 }  // namespace headlab

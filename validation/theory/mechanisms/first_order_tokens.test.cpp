@@ -40,22 +40,22 @@ TheoryModel noisy_model(const std::vector<std::string>& settings) {
   return token_model(condition, make_plan(condition));
 }
 
-/// What is left of the exact variances after first order and its remainder, over the remainder.
+/// What is left of the exact variances after first order and its next term, over that term.
 double left_over(const std::vector<std::string>& settings, bool lags) {
   const Condition condition =
       parse_scenario(one_noisy_head, "first_order.toml", settings).conditions.at(0);
   const HeadTheory exact = compute_theory(condition, TheorySource::exact, 2).heads.at(0);
   TheoryModel model = noisy_model(settings);
-  HeadTheory leading = first_order_of_tokens(model).at(0);
+  FirstOrder leading = first_order_of_tokens(model).at(0);
   if (!lags) {
     if (!model.levels.empty()) model.design.components[0].covariance *= 0.625;  // of [.5, .5]
-    leading.covariance_remainder = first_order(model).at(0).covariance_remainder;
+    leading.next_covariance = first_order(model).at(0).next_covariance;
   }
   double largest = 0;
   for (Eigen::Index h = 0; h < 2; ++h) {
     largest = std::max(largest, std::abs(exact.covariance(h, h) - leading.covariance(h, h) -
-                                         leading.covariance_remainder(h, h)) /
-                                    std::abs(leading.covariance_remainder(h, h)));
+                                         leading.next_covariance(h, h)) /
+                                    std::abs(leading.next_covariance(h, h)));
   }
   return largest;
 }

@@ -7,8 +7,7 @@
 namespace headlab {
 
 /// Biases and covariances of the heads over training sets at one query, each with how far it may
-/// be off: `remainder` is in the units of the figure, signed where the sign is known, NaN where
-/// nothing is known of it.
+/// be off: `remainder` is a size in the units of the figure, NaN where nothing is known of it.
 struct HeadTheory {
   Eigen::VectorXd bias;                  ///< [H], E f_h - m(x)
   Eigen::VectorXd bias_remainder;        ///< [H]
