@@ -73,6 +73,20 @@ TEST(FirstOrderOfTokens, LeavesTheNextOrderOfTheExactVariance) {
   }
 }
 
+/// At correlation 1/2 a token counts for a third: 1 + 2 (1/2 + 1/4 + ...) = 3, and 9 to third
+/// order.
+TEST(FirstOrderOfTokens, CountsDependentTokensInTheThirdOrder) {
+  const auto third = [](const std::vector<std::string>& settings) {
+    const FirstOrder at = first_order_of_tokens(noisy_model(settings)).at(0);
+    return at.covariance_remainder(0, 0) - std::abs(at.next_covariance(0, 0));
+  };
+  const double independent = third({});
+  EXPECT_GT(independent, 0);
+  // The ends of the sequence have fewer neighbours: a share of 2/n.
+  EXPECT_NEAR(third({"data.sequence={ law = \"ar1\", correlation = 0.5 }"}), 9 * independent,
+              0.01 * 9 * independent);
+}
+
 TEST(FirstOrderOfTokens, HasThePriceOfAFilter) {
   const HeadTheory at =
       first_order_of_tokens(noisy_model({"heads.mechanism={ levels = [0.5, 0.3, 0.2] }"})).at(0);
