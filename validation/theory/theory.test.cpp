@@ -158,6 +158,9 @@ double largest_move(const Theory& theory, double share) {
 
 TEST(Theory, CarriesRemaindersThroughEveryFigure) {
   Theory theory = first_order_of({"heads.weights.values=[0.6, -0.1, 0.2]"});
+  // So large that its square counts.
+  for (HeadTheory& at : theory.heads) at.bias_remainder.setConstant(0.5);
+  set_head_weights(theory, theory.plan.head_weights);
   EXPECT_EQ(theory.figures.queries[1].head_covariance[5].remainder,
             theory.heads[1].covariance_remainder(1, 2));
   EXPECT_GT(theory.figures.bias_squared.remainder, 0);

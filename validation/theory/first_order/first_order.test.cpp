@@ -180,6 +180,26 @@ TEST(FirstOrder, TheNextTermTakesItToTheSimulation) {
   }
 }
 
+TEST(FirstOrder, TheNextTermOfABiasTakesItToTheSimulation) {
+  Text text = noise_alone("30", "{ law = \"gaussian\", bandwidth = 0.4 }");
+  text.regression = "{ law = \"linear\", coefficients = [1.0, 0.5] }";
+  text.noise = "{ law = \"normal\", sd = 0.05 }";
+  text.x = "[[1.2, 0.5]]";
+  text.replicates = 2000000;
+  const QueryEstimates simulated = simulate_one(text);
+  const FirstOrder theory = first_order(theory_model(text.condition())).at(0);
+  const auto z = [&](double share) {
+    const Estimate& figure = simulated.head_bias[0];
+    return std::abs(figure.value - theory.bias(0) - share * theory.next_bias(0)) / figure.mcse;
+  };
+  EXPECT_LE(std::abs(simulated.head_bias[0].value - theory.bias(0)),
+            theory.bias_remainder(0) + 4 * simulated.head_bias[0].mcse);
+  EXPECT_LT(z(1), z(0) / 2);
+  // Negative controls: without it, and with the opposite sign.
+  EXPECT_GT(z(0), 8);
+  EXPECT_GT(z(-1), 8);
+}
+
 TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
   // Large n, so that the remainder is small compared with the standard errors.
   Text text = noise_alone("3000", "{ law = \"gaussian\", bandwidth = 0.5 }");
