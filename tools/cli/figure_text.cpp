@@ -95,7 +95,7 @@ std::string computed_text(const Remainder& figure) {
   const std::string text = print("%.6g", value);
   // Below the rounding of the value a remainder is none.
   const bool shown = std::abs(remainder) > 1e-13 * std::abs(value);
-  return shown ? text + " (±" + print("%.1e", std::abs(remainder)) + ")" : text;
+  return shown ? text + " (<" + print("%.1e", std::abs(remainder)) + ")" : text;
 }
 
 std::string duration_text(double seconds) {

@@ -22,7 +22,7 @@ std::string compact_figure_text(const Estimate& figure, int exponent);
 /// "1.234(12)", or "4.6(45)e-15" for a figure that is far from 1.
 std::string scientific_figure_text(const Estimate& figure);
 
-/// "0.123457 (±1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
+/// "0.123457 (<1.2e-03)": a computed figure, with its remainder in parentheses where it is known;
 /// "–" for what is undefined.
 std::string computed_text(const Remainder& figure);
 

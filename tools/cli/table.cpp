@@ -355,7 +355,7 @@ std::string forms_text(const std::vector<ComputedCondition>& theory, const std::
     text += ", weights sum to one within " + short_number(normalisation_error);
   }
   text += ", " + duration_text(seconds) + "\n";
-  if (table.find(" (±") != std::string::npos) {
+  if (table.find(" (<") != std::string::npos) {
     text +=
         "(in parentheses: how far first order may be off by its next orders, the change on "
         "refinement of exact forms)\n";
