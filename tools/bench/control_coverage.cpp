@@ -3,6 +3,7 @@
 // (docs/measured/controls.md).
 //
 //     headlab_control_coverage [RUNS [REPLICATES [PILOT]]]
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -92,18 +93,18 @@ std::vector<Problem> problems(const std::string& rows, const std::string& few) {
             "0.5, "
             "0]] }",
             "queries.points=[[0.5, 0.5, -0.5, 1]]"}},
-          {"nearly perfect: n 5000, wide windows",
+          {"nearly perfect: n 5000, 64 replicates",
            {"data.n=5000", "data.regression={ law = \"linear\", coefficients = [1, 0.5, 0, 0.7] }",
             "data.noise={ law = \"normal\", sd = 0.1 }", "heads.count=2", equiangular,
             "heads.kernel={ law = \"gaussian\", bandwidth = 1 }",
             "queries.points=[[0.5, 0, 0, 0]]"},
            64},
-          {"nearly perfect: the same, 2048 replicates",
-           {"data.n=5000", "data.regression={ law = \"linear\", coefficients = [1, 0.5, 0, 0.7] }",
-            "data.noise={ law = \"normal\", sd = 0.1 }", "heads.count=2", equiangular,
-            "heads.kernel={ law = \"gaussian\", bandwidth = 1 }",
-            "queries.points=[[0.5, 0, 0, 0]]"},
-           2048},
+          {"nearly perfect: a mixture, wide windows, 64 replicates",
+           {"data.n=2000", "data.design={ law = \"mixture\", weights = [0.3, 0.7], means = [[1, 0, "
+                           "0, 1], [-1, 0, 0.5, 0]] }",
+            "heads.kernel={ law = \"gaussian\", bandwidth = 1.2 }",
+            "queries.points=[[0.5, 0.5, -0.5, 1]]"},
+           64},
           {"nearly perfect: few rows, 64 replicates",
            {"data.n=400", "data.design={ law = \"file\", path = \"" + few + "\" }",
             "heads.kernel={ law = \"gaussian\", bandwidth = 1.5 }",
@@ -148,8 +149,24 @@ double variance_of(const std::vector<Row>& rows, std::vector<Estimate> Row::*par
   return sum / static_cast<double>(rows.size() - 1);
 }
 
-void measure(const Problem& problem, std::size_t runs, std::uint64_t replicates,
-             std::uint64_t pilot) {
+/// Intervals of these have to cover.
+const std::vector<std::string> covered = {"mse", "head_variance_mean", "head_covariance_mean"};
+
+/// True where intervals miss in 5 +- 1.5 % of the runs, on no side more than twice as often as on the
+/// other, or no more so than without controls, give or take three standard errors of a count.
+bool covers(std::pair<double, double> with, std::pair<double, double> without, double runs) {
+  const double missed = with.first + with.second;
+  const auto lopsided = [](std::pair<double, double> misses) {
+    return std::max(misses.first, misses.second) - 2 * std::min(misses.first, misses.second);
+  };
+  const double slack = 3 * std::sqrt(5 * missed / runs);
+  return std::abs(missed - 0.05) <= 0.015 &&
+         lopsided(with) <= std::max(0.0, lopsided(without)) + slack;
+}
+
+/// The number of figures whose intervals do not cover.
+int measure(const Problem& problem, std::size_t runs, std::uint64_t replicates,
+            std::uint64_t pilot) {
   std::vector<std::string> sets = problem.sets;
   sets.push_back("run.controls={ law = \"exact\", pilot = " + std::to_string(pilot) + " }");
   const Scenario scenario = parse_scenario(text, "coverage.toml", sets);
@@ -171,6 +188,7 @@ void measure(const Problem& problem, std::size_t runs, std::uint64_t replicates,
   });
   const double quantile = student_quantile(0.975, nodes - 1);
   const auto names = numbers_of<Estimate>(ConditionEstimates());
+  int failed = 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     // The mean over all runs is the truth to a small part of a standard error of one.
     const double truth = mean_of(rows, &Row::with, i);
@@ -178,11 +196,17 @@ void measure(const Problem& problem, std::size_t runs, std::uint64_t replicates,
                      std::sqrt(variance_of(rows, &Row::without, i) / static_cast<double>(runs));
     const auto [below, above] = misses(rows, &Row::with, i, truth, quantile);
     const auto plain = misses(rows, &Row::without, i, truth, quantile);
+    if (std::ranges::count(covered, names[i].name) > 0 &&
+        !covers({below, above}, plain, static_cast<double>(runs))) {
+      std::fprintf(stderr, "%s: %s: does not cover\n", problem.name.c_str(), names[i].name);
+      ++failed;
+    }
     std::printf("| %s | %s | %.1f %% | %.1f, %.1f %% | %.1f %% | %.3g | %.1f |\n",
                 problem.name.c_str(), names[i].name, 100 * (1 - below - above), 100 * below,
                 100 * above, 100 * (1 - plain.first - plain.second),
                 variance_of(rows, &Row::without, i) / variance_of(rows, &Row::with, i), z);
   }
+  return failed;
 }
 
 }  // namespace
@@ -202,9 +226,11 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(runs), static_cast<unsigned long long>(replicates),
       static_cast<unsigned long long>(pilot));
   const std::string rows = student_rows(), few = few_rows();
+  int failed = 0;
   for (const Problem& problem : problems(rows, few)) {
-    measure(problem, runs, problem.replicates > 0 ? problem.replicates : replicates, pilot);
+    failed += measure(problem, runs, problem.replicates > 0 ? problem.replicates : replicates, pilot);
   }
   std::filesystem::remove(rows);
   std::filesystem::remove(few);
+  return failed == 0 ? 0 : 1;
 }

@@ -18,6 +18,9 @@ class ControlsCommand : public ProgramTest {
 TEST_F(ControlsCommand, SaysWhatTheyBought) {
   const ProgramResult run = controlled({"--replicates", "500", "--out", "o"});
   ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find(" statistics are adjusted, and their adjustments tested"),
+            std::string::npos)
+      << run.out;
   EXPECT_NE(run.out.find("controls: the variance falls by a factor of "), std::string::npos)
       << run.out;
   const auto summary = nlohmann::json::parse(contents(folder_ / "o/summary.json"));
@@ -32,6 +35,29 @@ TEST_F(ControlsCommand, SaysWhatTheyBought) {
                    .at("conditions")
                    .at(0)
                    .contains("controls"));
+}
+
+TEST_F(ControlsCommand, DryRunsCountTheirMeans) {
+  const std::string line = "# time: the exact means of controls take at most 1 s on top\n";
+  EXPECT_NE(controlled({"--dry-run"}).out.find(line), std::string::npos);
+  EXPECT_EQ(headlab({"run", "s.toml", "--dry-run"}).out.find(line), std::string::npos);
+}
+
+TEST_F(ControlsCommand, DifferencesAreThoseOfTheFigures) {
+  ASSERT_EQ(controlled({"--replicates", "400", "--out", "a"}).code, 0);
+  ASSERT_EQ(controlled({"--replicates", "400", "--seed", "8", "--out", "b"}).code, 0);
+  const auto figure = [&](const std::string& folder) {
+    return nlohmann::json::parse(contents(folder_ / folder / "summary.json"))
+        .at("conditions")
+        .at(0)
+        .at("mse")
+        .at("value")
+        .get<double>();
+  };
+  const ProgramResult run = headlab({"diff", "a", "b", "--json", "-"});
+  const auto difference = nlohmann::json::parse(run.out);
+  EXPECT_NE(difference.dump().find("mse"), std::string::npos) << run.out;
+  EXPECT_NE(figure("a"), figure("b"));
 }
 
 TEST_F(ControlsCommand, HaveTheSameBitsResumedOrInShards) {
