@@ -28,7 +28,10 @@ double jackknife_error(double full, std::span<const double> leave_one_out,
 }
 
 double with_rounding(double standard_error, double rounding) {
-  return rounding > 0 ? std::hypot(standard_error, rounding_errors * rounding) : standard_error;
+  // What does not vary at all is so by construction, as C/V of heads that are alike.
+  const bool varies = standard_error > 0;
+  return varies && rounding > 0 ? std::hypot(standard_error, rounding_errors * rounding)
+                                : standard_error;
 }
 
 Estimate Jackknifed::figure(std::span<const double> counts) const {

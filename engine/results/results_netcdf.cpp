@@ -95,30 +95,32 @@ struct FileRecord {
       visit(name, shaped(all, {queries, heads, heads, noise_controls}), doc,
             {.axes = "query head head_2 noise_control"});
     };
-    of_heads(control_scale_variable, controls.means.log_scale, "log of the scale of kernel sums");
-    of_heads("control_estimate", controls.means.estimate,
+    of_heads(control_variables.log_scale, controls.means.log_scale, "log of the scale of kernel sums");
+    of_heads(control_variables.estimate, controls.means.estimate,
              "r_h, mean of sum w m over that of sum w");
-    of_estimates("control_estimate_mean", controls.means.of_estimates,
+    of_estimates(control_variables.estimate_mean, controls.means.of_estimates,
                  "mean of a control of an estimate");
-    of_estimates("control_estimate_coefficient", controls.of_estimates,
+    of_estimates(control_variables.estimate_coefficient, controls.of_estimates,
                  "coefficient of a control of an estimate");
-    of_noise("control_noise_mean", controls.means.of_noise,
+    of_noise(control_variables.noise_mean, controls.means.of_noise,
              "mean of a control of the noise of two heads, for head <= head_2");
-    of_noise("control_noise_coefficient", controls.of_noise,
+    of_noise(control_variables.noise_coefficient, controls.of_noise,
              "coefficient of a control of the noise of two heads, for head <= head_2");
+    of_heads(control_variables.like, {controls.alike.begin(), controls.alike.end()},
+             "the first head that is like a head at a query");
     const ControlUse use = control_use(one).value_or(ControlUse());
     const FieldText bounds_of_query{.axes = "query bound"};
-    visit(control_use_variables[0], shaped(use.estimates, {queries, 2}),
+    visit(control_variables.estimate_replicates, shaped(use.estimates, {queries, 2}),
           "least and most replicates of a run whose estimates are taken with controls",
           bounds_of_query);
     const std::vector<double> of_pairs = matrices(use.noise, 2);
-    visit(control_use_variables[1], shaped(of_pairs, {queries, heads, heads, 2}),
+    visit(control_variables.noise_replicates, shaped(of_pairs, {queries, heads, heads, 2}),
           "least and most replicates of a run whose noise is taken with controls",
           {.axes = "query head head_2 bound"});
-    of_heads(control_use_variables[2], use.estimate_rounding,
+    of_heads(control_variables.estimate_rounding, use.estimate_rounding,
              "bound of the rounding of an estimate with controls");
     const std::vector<double> rounding = matrices(use.noise_rounding, 1);
-    visit(control_use_variables[3], shaped(rounding, {queries, heads, heads}),
+    visit(control_variables.noise_rounding, shaped(rounding, {queries, heads, heads}),
           "bound of the rounding of noise with controls", {.axes = "query head head_2"});
   }
   /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.

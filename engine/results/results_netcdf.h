@@ -23,12 +23,20 @@ inline constexpr const char* no_nodes_attribute = "without_nodes";
 /// Attribute of a file merged without some shards, in words.
 inline constexpr const char* missing_shards_attribute = "missing_shards";
 
-/// Variable that the conditions of a moment layout with exact controls have.
-inline constexpr const char* control_scale_variable = "control_log_scale";
-/// Those of their ControlUse, in its order, which old files lack.
-inline constexpr const char* control_use_variables[] = {
-    "control_estimate_replicates", "control_noise_replicates", "control_estimate_rounding",
-    "control_noise_rounding"};
+/// Variables of exact controls: Controls in the order of its members, those of pairs as matrices.
+inline constexpr struct {
+  const char* log_scale = "control_log_scale";
+  const char* estimate = "control_estimate";
+  const char* estimate_mean = "control_estimate_mean";
+  const char* noise_mean = "control_noise_mean";
+  const char* estimate_coefficient = "control_estimate_coefficient";
+  const char* noise_coefficient = "control_noise_coefficient";
+  const char* like = "control_like";  // this and the next, which old files lack
+  const char* estimate_replicates = "control_estimate_replicates";
+  const char* noise_replicates = "control_noise_replicates";
+  const char* estimate_rounding = "control_estimate_rounding";
+  const char* noise_rounding = "control_noise_rounding";
+} control_variables;
 
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.
 std::string layout_group_name(std::size_t layout);

@@ -50,10 +50,19 @@ MomentLayout stored_layout(const std::string& estimator, const std::string& mome
   return layout;
 }
 
-ControlUse read_control_use(const NetcdfGroup& group, std::size_t row, std::size_t queries,
-                            std::size_t heads) {
+Controls read_controls(const NetcdfGroup& group, std::size_t row, std::size_t queries,
+                       std::size_t heads) {
+  const auto numbers = [&](const char* name, const std::vector<std::size_t>& lengths) {
+    std::vector<std::size_t> start(lengths.size() + 1), count = {1};
+    start[0] = row;
+    count.insert(count.end(), lengths.begin(), lengths.end());
+    return group.doubles(name, {start, count});
+  };
   // [Q][H][H][size] as [Q][P][size].
-  const auto of_pairs = [&](const std::vector<double>& matrices, std::size_t size) {
+  const auto of_pairs = [&](const char* name, std::size_t size) {
+    const std::vector<double> matrices =
+        size == 1 ? numbers(name, {queries, heads, heads})
+                  : numbers(name, {queries, heads, heads, size});
     std::vector<double> pairs;
     for (std::size_t q = 0; q < queries; ++q) {
       for (std::size_t h = 0; h < heads; ++h) {
@@ -66,16 +75,25 @@ ControlUse read_control_use(const NetcdfGroup& group, std::size_t row, std::size
     }
     return pairs;
   };
-  const auto numbers = [&](std::size_t i, const std::vector<std::size_t>& lengths) {
-    std::vector<std::size_t> start(lengths.size() + 1), count = {1};
-    start[0] = row;
-    count.insert(count.end(), lengths.begin(), lengths.end());
-    return group.doubles(control_use_variables[i], {start, count});
-  };
-  return {.estimates = numbers(0, {queries, 2}),
-          .noise = of_pairs(numbers(1, {queries, heads, heads, 2}), 2),
-          .estimate_rounding = numbers(2, {queries, heads}),
-          .noise_rounding = of_pairs(numbers(3, {queries, heads, heads}), 1)};
+  const auto& names = control_variables;
+  Controls controls;
+  controls.means = {.log_scale = numbers(names.log_scale, {queries, heads}),
+                    .estimate = numbers(names.estimate, {queries, heads}),
+                    .of_estimates = numbers(names.estimate_mean, {queries, heads, estimate_controls}),
+                    .of_noise = of_pairs(names.noise_mean, noise_controls)};
+  controls.of_estimates = numbers(names.estimate_coefficient, {queries, heads, estimate_controls});
+  controls.of_noise = of_pairs(names.noise_coefficient, noise_controls);
+  for (const double like : numbers(names.like, {queries, heads})) {
+    if (!(like >= 0 && like < static_cast<double>(heads))) {
+      throw NetcdfError(std::string(names.like) + ": is no head");
+    }
+    controls.alike.push_back(static_cast<std::uint32_t>(like));
+  }
+  controls.use.estimates = numbers(names.estimate_replicates, {queries, 2});
+  controls.use.noise = of_pairs(names.noise_replicates, 2);
+  controls.use.estimate_rounding = numbers(names.estimate_rounding, {queries, heads});
+  controls.use.noise_rounding = of_pairs(names.noise_rounding, 1);
+  return controls;
 }
 
 void require_lengths(const NetcdfGroup& nodes, const MomentLayout& layout) {
@@ -197,7 +215,7 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
       .layout = of_layers
                     ? stack_layout(layout_length(group, "layer") - 1)
                     : stored_layout(estimators_.empty() ? "" : estimators_[one], moments_[one],
-                                    group, per_draw, group.has_variable(control_scale_variable)),
+                                    group, per_draw, group.has_variable(control_variables.log_scale)),
       .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
@@ -245,8 +263,8 @@ StoredCondition ResultsReader::read(std::size_t number) const {
     stored.query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}});
     stored.truth = group.group.doubles("truth", {{row, 0}, {1, queries}});
   }
-  if (group.layout.controlled() && group.group.has_variable(control_use_variables[0])) {
-    stored.controls = read_control_use(group.group, row, queries, heads);
+  if (group.layout.controlled() && group.group.has_variable(control_variables.like)) {
+    stored.controls = read_controls(group.group, row, queries, heads);
   }
   require_sum(stored.nodes, node_sums_[number]);
   return stored;

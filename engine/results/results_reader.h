@@ -26,9 +26,9 @@ struct StoredCondition {
   std::vector<double> head_weights;  ///< [H]
   std::vector<double> query_points;  ///< [Q][d]
   std::vector<double> truth;         ///< [Q]
-  std::optional<ControlUse> controls = {};  ///< of exact controls; none without, and in old files
+  std::optional<Controls> controls = {};  ///< exact ones; none without, and in old files
 
-  const ControlUse* use() const { return controls ? &*controls : nullptr; }
+  const ControlUse* use() const { return controls ? &controls->use : nullptr; }
 };
 
 /// The conditions of a results file that is open. Everything throws NetcdfError.

@@ -45,8 +45,7 @@ void add_controls(const Controls& controls, Sha256& sum) {
   const ControlMeans& means = controls.means;
   for (const std::vector<double>* numbers :
        {&means.log_scale, &means.estimate, &means.of_estimates, &means.of_noise,
-        &controls.of_estimates, &controls.of_noise, &controls.use.estimates, &controls.use.noise,
-        &controls.use.estimate_rounding, &controls.use.noise_rounding}) {
+        &controls.of_estimates, &controls.of_noise}) {
     sum.add(std::as_bytes(std::span(*numbers)));
   }
   sum.add(std::as_bytes(std::span(controls.alike)));

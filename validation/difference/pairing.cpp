@@ -50,7 +50,7 @@ class QuerySamples {
   JackknifedEstimates at(std::size_t query) {
     const MomentTree tree(single_, nodes_of_query(stored_.layout, stored_.nodes, query));
     std::optional<ControlUse> use;
-    if (stored_.controls) use = stored_.controls->of_query(query, queries());
+    if (stored_.controls) use = stored_.controls->use.of_query(query, queries());
     JackknifedEstimates samples =
         jackknifed_estimates(tree, stored_.head_weights, {&stored_.truth.at(query), 1},
                              use ? &*use : nullptr);

@@ -224,6 +224,10 @@ std::shared_ptr<RunOutcome> restore_results(const std::string& path, const std::
       const std::shared_ptr<const Condition> condition(outcome->scenario, &scenario.conditions[i]);
       Preparation found;
       if (!stored.head_weights.empty()) found.head_weights = stored.head_weights;
+      if (stored.controls) {
+        found.controls =
+            std::make_shared<const FoundControls>(FoundControls{.controls = *stored.controls});
+      }
       Plan plan = make_plan(*condition, found);
       if (!stored.plan_sha256.empty() && plan_sha256(plan) != stored.plan_sha256) {
         throw InvalidInput(path + ": its scenario does not lead to the plan that was simulated");
