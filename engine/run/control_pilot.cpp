@@ -40,16 +40,12 @@ constexpr double max_rest_kurtosis = 60, any_kurtosis = std::numeric_limits<doub
 constexpr std::size_t unbounded_estimate_controls = 2, unbounded_noise_controls = 4;
 static_assert(estimate_controls == 8 && noise_controls == 13);
 
-/// Relative rounding of kernel sums: of a backend in float32, and in float64. It grows with the
-/// exponents of the kernel values, where they are larger than this.
+/// Relative rounding of kernel sums that all replicates may share: of a backend in float32, and in
+/// float64. It grows with the exponents of the kernel values, where they are larger than this.
 constexpr double float32_rounding = 1e-6, float64_rounding = 1e-13, plain_exponent = 8;
 /// A run tests the mean of an adjustment where the skewness of the mean is less
 /// (engine/run/control_check.h).
 constexpr double max_mean_skewness = 0.5;
-
-double kernel_rounding(const Backend& backend) {
-  return backend.name() == "reference" ? float64_rounding : float32_rounding;
-}
 
 /// Statistics of every replicate of a plan, [replicates][layout.statistics()]; empty where the
 /// session stopped it.
@@ -98,6 +94,15 @@ class QueryPilot {
   double sum(std::size_t r, std::size_t h) const { return rows_[r][layout_.control_offset() + h]; }
   double noise(std::size_t r, std::size_t h, std::size_t l) const {
     return rows_[r][layout_.noise_offset() + layout_.pair(h, l)];
+  }
+
+  /// Mean of the squared estimates.
+  double mean_square() const {
+    double sum = 0;
+    for (std::size_t r = 0; r < replicates_; ++r) {
+      for (std::size_t h = 0; h < heads(); ++h) sum += estimate(r, h) * estimate(r, h);
+    }
+    return sum / static_cast<double>(replicates_ * heads());
   }
 
   /// True where two heads have the same numbers in every replicate.
@@ -155,14 +160,16 @@ struct FittedAdjustment {
 class QueryFit {
  public:
   /// \param controls with means, and which heads are alike \param rounding of kernel sums
+  /// \param regression_size of values that estimates are means of
   QueryFit(const Controls& controls, const QueryPilot& pilot, const MomentLayout& layout,
-           std::size_t query, std::vector<double> rounding)
+           std::size_t query, std::vector<double> rounding, double regression_size)
       : layout_(layout),
         means_of_(controls.means),
         pilot_(pilot),
         of_(controls, layout_, query),
         query_(query),
-        rounding_(std::move(rounding)) {
+        rounding_(std::move(rounding)),
+        regression_size_(regression_size) {
     estimate_means_.resize(pilot.heads());
     for (std::size_t h = 0; h < pilot.heads(); ++h) {
       for (std::size_t r = 0; r < pilot.replicates(); ++r) {
@@ -257,7 +264,7 @@ class QueryFit {
   }
   /// What the rounding of mu_h - r_h is relative to.
   double estimate_size(std::size_t r, std::size_t h) const {
-    return std::abs(pilot_.estimate(r, h)) +
+    return regression_size_ + std::abs(pilot_.estimate(r, h)) +
            std::abs(means_of_.estimate[query_ * pilot_.heads() + h]);
   }
 
@@ -323,6 +330,7 @@ class QueryFit {
   const QueryControls of_;
   std::size_t query_;
   std::vector<double> rounding_;        ///< [H], relative
+  double regression_size_;
   std::vector<double> estimate_means_;  ///< [H]
 };
 
@@ -332,7 +340,7 @@ void append(std::vector<double>& all, const std::vector<double>& numbers) {
 
 /// Adds what a query has.
 void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t q,
-               double rounding, FoundControls& found) {
+               const Backend& backend, double regression_size, FoundControls& found) {
   const MomentLayout layout = plan.layout();
   const QueryPilot pilot(layout, statistics, q);
   const std::size_t heads = pilot.heads();
@@ -341,11 +349,10 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
   controls.alike.insert(controls.alike.end(), like.begin(), like.end());
   std::vector<double> roundings;
   for (std::size_t h = 0; h < heads; ++h) {
-    const double exponent = controls.means.log_scale[q * heads + h] -
-                            std::log(static_cast<double>(plan.n));
-    roundings.push_back(rounding * std::max(1.0, std::abs(exponent) / plain_exponent));
+    roundings.push_back(kernel_sum_rounding(backend, controls.means.log_scale[q * heads + h],
+                                            plan.n));
   }
-  const QueryFit fit(controls, pilot, layout, q, std::move(roundings));
+  const QueryFit fit(controls, pilot, layout, q, std::move(roundings), regression_size);
 
   double least = 0, most = std::numeric_limits<double>::infinity();
   for (std::size_t h = 0; h < heads; ++h) {
@@ -378,6 +385,12 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
 }
 
 }  // namespace
+
+double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64_t n) {
+  const double exponent = log_scale - std::log(static_cast<double>(n));
+  return (backend.name() == "reference" ? float64_rounding : float32_rounding) *
+         std::max(1.0, std::abs(exponent) / plain_exponent);
+}
 
 ControlCost control_cost(const Condition& condition) {
   if (!std::holds_alternative<ExactControls>(condition.controls)) return {};
@@ -417,8 +430,15 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   const Plan plan = control_pilot_plan(condition, found, controls->controls.means);
   const std::vector<double> statistics = replicates_of(plan, law->pilot, session);
   if (statistics.empty()) return false;
-  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-    fit_query(plan, statistics, q, kernel_rounding(*session.backend), *controls);
+  const auto queries = static_cast<std::size_t>(plan.queries);
+  const MomentLayout layout = plan.layout();
+  double mean_square = 0;
+  for (std::size_t q = 0; q < queries; ++q) {
+    mean_square +=
+        QueryPilot(layout, statistics, q).mean_square() / static_cast<double>(queries);
+  }
+  for (std::size_t q = 0; q < queries; ++q) {
+    fit_query(plan, statistics, q, *session.backend, std::sqrt(mean_square), *controls);
   }
   controls->replicates = law->pilot;
   controls->seconds = watch.seconds();

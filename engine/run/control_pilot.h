@@ -4,6 +4,7 @@
 
 #include "engine/run/session.h"
 #include "engine/scenario/condition.h"
+#include "kernels/backend.h"
 #include "kernels/plan.h"
 
 namespace headlab {
@@ -12,6 +13,10 @@ namespace headlab {
 /// streams of its own, with controls that have no coefficients yet.
 Plan control_pilot_plan(const Condition& condition, const Preparation& found,
                         const ControlMeans& means);
+
+/// Bound of the relative error that kernel sums of a backend may share in all replicates.
+/// \param log_scale of the sums of a head at a query \param n tokens
+double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64_t n);
 
 /// What the exact means of a condition's controls take at most; 0 without controls.
 struct ControlCost {

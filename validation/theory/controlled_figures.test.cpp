@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures with exact controls where controls fail easily: far queries, rounding, near perfection.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
 #include "engine/testing/folder_test.h"
+#include "kernels/backends.h"
 #include "validation/theory/controls/control_means.h"
 #include "validation/theory/controls/point_means.h"
 #include "validation/theory/model/model.h"
@@ -202,6 +205,55 @@ TEST(ControlledFigures, NearlyPerfectControlsMissOnBothSides) {
   EXPECT_LT(square, 1 + 5 * std::sqrt(2.0 / seeds));
   EXPECT_GT(square_about_sample_means, 2);
   EXPECT_LT(std::abs(above - below), 4 * std::sqrt(above + below + 1));
+}
+
+/// Largest mean over replicates of the relative difference of kernel sums of `cpu` and `reference`,
+/// in bounds of that rounding.
+double shared_rounding(const std::string& text, const std::vector<std::string>& sets) {
+  const Condition condition = parse_scenario(text, "figures.toml", sets).conditions.at(0);
+  const ControlMeans means = control_means(condition, make_plan(condition));
+  const Plan plan = control_pilot_plan(condition, {}, means);
+  const MomentLayout layout = plan.layout();
+  constexpr std::uint64_t replicates = 64;
+  std::vector<Moments> float32(replicates), float64(replicates);
+  const auto cpu = make_backend("cpu");
+  cpu->worker(plan)->run({.first = 0, .count = replicates, .node = 1}, float32);
+  make_backend("reference")
+      ->worker(plan)
+      ->run({.first = 0, .count = replicates, .node = 1}, float64);
+  double largest = 0;
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(plan.queries) * heads; ++i) {
+    const std::size_t at = i / heads * layout.per_query() + layout.control_offset() + i % heads;
+    double mean = 0;
+    for (std::uint64_t r = 0; r < replicates; ++r) {
+      mean += (float32[r].mean[at] / float64[r].mean[at] - 1) / replicates;
+    }
+    largest = std::max(largest, std::abs(mean) / kernel_sum_rounding(*cpu, means.log_scale[i],
+                                                                    plan.n));
+  }
+  return largest;
+}
+
+TEST(ControlledFigures, RoundingOfKernelSumsIsWithinItsBound) {
+  const std::vector<std::string> kernels = {
+      "heads.kernel={ law = \"gaussian\", bandwidth = 0.25 }",
+      "heads.kernel={ law = \"gaussian\", bandwidth = 0.8 }",
+      "heads.kernel={ law = \"gaussian\", bandwidth = 3.0 }",
+      "heads.kernel={ law = \"softmax\", temperature = 0.3 }",
+      "heads.kernel={ law = \"softmax\", temperature = 1.5 }"};
+  double largest = 0;
+  for (const std::string& kernel : kernels) {
+    for (const char* subspaces : {"haar", "orthogonal"}) {
+      const double found = shared_rounding(
+          perfect_text, {kernel, "heads.subspaces={ law = \"" + std::string(subspaces) + "\" }",
+                         "queries={ law = \"design\", count = 8, seed = 3 }"});
+      EXPECT_LT(found, 1) << kernel;
+      largest = std::max(largest, found);
+    }
+  }
+  // It is no more than it has to be.
+  EXPECT_GT(largest, 0.05);
 }
 
 TEST(ControlledFigures, HeadsThatAreAlikeHaveOneCovariance) {
