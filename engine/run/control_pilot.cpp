@@ -262,10 +262,12 @@ class QueryFit {
   HeadNumbers numbers(std::size_t r, std::size_t h, double sum_factor, double shift) const {
     return of_.numbers(h, pilot_.estimate(r, h) + shift, pilot_.sum(r, h) * sum_factor);
   }
-  /// What the rounding of mu_h - r_h is relative to.
+  /// What the rounding of mu_h - r_h is relative to: a quarter of the values that it is a mean of,
+  /// whose roundings differ.
   double estimate_size(std::size_t r, std::size_t h) const {
-    return regression_size_ + std::abs(pilot_.estimate(r, h)) +
-           std::abs(means_of_.estimate[query_ * pilot_.heads() + h]);
+    return estimate_rounding_share *
+           (regression_size_ + std::abs(pilot_.estimate(r, h)) +
+            std::abs(means_of_.estimate[query_ * pilot_.heads() + h]));
   }
 
   template <std::size_t Count>

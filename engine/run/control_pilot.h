@@ -17,6 +17,8 @@ Plan control_pilot_plan(const Condition& condition, const Preparation& found,
 /// Bound of the relative error that kernel sums of a backend may share in all replicates.
 /// \param log_scale of the sums of a head at a query \param n tokens
 double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64_t n);
+/// That of an estimate, relative to the values it is a mean of, over that of its kernel sum.
+inline constexpr double estimate_rounding_share = 0.25;
 
 /// What the exact means of a condition's controls take at most; 0 without controls.
 struct ControlCost {
