@@ -65,6 +65,8 @@ struct ControlUse {
   /// Bounds of what the rounding of kernel sums and of exact means moves a controlled statistic by.
   std::vector<double> estimate_rounding;  ///< [Q][H]
   std::vector<double> noise_rounding;     ///< [Q][P]
+  /// Cov(mu_h, mu_l) less that of their adjustments, by the pilot.
+  std::vector<double> covariance_left;  ///< [Q][P]
 
   bool has_estimates(std::size_t q, std::uint64_t replicates) const {
     return estimates.empty() || holds(&estimates[2 * q], replicates);
@@ -90,7 +92,8 @@ struct ControlUse {
       const auto from = all.begin() + static_cast<std::ptrdiff_t>(q) * size;
       return std::vector<double>(from, from + size);
     };
-    return {part(estimates), part(noise), part(estimate_rounding), part(noise_rounding)};
+    return {part(estimates), part(noise), part(estimate_rounding), part(noise_rounding),
+            part(covariance_left)};
   }
 
  private:

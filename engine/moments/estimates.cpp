@@ -15,7 +15,8 @@ constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 /// Which statistics of one query are taken with controls.
 struct ControlledStatistics {
   bool estimates = false;
-  std::vector<bool> noise = {};  ///< [P]
+  std::vector<bool> noise = {};              ///< [P]
+  std::vector<double> covariance_left = {};  ///< [P], where estimates are
 
   static ControlledStatistics none(const MomentLayout& layout) {
     return {false, std::vector<bool>(layout.pairs())};
@@ -26,6 +27,11 @@ struct ControlledStatistics {
     ControlledStatistics in_use = none(layout);
     if (!layout.controlled()) return in_use;
     in_use.estimates = use == nullptr || use->has_estimates(q, replicates);
+    if (use != nullptr && in_use.estimates && !use->covariance_left.empty()) {
+      const auto from = use->covariance_left.begin() +
+                        static_cast<std::ptrdiff_t>(q * layout.pairs());
+      in_use.covariance_left.assign(from, from + static_cast<std::ptrdiff_t>(layout.pairs()));
+    }
     for (std::size_t p = 0; p < layout.pairs(); ++p) {
       in_use.noise[p] = use == nullptr || use->has_noise(q * layout.pairs() + p, replicates);
     }
@@ -69,15 +75,17 @@ class QueryTerms {
     // the mean; for the plain estimator it is all there is.
     const double per_pair = moments.count > 1 ? 1 / (replicates - 1) : undefined;
     for (std::size_t h = 0; h < heads; ++h) bias[h] = means[h] - truth;
-    const Comoments comoments(*this, moments);
-    for (std::size_t p = 0; p < layout_.pairs(); ++p) {
-      covariance[p] = comoments.share * moments.comoment[p];
-    }
-    if (in_use_.estimates) {
+    if (about_controlled_means()) {
+      // The expectation of the comoment about them lacks what controls leave over R.
       for (std::size_t h = 0, p = 0; h < heads; ++h) {
         for (std::size_t l = h; l < heads; ++l, ++p) {
-          covariance[p] += (plain[h] - means[h]) * (plain[l] - means[l]);
+          covariance[p] = (moments.comoment[p] + in_use_.covariance_left[p]) / replicates +
+                          (plain[h] - means[h]) * (plain[l] - means[l]);
         }
+      }
+    } else {
+      for (std::size_t p = 0; p < layout_.pairs(); ++p) {
+        covariance[p] = moments.comoment[p] * per_pair;
       }
     }
     if (layout_.conditional) {
@@ -94,8 +102,9 @@ class QueryTerms {
     }
     const Sums sums = sums_of_pairs(covariance);
     terms.bias_squared_plugin = (ensemble - truth) * (ensemble - truth);
-    terms.bias_squared =
-        terms.bias_squared_plugin - comoments.of_ensemble * per_pair / replicates;
+    const double of_ensemble =
+        in_use_.estimates ? moments.comoment.back() : ensemble_comoment(moments.comoment.data());
+    terms.bias_squared = terms.bias_squared_plugin - of_ensemble * per_pair / replicates;
     set_sums(sums, terms);
     terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
     terms.weights_index =
@@ -119,9 +128,10 @@ class QueryTerms {
     double* of_covariance = of_heads + heads;
     for (std::size_t h = 0, p = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l, ++p) {
-        of_covariance[p] = std::abs(moments.mean[h] - means[h]) * of_heads[l] +
-                           std::abs(moments.mean[l] - means[l]) * of_heads[h] +
-                           (in_use_.noise[p] ? of_noise[p] : 0.0);
+        of_covariance[p] = in_use_.noise[p] ? of_noise[p] : 0.0;
+        if (!about_controlled_means()) continue;
+        of_covariance[p] += std::abs(moments.mean[h] - means[h]) * of_heads[l] +
+                            std::abs(moments.mean[l] - means[l]) * of_heads[h];
       }
     }
     terms.bias_squared_plugin =
@@ -133,23 +143,10 @@ class QueryTerms {
   }
 
  private:
-  /// Of the estimates, for a node or several.
-  struct Comoments {
-    double of_ensemble = 0;  ///< of the estimates in use
-    double share = 0;        ///< of a comoment that is a covariance
-
-    Comoments(const QueryTerms& terms, const Moments& moments) {
-      const auto replicates = static_cast<double>(moments.count);
-      const double plain = terms.ensemble_comoment(moments.comoment.data());
-      of_ensemble = terms.in_use_.estimates ? moments.comoment.back() : plain;
-      share = moments.count > 1 ? 1 / (replicates - 1) : undefined;
-      // With controls a covariance is taken about the controlled means, mean((mu_h - mu'_h)(mu_l -
-      // mu'_l)), whose expectation lacks what controls leave of it over R.
-      if (terms.in_use_.estimates && plain > 0) {
-        share = (1 + of_ensemble / plain / (replicates - 1)) / replicates;
-      }
-    }
-  };
+  /// Whether covariances of estimates are taken about their controlled means, which controls follow.
+  bool about_controlled_means() const {
+    return in_use_.estimates && !in_use_.covariance_left.empty();
+  }
 
   /// sum_hl a_h a_l of numbers of the pairs of the layout.
   double ensemble_comoment(const double* of_pairs) const {
@@ -336,7 +333,8 @@ void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
-                                const ControlUse* use, const Make& make, bool by_query = true) {
+                                const ControlUse* use, const Make& make, bool by_query = true,
+                                std::uint64_t replicates_of_run = 0) {
   MomentLayout single = layout;
   single.queries = 1;
   QueryTerms set_terms(single, head_weights);
@@ -392,7 +390,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     }
     const auto at_query = static_cast<std::size_t>(q);
     set_terms.set_controlled(
-        ControlledStatistics::of(single, use, at_query, estimates.replicates));
+        ControlledStatistics::of(single, use, at_query,
+                                 std::max(replicates_of_run, estimates.replicates)));
     double mse_rounding = 0;
     if (use != nullptr && !use->estimate_rounding.empty()) {
       set_terms.set_rounding(after[0], m,
@@ -521,9 +520,11 @@ std::vector<const char*> draw_statistic_names() {
 
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,
                                std::span<const double> head_weights,
-                               std::span<const double> truth) {
-  return estimate_as<double>(layout, {{0, moments}}, head_weights, truth, nullptr,
-                             [](double value, auto&&...) { return value; });
+                               std::span<const double> truth, const ControlUse* use,
+                               std::uint64_t replicates) {
+  return estimate_as<double>(
+      layout, {{0, moments}}, head_weights, truth, use,
+      [](double value, auto&&...) { return value; }, true, replicates);
 }
 
 }  // namespace headlab

@@ -72,7 +72,9 @@ Moments draw_moments(const MomentLayout& layout, const Moments& leaf,
 std::vector<const char*> draw_statistic_names();
 
 /// The values alone, from the moments of all replicates.
+/// \param use of exact controls by a run of `replicates`
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,
-                               std::span<const double> head_weights, std::span<const double> truth);
+                               std::span<const double> head_weights, std::span<const double> truth,
+                               const ControlUse* use = nullptr, std::uint64_t replicates = 0);
 
 }  // namespace headlab

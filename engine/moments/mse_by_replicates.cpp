@@ -56,11 +56,31 @@ Moments ensemble_moments(const MomentLayout& layout, const Moments& heads,
   return ensemble;
 }
 
+/// The use of controls by the ensemble whose moments these are: what is not used was left out.
+ControlUse ensemble_use(const MomentLayout& layout, std::span<const double> head_weights,
+                        const ControlUse& use) {
+  ControlUse of_ensemble;
+  if (use.covariance_left.empty()) return of_ensemble;
+  const double* left = use.covariance_left.data();
+  for (int q = 0; q < layout.queries; ++q) {
+    double sum = 0;
+    for (std::size_t g = 0; g < head_weights.size(); ++g) {
+      for (std::size_t l = g; l < head_weights.size(); ++l) {
+        sum += (g == l ? 1 : 2) * head_weights[g] * head_weights[l] * *left++;
+      }
+    }
+    of_ensemble.covariance_left.push_back(sum);
+  }
+  of_ensemble.estimates = use.estimates;
+  return of_ensemble;
+}
+
 /// The mean squared error over the first `size` nodes.
 MseAfter mse_of(const MomentLayout& layout, const std::vector<Moments>& nodes, std::size_t size,
-                std::span<const double> head_weights, std::span<const double> truth) {
+                std::span<const double> head_weights, std::span<const double> truth,
+                const ControlUse* use, std::uint64_t replicates) {
   const auto mse = [&](const Moments& moments) {
-    return error_terms(layout, moments, head_weights, truth).mse;
+    return error_terms(layout, moments, head_weights, truth, use, replicates).mse;
   };
   std::vector<Moments> after(size + 1);  // after[j]: nodes j .. size - 1 merged
   std::vector<double> counts(size);
@@ -88,6 +108,7 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
                                         std::span<const double> truth, const ControlUse* use,
                                         std::size_t most) {
   MomentLayout layout = tree.layout();
+  const std::span<const double> of_heads = head_weights;
   std::vector<Moments> nodes;
   const double weight = 1;
   for (const Node& node : tree.jackknife_nodes()) {
@@ -101,6 +122,11 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
     layout.mode = MomentMode::pairwise;
     head_weights = {&weight, 1};
   }
+  ControlUse of_ensemble;
+  if (use != nullptr && tree.layout().controlled()) {
+    of_ensemble = ensemble_use(tree.layout(), of_heads, *use);
+    use = &of_ensemble;
+  }
   const std::size_t first = layout.per_draw ? min_draws_for_mcse : min_nodes;
   std::vector<MseAfter> all;
   if (nodes.size() < first) return all;
@@ -113,7 +139,7 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
     const auto whole = i + 1 == most ? nodes.size() : static_cast<std::size_t>(std::lround(size));
     if (whole <= done || whole > nodes.size()) continue;
     done = whole;
-    all.push_back(mse_of(layout, nodes, whole, head_weights, truth));
+    all.push_back(mse_of(layout, nodes, whole, head_weights, truth, use, tree.count()));
   }
   return all;
 }

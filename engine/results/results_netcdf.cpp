@@ -122,6 +122,10 @@ struct FileRecord {
     const std::vector<double> rounding = matrices(use.noise_rounding, 1);
     visit(control_variables.noise_rounding, shaped(rounding, {queries, heads, heads}),
           "bound of the rounding of noise with controls", {.axes = "query head head_2"});
+    const std::vector<double> left = matrices(use.covariance_left, 1);
+    visit(control_variables.covariance_left, shaped(left, {queries, heads, heads}),
+          "covariance of two estimates less that of their adjustments, in the pilot",
+          {.axes = "query head head_2"});
   }
   /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.
   std::vector<double> matrices(const std::vector<double>& of_pairs, std::size_t size) const {

@@ -36,6 +36,7 @@ inline constexpr struct {
   const char* noise_replicates = "control_noise_replicates";
   const char* estimate_rounding = "control_estimate_rounding";
   const char* noise_rounding = "control_noise_rounding";
+  const char* covariance_left = "control_covariance_left";
 } control_variables;
 
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.

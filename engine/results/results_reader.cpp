@@ -93,6 +93,7 @@ Controls read_controls(const NetcdfGroup& group, std::size_t row, std::size_t qu
   controls.use.noise = of_pairs(names.noise_replicates, 2);
   controls.use.estimate_rounding = numbers(names.estimate_rounding, {queries, heads});
   controls.use.noise_rounding = of_pairs(names.noise_rounding, 1);
+  controls.use.covariance_left = of_pairs(names.covariance_left, 1);
   return controls;
 }
 

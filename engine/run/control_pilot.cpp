@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <variant>
@@ -138,6 +139,7 @@ std::vector<std::uint32_t> like_heads(const QueryPilot& pilot) {
 /// What a pilot says of one adjustment: of what it is and of what it leaves.
 struct FittedAdjustment {
   std::vector<double> coefficients;
+  std::vector<double> adjustments;  ///< [replicates]
   Spread adjustment;
   double variance_before = 0, variance_after = 0;
   double rounding = 0;  ///< bound of the error that all replicates may share
@@ -257,6 +259,21 @@ class QueryFit {
     return fit;
   }
 
+  /// Cov(mu_h, mu_l) less the covariance of what is subtracted from them.
+  double covariance_left(std::size_t h, std::size_t l, std::span<const double> of_h,
+                         std::span<const double> of_l) const {
+    const auto count = static_cast<double>(pilot_.replicates());
+    const double mean_h = std::accumulate(of_h.begin(), of_h.end(), 0.0) / count;
+    const double mean_l = std::accumulate(of_l.begin(), of_l.end(), 0.0) / count;
+    double sum = 0;
+    for (std::size_t r = 0; r < pilot_.replicates(); ++r) {
+      sum += (pilot_.estimate(r, h) - estimate_means_[h]) *
+                 (pilot_.estimate(r, l) - estimate_means_[l]) -
+             (of_h[r] - mean_h) * (of_l[r] - mean_l);
+    }
+    return sum / (count - 1);
+  }
+
  private:
   /// Of a head in a replicate, with another sum and estimate.
   HeadNumbers numbers(std::size_t r, std::size_t h, double sum_factor, double shift) const {
@@ -297,14 +314,14 @@ class QueryFit {
   FittedAdjustment fitted(const std::vector<double>& y, const std::vector<ControlSample>& samples,
                           double rest_kurtosis, const Choices& choices) const {
     FittedAdjustment fit{.coefficients = fit_controls(y, samples, rest_kurtosis, choices)};
-    std::vector<double> adjustments, rests;
+    std::vector<double> rests;
     for (std::size_t r = 0; r < y.size(); ++r) {
       std::array<double, Count> controls;
       for (std::size_t c = 0; c < Count; ++c) controls[c] = samples[c].numbers[r];
-      adjustments.push_back(-controlled(0, fit.coefficients.data(), controls));
-      rests.push_back(y[r] - adjustments.back());
+      fit.adjustments.push_back(-controlled(0, fit.coefficients.data(), controls));
+      rests.push_back(y[r] - fit.adjustments.back());
     }
-    fit.adjustment = spread_of(adjustments);
+    fit.adjustment = spread_of(fit.adjustments);
     const auto variance = [](const Spread& spread) { return spread.sd * spread.sd; };
     fit.variance_before = variance(spread_of(y));
     fit.variance_after = variance(spread_of(rests));
@@ -357,8 +374,12 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
   const QueryFit fit(controls, pilot, layout, q, std::move(roundings), regression_size);
 
   double least = 0, most = std::numeric_limits<double>::infinity();
+  bool adjusts = false;
+  std::vector<FittedAdjustment> of_heads;
   for (std::size_t h = 0; h < heads; ++h) {
-    const FittedAdjustment one = fit.of_estimate(h);
+    of_heads.push_back(fit.of_estimate(h));
+    const FittedAdjustment& one = of_heads.back();
+    adjusts = adjusts || one.adjusts();
     append(controls.of_estimates, one.coefficients);
     controls.use.estimate_rounding.push_back(one.rounding);
     found.estimate_sd.push_back(one.adjustment.sd);
@@ -367,7 +388,14 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
     least = std::max(least, from);
     most = std::min(most, to);
   }
+  if (!adjusts) most = -1;
   append(controls.use.estimates, {least, most});
+  for (std::size_t h = 0; h < heads; ++h) {
+    for (std::size_t l = h; l < heads; ++l) {
+      controls.use.covariance_left.push_back(
+          fit.covariance_left(h, l, of_heads[h].adjustments, of_heads[l].adjustments));
+    }
+  }
 
   std::vector<FittedAdjustment> of_pairs;
   for (std::size_t h = 0; h < heads; ++h) {

@@ -88,6 +88,7 @@ std::vector<std::vector<double>*> numbers_of(FoundControls& found) {
           &found.controls.use.noise,
           &found.controls.use.estimate_rounding,
           &found.controls.use.noise_rounding,
+          &found.controls.use.covariance_left,
           &found.estimate_sd,
           &found.estimate_skewness,
           &found.noise_sd,

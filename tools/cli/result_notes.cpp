@@ -170,13 +170,17 @@ std::string controls_text(const RunResult& result) {
     tested += one.controls->tested;
   }
   if (statistics == 0) return "";
+  const std::string refusal = "controls: refused - figures are those without controls\n";
+  if (refused && adjusted == 0) return refusal;
   std::string text = "controls: " + std::to_string(tested) + " of " + std::to_string(statistics) +
-                     " statistics are adjusted, and their adjustments tested";
+                     " statistics are adjusted" +
+                     (tested > 0 ? ", and their adjustments tested" : "");
   if (adjusted > tested) {
     text += "; " + std::to_string(adjusted - tested) +
             " more could not be tested, or do not pay, with so many replicates";
   }
   std::string gains;
+  double smallest = std::numeric_limits<double>::infinity();
   for (const auto& [name, label] : shown) {
     double least = std::numeric_limits<double>::infinity(), largest = 0;
     for (const ConditionResult& one : result.conditions) {
@@ -188,13 +192,16 @@ std::string controls_text(const RunResult& result) {
       }
     }
     if (largest == 0) continue;
+    smallest = std::min(smallest, least);
     const std::string low = short_number(least), high = short_number(largest);
-    gains += (gains.empty() ? "controls: the variance falls by a factor of " : ", ") + low +
-             (low == high ? "" : " to " + high) + " for " + label;
+    gains += (gains.empty() ? "" : ", ") + low + (low == high ? "" : " to " + high) + " for " + label;
   }
-  if (!gains.empty() && tested > 0) text += "\n" + gains;
-  if (refused) text += "\ncontrols: refused - figures are those without controls";
-  return text + "\n";
+  if (!gains.empty() && tested > 0) {
+    text += "\ncontrols: the variance falls by a factor of " + gains;
+    // A loss of a tenth may be chance.
+    if (smallest < 0.9) text += "; below 1 it rises, and controls are better left out";
+  }
+  return text + "\n" + (refused ? refusal : "");
 }
 
 /// Stages that no index of subspaces sees.

@@ -116,7 +116,7 @@ std::vector<StoredRun> make_runs() {
   all.push_back(
       stored("redraw", regression_text, {"heads.subspaces={ law = \"haar\", redraw = true }"}));
   all.push_back(
-      stored("controls", regression_text, {"run.controls={ law = \"exact\", pilot = 128 }"}));
+      stored("controls", regression_text, {"run.controls={ law = \"exact\", pilot = 1024 }"}));
   all.push_back(stored("depth", depth_text));
   all.push_back(stored("shard", regression_text + sweep, {}, "", std::pair{1, 1}));
   all.push_back({"version_1",

@@ -18,6 +18,7 @@
 #include "validation/theory/controls/control_means.h"
 #include "validation/theory/controls/point_means.h"
 #include "validation/theory/model/model.h"
+#include "validation/theory/theory.h"
 
 namespace headlab {
 namespace {
@@ -273,6 +274,50 @@ TEST(ControlledFigures, RoundingOfKernelSumsIsWithinItsBound) {
   // Bounds are not far above what there is.
   EXPECT_GT(largest.of_sums, 0.05);
   EXPECT_GT(largest.of_estimates, 0.05);
+}
+
+TEST(ControlledFigures, CovariancesAreThoseOfPairsWhateverTheEnsembleIs) {
+  // Heads that are alike, with weights that cancel: the ensemble has no variance, and each head has.
+  const std::string text = R"([scenario]
+name = "cancelling"
+[data]
+n = 2000
+design = { law = "normal", dim = 2 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.5, 0.5]], phase = [0.1] }
+noise = { law = "normal", sd = 0.0 }
+[heads]
+count = 2
+dim = 1
+subspaces = { law = "principal_angles", angles = [0.0] }
+kernel = { law = "gaussian", bandwidth = 1.0 }
+weights = { law = "explicit", values = [1.0, -1.0] }
+[queries]
+law = "points"
+points = [[0.5, 0]]
+[run]
+replicates = 64
+controls = "exact"
+)";
+  const Scenario scenario = parse_scenario(text, "figures.toml");
+  const Condition& condition = scenario.conditions.at(0);
+  const Session session{.backend = "cpu", .threads = 2, .control_means = control_means};
+  Preparation found;
+  ASSERT_TRUE(find_controls(condition, found, session));
+  Plan plan = make_plan(condition, found);
+  constexpr int seeds = 100;
+  double mean = 0, square = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    plan.seed = static_cast<std::uint64_t>(seed);
+    const double v =
+        estimate(simulate(plan, *session.backend, 2, 64), plan).head_variance_mean.value;
+    mean += v / seeds;
+    square += v * v / seeds;
+  }
+  const double error = std::sqrt((square - mean * mean) / (seeds - 1));
+  const double right = compute_theory(condition, TheorySource::exact, 2).figures.head_variance_mean.value;
+  EXPECT_LT(std::abs(mean - right), 4 * error);
+  // A term of order 1/R would be seen.
+  EXPECT_GT(right / 64, 8 * error);
 }
 
 TEST(ControlledFigures, HeadsThatAreAlikeHaveOneCovariance) {

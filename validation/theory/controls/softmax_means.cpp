@@ -22,7 +22,7 @@ using Eigen::VectorXd;
 constexpr double reach = 8.5;
 /// Of the trapezoid rule in a standard normal variable, and in the logarithm of a kernel value.
 constexpr double widest_step = 0.25, widest_log_step = 0.35;
-/// Of the integrand of two kernel values, for one mean.
+/// Of an integrand, for one mean.
 constexpr double max_evaluations = 40000;
 
 class SoftmaxMeans : public TiltedMeans {
@@ -129,16 +129,19 @@ class SoftmaxMeans : public TiltedMeans {
     sum.error += term.error;
   }
 
-  /// E f(log K_h, E[function | log K_h]).
+  /// E f(log K_h, E[function | log K_h]); not known where it would take long.
   template <class Function>
   Bounded over_one(std::size_t h, const IntegrableFunction* function, const Function& f) const {
     const GaussianMixture& design = model().design;
     Bounded sum;
+    double evaluations = 0;
     for (std::size_t c = 0; c < design.components.size(); ++c) {
       const GaussianLaw& law = design.components[c];
       const double mean = directions_[h].dot(law.mean);
       const VectorXd seen = law.covariance * directions_[h];
       const double sd = std::sqrt(std::max(directions_[h].dot(seen), 0.0));
+      evaluations += 2 * points(2 * sd, sd);
+      if (!(evaluations < max_evaluations)) return Bounded::unknown();
       const auto mean_given =
           given(function, law, sd > 0 ? VectorXd(seen / sd) : VectorXd(0 * seen));
       VectorXd at(1);

@@ -18,7 +18,7 @@ struct ExactControls {
 
   template <class Visitor>
   void parameters(Visitor& visit) {
-    visit.optional("pilot", pilot, within(128, 65536), "replicates of the pilot, default 1024");
+    visit.optional("pilot", pilot, within(1024, 65536), "replicates of the pilot, default 1024");
     visit.optional("seed", seed, "of the pilot, default 0");
   }
 };
