@@ -45,8 +45,7 @@ class PairSums {
         conditional_(plan.estimator == Estimator::conditional),
         constant_scale_(has_constant_noise(plan)) {
     std::ranges::sort(distinct_);
-    const auto repeated = std::ranges::unique(distinct_);
-    distinct_.erase(repeated.begin(), repeated.end());
+    distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
     if (!conditional_) return;
     // Multiply-adds a weight: half the pairs, against those of the weight itself.
     const auto k = static_cast<std::size_t>(plan.k);
