@@ -5,7 +5,8 @@
 ///   estimates  [G]  mu_h (conditional) or f_h (plain); in aggregate mode the ensemble
 ///                   sum_h a_h f_h follows as component H
 ///   noise      [P]  conditional only: S_gl = sum_i s2(X_i) w_gi w_li for the pairs below
-///   alignment  [1]  conditional and pairwise only: mean over pairs of heads of cos(w_h, w_l), w the
+///   alignment  [1]  conditional and pairwise only: mean over pairs of heads of cos(w_h, w_l), w
+///   the
 ///                   weights on responses
 /// Pairs: g <= l of all components, row by row (pairwise, P = G(G+1)/2), or g = l (aggregate, P =
 /// G). A node holds the mean of that vector over its replicates and the centred comoments sum_r

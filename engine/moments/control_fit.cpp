@@ -29,8 +29,8 @@ constexpr double min_spread = 1e-5, min_errors = 1e3;
 
 /// True where a control varies by more than rounding, and no more wildly than its mean can bear.
 bool is_usable(const ControlSample& control) {
-  const ArrayXd x = Eigen::Map<const ArrayXd>(control.numbers.data(),
-                                              static_cast<Index>(control.numbers.size()));
+  const ArrayXd x =
+      Eigen::Map<const ArrayXd>(control.numbers.data(), static_cast<Index>(control.numbers.size()));
   if (!x.allFinite()) return false;
   const ArrayXd squares = centred(x).square();
   const double variance = squares.mean();
@@ -76,8 +76,8 @@ bool pays(const ArrayXd& y, const MatrixXd& controls, const VectorXd& coefficien
 
 }  // namespace
 
-std::vector<double> fit_controls(std::span<const double> y,
-                                 std::span<const ControlSample> controls, double max_rest_kurtosis,
+std::vector<double> fit_controls(std::span<const double> y, std::span<const ControlSample> controls,
+                                 double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices) {
   const auto size = static_cast<Index>(y.size());
   const ArrayXd target = Eigen::Map<const ArrayXd>(y.data(), size);
@@ -96,7 +96,8 @@ std::vector<double> fit_controls(std::span<const double> y,
     tried.push_back(used);
     MatrixXd x(size, static_cast<Index>(used.size()));
     for (std::size_t i = 0; i < used.size(); ++i) {
-      x.col(static_cast<Index>(i)) = Eigen::Map<const VectorXd>(controls[used[i]].numbers.data(), size);
+      x.col(static_cast<Index>(i)) =
+          Eigen::Map<const VectorXd>(controls[used[i]].numbers.data(), size);
     }
     if (!pays(target, x, fitted_coefficients(target, x, 0, half), max_rest_kurtosis, half,
               size - half) ||

@@ -13,10 +13,10 @@ inline constexpr double min_control_gain = 1.1;
 
 /// One control in the replicates of a pilot, less its mean.
 struct ControlSample {
-  std::vector<double> numbers;   ///< [N]
-  double scale = 0;              ///< size of what rounding is relative to
-  double error = 0;              ///< bound of the error of its mean
-  double max_kurtosis = 0;       ///< a wilder one is not used
+  std::vector<double> numbers;  ///< [N]
+  double scale = 0;             ///< size of what rounding is relative to
+  double error = 0;             ///< bound of the error of its mean
+  double max_kurtosis = 0;      ///< a wilder one is not used
 };
 
 /// Fits y on controls of mean 0, of which some may not be used: coefficients [C], 0 for these. A
@@ -26,8 +26,8 @@ struct ControlSample {
 /// on either half of the replicates has to divide the variance on the other by more than
 /// min_control_gain, by a one-sided 99 % bound. All 0 where none does. What is not used may be
 /// infinite.
-std::vector<double> fit_controls(std::span<const double> y,
-                                 std::span<const ControlSample> controls, double max_rest_kurtosis,
+std::vector<double> fit_controls(std::span<const double> y, std::span<const ControlSample> controls,
+                                 double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices);
 
 /// Standard deviation and skewness of numbers; 0 where they do not vary.

@@ -92,7 +92,8 @@ TEST(ControlFit, IgnoresConstantsAndWhatIsNotFinite) {
   const std::vector<double> fitted = fit_controls(y, samples(controls), 60, Choices{{0, 1, 2, 3}});
   EXPECT_NE(fitted[0], 0);
   for (std::size_t c = 1; c < 4; ++c) EXPECT_EQ(fitted[c], 0) << c;
-  EXPECT_EQ(fit_controls(std::vector<double>(1000, 5.0), samples(controls), 60, Choices{{0}})[0], 0);
+  EXPECT_EQ(fit_controls(std::vector<double>(1000, 5.0), samples(controls), 60, Choices{{0}})[0],
+            0);
 }
 
 TEST(ControlFit, LeavesOutRoundingAndMeansThatAreNotKnown) {

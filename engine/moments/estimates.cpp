@@ -28,8 +28,8 @@ struct ControlledStatistics {
     if (!layout.controlled()) return in_use;
     in_use.estimates = use == nullptr || use->has_estimates(q, replicates);
     if (use != nullptr && in_use.estimates && !use->covariance_left.empty()) {
-      const auto from = use->covariance_left.begin() +
-                        static_cast<std::ptrdiff_t>(q * layout.pairs());
+      const auto from =
+          use->covariance_left.begin() + static_cast<std::ptrdiff_t>(q * layout.pairs());
       in_use.covariance_left.assign(from, from + static_cast<std::ptrdiff_t>(layout.pairs()));
     }
     for (std::size_t p = 0; p < layout.pairs(); ++p) {
@@ -134,8 +134,7 @@ class QueryTerms {
                             std::abs(moments.mean[l] - means[l]) * of_heads[h];
       }
     }
-    terms.bias_squared_plugin =
-        (2 * std::abs(ensemble - truth) + of_ensemble) * of_ensemble;
+    terms.bias_squared_plugin = (2 * std::abs(ensemble - truth) + of_ensemble) * of_ensemble;
     terms.bias_squared = terms.bias_squared_plugin;
     set_sums(sums_of_pairs(of_covariance, true), terms);
     terms.mse = terms.bias_squared + terms.variance_term + terms.covariance_term;
@@ -143,7 +142,8 @@ class QueryTerms {
   }
 
  private:
-  /// Whether covariances of estimates are taken about their controlled means, which controls follow.
+  /// Whether covariances of estimates are taken about their controlled means, which controls
+  /// follow.
   bool about_controlled_means() const {
     return in_use_.estimates && !in_use_.covariance_left.empty();
   }
@@ -280,10 +280,9 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
                std::vector<ErrorTerms<double>> without, ErrorTerms<double> rounding,
                double mean_square, const Make& number) {
   set_ratios(mean, mean_square);
-  rounding.output_correlation =
-      (rounding.head_covariance_mean +
-       std::abs(mean.output_correlation) * rounding.head_variance_mean) /
-      mean.head_variance_mean;
+  rounding.output_correlation = (rounding.head_covariance_mean +
+                                 std::abs(mean.output_correlation) * rounding.head_variance_mean) /
+                                mean.head_variance_mean;
   rounding.output_index = rounding.output_correlation;
   const std::vector<double*> of_rounding = all_numbers<double>(rounding);
   for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
@@ -389,16 +388,14 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       merge_moments(single, after[j], after[j + 1]);
     }
     const auto at_query = static_cast<std::size_t>(q);
-    set_terms.set_controlled(
-        ControlledStatistics::of(single, use, at_query,
-                                 std::max(replicates_of_run, estimates.replicates)));
+    set_terms.set_controlled(ControlledStatistics::of(
+        single, use, at_query, std::max(replicates_of_run, estimates.replicates)));
     double mse_rounding = 0;
     if (use != nullptr && !use->estimate_rounding.empty()) {
-      set_terms.set_rounding(after[0], m,
-                             std::span(use->estimate_rounding).subspan(at_query * heads, heads),
-                             std::span(use->noise_rounding)
-                                 .subspan(at_query * single.pairs(), single.pairs()),
-                             terms, rounding_of_heads.data());
+      set_terms.set_rounding(
+          after[0], m, std::span(use->estimate_rounding).subspan(at_query * heads, heads),
+          std::span(use->noise_rounding).subspan(at_query * single.pairs(), single.pairs()), terms,
+          rounding_of_heads.data());
       mse_rounding = terms.mse;
       add_terms_to(of_rounding);
     }
@@ -431,7 +428,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
         const std::size_t c = heads + layout.pair(h, l);
-        at.head_covariance[h * heads + l] = number(of_heads[c], heads_leave_one_out[c], rounding_of_heads[c]);
+        at.head_covariance[h * heads + l] =
+            number(of_heads[c], heads_leave_one_out[c], rounding_of_heads[c]);
         at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
       }
     }
@@ -519,9 +517,8 @@ std::vector<const char*> draw_statistic_names() {
 }
 
 ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moments,
-                               std::span<const double> head_weights,
-                               std::span<const double> truth, const ControlUse* use,
-                               std::uint64_t replicates) {
+                               std::span<const double> head_weights, std::span<const double> truth,
+                               const ControlUse* use, std::uint64_t replicates) {
   return estimate_as<double>(
       layout, {{0, moments}}, head_weights, truth, use,
       [](double value, auto&&...) { return value; }, true, replicates);

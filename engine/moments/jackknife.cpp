@@ -35,9 +35,9 @@ double with_rounding(double standard_error, double rounding) {
 }
 
 Estimate Jackknifed::figure(std::span<const double> counts) const {
-  return {value, leave_one_out.empty() ? 0.0
-                                       : with_rounding(
-                                             jackknife_error(value, leave_one_out, counts), rounding)};
+  return {value, leave_one_out.empty()
+                     ? 0.0
+                     : with_rounding(jackknife_error(value, leave_one_out, counts), rounding)};
 }
 
 }  // namespace headlab

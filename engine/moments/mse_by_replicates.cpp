@@ -113,9 +113,9 @@ std::vector<MseAfter> mse_by_replicates(const MomentTree& tree,
   const double weight = 1;
   for (const Node& node : tree.jackknife_nodes()) {
     // Figures of draws are those of the ensemble already.
-    nodes.push_back(layout.per_draw ? node.moments
-                                    : ensemble_moments(layout, node.moments, head_weights, use,
-                                                     tree.count()));
+    nodes.push_back(layout.per_draw
+                        ? node.moments
+                        : ensemble_moments(layout, node.moments, head_weights, use, tree.count()));
   }
   if (!layout.per_draw) {
     layout.heads = 1;

@@ -95,7 +95,8 @@ struct FileRecord {
       visit(name, shaped(all, {queries, heads, heads, noise_controls}), doc,
             {.axes = "query head head_2 noise_control"});
     };
-    of_heads(control_variables.log_scale, controls.means.log_scale, "log of the scale of kernel sums");
+    of_heads(control_variables.log_scale, controls.means.log_scale,
+             "log of the scale of kernel sums");
     of_heads(control_variables.estimate, controls.means.estimate,
              "r_h, mean of sum w m over that of sum w");
     of_estimates(control_variables.estimate_mean, controls.means.of_estimates,

@@ -60,15 +60,14 @@ Controls read_controls(const NetcdfGroup& group, std::size_t row, std::size_t qu
   };
   // [Q][H][H][size] as [Q][P][size].
   const auto of_pairs = [&](const char* name, std::size_t size) {
-    const std::vector<double> matrices =
-        size == 1 ? numbers(name, {queries, heads, heads})
-                  : numbers(name, {queries, heads, heads, size});
+    const std::vector<double> matrices = size == 1 ? numbers(name, {queries, heads, heads})
+                                                   : numbers(name, {queries, heads, heads, size});
     std::vector<double> pairs;
     for (std::size_t q = 0; q < queries; ++q) {
       for (std::size_t h = 0; h < heads; ++h) {
         for (std::size_t l = h; l < heads; ++l) {
-          const auto from = matrices.begin() +
-                            static_cast<std::ptrdiff_t>(((q * heads + h) * heads + l) * size);
+          const auto from =
+              matrices.begin() + static_cast<std::ptrdiff_t>(((q * heads + h) * heads + l) * size);
           pairs.insert(pairs.end(), from, from + static_cast<std::ptrdiff_t>(size));
         }
       }
@@ -77,15 +76,16 @@ Controls read_controls(const NetcdfGroup& group, std::size_t row, std::size_t qu
   };
   const auto& names = control_variables;
   Controls controls;
-  controls.means = {.log_scale = numbers(names.log_scale, {queries, heads}),
-                    .estimate = numbers(names.estimate, {queries, heads}),
-                    .of_estimates = numbers(names.estimate_mean, {queries, heads, estimate_controls}),
-                    .of_noise = of_pairs(names.noise_mean, noise_controls)};
+  controls.means = ControlMeans{
+      .log_scale = numbers(names.log_scale, {queries, heads}),
+      .estimate = numbers(names.estimate, {queries, heads}),
+      .of_estimates = numbers(names.estimate_mean, {queries, heads, estimate_controls}),
+      .of_noise = of_pairs(names.noise_mean, noise_controls)};
   controls.of_estimates = numbers(names.estimate_coefficient, {queries, heads, estimate_controls});
   controls.of_noise = of_pairs(names.noise_coefficient, noise_controls);
   for (const double like : numbers(names.like, {queries, heads})) {
     if (!(like >= 0 && like < static_cast<double>(heads))) {
-      throw NetcdfError(std::string(names.like) + ": is no head");
+      throw NetcdfError(std::string(names.like) + ": names a head that there is not");
     }
     controls.alike.push_back(static_cast<std::uint32_t>(like));
   }
@@ -210,14 +210,14 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
   const auto one = static_cast<std::size_t>(numbers[0]);
   const bool of_layers = moments_[one] == name_of(MomentMode::separate);
   const bool per_draw = !redraws_.empty() && !redraws_[one].empty();
-  Group& added = groups_.emplace_back(Group{
-      .group = group,
-      .nodes = group.find_group("nodes"),
-      .layout = of_layers
-                    ? stack_layout(layout_length(group, "layer") - 1)
-                    : stored_layout(estimators_.empty() ? "" : estimators_[one], moments_[one],
-                                    group, per_draw, group.has_variable(control_variables.log_scale)),
-      .coordinates = of_layers ? 0 : group.dimension("coordinate")});
+  Group& added = groups_.emplace_back(
+      Group{.group = group,
+            .nodes = group.find_group("nodes"),
+            .layout = of_layers ? stack_layout(layout_length(group, "layer") - 1)
+                                : stored_layout(estimators_.empty() ? "" : estimators_[one],
+                                                moments_[one], group, per_draw,
+                                                group.has_variable(control_variables.log_scale)),
+            .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
   added.condition = nodes.integers("condition");

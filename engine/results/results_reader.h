@@ -23,9 +23,9 @@ struct StoredCondition {
   std::vector<Node> nodes;           ///< as MomentTree::nodes()
   std::optional<Extremes> extremes;  ///< as MomentTree::kept_extremes(); none in old files
   // Of a study of depth these are empty.
-  std::vector<double> head_weights;  ///< [H]
-  std::vector<double> query_points;  ///< [Q][d]
-  std::vector<double> truth;         ///< [Q]
+  std::vector<double> head_weights;       ///< [H]
+  std::vector<double> query_points;       ///< [Q][d]
+  std::vector<double> truth;              ///< [Q]
   std::optional<Controls> controls = {};  ///< exact ones; none without, and in old files
 
   const ControlUse* use() const { return controls ? &controls->use : nullptr; }

@@ -42,9 +42,7 @@ class Adjustments {
   }
 
  private:
-  double share(const Node& node) const {
-    return static_cast<double>(node.moments.count) / total_;
-  }
+  double share(const Node& node) const { return static_cast<double>(node.moments.count) / total_; }
   static double of(const Node& node, std::size_t plain, std::size_t with) {
     return node.moments.mean[plain] - node.moments.mean[with];
   }
@@ -69,15 +67,12 @@ double normal_of_skewed(double z, double skewness) {
 class Tests {
  public:
   Tests(const MomentTree& tree, ControlReport& report)
-      : adjustments_(tree),
-        root_(std::sqrt(static_cast<double>(tree.count()))),
-        report_(report) {}
+      : adjustments_(tree), root_(std::sqrt(static_cast<double>(tree.count()))), report_(report) {}
 
   /// \param plain,with places of the statistic and of the controlled one
   /// \param spread of the adjustment of one replicate, in the pilot
   /// \param rounding bound of what all replicates may share
-  void add(bool used, std::size_t plain, std::size_t with, const Spread& spread,
-           double rounding) {
+  void add(bool used, std::size_t plain, std::size_t with, const Spread& spread, double rounding) {
     ++report_.statistics;
     if (!(spread.sd > 0)) return;
     ++report_.adjusted;
@@ -109,14 +104,12 @@ ControlReport check_controls(const FoundControls& found, const MomentTree& tree)
     const std::size_t first = q * layout.per_query();
     for (std::size_t h = 0; h < heads; ++h) {
       const std::size_t at = q * heads + h;
-      tests.add(use.has_estimates(q, tree.count()),
-                first + h, first + layout.control_offset() + h,
+      tests.add(use.has_estimates(q, tree.count()), first + h, first + layout.control_offset() + h,
                 {found.estimate_sd[at], found.estimate_skewness[at]}, use.estimate_rounding[at]);
     }
     for (std::size_t pair = 0; pair < layout.pairs(); ++pair) {
       const std::size_t at = q * layout.pairs() + pair;
-      tests.add(use.has_noise(at, tree.count()),
-                first + layout.noise_offset() + pair,
+      tests.add(use.has_noise(at, tree.count()), first + layout.noise_offset() + pair,
                 first + layout.controlled_noise_offset() + pair,
                 {found.noise_sd[at], found.noise_skewness[at]}, use.noise_rounding[at]);
     }

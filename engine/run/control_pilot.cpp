@@ -152,8 +152,8 @@ struct FittedAdjustment {
     const double skewness = adjustment.skewness / max_mean_skewness;
     // A standard error of as many roundings as are printed with it, and those without controls.
     const double rounding_error = rounding_errors * rounding;
-    const double most = (variance_before / min_control_gain - variance_after) /
-                        (rounding_error * rounding_error);
+    const double most =
+        (variance_before / min_control_gain - variance_after) / (rounding_error * rounding_error);
     return {skewness * skewness, std::isnan(most) ? 0 : std::max(most, 0.0)};
   }
 };
@@ -223,8 +223,9 @@ class QueryFit {
       add(of_.of_noise(h, l, noise, of_h, of_l), samples);
       const double p = noise * of_h.sum * of_l.sum;
       std::array<double, noise_controls> scales = {
-          of_h.sum, of_l.sum, p,
-          estimate_size(r, h) * of_h.sum * estimate_size(r, l) * of_l.sum, 1, 1, 1, 1, 1, 1};
+          of_h.sum, of_l.sum, p, estimate_size(r, h) * of_h.sum * estimate_size(r, l) * of_l.sum,
+          1,        1,        1, 1,
+          1,        1};
       for (std::size_t j = 0; j < control_tilts.size(); ++j) {
         scales[10 + j] = p * of_h.falls[j] * (h == l ? 1 : of_l.falls[j]);
       }
@@ -282,9 +283,8 @@ class QueryFit {
   /// What the rounding of mu_h - r_h is relative to: a quarter of the values that it is a mean of,
   /// whose roundings differ.
   double estimate_size(std::size_t r, std::size_t h) const {
-    return estimate_rounding_share *
-           (regression_size_ + std::abs(pilot_.estimate(r, h)) +
-            std::abs(means_of_.estimate[query_ * pilot_.heads() + h]));
+    return estimate_rounding_share * (regression_size_ + std::abs(pilot_.estimate(r, h)) +
+                                      std::abs(means_of_.estimate[query_ * pilot_.heads() + h]));
   }
 
   template <std::size_t Count>
@@ -348,7 +348,7 @@ class QueryFit {
   const QueryPilot& pilot_;
   const QueryControls of_;
   std::size_t query_;
-  std::vector<double> rounding_;        ///< [H], relative
+  std::vector<double> rounding_;  ///< [H], relative
   double regression_size_;
   std::vector<double> estimate_means_;  ///< [H]
 };
@@ -368,8 +368,8 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
   controls.alike.insert(controls.alike.end(), like.begin(), like.end());
   std::vector<double> roundings;
   for (std::size_t h = 0; h < heads; ++h) {
-    roundings.push_back(kernel_sum_rounding(backend, controls.means.log_scale[q * heads + h],
-                                            plan.n));
+    roundings.push_back(
+        kernel_sum_rounding(backend, controls.means.log_scale[q * heads + h], plan.n));
   }
   const QueryFit fit(controls, pilot, layout, q, std::move(roundings), regression_size);
 
@@ -427,8 +427,8 @@ ControlCost control_cost(const Condition& condition) {
   // Of a query with eight heads, 36 pairs; most of it grows with the pairs.
   constexpr double seconds = 0.1, bytes = 4e6, pairs = 36;
   const MomentLayout layout = layout_of(condition);
-  const double size =
-      static_cast<double>(layout.queries) * std::max(1.0, static_cast<double>(layout.pairs()) / pairs);
+  const double size = static_cast<double>(layout.queries) *
+                      std::max(1.0, static_cast<double>(layout.pairs()) / pairs);
   return {seconds * size, bytes * size};
 }
 
@@ -464,8 +464,7 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   const MomentLayout layout = plan.layout();
   double mean_square = 0;
   for (std::size_t q = 0; q < queries; ++q) {
-    mean_square +=
-        QueryPilot(layout, statistics, q).mean_square() / static_cast<double>(queries);
+    mean_square += QueryPilot(layout, statistics, q).mean_square() / static_cast<double>(queries);
   }
   for (std::size_t q = 0; q < queries; ++q) {
     fit_query(plan, statistics, q, *session.backend, std::sqrt(mean_square), *controls);

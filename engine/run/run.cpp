@@ -279,8 +279,7 @@ class Run {
     if (tree.count() < one.tree.count()) return;
     const Plan& plan = one.plan;
     if (plan.stack) one.layers = std::make_shared<LayerEstimates>(estimate_layers(tree, plan.n));
-    ConditionEstimates estimates =
-        plan.stack ? counts_of_layers(tree) : estimate(tree, plan);
+    ConditionEstimates estimates = plan.stack ? counts_of_layers(tree) : estimate(tree, plan);
     if (!plan.stack && tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
       throw RunFailed(numbered_condition(i) +
                       ": the mean squared error is not finite: values of the design, "
@@ -437,9 +436,8 @@ class Run {
         progress_.act_when_due([&] {
           const Plan& plan = *plans[0];
           const std::vector<MomentTree> trees = moments();
-          tell(trees[0].count(), plan.stack
-                                     ? headline_of(estimate_layers(trees[0], plan.n))
-                                     : estimate(trees[0], plan).mse);
+          tell(trees[0].count(), plan.stack ? headline_of(estimate_layers(trees[0], plan.n))
+                                            : estimate(trees[0], plan).mse);
         });
       }
       if (options_.checkpoint) {

@@ -6,8 +6,8 @@
 
 #include <Eigen/Core>
 
-#include "engine/scenario/law/subspaces/subspaces.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
 
 namespace headlab {
 

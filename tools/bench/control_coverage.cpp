@@ -71,45 +71,48 @@ std::string student_rows() {
 std::string few_rows() {
   const auto path = std::filesystem::temp_directory_path() / "headlab_control_few_rows.csv";
   std::ofstream file(path);
-  file << "0.1,0.2,-0.3,0.4\n1.2,-0.5,0.3,0.9\n-0.8,0.6,0.1,-0.2\n0.5,1.1,-0.9,0\n-0.4,-0.7,0.8,1\n";
+  file
+      << "0.1,0.2,-0.3,0.4\n1.2,-0.5,0.3,0.9\n-0.8,0.6,0.1,-0.2\n0.5,1.1,-0.9,0\n-0.4,-0.7,0.8,1\n";
   return path.string();
 }
 
 std::vector<Problem> problems(const std::string& rows, const std::string& few) {
-  const std::string equiangular = "heads.subspaces={ law = \"principal_angles\", angles = [0.5, 1.2] }";
-  return {{"a far query", {}},
-          {"softmax, n 40, |a|² 4.4",
-           {"data.n=40", "heads.kernel={ law = \"softmax\", temperature = 1.0 }",
-            "heads.subspaces={ law = \"explicit\", matrices = [[[1,0],[0,1],[0,0],[0,0]], "
-            "[[0,0],[1,0],[0,1],[0,0]], [[0,0],[0,0],[1,0],[0,1]]] }",
-            "queries.points=[[1.483, 1.483, 1.483, 1.483]]"}},
-          {"rows of Student t",
-           {"data.design={ law = \"file\", path = \"" + rows + "\" }",
-            "queries={ law = \"design\", "
-            "count = 1, seed = 4 }",
-            "heads.kernel={ law = \"gaussian\", bandwidth = 0.7 }"}},
-          {"a mixture",
-           {"data.design={ law = \"mixture\", weights = [0.3, 0.7], means = [[1, 0, 0, 1], [-1, 0, "
-            "0.5, "
-            "0]] }",
-            "queries.points=[[0.5, 0.5, -0.5, 1]]"}},
-          {"nearly perfect: n 5000, 64 replicates",
-           {"data.n=5000", "data.regression={ law = \"linear\", coefficients = [1, 0.5, 0, 0.7] }",
-            "data.noise={ law = \"normal\", sd = 0.1 }", "heads.count=2", equiangular,
-            "heads.kernel={ law = \"gaussian\", bandwidth = 1 }",
-            "queries.points=[[0.5, 0, 0, 0]]"},
-           64},
-          {"nearly perfect: a mixture, wide windows, 64 replicates",
-           {"data.n=2000", "data.design={ law = \"mixture\", weights = [0.3, 0.7], means = [[1, 0, "
-                           "0, 1], [-1, 0, 0.5, 0]] }",
-            "heads.kernel={ law = \"gaussian\", bandwidth = 1.2 }",
-            "queries.points=[[0.5, 0.5, -0.5, 1]]"},
-           64},
-          {"nearly perfect: few rows, 64 replicates",
-           {"data.n=400", "data.design={ law = \"file\", path = \"" + few + "\" }",
-            "heads.kernel={ law = \"gaussian\", bandwidth = 1.5 }",
-            "queries.points=[[0.3, 0.2, 0, 0.1]]"},
-           64}};
+  const std::string equiangular =
+      "heads.subspaces={ law = \"principal_angles\", angles = [0.5, 1.2] }";
+  return {
+      {"a far query", {}},
+      {"softmax, n 40, |a|² 4.4",
+       {"data.n=40", "heads.kernel={ law = \"softmax\", temperature = 1.0 }",
+        "heads.subspaces={ law = \"explicit\", matrices = [[[1,0],[0,1],[0,0],[0,0]], "
+        "[[0,0],[1,0],[0,1],[0,0]], [[0,0],[0,0],[1,0],[0,1]]] }",
+        "queries.points=[[1.483, 1.483, 1.483, 1.483]]"}},
+      {"rows of Student t",
+       {"data.design={ law = \"file\", path = \"" + rows + "\" }",
+        "queries={ law = \"design\", "
+        "count = 1, seed = 4 }",
+        "heads.kernel={ law = \"gaussian\", bandwidth = 0.7 }"}},
+      {"a mixture",
+       {"data.design={ law = \"mixture\", weights = [0.3, 0.7], means = [[1, 0, 0, 1], [-1, 0, "
+        "0.5, "
+        "0]] }",
+        "queries.points=[[0.5, 0.5, -0.5, 1]]"}},
+      {"nearly perfect: n 5000, 64 replicates",
+       {"data.n=5000", "data.regression={ law = \"linear\", coefficients = [1, 0.5, 0, 0.7] }",
+        "data.noise={ law = \"normal\", sd = 0.1 }", "heads.count=2", equiangular,
+        "heads.kernel={ law = \"gaussian\", bandwidth = 1 }", "queries.points=[[0.5, 0, 0, 0]]"},
+       64},
+      {"nearly perfect: a mixture, wide windows, 64 replicates",
+       {"data.n=2000",
+        "data.design={ law = \"mixture\", weights = [0.3, 0.7], means = [[1, 0, "
+        "0, 1], [-1, 0, 0.5, 0]] }",
+        "heads.kernel={ law = \"gaussian\", bandwidth = 1.2 }",
+        "queries.points=[[0.5, 0.5, -0.5, 1]]"},
+       64},
+      {"nearly perfect: few rows, 64 replicates",
+       {"data.n=400", "data.design={ law = \"file\", path = \"" + few + "\" }",
+        "heads.kernel={ law = \"gaussian\", bandwidth = 1.5 }",
+        "queries.points=[[0.3, 0.2, 0, 0.1]]"},
+       64}};
 }
 
 /// Figures of one run with controls, as printed and with standard errors that leave the rounding of
@@ -131,8 +134,8 @@ double mean_of(const std::vector<Row>& rows, std::vector<Estimate> Row::*part, s
 }
 
 /// Shares of rows whose interval is below `truth` and above it.
-std::pair<double, double> misses(const std::vector<Row>& rows, std::vector<Estimate> Row::*part, std::size_t i,
-                double truth, double quantile) {
+std::pair<double, double> misses(const std::vector<Row>& rows, std::vector<Estimate> Row::*part,
+                                 std::size_t i, double truth, double quantile) {
   double below = 0, above = 0;
   for (const Row& row : rows) {
     const Estimate& one = (row.*part)[i];
@@ -153,8 +156,8 @@ double variance_of(const std::vector<Row>& rows, std::vector<Estimate> Row::*par
 /// Intervals of these have to cover.
 const std::vector<std::string> covered = {"mse", "head_variance_mean", "head_covariance_mean"};
 
-/// True where intervals miss in 5 +- 1.5 % of the runs, on no side more than twice as often as on the
-/// other, or no more so than without controls, give or take three standard errors of a count.
+/// True where intervals miss in 5 +- 1.5 % of the runs, on no side more than twice as often as on
+/// the other, or no more so than without controls, give or take three standard errors of a count.
 bool covers(std::pair<double, double> with, std::pair<double, double> without, double runs) {
   const double missed = with.first + with.second;
   const auto lopsided = [](std::pair<double, double> misses) {
@@ -234,7 +237,8 @@ int main(int argc, char** argv) {
   const std::string rows = student_rows(), few = few_rows();
   int failed = 0;
   for (const Problem& problem : problems(rows, few)) {
-    failed += measure(problem, runs, problem.replicates > 0 ? problem.replicates : replicates, pilot);
+    failed +=
+        measure(problem, runs, problem.replicates > 0 ? problem.replicates : replicates, pilot);
   }
   std::filesystem::remove(rows);
   std::filesystem::remove(few);

@@ -51,8 +51,7 @@ TEST_F(ControlsCommand, DifferencesAreThoseOfTheFigures) {
   for (const auto& [folder, bandwidth] : {std::pair("a", "0.7"), std::pair("b", "0.9")}) {
     ASSERT_EQ(headlab({"run", "a.toml", "--set", "run.controls=\"exact\"", "--set",
                        std::string("heads.kernel.bandwidth=") + bandwidth, "--set",
-                       "queries.points=[[2, 2, 1, 0]]", "--replicates", "9",
-                       "--out", folder})
+                       "queries.points=[[2, 2, 1, 0]]", "--replicates", "9", "--out", folder})
                   .code,
               0);
   }

@@ -194,7 +194,8 @@ std::string controls_text(const RunResult& result) {
     if (largest == 0) continue;
     smallest = std::min(smallest, least);
     const std::string low = short_number(least), high = short_number(largest);
-    gains += (gains.empty() ? "" : ", ") + low + (low == high ? "" : " to " + high) + " for " + label;
+    gains +=
+        (gains.empty() ? "" : ", ") + low + (low == high ? "" : " to " + high) + " for " + label;
   }
   if (!gains.empty() && tested > 0) {
     text += "\ncontrols: the variance falls by a factor of " + gains;

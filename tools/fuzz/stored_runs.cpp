@@ -75,8 +75,7 @@ std::vector<ConditionIndices> indices_of(const RunResult& result) {
 }
 
 /// A mean that is not known leaves a control without coefficient, which no run refuses.
-ControlMeans unknown_means(const Condition&, const Plan& plan,
-                           const std::function<bool(double)>&) {
+ControlMeans unknown_means(const Condition&, const Plan& plan, const std::function<bool(double)>&) {
   const auto heads = static_cast<std::size_t>(plan.queries * plan.heads);
   const std::size_t pairs = heads * static_cast<std::size_t>(plan.heads + 1) / 2;
   const double unknown = std::numeric_limits<double>::quiet_NaN();

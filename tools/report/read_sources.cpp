@@ -76,9 +76,9 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
     for (const std::size_t number : precision_conditions(source.conditions)) {
       const StoredCondition stored = reader.read(number);
       if (stored.nodes.empty() || stored.layout.mode == MomentMode::separate) continue;
-      source.precision.push_back({number, mse_by_replicates(MomentTree(stored.layout, stored.nodes),
-                                                            stored.head_weights, stored.truth,
-                                                            stored.use())});
+      source.precision.push_back(
+          {number, mse_by_replicates(MomentTree(stored.layout, stored.nodes), stored.head_weights,
+                                     stored.truth, stored.use())});
     }
   } catch (const NetcdfError& error) {
     notes.push_back(one_line(path) + ": no precision is shown (" + error.what() + ")");

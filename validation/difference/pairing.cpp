@@ -51,9 +51,8 @@ class QuerySamples {
     const MomentTree tree(single_, nodes_of_query(stored_.layout, stored_.nodes, query));
     std::optional<ControlUse> use;
     if (stored_.controls) use = stored_.controls->use.of_query(query, queries());
-    JackknifedEstimates samples =
-        jackknifed_estimates(tree, stored_.head_weights, {&stored_.truth.at(query), 1},
-                             use ? &*use : nullptr);
+    JackknifedEstimates samples = jackknifed_estimates(
+        tree, stored_.head_weights, {&stored_.truth.at(query), 1}, use ? &*use : nullptr);
     const auto terms = all_numbers<Jackknifed>(static_cast<Samples&>(samples));
     const auto sums = all_numbers<Jackknifed>(mean_);
     const Jackknifed share = 1 / static_cast<double>(queries());

@@ -65,7 +65,7 @@ controls = "exact"
 )";
 
 ConditionResult run_of(const std::string& text, const std::vector<std::string>& sets,
-                         const std::string& backend = "cpu") {
+                       const std::string& backend = "cpu") {
   return run(parse_scenario(text, "figures.toml", sets),
              Session{.backend = backend, .threads = 2, .control_means = control_means})
       .conditions.at(0);
@@ -75,8 +75,7 @@ ConditionResult run_of(const std::string& text, const std::vector<std::string>& 
 void expect_right(const std::string& text, std::vector<std::string> sets,
                   const std::string& backend = "cpu") {
   const ConditionResult with = run_of(text, sets, backend);
-  sets.insert(sets.end(),
-              {"run.controls=\"none\"", "run.seed=99", "run.replicates=100000"});
+  sets.insert(sets.end(), {"run.controls=\"none\"", "run.seed=99", "run.replicates=100000"});
   const ConditionResult without = run_of(text, sets, "cpu");
   const auto a = numbers_of<Estimate>(with.estimates);
   const auto b = numbers_of<Estimate>(without.estimates);
@@ -111,10 +110,9 @@ double fall_by_quadrature(double s, double query, double bandwidth) {
 
 TEST(ControlledFigures, BoundsOfMeansHold) {
   for (const double query : {0.5, 4.0}) {
-    const Condition condition =
-        parse_scenario(far_text, "figures.toml",
-                       {"queries.points=[[" + std::to_string(query) + "]]"})
-            .conditions.at(0);
+    const Condition condition = parse_scenario(far_text, "figures.toml",
+                                               {"queries.points=[[" + std::to_string(query) + "]]"})
+                                    .conditions.at(0);
     const Plan plan = make_plan(condition);
     const TheoryModel model = point_model(condition, plan, "");
     const auto points = gaussian_means(model);
@@ -162,9 +160,9 @@ controls = "exact"
   expect_right(text, {rows});
   expect_right(text, {rows, "heads.kernel={ law = \"laplace\", bandwidth = 0.5 }"});
   // Of what varies with more than rounding nothing is lost.
-  EXPECT_GT(run_of(text, {rows, "heads.kernel={ law = \"laplace\", bandwidth = 0.5 }"})
-                .controls->tested,
-            0u);
+  EXPECT_GT(
+      run_of(text, {rows, "heads.kernel={ law = \"laplace\", bandwidth = 0.5 }"}).controls->tested,
+      0u);
 }
 
 TEST(ControlledFigures, NearlyPerfectControlsMissOnBothSides) {
@@ -241,13 +239,12 @@ SharedRounding shared_rounding(const std::string& text, const std::vector<std::s
     for (std::uint64_t r = 0; r < replicates; ++r) {
       of_sum += (float32[r].mean[sum] / float64[r].mean[sum] - 1) / replicates;
       const double estimate = float64[r].mean[place(i)];
-      const double size =
-          std::sqrt(mean_square) + std::abs(estimate) + std::abs(means.estimate[i]);
+      const double size = std::sqrt(mean_square) + std::abs(estimate) + std::abs(means.estimate[i]);
       of_estimate += (float32[r].mean[place(i)] - estimate) / size / replicates;
     }
     largest.of_sums = std::max(largest.of_sums, std::abs(of_sum) / bound);
-    largest.of_estimates = std::max(largest.of_estimates,
-                                    std::abs(of_estimate) / (estimate_rounding_share * bound));
+    largest.of_estimates =
+        std::max(largest.of_estimates, std::abs(of_estimate) / (estimate_rounding_share * bound));
   }
   return largest;
 }
@@ -277,7 +274,8 @@ TEST(ControlledFigures, RoundingOfKernelSumsIsWithinItsBound) {
 }
 
 TEST(ControlledFigures, CovariancesAreThoseOfPairsWhateverTheEnsembleIs) {
-  // Heads that are alike, with weights that cancel: the ensemble has no variance, and each head has.
+  // Heads that are alike, with weights that cancel: the ensemble has no variance, and each head
+  // has.
   const std::string text = R"([scenario]
 name = "cancelling"
 [data]
@@ -314,7 +312,8 @@ controls = "exact"
     square += v * v / seeds;
   }
   const double error = std::sqrt((square - mean * mean) / (seeds - 1));
-  const double right = compute_theory(condition, TheorySource::exact, 2).figures.head_variance_mean.value;
+  const double right =
+      compute_theory(condition, TheorySource::exact, 2).figures.head_variance_mean.value;
   EXPECT_LT(std::abs(mean - right), 4 * error);
   // A term of order 1/R would be seen.
   EXPECT_GT(right / 64, 8 * error);
@@ -322,10 +321,10 @@ controls = "exact"
 
 TEST(ControlledFigures, HeadsThatAreAlikeHaveOneCovariance) {
   for (const char* backend : {"cpu", "reference"}) {
-    const ConditionResult one = run_of(
-        perfect_text, {"heads.count=3", "data.n=50", "run.replicates=1000",
-                       "heads.subspaces={ law = \"aligned\" }"},
-        backend);
+    const ConditionResult one = run_of(perfect_text,
+                                       {"heads.count=3", "data.n=50", "run.replicates=1000",
+                                        "heads.subspaces={ law = \"aligned\" }"},
+                                       backend);
     EXPECT_GT(one.controls->tested, 0u);
     EXPECT_EQ(one.estimates.output_correlation.value, 1) << backend;
     EXPECT_EQ(one.estimates.output_correlation.mcse, 0) << backend;

@@ -131,7 +131,7 @@ TEST(ControlledRuns, AreThoseWithoutOnceControlsAreTakenAway) {
 TEST(ControlledRuns, RefuseAMeanThatIsOneInAHundredOff) {
   Session faulty = session();
   faulty.control_means = [](const Condition& condition, const Plan& plan,
-                             const std::function<bool(double)>&) {
+                            const std::function<bool(double)>&) {
     ControlMeans means = control_means(condition, plan);
     for (double& mean : means.of_noise) mean *= 1.01;
     return means;

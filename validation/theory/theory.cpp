@@ -44,7 +44,7 @@ class LargeRemainders {
   LargeRemainders(const Theory& theory, std::string way_out)
       : theory_(theory), way_out_(std::move(way_out)) {}
 
-  /// Refuses at once what is no number.
+  /// Refuses a remainder that is not a number.
   /// \param scale what the remainder is compared with, and how the message calls it
   /// \param negligible remainder that is rounding
   void look(const std::string& figure, double remainder, double scale, const char* of_scale,

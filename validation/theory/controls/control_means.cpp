@@ -31,7 +31,7 @@ Bounded power(const Bounded& fall, double count) {
 /// What the means of one head at one query share.
 struct HeadScale {
   double log_scale = 0;
-  Bounded sum;                        ///< E d_h
+  Bounded sum;                            ///< E d_h
   std::array<Bounded, tilts> falls = {};  ///< 1 - E exp(-t K_h / w_h) of one token
 };
 

@@ -70,8 +70,8 @@ class GaussianMeans : public TiltedMeans {
             std::abs(value) * rounding_of_exp(std::abs(log_factor) + std::abs(moment.log_mass))};
   }
 
-  /// sum_a (-1)^a term(a, log(s^a / a!)), the terms of order s^a / a!. Errors are those of the terms,
-  /// and of the last one, beyond which they fall fast.
+  /// sum_a (-1)^a term(a, log(s^a / a!)), the terms of order s^a / a!. Errors are those of the
+  /// terms, and of the last one, beyond which they fall fast.
   template <class Term>
   static Bounded series(double log_s, const Term& term) {
     Bounded sum;

@@ -12,8 +12,8 @@
 
 namespace headlab {
 
-/// A number, and a bound of its error by rounding and by what a series or quadrature leaves out; NaN
-/// where it is not known.
+/// A number, and a bound of its error by rounding and by what a series or quadrature leaves out;
+/// NaN where it is not known.
 struct Bounded {
   double value = 0;
   double error = 0;
@@ -37,7 +37,9 @@ inline Bounded operator*(const Bounded& a, const Bounded& b) {
   return {value, std::abs(a.value) * b.error + std::abs(b.value) * a.error + a.error * b.error +
                      std::abs(value) * std::numeric_limits<double>::epsilon()};
 }
-inline Bounded operator*(double a, const Bounded& b) { return Bounded{a, 0} * b; }
+inline Bounded operator*(double a, const Bounded& b) {
+  return Bounded{a, 0} * b;
+}
 
 /// With K_h the kernel value of X for head h, m its regression, s^2 its noise, D_h = E K_h and
 /// r_h = E[K_h m]/D_h. Factors of kernel values are given as logarithms. NaN is an expectation that

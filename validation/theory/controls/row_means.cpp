@@ -124,8 +124,8 @@ class RowMeans : public PointMeans {
     }
     // Each addition rounds what there is so far; an offset is as exact as the sum it came from.
     const double operations = count_ + 64;
-    return {sum / count_, operations * std::numeric_limits<double>::epsilon() *
-                              (size / count_ + offset)};
+    return {sum / count_,
+            operations * std::numeric_limits<double>::epsilon() * (size / count_ + offset)};
   }
 
   TrainingSet rows_;

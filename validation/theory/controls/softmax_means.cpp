@@ -158,7 +158,7 @@ class SoftmaxMeans : public TiltedMeans {
   /// E f(log K_h, log K_l, E[function | log K_h, log K_l]); not known where it would take long.
   template <class Function>
   Bounded over_two(std::size_t h, std::size_t l, const IntegrableFunction* function,
-                  const Function& f) const {
+                   const Function& f) const {
     const GaussianMixture& design = model().design;
     Bounded sum;
     double evaluations = 0;
@@ -179,15 +179,15 @@ class SoftmaxMeans : public TiltedMeans {
       const double shift = sd_h + std::abs(along), steepest = std::max(sd_h, std::abs(along));
       evaluations += 4 * points(shift, steepest) * points(rest, rest);
       if (!(evaluations < max_evaluations)) return Bounded::unknown();
-      add(design.weights[c] *
-              over_normal(shift, steepest,
-                          [&](double z) {
-                            return over_normal(rest, rest, [&](double y) {
-                              at << z, y;
-                              return f(mean_h + sd_h * z, mean_l + along * z + rest * y,
-                                       mean_given(at));
-                            });
-                          }),
+      add(design.weights[c] * over_normal(shift, steepest,
+                                          [&](double z) {
+                                            return over_normal(rest, rest, [&](double y) {
+                                              at << z, y;
+                                              return f(mean_h + sd_h * z,
+                                                       mean_l + along * z + rest * y,
+                                                       mean_given(at));
+                                            });
+                                          }),
           sum);
     }
     return sum;

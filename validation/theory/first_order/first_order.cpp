@@ -89,9 +89,8 @@ std::vector<FirstOrder> first_order(const TheoryModel& model) {
   const VectorXd heads_zero = VectorXd::Zero(size);
   const MatrixXd pairs_zero = MatrixXd::Zero(size, size);
   std::vector<FirstOrder> theory(
-      model.queries.size(),
-      FirstOrder{HeadTheory{heads_zero, heads_zero, pairs_zero, pairs_zero}, heads_zero,
-                 pairs_zero});
+      model.queries.size(), FirstOrder{HeadTheory{heads_zero, heads_zero, pairs_zero, pairs_zero},
+                                       heads_zero, pairs_zero});
   std::vector<PowersOfHead> heads;
   for (std::size_t h = 0; h < count; ++h) heads.push_back(powers_of(model, h));
   for (std::size_t h = 0; h < count; ++h) {
