@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -59,6 +60,35 @@ inline std::optional<double> norm_coefficient_of(const KernelLaw& kernel) {
         return std::nullopt;
       },
       kernel);
+}
+
+/// The largest |m(x)| of a law; infinite where nothing bounds it.
+inline double regression_bound(const RegressionLaw& law) {
+  return std::visit([](const auto& m) { return m.bound(); }, law);
+}
+
+/// The largest variance of the noise at any x; infinite where nothing bounds it.
+inline double noise_variance_bound(const NoiseLaw& law) {
+  return std::visit(
+      [](const auto& noise) {
+        if constexpr (requires { noise.variance_bound(); }) return noise.variance_bound();
+        return noise.sd * noise.sd;
+      },
+      law);
+}
+
+/// The order below which moments of what a law draws are finite; infinite where all are.
+template <class Law>
+double tail_of(const Law& law) {
+  if constexpr (requires { law.tail(); }) return law.tail();
+  return std::numeric_limits<double>::infinity();
+}
+
+/// The power of |x| with which what a law gives at x grows; 0: it is bounded.
+template <class Law>
+double growth_of(const Law&) {
+  if constexpr (requires { Law::growth; }) return Law::growth;
+  return 0;
 }
 
 namespace detail {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,21 @@ inline constexpr Streams control_streams = {Purpose::control_design, Purpose::co
 inline constexpr Streams learning_streams = {
     Purpose::learning_design, Purpose::learning_design_choice, Purpose::learning_noise};
 
+/// What is known beforehand of the size of a head's estimates f_h, whatever a training set is.
+struct EstimateBounds {
+  /// The largest |f_h|, and the largest |m| at a query.
+  double estimate = std::numeric_limits<double>::infinity();
+  /// The largest variance that noise gives to f_h, given the design points.
+  double noise_variance = std::numeric_limits<double>::infinity();
+  /// Moments of f_h below this order are finite.
+  double moments = std::numeric_limits<double>::infinity();
+  /// Nothing differs between replicates.
+  bool certain = false;
+
+  /// Squares of f_h have no variance, so that second moments have no standard error.
+  bool squares_are_heavy() const { return moments <= 4; }
+};
+
 /// Everything a backend needs to compute replicates of one condition.
 struct Plan {
   std::uint64_t n = 1;  ///< training points in one replicate
@@ -78,6 +94,8 @@ struct Plan {
   /// Present: every replicate learns projections and weights of its own on its training set; those
   /// above are where it starts. See kernels/learning/worker.h.
   std::optional<Learning> learning;
+
+  EstimateBounds bounds;
 
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;

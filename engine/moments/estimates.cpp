@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
+
+#include "engine/moments/figure_rounding.h"
 
 namespace headlab {
 namespace {
@@ -226,8 +229,10 @@ Moments query_moments(const MomentLayout& layout, const Moments& node, int query
 double one_minus(double number) {
   return 1 - number;
 }
-Estimate one_minus(const Estimate& figure) {
-  return {1 - figure.value, figure.mcse};
+Estimate one_minus(Estimate figure) {
+  figure.value = 1 - figure.value;
+  figure.skewness = -figure.skewness;
+  return figure;
 }
 Jackknifed one_minus(const Jackknifed& sample) {
   return 1 - sample;
@@ -272,19 +277,40 @@ ErrorTerms<double> terms_of_draws(const MomentLayout& layout, bool has_covarianc
   return terms;
 }
 
+/// What a standard error over nodes does not say of a figure.
+struct Doubt {
+  double rounding = 0;  ///< bound of what all nodes share
+  double unseen = 0;    ///< most that events may add which no replicate had
+  /// Events that make up what varies of the estimates behind the figure.
+  double carriers = std::numeric_limits<double>::infinity();
+};
+
+/// The same of the means over the queries.
+struct Doubts {
+  ErrorTerms<double> rounding = {};
+  ErrorTerms<double> unseen = {};
+  double carriers = std::numeric_limits<double>::infinity();
+  bool alike = false;  ///< all heads are the same
+};
+
 /// Sets the numbers of `estimates` that follow from means over the queries: number(value,
-/// leave_one_out, rounding) becomes of `mean`, of `without` [nodes], the mean with one node left
-/// out, and of the bounds of `rounding`.
+/// leave_one_out, doubt) becomes of `mean`, of `without` [nodes], the mean with one node left out,
+/// and of `doubts`.
 template <class Number, class Make>
 void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
-               std::vector<ErrorTerms<double>> without, ErrorTerms<double> rounding,
-               double mean_square, const Make& number) {
+               std::vector<ErrorTerms<double>> without, Doubts doubts, double mean_square,
+               const Make& number) {
   set_ratios(mean, mean_square);
-  rounding.output_correlation = (rounding.head_covariance_mean +
-                                 std::abs(mean.output_correlation) * rounding.head_variance_mean) /
+  ErrorTerms<double>& unseen = doubts.unseen;
+  for (ErrorTerms<double>* bound : {&doubts.rounding, &unseen}) {
+    bound->output_correlation = (bound->head_covariance_mean +
+                                 std::abs(mean.output_correlation) * bound->head_variance_mean) /
                                 mean.head_variance_mean;
-  rounding.output_index = rounding.output_correlation;
-  const std::vector<double*> of_rounding = all_numbers<double>(rounding);
+    bound->output_index = bound->output_correlation;
+  }
+  if (doubts.alike) unseen.output_correlation = unseen.output_index = unseen.weights_index = 0;
+  const std::vector<double*> of_rounding = all_numbers<double>(doubts.rounding);
+  const std::vector<double*> of_unseen = all_numbers<double>(unseen);
   for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
   const std::vector<double*> of_mean = all_numbers<double>(mean);
   std::vector<std::vector<double*>> of_without;
@@ -293,7 +319,8 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
   std::vector<double> leave_one_out(without.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     for (std::size_t j = 0; j < without.size(); ++j) leave_one_out[j] = *of_without[j][i];
-    *numbers[i] = number(*of_mean[i], leave_one_out, *of_rounding[i]);
+    *numbers[i] = number(*of_mean[i], leave_one_out,
+                         Doubt{*of_rounding[i], *of_unseen[i], doubts.carriers});
   }
   estimates.output_index = one_minus(estimates.output_index);
   estimates.weights_index = one_minus(estimates.weights_index);
@@ -303,7 +330,7 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
 template <class Number, class Make>
 void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
                     const std::vector<Node>& nodes, std::span<const double> head_weights,
-                    std::size_t errors, const Make& number) {
+                    std::size_t errors, Doubts doubts, const Make& number) {
   const bool has_covariance_mean = QueryTerms(layout, head_weights).has_covariance_mean();
   const auto terms_of = [&](const Moments& moments) {
     return terms_of_draws(layout, has_covariance_mean, moments.mean);
@@ -322,17 +349,69 @@ void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
     without.push_back(terms_of(rest));
     merge_moments(layout, before, nodes[j].moments);
   }
-  set_means(estimates, terms_of(after[0]), std::move(without), {}, after[0].mean.back(), number);
+  set_means(estimates, terms_of(after[0]), std::move(without), std::move(doubts),
+            after[0].mean.back(), number);
 }
 
-/// ConditionEstimates in which make(value, leave_one_out, counts, rounding) becomes of a number,
-/// its values [nodes] with one node left out, which are empty where there can be no standard error,
-/// and a bound of the rounding that all nodes share.
+/// What unseen events may add to the means over the queries.
+ErrorTerms<double> unseen_terms(const UnseenEvents::Additions& added, std::size_t heads) {
+  ErrorTerms<double> terms;
+  terms.mse = terms.bias_squared = terms.bias_squared_plugin = added.mse;
+  terms.variance_term = added.mse;
+  terms.covariance_term = heads > 1 ? added.mse : 0;
+  terms.head_variance_mean = added.variance;
+  terms.head_covariance_mean = added.covariance;
+  terms.weights_index = added.cosine;
+  return terms;
+}
+
+/// How the heads' estimates of the nodes of a run vary: the sum over heads of squares about the mean
+/// of the run, of one query or more.
+class VariationOfNodes {
+ public:
+  explicit VariationOfNodes(std::size_t nodes) : squares_(nodes, 0.0) {}
+
+  /// Adds those of one query; `layout` has that query alone.
+  void add(const MomentLayout& layout, std::size_t j, const Moments& node, const Moments& run) {
+    for (std::size_t h = 0; h < static_cast<std::size_t>(layout.heads); ++h) {
+      const double away = node.mean[h] - run.mean[h];
+      squares_[j] += node.comoment[layout.pairwise() ? layout.pair(h, h) : h] +
+                     static_cast<double>(node.count) * away * away;
+    }
+  }
+  void add(const VariationOfNodes& other) {
+    for (std::size_t j = 0; j < squares_.size(); ++j) squares_[j] += other.squares_[j];
+  }
+
+  /// How many events make up the squares, as NodeSpread has it: squares of normal estimates have the
+  /// coefficient of variation sqrt(2 / replicates) of a node.
+  double carriers(std::span<const double> counts) const {
+    const auto nodes = static_cast<double>(squares_.size());
+    double sum = 0, of_squares = 0;
+    for (const double one : squares_) {
+      sum += one;
+      of_squares += one * one;
+    }
+    if (!(of_squares > 0)) return 0;
+    const double normal = 2 / counts[0];
+    const double usual = normal + 2 * normal * std::sqrt((2 + 6 * normal) / nodes);
+    const double excess = nodes * of_squares / (sum * sum) - 1 - usual;
+    return excess > 0 ? nodes / excess : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  std::vector<double> squares_;  ///< [nodes]
+};
+
+/// ConditionEstimates in which make(value, leave_one_out, counts, doubt) becomes of a number, its
+/// values [nodes] with one node left out, which are empty where there can be no standard error, and
+/// its Doubt.
 /// \param by_query  keep what is known of single queries
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
-                                const ControlUse* use, const Make& make, bool by_query = true,
+                                const ControlUse* use, const UnseenEvents& unseen,
+                                const Make& make, bool by_query = true,
                                 std::uint64_t replicates_of_run = 0) {
   MomentLayout single = layout;
   single.queries = 1;
@@ -350,11 +429,14 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       layout.per_draw ? min_draws_for_mcse * leaf_replicates : min_replicates_for_mcse;
   const bool with_error = estimates.replicates >= least && nodes.size() > 1;
   const std::size_t errors = with_error ? nodes.size() : 0;
-  auto number = [&](double value, std::span<const double> leave_one_out, double rounding) {
-    return make(value, leave_one_out, estimates.node_counts, rounding);
+  auto number = [&](double value, std::span<const double> leave_one_out, const Doubt& doubt) {
+    return make(value, leave_one_out, estimates.node_counts, doubt);
   };
+  const UnseenEvents::Additions added = unseen.of(estimates.replicates);
   if (layout.per_draw) {
-    set_from_draws(estimates, layout, nodes, head_weights, errors, number);
+    set_from_draws(
+        estimates, layout, nodes, head_weights, errors,
+        {.unseen = unseen_terms(added, heads), .alike = unseen.heads_are_alike()}, number);
     return estimates;
   }
 
@@ -365,8 +447,13 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   const std::vector<double*> of_terms = all_numbers<double>(terms);
   std::vector<std::vector<double*>> of_without;
   for (ErrorTerms<double>& one : without) of_without.push_back(all_numbers<double>(one));
-  ErrorTerms<double> rounding;  // of the mean
-  const std::vector<double*> of_rounding = all_numbers<double>(rounding);
+  Doubts doubts;  // of the mean
+  doubts.unseen = unseen_terms(added, heads);
+  doubts.alike = unseen.heads_are_alike();
+  const std::vector<double*> of_rounding = all_numbers<double>(doubts.rounding);
+  VariationOfNodes variation(errors);
+  // Noise that is integrated varies from one training set to the next by itself.
+  const bool noise_hides_signal = layout.conditional && added.bias > 0;
   const double share = 1.0 / layout.queries;
   auto add_terms_to = [&](const std::vector<double*>& sum) {
     for (std::size_t i = 0; i < sum.size(); ++i) *sum[i] += share * *of_terms[i];
@@ -406,22 +493,30 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       mean_square += share * head * head / static_cast<double>(heads);
     }
     mse_by_query.push_back(terms.mse);
+    VariationOfNodes of_query(errors);
     Moments before;
     for (std::size_t j = 0; j < errors; ++j) {
+      const Moments node = query_moments(layout, nodes[j].moments, q);
+      of_query.add(single, j, node, after[0]);
       Moments rest = before;
       merge_moments(single, rest, after[j + 1]);
       set_terms(rest, m, terms, out.data());
       add_terms_to(of_without[j]);
       mse_leave_one_out[j] = terms.mse;
       for (std::size_t c = 0; c < out.size(); ++c) heads_leave_one_out[c][j] = out[c];
-      merge_moments(single, before, query_moments(layout, nodes[j].moments, q));
+      merge_moments(single, before, node);
     }
+    variation.add(of_query);
 
     if (!by_query) continue;
+    const double carriers = noise_hides_signal ? of_query.carriers(estimates.node_counts)
+                                               : std::numeric_limits<double>::infinity();
     QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
-    at.mse = number(mse_by_query.back(), mse_leave_one_out, mse_rounding);
+    at.mse = number(mse_by_query.back(), mse_leave_one_out,
+                    Doubt{mse_rounding, added.mse, carriers});
     for (std::size_t h = 0; h < heads; ++h) {
-      at.head_bias.push_back(number(of_heads[h], heads_leave_one_out[h], rounding_of_heads[h]));
+      at.head_bias.push_back(
+          number(of_heads[h], heads_leave_one_out[h], Doubt{rounding_of_heads[h], added.bias}));
     }
     if (!layout.pairwise()) continue;
     at.head_covariance.resize(heads * heads);
@@ -429,7 +524,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
       for (std::size_t l = h; l < heads; ++l) {
         const std::size_t c = heads + layout.pair(h, l);
         at.head_covariance[h * heads + l] =
-            number(of_heads[c], heads_leave_one_out[c], rounding_of_heads[c]);
+            number(of_heads[c], heads_leave_one_out[c],
+                   Doubt{rounding_of_heads[c], h == l ? added.variance : added.covariance, carriers});
         at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
       }
     }
@@ -440,47 +536,171 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     for (const double value : mse_by_query) square += (value - mean.mse) * (value - mean.mse);
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
-  set_means(estimates, std::move(mean), std::move(without), std::move(rounding), mean_square,
+  if (noise_hides_signal) doubts.carriers = variation.carriers(estimates.node_counts);
+  set_means(estimates, std::move(mean), std::move(without), std::move(doubts), mean_square,
             number);
   return estimates;
 }
 
 Jackknifed make_jackknifed(double value, std::span<const double> leave_one_out,
-                           std::span<const double>, double rounding) {
-  return {value, {leave_one_out.begin(), leave_one_out.end()}, rounding};
+                           std::span<const double>, const Doubt& doubt) {
+  Jackknifed figure(value, {leave_one_out.begin(), leave_one_out.end()}, doubt.rounding);
+  figure.unseen = doubt.unseen;
+  figure.carriers = doubt.carriers;
+  return figure;
+}
+
+/// True where all heads of a plan are the same and see the same tokens.
+bool all_heads_alike(const Plan& plan) {
+  const auto same_as_first = [&](const std::vector<double>& of_heads) {
+    const std::size_t size = of_heads.size() / static_cast<std::size_t>(plan.heads);
+    for (std::size_t at = size; at < of_heads.size(); ++at) {
+      if (of_heads[at] != of_heads[at % size]) return false;
+    }
+    return true;
+  };
+  const auto all_equal = [](const auto& list) {
+    return std::ranges::adjacent_find(list, std::not_equal_to()) == list.end();
+  };
+  return plan.heads > 1 && !plan.learning && same_as_first(plan.projections) &&
+         same_as_first(plan.query_projections) && all_equal(plan.mechanism.seen) &&
+         all_equal(plan.mechanism.keep.top);
+}
+
+/// True where no two heads of a plan see a token in common, so that they share no noise.
+bool no_common_tokens(const Plan& plan) {
+  const std::vector<SeenTokens>& seen = plan.mechanism.seen;
+  const auto apart = [](const SeenTokens& a, const SeenTokens& b) {
+    return (a.sinks == 0 || b.sinks == 0) && (a.end <= b.begin || b.end <= a.begin) &&
+           a.sinks <= b.begin && b.sinks <= a.begin;
+  };
+  for (std::size_t h = 0; h < seen.size(); ++h) {
+    for (std::size_t l = 0; l < h; ++l) {
+      if (!apart(seen[h], seen[l])) return false;
+    }
+  }
+  return seen.size() > 1;
 }
 
 }  // namespace
 
+UnseenEvents::UnseenEvents(const Plan& plan)
+    : bounds_(plan.bounds),
+      sum_of_weights_(0),
+      per_draw_(plan.redraws),
+      alike_(!plan.redraws && all_heads_alike(plan)),
+      apart_(no_common_tokens(plan)) {
+  for (const double a : plan.head_weights) sum_of_weights_ += std::abs(a);
+}
+
+UnseenEvents::Additions UnseenEvents::of(std::uint64_t replicates) const {
+  if (bounds_.certain) return {.bias = 0, .variance = 0, .covariance = 0, .mse = 0, .cosine = 0};
+  const auto drawn = static_cast<double>(per_draw_ ? replicates / leaf_replicates : replicates);
+  const double share = -std::expm1(std::log(alpha) / std::max(1.0, drawn));
+  const auto times = [](double a, double b) { return a == 0 || b == 0 ? 0 : a * b; };
+  const double head = 2 * bounds_.estimate;
+  const double ensemble = times(1 + sum_of_weights_, bounds_.estimate);
+  const double noise_of_ensemble =
+      times(sum_of_weights_ * sum_of_weights_, bounds_.noise_variance);
+  return {.bias = share * head,
+          .variance = share * (head * head + bounds_.noise_variance),
+          .covariance = share * (head * head + (apart_ ? 0 : bounds_.noise_variance)),
+          .mse = share * (3 * ensemble * ensemble + noise_of_ensemble),
+          .cosine = apart_ ? 0 : share};
+}
+
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                            std::span<const double> truth, const ControlUse* use) {
+                            std::span<const double> truth, const ControlUse* use,
+                            const UnseenEvents& unseen) {
   return estimate_as<Estimate>(
-      tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
+      tree.layout(), tree.jackknife_nodes(), head_weights, truth, use, unseen,
       [](double value, std::span<const double> leave_one_out, std::span<const double> counts,
-         double rounding) {
-        return Estimate{
-            value, leave_one_out.empty()
-                       ? undefined
-                       : with_rounding(jackknife_error(value, leave_one_out, counts), rounding)};
+         const Doubt& doubt) {
+        if (leave_one_out.empty()) return Estimate{.value = value};
+        const NodeSpread spread = jackknife_spread(value, leave_one_out, counts);
+        return Estimate{.value = value,
+                        .mcse = with_rounding(spread.error, doubt.rounding),
+                        .skewness = spread.skewness,
+                        .carriers = std::min(spread.carriers, doubt.carriers),
+                        .allowance = allowance_of(spread, doubt.unseen, doubt.carriers)};
       });
 }
 
 ConditionEstimates estimate(const MomentTree& tree, const Plan& plan) {
-  return estimate(tree, plan.head_weights, plan.truth, control_use(plan));
+  return estimate(tree, plan.head_weights, plan.truth, control_use(plan), UnseenEvents(plan));
 }
 
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
-                                         std::span<const double> truth, const ControlUse* use) {
+                                         std::span<const double> truth, const ControlUse* use,
+                                         const UnseenEvents& unseen) {
   return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
-                                 make_jackknifed);
+                                 unseen, make_jackknifed);
+}
+
+JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& plan) {
+  return jackknifed_estimates(tree, plan.head_weights, plan.truth, control_use(plan),
+                              UnseenEvents(plan));
 }
 
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth, const ControlUse* use) {
   return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
-                                 make_jackknifed, false);
+                                 UnseenEvents(), make_jackknifed, false);
+}
+
+std::vector<RareFigure> rare_figures(const ConditionEstimates& estimates) {
+  std::vector<RareFigure> rare;
+  const auto add = [&](const std::string& name, const Estimate& figure) {
+    if (std::isnan(figure.value) || std::isnan(figure.mcse) || !(figure.allowance > 0)) return;
+    rare.push_back({name, figure.carriers});
+  };
+  for (const NamedNumber<const Estimate>& one : numbers_of<Estimate>(estimates)) {
+    add(one.name, *one.number);
+  }
+  for (std::size_t q = 0; q < estimates.queries.size(); ++q) {
+    const QueryEstimates& at = estimates.queries[q];
+    const std::string query = "[" + std::to_string(q);
+    const std::size_t heads = at.head_bias.size();
+    for (std::size_t h = 0; h < heads; ++h) {
+      add("head_bias" + query + "," + std::to_string(h) + "]", at.head_bias[h]);
+      for (std::size_t l = h; l < heads && !at.head_covariance.empty(); ++l) {
+        add("head_covariance" + query + "," + std::to_string(h) + "," + std::to_string(l) + "]",
+            at.head_covariance[h * heads + l]);
+      }
+    }
+  }
+  return rare;
+}
+
+std::string carriers_of(double carriers, std::uint64_t replicates) {
+  return (carriers > 0 ? "some " : "") + std::to_string(std::llround(std::ceil(carriers))) +
+         " of " + std::to_string(replicates) + " replicates";
+}
+
+void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, double eps) {
+  const FigureRoundings roundings = figure_roundings(estimates, truth, eps);
+  NumberList<Jackknifed> averages;
+  estimates.fields(averages);
+  for (const NamedNumber<Jackknifed>& one : averages.all) {
+    one.number->digits = roundings.of(one.name);
+  }
+  estimates.output_index.digits = roundings.correlation;
+  estimates.weights_index.digits = eps;
+  for (std::size_t q = 0; q < estimates.queries.size(); ++q) {
+    QueryErrorTerms<Jackknifed>& at = estimates.queries[q];
+    const std::size_t heads = at.head_bias.size();
+    double largest = 0;
+    for (std::size_t h = 0; h < heads; ++h) {
+      at.head_bias[h].digits = head_rounding(at, h, truth[q], eps);
+      largest = std::max(largest, at.head_bias[h].digits);
+      for (std::size_t l = 0; l < heads && !at.head_covariance.empty(); ++l) {
+        at.head_covariance[h * heads + l].digits = covariance_rounding(at, h, l, truth[q], eps);
+      }
+    }
+    at.mse.digits = moment_rounding(at.mse.value, largest);
+  }
 }
 
 Moments draw_moments(const MomentLayout& layout, const Moments& leaf,
@@ -520,7 +740,7 @@ ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moment
                                std::span<const double> head_weights, std::span<const double> truth,
                                const ControlUse* use, std::uint64_t replicates) {
   return estimate_as<double>(
-      layout, {{0, moments}}, head_weights, truth, use,
+      layout, {{0, moments}}, head_weights, truth, use, UnseenEvents(),
       [](double value, auto&&...) { return value; }, true, replicates);
 }
 

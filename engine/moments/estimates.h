@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/moments/error_terms.h"
@@ -29,13 +31,46 @@ using QueryEstimates = QueryErrorTerms<Estimate>;
 using ConditionEstimates = EstimatesOf<Estimate>;
 using JackknifedEstimates = EstimatesOf<Jackknifed>;
 
+/// What events that none of the replicates had could add to figures, at most: events whose share
+/// among all replicates is s = 1 - alpha^(1/R) are not seen in R of them with probability alpha.
+class UnseenEvents {
+ public:
+  /// Level of that share.
+  static constexpr double alpha = 0.01;
+
+  /// Unknown: nothing bounds what they add.
+  UnseenEvents() = default;
+  explicit UnseenEvents(const Plan& plan);
+
+  /// What they may add to E f_h, to its second moments, to those of the ensemble, and to the mean
+  /// of a number from 0 to 1.
+  struct Additions {
+    double bias = std::numeric_limits<double>::infinity();
+    double variance = std::numeric_limits<double>::infinity();
+    double covariance = std::numeric_limits<double>::infinity();  ///< of different heads
+    double mse = std::numeric_limits<double>::infinity();
+    double cosine = std::numeric_limits<double>::infinity();
+  };
+  Additions of(std::uint64_t replicates) const;
+  /// All heads are the same, so that C/V is 1 in every replicate.
+  bool heads_are_alike() const { return alike_; }
+
+ private:
+  EstimateBounds bounds_;
+  double sum_of_weights_ = std::numeric_limits<double>::infinity();  ///< sum |a_h|
+  bool per_draw_ = false;
+  bool alike_ = false;
+  bool apart_ = false;  ///< heads have no token in common
+};
+
 /// ConditionEstimates with jackknife standard errors (delete one node, weighted by count: Busing,
 /// Meijer and van der Leeden 1999). `head_weights` is [H], `truth` m at the queries. MCSE are NaN
 /// below 8 replicates, values NaN below 2. Where moments are per draw there are no figures of
 /// queries, `truth` is not read, and MCSE are NaN below min_draws_for_mcse.
 /// \param use of exact controls, where the layout has them; null: all are used
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
-                            std::span<const double> truth, const ControlUse* use = nullptr);
+                            std::span<const double> truth, const ControlUse* use = nullptr,
+                            const UnseenEvents& unseen = {});
 /// Those of a plan's tree.
 ConditionEstimates estimate(const MomentTree& tree, const Plan& plan);
 
@@ -48,13 +83,38 @@ inline const ControlUse* control_use(const Plan& plan) {
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth,
-                                         const ControlUse* use = nullptr);
+                                         const ControlUse* use = nullptr,
+                                         const UnseenEvents& unseen = {});
+/// Those of a plan's tree.
+JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& plan);
+
+/// Tells figures how far the rounding of a backend may have moved them (Jackknifed::digits).
+/// \param eps of an estimate, relative to the numbers that it is of
+void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, double eps);
 
 /// The same without those of single queries: nodes x 11 numbers.
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth,
                                         const ControlUse* use = nullptr);
+
+/// A figure that too few replicates carry.
+struct RareFigure {
+  std::string name;
+  double carriers = 0;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("figure", name, "figure that few replicates carry");
+    visit("carriers", carriers, "about how many of them carry it");
+  }
+};
+
+/// All that are (Estimate::allowance), each once.
+std::vector<RareFigure> rare_figures(const ConditionEstimates& estimates);
+
+/// "some 7 of 2048 replicates".
+std::string carriers_of(double carriers, std::uint64_t replicates);
 
 /// Fewest replicates whose figures get a standard error.
 inline constexpr std::uint64_t min_replicates_for_mcse = 8;

@@ -6,8 +6,8 @@
 
 namespace headlab {
 
-double jackknife_error(double full, std::span<const double> leave_one_out,
-                       std::span<const double> counts) {
+NodeSpread jackknife_spread(double full, std::span<const double> leave_one_out,
+                        std::span<const double> counts, double rounding) {
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   double largest = 0;
   for (const double one : leave_one_out) largest = std::max(largest, std::abs(one - full));
@@ -18,13 +18,38 @@ double jackknife_error(double full, std::span<const double> leave_one_out,
   for (std::size_t j = 0; j < counts.size(); ++j) {
     shift += (1 - counts[j] / total) * ((leave_one_out[j] - full) / unit);
   }
-  double variance = 0;
+  double second = 0;
+  double third = 0;
+  double fourth = 0;
+  double widest = 0;
   for (std::size_t j = 0; j < counts.size(); ++j) {
     const double others = total / counts[j] - 1;
     const double deviation = shift - others * ((leave_one_out[j] - full) / unit);
-    variance += deviation * deviation / others;
+    widest = std::max(widest, std::abs(deviation));
+    const double square = deviation * deviation / others;
+    second += square;
+    third += square * deviation / std::sqrt(others);
+    fourth += square * square;
   }
-  return unit * std::sqrt(variance / static_cast<double>(counts.size()));
+  const auto nodes = static_cast<double>(counts.size());
+  NodeSpread spread{.error = unit * std::sqrt(second / nodes)};
+  if (!(unit * widest > rounding) || !(fourth > 0)) return spread;
+  spread.skewness = third / std::pow(second, 1.5);
+  const double excess = nodes * fourth / (second * second) - 3 - 2 * std::sqrt(24 / nodes);
+  spread.carriers = excess > 0 ? nodes / excess : std::numeric_limits<double>::infinity();
+  return spread;
+}
+
+double allowance_of(const NodeSpread& spread, double unseen, double hidden) {
+  constexpr double errors = 30;
+  if (hidden < enough_carriers) return unseen;
+  if (spread.carriers >= enough_carriers) return 0;
+  return spread.carriers >= 1 ? std::min(unseen, errors * spread.error) : unseen;
+}
+
+double jackknife_error(double full, std::span<const double> leave_one_out,
+                       std::span<const double> counts) {
+  return jackknife_spread(full, leave_one_out, counts).error;
 }
 
 double with_rounding(double standard_error, double rounding) {
@@ -35,9 +60,13 @@ double with_rounding(double standard_error, double rounding) {
 }
 
 Estimate Jackknifed::figure(std::span<const double> counts) const {
-  return {value, leave_one_out.empty()
-                     ? 0.0
-                     : with_rounding(jackknife_error(value, leave_one_out, counts), rounding)};
+  if (leave_one_out.empty()) return {.value = value, .mcse = 0};
+  const NodeSpread spread = jackknife_spread(value, leave_one_out, counts, digits);
+  return {.value = value,
+          .mcse = with_rounding(spread.error, rounding),
+          .skewness = spread.skewness,
+          .carriers = std::min(spread.carriers, carriers),
+          .allowance = allowance_of(spread, unseen, carriers)};
 }
 
 }  // namespace headlab

@@ -12,6 +12,8 @@
 namespace headlab {
 namespace {
 
+/// Standard errors that what a share is taken of has to be away from 0.
+constexpr double away_errors = 6;
 constexpr double spare = 1.05;  // of the replicates that an MCSE makes likely
 constexpr double min_growth = 1.1;
 constexpr double max_growth = 4;
@@ -83,9 +85,12 @@ double precision_ratio(const Estimate& figure, const PrecisionTarget& target) {
   if (std::isnan(figure.value) || std::isnan(figure.mcse)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  if (figure.mcse == 0) return 0;
+  const double error = figure.mcse + figure.allowance;
+  if (error == 0) return 0;
   const double allowed = target.relative ? target.limit / 100 * figure.value : target.limit;
-  return allowed > 0 ? figure.mcse / allowed : std::numeric_limits<double>::infinity();
+  if (!(allowed > 0)) return std::numeric_limits<double>::infinity();
+  const double of_share = target.relative ? away_errors * figure.mcse / figure.value : 0;
+  return std::max(error / allowed, of_share);
 }
 
 void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_condition,
@@ -93,8 +98,12 @@ void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_conditio
   for (std::size_t t = 0; t < targets.size(); ++t) {
     if (targets[t].condition.value_or(of_condition) != of_condition) continue;
     const Estimate* figure = find_figure<Estimate>(estimates, targets[t].figure);
-    const double seen =
+    double seen =
         figure ? precision_ratio(*figure, targets[t]) : std::numeric_limits<double>::quiet_NaN();
+    if (figure == &estimates.output_correlation || figure == &estimates.output_index) {
+      const Estimate& divisor = estimates.head_variance_mean;
+      if (figure->mcse > 0) seen = std::max(seen, away_errors * divisor.mcse / divisor.value);
+    }
     if (std::isnan(seen)) ++undefined;
     if (!(seen > ratio)) continue;
     ratio = seen;

@@ -36,7 +36,8 @@ std::vector<PrecisionTarget> parse_until(const std::string& text);
 std::string until_text(std::span<const PrecisionTarget> targets);
 
 /// MCSE of a figure over its target: 0 for an MCSE of 0, infinite where a share is taken of a
-/// figure that is not above 0, NaN for one that is undefined.
+/// figure that is not above 0, NaN for one that is undefined. What too few replicates carry has its
+/// Estimate::allowance more; a share is at least that of a figure 6 MCSE above 0.
 double precision_ratio(const Estimate& figure, const PrecisionTarget& target);
 
 /// One look at the standard errors of all conditions.

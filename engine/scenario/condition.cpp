@@ -175,6 +175,45 @@ void calibrate_compression(Condition& condition) {
   condition.mechanism = stages;
 }
 
+/// The least number of points that a head may see.
+double fewest_points(const Plan& plan) {
+  double fewest = static_cast<double>(plan.n);
+  for (const SeenTokens& seen : plan.mechanism.seen) {
+    fewest = std::min(fewest, static_cast<double>(seen.count()));
+  }
+  for (const std::uint64_t top : plan.mechanism.keep.top) {
+    fewest = std::min(fewest, static_cast<double>(top));
+  }
+  return std::max(1.0, fewest);
+}
+
+/// Weights are not negative and have the sum 1, so that an estimate lies between the responses.
+EstimateBounds bounds_of(const Condition& condition, const Plan& plan) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  // Of a token: responses that a merge scales up.
+  const double scale = std::max(1.0, plan.mechanism.merge.group_weight());
+  const double noise = noise_variance_bound(condition.noise);
+  const bool conditional = condition.estimator == Estimator::conditional;
+  EstimateBounds bounds;
+  bounds.noise_variance = conditional ? scale * scale * noise : 0;
+  bounds.estimate =
+      conditional || noise == 0 ? scale * regression_bound(condition.regression) : infinity;
+
+  // |f_h| is large where all points that the head sees are far away, or where a response is.
+  const double far = std::visit([](const auto& law) { return tail_of(law); }, condition.design) *
+                     fewest_points(plan);
+  const double growth =
+      std::max(std::visit([](const auto& m) { return growth_of(m); }, condition.regression),
+               std::visit([](const auto& e) { return growth_of(e); }, condition.noise));
+  if (growth > 0 && !plan.fixed_design_seed) bounds.moments = far / growth;
+  if (!conditional && noise > 0) {
+    bounds.moments = std::min(
+        bounds.moments, std::visit([](const auto& e) { return tail_of(e); }, condition.noise));
+  }
+  bounds.certain = conditional && condition.fixed_design && !redraws(condition) && !plan.learning;
+  return bounds;
+}
+
 }  // namespace
 
 void calibrate_stages(Condition& condition) {
@@ -233,6 +272,7 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
                   condition.queries));
   // After the queries, which are independent draws.
   std::visit([&](const auto& law) { law.apply(plan); }, condition.sequence);
+  plan.bounds = bounds_of(condition, plan);
   if (found.controls) plan.controls = {found.controls, &found.controls->controls};
   return plan;
 }

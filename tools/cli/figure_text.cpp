@@ -42,7 +42,7 @@ std::string fixed_number(double number, int decimals) {
 }
 
 std::string figure_text(const Estimate& figure) {
-  const auto [value, mcse] = figure;
+  const double value = figure.value, mcse = figure.mcse;
   if (std::isnan(value)) return none;
   if (std::isnan(mcse)) return short_number(value) + " ± " + none;
   if (mcse == 0) return print("%.6g", value) + " ± 0";

@@ -119,6 +119,38 @@ std::string bias_text(const RunResult& result) {
              : "";
 }
 
+/// Figures that too few replicates carry, and those whose squares have no variance.
+std::string carriers_text(const RunResult& result) {
+  std::size_t count = 0;
+  std::string first;
+  bool heavy = false;
+  for (std::size_t i = 0; i < result.conditions.size(); ++i) {
+    const ConditionResult& one = result.conditions[i];
+    heavy |= !one.plan.stack && one.plan.bounds.squares_are_heavy();
+    for (const RareFigure& rare : rare_figures(one.estimates)) {
+      if (count++ > 0) continue;
+      first = rare.name + (result.conditions.size() > 1 ? " in condition #" + std::to_string(i) : "") +
+              " by " + carriers_of(rare.carriers, one.estimates.replicates);
+    }
+  }
+  std::string text;
+  if (count > 0) {
+    text = "warning: " + std::to_string(count) +
+           (count == 1 ? " figure is" : " figures are") + " carried by fewer than " +
+           number_text(enough_carriers) + " replicates, and may be further off than standard errors "
+           "say (" + first + ")\n";
+  }
+  if (heavy) {
+    text += "warning: squares of estimates have no variance here, with tails of order 4 or less: "
+            "standard errors of MSE, V and C are too small";
+    const bool plain = std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
+      return one.plan.estimator == Estimator::plain && one.plan.bounds.squares_are_heavy();
+    });
+    text += plain ? " - use run.estimator = \"conditional\"\n" : "\n";
+  }
+  return text;
+}
+
 /// Whether the targets of a run are met, and how it went on to there.
 std::string precision_text(const RunResult& result) {
   if (!result.precision) return "";
@@ -141,7 +173,8 @@ std::string precision_text(const RunResult& result) {
   } else {
     text += "the largest MCSE is ";
   }
-  text += short_number(last.ratio) + " of its target (" +
+  text += (std::isfinite(last.ratio) ? short_number(last.ratio) + " of its target ("
+                                     : std::string("unknown, since too few replicates carry it (")) +
           precision.targets.at(last.target).figure.text();
   if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
   text += ")\n";
@@ -258,7 +291,7 @@ std::string difference_text(const RunResult& result) {
 }
 
 std::string result_notes(const RunResult& result, bool compact) {
-  return windows_text(result) + bias_text(result) + precision_text(result) + controls_text(result) +
+  return windows_text(result) + carriers_text(result) + bias_text(result) + precision_text(result) + controls_text(result) +
          difference_text(result) + speed_text(result) +
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "validation/claims/counterexample_of.h"
@@ -30,6 +33,87 @@ Jackknifed magnitude(const Jackknifed& a) {
              (condition.moments == MomentMode::pairwise ? "pairwise" : "aggregate") + " moments)");
 }
 
+/// A figure as a quotient, where it is one.
+struct Quotient {
+  Jackknifed top;
+  Jackknifed bottom;
+};
+
+/// C/V and the index of the output are; of heads that are all the same they are 1 and 0 without
+/// error, and no quotient of numbers.
+std::optional<Quotient> quotient_of(Experiment& experiment, const FigureAt& side) {
+  const bool correlation = side.figure.name == "output_correlation";
+  if (!correlation && side.figure.name != "index_output") return std::nullopt;
+  const JackknifedEstimates& seen = experiment.observed(side.condition);
+  if (seen.output_correlation.unseen == 0) return std::nullopt;
+  const Jackknifed& c = seen.head_covariance_mean;
+  const Jackknifed& v = seen.head_variance_mean;
+  return Quotient{correlation ? c : v - c, v};
+}
+
+/// Whether the standard error of a figure is of squares, of responses or of estimates.
+bool is_of_squares(const FigureName& figure) {
+  return !figure.layer && !figure.name.ends_with("head_bias") && figure.name != "index_weights";
+}
+
+/// The first head of a plan that is the same as head h.
+std::size_t first_alike(const Plan& plan, std::size_t h) {
+  const auto same = [&](std::size_t l) {
+    const auto of_head = [](const std::vector<double>& all, std::size_t size, std::size_t head) {
+      return std::span(all).subspan(all.empty() ? 0 : head * size, all.empty() ? 0 : size);
+    };
+    const auto size = static_cast<std::size_t>(plan.d) * static_cast<std::size_t>(plan.k);
+    const Mechanism& stages = plan.mechanism;
+    return std::ranges::equal(of_head(plan.projections, size, h),
+                              of_head(plan.projections, size, l)) &&
+           std::ranges::equal(of_head(plan.query_projections, size, h),
+                              of_head(plan.query_projections, size, l)) &&
+           (stages.seen.empty() || stages.seen[h] == stages.seen[l]) &&
+           (stages.keep.top.empty() || stages.keep.top[h] == stages.keep.top[l]);
+  };
+  if (plan.learning || plan.redraws) return h;
+  std::size_t l = 0;
+  while (l < h && !same(l)) ++l;
+  return l;
+}
+
+/// True where both sides are one figure: of the same condition, query and head, or of a head that
+/// is the same as it.
+bool is_same(const Experiment& experiment, const FigureAt& a, const FigureAt& b) {
+  if (a.condition != b.condition || a.figure.name != b.figure.name ||
+      a.figure.layer != b.figure.layer || a.figure.index.size() != b.figure.index.size()) {
+    return false;
+  }
+  const auto heads_of = [&](const FigureName& figure) {
+    FigureName named = figure;
+    const Plan& plan = experiment.plan(a.condition);
+    for (std::size_t i = 1; !plan.stack && i < named.index.size(); ++i) {
+      if (named.index[i] < static_cast<std::size_t>(plan.heads)) {
+        named.index[i] = first_alike(plan, named.index[i]);
+      }
+    }
+    if (named.index.size() == 3) std::sort(named.index.begin() + 1, named.index.end());
+    return named.index;
+  };
+  return heads_of(a.figure) == heads_of(b.figure);
+}
+
+/// Says of a comparison what its figures say against deciding it.
+Comparison with_doubts(Experiment& experiment, Comparison comparison,
+                       std::initializer_list<const FigureAt*> sides) {
+  for (const FigureAt* side : sides) {
+    if (!comparison.open.empty()) break;
+    if (is_of_squares(side->figure) && experiment.plan(side->condition).bounds.squares_are_heavy()) {
+      comparison.open = heavy_squares;
+    }
+    const std::optional<Quotient> quotient = quotient_of(experiment, *side);
+    if (quotient && !is_away_from_zero(quotient->bottom, experiment.node_counts())) {
+      comparison.open = near_zero_denominator;
+    }
+  }
+  return comparison;
+}
+
 /// Adds the counterexample that `low` is not at most `high`, or not equal to it.
 FigureComparison with_counterexample(Experiment& experiment, Comparison comparison,
                                      const FigureAt& low, const FigureAt& high) {
@@ -49,7 +133,12 @@ double unit_of(const Experiment& experiment, const FigureAt& side) {
   if (experiment.condition(side.condition).stack) {
     reject(side.location, side.key, "has the unit s2/n, and a study of depth has no noise");
   }
-  const double floor = noise_floor(experiment.condition(side.condition));
+  const Condition& condition = experiment.condition(side.condition);
+  if (!std::isfinite(noise_variance_bound(condition.noise))) {
+    reject(side.location, side.key,
+           "has the unit s2/n, and the noise has another variance at every point - leave `unit` out");
+  }
+  const double floor = noise_floor(condition);
   if (floor == 0) reject(side.location, side.key, "has the unit s2/n, which is 0 without noise");
   return floor;
 }
@@ -73,9 +162,11 @@ Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b) {
 Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& low,
                    const Jackknifed& high, const Margin& margin) {
   const Jackknifed room = difference_above_rounding(high, low);
+  const std::vector<double>& counts = experiment.node_counts();
   Comparison comparison =
-      at_least_zero(std::move(what), margin.relative ? room / magnitude(high) : room, 1,
-                    margin.value, experiment.node_counts());
+      margin.relative
+          ? ratio_at_least(std::move(what), room, magnitude(high), 0, margin.value, counts)
+          : at_least_zero(std::move(what), room, 1, margin.value, counts);
   comparison.observed = low.value;
   comparison.expected = high.value;
   return comparison;
@@ -84,28 +175,75 @@ Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& l
 Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, const Jackknifed& b,
                  const Margin& margin, double theory_error) {
   const Jackknifed off = difference_above_rounding(a, b);
-  Comparison comparison = equal_to(
-      std::move(what), margin.relative ? off / magnitude(b) : off, 0, 1, margin.value,
-      experiment.node_counts(), margin.relative ? theory_error / std::abs(b.value) : theory_error);
+  const std::vector<double>& counts = experiment.node_counts();
+  Comparison comparison =
+      margin.relative
+          ? ratio_equal_to(std::move(what), off, magnitude(b), 0, margin.value, counts)
+          : equal_to(std::move(what), off, 0, 1, margin.value, counts);
+  comparison.theory_error = margin.relative ? theory_error / std::abs(b.value) : theory_error;
   comparison.observed = a.value;
   comparison.expected = b.value;
   return comparison;
 }
 
+Comparison against_number(Experiment& experiment, const std::string& what,
+                          const std::vector<FigureAt>& terms, Relation relation, double number,
+                          const Margin& margin, double theory_error) {
+  const std::vector<double>& counts = experiment.node_counts();
+  const Jackknifed figure = observed(experiment, terms[0]);
+  std::optional<Quotient> quotient;
+  if (terms.size() == 2) {
+    quotient = Quotient{figure, observed(experiment, terms[1])};
+  } else {
+    quotient = quotient_of(experiment, terms[0]);
+  }
+  // An absolute margin is in units of 1, a relative one in those of the number.
+  const double unit = margin.relative ? std::abs(number) : 1;
+  Comparison comparison;
+  if (relation == Relation::equals) {
+    if (quotient) {
+      comparison = ratio_equal_to(what, quotient->top / unit, quotient->bottom, number / unit,
+                                  margin.value, counts);
+    } else {
+      comparison = equal_to(what, difference_above_rounding(figure, number), 0, unit, margin.value,
+                            counts);
+    }
+  } else {
+    const double sign = relation == Relation::at_least ? 1 : -1;
+    if (quotient) {
+      comparison = ratio_at_least(what, Jackknifed(sign) * quotient->top, quotient->bottom,
+                                  sign * number, margin.value * unit, counts);
+    } else {
+      comparison = at_least_zero(
+          what, Jackknifed(sign) * difference_above_rounding(figure, number), 1,
+          margin.value * unit, counts);
+    }
+  }
+  comparison.theory_error = theory_error / unit;
+  const double value = quotient ? quotient->top.value / quotient->bottom.value : figure.value;
+  comparison.observed = relation == Relation::at_least ? number : value;
+  comparison.expected = relation == Relation::at_least ? value : number;
+  return terms.size() == 2 ? with_doubts(experiment, std::move(comparison), {&terms[0], &terms[1]})
+                           : with_doubts(experiment, std::move(comparison), {&terms[0]});
+}
+
 FigureComparison less_than(Experiment& experiment, const FigureAt& low, const FigureAt& high,
                            const Margin& margin) {
-  return with_counterexample(experiment,
-                             at_most(experiment, low.text + " less than " + high.text,
-                                     observed(experiment, low), observed(experiment, high), margin),
-                             low, high);
+  Comparison comparison =
+      at_most(experiment, low.text + " less than " + high.text, observed(experiment, low),
+              observed(experiment, high), margin);
+  if (is_same(experiment, low, high)) comparison.unseen = 0;
+  return with_counterexample(
+      experiment, with_doubts(experiment, std::move(comparison), {&low, &high}), low, high);
 }
 
 FigureComparison equal_to(Experiment& experiment, const FigureAt& a, const FigureAt& b,
                           const Margin& margin) {
-  return with_counterexample(experiment,
-                             equal(experiment, a.text + " equal to " + b.text,
-                                   observed(experiment, a), observed(experiment, b), margin),
-                             a, b);
+  Comparison comparison = equal(experiment, a.text + " equal to " + b.text, observed(experiment, a),
+                                observed(experiment, b), margin);
+  if (is_same(experiment, a, b)) comparison.unseen = 0;
+  return with_counterexample(experiment, with_doubts(experiment, std::move(comparison), {&a, &b}), a,
+                             b);
 }
 
 }  // namespace headlab

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/files/document.h"
 #include "engine/moments/figure_name.h"
@@ -54,6 +55,16 @@ Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& l
 /// \param theory_error  largest error of `b` where it is a closed form
 Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, const Jackknifed& b,
                  const Margin& margin, double theory_error = 0);
+
+/// How a figure stands to a number.
+enum class Relation { equals, at_most, at_least };
+
+/// A figure, or the ratio of two, against a number. Ratios and C/V are judged as linear figures of
+/// numerator and denominator. A relative margin is relative to the number.
+/// \param terms one figure, or numerator and denominator
+Comparison against_number(Experiment& experiment, const std::string& what,
+                          const std::vector<FigureAt>& terms, Relation relation, double number,
+                          const Margin& margin, double theory_error = 0);
 
 /// "low less than high", with its counterexample where it fails.
 FigureComparison less_than(Experiment& experiment, const FigureAt& low, const FigureAt& high,

@@ -24,7 +24,7 @@ namespace headlab {
 namespace {
 
 /// Replicates whose heads are looked at: an index differs little between fits.
-constexpr std::uint64_t index_replicates = 256;
+constexpr std::uint64_t index_replicates = 512;
 
 /// "The change is more than the margin."
 Comparison more_than_margin(std::string what, const Jackknifed& change,

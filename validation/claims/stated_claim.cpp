@@ -144,6 +144,10 @@ StatedClaims read_stated_claims(const Scenario& scenario) {
     }
   }
   const SweptConditions conditions(scenario);
+  if (conditions.is_swept("run.controls")) {
+    reject(stated->location, "claim.compare",
+           "compares figures without controls, and run.controls is swept - take it out of [sweep]");
+  }
   StatedClaims claims{.name = scenario.conditions.front().name, .all = {}};
   TableReader(claim, "claim").optional("name", claims.name, "");
   for (std::size_t i = 0; i < array->size(); ++i) {

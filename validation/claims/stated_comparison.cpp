@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -201,25 +202,18 @@ class ComparisonReader {
     } else {
       terms = {side("of")};
     }
-    comparisons_.push_back(
-        [=, relation = found[0], margin = setting_.margin](Experiment& experiment) {
-          Jackknifed figure = observed(experiment, terms[0]);
-          std::string text = terms[0].text;
-          if (terms.size() == 2) {
-            figure = figure / observed(experiment, terms[1]);
-            text += " over " + terms[1].text;
-          }
-          const std::string number_is = " " + number_text(number);
-          if (relation == "equals") {
-            return FigureComparison{
-                equal(experiment, text + " equal to" + number_is, figure, number, margin)};
-          }
-          const Margin of_number{margin.relative ? margin.value * std::abs(number) : margin.value};
-          return FigureComparison{
-              relation == "at_most"
-                  ? at_most(experiment, text + " at most" + number_is, figure, number, of_number)
-                  : at_most(experiment, text + " at least" + number_is, number, figure, of_number)};
-        });
+    const Relation relation = found[0] == "equals"    ? Relation::equals
+                              : found[0] == "at_most" ? Relation::at_most
+                                                      : Relation::at_least;
+    const std::string text =
+        terms[0].text + (terms.size() == 2 ? " over " + terms[1].text : "") +
+        (relation == Relation::equals    ? " equal to "
+         : relation == Relation::at_most ? " at most "
+                                         : " at least ") +
+        number_text(number);
+    comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
+      return FigureComparison{against_number(experiment, text, terms, relation, number, margin)};
+    });
   }
 
   void read_theory() {
@@ -253,14 +247,37 @@ class ComparisonReader {
       const double unit = unit_of(experiment, of);
       const double remainder =
           std::isfinite(form->remainder) ? std::abs(form->remainder) / unit : 0;
-      return FigureComparison{equal(experiment, of.text + " equal to its closed form",
-                                    observed(experiment, of), form->value / unit, margin,
-                                    remainder)};
+      return FigureComparison{against_number(experiment, of.text + " equal to its closed form",
+                                             {of}, Relation::equals, form->value / unit, margin,
+                                             remainder)};
     });
   }
 
+  /// The values of a swept key, numbers from the least on, and arrays of numbers where none of
+  /// their numbers falls.
+  std::vector<SweptValues> along_values(const TableReader& table, const std::string& key,
+                                        const std::string& swept) const {
+    std::vector<SweptValues> values = conditions_.choices({swept});
+    const auto numbers = [](const SweptValues& one) { return numbers_of(one[0].second); };
+    bool ordered =
+        std::ranges::all_of(values, [&](const auto& one) { return numbers(one).has_value(); });
+    if (ordered) {
+      std::ranges::stable_sort(values, {}, [&](const SweptValues& one) { return *numbers(one); });
+      for (std::size_t i = 1; i < values.size(); ++i) {
+        const std::vector<double> below = *numbers(values[i - 1]), above = *numbers(values[i]);
+        ordered = ordered && std::ranges::equal(below, above, std::less_equal());
+      }
+    }
+    if (!ordered && reader_.find("monotone")) {
+      reject(table.need("in", "").location, key,
+             "goes along \"" + swept +
+                 "\", whose values have no order - numbers have one; compare others with `less`");
+    }
+    return values;
+  }
+
   /// The conditions that `swept` tells apart with the rest as in a table's `at`, in the order of
-  /// the sweep.
+  /// along_values().
   std::vector<FigureAt> along(const TableReader& table, const std::string& key,
                               const std::string& swept) const {
     const FigureName figure = figure_of(table);
@@ -272,7 +289,7 @@ class ComparisonReader {
              "goes along \"" + swept + "\", which `at` or `for_each` fixes - leave it out there");
     }
     std::vector<FigureAt> all;
-    for (const SweptValues& one : conditions_.choices({swept})) {
+    for (const SweptValues& one : along_values(table, key, swept)) {
       SweptValues values = rest;
       values.push_back(one[0]);
       all.push_back(figure_at(figure, table_.location, key, values));

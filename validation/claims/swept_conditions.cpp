@@ -55,6 +55,19 @@ std::string short_text(const SweptValues& values) {
 
 }  // namespace
 
+std::optional<std::vector<double>> numbers_of(const Value& value) {
+  if (const std::optional<double> number = number_of(value)) return std::vector{*number};
+  const auto* array = std::get_if<Value::Array>(&value.data);
+  if (array == nullptr) return std::nullopt;
+  std::vector<double> all;
+  for (const Value& one : *array) {
+    const std::optional<std::vector<double>> numbers = numbers_of(one);
+    if (!numbers) return std::nullopt;
+    all.insert(all.end(), numbers->begin(), numbers->end());
+  }
+  return all;
+}
+
 const std::string* law_of(const Value& value) {
   const Value* law = value.find("law");
   return law == nullptr ? nullptr : std::get_if<std::string>(&law->data);

@@ -16,6 +16,9 @@ namespace headlab {
 /// One value of each of some swept keys.
 using SweptValues = std::vector<std::pair<std::string, Value>>;
 
+/// A number, or an array of numbers as one list, nested ones in their order.
+std::optional<std::vector<double>> numbers_of(const Value& value);
+
 /// The name of a law, where the value is the table of one.
 const std::string* law_of(const Value& value);
 

@@ -2,7 +2,10 @@
 /// \file One statement about one number, and what a simulation says to it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,9 +31,31 @@ struct Comparison {
   /// Largest error of the closed form in the effect (its remainder): the claim is given the benefit
   /// of it, its support is not.
   double theory_error = 0;
+  /// Of a ratio num/den, |num - c den| <= margin |den|: the linear figures margin |den| - (num - c
+  /// den) and margin |den| + (num - c den) over |den| (Fieller 1954), of `at_least` the second
+  /// alone. Empty: margin - effect and margin + effect.
+  std::optional<std::array<Estimate, 2>> rooms = {};
+  /// How far rounding may have moved the effect, and the most that events add to it which no
+  /// replicate had, where too few replicates carry it: as the theory's error, to both sides.
+  double rounding = 0;
+  double unseen = 0;
+  double carriers = std::numeric_limits<double>::infinity();  ///< of the effect, see NodeSpread
+  /// Why nothing can be decided whatever the numbers are; empty: it can.
+  std::string open = {};
   double observed = std::numeric_limits<double>::quiet_NaN();  ///< the figures compared, for the
   double expected = std::numeric_limits<double>::quiet_NaN();  ///< report; NaN: not shown
 };
+
+/// Standard errors that a denominator has to be away from 0 for its ratio to be judged.
+inline constexpr double denominator_errors = 6;
+bool is_away_from_zero(const Jackknifed& denominator, std::span<const double> node_counts);
+
+/// Reasons for which a comparison is open.
+inline constexpr const char* near_zero_denominator =
+    "a denominator is less than 6 of its standard errors from 0";
+inline constexpr const char* heavy_squares =
+    "squares have no variance where moments above the fourth are infinite, so that the standard "
+    "error says nothing";
 
 /// Makes the comparison "sample equals expected" in units of `scale`.
 Comparison equal_to(std::string what, const Jackknifed& sample, double expected, double scale,
@@ -40,9 +65,22 @@ Comparison equal_to(std::string what, const Jackknifed& sample, double expected,
 Comparison at_least_zero(std::string what, const Jackknifed& sample, double scale, double zone,
                          std::span<const double> node_counts, double theory_error = 0);
 
+/// Makes the comparison of num/den with c, or that it is at least c: of linear figures, so that noise
+/// in the denominator counts. It is open where |den| is less than denominator_errors of its own.
+Comparison ratio_equal_to(std::string what, const Jackknifed& num, const Jackknifed& den, double c,
+                          double margin, std::span<const double> node_counts);
+Comparison ratio_at_least(std::string what, const Jackknifed& num, const Jackknifed& den, double c,
+                          double zone, std::span<const double> node_counts);
+
+/// Why a comparison cannot be decided: too few replicates carry the effect, its denominator is
+/// noise; empty where it can. \param replicates behind it
+std::string open_reason(const Comparison& comparison, std::uint64_t replicates);
+
 /// Decides for the claim: the one-sided bounds of the effect at level alpha lie inside the margin
-/// less the theory's error. For `equal` these are two one-sided tests (Schuirmann 1987). False for
-/// an effect or MCSE that is not a number.
+/// less the theory's error. For `equal` these are two one-sided tests (Schuirmann 1987). Bounds are
+/// those of Student's t where the skewness of the estimate makes them no wider, and else of Hall's
+/// transformation of it (Hall 1992). False for an effect or MCSE that is not a number, and for a
+/// comparison that is open.
 bool supports(const Comparison& comparison, double alpha);
 
 /// True where the effect as it stands lies beyond margin and theory error, whatever its MCSE: for

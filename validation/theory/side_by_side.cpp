@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/moments/figure_rounding.h"
+
 namespace headlab {
 namespace {
 
@@ -23,55 +25,6 @@ ComparedFigure compared(std::string name, const Estimate& simulated, const Remai
 }
 
 constexpr double eps = std::numeric_limits<float>::epsilon();
-
-/// 2 sqrt(moment) u + u^2, of a second moment of numbers that are off by u.
-double moment_rounding(double moment, double u) {
-  return 2 * std::sqrt(std::abs(moment)) * u + u * u;
-}
-
-/// How far the averages over queries may be off by rounding.
-struct Roundings {
-  double total = 0;        ///< MSE and its terms
-  double heads = 0;        ///< means of V and C over heads
-  double correlation = 0;  ///< C/V
-
-  double of(const std::string& name) const {
-    if (name == "output_correlation") return correlation;
-    return name.starts_with("head_") ? heads : total;
-  }
-};
-
-/// How far head h is off at a query.
-double head_rounding(const QueryErrorTerms<Remainder>& at, std::size_t h, double truth) {
-  const std::size_t heads = at.head_bias.size();
-  const double variance =
-      at.head_covariance.empty() ? at.mse.value : at.head_covariance[h * heads + h].value;
-  return eps * (std::abs(truth) + std::abs(at.head_bias[h].value) + std::sqrt(std::abs(variance)));
-}
-
-Roundings roundings_of(const ErrorTerms<Remainder>& computed, const std::vector<double>& truth) {
-  Roundings roundings;
-  const auto queries = static_cast<double>(computed.queries.size());
-  for (std::size_t q = 0; q < computed.queries.size(); ++q) {
-    const QueryErrorTerms<Remainder>& at = computed.queries[q];
-    const std::size_t heads = at.head_bias.size();
-    double largest = 0, of_moments = 0;
-    for (std::size_t h = 0; h < heads; ++h) {
-      const double u = head_rounding(at, h, truth[q]);
-      largest = std::max(largest, u);
-      const double variance =
-          at.head_covariance.empty() ? at.mse.value : at.head_covariance[h * heads + h].value;
-      of_moments = std::max(of_moments, moment_rounding(variance, u));
-    }
-    roundings.total += moment_rounding(at.mse.value, largest) / queries;
-    roundings.heads += of_moments / queries;
-  }
-  const double correlation = computed.output_correlation.value;
-  roundings.correlation =
-      roundings.heads * (1 + std::abs(correlation)) / std::abs(computed.head_variance_mean.value);
-  if (!std::isfinite(roundings.correlation)) roundings.correlation = 0;
-  return roundings;
-}
 
 /// The MSE with the remainder that is known of it.
 Remainder mse_of(const ErrorTerms<Remainder>& computed) {
@@ -118,7 +71,7 @@ SideBySide side_by_side(const LayerEstimates& simulated, const TheoryResult& com
 SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Remainder>& computed,
                         const std::vector<double>& truth) {
   SideBySide both;
-  const Roundings roundings = roundings_of(computed, truth);
+  const FigureRoundings roundings = figure_roundings(computed, truth, eps);
   const auto estimates = numbers_of<Estimate>(simulated);
   const auto closed = numbers_of<Remainder>(computed);
   for (std::size_t i = 0; i < estimates.size(); ++i) {
@@ -142,16 +95,13 @@ SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Re
     const std::size_t heads = left.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
       const std::string head = " of head " + std::to_string(h + 1) + at;
-      const double u = head_rounding(right, h, truth[q]);
+      const double u = head_rounding(right, h, truth[q], eps);
       keep_larger(bias, compared("bias" + head, left.head_bias[h], right.head_bias[h], u));
       if (left.head_covariance.empty()) continue;  // aggregate moments
       for (std::size_t l = 0; l <= h; ++l) {
         const Estimate& one = left.head_covariance[h * heads + l];
         const Remainder& other = right.head_covariance[h * heads + l];
-        const double largest = std::max(right.head_covariance[h * heads + h].value,
-                                        right.head_covariance[l * heads + l].value);
-        const double rounding =
-            moment_rounding(largest, std::max(u, head_rounding(right, l, truth[q])));
+        const double rounding = covariance_rounding(right, h, l, truth[q], eps);
         if (l == h) {
           keep_larger(variance, compared("variance" + head, one, other, rounding));
         } else {

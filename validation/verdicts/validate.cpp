@@ -48,10 +48,10 @@ std::size_t max_decisive(const std::vector<Comparison>& comparisons) {
     const Comparison& c = comparisons[i];
     const double deviation =
         c.statement == Statement::equal ? std::abs(c.effect.value) : -c.effect.value;
-    const double room = c.margin - c.theory_error - deviation;
+    const double room = c.margin - c.theory_error - c.rounding - deviation;
     const double error = c.effect.mcse == 0 ? 1e-300 : c.effect.mcse;
     const double distance = room / error;
-    if (std::isnan(distance)) return i;
+    if (std::isnan(distance) || !open_reason(c, 1).empty()) return i;
     if (distance < least) {
       worst = i;
       least = distance;
@@ -69,6 +69,10 @@ void look(Pending& pending, Finding finding, std::uint64_t replicates, bool last
   pending.row.replicates = replicates;
   pending.identity = finding.identity;
   pending.comparisons = std::move(finding.comparisons);
+  if (finding.identity) {
+    // Both sides are of the same numbers.
+    for (Comparison& one : pending.comparisons) one.rounding = one.unseen = 0;
+  }
   pending.counterexamples = std::move(finding.counterexamples);
   const std::vector<Comparison>& all = pending.comparisons;
   if (pending.p_values.empty()) pending.p_values.assign(all.size(), 1.0);
@@ -143,6 +147,10 @@ void decide(std::vector<Pending>& pending, Validation& result) {
     if (row.verdict == Verdict::unresolved) {
       for (const Comparison& c : one.comparisons) {
         if (supports(c, verdict_alpha / looks)) continue;
+        const std::string reason = open_reason(c, row.replicates);
+        if (!reason.empty() && row.note.find(reason) == std::string::npos) {
+          row.note += (row.note.empty() ? "" : " ") + c.what + ": " + reason + ".";
+        }
         row.replicates_needed = std::max(
             row.replicates_needed, replicates_to_resolve(c, static_cast<double>(row.replicates),
                                                          verdict_alpha / looks, refute_alpha));

@@ -20,6 +20,8 @@ struct StudentDesign {
     visit.required("df", df, within(0.01, 1e6), "degrees of freedom");
   }
 
+  /// Moments of |x| below this order are finite.
+  double tail() const { return df; }
   int dimension() const { return dim; }
   void check() const {}
 

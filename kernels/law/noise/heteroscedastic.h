@@ -22,6 +22,14 @@ struct HeteroscedasticNoise {
   }
   void check(int d) const { require_dimension("direction", direction.size(), d); }
 
+  /// s(x) grows with this power of |x|.
+  static constexpr double growth = 1;
+  /// The largest variance.
+  double variance_bound() const {
+    const bool grows = sd > 0 && slope > 0 && sum_of_sizes(direction) > 0;
+    return grows ? std::numeric_limits<double>::infinity() : sd * sd;
+  }
+
   struct Sampler {
     static constexpr bool constant_scale = false;
     static constexpr bool normal = true;

@@ -23,6 +23,9 @@ struct StudentNoise {
   }
   void check(int) const {}
 
+  /// Moments below this order are finite.
+  double tail() const { return df; }
+
   struct Sampler : ConstantScale {
     static constexpr bool normal = false;
     float df = 0;

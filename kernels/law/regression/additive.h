@@ -27,6 +27,9 @@ struct AdditiveRegression {
     if (!phase.empty()) require_dimension("phase", phase.size(), d);
   }
 
+  /// The largest |m(x)|.
+  double bound() const { return sum_of_sizes(amplitude); }
+
   /// One cosine a coordinate; frequencies and phases in turns.
   struct Function {
     int d = 0;

@@ -37,6 +37,9 @@ struct BumpsRegression {
     }
   }
 
+  /// The largest |m(x)|.
+  double bound() const { return sum_of_sizes(heights); }
+
   struct Function {
     int bumps = 0;
     int d = 0;

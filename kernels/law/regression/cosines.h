@@ -36,6 +36,9 @@ struct CosinesRegression {
     }
   }
 
+  /// The largest |m(x)|.
+  double bound() const { return sum_of_sizes(amplitude); }
+
   CosineSum function(Table& table, int) const {
     return cosine_sum(table, amplitude, frequency,
                       phase.empty() ? std::vector<double>(amplitude.size(), 0.0) : phase);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/law/regression/regression.h"
 #include "kernels/table.h"
 
@@ -20,6 +23,15 @@ struct FileRegression {
     visit.required("column", column, within(0, 1e6), "0-based column of the design's file");
   }
   void check(int) const {}
+
+  /// The largest |m(x)|.
+  double bound() const {
+    double largest = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(values.exact()[i]));
+    }
+    return largest;
+  }
 
   struct Function {
     std::int64_t values = 0;

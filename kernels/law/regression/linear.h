@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include "kernels/law/regression/regression.h"
 
 namespace headlab {
@@ -17,6 +19,13 @@ struct LinearRegression {
     visit.required("coefficients", coefficients, within(-1e6, 1e6), "[d]");
   }
   void check(int d) const { require_dimension("coefficients", coefficients.size(), d); }
+
+  /// m(x) grows with this power of |x|.
+  static constexpr double growth = 1;
+  /// The largest |m(x)|.
+  double bound() const {
+    return sum_of_sizes(coefficients) == 0 ? 0 : std::numeric_limits<double>::infinity();
+  }
 
   struct Function {
     int d = 0;

@@ -39,6 +39,9 @@ struct RandomCosinesRegression {
   }
   void check(int) const {}
 
+  /// The largest |m(x)|.
+  double bound() const { return std::sqrt(2.0 * terms); }
+
   CosineSum function(Table& table, int d) const {
     const int quads = quads_per_point(d);
     std::vector<std::vector<double>> frequency;

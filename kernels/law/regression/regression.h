@@ -6,6 +6,7 @@
 /// queries), float32, or a tile of float32 points side by side; Number is what the table holds.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,6 +38,13 @@ inline constexpr int dots_together = std::is_arithmetic_v<T> ? 1 : 4;
 template <int Count, class Number, class T>
 HEADLAB_HD void dots(const Number* u, const T* x, int d, std::ptrdiff_t stride, T (&sums)[Count]) {
   for (int i = 0; i < Count; ++i) sums[i] = dot(u + i * d, x, d, stride);
+}
+
+/// sum |a|: the largest size of a sum of cosines or bumps with these amplitudes.
+inline double sum_of_sizes(const std::vector<double>& amplitudes) {
+  double sum = 0;
+  for (const double one : amplitudes) sum += std::abs(one);
+  return sum;
 }
 
 /// Throws unless an array has one element for each of the d coordinates of the design.

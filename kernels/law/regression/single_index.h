@@ -20,6 +20,9 @@ struct SingleIndexRegression {
   }
   void check(int d) const { require_dimension("direction", direction.size(), d); }
 
+  /// The largest |m(x)|.
+  double bound() const { return 1; }
+
   CosineSum function(Table& table, int) const {
     auto u = direction;
     for (auto& value : u) value *= frequency;

@@ -22,6 +22,9 @@ struct StepRegression {
   }
   void check(int d) const { require_dimension("direction", direction.size(), d); }
 
+  /// The largest |m(x)|.
+  double bound() const { return std::abs(height); }
+
   struct Function {
     int d = 0;
     std::int64_t direction = 0;

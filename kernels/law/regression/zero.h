@@ -14,6 +14,9 @@ struct ZeroRegression {
   void parameters(Visitor&) {}
   void check(int) const {}
 
+  /// The largest |m(x)|.
+  double bound() const { return 0; }
+
   struct Function {
     bool operator==(const Function&) const = default;
     template <class Number, class T, class Row>

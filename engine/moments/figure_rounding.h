@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file How far rounding may move figures: an estimate f_h is off by up to
+/// u = eps (|m(x)| + |B| + sqrt(V)), a second moment by 2 sqrt(moment) u + u^2.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "engine/moments/error_terms.h"
+
+namespace headlab {
+
+/// 2 sqrt(moment) u + u^2, of a second moment of numbers that are off by u.
+inline double moment_rounding(double moment, double u) {
+  return 2 * std::sqrt(std::abs(moment)) * u + u * u;
+}
+
+/// V of head h at a query, or what bounds it: the MSE, where moments are aggregate.
+template <class Number>
+double head_variance(const QueryErrorTerms<Number>& at, std::size_t h) {
+  return at.head_covariance.empty() ? at.mse.value
+                                    : at.head_covariance[h * at.head_bias.size() + h].value;
+}
+
+/// u of head h at a query.
+template <class Number>
+double head_rounding(const QueryErrorTerms<Number>& at, std::size_t h, double truth, double eps) {
+  return eps * (std::abs(truth) + std::abs(at.head_bias[h].value) +
+                std::sqrt(std::abs(head_variance(at, h))));
+}
+
+/// How far the covariance of two heads at a query may be off.
+template <class Number>
+double covariance_rounding(const QueryErrorTerms<Number>& at, std::size_t h, std::size_t l,
+                           double truth, double eps) {
+  return moment_rounding(
+      std::max(head_variance(at, h), head_variance(at, l)),
+      std::max(head_rounding(at, h, truth, eps), head_rounding(at, l, truth, eps)));
+}
+
+/// How far the averages over queries may be off.
+struct FigureRoundings {
+  double total = 0;        ///< MSE and its terms
+  double heads = 0;        ///< means of V and C over heads
+  double correlation = 0;  ///< C/V
+
+  double of(const std::string& name) const {
+    if (name == "output_correlation") return correlation;
+    return name.starts_with("head_") ? heads : total;
+  }
+};
+
+template <class Number>
+FigureRoundings figure_roundings(const ErrorTerms<Number>& terms, std::span<const double> truth,
+                                 double eps) {
+  FigureRoundings roundings;
+  const auto queries = static_cast<double>(terms.queries.size());
+  for (std::size_t q = 0; q < terms.queries.size(); ++q) {
+    const QueryErrorTerms<Number>& at = terms.queries[q];
+    double largest = 0, of_moments = 0;
+    for (std::size_t h = 0; h < at.head_bias.size(); ++h) {
+      const double u = head_rounding(at, h, truth[q], eps);
+      largest = std::max(largest, u);
+      of_moments = std::max(of_moments, moment_rounding(head_variance(at, h), u));
+    }
+    roundings.total += moment_rounding(at.mse.value, largest) / queries;
+    roundings.heads += of_moments / queries;
+  }
+  const double correlation = terms.output_correlation.value;
+  roundings.correlation =
+      roundings.heads * (1 + std::abs(correlation)) / std::abs(terms.head_variance_mean.value);
+  if (!std::isfinite(roundings.correlation)) roundings.correlation = 0;
+  return roundings;
+}
+
+}  // namespace headlab
