@@ -319,8 +319,8 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
   std::vector<double> leave_one_out(without.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     for (std::size_t j = 0; j < without.size(); ++j) leave_one_out[j] = *of_without[j][i];
-    *numbers[i] = number(*of_mean[i], leave_one_out,
-                         Doubt{*of_rounding[i], *of_unseen[i], doubts.carriers});
+    *numbers[i] =
+        number(*of_mean[i], leave_one_out, Doubt{*of_rounding[i], *of_unseen[i], doubts.carriers});
   }
   estimates.output_index = one_minus(estimates.output_index);
   estimates.weights_index = one_minus(estimates.weights_index);
@@ -365,8 +365,8 @@ ErrorTerms<double> unseen_terms(const UnseenEvents::Additions& added, std::size_
   return terms;
 }
 
-/// How the heads' estimates of the nodes of a run vary: the sum over heads of squares about the mean
-/// of the run, of one query or more.
+/// How the heads' estimates of the nodes of a run vary: the sum over heads of squares about the
+/// mean of the run, of one query or more.
 class VariationOfNodes {
  public:
   explicit VariationOfNodes(std::size_t nodes) : squares_(nodes, 0.0) {}
@@ -383,8 +383,8 @@ class VariationOfNodes {
     for (std::size_t j = 0; j < squares_.size(); ++j) squares_[j] += other.squares_[j];
   }
 
-  /// How many events make up the squares, as NodeSpread has it: squares of normal estimates have the
-  /// coefficient of variation sqrt(2 / replicates) of a node.
+  /// How many events make up the squares, as NodeSpread has it: squares of normal estimates have
+  /// the coefficient of variation sqrt(2 / replicates) of a node.
   double carriers(std::span<const double> counts) const {
     const auto nodes = static_cast<double>(squares_.size());
     double sum = 0, of_squares = 0;
@@ -410,9 +410,8 @@ class VariationOfNodes {
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
-                                const ControlUse* use, const UnseenEvents& unseen,
-                                const Make& make, bool by_query = true,
-                                std::uint64_t replicates_of_run = 0) {
+                                const ControlUse* use, const UnseenEvents& unseen, const Make& make,
+                                bool by_query = true, std::uint64_t replicates_of_run = 0) {
   MomentLayout single = layout;
   single.queries = 1;
   QueryTerms set_terms(single, head_weights);
@@ -434,9 +433,9 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   };
   const UnseenEvents::Additions added = unseen.of(estimates.replicates);
   if (layout.per_draw) {
-    set_from_draws(
-        estimates, layout, nodes, head_weights, errors,
-        {.unseen = unseen_terms(added, heads), .alike = unseen.heads_are_alike()}, number);
+    set_from_draws(estimates, layout, nodes, head_weights, errors,
+                   {.unseen = unseen_terms(added, heads), .alike = unseen.heads_are_alike()},
+                   number);
     return estimates;
   }
 
@@ -512,8 +511,8 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     const double carriers = noise_hides_signal ? of_query.carriers(estimates.node_counts)
                                                : std::numeric_limits<double>::infinity();
     QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
-    at.mse = number(mse_by_query.back(), mse_leave_one_out,
-                    Doubt{mse_rounding, added.mse, carriers});
+    at.mse =
+        number(mse_by_query.back(), mse_leave_one_out, Doubt{mse_rounding, added.mse, carriers});
     for (std::size_t h = 0; h < heads; ++h) {
       at.head_bias.push_back(
           number(of_heads[h], heads_leave_one_out[h], Doubt{rounding_of_heads[h], added.bias}));
@@ -523,9 +522,9 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
         const std::size_t c = heads + layout.pair(h, l);
-        at.head_covariance[h * heads + l] =
-            number(of_heads[c], heads_leave_one_out[c],
-                   Doubt{rounding_of_heads[c], h == l ? added.variance : added.covariance, carriers});
+        at.head_covariance[h * heads + l] = number(
+            of_heads[c], heads_leave_one_out[c],
+            Doubt{rounding_of_heads[c], h == l ? added.variance : added.covariance, carriers});
         at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
       }
     }
@@ -537,8 +536,7 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
   if (noise_hides_signal) doubts.carriers = variation.carriers(estimates.node_counts);
-  set_means(estimates, std::move(mean), std::move(without), std::move(doubts), mean_square,
-            number);
+  set_means(estimates, std::move(mean), std::move(without), std::move(doubts), mean_square, number);
   return estimates;
 }
 
@@ -600,8 +598,7 @@ UnseenEvents::Additions UnseenEvents::of(std::uint64_t replicates) const {
   const auto times = [](double a, double b) { return a == 0 || b == 0 ? 0 : a * b; };
   const double head = 2 * bounds_.estimate;
   const double ensemble = times(1 + sum_of_weights_, bounds_.estimate);
-  const double noise_of_ensemble =
-      times(sum_of_weights_ * sum_of_weights_, bounds_.noise_variance);
+  const double noise_of_ensemble = times(sum_of_weights_ * sum_of_weights_, bounds_.noise_variance);
   return {.bias = share * head,
           .variance = share * (head * head + bounds_.noise_variance),
           .covariance = share * (head * head + (apart_ ? 0 : bounds_.noise_variance)),
@@ -688,13 +685,21 @@ void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, d
   }
   estimates.output_index.digits = roundings.correlation;
   estimates.weights_index.digits = eps;
+  const auto exact_zero = [](const Jackknifed& figure) {
+    return figure.value == 0 && figure.unseen == 0 &&
+           std::ranges::all_of(figure.leave_one_out, [](double one) { return one == 0; });
+  };
+  for (Jackknifed* figure : all_numbers<Jackknifed>(estimates)) {
+    if (exact_zero(*figure)) figure->digits = 0;
+  }
   for (std::size_t q = 0; q < estimates.queries.size(); ++q) {
     QueryErrorTerms<Jackknifed>& at = estimates.queries[q];
     const std::size_t heads = at.head_bias.size();
     double largest = 0;
     for (std::size_t h = 0; h < heads; ++h) {
-      at.head_bias[h].digits = head_rounding(at, h, truth[q], eps);
-      largest = std::max(largest, at.head_bias[h].digits);
+      const double u = head_rounding(at, h, truth[q], eps);
+      if (!exact_zero(at.head_bias[h])) at.head_bias[h].digits = u;
+      largest = std::max(largest, u);
       for (std::size_t l = 0; l < heads && !at.head_covariance.empty(); ++l) {
         at.head_covariance[h * heads + l].digits = covariance_rounding(at, h, l, truth[q], eps);
       }

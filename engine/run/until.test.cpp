@@ -217,10 +217,10 @@ TEST_F(UntilRun, MissesItsTargetAtTheMostReplicatesAndGoesOnWithMore) {
   expect_same_run(resumed, whole);
   EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
 
-  const Scenario fewer = until_scenario({"run.replicates=100"});
+  const Scenario fewer = until_scenario({"run.replicates=1000"});
   const RunResult early = run(fewer, {.backend = "cpu"}, until("mse=100%"));
   EXPECT_TRUE(early.precision->met());
-  EXPECT_EQ(early.conditions[0].tree.count(), 100u);
+  EXPECT_EQ(early.conditions[0].tree.count(), 1000u);
 }
 
 TEST_F(UntilRun, WhatIsUndefinedInTheSimulationIsCountedAndNeverMet) {
@@ -264,6 +264,53 @@ TEST_F(UntilRun, TargetsThatNoRunMeetsAreRefused) {
   EXPECT_EQ(refusal(until_scenario(), "head_bias[2,0]=1"),
             "--until: head_bias[2,0]=1: is undefined in condition #0, which has 2 queries, 2 "
             "heads and pairwise moments");
+}
+
+/// A step that one of 4299 points is beyond, with noise that is integrated.
+Scenario rare_step(std::uint64_t replicates) {
+  return parse_scenario(R"(
+    [scenario]
+    name = "rare"
+    [data]
+    n = 1
+    design = { law = "normal", dim = 1 }
+    regression = { law = "step", direction = [1], threshold = 3.5 }
+    noise = { law = "normal", sd = 0.1 }
+    [heads]
+    count = 1
+    dim = 1
+    subspaces = { law = "aligned" }
+    kernel = { law = "gaussian", bandwidth = 1.0 }
+    [queries]
+    law = "points"
+    points = [[0]]
+    [run]
+    seed = 3
+  )",
+                        "rare.toml", {"run.replicates=" + std::to_string(replicates)});
+}
+
+TEST_F(UntilRun, WhatDidNotOccurIsNotPrecise) {
+  const RunResult missed = run(rare_step(8192), {.backend = "cpu"}, until("head_bias[0,0]=1e-5"));
+  EXPECT_FALSE(missed.precision->met());
+  EXPECT_EQ(missed.conditions[0].tree.count(), 8192u);
+  // sqrt(2.326e-4) / 1e-5 squared.
+  const RunResult met = run(rare_step(8000000), {.backend = "cpu"}, until("head_bias[0,0]=1e-5"));
+  EXPECT_TRUE(met.precision->met());
+  EXPECT_GT(met.conditions[0].tree.count(), 1800000u);
+  EXPECT_LT(met.conditions[0].estimates.queries[0].head_bias[0].mcse, 1e-5);
+}
+
+TEST_F(UntilRun, ShareOfAFigureThatIsNoiseIsNotPrecise) {
+  PrecisionTarget target = parse_until("mse=50%").at(0);
+  EXPECT_GT(precision_ratio(Estimate{.value = 1, .mcse = 0.3}, target), 1);
+  EXPECT_LE(precision_ratio(Estimate{.value = 1, .mcse = 0.16}, target), 1);
+  target = parse_until("head_bias[0,0]=0.1").at(0);
+  EXPECT_LE(precision_ratio(Estimate{.value = 0.2, .mcse = 0.1}, target), 1);
+  Estimate rare{.value = 0, .mcse = 0, .carriers = 0, .allowance = 0.05};
+  EXPECT_LE(precision_ratio(rare, target), 1);
+  rare.allowance = 0.2;
+  EXPECT_GT(precision_ratio(rare, target), 1);
 }
 
 }  // namespace

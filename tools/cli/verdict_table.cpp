@@ -52,10 +52,15 @@ std::string allowed_cell(const VerdictRow& row) {
   return row.decisive.margin > 0 ? "≥ -" + margin : "≥ 0";
 }
 
-std::string replicates_needed(const VerdictRow& row) {
-  return std::isfinite(row.replicates_needed)
-             ? "about " + short_number(row.replicates_needed) + " replicates would decide"
-             : "the effect is as large as the margin, so no number of replicates is sure to decide";
+std::string why_open(const VerdictRow& row) {
+  const std::string needed =
+      std::isfinite(row.replicates_needed)
+          ? "about " + short_number(row.replicates_needed) + " replicates would decide"
+          : "";
+  if (!row.open.empty()) return "open: " + row.open + (needed.empty() ? "" : "; " + needed);
+  return needed.empty()
+             ? "the effect is as large as the margin, so no number of replicates is sure to decide"
+             : needed;
 }
 
 std::string figure_label(const std::string& name) {
@@ -73,7 +78,7 @@ std::vector<std::string> explanation(const VerdictRow& row) {
                     std::to_string(row.replicates) + " replicates");
   }
   if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
-    lines.push_back(replicates_needed(row));
+    lines.push_back(why_open(row));
   }
   if (row.counterexample) {
     const Counterexample& c = *row.counterexample;

@@ -254,6 +254,7 @@ std::string verdict_list_html(const Source& source) {
                       text_of(member(member(*verdict, "effect"), "of")));
     const double needed = number_of(member(*verdict, "replicates_needed"));
     if (std::isfinite(needed)) add("replicates that would decide", "about " + axis_number(needed));
+    add("open because of", text_of(member(*verdict, "open")));
     add("counterexample", counterexample_text(*verdict));
     add("seen as well", text_of(member(*verdict, "note")));
     const std::string replay = text_of(member(*verdict, "replay"));

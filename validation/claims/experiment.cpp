@@ -64,6 +64,10 @@ const Experiment::Observation& Experiment::observe(std::size_t which) {
                  &condition(which));
 }
 
+const Plan& Experiment::simulated(std::size_t which) {
+  return observe(which).plan;
+}
+
 const JackknifedEstimates& Experiment::observed(std::size_t which) {
   return observe(which).estimates;
 }
@@ -119,7 +123,7 @@ const Experiment::Observation& Experiment::observe(const std::string& key, const
       at->estimates = jackknifed_estimates(at->tree, at->plan);
       // Estimates of float32 agree with those of `reference` to four roundings.
       const double eps = backend.name() == "reference" ? 64 * std::numeric_limits<double>::epsilon()
-                                                  : 4 * std::numeric_limits<float>::epsilon();
+                                                       : 4 * std::numeric_limits<float>::epsilon();
       if (!plan.redraws) set_digits(at->estimates, plan.truth, eps);
     }
   }

@@ -76,6 +76,9 @@ class Experiment {
   /// The plan of a condition, as the claim understands it.
   const Plan& plan(std::size_t which = 0) const { return plans_.at(which); }
 
+  /// The same as it is simulated, which a fault of a test may make another.
+  const Plan& simulated(std::size_t which);
+
   /// Moves on to a look at `replicates` replicates, a multiple of 8 and at least 256.
   void look_at(std::uint64_t replicates);
   std::uint64_t replicates() const { return replicates_; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "validation/claims/counterexample_of.h"
+#include "validation/claims/same_figure.h"
 
 namespace headlab {
 namespace {
@@ -56,46 +57,15 @@ bool is_of_squares(const FigureName& figure) {
   return !figure.layer && !figure.name.ends_with("head_bias") && figure.name != "index_weights";
 }
 
-/// The first head of a plan that is the same as head h.
-std::size_t first_alike(const Plan& plan, std::size_t h) {
-  const auto same = [&](std::size_t l) {
-    const auto of_head = [](const std::vector<double>& all, std::size_t size, std::size_t head) {
-      return std::span(all).subspan(all.empty() ? 0 : head * size, all.empty() ? 0 : size);
-    };
-    const auto size = static_cast<std::size_t>(plan.d) * static_cast<std::size_t>(plan.k);
-    const Mechanism& stages = plan.mechanism;
-    return std::ranges::equal(of_head(plan.projections, size, h),
-                              of_head(plan.projections, size, l)) &&
-           std::ranges::equal(of_head(plan.query_projections, size, h),
-                              of_head(plan.query_projections, size, l)) &&
-           (stages.seen.empty() || stages.seen[h] == stages.seen[l]) &&
-           (stages.keep.top.empty() || stages.keep.top[h] == stages.keep.top[l]);
-  };
-  if (plan.learning || plan.redraws) return h;
-  std::size_t l = 0;
-  while (l < h && !same(l)) ++l;
-  return l;
-}
-
-/// True where both sides are one figure: of the same condition, query and head, or of a head that
-/// is the same as it.
-bool is_same(const Experiment& experiment, const FigureAt& a, const FigureAt& b) {
-  if (a.condition != b.condition || a.figure.name != b.figure.name ||
-      a.figure.layer != b.figure.layer || a.figure.index.size() != b.figure.index.size()) {
-    return false;
+/// Drops the doubts of a comparison where two figures are equal by construction.
+void take_as_same(Experiment& experiment, const FigureAt& a, const FigureAt& b, Comparison& c) {
+  if (c.carriers > 0 || a.noise_unit != b.noise_unit ||
+      !is_same_figure(experiment.simulated(a.condition), a.figure,
+                      experiment.simulated(b.condition), b.figure)) {
+    return;
   }
-  const auto heads_of = [&](const FigureName& figure) {
-    FigureName named = figure;
-    const Plan& plan = experiment.plan(a.condition);
-    for (std::size_t i = 1; !plan.stack && i < named.index.size(); ++i) {
-      if (named.index[i] < static_cast<std::size_t>(plan.heads)) {
-        named.index[i] = first_alike(plan, named.index[i]);
-      }
-    }
-    if (named.index.size() == 3) std::sort(named.index.begin() + 1, named.index.end());
-    return named.index;
-  };
-  return heads_of(a.figure) == heads_of(b.figure);
+  c.unseen = 0;
+  if (c.effect.mcse == 0) c.rounding = 0;
 }
 
 /// Says of a comparison what its figures say against deciding it.
@@ -103,7 +73,8 @@ Comparison with_doubts(Experiment& experiment, Comparison comparison,
                        std::initializer_list<const FigureAt*> sides) {
   for (const FigureAt* side : sides) {
     if (!comparison.open.empty()) break;
-    if (is_of_squares(side->figure) && experiment.plan(side->condition).bounds.squares_are_heavy()) {
+    if (is_of_squares(side->figure) &&
+        experiment.plan(side->condition).bounds.squares_are_heavy()) {
       comparison.open = heavy_squares;
     }
     const std::optional<Quotient> quotient = quotient_of(experiment, *side);
@@ -135,8 +106,9 @@ double unit_of(const Experiment& experiment, const FigureAt& side) {
   }
   const Condition& condition = experiment.condition(side.condition);
   if (!std::isfinite(noise_variance_bound(condition.noise))) {
-    reject(side.location, side.key,
-           "has the unit s2/n, and the noise has another variance at every point - leave `unit` out");
+    reject(
+        side.location, side.key,
+        "has the unit s2/n, and the noise has another variance at every point - leave `unit` out");
   }
   const double floor = noise_floor(condition);
   if (floor == 0) reject(side.location, side.key, "has the unit s2/n, which is 0 without noise");
@@ -147,16 +119,6 @@ Jackknifed observed(Experiment& experiment, const FigureAt& side) {
   const Jackknifed* figure = experiment.figure(side.condition, side.figure);
   if (figure == nullptr || !std::isfinite(figure->value)) reject_undefined(side, experiment);
   return side.noise_unit ? *figure / unit_of(experiment, side) : *figure;
-}
-
-Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b) {
-  constexpr double rounding = 64 * std::numeric_limits<double>::epsilon();
-  return apply(
-      [](double x, double y) {
-        const bool same = std::abs(x - y) <= rounding * std::max(std::abs(x), std::abs(y));
-        return same ? 0 : x - y;
-      },
-      a, b);
 }
 
 Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& low,
@@ -177,9 +139,8 @@ Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, 
   const Jackknifed off = difference_above_rounding(a, b);
   const std::vector<double>& counts = experiment.node_counts();
   Comparison comparison =
-      margin.relative
-          ? ratio_equal_to(std::move(what), off, magnitude(b), 0, margin.value, counts)
-          : equal_to(std::move(what), off, 0, 1, margin.value, counts);
+      margin.relative ? ratio_equal_to(std::move(what), off, magnitude(b), 0, margin.value, counts)
+                      : equal_to(std::move(what), off, 0, 1, margin.value, counts);
   comparison.theory_error = margin.relative ? theory_error / std::abs(b.value) : theory_error;
   comparison.observed = a.value;
   comparison.expected = b.value;
@@ -205,8 +166,8 @@ Comparison against_number(Experiment& experiment, const std::string& what,
       comparison = ratio_equal_to(what, quotient->top / unit, quotient->bottom, number / unit,
                                   margin.value, counts);
     } else {
-      comparison = equal_to(what, difference_above_rounding(figure, number), 0, unit, margin.value,
-                            counts);
+      comparison =
+          equal_to(what, difference_above_rounding(figure, number), 0, unit, margin.value, counts);
     }
   } else {
     const double sign = relation == Relation::at_least ? 1 : -1;
@@ -214,12 +175,12 @@ Comparison against_number(Experiment& experiment, const std::string& what,
       comparison = ratio_at_least(what, Jackknifed(sign) * quotient->top, quotient->bottom,
                                   sign * number, margin.value * unit, counts);
     } else {
-      comparison = at_least_zero(
-          what, Jackknifed(sign) * difference_above_rounding(figure, number), 1,
-          margin.value * unit, counts);
+      comparison = at_least_zero(what, Jackknifed(sign) * difference_above_rounding(figure, number),
+                                 1, margin.value * unit, counts);
     }
   }
   comparison.theory_error = theory_error / unit;
+  if (terms.size() == 2) take_as_same(experiment, terms[0], terms[1], comparison);
   const double value = quotient ? quotient->top.value / quotient->bottom.value : figure.value;
   comparison.observed = relation == Relation::at_least ? number : value;
   comparison.expected = relation == Relation::at_least ? value : number;
@@ -229,10 +190,9 @@ Comparison against_number(Experiment& experiment, const std::string& what,
 
 FigureComparison less_than(Experiment& experiment, const FigureAt& low, const FigureAt& high,
                            const Margin& margin) {
-  Comparison comparison =
-      at_most(experiment, low.text + " less than " + high.text, observed(experiment, low),
-              observed(experiment, high), margin);
-  if (is_same(experiment, low, high)) comparison.unseen = 0;
+  Comparison comparison = at_most(experiment, low.text + " less than " + high.text,
+                                  observed(experiment, low), observed(experiment, high), margin);
+  take_as_same(experiment, low, high, comparison);
   return with_counterexample(
       experiment, with_doubts(experiment, std::move(comparison), {&low, &high}), low, high);
 }
@@ -241,9 +201,9 @@ FigureComparison equal_to(Experiment& experiment, const FigureAt& a, const Figur
                           const Margin& margin) {
   Comparison comparison = equal(experiment, a.text + " equal to " + b.text, observed(experiment, a),
                                 observed(experiment, b), margin);
-  if (is_same(experiment, a, b)) comparison.unseen = 0;
-  return with_counterexample(experiment, with_doubts(experiment, std::move(comparison), {&a, &b}), a,
-                             b);
+  take_as_same(experiment, a, b, comparison);
+  return with_counterexample(experiment, with_doubts(experiment, std::move(comparison), {&a, &b}),
+                             a, b);
 }
 
 }  // namespace headlab

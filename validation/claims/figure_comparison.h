@@ -43,10 +43,6 @@ double unit_of(const Experiment& experiment, const FigureAt& side);
 /// The figure as simulated so far, in its unit; throws InvalidInput where the condition has none.
 Jackknifed observed(Experiment& experiment, const FigureAt& side);
 
-/// a - b; 0 where the two differ by no more than 64 units of rounding. Conditions that are equal by
-/// algebra differ by rounding, with a standard error of rounding, which a margin of 0 leaves open.
-Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b);
-
 /// "low is at most high", up to the margin, which is relative to `high`.
 Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& low,
                    const Jackknifed& high, const Margin& margin);

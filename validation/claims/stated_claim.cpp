@@ -144,9 +144,11 @@ StatedClaims read_stated_claims(const Scenario& scenario) {
     }
   }
   const SweptConditions conditions(scenario);
-  if (conditions.is_swept("run.controls")) {
-    reject(stated->location, "claim.compare",
-           "compares figures without controls, and run.controls is swept - take it out of [sweep]");
+  for (const Condition& condition : scenario.conditions) {
+    if (!std::holds_alternative<ExactControls>(condition.controls)) continue;
+    const Value tree = condition.parameters.tree();
+    reject(value_at(tree, "run.controls")->location, "run.controls",
+           "verdicts judge runs without controls - leave it out where claims are stated");
   }
   StatedClaims claims{.name = scenario.conditions.front().name, .all = {}};
   TableReader(claim, "claim").optional("name", claims.name, "");

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <numeric>
 #include <utility>
 
@@ -75,7 +76,7 @@ Comparison scaled(std::string what, Statement statement, const Jackknifed& effec
 Comparison with_rooms(Comparison c, const Jackknifed& num, const Jackknifed& den, double centre,
                       std::span<const double> node_counts) {
   const Jackknifed size = apply([](double x) { return std::abs(x); }, den);
-  const Jackknifed away = num - Jackknifed(centre) * den;
+  const Jackknifed away = difference_above_rounding(num, Jackknifed(centre) * den);
   const Jackknifed toward = den.value < 0 ? Jackknifed(-1) * away : away;
   const Jackknifed unit(std::abs(den.value));
   const auto room = [&](double sign) {
@@ -103,6 +104,16 @@ Comparison at_least_zero(std::string what, const Jackknifed& sample, double scal
                 theory_error);
 }
 
+Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b) {
+  constexpr double rounding = 64 * std::numeric_limits<double>::epsilon();
+  return apply(
+      [](double x, double y) {
+        const bool same = std::abs(x - y) <= rounding * std::max(std::abs(x), std::abs(y));
+        return same ? 0 : x - y;
+      },
+      a, b);
+}
+
 bool is_away_from_zero(const Jackknifed& denominator, std::span<const double> node_counts) {
   const Estimate estimate = denominator.figure(node_counts);
   return std::abs(estimate.value) > denominator_errors * estimate.mcse + estimate.allowance;
@@ -110,20 +121,26 @@ bool is_away_from_zero(const Jackknifed& denominator, std::span<const double> no
 
 Comparison ratio_equal_to(std::string what, const Jackknifed& num, const Jackknifed& den, double c,
                           double margin, std::span<const double> node_counts) {
-  const Jackknifed ratio = num / den;
-  return with_rooms(equal_to(std::move(what), ratio, c, 1, margin, node_counts), num, den, c,
+  const Jackknifed off = difference_above_rounding(num / den, c);
+  return with_rooms(equal_to(std::move(what), off, 0, 1, margin, node_counts), num, den, c,
                     node_counts);
 }
 
 Comparison ratio_at_least(std::string what, const Jackknifed& num, const Jackknifed& den, double c,
                           double zone, std::span<const double> node_counts) {
-  const Jackknifed above = num / den - Jackknifed(c);
+  const Jackknifed above = difference_above_rounding(num / den, c);
   return with_rooms(at_least_zero(std::move(what), above, 1, zone, node_counts), num, den, c,
                     node_counts);
 }
 
 std::string open_reason(const Comparison& c, std::uint64_t replicates) {
   if (!c.open.empty()) return c.open;
+  if (c.rounding > 0 && known(c) && std::abs(slack(c)) <= c.rounding) {
+    std::array<char, 96> text;
+    std::snprintf(text.data(), text.size(),
+                  "rounding of float32 may be %.1e, more than the margin leaves", c.rounding);
+    return text.data();
+  }
   if (!(c.unseen > 0)) return "";
   return "carried by " + carriers_of(c.carriers, replicates);
 }
@@ -132,9 +149,9 @@ bool supports(const Comparison& c, double alpha) {
   if (!decidable(c)) return false;
   for (const Estimate& room : rooms(c)) {
     const double inside = room.value - off_by(c);
-    if (room.mcse == 0 ? inside < 0
-                       : !(evidence(inside, room, room.skewness) >=
-                           student_quantile(1 - alpha, c.df))) {
+    if (room.mcse == 0
+            ? inside < 0
+            : !(evidence(inside, room, room.skewness) >= student_quantile(1 - alpha, c.df))) {
       return false;
     }
   }
@@ -156,8 +173,8 @@ double p_value_against(const Comparison& c) {
   // An effect of this size arises beyond either end: at a margin of 0 both tails are as likely.
   const Estimate& far = all.back();
   const double to_far_end = far.value + off_by(c);
-  return std::min(1.0, beyond_near_end +
-                           student_tail(evidence(to_far_end, far, far.skewness), c.df));
+  return std::min(1.0,
+                  beyond_near_end + student_tail(evidence(to_far_end, far, far.skewness), c.df));
 }
 
 bool limited_by_theory(const Comparison& c) {
@@ -167,7 +184,7 @@ bool limited_by_theory(const Comparison& c) {
 
 double replicates_to_resolve(const Comparison& c, double replicates, double support_alpha,
                              double refute_alpha) {
-  if (!known(c)) return std::numeric_limits<double>::infinity();
+  if (!known(c) || !c.open.empty()) return std::numeric_limits<double>::infinity();
   if (c.unseen > 0) {
     // Shares of the replicates that are not seen fall with their number, and so do what is open.
     if (!(c.carriers > 0)) return std::numeric_limits<double>::infinity();

@@ -46,6 +46,10 @@ struct Comparison {
   double expected = std::numeric_limits<double>::quiet_NaN();  ///< report; NaN: not shown
 };
 
+/// a - b; 0 where the two differ by no more than 64 units of rounding. Conditions that are equal by
+/// algebra differ by rounding, with a standard error of rounding, which a margin of 0 leaves open.
+Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b);
+
 /// Standard errors that a denominator has to be away from 0 for its ratio to be judged.
 inline constexpr double denominator_errors = 6;
 bool is_away_from_zero(const Jackknifed& denominator, std::span<const double> node_counts);
@@ -65,8 +69,9 @@ Comparison equal_to(std::string what, const Jackknifed& sample, double expected,
 Comparison at_least_zero(std::string what, const Jackknifed& sample, double scale, double zone,
                          std::span<const double> node_counts, double theory_error = 0);
 
-/// Makes the comparison of num/den with c, or that it is at least c: of linear figures, so that noise
-/// in the denominator counts. It is open where |den| is less than denominator_errors of its own.
+/// Makes the comparison of num/den with c, or that it is at least c: of linear figures, so that
+/// noise in the denominator counts. It is open where |den| is less than denominator_errors of its
+/// own.
 Comparison ratio_equal_to(std::string what, const Jackknifed& num, const Jackknifed& den, double c,
                           double margin, std::span<const double> node_counts);
 Comparison ratio_at_least(std::string what, const Jackknifed& num, const Jackknifed& den, double c,

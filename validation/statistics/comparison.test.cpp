@@ -172,5 +172,98 @@ TEST(Looks, AreMultiplesOfLeavesAndEndWithAllReplicates) {
   EXPECT_GE(look_replicates(2, 100001), 100001U);
 }
 
+/// Nodes of one number each, of which the figure is the mean.
+Jackknifed mean_of(const std::vector<double>& nodes) {
+  double sum = 0;
+  for (const double one : nodes) sum += one;
+  const auto count = static_cast<double>(nodes.size());
+  std::vector<double> without;
+  for (const double one : nodes) without.push_back((sum - one) / (count - 1));
+  return {sum / count, without};
+}
+
+TEST(Comparison, RareEventsAreCountedAndWidenBounds) {
+  const std::vector<double> counts(128, 16);
+  for (const int events : {1, 3, 8, 30}) {
+    std::vector<double> nodes(128, 0.0);
+    for (int j = 0; j < events; ++j) nodes[static_cast<std::size_t>(4 * j)] = 1;
+    Jackknifed figure = mean_of(nodes);
+    figure.unseen = infinity;
+    const Comparison c = equal_to("rare", figure, 0, 1, 100, counts);
+    EXPECT_EQ(supports(c, alpha), true) << "the margin is many times what so few can be off by";
+    EXPECT_EQ(open_reason(c, 2048).empty(), events >= 20) << events;
+    if (events < 20) {
+      // Twice the standard error of a kurtosis is allowed for.
+      EXPECT_GE(c.carriers, 0.9 * events);
+      EXPECT_LE(c.carriers, 1.7 * events);
+      EXPECT_FALSE(supports(equal_to("rare", figure, 0, 1, 2 * figure.value, counts), alpha));
+    }
+  }
+  Jackknifed none = mean_of(std::vector<double>(128, 0.0));
+  none.unseen = infinity;
+  const Comparison c = equal_to("none", none, 0, 1, 100, counts);
+  EXPECT_FALSE(supports(c, alpha));
+  EXPECT_EQ(open_reason(c, 2048), "carried by 0 of 2048 replicates");
+  none.unseen = 0.5;
+  EXPECT_TRUE(supports(equal_to("bounded", none, 0, 1, 0.6, counts), alpha));
+  EXPECT_FALSE(supports(equal_to("bounded", none, 0, 1, 0.4, counts), alpha));
+  none.unseen = 0;
+  EXPECT_TRUE(supports(equal_to("by construction", none, 0, 1, 0, counts), alpha));
+}
+
+TEST(Comparison, SkewnessWidensTheBoundOnItsSideAlone) {
+  Comparison c = equal(0, 0.1, 0.3);
+  ASSERT_TRUE(supports(c, alpha));
+  c.statement = Statement::at_least;
+  c.effect.skewness = -0.5;  // the mean of rare falls looks higher than it is
+  EXPECT_FALSE(supports(c, alpha));
+  c.effect.skewness = 0.5;
+  EXPECT_TRUE(supports(c, alpha));
+  Comparison beyond = at_least(-1, 0.1, 0);
+  const double p = p_value_against(beyond);
+  beyond.effect.skewness = 0.2;
+  EXPECT_GT(p_value_against(beyond), p);
+  beyond.effect.skewness = -0.2;
+  EXPECT_EQ(p_value_against(beyond), p);
+}
+
+TEST(Comparison, ARatioIsJudgedByItsLinearFigures) {
+  const std::vector<double> counts(64, 8);
+  std::vector<double> top, bottom, noise;
+  for (int j = 0; j < 64; ++j) {
+    const double wave = j % 2 == 0 ? 1 : -1;
+    top.push_back(2 + 0.1 * wave);
+    bottom.push_back(1 + 0.05 * wave);
+    noise.push_back(0.1 + wave);
+  }
+  const Jackknifed a = mean_of(top), b = mean_of(bottom);
+  // Numerator and denominator move together: num - 2 den does not move at all.
+  EXPECT_TRUE(supports(ratio_equal_to("ratio", a, b, 2, 1e-6, counts), alpha));
+  EXPECT_LT(p_value_against(ratio_equal_to("ratio", a, b, 2.5, 0.1, counts)), 1e-6);
+  EXPECT_TRUE(supports(ratio_at_least("ratio", a, b, 1.9, 0, counts), alpha));
+  EXPECT_LT(p_value_against(ratio_at_least("ratio", a, b, 2.1, 0, counts)), 1e-6);
+  // A negative denominator.
+  const Jackknifed minus = Jackknifed(-1) * b;
+  EXPECT_TRUE(supports(ratio_equal_to("ratio", a, minus, -2, 1e-6, counts), alpha));
+  EXPECT_TRUE(supports(ratio_at_least("ratio", a, minus, -2.1, 0, counts), alpha));
+  const Comparison open = ratio_equal_to("ratio", a, mean_of(noise), 20, 1e9, counts);
+  EXPECT_FALSE(supports(open, alpha));
+  EXPECT_EQ(p_value_against(open), 1);
+  EXPECT_EQ(open_reason(open, 512), near_zero_denominator);
+}
+
+TEST(Comparison, RoundingAndDoubtCountForNeitherSide) {
+  Comparison c = equal(1e-8, 0, 1e-12);
+  EXPECT_EQ(p_value_against(c), 0);
+  c.rounding = 1e-7;
+  EXPECT_EQ(p_value_against(c), 1);
+  EXPECT_FALSE(supports(c, alpha));
+  c.margin = 1e-6;
+  EXPECT_TRUE(supports(c, alpha));
+  c.open = heavy_squares;
+  EXPECT_FALSE(supports(c, alpha));
+  EXPECT_FALSE(contradicts(equal(2, 0, 1, 3)));
+}
+
 }  // namespace
 }  // namespace headlab

@@ -148,9 +148,7 @@ void decide(std::vector<Pending>& pending, Validation& result) {
       for (const Comparison& c : one.comparisons) {
         if (supports(c, verdict_alpha / looks)) continue;
         const std::string reason = open_reason(c, row.replicates);
-        if (!reason.empty() && row.note.find(reason) == std::string::npos) {
-          row.note += (row.note.empty() ? "" : " ") + c.what + ": " + reason + ".";
-        }
+        if (!reason.empty() && row.open.empty()) row.open = c.what + ": " + reason;
         row.replicates_needed = std::max(
             row.replicates_needed, replicates_to_resolve(c, static_cast<double>(row.replicates),
                                                          verdict_alpha / looks, refute_alpha));

@@ -52,7 +52,8 @@ struct VerdictRow {
   std::vector<Comparison> effects = {};  ///< of every comparison, at the look that decided
   std::uint64_t replicates = 0;          ///< at the look that decided
   double replicates_needed =
-      0;  ///< estimated, of an unresolved one; infinite: at the margin's edge
+      0;                  ///< estimated, of an unresolved one; infinite: at the margin's edge
+  std::string open = {};  ///< why an unresolved one is, where more replicates need not decide it
   double seconds = 0;
   std::string note;
   std::optional<Counterexample> counterexample;
@@ -94,6 +95,8 @@ struct VerdictRow {
     visit("replicates_needed",
           verdict == Verdict::unresolved ? std::optional(replicates_needed) : std::nullopt,
           "training sets that would decide, estimated");
+    visit("open", open.empty() ? std::nullopt : std::optional(open),
+          "why it is open, where more replicates need not decide it");
     visit("note", note, "note");
     visit("certificate", counterexample, "counterexample");
     visit("scenario", scenario, "file of the scenario");
