@@ -642,22 +642,23 @@ JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& pla
 
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
-                                        std::span<const double> truth, const ControlUse* use) {
+                                        std::span<const double> truth, const ControlUse* use,
+                                        const UnseenEvents& unseen) {
   return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
-                                 UnseenEvents(), make_jackknifed, false);
+                                 unseen, make_jackknifed, false);
 }
 
-std::vector<RareFigure> rare_figures(const ConditionEstimates& estimates) {
+std::vector<RareFigure> rare_figures(const ErrorTerms<Estimate>& terms) {
   std::vector<RareFigure> rare;
   const auto add = [&](const std::string& name, const Estimate& figure) {
     if (std::isnan(figure.value) || std::isnan(figure.mcse) || !(figure.allowance > 0)) return;
     rare.push_back({name, figure.carriers});
   };
-  for (const NamedNumber<const Estimate>& one : numbers_of<Estimate>(estimates)) {
+  for (const NamedNumber<const Estimate>& one : numbers_of<Estimate>(terms)) {
     add(one.name, *one.number);
   }
-  for (std::size_t q = 0; q < estimates.queries.size(); ++q) {
-    const QueryEstimates& at = estimates.queries[q];
+  for (std::size_t q = 0; q < terms.queries.size(); ++q) {
+    const QueryEstimates& at = terms.queries[q];
     const std::string query = "[" + std::to_string(q);
     const std::size_t heads = at.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
@@ -669,6 +670,12 @@ std::vector<RareFigure> rare_figures(const ConditionEstimates& estimates) {
     }
   }
   return rare;
+}
+
+bool divides_by_noise(const ErrorTerms<Estimate>& terms) {
+  const Estimate& v = terms.head_variance_mean;
+  return !std::isnan(terms.output_correlation.value) && terms.output_correlation.mcse > 0 &&
+         !(std::abs(v.value) > denominator_errors * v.mcse);
 }
 
 std::string carriers_of(double carriers, std::uint64_t replicates) {

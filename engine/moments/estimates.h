@@ -96,7 +96,8 @@ void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, d
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth,
-                                        const ControlUse* use = nullptr);
+                                        const ControlUse* use = nullptr,
+                                        const UnseenEvents& unseen = {});
 
 /// A figure that too few replicates carry.
 struct RareFigure {
@@ -111,7 +112,10 @@ struct RareFigure {
 };
 
 /// All that are (Estimate::allowance), each once.
-std::vector<RareFigure> rare_figures(const ConditionEstimates& estimates);
+std::vector<RareFigure> rare_figures(const ErrorTerms<Estimate>& terms);
+
+/// True where C/V has a denominator that is less than 6 of its standard errors from 0.
+bool divides_by_noise(const ErrorTerms<Estimate>& terms);
 
 /// "some 7 of 2048 replicates".
 std::string carriers_of(double carriers, std::uint64_t replicates);

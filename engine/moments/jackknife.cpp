@@ -7,7 +7,7 @@
 namespace headlab {
 
 NodeSpread jackknife_spread(double full, std::span<const double> leave_one_out,
-                        std::span<const double> counts, double rounding) {
+                            std::span<const double> counts, double rounding) {
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   double largest = 0;
   for (const double one : leave_one_out) largest = std::max(largest, std::abs(one - full));

@@ -18,6 +18,9 @@ namespace headlab {
 /// or more frequent.
 inline constexpr double enough_carriers = 20;
 
+/// Standard errors that a denominator has to be away from 0 for its ratio to be judged.
+inline constexpr double denominator_errors = 6;
+
 /// A figure with its Monte Carlo standard error; NaN where it is undefined (null in the outputs).
 struct Estimate {
   double value = std::numeric_limits<double>::quiet_NaN();
@@ -52,13 +55,13 @@ struct NodeSpread {
 /// \param counts   [nodes], replicates of node j
 /// \param rounding  nodes that differ by no more do not differ, to `carriers`
 NodeSpread jackknife_spread(double full, std::span<const double> leave_one_out,
-                        std::span<const double> counts, double rounding = 0);
+                            std::span<const double> counts, double rounding = 0);
 
-/// How much more than its standard error a figure may be off by. Where no replicate carries it, what
-/// events add that were not seen; where K < enough_carriers do, no more than 30 standard errors: were
-/// events so much more frequent, K >= 1 of them would be seen with a probability below 1e-10.
-/// \param unseen see Jackknifed
-/// \param hidden carriers of what else the figure is made of: behind them, nothing was seen
+/// How much more than its standard error a figure may be off by. Where no replicate carries it,
+/// what events add that were not seen; where K < enough_carriers do, no more than 30 standard
+/// errors: were events so much more frequent, K >= 1 of them would be seen with a probability below
+/// 1e-10. \param unseen see Jackknifed \param hidden carriers of what else the figure is made of:
+/// behind them, nothing was seen
 double allowance_of(const NodeSpread& spread, double unseen, double hidden);
 
 /// Its standard error.

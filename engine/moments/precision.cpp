@@ -12,8 +12,6 @@
 namespace headlab {
 namespace {
 
-/// Standard errors that what a share is taken of has to be away from 0.
-constexpr double away_errors = 6;
 constexpr double spare = 1.05;  // of the replicates that an MCSE makes likely
 constexpr double min_growth = 1.1;
 constexpr double max_growth = 4;
@@ -89,7 +87,7 @@ double precision_ratio(const Estimate& figure, const PrecisionTarget& target) {
   if (error == 0) return 0;
   const double allowed = target.relative ? target.limit / 100 * figure.value : target.limit;
   if (!(allowed > 0)) return std::numeric_limits<double>::infinity();
-  const double of_share = target.relative ? away_errors * figure.mcse / figure.value : 0;
+  const double of_share = target.relative ? denominator_errors * figure.mcse / figure.value : 0;
   return std::max(error / allowed, of_share);
 }
 
@@ -102,7 +100,8 @@ void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_conditio
         figure ? precision_ratio(*figure, targets[t]) : std::numeric_limits<double>::quiet_NaN();
     if (figure == &estimates.output_correlation || figure == &estimates.output_index) {
       const Estimate& divisor = estimates.head_variance_mean;
-      if (figure->mcse > 0) seen = std::max(seen, away_errors * divisor.mcse / divisor.value);
+      if (figure->mcse > 0)
+        seen = std::max(seen, denominator_errors * divisor.mcse / divisor.value);
     }
     if (std::isnan(seen)) ++undefined;
     if (!(seen > ratio)) continue;

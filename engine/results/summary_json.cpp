@@ -211,6 +211,11 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
         JsonFields visit(to, has_matrices(one.plan));
         visit_condition(one, of_condition, visit);
         if (one.difference) visit("difference", *one.difference, "difference between conditions");
+        const std::vector<RareFigure> rare = rare_figures(one.estimates);
+        if (!rare.empty()) {
+          visit("few_carriers", rare, "figures that fewer than 20 replicates carry",
+                {.item = "figure"});
+        }
         visit("extremes", extremes_of(one.tree), "most extreme replicates");
         if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");
         visit.close();

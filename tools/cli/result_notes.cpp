@@ -119,30 +119,58 @@ std::string bias_text(const RunResult& result) {
              : "";
 }
 
-/// Figures that too few replicates carry, and those whose squares have no variance.
-std::string carriers_text(const RunResult& result) {
-  std::size_t count = 0;
-  std::string first;
+/// What few replicates carry of a run.
+class RareFigures {
+ public:
+  /// \param noun "figure", "difference"
+  explicit RareFigures(std::string noun) : noun_(std::move(noun)) {}
+
+  void add(const RunResult& result, std::size_t i, const ErrorTerms<Estimate>& terms) {
+    for (const RareFigure& rare : rare_figures(terms)) {
+      if (count_++ > 0) continue;
+      first_ = rare.name;
+      if (result.conditions.size() > 1) first_ += " in condition #" + std::to_string(i);
+      first_ += " by " + carriers_of(rare.carriers, result.conditions[i].estimates.replicates);
+    }
+  }
+  std::string text() const {
+    if (count_ == 0) return "";
+    return "warning: " + std::to_string(count_) + " " + noun_ + (count_ == 1 ? " is" : "s are") +
+           " carried by fewer than " + number_text(enough_carriers) +
+           " replicates, and may be further off than standard errors say (" + first_ + ")\n";
+  }
+
+ private:
+  std::string noun_;
+  std::size_t count_ = 0;
+  std::string first_;
+};
+
+/// What standard errors do not say: figures that too few replicates carry, ratios over noise, and
+/// squares without a variance.
+std::string doubts_text(const RunResult& result) {
+  RareFigures figures("figure"), differences("difference");
   bool heavy = false;
+  std::size_t ratios = 0;
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const ConditionResult& one = result.conditions[i];
     heavy |= !one.plan.stack && one.plan.bounds.squares_are_heavy();
-    for (const RareFigure& rare : rare_figures(one.estimates)) {
-      if (count++ > 0) continue;
-      first = rare.name + (result.conditions.size() > 1 ? " in condition #" + std::to_string(i) : "") +
-              " by " + carriers_of(rare.carriers, one.estimates.replicates);
+    ratios += divides_by_noise(one.estimates) ? 1 : 0;
+    figures.add(result, i, one.estimates);
+    if (one.difference && one.difference->reference != i) {
+      differences.add(result, i, one.difference->terms);
     }
   }
-  std::string text;
-  if (count > 0) {
-    text = "warning: " + std::to_string(count) +
-           (count == 1 ? " figure is" : " figures are") + " carried by fewer than " +
-           number_text(enough_carriers) + " replicates, and may be further off than standard errors "
-           "say (" + first + ")\n";
+  std::string text = figures.text() + differences.text();
+  if (ratios > 0) {
+    text += "warning: C/V of " + std::to_string(ratios) +
+            (ratios == 1 ? " condition" : " conditions") +
+            " divides by a V less than 6 standard errors from 0: its standard error says little\n";
   }
   if (heavy) {
-    text += "warning: squares of estimates have no variance here, with tails of order 4 or less: "
-            "standard errors of MSE, V and C are too small";
+    text +=
+        "warning: squares of estimates have no variance here, with tails of order 4 or less: "
+        "standard errors of MSE, V and C are too small";
     const bool plain = std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
       return one.plan.estimator == Estimator::plain && one.plan.bounds.squares_are_heavy();
     });
@@ -173,9 +201,10 @@ std::string precision_text(const RunResult& result) {
   } else {
     text += "the largest MCSE is ";
   }
-  text += (std::isfinite(last.ratio) ? short_number(last.ratio) + " of its target ("
-                                     : std::string("unknown, since too few replicates carry it (")) +
-          precision.targets.at(last.target).figure.text();
+  text +=
+      (std::isfinite(last.ratio) ? short_number(last.ratio) + " of its target ("
+                                 : std::string("unknown, since too few replicates carry it (")) +
+      precision.targets.at(last.target).figure.text();
   if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
   text += ")\n";
   if (result.outcome.complete && last.ratio > 1 && std::isfinite(last.ratio)) {
@@ -291,8 +320,8 @@ std::string difference_text(const RunResult& result) {
 }
 
 std::string result_notes(const RunResult& result, bool compact) {
-  return windows_text(result) + carriers_text(result) + bias_text(result) + precision_text(result) + controls_text(result) +
-         difference_text(result) + speed_text(result) +
+  return windows_text(result) + doubts_text(result) + bias_text(result) + precision_text(result) +
+         controls_text(result) + difference_text(result) + speed_text(result) +
          (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
                     "heading /1e-3 gives the unit\n"
                   : "± is one Monte Carlo standard error\n") +

@@ -8,9 +8,9 @@
 
 namespace headlab::tools {
 
-/// A line each: windows that held too little weight, biases whose estimates are not normal, speed,
-/// what the standard errors are and what they do not cover, and the stages that indices do not see.
-/// \param compact  estimates are written 4.6240(64)
+/// A line each: windows that held too little weight, what standard errors do not say, biases whose
+/// estimates are not normal, speed, what the standard errors are and what they do not cover, and
+/// the stages that indices do not see. \param compact  estimates are written 4.6240(64)
 std::string result_notes(const RunResult& result, bool compact);
 
 /// Time and speed of a run, and what its differences are from.

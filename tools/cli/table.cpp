@@ -479,7 +479,7 @@ std::string comparison_table(const Scenario& scenario,
   return table + "\n" + forms_text(theory, table) +
          sentences(
              "z = (simulation - theory)/sqrt(MCSE² + remainder² + rounding²); none where the "
-             "MCSE is 0\n" +
+             "MCSE is 0 or fewer than 20 replicates carry a figure\n" +
              remainders_text(theory));
 }
 

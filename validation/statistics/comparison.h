@@ -50,8 +50,7 @@ struct Comparison {
 /// algebra differ by rounding, with a standard error of rounding, which a margin of 0 leaves open.
 Jackknifed difference_above_rounding(const Jackknifed& a, const Jackknifed& b);
 
-/// Standard errors that a denominator has to be away from 0 for its ratio to be judged.
-inline constexpr double denominator_errors = 6;
+/// True where a denominator is denominator_errors away from 0.
 bool is_away_from_zero(const Jackknifed& denominator, std::span<const double> node_counts);
 
 /// Reasons for which a comparison is open.

@@ -17,7 +17,7 @@ namespace {
 ComparedFigure compared(std::string name, const Estimate& simulated, const Remainder& computed,
                         double rounding) {
   ComparedFigure figure{std::move(name), simulated, computed};
-  if (!(simulated.mcse > 0)) return figure;
+  if (!(simulated.mcse > 0) || simulated.allowance > 0) return figure;
   const double remainder = std::isnan(computed.remainder) ? 0 : computed.remainder;
   figure.z_scale = std::hypot(simulated.mcse, remainder, rounding);
   figure.z = (simulated.value - computed.value) / figure.z_scale;
@@ -81,7 +81,7 @@ SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Re
                                     name == "mse" ? mse_of(computed) : *closed[i].number,
                                     roundings.of(name)));
     if (name == "mse") both.figures.back().computed = computed.mse;
-    if (name == "bias_squared") {
+    if (name == "bias_squared" || (name == "output_correlation" && divides_by_noise(simulated))) {
       both.figures.back().z_scale = std::numeric_limits<double>::quiet_NaN();
       both.figures.back().z = std::numeric_limits<double>::quiet_NaN();
     }

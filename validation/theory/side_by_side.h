@@ -11,8 +11,9 @@ namespace headlab {
 /// Computes z = (simulated - computed)/sqrt(MCSE^2 + remainder^2 + rounding^2) for the figures of
 /// the summary, and the largest |z| over queries of the heads' biases, variances and (pairs of
 /// heads) covariances. z is NaN where the MCSE is 0 or unknown: such figures differ by rounding
-/// alone. Squared biases have none either, because near 0 their z is not normal: the biases are
-/// tested instead.
+/// alone; and where it says little: of what fewer than 20 replicates carry, and of C/V whose V is
+/// less than 6 standard errors from 0. Squared biases have none either, because near 0 their z is
+/// not normal: the biases are tested instead.
 ///
 /// The remainder is that of the closed form; one that is unknown counts as 0, and of the MSE the
 /// remainders of its variance and covariance count then. The simulation computes in float32: a head
