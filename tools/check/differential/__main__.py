@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws scenarios from the whole grammar and holds every run to relations that need no known answer.
+
+    python tools/check/differential [--examples N] [--seed S] [--fault NAME] [--self-test]
+
+Without --seed the examples are the same each time. A failure is shrunk and printed as TOML with the relation that
+broke. --fault plants a fault in what runs return, and --self-test demands that each is found. Backends are cpu and
+reference; the package has no emulation of a GPU, whose kernels C++ tests compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import headlab as hl
+import hypothesis
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import runner
+from relations import DEPTH, REGRESSION, Relation
+from runner import FAULTS, Broken, Skipped, Tree
+from strategies import regression_studies, stacks
+
+#: Relations that one example is held to.
+AT_ONCE = 3
+
+
+class Tally:
+    """How often each relation was checked, and why it was skipped."""
+
+    def __init__(self) -> None:
+        self.examples = 0
+        self.rejected: Counter[str] = Counter()
+        self.checked: Counter[str] = Counter()
+        self.skipped: dict[str, Counter[str]] = {}
+        self.seconds: Counter[str] = Counter()
+
+    def __str__(self) -> str:
+        rows = [f"{'relation':<26}{'checked':>8}{'skipped':>8}{'seconds':>9}  most often skipped for"]
+        for prefix, group in (("", REGRESSION), ("depth ", DEPTH)):
+            for name in group:
+                key = prefix + name
+                why = self.skipped.get(key, Counter())
+                most = ", ".join(f"{reason} {count}" for reason, count in why.most_common(2))
+                spent = self.seconds[key]
+                rows.append(f"{key:<26}{self.checked[key]:>8}{why.total():>8}{spent:>9.1f}  {most}".rstrip())
+        declined = f"{self.examples} examples, {self.rejected.total()} scenarios declined by the reader"
+        return "\n".join([*rows, declined])
+
+
+def of_tree(tree: Tree) -> tuple[str, dict[str, Relation]]:
+    return ("depth ", DEPTH) if "tokens" in tree else ("", REGRESSION)
+
+
+def printed(tree: Tree) -> str:
+    """The scenario as TOML, with the rows of its file."""
+    rows = tree.get("data", tree.get("tokens", {})).get("design", {}).get("path")
+    below = "" if rows is None else "\n# the file has the rows\n" + "\n".join(
+        "# " + ",".join(map(repr, row)) for row in np.asarray(rows).tolist())
+    return f"{hl.scenario(tree)}{below}"
+
+
+def check(tree: Tree, names: list[str], tally: Tally, examples: int) -> None:
+    prefix, relations = of_tree(tree)
+    try:
+        runner.simulate(runner.changed(tree, {"run.controls": None, "run.replicates": 8}))
+    except hl.ScenarioError as error:
+        tally.rejected[str(error).split(" - ")[0]] += 1
+        hypothesis.reject()
+    if "controls" in tree["run"]:
+        try:
+            runner.simulate(runner.changed(tree, {"run.replicates": 8}))
+        except hl.ScenarioError:
+            tree = runner.changed(tree, {"run.controls": None})  # most laws have none
+    tally.examples += 1
+    for name in names:
+        begun = time.monotonic()
+        try:
+            relations[name](tree, examples)
+            tally.checked[prefix + name] += 1
+        except Broken as broken:
+            raise Broken(f"{prefix}{name}: {broken}\n\n{printed(tree)}") from None
+        except Skipped as skipped:
+            tally.skipped.setdefault(prefix + name, Counter())[str(skipped)] += 1
+        except hl.ScenarioError as error:
+            # A relation may ask for what the scenario's laws do not have, as controls.
+            reason = "declined: " + str(error).split(" - ")[0][:60]
+            tally.skipped.setdefault(prefix + name, Counter())[reason] += 1
+        finally:
+            tally.seconds[prefix + name] += time.monotonic() - begun
+
+
+def search(examples: int, seed: int | None, tally: Tally, *, shrink: bool, only: list[str]) -> str:
+    """What broke, or nothing."""
+
+    def some_of(tree: Tree) -> st.SearchStrategy[tuple[Tree, list[str]]]:
+        names = [name for name in of_tree(tree)[1] if not only or name in only] or ["threads"]
+        several = st.lists(st.sampled_from(names), min_size=min(AT_ONCE, len(names)), max_size=AT_ONCE, unique=True)
+        return st.tuples(st.just(tree), several)
+
+    drawn = st.one_of(regression_studies(), regression_studies(), regression_studies(), stacks()).flatmap(some_of)
+    phases = [Phase.generate, *([Phase.shrink] if shrink else [])]
+
+    @settings(max_examples=examples, derandomize=seed is None, database=None, deadline=None, phases=phases,
+              suppress_health_check=list(HealthCheck), report_multiple_bugs=False, print_blob=False)
+    @given(drawn)
+    def run(case: tuple[Tree, list[str]]) -> None:
+        check(*case, tally, examples)
+
+    if seed is not None:
+        run = hypothesis.seed(seed)(run)
+    try:
+        run()
+    except Broken as broken:
+        return str(broken)
+    return ""
+
+
+def self_test() -> int:
+    """Every planted fault is found in few examples, and none without one."""
+    # The relation that is meant to find it; other relations may.
+    found_by = {"sign": "sum_of_terms", "control-mean": "theory", "float32": "sum_of_terms", "seed": "seed"}
+    missed = []
+    for fault in FAULTS:
+        for runner.planted in ("", fault):
+            begun = time.monotonic()
+            broken = search(60, None, Tally(), shrink=False, only=[found_by[fault]])
+            if bool(broken) != bool(runner.planted):
+                missed.append(f"{fault}: {broken or 'is not found'}")
+        print(f"{fault}: {broken.splitlines()[0] if broken else 'not found'} ({time.monotonic() - begun:.1f} s)")
+    print("\n".join(missed), file=sys.stderr)
+    return 1 if missed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="differential", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--examples", type=int, default=300)
+    parser.add_argument("--seed", type=int, help="draw other examples")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="plant a fault in what runs return")
+    parser.add_argument("--relation", action="append", default=[], choices=sorted({*REGRESSION, *DEPTH}), help="only this one")
+    parser.add_argument("--self-test", action="store_true", help="demand that each fault is found")
+    given_options: Any = parser.parse_args()
+    if given_options.self_test:
+        return self_test()
+    runner.planted = given_options.fault or ""
+    tally = Tally()
+    begun = time.monotonic()
+    broken = search(given_options.examples, given_options.seed, tally, shrink=True, only=given_options.relation)
+    print(tally)
+    print(f"{time.monotonic() - begun:.0f} s")
+    if broken:
+        print(f"\n{broken}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
