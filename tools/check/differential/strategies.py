@@ -41,10 +41,14 @@ def covariance(seed: int, d: int) -> list[list[float]]:
 seeds = st.integers(0, 9)
 
 
+def one_in(n: int) -> st.SearchStrategy[bool]:
+    return st.integers(0, n - 1).map(lambda i: i == n - 1)
+
+
 @st.composite
 def designs(draw: st.DrawFn, d: int, column: bool, gaussian: bool = False) -> Tree:
     """A design of dimension d; with `column` a file with one more column for the regression."""
-    laws = ["normal", "mixture"] if gaussian else ["normal", "mixture", "uniform", "student_t", "sphere", "file"]
+    laws = ["normal", "mixture"] if gaussian else ["normal", "file", "mixture", "uniform", "student_t", "sphere", "file"]
     law = "file" if column else draw(st.sampled_from(laws))
     made: Tree = {"law": law}
     if law == "mixture":
@@ -193,8 +197,8 @@ def regression_studies(draw: st.DrawFn) -> Tree:
     d = draw(st.integers(1, 4))
     heads = draw(st.sampled_from([1, 2, 3, 4, 7]))
     k = draw(st.integers(1, d))
-    column = not closed and draw(st.sampled_from([False] * 7 + [True]))
-    redraw = not closed and draw(st.sampled_from([False] * 4 + [True]))
+    column = not closed and draw(one_in(8))
+    redraw = not closed and draw(one_in(5))
     data: Tree = {
         "n": draw(st.sampled_from([1, 2, 3, 8, 12, 30, 64, 300])),
         "design": draw(designs(d, column, closed)),
@@ -202,30 +206,31 @@ def regression_studies(draw: st.DrawFn) -> Tree:
         "noise": draw(noises(d)),
     }
     law = data["design"]["law"]
-    if law == "normal" and draw(st.sampled_from([False] * 4 + [True])):
+    if law == "normal" and draw(one_in(5)):
         data["sequence"] = {"law": "ar1", "correlation": draw(eighths(-0.875, 0.875))}
     if law == "file" and len(data["design"]["path"]) >= data["n"] and draw(st.booleans()):
         data["sequence"] = {"law": "rows"}
-    if draw(st.sampled_from([False] * 4 + [True])):
+    if draw(one_in(5)):
         data |= {"fixed_design": True, "design_seed": draw(seeds)}
     kernel = draw(kernels(closed))
-    space = draw(subspaces(heads, d, k, kernel["law"] == "softmax", redraw, not closed))
+    space = draw(subspaces(heads, d, k, kernel["law"] == "softmax", redraw, not closed and draw(one_in(3))))
     group: Tree = {"count": heads, "dim": k, "subspaces": space, "kernel": kernel}
     learned = space["law"] == "learned"
     pilot = {"law": "optimal", "replicates": 100}
+    pilots = not redraw and not learned and draw(one_in(6))
     group["weights"] = draw(
         st.one_of(
             st.just({"law": "uniform"}),
             st.builds(lambda v: {"law": "explicit", "values": v}, vector(heads)),
             st.builds(lambda r: {"law": "geometric", "ratio": r}, eighths(0.25, 2)),
-            *([] if redraw or learned else [st.just(pilot)]),
+            *([st.just(pilot)] * pilots),
         )
     )
-    if not learned and draw(st.sampled_from([False, False, True])):
+    if not learned and draw(one_in(3)):
         stages = draw(mechanisms(heads, k, kernel["law"]))
         if stages:
             group["mechanism"] = stages
-    if column or draw(st.sampled_from([False] * 3 + [True])):
+    if column or draw(one_in(4)):
         queries: Tree = {"law": "design", "count": draw(st.integers(1, 3)), "seed": draw(seeds)}
         queries |= {"redraw": True} if redraw else {}
     else:
@@ -269,7 +274,7 @@ def stacks(draw: st.DrawFn) -> Tree:
     elif law == "fixed":
         share = np.random.default_rng(draw(seeds)).integers(1, 9, size=(heads, n, n)).astype(float)
         kernel["matrices"] = (share / share.sum(axis=2, keepdims=True)).tolist()
-    averaged = draw(st.sampled_from([False, False, True]))
+    averaged = draw(one_in(3))
     values = 1 if averaged else heads
     group: Tree = {"count": heads, "kernel": kernel, "values": "averaged" if averaged else "independent"}
     maps_of = {"any": ["gaussian", "scaled_identity", "explicit"], "recursion": ["scaled_identity"]}
@@ -291,7 +296,7 @@ def stacks(draw: st.DrawFn) -> Tree:
             "explicit": [identity] * heads,
         }[law]
     group["maps"] = maps
-    if not averaged and draw(st.sampled_from([False, False, True])):
+    if not averaged and draw(one_in(3)):
         group["order"] = "alternating"
     layers: Tree = {"count": draw(st.integers(1, 5))}
     layers |= {"skip": draw(eighths(0, 1)), "branch": draw(eighths(0.125, 1))}
