@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import headlab as hl
@@ -23,8 +23,12 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import depth  # noqa: F401 - relations register themselves
+import layout  # noqa: F401
+import relations  # noqa: F401
 import runner
-from relations import DEPTH, REGRESSION, Relation
+import symmetries  # noqa: F401
+from registry import DEPTH, REGRESSION, Relation
 from runner import FAULTS, Broken, Skipped, Tree
 from strategies import regression_studies, stacks
 
@@ -40,7 +44,7 @@ class Tally:
         self.rejected: Counter[str] = Counter()
         self.checked: Counter[str] = Counter()
         self.skipped: dict[str, Counter[str]] = {}
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def __str__(self) -> str:
         rows = [f"{'relation':<26}{'checked':>8}{'skipped':>8}{'seconds':>9}  most often skipped for"]
@@ -61,7 +65,7 @@ def of_tree(tree: Tree) -> tuple[str, dict[str, Relation]]:
 
 def printed(tree: Tree) -> str:
     """The scenario as TOML, with the rows of its file."""
-    rows = tree.get("data", tree.get("tokens", {})).get("design", {}).get("path")
+    rows = tree["data" if "data" in tree else "tokens"]["design"].get("path")
     below = "" if rows is None else "\n# the file has the rows\n" + "\n".join(
         "# " + ",".join(map(repr, row)) for row in np.asarray(rows).tolist())
     return f"{hl.scenario(tree)}{below}"
@@ -84,11 +88,11 @@ def accepted(tree: Tree, tally: Tally) -> Tree:
 
 
 def check(tree: Tree, name: str, tally: Tally, examples: int) -> None:
-    prefix, relations = of_tree(tree)
+    prefix, all_relations = of_tree(tree)
     key = prefix + name
     begun = time.monotonic()
     try:
-        relations[name](tree, examples)
+        all_relations[name](tree, examples)
         tally.checked[key] += 1
     except Broken as broken:
         raise Broken(f"{key}: {broken}\n\n{printed(tree)}") from None
@@ -114,8 +118,8 @@ def search(examples: int, seed: int | None, tally: Tally, *, shrink: bool, only:
 
         Hypothesis repeats parts of earlier examples: drawn relations would be far from equally frequent.
         """
-        prefix, relations = of_tree(tree)
-        names = [name for name in relations if not only or name in only]
+        prefix, all_relations = of_tree(tree)
+        names = [name for name in all_relations if not only or name in only]
         count = min(AT_ONCE, len(names))
         turn[prefix] += count
         return failing or [names[(turn[prefix] + i) % len(names)] for i in range(count)]
@@ -164,7 +168,8 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=300)
     parser.add_argument("--seed", type=int, help="draw other examples")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="plant a fault in what runs return")
-    parser.add_argument("--relation", action="append", default=[], choices=sorted({*REGRESSION, *DEPTH}), help="only this one")
+    names = sorted({*REGRESSION, *DEPTH})
+    parser.add_argument("--relation", action="append", default=[], choices=names, help="only this one")
     parser.add_argument("--self-test", action="store_true", help="demand that each fault is found")
     given_options: Any = parser.parse_args()
     if given_options.self_test:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: (dimensions, values, attributes)
 Variable = tuple[tuple[str, ...], "NDArray[Any]", dict[str, Any]]
-_TIMES = {"seconds", "weights_per_second"}
+_TIMES = {"seconds", "weights_per_second", "learned_seconds", "controls_pilot_seconds"}
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

@@ -69,6 +69,17 @@ def test_other_draws_are_other_bits() -> None:
     assert hl.diff(a, a).same_bits
 
 
+@pytest.mark.parametrize(
+    "key, value", [("run.controls", "exact"), ("heads.subspaces", {"law": "learned", "steps": 3, "batch": 4})]
+)
+def test_times_do_not_count_in_a_comparison(key: str, value: Any, small: dict[str, Any]) -> None:
+    s = hl.scenario(small)
+    s[key] = value
+    a, b = hl.run(s), hl.run(s)
+    assert a == b
+    assert hl.run(s, seed=2) != a
+
+
 def test_path_text_and_dict_are_one_scenario(small: dict[str, Any], tmp_path: Path) -> None:
     s = hl.scenario(small)
     s.save(tmp_path / "small.toml")
