@@ -46,11 +46,13 @@ class Tally:
         self.skipped: dict[str, Counter[str]] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
-    def __str__(self) -> str:
+    def table(self, only: list[str]) -> str:
         rows = [f"{'relation':<26}{'checked':>8}{'skipped':>8}{'seconds':>9}  most often skipped for"]
         for prefix, group in (("", REGRESSION), ("depth ", DEPTH)):
             for name in group:
                 key = prefix + name
+                if only and name not in only:
+                    continue
                 why = self.skipped.get(key, Counter())
                 most = ", ".join(f"{reason} {count}" for reason, count in why.most_common(2))
                 spent = self.seconds[key]
@@ -182,7 +184,7 @@ def main() -> int:
     tally = Tally()
     begun = time.monotonic()
     broken = search(given_options.examples, given_options.seed, tally, shrink=True, only=given_options.relation)
-    print(tally)
+    print(tally.table(given_options.relation))
     print(f"{time.monotonic() - begun:.0f} s")
     if broken:
         print(f"\n{broken}")
