@@ -17,17 +17,16 @@ import time
 from collections import Counter, defaultdict
 from typing import Any
 
+import depth  # noqa: F401 - relations register themselves
 import headlab as hl
 import hypothesis
-import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-
-import depth  # noqa: F401 - relations register themselves
 import layout  # noqa: F401
+import numpy as np
 import relations  # noqa: F401
 import runner
 import symmetries  # noqa: F401
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from registry import DEPTH, REGRESSION, Relation
 from runner import FAULTS, Broken, Skipped, Tree
 from strategies import regression_studies, stacks

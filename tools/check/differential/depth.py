@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import headlab as hl
 import numpy as np
-
 from registry import METRICS, of_depth, scaled_design, skip_if
 from runner import (
     Comparison,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import headlab as hl
-
 from registry import of_depth, of_regression, skip_if
 from runner import Tree, changed, is_time, near, require, same_bits, simulate
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-
 from runner import (
     Array,
     Comparison,
