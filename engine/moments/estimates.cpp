@@ -356,9 +356,10 @@ void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
 /// What unseen events may add to the means over the queries.
 ErrorTerms<double> unseen_terms(const UnseenEvents::Additions& added, std::size_t heads) {
   ErrorTerms<double> terms;
-  terms.mse = terms.bias_squared = terms.bias_squared_plugin = added.mse;
+  terms.mse = added.mse;
+  terms.bias_squared = terms.bias_squared_plugin = added.bias_squared;
   terms.variance_term = added.mse;
-  terms.covariance_term = heads > 1 ? added.mse : 0;
+  terms.covariance_term = heads > 1 ? added.covariance_term : 0;
   terms.head_variance_mean = added.variance;
   terms.head_covariance_mean = added.covariance;
   terms.weights_index = added.cosine;
@@ -592,18 +593,23 @@ UnseenEvents::UnseenEvents(const Plan& plan)
 }
 
 UnseenEvents::Additions UnseenEvents::of(std::uint64_t replicates) const {
-  if (bounds_.certain) return {.bias = 0, .variance = 0, .covariance = 0, .mse = 0, .cosine = 0};
+  if (bounds_.certain) return Additions(0);
   const auto drawn = static_cast<double>(per_draw_ ? replicates / leaf_replicates : replicates);
   const double share = -std::expm1(std::log(alpha) / std::max(1.0, drawn));
   const auto times = [](double a, double b) { return a == 0 || b == 0 ? 0 : a * b; };
   const double head = 2 * bounds_.estimate;
   const double ensemble = times(1 + sum_of_weights_, bounds_.estimate);
   const double noise_of_ensemble = times(sum_of_weights_ * sum_of_weights_, bounds_.noise_variance);
-  return {.bias = share * head,
-          .variance = share * (head * head + bounds_.noise_variance),
-          .covariance = share * (head * head + (apart_ ? 0 : bounds_.noise_variance)),
-          .mse = share * (3 * ensemble * ensemble + noise_of_ensemble),
-          .cosine = apart_ ? 0 : share};
+  const double of_bias = share * 3 * ensemble * ensemble;
+  Additions added(0);
+  added.bias = share * head;
+  added.bias_squared = of_bias;
+  added.variance = share * (head * head + bounds_.noise_variance);
+  added.covariance = share * (head * head + (apart_ ? 0 : bounds_.noise_variance));
+  added.covariance_term = of_bias + (apart_ ? 0 : share * noise_of_ensemble);
+  added.mse = of_bias + share * noise_of_ensemble;
+  added.cosine = apart_ ? 0 : share;
+  return added;
 }
 
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
@@ -679,7 +685,7 @@ bool divides_by_noise(const ErrorTerms<Estimate>& terms) {
 }
 
 std::string carriers_of(double carriers, std::uint64_t replicates) {
-  return (carriers > 0 ? "some " : "") + std::to_string(std::llround(std::ceil(carriers))) +
+  return (carriers > 0 ? "some " : "") + std::to_string(std::llround(std::floor(carriers))) +
          " of " + std::to_string(replicates) + " replicates";
 }
 

@@ -45,11 +45,12 @@ class UnseenEvents {
   /// What they may add to E f_h, to its second moments, to those of the ensemble, and to the mean
   /// of a number from 0 to 1.
   struct Additions {
-    double bias = std::numeric_limits<double>::infinity();
-    double variance = std::numeric_limits<double>::infinity();
-    double covariance = std::numeric_limits<double>::infinity();  ///< of different heads
-    double mse = std::numeric_limits<double>::infinity();
-    double cosine = std::numeric_limits<double>::infinity();
+    explicit Additions(double each) {
+      bias = bias_squared = variance = covariance = covariance_term = mse = cosine = each;
+    }
+    double bias, bias_squared, variance;
+    double covariance, covariance_term;  ///< of different heads
+    double mse, cosine;
   };
   Additions of(std::uint64_t replicates) const;
   /// All heads are the same, so that C/V is 1 in every replicate.
