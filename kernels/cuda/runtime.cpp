@@ -255,7 +255,6 @@ Survey look_around() {
   }
   for (int number = 0; number < count; ++number) found.gpus.push_back(look_at(number));
   found.problem = no_usable_gpu(found.gpus);
-  if (found.problem.empty()) found.problem = cublas().problem;
   return found;
 }
 

@@ -18,7 +18,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-STAGES = ["agreement", "kernels", "jobs", "peers", "sanitizers", "counters"]
+STAGES = ["agreement", "kernels", "peers", "counters", "sanitizers", "jobs"]
 
 DRIVER = """
 #include <cstdlib>
@@ -82,6 +82,24 @@ elif name == "nvidia-smi":
             time.sleep(0.05)
     print("Stub GPU, 580.1, 81559, 1980, 700.0, Enabled, Enabled")
 elif name == "cuda_gpu_tests":
+    if "--gtest_list_tests" in arguments:
+        print("GpuBackend.\n  First\n  Second\n  Third  # GetParam() = 1")
+        sys.exit(0)
+    alone = [argument.split("=")[1] for argument in arguments if argument.startswith("--gtest_filter=GpuBackend.")
+             and ":" not in argument]
+    if alone:
+        name = alone[0]
+        print(f"[ RUN      ] {name}")
+        if name.endswith("Second"):
+            print("test.cpp:7: Failure\nlargest error over tolerance 3.5")
+            print("\n".join("noise" for _ in range(60)))
+            print(f"[  FAILED  ] {name} (3 ms)")
+            sys.exit(1)
+        print(f"[       OK ] {name} (3 ms)")
+        sys.exit(0)
+    if modes.get("tests") == "crash":
+        print("[ RUN      ] GpuBackend.First", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
     failing = modes.get("tests") == "fail"
     print("[ RUN      ] GpuBackend.First")
     print("[       OK ] GpuBackend.First (3 ms)", flush=True)
@@ -345,7 +363,28 @@ def check_stages(stand):
         others = {name for name in STAGES if name != stage and not ("kernels" in fake and name in ("kernels", "counters"))}
         require(found[stage] == status and all(found[name] == "passed" for name in others), f"{fake}: {found}")
         require(word is None or word in report["stages"][stage]["why"], f"{fake}: {report['stages'][stage]}")
-    require(stand.checked(1, fake="tests=fail")[0]["stages"]["agreement"]["failed"] == ["GpuBackend.Second"], "the failing case")
+    logs = stand.folder / "logs"
+    report, done = stand.checked(1, "--logs", logs, "--stages", "agreement", fake="tests=fail")
+    tests = report["stages"]["agreement"]
+    require(tests["failed"] == ["GpuBackend.Second"], "the failing case")
+    # What did not pass is run again alone, and its first lines are shown.
+    require({name: entry["status"] for name, entry in tests["alone"].items()} == {"GpuBackend.Second": "failed", "GpuBackend.Third": "passed"},
+            f"cases alone: {tests['alone']}")
+    require(tests["alone"]["GpuBackend.Second"]["output"][:2] == ["test.cpp:7: Failure", "largest error over tolerance 3.5"]
+            and len(tests["alone"]["GpuBackend.Second"]["output"]) == 25 and "over tolerance 3.5" in done.stdout, "the first lines")
+    require(any("largest error over tolerance 3.5" in file.read_text() for file in logs.iterdir()), "whole output in --logs")
+    report, _ = stand.checked(1, fake="tests=crash")
+    found = statuses(report)
+    require(found.pop("agreement") == "failed" and set(found.values()) == {"skipped"}, f"nothing passed: {found}")
+    require(report["stages"]["agreement"]["alone"]["GpuBackend.Third"]["status"] == "passed", "a crash hides the cases behind it")
+
+    # In three calls, which add to one report.
+    (stand.folder / "gpu-check.json").unlink()
+    for part in "123":
+        report, _ = stand.checked(0, "--part", part)
+    require(sorted(statuses(report)) == sorted(STAGES) and set(statuses(report).values()) == {"passed"}, f"parts: {statuses(report)}")
+    stand.refused("no such part", "--part", "4")
+    stand.refused("give one of them", "--part", "1", "--stages", "jobs")
 
     for fake, without, stage, word in (("peers=missing", (), "peers", "PyTorch is not installed"),
                                        ("ncu=permission", (), "counters", "no permission"),
@@ -377,7 +416,7 @@ def check_cublas(stand):
 
 def check_time(stand):
     """A stage that runs out of time does not cost the others theirs."""
-    report, _ = stand.checked(1, "--stages", "agreement,kernels,jobs", "--time-factor", "0.08", fake="tests=sleep")
+    report, _ = stand.checked(1, "--stages", "agreement,kernels,jobs", "--time-factor", "0.05", fake="tests=sleep")
     require(statuses(report) == {"agreement": "out of time", "kernels": "passed", "jobs": "passed"}, f"{statuses(report)}")
     require(report["stages"]["agreement"]["unfinished"] == ["GpuBackend.Second"], "the case that did not end")
 
@@ -399,7 +438,7 @@ def check_signals(stand):
         _, said = process.communicate(timeout=30)
         require(process.returncode == 128 + number and said == f"gpu-check: stopped by {number.name}\n", f"{number.name}: {process.returncode} {said!r}")
         report = stand.report()
-        require(statuses(report) == {"agreement": "passed", "kernels": "passed"} and not report["complete"], f"{number.name}: {statuses(report)}")
+        require("jobs" not in statuses(report) and statuses(report)["kernels"] == "passed" and not report["complete"], f"{number.name}: {statuses(report)}")
 
 
 def write_tables(stand, report, page):
