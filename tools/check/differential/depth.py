@@ -39,6 +39,10 @@ def depth_cpu_and_reference(tree: Tree, examples: int) -> None:
     same_metrics(a, b, "cpu and reference", dict.fromkeys(METRICS, 1.0))
 
 
+#: log residual of tokens of size 1 that differ by some roundings of float64.
+HIDDEN = -30.0
+
+
 @of_depth
 def depth_bounds(tree: Tree, examples: int) -> None:
     f = simulate(tree)
@@ -65,9 +69,14 @@ def depth_theory(tree: Tree, examples: int) -> None:
     def compare(seed: int, replicates: int) -> Iterator[Comparison]:
         f = simulate(tree, seed=seed, replicates=replicates)
         dof = int(f["jackknife_nodes"].min()) - 1
+        # A mean that cancels is rounding of float64, and hides what tokens differ by once that is less.
+        hidden = f.of(0, "log_residual") < HIDDEN
         for name in names:
             slack = 1e-8 * (1 + np.abs(known[name][0]))
-            yield Comparison(name, f.of(0, name) - known[name][0], f.of(0, f"{name}_mcse"), slack, dof)
+            difference = f.of(0, name) - known[name][0]
+            if name in ("residual_share", "cosine", "participation"):
+                difference = np.where(hidden, 0.0, difference)
+            yield Comparison(name, difference, f.of(0, f"{name}_mcse"), slack, dof)
 
     hold_in_mcse(compare, 512, examples)
 
