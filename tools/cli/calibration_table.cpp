@@ -59,7 +59,7 @@ const std::array<RateColumn, 8> table_columns = {
 std::vector<std::string> total_lines(const Calibration& calibration) {
   std::vector<std::string> lines;
   for (const Measured measured : {Measured::false_alarm, Measured::false_support, Measured::power,
-                                  Measured::coverage, Measured::control}) {
+                                  Measured::coverage, Measured::control, Measured::decided}) {
     const CalibrationRate total = calibration.total(measured);
     if (total.trials == 0) continue;
     lines.push_back(std::string(measured_text(measured)) + " in all: " + count_cell(total) + ", " +

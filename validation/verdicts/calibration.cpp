@@ -110,6 +110,8 @@ const char* measured_text(Measured measured) {
       return "coverage";
     case Measured::control:
       return "control";
+    case Measured::decided:
+      return "decided";
   }
   return "";
 }
@@ -125,6 +127,8 @@ std::string CalibrationRate::requirement() const {
       return "95 % inside";
     case Measured::control:
       return "95 % outside";
+    case Measured::decided:
+      return "none";
   }
   return "";
 }
@@ -142,6 +146,8 @@ bool CalibrationRate::pass() const {
       return covers;
     case Measured::control:
       return !covers;
+    case Measured::decided:
+      return true;
   }
   return false;
 }

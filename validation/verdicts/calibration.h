@@ -20,10 +20,12 @@ enum class Measured {
   false_support,  ///< a claim false by no more than its margin is supported: at most verdict_alpha
   power,          ///< a plainly false claim is refuted: at least 99 %
   coverage,       ///< a nominal 95 % interval holds the true figure: 95 %
-  control         ///< the same with an MCSE 30 % too small: must be seen not to be 95 %
+  control,        ///< the same with an MCSE 30 % too small: must be seen not to be 95 %
+  decided         ///< a true claim with room is supported and its opposite refuted: as it is
 };
 
-/// "false alarm", "false support", "power", "coverage", "control".
+/// "false alarm", "false support", "power", "coverage", "control",
+/// "decided".
 const char* measured_text(Measured measured);
 
 /// One rate: how often something happened in runs that differ in their seed alone.

@@ -134,7 +134,7 @@ TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {
       EXPECT_GE(one.count, 3U) << one.what;
     }
   }
-  EXPECT_EQ(kinds.size(), 5U);
+  EXPECT_EQ(kinds.size(), 6U);
 }
 
 TEST(CalibrationRecord, IsThatOfTheDocument) {

@@ -17,6 +17,7 @@
 #include "validation/diversity/indices.h"
 #include "validation/statistics/looks.h"
 #include "validation/verdicts/calibration_worlds.h"
+#include "validation/verdicts/doubtful_studies.h"
 #include "validation/verdicts/stated_claim_studies.h"
 #include "validation/verdicts/validate.h"
 
@@ -256,8 +257,8 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
     all.push_back(intervals("softmax", softmax_world, estimator, softmax, backend, false));
   }
   // Last, so that the studies before keep their seeds.
-  for (CalibrationStudy& study : stated_claim_studies(session)) {
-    all.push_back(std::move(study));
+  for (const auto& more : {stated_claim_studies, doubtful_studies}) {
+    for (CalibrationStudy& study : more(session)) all.push_back(std::move(study));
   }
   return all;
 }

@@ -60,4 +60,8 @@ CalibrationRate power_rate(std::string what, std::string effect) {
   return {.measured = Measured::power, .what = std::move(what), .effect = std::move(effect)};
 }
 
+CalibrationRate decided_rate(std::string what, std::string effect) {
+  return {.measured = Measured::decided, .what = std::move(what), .effect = std::move(effect)};
+}
+
 }  // namespace headlab

@@ -99,5 +99,6 @@ Theory without_covariance(Theory theory);
 CalibrationRate alarm_rate(std::string what, std::string effect);
 CalibrationRate support_rate(std::string what, std::string effect);
 CalibrationRate power_rate(std::string what, std::string effect);
+CalibrationRate decided_rate(std::string what, std::string effect);
 
 }  // namespace headlab

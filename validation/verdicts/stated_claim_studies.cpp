@@ -18,37 +18,6 @@ constexpr const char* mirrored_queries = R"([sweep]
 "queries.points" = [[[0.6, -0.4]], [[-0.6, 0.4]]]
 )";
 
-/// A world whose scenario states claims of its own, as a user's file does.
-std::string stating_scenario(const std::string& world, std::uint64_t replicates,
-                             const std::vector<std::string>& claims) {
-  std::string text = world + "[run]\nseed = 0\nreplicates = " + std::to_string(replicates) + "\n";
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    text += "[[claim.compare]]\nname = \"claim " + std::to_string(i + 1) + "\"\n" + claims[i];
-  }
-  return text;
-}
-
-/// Repeats the claims that a scenario states, all in one call; a rate counts a run in which any of
-/// them has its verdict.
-CalibrationStudy stated(const std::string& scenario, const BackendChoice& backend,
-                        std::vector<CalibrationRate> rates, const ClosedForms& closed_forms = {}) {
-  CalibrationStudy study{.rates = rates, .trials = study_trials};
-  study.trial = [=](std::uint64_t seed) {
-    const Validation validation =
-        validate_scenario(scenario, {.backend = backend, .threads = 1},
-                          {.seed = seed, .substitutes = Substitutes{.closed_forms = closed_forms}});
-    std::vector<bool> outcome;
-    for (const CalibrationRate& rate : rates) {
-      const Verdict counted =
-          rate.measured == Measured::false_support ? Verdict::supported : Verdict::refuted;
-      outcome.push_back(std::ranges::any_of(
-          validation.rows, [&](const VerdictRow& row) { return row.verdict == counted; }));
-    }
-    return outcome;
-  };
-  return study;
-}
-
 std::string relative(double margin) {
   return "margin = { relative = " + format_number(margin) + " }\n";
 }
@@ -64,6 +33,39 @@ std::string mse_at_angle(const char* angle) {
 }
 
 }  // namespace
+
+std::string stating_scenario(const std::string& world, std::uint64_t replicates,
+                             const std::vector<std::string>& claims, const std::string& run) {
+  std::string text =
+      world + "[run]\nseed = 0\nreplicates = " + std::to_string(replicates) + "\n" + run;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    text += "[[claim.compare]]\nname = \"claim " + std::to_string(i + 1) + "\"\n" + claims[i];
+  }
+  return text;
+}
+
+CalibrationStudy stated_study(const std::string& scenario, const BackendChoice& backend,
+                              std::vector<CalibrationRate> rates, const ClosedForms& closed_forms) {
+  CalibrationStudy study{.rates = rates, .trials = study_trials};
+  study.trial = [=](std::uint64_t seed) {
+    const Validation validation =
+        validate_scenario(scenario, {.backend = backend, .threads = 1},
+                          {.seed = seed, .substitutes = Substitutes{.closed_forms = closed_forms}});
+    std::vector<bool> outcome;
+    for (const CalibrationRate& rate : rates) {
+      if (rate.measured == Measured::decided) {
+        outcome.push_back(std::ranges::all_of(validation.rows, &VerdictRow::as_expected));
+        continue;
+      }
+      const Verdict counted =
+          rate.measured == Measured::false_support ? Verdict::supported : Verdict::refuted;
+      outcome.push_back(std::ranges::any_of(
+          validation.rows, [&](const VerdictRow& row) { return row.verdict == counted; }));
+    }
+    return outcome;
+  };
+  return study;
+}
 
 std::vector<CalibrationStudy> stated_claim_studies(const Session& session) {
   const BackendChoice& backend = session.backend;
@@ -109,8 +111,8 @@ std::vector<CalibrationStudy> stated_claim_studies(const Session& session) {
   const auto add = [&](const std::string& world, std::uint64_t replicates,
                        const std::vector<std::string>& claims, std::vector<CalibrationRate> rates,
                        const ClosedForms& closed_forms = {}) {
-    all.push_back(stated(stating_scenario(world, replicates, claims), backend, std::move(rates),
-                         closed_forms));
+    all.push_back(stated_study(stating_scenario(world, replicates, claims), backend,
+                               std::move(rates), closed_forms));
   };
   const auto add_small = [&](const std::string& world, const std::string& claim,
                              std::vector<CalibrationRate> rates) {
