@@ -60,6 +60,8 @@ struct EstimateBounds {
 
   /// Squares of f_h have no variance, so that second moments have no standard error.
   bool squares_are_heavy() const { return moments <= 4; }
+  /// Squares of f_h have no kurtosis: the skewness of a sample of them is mostly too small.
+  bool squares_are_long_tailed() const { return moments <= 8; }
 };
 
 /// Everything a backend needs to compute replicates of one condition.

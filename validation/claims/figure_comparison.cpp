@@ -71,6 +71,11 @@ void take_as_same(Experiment& experiment, const FigureAt& a, const FigureAt& b, 
 /// Says of a comparison what its figures say against deciding it.
 Comparison with_doubts(Experiment& experiment, Comparison comparison,
                        std::initializer_list<const FigureAt*> sides) {
+  const bool long_tails = std::ranges::any_of(sides, [&](const FigureAt* side) {
+    return is_of_squares(side->figure) &&
+           experiment.plan(side->condition).bounds.squares_are_long_tailed();
+  });
+  if (long_tails) comparison = with_long_tails(std::move(comparison));
   for (const FigureAt* side : sides) {
     if (!comparison.open.empty()) break;
     if (is_of_squares(side->figure) &&

@@ -133,6 +133,15 @@ Comparison ratio_at_least(std::string what, const Jackknifed& num, const Jackkni
                     node_counts);
 }
 
+Comparison with_long_tails(Comparison comparison) {
+  constexpr double factor = 3;
+  comparison.effect.skewness *= factor;
+  if (comparison.rooms) {
+    for (Estimate& room : *comparison.rooms) room.skewness *= factor;
+  }
+  return comparison;
+}
+
 std::string open_reason(const Comparison& c, std::uint64_t replicates) {
   if (!c.open.empty()) return c.open;
   if (c.rounding > 0 && known(c) && std::abs(slack(c)) <= c.rounding) {

@@ -76,6 +76,12 @@ Comparison ratio_equal_to(std::string what, const Jackknifed& num, const Jackkni
 Comparison ratio_at_least(std::string what, const Jackknifed& num, const Jackknifed& den, double c,
                           double zone, std::span<const double> node_counts);
 
+/// The comparison of figures whose distribution has no kurtosis: three times the skewness that the
+/// nodes show. Where squares of t variates with 5 degrees of freedom were judged by that of the
+/// nodes, 2 % of claims that are false by just their margin were supported (three looks up to 32768
+/// replicates), with twice as much 1.1 %, with three times 0.5 %.
+Comparison with_long_tails(Comparison comparison);
+
 /// Why a comparison cannot be decided: too few replicates carry the effect, its denominator is
 /// noise; empty where it can. \param replicates behind it
 std::string open_reason(const Comparison& comparison, std::uint64_t replicates);

@@ -227,6 +227,17 @@ TEST(Comparison, SkewnessWidensTheBoundOnItsSideAlone) {
   EXPECT_EQ(p_value_against(beyond), p);
 }
 
+TEST(Comparison, LongTailsTripleTheSkewnessOfWhatIsJudged) {
+  Comparison c = equal(0, 0.1, 0.3);
+  c.statement = Statement::at_least;
+  c.effect.skewness = -0.02;
+  EXPECT_TRUE(supports(c, alpha));
+  EXPECT_FALSE(supports(with_long_tails(c), alpha));
+  EXPECT_DOUBLE_EQ(with_long_tails(c).effect.skewness, -0.06);
+  c.rooms = std::array{c.effect, c.effect};
+  EXPECT_DOUBLE_EQ((*with_long_tails(c).rooms)[1].skewness, -0.06);
+}
+
 TEST(Comparison, ARatioIsJudgedByItsLinearFigures) {
   const std::vector<double> counts(64, 8);
   std::vector<double> top, bottom, noise;

@@ -28,8 +28,7 @@ struct World {
   std::string design = {};  ///< instead of a normal one
 
   std::string text(const std::string& claim, std::uint64_t seed) const {
-    const std::string law =
-        design.empty() ? "{ law = \"normal\", dim = " + dim + " }" : design;
+    const std::string law = design.empty() ? "{ law = \"normal\", dim = " + dim + " }" : design;
     return "[scenario]\nname = \"doubtful\"\n[data]\nn = " + n + "\ndesign = " + law +
            "\nregression = " + regression + "\nnoise = " + noise + "\n" + more + "[heads]\n" +
            heads + "\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = " + points +
@@ -101,8 +100,9 @@ TEST(DoubtfulVerdicts, RareBumpsAndLevelsOfNoisyWeightsAreOpen) {
 TEST(DoubtfulVerdicts, DifferencesThatAreRoundingButForRareOnesAreOpen) {
   World world{.n = "50",
               .noise = R"({ law = "normal", sd = 1.0 })",
-              .heads = "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
-                       "mechanism = { keep = { top = 2 } }",
+              .heads =
+                  "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
+                  "mechanism = { keep = { top = 2 } }",
               .kernel = R"({ law = "epanechnikov", bandwidth = 0.03 })",
               .points = "[[2.0]]",
               .sweep = "\"heads.mechanism.keep.top\" = [2, 50]"};
@@ -119,9 +119,10 @@ TEST(DoubtfulVerdicts, WhatHoldsByConstructionIsDecided) {
               .heads = "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }"};
   alike.expect("of = { figure = \"output_correlation\" }\nequals = 1\nmargin = 1e-5",
                Verdict::supported);
-  alike.expect("equal = [{ figure = \"head_bias[0,0]\" }, { figure = \"head_bias[0,1]\" }]\n"
-               "margin = 1e-5",
-               Verdict::supported);
+  alike.expect(
+      "equal = [{ figure = \"head_bias[0,0]\" }, { figure = \"head_bias[0,1]\" }]\n"
+      "margin = 1e-5",
+      Verdict::supported);
   alike.expect(
       "equal = [{ figure = \"head_covariance[0,0,1]\" }, { figure = \"head_covariance[0,1,1]\" }]\n"
       "margin = 1e-5",
@@ -133,8 +134,9 @@ TEST(DoubtfulVerdicts, WhatHoldsByConstructionIsDecided) {
   World noise;
   noise.expect("of = { figure = \"head_bias[0,0]\" }\nequals = 0\nmargin = 0", Verdict::supported);
   World apart{.n = "20",
-              .heads = "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
-                       "mechanism = { window = 10, skip = [0, 10] }"};
+              .heads =
+                  "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
+                  "mechanism = { window = 10, skip = [0, 10] }"};
   apart.expect("of = { figure = \"head_covariance_mean\" }\nequals = 0\nmargin = 0",
                Verdict::supported);
 }
@@ -174,8 +176,9 @@ TEST(DoubtfulVerdicts, RatiosOverWhatIsKnownAreDecided) {
 TEST(DoubtfulVerdicts, OrderIsThatOfNumbersHoweverASweepIsWritten) {
   World world{.n = "40", .noise = R"({ law = "normal", sd = 1.0 })"};
   const auto claim = [](const char* direction) {
-    return std::string("monotone = { figure = \"head_variance_mean\", in = "
-                       "\"heads.kernel.bandwidth\", direction = \"") +
+    return std::string(
+               "monotone = { figure = \"head_variance_mean\", in = "
+               "\"heads.kernel.bandwidth\", direction = \"") +
            direction + "\" }\nmargin = 0";
   };
   for (const char* values : {"[0.5, 0.3, 0.8]", "[0.3, 0.5, 0.8]", "[0.8, 0.5, 0.3]"}) {
@@ -183,7 +186,8 @@ TEST(DoubtfulVerdicts, OrderIsThatOfNumbersHoweverASweepIsWritten) {
     world.expect(claim("decreasing"), Verdict::supported);
     world.expect(claim("increasing"), Verdict::refuted);
   }
-  world.sweep = R"("heads.kernel" = [{ law = "gaussian", bandwidth = 1 }, { law = "laplace", bandwidth = 1 }])";
+  world.sweep =
+      R"("heads.kernel" = [{ law = "gaussian", bandwidth = 1 }, { law = "laplace", bandwidth = 1 }])";
   EXPECT_THROW(world.verdict("monotone = { figure = \"mse\", in = \"heads.kernel\", direction = "
                              "\"increasing\" }\nmargin = 0",
                              1),
@@ -192,7 +196,8 @@ TEST(DoubtfulVerdicts, OrderIsThatOfNumbersHoweverASweepIsWritten) {
 
 TEST(DoubtfulVerdicts, SquaresWithoutAVarianceAreOpen) {
   const std::string open = "squares have no variance";
-  const std::string claim = "of = { figure = \"head_variance_mean\" }\nat_most = 0.9\nmargin = 0.05";
+  const std::string claim =
+      "of = { figure = \"head_variance_mean\" }\nat_most = 0.9\nmargin = 0.05";
   for (const char* df : {"2.5", "3", "4"}) {
     World world{.noise = std::string(R"({ law = "student_t", sd = 1.0, df = )") + df + " }",
                 .run = "replicates = 8192\nestimator = \"plain\""};
@@ -210,6 +215,22 @@ TEST(DoubtfulVerdicts, SquaresWithoutAVarianceAreOpen) {
   far.expect_open("of = { figure = \"mse\" }\nat_most = 2\nmargin = 0.1", open, 2);
   far.n = "50";
   EXPECT_EQ(far.verdict("of = { figure = \"mse\" }\nat_most = 20\nmargin = 0.1", 1).open, "");
+}
+
+TEST(DoubtfulVerdicts, SquaresWithoutAKurtosisAreJudgedByThreeTimesTheirSkewness) {
+  const std::string claim = "of = { figure = \"head_variance_mean\" }\nat_most = 1.5\nmargin = 0.1";
+  World world{.run = "replicates = 8192\nestimator = \"plain\""};
+  double skewness = 0;
+  for (const char* df : {"8.001", "8"}) {
+    world.noise = std::string(R"({ law = "student_t", sd = 1.0, df = )") + df + " }";
+    const VerdictRow row = world.verdict(claim, 3);
+    EXPECT_EQ(row.verdict, Verdict::supported);
+    const double seen = row.decisive.effect.skewness;
+    if (skewness != 0) {
+      EXPECT_NEAR(seen / skewness, 3, 0.01);
+    }
+    skewness = seen;
+  }
 }
 
 TEST(DoubtfulVerdicts, RoundingRefutesNothing) {
