@@ -230,12 +230,12 @@ TEST(Comparison, SkewnessWidensTheBoundOnItsSideAlone) {
 TEST(Comparison, LongTailsTripleTheSkewnessOfWhatIsJudged) {
   Comparison c = equal(0, 0.1, 0.3);
   c.statement = Statement::at_least;
-  c.effect.skewness = -0.02;
+  c.effect.skewness = -0.1;
   EXPECT_TRUE(supports(c, alpha));
   EXPECT_FALSE(supports(with_long_tails(c), alpha));
-  EXPECT_DOUBLE_EQ(with_long_tails(c).effect.skewness, -0.06);
+  EXPECT_DOUBLE_EQ(with_long_tails(c).effect.skewness, -0.3);
   c.rooms = std::array{c.effect, c.effect};
-  EXPECT_DOUBLE_EQ((*with_long_tails(c).rooms)[1].skewness, -0.06);
+  EXPECT_DOUBLE_EQ((*with_long_tails(c).rooms)[1].skewness, -0.3);
 }
 
 TEST(Comparison, ARatioIsJudgedByItsLinearFigures) {
