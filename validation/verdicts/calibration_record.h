@@ -22,10 +22,10 @@ struct CalibrationRecord {
   const char* command;
 };
 
-inline constexpr CalibrationRecord calibration_record = {.true_refuted = {15, 2000},
-                                                         .false_supported = {15, 2000},
+inline constexpr CalibrationRecord calibration_record = {.true_refuted = {21, 2000},
+                                                         .false_supported = {17, 2000},
                                                          .false_refuted = {2000, 2000},
-                                                         .date = "2026-11-24",
+                                                         .date = "2026-11-27",
                                                          .command = "headlab validate --calibrate"};
 
 /// The record in one sentence, each rate with the end of its 95 % Clopper-Pearson interval that
