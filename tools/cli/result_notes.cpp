@@ -208,7 +208,17 @@ std::string precision_text(const RunResult& result) {
   if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
   text += ")\n";
   if (result.outcome.complete && last.ratio > 1 && std::isfinite(last.ratio)) {
-    const double needed = static_cast<double>(last.replicates) * last.ratio * last.ratio;
+    // What too few replicates carry needs so many as carry it.
+    double ratio = last.ratio, carried = 1;
+    const PrecisionTarget& target = precision.targets.at(last.target);
+    const Estimate* figure =
+        find_figure<Estimate>(result.conditions.at(last.condition).estimates, target.figure);
+    if (figure != nullptr && figure->allowance > 0) {
+      ratio = precision_ratio({.value = figure->value, .mcse = figure->mcse}, target);
+      carried = enough_carriers / figure->carriers;
+    }
+    const double needed = static_cast<double>(last.replicates) * std::max(ratio * ratio, carried);
+    if (!std::isfinite(needed)) return text;
     text += "these are the most replicates allowed; about " + short_number(needed) +
             " would be needed\n";
   }
