@@ -60,8 +60,9 @@ NodeSpread jackknife_spread(double full, std::span<const double> leave_one_out,
 /// How much more than its standard error a figure may be off by. Where no replicate carries it,
 /// what events add that were not seen; where K < enough_carriers do, no more than 30 standard
 /// errors: were events so much more frequent, K >= 1 of them would be seen with a probability below
-/// 1e-10. \param unseen see Jackknifed \param hidden carriers of what else the figure is made of:
-/// behind them, nothing was seen
+/// 1e-10.
+/// \param unseen  see Jackknifed
+/// \param hidden  carriers of the estimates behind the figure: with too few, all of `unseen` counts
 double allowance_of(const NodeSpread& spread, double unseen, double hidden);
 
 /// Its standard error.
@@ -80,7 +81,7 @@ struct Jackknifed {
   std::vector<double> leave_one_out = {};  ///< [nodes]; empty for a constant
   double rounding = 0;                     ///< bound of what all replicates may share
   /// The most that events may add to the figure which none of the replicates had
-  /// (FigureBounds::unseen): 0 for what has no such events, as a constant. It counts where too few
+  /// (UnseenEvents): 0 for what has no such events, as a constant. It counts where too few
   /// replicates carry the figure.
   double unseen = 0;
   /// How far float32 may have moved the figure; nodes that differ by less do not differ.

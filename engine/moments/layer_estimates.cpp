@@ -53,9 +53,8 @@ namespace {
 /// fixed by the model, as the size of tokens behind a norm.
 void expect_unseen(Jackknifed& figure) {
   const double same = 64 * std::numeric_limits<double>::epsilon() * std::abs(figure.value);
-  const bool varies = std::ranges::any_of(figure.leave_one_out, [&](double one) {
-    return std::abs(one - figure.value) > same;
-  });
+  const bool varies = std::ranges::any_of(
+      figure.leave_one_out, [&](double one) { return std::abs(one - figure.value) > same; });
   if (varies) figure.unseen = std::numeric_limits<double>::infinity();
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 JackknifedEstimates averages_of(const ConditionResult& one) {
   const std::optional<ControlUse> use = control_use(one);
-  return jackknifed_averages(one.tree, one.plan.head_weights, one.plan.truth,
-                             use ? &*use : nullptr, UnseenEvents(one.plan));
+  return jackknifed_averages(one.tree, one.plan.head_weights, one.plan.truth, use ? &*use : nullptr,
+                             UnseenEvents(one.plan));
 }
 
 /// Calls difference(i), which returns an estimate, for every number of a list.

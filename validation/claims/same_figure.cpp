@@ -90,11 +90,10 @@ bool draws_change_heads(const Plan& plan) {
 bool is_same_world(const Plan& a, const Plan& b) {
   const Mechanism &left = a.mechanism, &right = b.mechanism;
   return !a.stack && !b.stack && !a.learning && !b.learning && !draws_change_heads(a) &&
-         !draws_change_heads(b) && a.redraws == b.redraws &&
-         shares_draws(a, b) && a.kernel.index() == b.kernel.index() &&
-         length_scale(a.kernel) == length_scale(b.kernel) && a.query_points == b.query_points &&
-         left.merge == right.merge && left.levels == right.levels && !left.keep.shared &&
-         !right.keep.shared;
+         !draws_change_heads(b) && a.redraws == b.redraws && shares_draws(a, b) &&
+         a.kernel.index() == b.kernel.index() && length_scale(a.kernel) == length_scale(b.kernel) &&
+         a.query_points == b.query_points && left.merge == right.merge &&
+         left.levels == right.levels && !left.keep.shared && !right.keep.shared;
 }
 
 }  // namespace
@@ -106,7 +105,8 @@ bool is_same_figure(const Plan& a, const FigureName& of_a, const Plan& b, const 
   }
   const bool same_plan = &a == &b;
   if (same_plan && of_a == of_b) return true;
-  if (a.stack || (same_plan ? a.learning || draws_change_heads(a) : !is_same_world(a, b))) return false;
+  if (a.stack || (same_plan ? a.learning || draws_change_heads(a) : !is_same_world(a, b)))
+    return false;
   if (!of_a.index.empty() && of_a.index[0] != of_b.index[0]) return false;
   if (of_a.index.size() > 1) {
     const auto same = [&](std::size_t i, std::size_t j) {
@@ -115,8 +115,8 @@ bool is_same_figure(const Plan& a, const FigureName& of_a, const Plan& b, const 
     return of_a.index.size() == 2 ? same(1, 1)
                                   : (same(1, 1) && same(2, 2)) || (same(1, 2) && same(2, 1));
   }
-  const bool of_ensemble = of_a.name.find("mse") != std::string::npos ||
-                           of_a.name.starts_with("bias_squared");
+  const bool of_ensemble =
+      of_a.name.find("mse") != std::string::npos || of_a.name.starts_with("bias_squared");
   if (of_ensemble) return is_same_ensemble(a, b);
   const DistinctHeads one(a), other(b);
   return one.heads.size() == 1 && other.heads.size() == 1 && is_same_head(a, 0, b, 0);

@@ -205,12 +205,11 @@ class ComparisonReader {
     const Relation relation = found[0] == "equals"    ? Relation::equals
                               : found[0] == "at_most" ? Relation::at_most
                                                       : Relation::at_least;
-    const std::string text =
-        terms[0].text + (terms.size() == 2 ? " over " + terms[1].text : "") +
-        (relation == Relation::equals    ? " equal to "
-         : relation == Relation::at_most ? " at most "
-                                         : " at least ") +
-        number_text(number);
+    const std::string text = terms[0].text + (terms.size() == 2 ? " over " + terms[1].text : "") +
+                             (relation == Relation::equals    ? " equal to "
+                              : relation == Relation::at_most ? " at most "
+                                                              : " at least ") +
+                             number_text(number);
     comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
       return FigureComparison{against_number(experiment, text, terms, relation, number, margin)};
     });

@@ -146,8 +146,8 @@ std::string open_reason(const Comparison& c, std::uint64_t replicates) {
   if (!c.open.empty()) return c.open;
   if (c.rounding > 0 && known(c) && std::abs(slack(c)) <= c.rounding) {
     std::array<char, 96> text;
-    std::snprintf(text.data(), text.size(),
-                  "rounding may be %.1e, more than the margin leaves", c.rounding);
+    std::snprintf(text.data(), text.size(), "rounding may be %.1e, more than the margin leaves",
+                  c.rounding);
     return text.data();
   }
   if (!(c.unseen > 0)) return "";

@@ -83,7 +83,8 @@ Comparison ratio_at_least(std::string what, const Jackknifed& num, const Jackkni
 Comparison with_long_tails(Comparison comparison);
 
 /// Why a comparison cannot be decided: too few replicates carry the effect, its denominator is
-/// noise; empty where it can. \param replicates behind it
+/// noise; empty where it can.
+/// \param replicates behind it
 std::string open_reason(const Comparison& comparison, std::uint64_t replicates);
 
 /// Decides for the claim: the one-sided bounds of the effect at level alpha lie inside the margin
