@@ -256,7 +256,7 @@ def rounding(tree: Tree, figures: Figures, replicates: int) -> Rounding:
         keys = by_query = np.ones((1, x.shape[2], k))  # |W_ij| <= 1
     stages = tree["heads"].get("mechanism", {})
     merge = stages.get("merge", 1)
-    # Tokens are means, which are no longer than points, unless a gate weighs sums.
+    # A mean of points is never longer than the longest of them; a gate weighs sums, which can be.
     grow = max(1.0, merge["gate"] * merge["stride"]) if isinstance(merge, dict) else 1.0
     of_keys = np.einsum("hdk,rid->rihk", keys, grow * x)[:, :, :, None]
     length = of_keys + np.einsum("hdk,qd->hqk", by_query, query)
